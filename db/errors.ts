@@ -1,0 +1,24 @@
+/** The few ways a store can fail, the same for every engine; callers map `kind`, never driver texts. */
+
+export type StoreErrorKind =
+  | 'storage_full' // no room to write; nothing of this call was kept
+  | 'read_only' // the folder or file system does not take writes
+  | 'corrupt' // the file is not a database, or a page of it is damaged
+  | 'newer_schema' // written by a newer release than this one
+  | 'locked' // another process holds the data folder
+  | 'conflict' // a uniqueness rule or a state the verb forbids
+  | 'not_found' // the thing named does not exist in this organization
+  | 'io' // the device failed; after a failed write nothing is acknowledged any more
+  | 'closed' // the store is shutting down
+  | 'deadline' // a read ran longer than it may
+  | 'internal' // a fault of ours
+
+/** Thrown (or rejected with) by every store verb. `message` is for the operator's log, not for clients. */
+export class StoreError extends Error {
+  readonly kind: StoreErrorKind
+  constructor(kind: StoreErrorKind, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'StoreError'
+    this.kind = kind
+  }
+}

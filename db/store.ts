@@ -1,0 +1,309 @@
+/**
+ * The store contract: every verb an engine fulfils, and the shapes that cross the seam.
+ *
+ * Rules of the seam. Every method is async and one atomic verb; no transaction handle leaves an engine. Times are
+ * integer milliseconds since 1970 UTC and `now` is always an argument. Ids are made by the caller. Every verb that
+ * changes something a person could be asked about takes the audit entry it writes, in the same transaction.
+ * Failures are `StoreError`s. Nothing outside an engine may assume that one process alone uses the database.
+ */
+import type { StoreError } from './errors.ts'
+export type { StoreError }
+
+export type Json = null | boolean | number | string | Json[] | { [member: string]: Json }
+
+/** One row of an organization's audit chain, as the caller gives it; the engine adds the chain's hash. */
+export interface AuditEntry {
+  id: string // aud_…
+  orgId: string
+  actor: string // user:<id> | key:<id> | cli | system
+  action: string // noun.verb
+  target: string // id of the thing acted on
+  metadata: { [member: string]: Json } // its label and what changed
+  occurredAtMs: number
+}
+
+// ---------------------------------------------------------------- events
+
+/** A checked event ready to be stored. `json` is the whole event as canonical JSON text: what readers get back. */
+export interface EventRecord {
+  id: string
+  siteId: string
+  sessionId: string
+  occurredAtMs: number
+  type: string
+  outcome: string
+  tool: string | null
+  durationMs: number | null
+  class: string | null // agent.class
+  vendor: string | null // agent.vendor
+  trust: string | null // agent.trust
+  protocol: string | null // metadata.protocol
+  subject: string | null // metadata.subject
+  page: string | null // metadata.page
+  decision: string | null // policy.decision, or derived (contract §6)
+  ruleId: string | null // policy.ruleId
+  reason: string | null // policy.reason
+  json: string
+}
+
+export interface EventBatch {
+  orgId: string
+  keyId: string // the ingest key that sent it
+  receivedAtMs: number
+  events: EventRecord[] // 1 to 1,000
+}
+
+/** Member whose guard rail (contract §4: 1,000 types, 100 outcomes, 1,000 sites an organization) an event would break. */
+export type GuardRail = 'type' | 'outcome' | 'siteId'
+
+export interface AppendResult {
+  accepted: number
+  deduped: number
+  rejected: { index: number; member: GuardRail }[] // indexes into batch.events
+  lastSeq: number // highest arrival number of this organization's accepted events; 0 when none was accepted
+}
+
+/** Filters of contract §6. A list means any of; '' in a list means the member is missing; `types` take a trailing `.*`. */
+export interface EventFilter {
+  sinceMs?: number // inclusive, by occurredAt
+  untilMs?: number // exclusive
+  types?: string[]
+  outcomes?: string[]
+  classes?: string[]
+  vendors?: string[]
+  trusts?: string[]
+  siteIds?: string[]
+  sessionIds?: string[]
+  tools?: string[]
+  protocols?: string[]
+  decisions?: string[]
+  subjects?: string[]
+}
+
+export interface StoredEvent {
+  seq: number // arrival number, rising; never shown to clients in clear
+  occurredAtMs: number
+  receivedAtMs: number
+  json: string
+}
+
+/** Where a walk stands: the next event is the newest one strictly before this pair. */
+export interface EventPosition {
+  occurredAtMs: number
+  seq: number
+}
+
+export interface EventPageQuery {
+  orgId: string
+  filter: EventFilter
+  limit: number // 1..200
+  before: EventPosition | null // null: from the newest
+  ceilingSeq: number | null // arrivals above it are not in this walk; null: fix it at the newest now
+}
+
+export interface EventPage {
+  events: StoredEvent[] // newest first by (occurredAt, seq)
+  next: EventPosition | null // null exactly when no further event matches
+  ceilingSeq: number
+}
+
+export interface EventTail {
+  events: StoredEvent[] // in arrival order
+  lastSeq: number // resume after this one (it also passes events that the filter left out)
+}
+
+export interface EventStore {
+  /** Stores a batch; resolves only after it is on disk (fsync). A known (orgId, id) counts as deduped, the first stands. */
+  append(batch: EventBatch): Promise<AppendResult>
+  /** Bytes and milliseconds of appends that wait for the disk now, to decide on 503 before anything is taken. */
+  pressure(): { queuedBytes: number; oldestMs: number }
+  page(query: EventPageQuery): Promise<EventPage>
+  byId(orgId: string, id: string): Promise<StoredEvent | null>
+  /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhook positions stand on it. */
+  tail(query: { orgId: string; filter: EventFilter; afterSeq: number; limit: number }): Promise<EventTail>
+  /** Highest arrival number of the organization, 0 when it has none. */
+  lastSeq(orgId: string): Promise<number>
+  /** Whether the organization ever stored an event, and of which types, with counts. */
+  overview(orgId: string): Promise<{ total: number; byType: { [type: string]: number } }>
+  /** Called after every commit with the organizations that got events; returns a function that ends the watch. */
+  watch(listener: (orgIds: string[]) => void): () => void
+  /** Removes every event of one site (demo data only, contract: evidence is never edited). Returns how many went. */
+  removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
+}
+
+/** A request or event that ingest refused, kept for the ingest-health page (newest 1,000 an organization). */
+export interface RejectedSample {
+  orgId: string
+  keyId: string
+  atMs: number
+  code: string
+  message: string
+  path: string
+  excerpt: string // of what was sent, at most 4 KiB
+}
+
+// ---------------------------------------------------------------- organizations, people
+
+export interface Org {
+  id: string // org_…
+  slug: string
+  name: string
+  createdAtMs: number
+}
+
+export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
+
+export interface Account {
+  id: string // usr_…
+  email: string // lower case
+  passwordHash: string // argon2id, PHC string
+  operator: boolean
+  createdAtMs: number
+}
+
+export interface Membership {
+  orgId: string
+  accountId: string
+  role: Role
+}
+
+export interface OrgStore {
+  create(command: { org: Org; audit: AuditEntry }): Promise<void> // conflict when the slug is taken
+  list(): Promise<Org[]>
+  find(idOrSlug: string): Promise<Org | null>
+}
+
+export interface AccountStore {
+  /** Creates the first owner, atomically, only while no account exists and (when given) the set-up link is live. */
+  createFirstOwner(command: {
+    account: Account
+    orgId: string
+    linkHash: string | null
+    now: number
+    audit: AuditEntry
+  }): Promise<'created' | 'owner_exists' | 'link_invalid'>
+  create(command: { account: Account; orgId: string; role: Role; audit: AuditEntry }): Promise<void> // conflict on e-mail
+  setPassword(command: { accountId: string; passwordHash: string; audit: AuditEntry }): Promise<void> // ends its sign-ins
+  findByEmail(email: string): Promise<Account | null>
+  list(): Promise<(Account & { memberships: Membership[] })[]>
+  ownerExists(): Promise<boolean>
+  /** Makes a one-time link; the older ones of the same purpose and account end. Only its SHA-256 is kept. */
+  createLink(link: OneTimeLink): Promise<void>
+  /** Uses up a password link and sets the password in one transaction. */
+  resetPassword(command: {
+    linkHash: string
+    passwordHash: string
+    now: number
+    auditId: string
+  }): Promise<'done' | 'link_invalid'>
+}
+
+export interface OneTimeLink {
+  hash: string // hex SHA-256 of the token
+  purpose: 'setup' | 'password'
+  accountId: string | null
+  expiresAtMs: number
+}
+
+/** A dashboard sign-in (not to be confused with an agent's session in events). */
+export interface SignIn {
+  id: string // ses_…, shown in lists
+  tokenHash: string // hex SHA-256 of the cookie
+  accountId: string
+  orgId: string // the organization the dashboard shows
+  createdAtMs: number
+  lastSeenAtMs: number
+  expiresAtMs: number // absolute end
+  address: string
+  userAgent: string
+}
+
+export interface SignInView {
+  signIn: SignIn
+  account: Account
+  role: Role // in signIn.orgId
+  org: Org
+}
+
+export interface SignInStore {
+  create(command: { signIn: SignIn; audit: AuditEntry }): Promise<void>
+  /** The live sign-in with its account and role, or null. The caller judges idle and absolute ends. */
+  find(tokenHash: string): Promise<SignInView | null>
+  touch(tokenHash: string, now: number): Promise<void>
+  end(command: { tokenHash: string; audit: AuditEntry }): Promise<void>
+  /** Deletes what ended before `now`; returns how many. */
+  prune(now: number, idleMs: number): Promise<number>
+}
+
+// ---------------------------------------------------------------- keys
+
+export type KeyKind = 'ingest' | 'secret' | 'publishable'
+
+export interface ApiKey {
+  id: string // key_…
+  orgId: string
+  kind: KeyKind
+  label: string
+  prefix: string // first 16 characters, for lists
+  hash: string // hex SHA-256 of the whole key
+  scopes: string[] // secret keys; [] = all of the kind
+  siteIds: string[] // ingest keys; [] = every site
+  behindProxy: boolean // accept browser headers a relaying proxy leaves on
+  createdAtMs: number
+  expiresAtMs: number | null
+  revokedAtMs: number | null
+  lastUsedAtMs: number | null // minute resolution
+  lastUsedAddress: string | null
+  exposedAtMs: number | null // first seen with a browser's headers
+}
+
+export interface KeyStore {
+  create(command: { key: ApiKey; audit: AuditEntry }): Promise<void>
+  list(orgId: string, kind?: KeyKind): Promise<ApiKey[]>
+  /** The key with this hash, whatever its state. Fast enough for every request: engines answer from memory. */
+  findByHash(hash: string): Promise<ApiKey | null>
+  /** not_found when the organization has no such key; revoking twice is done once (returns false, writes no audit). */
+  revoke(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
+  /** Notes last use; callers batch to minute resolution. */
+  touch(uses: { keyId: string; atMs: number; address: string }[]): Promise<void>
+  /** Marks a key seen with a browser's headers, once. Returns whether this call was the first. */
+  markExposed(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
+}
+
+// ---------------------------------------------------------------- audit and the rest
+
+export interface AuditQuery {
+  orgId: string
+  limit: number
+  beforeSeq: number | null
+}
+
+export interface AuditStore {
+  append(entry: AuditEntry): Promise<void>
+  list(query: AuditQuery): Promise<{ entries: (AuditEntry & { seq: number })[]; next: number | null }>
+}
+
+export interface StoreHealth {
+  schema: number
+  engine: string // e.g. "sqlite 3.54.1"
+  bytes: number // database and log files
+  walBytes: number
+}
+
+export interface Store {
+  events: EventStore
+  orgs: OrgStore
+  accounts: AccountStore
+  signIns: SignInStore
+  keys: KeyStore
+  audit: AuditStore
+  rejected: {
+    add(samples: RejectedSample[]): Promise<void>
+    list(orgId: string, limit: number): Promise<RejectedSample[]>
+  }
+  /** A secret of this store, made once (32 random bytes, hex), e.g. to seal cursors. */
+  secret(name: 'cursor'): Promise<string>
+  health(): Promise<StoreHealth>
+  /** Finishes what is queued, truncates the log, closes. Afterwards every verb rejects with `closed`. */
+  close(): Promise<void>
+}

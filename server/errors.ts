@@ -1,0 +1,71 @@
+/** Every error a client can see: stable codes, one JSON shape (contract §3), one status each. */
+
+export const errorStatus = {
+  invalid_json: 400,
+  invalid_body: 400,
+  invalid_query: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  key_exposed: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  not_acceptable: 406,
+  conflict: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  unsupported_encoding: 415,
+  rate_limited: 429,
+  internal_error: 500,
+  overloaded: 503,
+  shutting_down: 503,
+  not_ready: 503,
+  storage_full: 507,
+} as const
+
+export type ErrorCode = keyof typeof errorStatus
+
+/** One thing wrong with a body or query. `index` and `id` point into `events`. */
+export interface Issue {
+  path: string
+  message: string
+  code: string
+  index?: number
+  id?: string
+}
+
+export interface ErrorDetails {
+  reason?: string
+  hint?: string
+  issues?: Issue[]
+  headers?: Record<string, string>
+  members?: Record<string, unknown> // extra members of the answer, e.g. readyz's failing checks
+}
+
+/** Thrown anywhere in the server; `http/errors.ts` turns it into the answer. `message` is for clients: no internals. */
+export class AppError extends Error {
+  readonly code: ErrorCode
+  readonly details: ErrorDetails
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message)
+    this.name = 'AppError'
+    this.code = code
+    this.details = details
+  }
+  get status(): number {
+    return errorStatus[this.code]
+  }
+}
+
+/** The JSON text of an error answer. */
+export function errorBody(error: AppError, requestId: string): string {
+  const { reason, hint, issues, members } = error.details
+  return JSON.stringify({
+    error: error.code,
+    message: error.message,
+    ...(reason === undefined ? {} : { reason }),
+    ...(hint === undefined ? {} : { hint }),
+    ...(issues === undefined ? {} : { issues }),
+    ...members,
+    requestId,
+  })
+}

@@ -1,0 +1,26 @@
+/** The only place that makes ids, keys and tokens; all from the system's random source. */
+import { createHash, randomBytes } from 'node:crypto'
+
+export type IdPrefix = 'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'req'
+
+/** A new id such as `key_k3vX…`: the prefix and 16 random bytes as 22 base64url characters. */
+export function newId(prefix: IdPrefix): string {
+  return `${prefix}_${randomBytes(16).toString('base64url')}`
+}
+
+const kindMark = { ingest: 'ik', secret: 'sk', publishable: 'pk' } as const
+
+/** A new key of contract §2: `agtx_ik_` and 32 base64url characters (24 random bytes). Shown once, never stored. */
+export function newApiKey(kind: keyof typeof kindMark): string {
+  return `agtx_${kindMark[kind]}_${randomBytes(24).toString('base64url')}`
+}
+
+/** A one-time or sign-in token: 32 random bytes, base64url. */
+export function newToken(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** Hex SHA-256: the only form in which keys and tokens reach the store. */
+export function sha256Hex(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,41 @@
+/** Every limit of the service, named once with its unit; `GET /v1/limits` publishes the part clients need. */
+
+export const limits = {
+  // contract §4: ingest
+  eventsPerRequestMax: 1_000,
+  bodyBytesMax: 8 * 1024 * 1024, // after decompression
+  bodyRatioMax: 100, // inflated : compressed
+  eventBytesMax: 64 * 1024, // UTF-8 bytes as sent
+  eventDepthMax: 32, // the event itself is 1
+  idCharsMax: 200, // id, siteId, sessionId
+  typeCharsMax: 64,
+  outcomeCharsMax: 32,
+  toolCharsMax: 200,
+  errorCharsMax: 2_000,
+  classCharsMax: 64,
+  trustCharsMax: 64,
+  vendorCharsMax: 200,
+  userAgentCharsMax: 2_000,
+  rejectedExcerptBytesMax: 4 * 1024,
+  // guard rails per organization
+  typesPerOrgMax: 1_000,
+  outcomesPerOrgMax: 100,
+  sitesPerOrgMax: 1_000,
+  // the parser's own cap: above it the connection is cut before our code sees the request
+  parserBodyBytesMax: 64 * 1024 * 1024,
+  // write queue: beyond either, 503 before anything is taken
+  queueBytesMax: 32 * 1024 * 1024,
+  queueAgeMsMax: 1_000,
+  // requests
+  requestDeadlineMs: 30_000,
+  tracesPageDefault: 50,
+  tracesPageMax: 200,
+  labelCharsMax: 80,
+  jsonBodyBytesMax: 64 * 1024, // dashboard and gateway bodies that are not ingest
+  emailCharsMax: 254,
+  passwordCharsMin: 8,
+  passwordCharsMax: 256,
+  signInIdleMs: 12 * 3_600_000,
+  signInAbsoluteMs: 7 * 24 * 3_600_000,
+  setupLinkMs: 30 * 60_000,
+} as const
