@@ -1,0 +1,100 @@
+/** `npm run build`: bundles the dashboard, compresses it, and compiles everything into `dist/sightglass`. */
+import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { bundleWeb } from './bundle-web.ts'
+import { precompress } from './precompress.ts'
+import { newestMtimeMs } from './sources.ts'
+
+export const root = join(import.meta.dir, '..')
+export const executable = join(root, 'dist', 'sightglass')
+
+const mainEntry = 'server/main.ts'
+
+/**
+ * Threads of the executable. Each is an entrypoint of its own, and because `root` below is the repository, the bundle
+ * `/$bunfs/root` inside the executable keeps its path: `db/sqlite/writer.ts` becomes `/$bunfs/root/db/sqlite/writer.js`.
+ * The main module alone sits at `/$bunfs/root/sightglass`, so a file of `db/sqlite` that names its neighbour must ask
+ *   Bun.isStandaloneExecutable
+ *     ? new URL('./db/sqlite/writer.ts', import.meta.url)  // from the main bundle
+ *     : new URL('./writer.ts', import.meta.url)            // from the file itself
+ * A bare './db/sqlite/writer.ts' also works in the repository, but by finding the source on disk.
+ */
+export const workerEntries = ['db/sqlite/writer.ts', 'db/sqlite/reader.ts'] as const
+
+/** What goes into the executable: a change to any of them makes it stale. */
+const inputs = ['server', 'db', 'web', 'scripts', 'package.json', 'bun.lock', 'tsconfig.json'] as const
+
+/** Builds when any source is newer than the executable. Returns whether it built. */
+export async function buildIfStale(): Promise<boolean> {
+  const builtMs = existsSync(executable) ? statSync(executable).mtimeMs : 0
+  if (newestMtimeMs(inputs.map((name) => join(root, name))) <= builtMs) return false
+  await build()
+  return true
+}
+
+/** Throws an Error whose message a person can act on. Safe to run twice at once: each run works in its own folder. */
+export async function build(): Promise<void> {
+  const startedAt = new Date()
+  requireInputs()
+  const work = join(root, 'dist', `.building-${process.pid}`)
+  rmSync(work, { recursive: true, force: true })
+  mkdirSync(work, { recursive: true })
+  try {
+    const web = join(work, 'web')
+    await bundleWeb({ root, outDir: web, minify: true })
+    await precompress(web)
+    await compile(work, web)
+    // Sources saved while we built must count as newer than what we built from.
+    utimesSync(join(work, 'sightglass'), startedAt, startedAt)
+    swap(web, join(root, 'dist', 'web'), work)
+    renameSync(join(work, 'sightglass'), executable)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+function requireInputs(): void {
+  const missing = [mainEntry, 'web/index.html', ...workerEntries].filter(
+    (path) => !existsSync(join(root, path)),
+  )
+  if (missing.length > 0) throw new Error(`build: missing ${missing.join(', ')}`)
+}
+
+async function compile(work: string, web: string): Promise<void> {
+  const result = await Bun.build({
+    entrypoints: [mainEntry, ...workerEntries].map((path) => join(root, path)),
+    root,
+    target: 'bun',
+    format: 'esm', // bytecode's default, cjs, would break import.meta and top-level await
+    minify: true,
+    bytecode: true,
+    sourcemap: 'linked', // embedded, so that stack traces name our lines
+    define: { 'process.env.NODE_ENV': '"production"' }, // --compile alone inlines "development"
+    compile: {
+      outfile: join(work, 'sightglass'),
+      assets: [web],
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+    },
+    throw: false,
+  })
+  if (!result.success) throw new Error(`build: ${result.logs.map(String).join('\n')}`)
+}
+
+/** Puts the folder `from` in the place of `to` with two renames, so that no reader sees half of it. */
+function swap(from: string, to: string, work: string): void {
+  if (existsSync(to)) renameSync(to, join(work, 'previous'))
+  renameSync(from, to)
+}
+
+if (import.meta.main) {
+  const startMs = performance.now()
+  try {
+    await build()
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+    process.exit(1)
+  }
+  const mebibytes = (statSync(executable).size / 1024 / 1024).toFixed(1)
+  process.stdout.write(`dist/sightglass ${mebibytes} MiB in ${Math.round(performance.now() - startMs)} ms\n`)
+}

@@ -1,0 +1,115 @@
+/** A child process whose output is kept while it runs, and which never outlives the tests. */
+
+export interface Running {
+  pid: number
+  stdout(): string
+  stderr(): string
+  /** Resolves with the first line of standard output that `pick` turns into something, or rejects when none comes. */
+  line<T>(pick: (line: string) => T | null, timeoutMs: number): Promise<T>
+  signal(name: NodeJS.Signals): void
+  /** The exit code: 128 + n when signal n ended it. Resolves after all output was read. */
+  exited: Promise<number>
+}
+
+export interface RunOptions {
+  cwd: string
+  env: Record<string, string>
+  stdin?: string
+}
+
+const living = new Set<{ kill(signal: NodeJS.Signals): void }>()
+process.once('exit', () => {
+  for (const child of living) child.kill('SIGKILL')
+})
+
+/** Starts `command` with exactly the given environment, so that the developer's own settings never leak into a test. */
+export function run(command: string[], options: RunOptions): Running {
+  const child = Bun.spawn(command, {
+    cwd: options.cwd,
+    env: options.env,
+    stdin: options.stdin === undefined ? 'ignore' : new Blob([options.stdin]),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  living.add(child)
+  const out = collect(child.stdout)
+  const err = collect(child.stderr)
+  const exited = Promise.all([child.exited, out.ended, err.ended]).then(([code]) => {
+    living.delete(child)
+    return code
+  })
+  return {
+    pid: child.pid,
+    stdout: out.text,
+    stderr: err.text,
+    line: (pick, timeoutMs) => firstLine({ out, err, exited, pick, timeoutMs, command }),
+    signal: (name) => child.kill(name),
+    exited,
+  }
+}
+
+interface Collected {
+  text(): string
+  ended: Promise<void>
+  onMore(listener: () => void): () => void
+}
+
+function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Collected {
+  let text = ''
+  const listeners = new Set<() => void>()
+  const read = async (): Promise<void> => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) {
+      text += decoder.decode(chunk, { stream: true })
+      for (const listener of listeners) listener()
+    }
+    text += decoder.decode()
+  }
+  const onMore = (listener: () => void): (() => void) => {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+  return { text: () => text, ended: read(), onMore }
+}
+
+interface Wait<T> {
+  out: Collected
+  err: Collected
+  exited: Promise<number>
+  pick: (line: string) => T | null
+  timeoutMs: number
+  command: string[]
+}
+
+function firstLine<T>({ out, err, exited, pick, timeoutMs, command }: Wait<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    let ended = false
+    const look = (): void => {
+      const lines = out.text().split('\n')
+      if (!ended) lines.pop() // the last one may still be growing
+      for (const line of lines) {
+        const found = pick(line)
+        if (found === null) continue
+        finish()
+        resolve(found)
+        return
+      }
+    }
+    const fail = (why: string): void => {
+      finish()
+      reject(new Error(`${command.join(' ')}: ${why}\n--- stdout\n${out.text()}\n--- stderr\n${err.text()}`))
+    }
+    const timer = setTimeout(() => fail(`no such line within ${timeoutMs} ms`), timeoutMs)
+    const unwatch = out.onMore(look)
+    const finish = (): void => {
+      clearTimeout(timer)
+      unwatch()
+    }
+    void exited.then((code) => {
+      ended = true
+      look()
+      fail(`exited with ${code} before the line came`) // does nothing when the line was found
+    })
+    look()
+  })
+}
