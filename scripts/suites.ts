@@ -1,0 +1,38 @@
+/** The test suites in the order they run: cheap and telling ones first. */
+
+export interface Suite {
+  name: string
+  /** Files or folders; those that do not exist are left out, and a suite without any is skipped silently. */
+  paths: string[]
+  testTimeoutMs: number
+  /** Wall-clock cap of the whole suite. All caps together stay under 40 minutes. */
+  suiteTimeoutMs: number
+  needsBinary: boolean
+  needsBrowser: boolean
+}
+
+const minuteMs = 60_000
+
+function suite(name: string, paths: string[], testSeconds: number, minutes: number, needs: string): Suite {
+  return {
+    name,
+    paths,
+    testTimeoutMs: testSeconds * 1_000,
+    suiteTimeoutMs: minutes * minuteMs,
+    needsBinary: needs !== 'nothing',
+    needsBrowser: needs === 'browser',
+  }
+}
+
+export const suites: Suite[] = [
+  suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
+  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 20, 6, 'nothing'),
+  suite('support', ['tests/support'], 30, 2, 'browser'),
+  suite('store', ['tests/store'], 60, 5, 'nothing'),
+  suite('api', ['tests/api'], 60, 5, 'binary'),
+  suite('e2e', ['tests/e2e'], 60, 6, 'browser'),
+  suite('crash', ['tests/crash'], 120, 5, 'binary'),
+  suite('fuzz', ['tests/fuzz'], 60, 3, 'binary'),
+  suite('regressions', ['tests/regressions'], 60, 2, 'binary'),
+  suite('bench', ['tests/bench'], 120, 3, 'binary'),
+]

@@ -1,0 +1,52 @@
+/** Tests of the counting behind `N passed, N failed`. */
+import { expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { tempDir } from '../tests/support/temp-dir.ts'
+import { addCounts, closingLine, countRun } from './summary.ts'
+
+const junit = (attributes: string): string =>
+  `<?xml version="1.0"?>\n<testsuites name="bun test" ${attributes}>\n`
+
+test('passed is what neither failed nor was skipped', () => {
+  const text = junit('tests="10" assertions="99" failures="2" skipped="3"')
+  expect(countRun({ junit: text, code: 1 })).toEqual({ passed: 5, failed: 2, skipped: 3 })
+})
+
+test('a run that crashed without a file counts as one failure', () => {
+  expect(countRun({ junit: null, code: 139 })).toEqual({ passed: 0, failed: 1, skipped: 0 })
+})
+
+test('a bad exit code after only passing tests still counts as one failure', () => {
+  const text = junit('tests="4" failures="0" skipped="0"')
+  expect(countRun({ junit: text, code: 1 })).toEqual({ passed: 4, failed: 1, skipped: 0 })
+})
+
+test('a run that ended well but ran nothing is a failure, not a pass', () => {
+  expect(countRun({ junit: null, code: 0 }).failed).toBe(1)
+  expect(countRun({ junit: junit('tests="0" failures="0" skipped="0"'), code: 0 }).failed).toBe(1)
+})
+
+test('the closing line names skipped tests only when there are some', () => {
+  const some = { passed: 2, failed: 0, skipped: 0 }
+  expect(closingLine(some)).toBe('2 passed, 0 failed')
+  expect(closingLine(addCounts(some, { passed: 1, failed: 4, skipped: 1 }))).toBe(
+    '3 passed, 4 failed, 1 skipped',
+  )
+})
+
+test('the pinned Bun writes the file that is read here', () => {
+  using dir = tempDir()
+  const inner = [
+    "test('good', () => {})",
+    "test('bad', () => expect(1).toBe(2))",
+    "test['sk' + 'ip']('left', () => {})",
+  ]
+  writeFileSync(dir.join('inner.test.ts'), `import { expect, test } from 'bun:test'\n${inner.join('\n')}\n`)
+  const file = dir.join('out.xml')
+  const run = Bun.spawnSync(
+    [process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${file}`, './inner.test.ts'],
+    { cwd: dir.path, stdout: 'ignore', stderr: 'ignore' },
+  )
+  const counts = countRun({ junit: readFileSync(file, 'utf8'), code: run.exitCode })
+  expect(counts).toEqual({ passed: 1, failed: 1, skipped: 1 })
+})
