@@ -63,7 +63,10 @@ export interface AppendResult {
   lastSeq: number // highest arrival number of this organization's accepted events; 0 when none was accepted
 }
 
-/** Filters of contract §6. A list means any of; '' in a list means the member is missing; `types` take a trailing `.*`. */
+/**
+ * Filters of contract §6. A list means any of, an absent or empty one does not filter; '' in a list means the member is
+ * missing; `types` take a trailing `.*`.
+ */
 export interface EventFilter {
   sinceMs?: number // inclusive, by occurredAt
   untilMs?: number // exclusive
@@ -174,7 +177,7 @@ export interface OrgStore {
 }
 
 export interface AccountStore {
-  /** Creates the first owner, atomically, only while no account exists and (when given) the set-up link is live. */
+  /** Creates the first owner, atomically, only while no owner exists and (when given) the set-up link is live. */
   createFirstOwner(command: {
     account: Account
     orgId: string

@@ -1,0 +1,64 @@
+/** Opens a SQLite connection the way this store needs it; the defaults of the driver are not a server's. */
+import { Database } from 'bun:sqlite'
+import { StoreError } from '../errors.ts'
+
+export const pageBytes = 8_192
+const writerCacheKib = 32 * 1024
+const readerCacheKib = 16 * 1024
+const walBytesKept = 64 * 1024 * 1024
+const checkpointPages = 2_000 // 16 MiB of log before SQLite copies it into the database by itself
+
+/** Versions before 3.51.3 can corrupt a database when two connections write and checkpoint at the same moment. */
+const sqliteVersionMin = [3, 51, 3] as const
+
+/** The one connection that writes. Creates the file when absent; the first statement that fails names a non-database. */
+export function openWriterConnection(path: string): Database {
+  const db = new Database(path, { create: true, readwrite: true, strict: true })
+  try {
+    requireSqlite(sqliteVersion(db))
+    db.run('PRAGMA busy_timeout = 5000') // first: the statements below may meet another tool's lock
+    db.run(`PRAGMA page_size = ${pageBytes}`) // this and the next only matter while the file is empty
+    db.run('PRAGMA auto_vacuum = INCREMENTAL')
+    db.run('PRAGMA journal_mode = WAL')
+    db.run('PRAGMA synchronous = FULL') // an answer may only leave once the log is on the disk
+    db.run('PRAGMA foreign_keys = ON')
+    db.run('PRAGMA secure_delete = ON')
+    db.run('PRAGMA temp_store = MEMORY')
+    db.run(`PRAGMA cache_size = -${writerCacheKib}`)
+    db.run(`PRAGMA journal_size_limit = ${walBytesKept}`)
+    db.run(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** A connection that can only read. */
+export function openReaderConnection(path: string): Database {
+  const db = new Database(path, { readonly: true, strict: true })
+  db.run('PRAGMA busy_timeout = 5000')
+  db.run('PRAGMA temp_store = MEMORY')
+  db.run(`PRAGMA cache_size = -${readerCacheKib}`)
+  return db
+}
+
+export function sqliteVersion(db: Database): string {
+  const row = db.query<{ version: string }, []>('SELECT sqlite_version() AS version').get()
+  if (row === null) throw new StoreError('internal', 'SQLite does not tell its version')
+  return row.version
+}
+
+export function requireSqlite(version: string): void {
+  const parts = version.split('.').map(Number)
+  for (const [index, least] of sqliteVersionMin.entries()) {
+    const part = parts[index] ?? 0
+    if (part > least) return
+    if (part < least) {
+      throw new StoreError(
+        'internal',
+        `SQLite ${version} is too old, ${sqliteVersionMin.join('.')} is needed`,
+      )
+    }
+  }
+}

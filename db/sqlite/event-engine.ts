@@ -1,0 +1,35 @@
+/** The inner seam: what an event engine does on the writer's thread and on the readers', all synchronous. */
+import type {
+  AppendResult,
+  EventBatch,
+  EventPage,
+  EventPageQuery,
+  EventStore,
+  EventTail,
+  StoredEvent,
+} from '../store.ts'
+
+/** One per writer. The writer opens and ends the transactions; the engine only says when its memory follows. */
+export interface EventWriter {
+  /** Stores one batch inside the open transaction. When it throws, the writer undoes this batch alone. */
+  append(batch: EventBatch): AppendResult
+  /** Removes every event of a site inside the open transaction; returns how many. */
+  removeSite(orgId: string, siteId: string): number
+  /** The transaction is on disk. */
+  committed(): void
+  /** The batch that just threw, or the whole transaction, was undone: memory must say again what the tables say. */
+  rolledBack(): void
+  /** The writer has had nothing to do for a second: a chance for maintenance, outside any transaction. */
+  idle(): void
+  /** The last call, outside any transaction. */
+  close(): void
+}
+
+/** One per reader. Calls that may run long throw `deadline` by themselves. */
+export interface EventReader {
+  page(query: EventPageQuery): EventPage
+  byId(orgId: string, id: string): StoredEvent | null
+  tail(query: Parameters<EventStore['tail']>[0]): EventTail
+  lastSeq(orgId: string): number
+  overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>
+}

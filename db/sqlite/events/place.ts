@@ -1,0 +1,25 @@
+/** Where an event lies: organization number and arrival number in one integer, the key of the block tables. */
+
+/** Arrivals are counted for each organization by itself, from 1 without a gap, so a block is a first seq and a count. */
+const seqsPerOrg = 2 ** 36
+
+/** Keeps `org * seqsPerOrg` within the integers a double can hold. */
+export const orgsMax = 2 ** 16
+
+/** Events in a block at most; more compresses hardly better and makes a page slower. */
+export const blockEventsMax = 256
+
+/** Arrivals in a segment: what a bitmap of the segment index covers. No block crosses a segment's end. */
+export const segmentEvents = 65_536
+
+export function placeOf(org: number, seq: number): number {
+  return org * seqsPerOrg + seq
+}
+
+export function seqOf(place: number): number {
+  return place % seqsPerOrg
+}
+
+export function segmentOf(seq: number): number {
+  return Math.floor(seq / segmentEvents)
+}

@@ -1,0 +1,37 @@
+/** The keys' part of the store: look-ups from memory, changes through the writer and then into memory. */
+import type { ApiKey, KeyStore } from '../store.ts'
+import { keyMap } from './key-map.ts'
+import type { Threads } from './threads.ts'
+
+export function keyStore({ read, write }: Threads, loaded: ApiKey[]): KeyStore {
+  const keys = keyMap(loaded)
+  return {
+    async create(command) {
+      await write('keys.create', command)
+      keys.put(command.key)
+    },
+    list: (orgId, kind) => read('keys.list', { orgId, kind: kind ?? null }),
+    findByHash: async (hash) => keys.find(hash),
+    async revoke(command) {
+      const revoked = await write('keys.revoke', command)
+      if (revoked) keys.change(command.keyId, (key) => (key.revokedAtMs = command.now))
+      return revoked
+    },
+    async touch(uses) {
+      if (uses.length === 0) return
+      await write('keys.touch', uses)
+      for (const use of uses) {
+        keys.change(use.keyId, (key) => {
+          if (key.lastUsedAtMs !== null && key.lastUsedAtMs > use.atMs) return
+          key.lastUsedAtMs = use.atMs
+          key.lastUsedAddress = use.address
+        })
+      }
+    },
+    async markExposed(command) {
+      const first = await write('keys.markExposed', command)
+      if (first) keys.change(command.keyId, (key) => (key.exposedAtMs = command.now))
+      return first
+    },
+  }
+}

@@ -1,0 +1,41 @@
+/** Brings a SQLite database to this release's schema in one transaction, or says why it must not be touched. */
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../errors.ts'
+import { pendingMigrations, type Migration } from '../migrate.ts'
+import { inTransaction } from './transaction.ts'
+
+/** "SGLS": marks the file as ours, so that another program's database is never migrated. */
+export const applicationId = 0x53474c53
+
+/** The highest migration the database has, 0 for an empty one; a database of another program is refused. */
+export function schemaVersion(db: Database): number {
+  const tables = db.query<{ n: number }, []>('SELECT count(*) AS n FROM sqlite_schema').get()?.n ?? 0
+  if (tables === 0) return 0
+  const mark = db.query<{ application_id: number }, []>('PRAGMA application_id').get()?.application_id
+  if (mark !== applicationId) {
+    throw new StoreError('corrupt', 'the database belongs to another program')
+  }
+  return db.query<{ v: number | null }, []>('SELECT max(version) AS v FROM schema_migration').get()?.v ?? 0
+}
+
+/** Applies what is pending and returns the versions that ran; running it again does nothing. */
+export function migrate(db: Database, known: readonly Migration[], now: number): number[] {
+  const pending = pendingMigrations(schemaVersion(db), known)
+  if (pending.length === 0) return []
+  return inTransaction(db, () => {
+    db.run(`PRAGMA application_id = ${applicationId}`)
+    db.run(
+      'CREATE TABLE IF NOT EXISTS schema_migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL) STRICT',
+    )
+    const note = db.prepare('INSERT INTO schema_migration (version, name, applied_at_ms) VALUES (?, ?, ?)')
+    try {
+      for (const { version, name, sql } of pending) {
+        db.run(sql)
+        note.run(version, name, now)
+      }
+    } finally {
+      note.finalize()
+    }
+    return pending.map((migration) => migration.version)
+  })
+}

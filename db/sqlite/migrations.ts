@@ -1,0 +1,9 @@
+/** Every migration of the SQLite engine in order, embedded as text. */
+import type { Migration } from '../migrate.ts'
+import identity from './migrations/0001_identity.sql' with { type: 'text' }
+import events from './migrations/0002_events.sql' with { type: 'text' }
+
+export const migrations: readonly Migration[] = [
+  { version: 1, name: '0001_identity', sql: identity },
+  { version: 2, name: '0002_events', sql: events },
+]

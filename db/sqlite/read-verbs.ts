@@ -1,0 +1,32 @@
+/** Every verb that only looks, by the name under which it reaches a reader. */
+import type { AuditQuery, EventPageQuery, EventStore } from '../store.ts'
+import { findAccountByEmail, listAccounts, ownerExists } from './accounts.ts'
+import { listAudit } from './audit.ts'
+import type { ReadContext } from './contexts.ts'
+import { health } from './health.ts'
+import { allKeys, listKeys } from './keys.ts'
+import { findOrg, listOrgs } from './orgs.ts'
+import { listRejected } from './rejected.ts'
+import { findSignIn } from './sign-ins.ts'
+
+export const readVerbs = {
+  'events.page': ({ events }: ReadContext, query: EventPageQuery) => events.page(query),
+  'events.byId': ({ events }: ReadContext, { orgId, id }: { orgId: string; id: string }) =>
+    events.byId(orgId, id),
+  'events.tail': ({ events }: ReadContext, query: Parameters<EventStore['tail']>[0]) => events.tail(query),
+  'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
+  'events.overview': ({ events }: ReadContext, orgId: string) => events.overview(orgId),
+  'orgs.list': listOrgs,
+  'orgs.find': findOrg,
+  'accounts.findByEmail': findAccountByEmail,
+  'accounts.list': listAccounts,
+  'accounts.ownerExists': ownerExists,
+  'signIns.find': findSignIn,
+  'keys.list': listKeys,
+  'keys.all': allKeys,
+  'audit.list': ({ db }: ReadContext, query: AuditQuery) => listAudit(db, query),
+  'rejected.list': listRejected,
+  health,
+} satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
+
+export type ReadVerbs = typeof readVerbs

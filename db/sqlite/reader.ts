@@ -1,0 +1,37 @@
+/** A reader's thread: answers from its own read-only connection, so that no scan ever delays a write or a request. */
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../errors.ts'
+import { openReaderConnection } from './connection.ts'
+import type { ReadContext } from './contexts.ts'
+import { databasePath } from './files.ts'
+import { plainEventReader } from './plain-events/read.ts'
+import { readVerbs } from './read-verbs.ts'
+import { serve } from './serve.ts'
+
+export interface ReaderOpening {
+  folder: string
+  deadlineMs: number
+}
+
+let reader: { db: Database; context: ReadContext } | null = null
+
+serve((verb, command) => {
+  if (verb === 'open') {
+    const { folder, deadlineMs } = command as ReaderOpening
+    const db = openReaderConnection(databasePath(folder))
+    reader = { db, context: { db, orm: drizzle(db), events: plainEventReader(db, deadlineMs), folder } }
+    return null
+  }
+  if (verb === 'close') {
+    reader?.db.close()
+    reader = null
+    setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
+    return null
+  }
+  if (reader === null) throw new StoreError('closed', 'the store is closed')
+  const run = readVerbs[verb as keyof typeof readVerbs] as
+    ((context: ReadContext, query: unknown) => unknown) | undefined
+  if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+  return run(reader.context, command)
+})

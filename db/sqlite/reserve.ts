@@ -1,0 +1,38 @@
+/**
+ * The reserve: 4 MiB beside the database that are given up when the disk is full, so that it can still be opened.
+ * SQLite needs a little room for its shared-memory file even when nothing but reading is wanted.
+ */
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+
+export const reserveBytes = 4 * 1024 * 1024
+const openBytesMin = 1024 * 1024 // below this much room, opening may fail
+const makeBytesMin = 4 * reserveBytes // make it only where it does not itself fill the disk
+
+const fileName = 'reserve'
+
+export function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+/** Gives the reserve up when there is too little room to open the database. */
+export function dropReserveWhenFull(folder: string): void {
+  if (freeBytes(folder) < openBytesMin) rmSync(`${folder}/${fileName}`, { force: true })
+}
+
+/** Makes the reserve when it is missing and there is room. A failure leaves none: the reserve is a comfort, not a need. */
+export function makeReserveWhenRoom(folder: string): void {
+  const path = `${folder}/${fileName}`
+  if (existsSync(path) || freeBytes(folder) < makeBytesMin) return
+  try {
+    const file = openSync(path, 'wx', 0o600)
+    try {
+      writeFileSync(file, Buffer.alloc(reserveBytes))
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    rmSync(path, { force: true })
+  }
+}

@@ -1,0 +1,20 @@
+/** The worker's side of a port: every message is answered once, in the order of arrival. */
+import { storeError } from './failure.ts'
+import { failureOf, unpackRequest, type Answer } from './protocol.ts'
+
+declare const self: Worker
+
+/** `handle` runs one request to its end before the next is looked at. */
+export function serve(handle: (verb: string, command: unknown, bodies: string[]) => unknown): void {
+  self.onmessage = ({ data }: MessageEvent<string>) => {
+    const { request, bodies } = unpackRequest(data)
+    const [id, verb, command] = request
+    let answer: Answer
+    try {
+      answer = [id, handle(verb, command, bodies) ?? null]
+    } catch (error) {
+      answer = [id, null, failureOf(storeError(error, verb))]
+    }
+    self.postMessage(JSON.stringify(answer))
+  }
+}

@@ -1,0 +1,66 @@
+/** The store's threads seen from the calling one: a writer, some readers, and how to ask them. */
+import { StoreError } from '../errors.ts'
+import type { EventBatch } from '../store.ts'
+import { openPort, type Port } from './port.ts'
+import { packAppend, type AppendOutcome } from './protocol.ts'
+import type { ReaderOpening } from './reader.ts'
+import type { ReadVerbs } from './read-verbs.ts'
+import type { WriteVerbs } from './write-verbs.ts'
+import type { WriterOpening } from './writer.ts'
+
+type CommandOf<F> = F extends (context: never, command: infer C) => unknown ? C : never
+type ResultOf<F> = F extends (context: never, command: never) => infer R ? R : never
+
+export interface Threads {
+  write<K extends keyof WriteVerbs>(
+    verb: K,
+    command: CommandOf<WriteVerbs[K]>,
+  ): Promise<ResultOf<WriteVerbs[K]>>
+  read<K extends keyof ReadVerbs>(verb: K, query: CommandOf<ReadVerbs[K]>): Promise<ResultOf<ReadVerbs[K]>>
+  append(batches: EventBatch[]): Promise<AppendOutcome[]>
+  /** Readers first, then the writer, which truncates the log and gives the folder back. */
+  close(): Promise<void>
+}
+
+export interface ThreadsOpening {
+  folder: string
+  now: number
+  readers: number
+  readDeadlineMs: number
+}
+
+export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
+  const writer = openPort('writer')
+  const readers: Port[] = []
+  const opened: WriterOpening = { folder: opening.folder, now: opening.now }
+  const readerOpening: ReaderOpening = { folder: opening.folder, deadlineMs: opening.readDeadlineMs }
+  try {
+    await writer.ask('open', opened)
+    for (let i = 0; i < opening.readers; i++) readers.push(openPort('reader'))
+    await Promise.all(readers.map((reader) => reader.ask('open', readerOpening)))
+  } catch (error) {
+    await closeAll(writer, readers)
+    throw error
+  }
+
+  /** The reader with the fewest open questions. */
+  function freest(): Port {
+    const [first, ...others] = readers
+    if (first === undefined) throw new StoreError('internal', 'the store has no reader')
+    return others.reduce((best, reader) => (reader.open() < best.open() ? reader : best), first)
+  }
+
+  return {
+    write: (verb, command) => writer.ask(verb, command) as Promise<never>,
+    read: (verb, query) => freest().ask(verb, query) as Promise<never>,
+    append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
+    close: () => closeAll(writer, readers),
+  }
+}
+
+async function closeAll(writer: Port, readers: Port[]): Promise<void> {
+  for (const ports of [readers, [writer]]) {
+    await Promise.allSettled(ports.map((port) => port.ask('close', null)))
+    await Promise.all(ports.map((port) => port.ended))
+  }
+}

@@ -1,0 +1,129 @@
+/** The writer's thread: the only one that changes the database, one message after the other. */
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../errors.ts'
+import type { EventBatch } from '../store.ts'
+import { auditHeads } from './audit.ts'
+import { readAuditHeads, writeAuditHeads } from './audit-heads.ts'
+import { openWriterConnection } from './connection.ts'
+import type { WriteContext } from './contexts.ts'
+import { storeError } from './failure.ts'
+import { databasePath, makeFolder, requireWholeOrNew } from './files.ts'
+import { commitGroup } from './group.ts'
+import { lockFolder } from './lock.ts'
+import { migrate } from './migrate.ts'
+import { migrations } from './migrations.ts'
+import { plainEventWriter } from './plain-events/write.ts'
+import { unpackBatches } from './protocol.ts'
+import { dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
+import { serve } from './serve.ts'
+import { inTransaction } from './transaction.ts'
+import { housekeeping } from './wal.ts'
+import { writeVerbs } from './write-verbs.ts'
+
+export interface WriterOpening {
+  folder: string
+  now: number
+}
+
+interface Writer {
+  write(verb: string, command: unknown): unknown
+  append(batches: EventBatch[]): unknown
+  close(): void
+}
+
+let writer: Writer | null = null
+
+serve((verb, command, bodies) => {
+  if (verb === 'open') {
+    writer = openWriter(command as WriterOpening)
+    return null
+  }
+  if (verb === 'close') {
+    writer?.close()
+    writer = null
+    setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
+    return null
+  }
+  if (writer === null) throw new StoreError('closed', 'the store is closed')
+  return verb === 'append' ? writer.append(unpackBatches(command, bodies)) : writer.write(verb, command)
+})
+
+/** Opens in an order in which a refusal leaves the folder as it was: lock, looks, database, migrations. */
+function openWriter({ folder, now }: WriterOpening): Writer {
+  makeFolder(folder)
+  const unlock = lockFolder(folder, process.pid)
+  let db: Database | null = null
+  try {
+    dropReserveWhenFull(folder)
+    requireWholeOrNew(folder)
+    db = openWriterConnection(databasePath(folder))
+    migrate(db, migrations, now)
+    makeReserveWhenRoom(folder)
+    return writerOn(db, folder, unlock)
+  } catch (error) {
+    db?.close()
+    unlock()
+    throw storeError(error, 'the database cannot be opened')
+  }
+}
+
+function writerOn(db: Database, folder: string, unlock: () => void): Writer {
+  const events = plainEventWriter(db)
+  const context: WriteContext = { db, orm: drizzle(db), events }
+  const keeper = housekeeping(db, { idle: events.idle, minute: () => makeReserveWhenRoom(folder) })
+  const heads = headsFile(db, folder)
+  let broken: StoreError | null = null
+
+  /** After the device failed once, what is in memory and what is on disk may differ: nothing more is acknowledged. */
+  function guarded<T>(doing: string, work: () => T): T {
+    if (broken !== null) throw broken
+    keeper.busy()
+    try {
+      return work()
+    } catch (error) {
+      events.rolledBack()
+      const failure = storeError(error, doing)
+      if (failure.kind === 'io') broken = failure
+      throw failure
+    }
+  }
+
+  return {
+    write(verb, command) {
+      const run = writeVerbs[verb as keyof typeof writeVerbs] as
+        ((context: WriteContext, command: unknown) => unknown) | undefined
+      if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+      return guarded(verb, () => {
+        const result = inTransaction(db, () => run(context, command))
+        events.committed()
+        heads.follow()
+        return result
+      })
+    },
+    append: (batches) => guarded('append', () => commitGroup(db, events, batches)),
+    close() {
+      events.close()
+      keeper.end()
+      db.close()
+      unlock()
+    },
+  }
+}
+
+/** Keeps the file of audit heads behind no committed chain. What a full disk left behind, the next call makes good. */
+function headsFile(db: Database, folder: string): { follow(): void } {
+  let written = JSON.stringify(readAuditHeads(folder) ?? {})
+  function follow(): void {
+    const heads = auditHeads(db)
+    const current = JSON.stringify(heads)
+    if (current === written) return
+    try {
+      writeAuditHeads(folder, heads)
+      written = current
+    } catch {
+      // The entry itself is committed and must not be reported as failed; `verify` accepts a file that lags behind.
+    }
+  }
+  return { follow }
+}
