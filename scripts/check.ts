@@ -2,7 +2,7 @@
 import { describeCheck, runChecks } from './checks.ts'
 import { command } from './command.ts'
 
-const tidy = command([process.execPath, 'test', '--only-failures', './tests/tidy.test.ts'], {
+const tidy = command([process.execPath, 'test', '--only-failures', './tests/tidy.test.ts', './tests/tidy'], {
   timeoutMs: 120_000,
   quiet: true,
 }).then(({ code, output, durationMs }) => [{ name: 'tidy', ok: code === 0, output, durationMs }])

@@ -1,0 +1,95 @@
+/** The rules of the house over every source file; `tidy/proof.test.ts` proves that each can fail. */
+import { describe, expect, test } from 'bun:test'
+import { workerEntries } from '../scripts/build.ts'
+import { exceptions } from './tidy/exceptions.ts'
+import { functionLength } from './tidy/function-length.ts'
+import { deadFiles, dependencyRules, type Manifest, missingDocuments } from './tidy/house-rules.ts'
+import { barrel, cycles, importRules } from './tidy/import-rules.ts'
+import { importsOf } from './tidy/imports.ts'
+import { type Finding, isCode, readSources } from './tidy/source.ts'
+import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './tidy/text-rules.ts'
+
+const sources = readSources()
+const edges = sources.flatMap(importsOf)
+const textOf = (path: string): string => sources.find((source) => source.path === path)?.text ?? ''
+const verbs = [...textOf('scripts/run.mjs').matchAll(/'(\w+)'/g)].map((match) => `scripts/${match[1]}.ts`)
+const entries = ['server/main.ts', ...workerEntries, 'web/index.html', 'scripts/run.mjs', ...verbs]
+
+const findings: Finding[] = [
+  ...[header, fileLength, lineLength, fileName, bannedCode, leftovers, functionLength].flatMap((rule) =>
+    sources.flatMap(rule),
+  ),
+  ...sources.filter((source) => isCode(source.path)).flatMap((source) => barrel(source, edges)),
+  ...importRules(edges),
+  ...cycles(edges),
+  ...deadFiles(sources, entries),
+  ...dependencyRules(JSON.parse(textOf('package.json')) as Manifest, textOf('server/DESIGN.md'), edges),
+  ...missingDocuments(new Set(sources.map((source) => source.path))),
+]
+
+const isException = (finding: Finding): boolean =>
+  exceptions.some(({ rule, path }) => rule === finding.rule && path === finding.path)
+
+describe('the house', () => {
+  const broken = findings.filter((finding) => !isException(finding))
+  const rules = [
+    ...[
+      'header',
+      'file-length',
+      'line-length',
+      'function-length',
+      'file-name',
+      'empty-name',
+      'barrel',
+      'leftover',
+    ],
+    ...[
+      'environment',
+      'time',
+      'random',
+      'console',
+      'any',
+      'enum',
+      'namespace',
+      'class',
+      'focus',
+      'type-escape',
+    ],
+    ...['db-alone', 'sdk-alone', 'web-types-only', 'server-alone', 'engine-behind-seam', 'elysia', 'driver'],
+    ...['extension', 'cycle', 'dead-file', 'dependency', 'document'],
+  ]
+  test.each(rules)('%s', (rule) => {
+    const lines = broken
+      .filter((finding) => finding.rule === rule)
+      .map(({ path, line, message }) => `${path}:${line} ${message}`)
+    expect(lines).toEqual([])
+  })
+
+  test('every finding belongs to a rule listed here', () => {
+    expect(findings.map((finding) => finding.rule).filter((rule) => !rules.includes(rule))).toEqual([])
+  })
+
+  test('every exception is still needed', () => {
+    const unneeded = exceptions.filter(
+      ({ rule, path }) => !findings.some((finding) => finding.rule === rule && finding.path === path),
+    )
+    expect(unneeded).toEqual([])
+  })
+})
+
+test('the import scanner sees every import the transpiler sees', () => {
+  const missed = sources
+    .filter((source) => /\.tsx?$/.test(source.path))
+    .flatMap((source) => {
+      const transpiler = new Bun.Transpiler({
+        loader: source.path.endsWith('x') ? 'tsx' : 'ts',
+        tsconfig: { compilerOptions: { jsx: 'react-jsx', jsxImportSource: 'preact' } },
+      })
+      const seen = new Set(importsOf(source).map((edge) => edge.specifier))
+      return transpiler
+        .scanImports(source.text)
+        .filter((found) => !found.path.includes('jsx') && !seen.has(found.path))
+        .map((found) => `${source.path}: ${found.path}`)
+    })
+  expect(missed).toEqual([])
+})

@@ -1,0 +1,233 @@
+/** Proves for every rule of the house that it finds what it forbids and leaves alone what it allows. */
+import { expect, test } from 'bun:test'
+import { functionLength } from './function-length.ts'
+import { deadFiles, dependencyRules, missingDocuments } from './house-rules.ts'
+import { barrel, cycles, importRules } from './import-rules.ts'
+import { importsOf } from './imports.ts'
+import { blank, type Finding, type Source } from './source.ts'
+import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './text-rules.ts'
+
+const source = (path: string, text: string): Source => ({ path, text })
+const rulesOf = (findings: Finding[]): string[] => findings.map((finding) => finding.rule)
+const imports = (path: string, ...lines: string[]) => importsOf(source(path, lines.join('\n')))
+
+test('comments and strings are blanked, code inside templates is not', () => {
+  const text = "a('b') // c\n/* d */ `e ${f('g')} h` + /i'/.x + 4 / 2"
+  expect(blank(text, { strings: true })).toBe("a(' ')     \n        `  ${f(' ')}  ` + /  /.x + 4 / 2")
+  expect(blank(text, { strings: false })).toBe("a('b')     \n        `e ${f('g')} h` + /i'/.x + 4 / 2")
+})
+
+test('header', () => {
+  for (const good of ['/** Signs requests. */\n', '/**\n * Signs requests,\n * and more.\n */\n']) {
+    expect(header(source('server/a.ts', good))).toEqual([])
+  }
+  for (const bad of [
+    '',
+    'let a = 1\n',
+    '/** sign */\n',
+    '/** Signs requests without a stop */\n',
+    '\n/** Late one. */',
+  ]) {
+    expect(rulesOf(header(source('server/a.ts', bad)))).toEqual(['header'])
+  }
+  expect(header(source('db/sqlite/migrations/1.sql', '-- Tables of the first release.\n'))).toEqual([])
+  expect(rulesOf(header(source('db/sqlite/migrations/1.sql', 'CREATE TABLE a(b);\n')))).toEqual(['header'])
+})
+
+test('file-length and line-length', () => {
+  expect(fileLength(source('a.ts', 'x\n'.repeat(400)))).toEqual([])
+  expect(rulesOf(fileLength(source('a.ts', 'x\n'.repeat(401))))).toEqual(['file-length'])
+  expect(lineLength(source('a.ts', 'x'.repeat(120)))).toEqual([])
+  expect(lineLength(source('a.ts', `ok\n${'x'.repeat(121)}`))).toMatchObject([
+    { rule: 'line-length', line: 2 },
+  ])
+})
+
+test('function-length', () => {
+  const body = (lines: number): string => '  step()\n'.repeat(lines)
+  const long = [
+    `function a() {\n${body(69)}}\n`,
+    `export async function a(\n  b: string,\n): Promise<void> {\n${body(67)}}\n`,
+    `const a = () => {\n${body(69)}}\n`,
+    `const a = async ({ b }: C): Promise<void> => {\n${body(69)}}\n`,
+    `class A extends Error {\n  get b() {\n${body(69).replaceAll('  s', '    s')}  }\n}\n`,
+    `test('a', async () => {\n${body(69)}})\n`,
+  ]
+  for (const text of long) expect(rulesOf(functionLength(source('a.ts', text)))).toEqual(['function-length'])
+  for (const text of long) expect(functionLength(source('a.ts', text.replace('  step()\n', '')))).toEqual([])
+  expect(functionLength(source('a.ts', `describe('a', () => {\n${body(90)}})\n`))).toEqual([])
+  expect(functionLength(source('a.ts', `export const a = {\n${'  b: 1,\n'.repeat(90)}}\n`))).toEqual([])
+})
+
+test('file-name', () => {
+  for (const good of [
+    'server/rate-limit.ts',
+    'README.md',
+    'db/sqlite/migrations/0001_init.sql',
+    '.npmrc.json',
+  ]) {
+    expect(fileName(source(good, ''))).toEqual([])
+  }
+  const bad = [
+    'server/rateLimit.ts',
+    'server/rate_limit.ts',
+    'server/index.ts',
+    'server/utils/a.ts',
+    'web/key-manager.ts',
+  ]
+  for (const path of bad) expect(rulesOf(fileName(source(path, '')))).toEqual(['file-name'])
+})
+
+test.each([
+  ['environment', 'server/a.ts', 'const a = process.env.HOME', 'server/config.ts'],
+  ['environment', 'db/a.ts', 'const a = Bun.env.HOME', 'scripts/a.ts'],
+  ['time', 'server/a.ts', 'const a = Date.now()', 'server/clock.ts'],
+  ['time', 'sdk/a.ts', 'const a = new Date()', 'tests/a.ts'],
+  ['random', 'server/a.ts', 'const a = randomUUID()', 'server/ids.ts'],
+  ['random', 'db/a.ts', 'const a = randomBytes(8)', 'db/a.test.ts'],
+  ['console', 'web/a.ts', 'console.log(1)', 'server/commands/a.ts'],
+])('%s in %s', (rule, path, text, allowed) => {
+  expect(rulesOf(bannedCode(source(path, text)))).toEqual([rule])
+  expect(bannedCode(source(allowed, text))).toEqual([])
+  expect(bannedCode(source(path, `// ${text}\nconst b = "${text}"`))).toEqual([])
+})
+
+test.each([
+  ['any', 'let a: any = 1', 'let a: unknown = { any: 1 }'],
+  ['any', 'const a = b as any', 'const a = b.any'],
+  ['any', 'let a: Map<string, any>', 'let many: Map<string, Company>'],
+  ['enum', 'export enum A {}', "type A = 'enum'"],
+  ['namespace', 'export namespace A {', 'const namespace = 1'],
+  ['focus', "test.only('a', () => {})", "test('only', () => {})"],
+  ['focus', "describe.skip('a', () => {})", 'list.skip(2)'],
+  ['class', 'class Sender {', 'class SendError extends Error {'],
+  ['empty-name', 'function makeKeyManager() {', 'function manageKeys() {'],
+  ['type-escape', `// @ts-${'ignore'}`, '// @ts-expect-error wrong on purpose'],
+])('%s: %s', (rule, bad, good) => {
+  expect(rulesOf(bannedCode(source('server/a.ts', bad)))).toEqual([rule])
+  expect(bannedCode(source('server/a.ts', good))).toEqual([])
+})
+
+test('leftover', () => {
+  expect(rulesOf(leftovers(source('README.md', `later: ${'TO'}${'DO'}`)))).toEqual(['leftover'])
+  expect(leftovers(source('README.md', 'to do'))).toEqual([])
+})
+
+test.each([
+  ['db-alone', 'db/a.ts', "import type { B } from '../server/b.ts'", "import { B } from './b.ts'"],
+  ['sdk-alone', 'sdk/a.ts', "import { b } from '../server/b.ts'", "import { b } from './b.ts'"],
+  [
+    'web-types-only',
+    'web/a.ts',
+    "import type { B } from '../server/b.ts'",
+    "import type { B } from './api.ts'",
+  ],
+  [
+    'web-types-only',
+    'web/api.ts',
+    "import { b } from '../server/b.ts'",
+    "import type { B } from '../server/b.ts'",
+  ],
+  [
+    'engine-behind-seam',
+    'server/a.ts',
+    "import { b } from '../db/sqlite/b.ts'",
+    "import { b } from '../db/open.ts'",
+  ],
+  ['server-alone', 'server/a.ts', "import { b } from '../web/b.ts'", "import { b } from './b.ts'"],
+  ['elysia', 'server/a/b.ts', "import { t } from 'elysia'", "import { t } from './elysia.ts'"],
+  ['driver', 'db/a.ts', "import { Database } from 'bun:sqlite'", "import { test } from 'bun:test'"],
+  ['driver', 'server/a.ts', "import { sql } from 'drizzle-orm/sql'", "import { sql } from './sql.ts'"],
+  ['extension', 'server/a.ts', "import { b } from './b'", "import { b } from './b.json'"],
+])('%s in %s', (rule, path, bad, good) => {
+  expect(rulesOf(importRules(imports(path, bad)))).toEqual([rule])
+  expect(importRules(imports(path, good))).toEqual([])
+})
+
+test('elysia is allowed where HTTP is spoken', () => {
+  for (const path of [
+    'server/app.ts',
+    'server/keys/routes.ts',
+    'server/keys/model.ts',
+    'server/http/guard.ts',
+  ]) {
+    expect(importRules(imports(path, "import { Elysia } from 'elysia'"))).toEqual([])
+  }
+})
+
+test('imports are found in every form, and types are told from values', () => {
+  const lines = [
+    "import {\n  type A,\n  b,\n} from './a.ts'",
+    "import './b.css'",
+    "export type { C } from './c.ts'",
+    "const d = await import('./d.ts')",
+    "import { type E, type F } from './e.ts'",
+    "// import { g } from './g.ts'",
+  ]
+  const seen = imports('web/x.ts', ...lines).map((edge) => [edge.to, edge.typeOnly])
+  const expected = [
+    ['web/a.ts', false],
+    ['web/b.css', false],
+    ['web/c.ts', true],
+    ['web/d.ts', false],
+    ['web/e.ts', true],
+  ]
+  expect(seen.toSorted()).toEqual(expected)
+})
+
+test('cycle', () => {
+  const a = imports('server/a.ts', "import { b } from './b.ts'")
+  const b = imports('server/b.ts', "import type { c } from './c.ts'")
+  const c = imports('server/c.ts', "import { a } from './a.ts'")
+  expect(cycles([...a, ...b])).toEqual([])
+  expect(cycles([...a, ...b, ...c])).toMatchObject([{ rule: 'cycle', path: 'server/a.ts' }])
+})
+
+test('barrel', () => {
+  const text = "/** All of it. */\nexport { a } from './a.ts'\nexport * from './b.ts'\n"
+  expect(rulesOf(barrel(source('server/all.ts', text), imports('server/all.ts', text)))).toEqual(['barrel'])
+  const more = `${text}export const c = 1\n`
+  expect(barrel(source('server/all.ts', more), imports('server/all.ts', more))).toEqual([])
+})
+
+test('dead-file', () => {
+  const files = [
+    source('server/main.ts', "import './used.ts'\nnew Worker(new URL('./thread.ts', import.meta.url))"),
+    source('server/used.ts', ''),
+    source('server/thread.ts', ''),
+    source('server/dead.ts', "import './also-dead.ts'"),
+    source('server/also-dead.ts', ''),
+    source('server/tested.test.ts', "import { a } from './tested.ts'"),
+    source('server/tested.ts', ''),
+  ]
+  expect(deadFiles(files, ['server/main.ts']).map(({ path }) => path)).toEqual([
+    'server/dead.ts',
+    'server/also-dead.ts',
+  ])
+})
+
+test('dependency', () => {
+  const used = imports('web/a.ts', "import { a } from 'good/part'", "import b from 'node:fs'")
+  const manifest = { dependencies: { good: '1.2.3' }, packageManager: 'bun@1.4.5' }
+  const design = '| `good` | for the proof |'
+  const messages = (...args: Parameters<typeof dependencyRules>): string[] =>
+    dependencyRules(...args).map(({ message }) => message)
+  expect(messages(manifest, design, used)).toEqual([])
+  expect(messages({ ...manifest, dependencies: { good: '^1.2.3' } }, design, used)).toEqual([
+    'good is not pinned',
+  ])
+  expect(messages(manifest, '', used)).toEqual(['good is not justified'])
+  expect(messages(manifest, design, [])).toEqual(['good is used nowhere'])
+  expect(messages({ ...manifest, dependencies: {} }, design, used)).toEqual([
+    'good/part is not in package.json',
+  ])
+  expect(messages({ dependencies: { good: '1.2.3' } }, design, used)).toEqual([
+    'packageManager is not pinned',
+  ])
+})
+
+test('document', () => {
+  const missing = missingDocuments(new Set(['README.md'])).map(({ path }) => path)
+  expect(missing).not.toContain('README.md')
+  expect(missing).toContain('server/DESIGN.md')
+})
