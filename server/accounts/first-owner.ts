@@ -1,0 +1,53 @@
+/** Makes the first owner, who is also the appliance's operator; at most one of many at once succeeds. */
+import type { Account, Store } from '../../db/store.ts'
+import { checkPasswordRules, hashPassword } from '../auth/password.ts'
+import type { Clock } from '../clock.ts'
+import { newId } from '../ids.ts'
+import { readEmail } from './email.ts'
+
+export interface FirstOwnerRequest {
+  email: string
+  password: string
+  linkHash: string | null // of the one-time set-up link; null from the environment or the command line
+  actor: string
+}
+
+export type FirstOwnerResult =
+  | { status: 'created'; account: Account; orgId: string }
+  | { status: 'owner_exists' }
+  | { status: 'link_invalid' }
+
+const firstOrgSlug = 'default'
+
+/** Throws `AppError` for a refused e-mail or password. */
+export async function createFirstOwner(
+  store: Pick<Store, 'accounts' | 'orgs'>,
+  request: FirstOwnerRequest,
+  clock: Clock,
+): Promise<FirstOwnerResult> {
+  // Before the costly hash: whoever comes late must not make us work.
+  if (await store.accounts.ownerExists()) return { status: 'owner_exists' }
+  const email = readEmail(request.email)
+  checkPasswordRules(request.password, email)
+  const org = (await store.orgs.find(firstOrgSlug)) ?? (await store.orgs.list())[0]
+  if (!org) throw new Error('the data folder has no organization')
+  const passwordHash = await hashPassword(request.password)
+  const now = clock.now()
+  const account: Account = { id: newId('usr'), email, passwordHash, operator: true, createdAtMs: now }
+  const status = await store.accounts.createFirstOwner({
+    account,
+    orgId: org.id,
+    linkHash: request.linkHash,
+    now,
+    audit: {
+      id: newId('aud'),
+      orgId: org.id,
+      actor: request.actor,
+      action: 'account.created',
+      target: account.id,
+      metadata: { email, role: 'owner', operator: true },
+      occurredAtMs: now,
+    },
+  })
+  return status === 'created' ? { status, account, orgId: org.id } : { status }
+}

@@ -1,0 +1,194 @@
+/** Settles the configuration: flag beats environment beats file beats default; the only reader of the environment. */
+import { readFileSync } from 'node:fs'
+import { readArguments, type Arguments } from './arguments.ts'
+import { readConfigFile } from './config-file.ts'
+import { UsageError, type ListenAddress } from './option-values.ts'
+import {
+  environmentTwin,
+  optionFits,
+  optionNames,
+  optionOf,
+  optionsNotYet,
+  type OptionName,
+  type OptionValues,
+  type VerbName,
+} from './options.ts'
+
+export type Environment = Record<string, string | undefined>
+
+/** Where a value came from, so that `sightglass config` can say it. */
+export interface Setting {
+  name: OptionName
+  text: string | null // null: not given and without default
+  source: 'flag' | 'environment' | 'file' | 'default'
+  from: string // --listen, SIGHTGLASS_LISTEN, the path of the file, or default
+}
+
+export interface Invocation {
+  verb: VerbName
+  words: string[]
+  help: boolean
+  values: OptionValues
+  settings: Setting[] // of this verb only, in the order of the table
+  warnings: string[]
+}
+
+/** What `serve` starts with. */
+export interface ServeConfig {
+  listen: ListenAddress
+  ingestListen: ListenAddress | null
+  dataDir: string // absolute
+  publicUrl: string | null // origin, without a slash at the end
+  allowedHosts: string[]
+  trustedProxies: string[] // addresses and CIDR ranges
+  diskFloorBytes: number
+  logLevel: 'debug' | 'info' | 'warn' | 'error'
+  admin: { email: string; password: string } | null
+  warnings: string[] // for the log: settings that look like a mistake
+}
+
+const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
+
+/**
+ * Copies the environment and takes out of the process what must not act behind our back: fetch obeys proxy variables
+ * even for loopback, and a password has no business in the environment of whatever we might start.
+ */
+export function takeEnvironment(environment: Environment = process.env): Environment {
+  const copy = { ...environment }
+  for (const name of proxyVariables) {
+    delete environment[name]
+    delete environment[name.toLowerCase()]
+  }
+  for (const name of optionNames) {
+    if (optionOf(name).secret) delete environment[environmentTwin(name)]
+  }
+  return copy
+}
+
+/** Reads a whole invocation; every mistake is a `UsageError` with one clear line. */
+export function readInvocation(args: string[], environment: Environment): Invocation {
+  const given = readArguments(args)
+  const { verb, words, help } = given
+  // Help must come even when the rest is wrong.
+  const asking = help || verb === 'help'
+  refuseNotYet(asking ? {} : environment)
+  const file = asking ? null : configFile(given, environment)
+  const settings: Setting[] = []
+  const values: Record<string, unknown> = {}
+  for (const name of optionNames) {
+    const fits = optionFits(name, verb)
+    const setting = fits && !asking ? settle(name, given, environment, file) : ofDefault(name)
+    values[name] = readSetting(setting)
+    if (!fits) continue
+    settings.push(setting)
+    if (!asking && setting.text === null && optionOf(name).neededBy?.includes(verb)) {
+      throw new UsageError(
+        `"sightglass ${verb}" needs --${name} ${optionOf(name).value}`,
+        `sightglass help ${verb}`,
+      )
+    }
+  }
+  return { verb, words, help, values: values as OptionValues, settings, warnings: strangers(environment) }
+}
+
+function configFile(given: Arguments, environment: Environment) {
+  const path = readSetting(settle('config', given, environment, null))
+  return typeof path === 'string' ? { path, keys: readConfigFile(path) } : null
+}
+
+type ConfigFile = { path: string; keys: Map<OptionName, string> }
+
+function settle(
+  name: OptionName,
+  given: Arguments,
+  environment: Environment,
+  file: ConfigFile | null,
+): Setting {
+  const flag = given.flags.get(name)
+  if (flag !== undefined) return { name, text: flag, source: 'flag', from: `--${name}` }
+  const fromEnvironment = optionOf(name).flagOnly ? null : environmentText(name, environment)
+  if (fromEnvironment) return { name, ...fromEnvironment, source: 'environment' }
+  const key = file?.keys.get(name)
+  if (file && key !== undefined) return { name, text: key, source: 'file', from: file.path }
+  return ofDefault(name)
+}
+
+function ofDefault(name: OptionName): Setting {
+  return { name, text: optionOf(name).default, source: 'default', from: 'default' }
+}
+
+/** An empty variable counts as absent: compose files pass such ones along. */
+function environmentText(name: OptionName, environment: Environment): { text: string; from: string } | null {
+  const twin = environmentTwin(name)
+  const text = environment[twin] || null
+  const path = (optionOf(name).secret && environment[`${twin}_FILE`]) || null
+  if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; keep one`)
+  if (path === null) return text === null ? null : { text, from: twin }
+  try {
+    return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, ''), from: `${twin}_FILE` }
+  } catch (error) {
+    throw new UsageError(`${twin}_FILE: ${error instanceof Error ? error.message : 'cannot be read'}`)
+  }
+}
+
+function readSetting({ name, text, source, from }: Setting): unknown {
+  if (text === null) return null
+  try {
+    return optionOf(name).read(text)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    // The text of a secret stays out of messages; `from` says where to look.
+    const reason = optionOf(name).secret ? 'the value is not usable' : error.message
+    throw new UsageError(`${source === 'file' ? `${from}: ${name}` : from}: ${reason}`)
+  }
+}
+
+function refuseNotYet(environment: Environment): void {
+  for (const name of optionsNotYet) {
+    if (environment[environmentTwin(name)]) {
+      throw new UsageError(`${environmentTwin(name)} is set, but --${name} is not available in this release`)
+    }
+  }
+}
+
+/** Variables with our prefix that mean nothing: warned about, not refused, for orchestrators inject such names. */
+function strangers(environment: Environment): string[] {
+  const known = new Set(
+    optionNames.flatMap((name) => [environmentTwin(name), `${environmentTwin(name)}_FILE`]),
+  )
+  const injected = /^SIGHTGLASS_(?:SERVICE_(?:HOST|PORT)|PORT(?:_|$))/
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('SIGHTGLASS_') && !known.has(name) && !injected.test(name))
+    .map((name) => `the environment variable ${name} is not an option and has no effect`)
+}
+
+/** What `serve` needs, out of the settled values. */
+export function serveConfig({ values, warnings }: Invocation): ServeConfig {
+  const listen = values.listen
+  const ingestListen = values['ingest-listen']
+  if (
+    ingestListen &&
+    ingestListen.port !== 0 &&
+    ingestListen.port === listen.port &&
+    ingestListen.host === listen.host
+  ) {
+    throw new UsageError('--listen and --ingest-listen name the same address')
+  }
+  const email = values['admin-email']
+  const password = values['admin-password']
+  if ((email === null) !== (password === null)) {
+    throw new UsageError('SIGHTGLASS_ADMIN_EMAIL and SIGHTGLASS_ADMIN_PASSWORD go together; only one is set')
+  }
+  return {
+    listen,
+    ingestListen,
+    dataDir: values['data-dir'],
+    publicUrl: values['public-url'],
+    allowedHosts: values['allowed-host'],
+    trustedProxies: values['trusted-proxy'],
+    diskFloorBytes: values['disk-floor'],
+    logLevel: values['log-level'],
+    admin: email !== null && password !== null ? { email, password } : null,
+    warnings,
+  }
+}

@@ -1,0 +1,77 @@
+/** The log: one JSON object a line on standard error, redacted, and never a wait for whoever reads it. */
+import { isoTime, type Clock } from './clock.ts'
+import { openLogSink, type LogSink } from './log-sink.ts'
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+/** Plain named facts only: whole objects would carry along what nobody meant to log. */
+export type LogFields = Record<string, string | number | boolean | null | undefined | readonly string[]>
+
+export interface Log {
+  debug(event: string, fields?: LogFields): void
+  info(event: string, fields?: LogFields): void
+  warn(event: string, fields?: LogFields): void
+  error(event: string, fields?: LogFields): void
+  /** Waits until everything is written, at most about this long: the last call before the process ends. */
+  close(timeoutMs?: number): Promise<void>
+}
+
+const rank: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
+
+export interface LogOptions {
+  level: LogLevel
+  clock: Clock
+  sink?: LogSink
+}
+
+export function startLog({ level, clock, sink = openLogSink() }: LogOptions): Log {
+  function reportDropped(): void {
+    const count = sink.takeDropped()
+    if (count > 0) sink.write(logLine(clock.now(), 'warn', 'log_lines_dropped', { count }))
+  }
+  const write =
+    (of: LogLevel) =>
+    (event: string, fields: LogFields = {}) => {
+      if (rank[of] < rank[level]) return
+      reportDropped()
+      sink.write(logLine(clock.now(), of, event, fields))
+    }
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    async close(timeoutMs = 1_000) {
+      await sink.flush(timeoutMs)
+      reportDropped()
+      await sink.flush(timeoutMs)
+    },
+  }
+}
+
+/** One line with its newline; `time`, `level` and `event` come first and cannot be replaced by a field. */
+export function logLine(nowMs: number, level: LogLevel, event: string, fields: LogFields): string {
+  const line: Record<string, unknown> = { time: isoTime(nowMs), level, event }
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined || name in line) continue
+    line[name] = secretNames.test(name) ? '[redacted]' : shorten(value)
+  }
+  return `${redact(JSON.stringify(line))}\n`
+}
+
+const secretNames = /^(?:password|authorization|cookie|secret|token)$/i
+const textCharsMax = 4_000
+
+function shorten(value: LogFields[string]): unknown {
+  return typeof value === 'string' && value.length > textCharsMax ? `${value.slice(0, textCharsMax)}…` : value
+}
+
+/** Blanks whatever has the form of a key, a webhook secret or a token, wherever in the text it stands. */
+export function redact(text: string): string {
+  return text
+    .replace(/agtx_([a-z]{2})_[\w-]+/g, 'agtx_$1_[redacted]')
+    .replace(/whsec_[\w+/=-]+/g, 'whsec_[redacted]')
+    .replace(/#[\w-]{20,}/g, '#[redacted]') // the part of a one-time link that opens it
+    .replace(/(bearer|basic)\s+[\w+/=.~-]{8,}/gi, '$1 [redacted]')
+    .replace(/(?<![\w-])[\w-]{43}(?![\w-])/g, '[redacted]') // 32 random bytes in base64url: tokens of ours
+}

@@ -1,0 +1,152 @@
+/** Reads the text of one option into its value; every refusal is one line that says what would be right. */
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+
+/** Wrong usage of the command line or configuration: one clear line, exit code 2. */
+export class UsageError extends Error {
+  readonly hint: string | null
+  constructor(message: string, hint: string | null = null) {
+    super(message)
+    this.name = 'UsageError'
+    this.hint = hint
+  }
+}
+
+export interface ListenAddress {
+  host: string // without brackets
+  port: number // 0 lets the system pick one
+}
+
+/** `host:port`, IPv6 in brackets. */
+export function listenAddress(text: string): ListenAddress {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text)
+  if (!match) throw new UsageError(`"${text}" is not host:port (IPv6 in brackets, like [::1]:7400)`)
+  const [, v6, name, digits] = match
+  const port = Number(digits)
+  if (port > 65_535) throw new UsageError(`port ${digits} is above 65535`)
+  if (v6 !== undefined && isIP(v6) !== 6) throw new UsageError(`"${v6}" is not an IPv6 address`)
+  const host = (v6 ?? name)!
+  if (v6 === undefined && isIP(host) === 0 && !hostNamePattern.test(host)) {
+    throw new UsageError(`"${host}" is not a host name or an IP address`)
+  }
+  return { host, port }
+}
+
+/** `host:port` again, with brackets where a URL needs them. */
+export function listenText({ host, port }: ListenAddress): string {
+  return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+const hostNamePattern = /^(?=.{1,253}$)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i
+
+export function plainText(text: string): string {
+  return text
+}
+
+export function folderPath(text: string): string {
+  return resolve(text)
+}
+
+/** An http or https address without user, path or query, given back as its origin. */
+export function origin(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw new UsageError(`"${text}" is not an http or https address like https://traces.example.com`)
+  }
+  if (url.username || url.password) throw new UsageError(`the address must not carry a user name or password`)
+  if (url.pathname !== '/' || url.search || url.hash) {
+    throw new UsageError(`"${text}" must end after host and port, without a path`)
+  }
+  return url.origin
+}
+
+function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+}
+
+export function textList(text: string): string[] {
+  return splitList(text)
+}
+
+export function hostNameList(text: string): string[] {
+  return splitList(text).map((name) => {
+    if (!hostNamePattern.test(name)) {
+      throw new UsageError(`"${name}" is not a host name (no scheme, port or path: traces.example.com)`)
+    }
+    return name.toLowerCase().replace(/\.$/, '')
+  })
+}
+
+/** Addresses and CIDR ranges, e.g. `10.0.0.0/8,fd00::/8,127.0.0.1`. */
+export function addressRangeList(text: string): string[] {
+  return splitList(text).map((range) => {
+    const [address = '', bits, extra] = range.split('/')
+    const family = isIP(address)
+    const bitsMax = family === 6 ? 128 : 32
+    const bitsFine = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= bitsMax)
+    if (family === 0 || !bitsFine || extra !== undefined) {
+      throw new UsageError(`"${range}" is not an IP address or a range like 10.0.0.0/8`)
+    }
+    return range
+  })
+}
+
+const unitBytes: Record<string, number> = {
+  '': 1,
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+  tib: 2 ** 40,
+}
+
+/** A size such as `256MiB` (1024-based), `1.5GB` (1000-based) or a plain count of bytes. */
+export function sizeBytes(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim())
+  const unit = match ? unitBytes[match[2]!.toLowerCase()] : undefined
+  if (!match || unit === undefined) throw new UsageError(`"${text}" is not a size like 256MiB, 1.5GB or 0`)
+  const bytes = Math.floor(Number(match[1]) * unit)
+  if (!Number.isSafeInteger(bytes)) throw new UsageError(`${text} is too large a size`)
+  return bytes
+}
+
+/** A value out of a short list of words. */
+export function oneOf<const W extends string>(...words: W[]): (text: string) => W {
+  return (text) => {
+    const found = words.find((word) => word === text)
+    if (found === undefined) throw new UsageError(`"${text}" is not one of ${words.join(', ')}`)
+    return found
+  }
+}
+
+/** A whole number between two bounds. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    if (!(value >= min && value <= max)) {
+      throw new UsageError(`"${text}" is not a whole number from ${min} to ${max}`)
+    }
+    return value
+  }
+}
+
+/** A rate such as `5/s`, `120/m` or `1000/h`, as events a second. */
+export function ratePerSecond(text: string): number {
+  const match = /^(\d{1,6}(?:\.\d{1,3})?)\/([smh])$/.exec(text)
+  const perSecond = match ? Number(match[1]) / { s: 1, m: 60, h: 3600 }[match[2] as 's' | 'm' | 'h'] : 0
+  if (!(perSecond > 0)) throw new UsageError(`"${text}" is not a rate like 5/s, 120/m or 1000/h`)
+  return perSecond
+}
+
+export function flag(text: string): boolean {
+  if (/^(?:true|yes|on|1)$/i.test(text)) return true
+  if (/^(?:false|no|off|0)$/i.test(text)) return false
+  throw new UsageError(`"${text}" is not true or false`)
+}

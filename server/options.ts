@@ -1,0 +1,353 @@
+/** The one table of options: from it come the flags, their environment twins, the keys of the file and the help. */
+import {
+  addressRangeList,
+  flag,
+  folderPath,
+  hostNameList,
+  listenAddress,
+  oneOf,
+  origin,
+  plainText,
+  ratePerSecond,
+  sizeBytes,
+  textList,
+  wholeNumber,
+} from './option-values.ts'
+
+export const verbNames = [
+  'serve',
+  'account create',
+  'account list',
+  'account reset-password',
+  'org create',
+  'org list',
+  'key create',
+  'key list',
+  'key revoke',
+  'demo',
+  'demo remove',
+  'config',
+  'version',
+  'help',
+] as const
+export type VerbName = (typeof verbNames)[number]
+
+export interface Option<T> {
+  read: (text: string) => T
+  /** What stands for the value in help; null for a switch that takes none. */
+  value: string | null
+  default: string | null
+  help: string
+  verbs: readonly VerbName[] | 'all'
+  /** Verbs that refuse to run without it. */
+  neededBy?: readonly VerbName[]
+  /** Never shown again, may come from a file named by `…_FILE`. */
+  secret?: true
+  /** A secret on the command line would be in the process list: environment only. */
+  environmentOnly?: true
+  /** Repeats add up instead of the last one winning: things a record has several of. */
+  adds?: true
+  /** The option says where the file is, so it cannot stand in it. */
+  notInFile?: true
+  /** Makes sense only on the line itself. */
+  flagOnly?: true
+}
+
+/** An option without a default is null when nobody gives it. */
+function option<T, const D extends string | null>(
+  given: Omit<Option<T>, 'default'> & { default: D },
+): Omit<Option<T>, 'default'> & { default: D } {
+  return given
+}
+
+const serving = ['serve', 'config'] as const
+export const options = {
+  listen: option({
+    read: listenAddress,
+    value: 'HOST:PORT',
+    default: '127.0.0.1:7400',
+    help: 'where dashboard and API answer; port 0 picks a free one',
+    verbs: [...serving, 'account create', 'account reset-password', 'demo'],
+  }),
+  'ingest-listen': option({
+    read: listenAddress,
+    value: 'HOST:PORT',
+    default: null,
+    help: 'a second address that answers only ingest, limits and health',
+    verbs: serving,
+  }),
+  'data-dir': option({
+    read: folderPath,
+    value: 'FOLDER',
+    default: './sightglass-data',
+    help: 'the one folder that holds everything',
+    verbs: 'all',
+  }),
+  config: option({
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'a TOML file with any of these options as keys',
+    verbs: 'all',
+    notInFile: true,
+  }),
+  'public-url': option({
+    read: origin,
+    value: 'URL',
+    default: null,
+    help: 'the address people open, when a proxy stands in front',
+    verbs: [...serving, 'account create', 'account reset-password'],
+  }),
+  'allowed-host': option({
+    read: hostNameList,
+    value: 'NAME[,NAME]',
+    default: '',
+    help: 'further host names the dashboard answers to',
+    verbs: serving,
+  }),
+  'trusted-proxy': option({
+    read: addressRangeList,
+    value: 'CIDR[,CIDR]',
+    default: '',
+    help: 'proxies whose X-Forwarded-For and -Proto are believed',
+    verbs: serving,
+  }),
+  'disk-floor': option({
+    read: sizeBytes,
+    value: 'SIZE',
+    default: '256MiB',
+    help: 'ingest stops with 507 when less disk is free',
+    verbs: serving,
+  }),
+  'log-level': option({
+    read: oneOf('debug', 'info', 'warn', 'error'),
+    value: 'LEVEL',
+    default: 'info',
+    help: 'debug, info, warn or error',
+    verbs: serving,
+  }),
+  'admin-email': option({
+    read: plainText,
+    value: 'EMAIL',
+    default: null,
+    help: 'makes the first owner at start, while there is none',
+    verbs: serving,
+    environmentOnly: true,
+  }),
+  'admin-password': option({
+    read: plainText,
+    value: 'PASSWORD',
+    default: null,
+    help: "the first owner's password",
+    verbs: serving,
+    environmentOnly: true,
+    secret: true,
+  }),
+  org: option({
+    read: plainText,
+    value: 'SLUG|ID',
+    default: 'default',
+    help: 'the organization, by slug or id',
+    verbs: ['account create', 'key create', 'key list', 'key revoke', 'demo', 'demo remove'],
+  }),
+  name: option({
+    read: plainText,
+    value: 'NAME',
+    default: null,
+    help: 'what people call the organization',
+    verbs: ['org create'],
+    neededBy: ['org create'],
+  }),
+  slug: option({
+    read: plainText,
+    value: 'SLUG',
+    default: null,
+    help: 'its short name for commands; made from the name when left out',
+    verbs: ['org create'],
+  }),
+  email: option({
+    read: plainText,
+    value: 'EMAIL',
+    default: null,
+    help: "the account's e-mail address",
+    verbs: ['account create', 'account reset-password'],
+    neededBy: ['account create', 'account reset-password'],
+  }),
+  role: option({
+    read: oneOf('owner', 'admin', 'analyst', 'viewer'),
+    value: 'ROLE',
+    default: null,
+    help: 'owner, admin, analyst or viewer',
+    verbs: ['account create'],
+    neededBy: ['account create'],
+  }),
+  operator: option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'may also run the appliance itself (the first owner always may)',
+    verbs: ['account create'],
+  }),
+  'password-stdin': option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'read the password from standard input; else a one-time link is printed',
+    verbs: ['account create'],
+  }),
+  kind: option({
+    read: oneOf('ingest', 'secret', 'publishable'),
+    value: 'KIND',
+    default: null,
+    help: 'ingest, secret or publishable',
+    verbs: ['key create', 'key list'],
+    neededBy: ['key create'],
+  }),
+  label: option({
+    read: plainText,
+    value: 'TEXT',
+    default: null,
+    help: 'what the key is for (1 to 80 characters)',
+    verbs: ['key create'],
+    neededBy: ['key create'],
+  }),
+  site: option({
+    read: textList,
+    value: 'ID[,ID]',
+    default: '',
+    help: 'sites an ingest key may write; left out: every site',
+    verbs: ['key create'],
+    adds: true,
+  }),
+  scope: option({
+    read: textList,
+    value: 'SCOPE[,SCOPE]',
+    default: '',
+    help: 'what a secret key may do; left out: everything of its kind',
+    verbs: ['key create'],
+    adds: true,
+  }),
+  expires: option({
+    read: plainText,
+    value: 'TIME',
+    default: null,
+    help: 'when the key ends: 90d, 12h, 2027-01-31 or a full time',
+    verbs: ['key create'],
+  }),
+  'behind-proxy': option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'accept browser headers that a relaying proxy leaves on',
+    verbs: ['key create'],
+  }),
+  id: option({
+    read: plainText,
+    value: 'ID',
+    default: null,
+    help: 'the key to revoke, instead of naming it after the verb',
+    verbs: ['key revoke'],
+  }),
+  live: option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'keep sending through the public ingest endpoint until Ctrl-C',
+    verbs: ['demo'],
+  }),
+  events: option({
+    read: wholeNumber(100, 5_000_000),
+    value: 'COUNT',
+    default: '60000',
+    help: 'about how many events the 30 days hold',
+    verbs: ['demo'],
+  }),
+  seed: option({
+    read: wholeNumber(0, 2 ** 31 - 1),
+    value: 'NUMBER',
+    default: '1',
+    help: 'the same seed makes the same traffic',
+    verbs: ['demo'],
+  }),
+  rate: option({
+    read: ratePerSecond,
+    value: 'N/s|m|h',
+    default: '5/s',
+    help: 'how fast --live sends',
+    verbs: ['demo'],
+  }),
+  url: option({
+    read: origin,
+    value: 'URL',
+    default: null,
+    help: 'where --live sends; left out: the server of this data folder',
+    verbs: ['demo'],
+  }),
+  key: option({
+    read: plainText,
+    value: 'KEY',
+    default: null,
+    help: 'the ingest key --live uses; left out: it mints one and revokes it at the end',
+    verbs: ['demo'],
+    secret: true,
+  }),
+  json: option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'answer with one JSON value for scripts',
+    verbs: verbNames.filter((verb) => verb !== 'serve'), // its lines on standard output have a form of their own
+  }),
+  help: option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'explain the command',
+    verbs: 'all',
+    flagOnly: true,
+  }),
+} satisfies Record<string, Option<unknown>>
+
+/**
+ * Options of the contract that this release does not have yet. They are named so that a set-up that counts on one is
+ * refused with a clear line instead of running without it.
+ */
+export const optionsNotYet = [
+  'base-path',
+  'dispatch-cron',
+  'metrics-listen',
+  'metrics-token',
+  'rate-limit-gateway',
+  'rate-limit-ingest',
+  'retention-bytes',
+  'retention-days',
+  'sink-dir',
+  'tls-cert',
+  'tls-key',
+  'webhook-allow',
+  'webhook-backoff',
+] as const
+
+export type OptionName = keyof typeof options
+export const optionNames = Object.keys(options) as OptionName[]
+
+type ValueOf<N extends OptionName> = (typeof options)[N]['default'] extends null
+  ? ReturnType<(typeof options)[N]['read']> | null
+  : ReturnType<(typeof options)[N]['read']>
+
+/** The value of every option of the table, typed by how it is read. */
+export type OptionValues = { [N in OptionName]: ValueOf<N> }
+
+export function optionOf(name: OptionName): Option<unknown> {
+  return options[name]
+}
+
+export function optionFits(name: OptionName, verb: VerbName): boolean {
+  const { verbs } = optionOf(name)
+  return verbs === 'all' || verbs.includes(verb)
+}
+
+/** `--data-dir` = `SIGHTGLASS_DATA_DIR`. */
+export function environmentTwin(name: string): string {
+  return `SIGHTGLASS_${name.toUpperCase().replaceAll('-', '_')}`
+}
