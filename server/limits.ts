@@ -16,6 +16,14 @@ export const limits = {
   trustCharsMax: 64,
   vendorCharsMax: 200,
   userAgentCharsMax: 2_000,
+  detectionVersionCharsMax: 64,
+  decisionCharsMax: 64, // policy.decision
+  ruleIdCharsMax: 200, // policy.ruleId
+  reasonCharsMax: 2_000, // policy.reason
+  pageCharsMax: 2_000, // metadata.page: a path with its query
+  protocolCharsMax: 200, // metadata.protocol
+  subjectCharsMax: 2_000, // metadata.subject: SPIFFE ids are up to 2,048 bytes
+  issuesPerEventMax: 3, // reported for one rejected event
   rejectedExcerptBytesMax: 4 * 1024,
   // guard rails per organization
   typesPerOrgMax: 1_000,
@@ -32,6 +40,7 @@ export const limits = {
   tracesPageMax: 200,
   labelCharsMax: 80,
   jsonBodyBytesMax: 64 * 1024, // dashboard and gateway bodies that are not ingest
+  jsonDepthMax: 100, // of the same bodies
   emailCharsMax: 254,
   passwordCharsMin: 8,
   passwordCharsMax: 256,

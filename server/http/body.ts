@@ -1,0 +1,139 @@
+/** Reads a request body under its limits: bytes, inflating, time to arrive, UTF-8, JSON. The body is never echoed. */
+import type { Json } from '../../db/store.ts'
+import { AppError } from '../errors.ts'
+import { limits } from '../limits.ts'
+import { contentEncoding, inflate } from './inflate.ts'
+import { isDeeperThan } from './json-depth.ts'
+import { mediaType } from './media-type.ts'
+
+export interface BodyLimits {
+  bytesMax: number // of what is sent, and again after inflating
+  ratioMax?: number // inflated : compressed; by default 100
+  deadlineMs?: number // for the last byte to arrive; by default 30 s
+}
+
+export interface JsonObject {
+  [member: string]: Json
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true }) // takes a BOM off
+
+/** The body's bytes, inflated. 413 over a limit, 415 for an unknown coding, 400 when corrupt, 503 when it stalls. */
+export async function readBytes(request: Request, bodyLimits: BodyLimits): Promise<Uint8Array> {
+  const { bytesMax, ratioMax = limits.bodyRatioMax, deadlineMs = limits.requestDeadlineMs } = bodyLimits
+  const encoding = contentEncoding(request.headers.get('content-encoding'))
+  const declared = Number(request.headers.get('content-length') ?? Number.NaN)
+  if (declared > bytesMax) throw tooLarge(bytesMax)
+  // The parser holds the client to a declared length, so only a body of unknown length is counted while it arrives.
+  const bytes = Number.isNaN(declared)
+    ? await readCounted(request, bytesMax, deadlineMs)
+    : new Uint8Array(await inTime(request.arrayBuffer(), deadlineMs))
+  if (bytes.length > bytesMax) throw tooLarge(bytesMax)
+  return encoding === null ? bytes : inflate(encoding, bytes, { bytesMax, ratioMax })
+}
+
+/** The body as text. Bytes that are not UTF-8 are 400 `invalid_json`; a byte order mark is taken off. */
+export async function readBody(request: Request, bodyLimits: BodyLimits): Promise<string> {
+  const bytes = await readBytes(request, bodyLimits)
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    throw new AppError('invalid_json', 'The body is not valid UTF-8.')
+  }
+}
+
+/** A small JSON object. With `emptyIsObject` an empty body reads as `{}` (contract §1: audit export and replay). */
+export async function readJsonObject(
+  request: Request,
+  bodyLimits: BodyLimits = { bytesMax: limits.jsonBodyBytesMax },
+  options: { emptyIsObject?: boolean } = {},
+): Promise<JsonObject> {
+  mediaType(request.headers.get('content-type'), ['application/json'])
+  const text = await readBody(request, bodyLimits)
+  if (text === '' && options.emptyIsObject === true) return {}
+  const value = parseJson(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new AppError('invalid_body', 'The body must be a JSON object.')
+  }
+  // Deeper values parse, but overflow the stack where they are written again.
+  if (isDeeperThan(value, limits.jsonDepthMax)) {
+    throw new AppError('invalid_body', `The body is nested deeper than ${limits.jsonDepthMax} levels.`)
+  }
+  return value
+}
+
+/** Parses JSON text; a mistake is 400 `invalid_json`, without the parser's message, which quotes the body. */
+export function parseJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    throw new AppError(
+      'invalid_json',
+      text.trim() === '' ? 'The body is empty.' : 'The body is not valid JSON.',
+    )
+  }
+}
+
+function inTime(reading: Promise<ArrayBuffer>, deadlineMs: number): Promise<ArrayBuffer> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(tooSlow(deadlineMs)), deadlineMs)
+    reading.then(
+      (buffer) => {
+        clearTimeout(timer)
+        resolve(buffer)
+      },
+      () => {
+        clearTimeout(timer)
+        reject(endedEarly())
+      },
+    )
+  })
+}
+
+/** Reads a body of undeclared length (chunked), counting, and hangs up as soon as it is too large or too slow. */
+async function readCounted(request: Request, bytesMax: number, deadlineMs: number): Promise<Uint8Array> {
+  if (request.body === null) return new Uint8Array()
+  const reader = request.body.getReader()
+  const parts: Uint8Array[] = []
+  let total = 0
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    void reader.cancel().catch(() => undefined)
+  }, deadlineMs)
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (late) throw tooSlow(deadlineMs)
+      if (done) break
+      total += value.length
+      if (total > bytesMax) {
+        void reader.cancel().catch(() => undefined)
+        throw tooLarge(bytesMax)
+      }
+      parts.push(value)
+    }
+  } catch (error) {
+    throw error instanceof AppError ? error : endedEarly()
+  } finally {
+    clearTimeout(timer)
+  }
+  return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts, total)
+}
+
+// `connection: close` keeps the rest of a body we refuse from being received and thrown away.
+const hangUp = { connection: 'close' }
+
+function tooLarge(bytesMax: number): AppError {
+  return new AppError('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { headers: hangUp })
+}
+
+function tooSlow(deadlineMs: number): AppError {
+  return new AppError('overloaded', `The body did not arrive within ${deadlineMs} ms.`, {
+    headers: { ...hangUp, 'retry-after': '1' },
+  })
+}
+
+function endedEarly(): AppError {
+  return new AppError('invalid_body', 'The connection ended before the body did.', { headers: hangUp })
+}

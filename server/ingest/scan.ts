@@ -1,0 +1,90 @@
+/** Walks JSON text without parsing it: where a value ends, how deep it nests, whether its numbers survive a double. */
+
+/** What was seen since the scan was made or reset. */
+export interface Scan {
+  depth: number // deepest nesting
+  isExact: boolean // false: some number may lose digits, or its minus sign, when it is read as a double
+}
+
+const quote = 34
+const backslash = 92
+
+/** Where the whitespace at `at` ends. */
+export function skipSpace(text: string, at: number): number {
+  for (;;) {
+    const code = text.charCodeAt(at)
+    if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return at
+    at++
+  }
+}
+
+/** Where the string whose opening quote is at `at` ends, -1 when it does not. */
+export function skipString(text: string, at: number): number {
+  let end = text.indexOf('"', at + 1)
+  while (end > 0 && text.charCodeAt(end - 1) === backslash) {
+    let start = end - 1
+    while (text.charCodeAt(start - 1) === backslash) start--
+    if ((end - start) % 2 === 0) break // the backslashes escape each other, not the quote
+    end = text.indexOf('"', end + 1)
+  }
+  return end + 1 === 0 ? -1 : end + 1
+}
+
+/**
+ * Where the value at `at` ends; -1 when it does not. Text that is JSON is walked rightly; of other text it only says
+ * where brackets balance, so it proves nothing about form.
+ */
+export function skipValue(text: string, at: number, scan: Scan): number {
+  let depth = 0
+  while (at < text.length) {
+    const code = text.charCodeAt(at)
+    if (code === quote) {
+      at = skipString(text, at)
+      if (at < 0) return -1
+    } else if (code === 123 || code === 91) {
+      if (++depth > scan.depth) scan.depth = depth
+      at++
+      continue
+    } else if (code === 125 || code === 93) {
+      if (--depth < 0) return -1
+      at++
+    } else if (code === 45 || (code >= 48 && code <= 57)) {
+      at = skipNumber(text, at, scan)
+    } else if (code >= 97 && code <= 122) {
+      at = skipLetters(text, at)
+    } else {
+      at++ // comma, colon, whitespace
+      continue
+    }
+    if (depth === 0) return at
+  }
+  return -1
+}
+
+/** Up to 15 digits without an exponent always come back from a double as they were; minus zero does not. */
+function skipNumber(text: string, at: number, scan: Scan): number {
+  const start = at
+  let isPlain = !(text.charCodeAt(at) === 45 && text.charCodeAt(at + 1) === 48)
+  for (;;) {
+    const code = text.charCodeAt(++at)
+    if ((code >= 48 && code <= 57) || code === 46) continue
+    if ((code | 32) !== 101 && code !== 43 && code !== 45) break
+    isPlain = false
+  }
+  if (!isPlain || at - start > 15) scan.isExact = false
+  return at
+}
+
+function skipLetters(text: string, at: number): number {
+  do at++
+  while (text.charCodeAt(at) >= 97 && text.charCodeAt(at) <= 122)
+  return at
+}
+
+/** Whether the text has more than `max` opening brackets (in strings too): the cheap bound on nesting. */
+export function hasMoreOpeners(text: string, max: number): boolean {
+  let count = 0
+  for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at + 1)) if (++count > max) return true
+  for (let at = text.indexOf('['); at >= 0; at = text.indexOf('[', at + 1)) if (++count > max) return true
+  return false
+}

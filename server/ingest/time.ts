@@ -1,0 +1,78 @@
+/** Reads RFC 3339 times as UTC milliseconds, checked against the calendar (contract §1). */
+
+const yearMsMin = 0 // 1970-01-01T00:00:00Z
+const yearMsMax = Date.UTC(2201, 0, 1) // 2200 is the last year
+const monthDays = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+const digitsOnly = /^[0-9]{1,9}$/
+
+/**
+ * Milliseconds since 1970 UTC, or null when the text is not a time we take: `YYYY-MM-DDTHH:MM:SS[.fraction]` and `Z`
+ * or ±hh:mm, at most 9 fraction digits (those past the millisecond are cut off), years 1970 to 2200 in UTC. `t` and
+ * `z` may be small, as RFC 3339 allows. A leap second (23:59:60 UTC on the last day of June or December) is read as
+ * the first second of the next day, as POSIX counts it.
+ */
+export function parseTime(text: string): number | null {
+  const year = digits(text, 0) * 100 + digits(text, 2)
+  const month = digits(text, 5)
+  const day = digits(text, 8)
+  const hour = digits(text, 11)
+  const minute = digits(text, 14)
+  const second = digits(text, 17)
+  // One sum tells whether any pair was not two digits: such a pair is NaN.
+  if (!(year + month + day + hour + minute + second >= 0)) return null
+  if (text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45) return null
+  if (text.charCodeAt(13) !== 58 || text.charCodeAt(16) !== 58) return null
+  if ((text.charCodeAt(10) | 32) !== 116) return null
+  if (year < 1969 || year > 2201) return null // Date.UTC would take the years 0 to 99 for 1900 to 1999
+  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null
+  if (hour > 23 || minute > 59 || second > 60) return null
+  const zoneAt = text.charCodeAt(19) === 46 ? fractionEnd(text) : 19
+  const offsetMs = zoneOffsetMs(text, zoneAt)
+  const fractionMs = zoneAt === 19 ? 0 : milliseconds(text, zoneAt)
+  const ms = Date.UTC(year, month - 1, day, hour, minute, second, fractionMs) - offsetMs
+  if (!(ms >= yearMsMin && ms < yearMsMax)) return null
+  return second === 60 && !isLeapSecond(ms) ? null : ms
+}
+
+/** The two digits at `at` as a number, NaN when they are not digits. */
+function digits(text: string, at: number): number {
+  const tens = text.charCodeAt(at) - 48
+  const ones = text.charCodeAt(at + 1) - 48
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
+}
+
+function daysIn(year: number, month: number): number {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+  return month === 2 && isLeap ? 29 : (monthDays[month - 1] ?? 0)
+}
+
+/** Where the zone begins after a fraction; 0 when the fraction is empty, too long or not digits. */
+function fractionEnd(text: string): number {
+  let at = 20
+  while (at < text.length && text.charCodeAt(at) >= 48 && text.charCodeAt(at) <= 57) at++
+  return digitsOnly.test(text.slice(20, at)) ? at : 0
+}
+
+function milliseconds(text: string, zoneAt: number): number {
+  return Number(text.slice(20, Math.min(zoneAt, 23)).padEnd(3, '0'))
+}
+
+/** The offset of the zone at `at`, which must end the text; NaN when it is none. */
+function zoneOffsetMs(text: string, at: number): number {
+  const sign = text.charCodeAt(at)
+  if ((sign | 32) === 122) return at + 1 === text.length ? 0 : Number.NaN
+  if ((sign !== 43 && sign !== 45) || at + 6 !== text.length || text.charCodeAt(at + 3) !== 58) {
+    return Number.NaN
+  }
+  const hours = digits(text, at + 1)
+  const minutes = digits(text, at + 4)
+  if (!(hours <= 23 && minutes <= 59)) return Number.NaN
+  return (hours * 60 + minutes) * (sign === 43 ? 60_000 : -60_000)
+}
+
+/** Whether this millisecond lies in the first second of a July or January: where a leap second ends up. */
+function isLeapSecond(ms: number): boolean {
+  const date = new Date(ms)
+  const isMidnight = Math.floor(ms / 1000) % 86_400 === 0
+  return isMidnight && date.getUTCDate() === 1 && (date.getUTCMonth() === 0 || date.getUTCMonth() === 6)
+}
