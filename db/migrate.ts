@@ -17,7 +17,7 @@ export function pendingMigrations(appliedVersion: number, known: readonly Migrat
   if (appliedVersion > known.length) {
     throw new StoreError(
       'newer_schema',
-      `the database has schema ${appliedVersion}, this release knows schemas up to ${known.length}; use a newer release`,
+      `the database has schema ${appliedVersion}, this release knows up to ${known.length}: use a newer release`,
     )
   }
   return known.slice(appliedVersion)

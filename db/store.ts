@@ -53,7 +53,7 @@ export interface EventBatch {
   events: EventRecord[] // 1 to 1,000
 }
 
-/** Member whose guard rail (contract §4: 1,000 types, 100 outcomes, 1,000 sites an organization) an event would break. */
+/** Member whose guard rail (contract §4: 1,000 types, 100 outcomes, 1,000 sites an organization) an event breaks. */
 export type GuardRail = 'type' | 'outcome' | 'siteId'
 
 export interface AppendResult {
@@ -116,13 +116,13 @@ export interface EventTail {
 }
 
 export interface EventStore {
-  /** Stores a batch; resolves only after it is on disk (fsync). A known (orgId, id) counts as deduped, the first stands. */
+  /** Stores a batch; resolves once it is on disk (fsync). A known (orgId, id) counts as deduped, the first stands. */
   append(batch: EventBatch): Promise<AppendResult>
   /** Bytes and milliseconds of appends that wait for the disk now, to decide on 503 before anything is taken. */
   pressure(): { queuedBytes: number; oldestMs: number }
   page(query: EventPageQuery): Promise<EventPage>
   byId(orgId: string, id: string): Promise<StoredEvent | null>
-  /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhook positions stand on it. */
+  /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhooks stand on it. */
   tail(query: { orgId: string; filter: EventFilter; afterSeq: number; limit: number }): Promise<EventTail>
   /** Highest arrival number of the organization, 0 when it has none. */
   lastSeq(orgId: string): Promise<number>
@@ -185,8 +185,10 @@ export interface AccountStore {
     now: number
     audit: AuditEntry
   }): Promise<'created' | 'owner_exists' | 'link_invalid'>
-  create(command: { account: Account; orgId: string; role: Role; audit: AuditEntry }): Promise<void> // conflict on e-mail
-  setPassword(command: { accountId: string; passwordHash: string; audit: AuditEntry }): Promise<void> // ends its sign-ins
+  /** `conflict` when the e-mail address is taken. */
+  create(command: { account: Account; orgId: string; role: Role; audit: AuditEntry }): Promise<void>
+  /** Ends the account's sign-ins too. */
+  setPassword(command: { accountId: string; passwordHash: string; audit: AuditEntry }): Promise<void>
   findByEmail(email: string): Promise<Account | null>
   list(): Promise<(Account & { memberships: Membership[] })[]>
   ownerExists(): Promise<boolean>
@@ -281,9 +283,27 @@ export interface AuditQuery {
   beforeSeq: number | null
 }
 
+/** What is wrong with an audit chain, at its first bad row. */
+export interface AuditFault {
+  orgId: string
+  position: number // counts from 1
+  entryId: string | null // null when the entry itself is gone
+  kind: 'edited' | 'missing' | 'reordered' | 'rewritten' | 'cut'
+  message: string
+}
+
+/** The chains as far as they are sound, and at most one fault for each. */
+export interface AuditVerdict {
+  chains: { orgId: string; count: number; hash: string }[]
+  faults: AuditFault[]
+}
+
 export interface AuditStore {
   append(entry: AuditEntry): Promise<void>
+  /** Newest first; `seq` is the entry's position in its organization's chain. */
   list(query: AuditQuery): Promise<{ entries: (AuditEntry & { seq: number })[]; next: number | null }>
+  /** Checks every chain, row by row. Without opening a store: `verifyAudit` of `db/open.ts`. */
+  verify(): Promise<AuditVerdict>
 }
 
 export interface StoreHealth {

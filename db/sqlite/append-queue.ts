@@ -29,51 +29,29 @@ export function appendQueue(
   send: (batches: EventBatch[]) => Promise<AppendOutcome[]>,
   committed: (orgIds: string[]) => void,
 ): AppendQueue {
-  let waiting: Waiting[] = []
+  const waiting: Waiting[] = []
   const outstanding = new Set<Waiting[]>()
   let queuedChars = 0
   let onDrained: (() => void)[] = []
 
-  function nextGroup(): Waiting[] {
-    let events = 0
-    let chars = 0
-    let count = 0
-    for (const { batch, chars: batchChars } of waiting) {
-      events += batch.events.length
-      chars += batchChars
-      if (count > 0 && (events > groupEventsMax || chars > groupCharsMax)) break
-      count++
-    }
-    const group = waiting.slice(0, count)
-    waiting = waiting.slice(count)
-    return group
-  }
-
   function sendWaiting(): void {
     while (outstanding.size < groupsMax && waiting.length > 0) {
-      const group = nextGroup()
+      const group = waiting.splice(0, groupLength(waiting))
       outstanding.add(group)
-      void send(group.map((one) => one.batch))
-        .then(
-          (outcomes) => settle(group, outcomes),
-          (error: unknown) => group.forEach((one) => one.reject(error)),
-        )
-        .then(() => finish(group))
+      void settle(group).then(() => finish(group))
     }
   }
 
-  function settle(group: Waiting[], outcomes: AppendOutcome[]): void {
-    const touched = new Set<string>()
-    group.forEach((one, index) => {
-      const outcome = outcomes[index]
-      if (outcome === undefined) one.reject(new StoreError('internal', 'the writer lost a batch'))
-      else if ('kind' in outcome) one.reject(new StoreError(outcome.kind, outcome.message))
-      else {
-        if (outcome.accepted > 0) touched.add(one.batch.orgId)
-        one.resolve(outcome)
-      }
-    })
-    if (touched.size > 0) committed([...touched])
+  async function settle(group: Waiting[]): Promise<void> {
+    let outcomes: AppendOutcome[]
+    try {
+      outcomes = await send(group.map((one) => one.batch))
+    } catch (error) {
+      for (const one of group) one.reject(error)
+      return
+    }
+    const touched = answer(group, outcomes)
+    if (touched.length > 0) committed(touched)
   }
 
   function finish(group: Waiting[]): void {
@@ -95,15 +73,41 @@ export function appendQueue(
       })
     },
     pressure() {
-      const oldest = [...outstanding][0]?.[0] ?? waiting[0]
-      return {
-        queuedBytes: queuedChars,
-        oldestMs: oldest === undefined ? 0 : performance.now() - oldest.sinceMs,
-      }
+      const [firstGroup] = outstanding
+      const oldest = firstGroup?.[0] ?? waiting[0]
+      const oldestMs = oldest === undefined ? 0 : performance.now() - oldest.sinceMs
+      return { queuedBytes: queuedChars, oldestMs }
     },
     drained() {
       if (outstanding.size === 0) return Promise.resolve()
       return new Promise((resolve) => onDrained.push(resolve))
     },
   }
+}
+
+/** How many of the waiting batches go in one group: at least one, then as many as the limits take. */
+function groupLength(waiting: Waiting[]): number {
+  let events = 0
+  let chars = 0
+  const end = waiting.findIndex((one, index) => {
+    events += one.batch.events.length
+    chars += one.chars
+    return index > 0 && (events > groupEventsMax || chars > groupCharsMax)
+  })
+  return end < 0 ? waiting.length : end
+}
+
+/** Settles every batch of a group; returns the organizations that got events. */
+function answer(group: Waiting[], outcomes: AppendOutcome[]): string[] {
+  const touched = new Set<string>()
+  group.forEach((one, index) => {
+    const outcome = outcomes[index]
+    if (outcome === undefined) one.reject(new StoreError('internal', 'the writer lost a batch'))
+    else if ('kind' in outcome) one.reject(new StoreError(outcome.kind, outcome.message))
+    else {
+      if (outcome.accepted > 0) touched.add(one.batch.orgId)
+      one.resolve(outcome)
+    }
+  })
+  return [...touched]
 }

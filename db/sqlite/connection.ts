@@ -11,7 +11,7 @@ const checkpointPages = 2_000 // 16 MiB of log before SQLite copies it into the 
 /** Versions before 3.51.3 can corrupt a database when two connections write and checkpoint at the same moment. */
 const sqliteVersionMin = [3, 51, 3] as const
 
-/** The one connection that writes. Creates the file when absent; the first statement that fails names a non-database. */
+/** The one connection that writes. Creates the file when absent; its first statements tell what is no database. */
 export function openWriterConnection(path: string): Database {
   const db = new Database(path, { create: true, readwrite: true, strict: true })
   try {
@@ -37,10 +37,15 @@ export function openWriterConnection(path: string): Database {
 /** A connection that can only read. */
 export function openReaderConnection(path: string): Database {
   const db = new Database(path, { readonly: true, strict: true })
-  db.run('PRAGMA busy_timeout = 5000')
-  db.run('PRAGMA temp_store = MEMORY')
-  db.run(`PRAGMA cache_size = -${readerCacheKib}`)
-  return db
+  try {
+    db.run('PRAGMA busy_timeout = 5000')
+    db.run('PRAGMA temp_store = MEMORY')
+    db.run(`PRAGMA cache_size = -${readerCacheKib}`)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
 }
 
 export function sqliteVersion(db: Database): string {

@@ -37,3 +37,9 @@ export function requireWholeOrNew(folder: string): void {
     throw new StoreError('storage_full', 'the disk is too full to make the database')
   }
 }
+
+/** For those who only look: a folder without a database is an answer, not a reason to make one. */
+export function requireDatabase(folder: string): void {
+  if (existsSync(databasePath(folder))) return
+  throw new StoreError('not_found', 'there is no database in the data folder')
+}

@@ -3,7 +3,7 @@ import type { ApiKey, KeyStore } from '../store.ts'
 import { keyMap } from './key-map.ts'
 import type { Threads } from './threads.ts'
 
-export function keyStore({ read, write }: Threads, loaded: ApiKey[]): KeyStore {
+export function keyStore({ read, write }: Pick<Threads, 'read' | 'write'>, loaded: ApiKey[]): KeyStore {
   const keys = keyMap(loaded)
   return {
     async create(command) {

@@ -7,6 +7,12 @@ import { inTransaction } from './transaction.ts'
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */
 export const applicationId = 0x53474c53
 
+const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
+  version INTEGER PRIMARY KEY NOT NULL,
+  name TEXT NOT NULL,
+  applied_at_ms INTEGER NOT NULL
+) STRICT`
+
 /** The highest migration the database has, 0 for an empty one; a database of another program is refused. */
 export function schemaVersion(db: Database): number {
   const tables = db.query<{ n: number }, []>('SELECT count(*) AS n FROM sqlite_schema').get()?.n ?? 0
@@ -24,9 +30,7 @@ export function migrate(db: Database, known: readonly Migration[], now: number):
   if (pending.length === 0) return []
   return inTransaction(db, () => {
     db.run(`PRAGMA application_id = ${applicationId}`)
-    db.run(
-      'CREATE TABLE IF NOT EXISTS schema_migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at_ms INTEGER NOT NULL) STRICT',
-    )
+    db.run(migrationTable)
     const note = db.prepare('INSERT INTO schema_migration (version, name, applied_at_ms) VALUES (?, ?, ?)')
     try {
       for (const { version, name, sql } of pending) {

@@ -2,6 +2,7 @@
 import type { AuditQuery, EventPageQuery, EventStore } from '../store.ts'
 import { findAccountByEmail, listAccounts, ownerExists } from './accounts.ts'
 import { listAudit } from './audit.ts'
+import { verifyAudit } from './audit-verify.ts'
 import type { ReadContext } from './contexts.ts'
 import { health } from './health.ts'
 import { allKeys, listKeys } from './keys.ts'
@@ -25,6 +26,7 @@ export const readVerbs = {
   'keys.list': listKeys,
   'keys.all': allKeys,
   'audit.list': ({ db }: ReadContext, query: AuditQuery) => listAudit(db, query),
+  'audit.verify': ({ db, folder }: ReadContext) => verifyAudit(db, folder),
   'rejected.list': listRejected,
   health,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }

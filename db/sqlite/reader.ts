@@ -2,9 +2,12 @@
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
+import { pendingMigrations } from '../migrate.ts'
 import { openReaderConnection } from './connection.ts'
 import type { ReadContext } from './contexts.ts'
-import { databasePath } from './files.ts'
+import { databasePath, requireDatabase } from './files.ts'
+import { schemaVersion } from './migrate.ts'
+import { migrations } from './migrations.ts'
 import { plainEventReader } from './plain-events/read.ts'
 import { readVerbs } from './read-verbs.ts'
 import { serve } from './serve.ts'
@@ -18,9 +21,7 @@ let reader: { db: Database; context: ReadContext } | null = null
 
 serve((verb, command) => {
   if (verb === 'open') {
-    const { folder, deadlineMs } = command as ReaderOpening
-    const db = openReaderConnection(databasePath(folder))
-    reader = { db, context: { db, orm: drizzle(db), events: plainEventReader(db, deadlineMs), folder } }
+    reader = openReader(command as ReaderOpening)
     return null
   }
   if (verb === 'close') {
@@ -35,3 +36,16 @@ serve((verb, command) => {
   if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
   return run(reader.context, command)
 })
+
+function openReader({ folder, deadlineMs }: ReaderOpening): { db: Database; context: ReadContext } {
+  requireDatabase(folder)
+  const db = openReaderConnection(databasePath(folder))
+  try {
+    pendingMigrations(schemaVersion(db), migrations) // refuses another program's database and a newer release's
+    const events = plainEventReader(db, deadlineMs)
+    return { db, context: { db, orm: drizzle(db), events, folder } }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}

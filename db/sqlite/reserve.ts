@@ -20,7 +20,7 @@ export function dropReserveWhenFull(folder: string): void {
   if (freeBytes(folder) < openBytesMin) rmSync(`${folder}/${fileName}`, { force: true })
 }
 
-/** Makes the reserve when it is missing and there is room. A failure leaves none: the reserve is a comfort, not a need. */
+/** Makes the reserve when it is missing and there is room. A failure leaves none: it is a comfort, not a need. */
 export function makeReserveWhenRoom(folder: string): void {
   const path = `${folder}/${fileName}`
   if (existsSync(path) || freeBytes(folder) < makeBytesMin) return

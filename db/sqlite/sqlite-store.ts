@@ -1,12 +1,19 @@
 /** Assembles the store of the seam from its threads: verbs, group commit, look-ups from memory, closing. */
 import { StoreError } from '../errors.ts'
-import type { Store } from '../store.ts'
-import { appendQueue } from './append-queue.ts'
+import type { EventStore, Store } from '../store.ts'
+import { appendQueue, type AppendQueue } from './append-queue.ts'
 import { keyStore } from './key-store.ts'
 import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
 
-export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & Pick<Threads, 'write'>> {
+type Verbs = Pick<Threads, 'read' | 'write'>
+
+/** The store, and its raw writing verbs for what the opening itself has to write. */
+export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & Pick<Verbs, 'write'>> {
   const threads = await openThreads(opening)
+  const loadedKeys = await threads.read('keys.all', null).catch(async (error: unknown) => {
+    await threads.close()
+    throw error
+  })
   let closing: Promise<void> | null = null
 
   /** After `close` was called nothing new begins; what was asked before is finished. */
@@ -14,12 +21,11 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     return (...args) =>
       closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
   }
-  const read = whileOpen(threads.read) as Threads['read']
-  const write = whileOpen(threads.write) as Threads['write']
+  const verbs = { read: whileOpen(threads.read), write: whileOpen(threads.write) } as Verbs
 
   const listeners = new Set<(orgIds: string[]) => void>()
   const queue = appendQueue(threads.append, (orgIds) => listeners.forEach((listener) => listener(orgIds)))
-  const secrets = new Map<string, Promise<string>>()
+  const keys = keyStore(verbs, loadedKeys)
 
   async function close(): Promise<void> {
     await queue.drained()
@@ -27,24 +33,44 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
   }
 
   return {
-    write,
-    events: {
-      append: whileOpen(queue.append),
-      pressure: queue.pressure,
-      page: (query) => read('events.page', query),
-      byId: (orgId, id) => read('events.byId', { orgId, id }),
-      tail: (query) => read('events.tail', query),
-      lastSeq: (orgId) => read('events.lastSeq', orgId),
-      overview: (orgId) => read('events.overview', orgId),
-      watch(listener) {
-        listeners.add(listener)
-        return () => void listeners.delete(listener)
-      },
-      removeSite: (command) => write('events.removeSite', command),
+    ...identityStore(verbs),
+    write: verbs.write,
+    events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
+    keys: { ...keys, findByHash: whileOpen(keys.findByHash) },
+    secret: whileOpen(secrets(verbs)),
+    close: () => (closing ??= close()),
+  }
+}
+
+function eventStore(
+  { read, write }: Verbs,
+  queue: AppendQueue,
+  listeners: Set<(orgIds: string[]) => void>,
+): EventStore {
+  return {
+    append: queue.append,
+    pressure: queue.pressure,
+    page: (query) => read('events.page', query),
+    byId: (orgId, id) => read('events.byId', { orgId, id }),
+    tail: (query) => read('events.tail', query),
+    lastSeq: (orgId) => read('events.lastSeq', orgId),
+    overview: (orgId) => read('events.overview', orgId),
+    watch(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
     },
+    removeSite: (command) => write('events.removeSite', command),
+  }
+}
+
+function identityStore({
+  read,
+  write,
+}: Verbs): Pick<Store, 'orgs' | 'accounts' | 'signIns' | 'audit' | 'rejected' | 'health'> {
+  return {
     orgs: {
       create: (command) => write('orgs.create', command),
-      list: () => read('orgs.list', null as never),
+      list: () => read('orgs.list', null),
       find: (idOrSlug) => read('orgs.find', idOrSlug),
     },
     accounts: {
@@ -52,8 +78,8 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
       create: (command) => write('accounts.create', command),
       setPassword: (command) => write('accounts.setPassword', command),
       findByEmail: (email) => read('accounts.findByEmail', email),
-      list: () => read('accounts.list', null as never),
-      ownerExists: () => read('accounts.ownerExists', null as never),
+      list: () => read('accounts.list', null),
+      ownerExists: () => read('accounts.ownerExists', null),
       createLink: (link) => write('accounts.createLink', link),
       resetPassword: (command) => write('accounts.resetPassword', command),
     },
@@ -64,21 +90,28 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
       end: (command) => write('signIns.end', command),
       prune: (now, idleMs) => write('signIns.prune', { now, idleMs }),
     },
-    keys: keyStore({ ...threads, read, write }, await threads.read('keys.all', null as never)),
     audit: {
       append: (entry) => write('audit.append', entry),
       list: (query) => read('audit.list', query),
+      verify: () => read('audit.verify', null),
     },
     rejected: {
       add: (samples) => write('rejected.add', samples),
       list: (orgId, limit) => read('rejected.list', { orgId, limit }),
     },
-    secret: whileOpen((name: string) => {
-      const known = secrets.get(name) ?? threads.write('secret', name)
-      secrets.set(name, known)
-      return known
-    }),
-    health: () => read('health', null as never),
-    close: () => (closing ??= close()),
+    health: () => read('health', null),
+  }
+}
+
+/** A secret never changes, so it is asked for once. */
+function secrets({ write }: Verbs): Store['secret'] {
+  const asked = new Map<string, Promise<string>>()
+  return (name) => {
+    const known = asked.get(name)
+    if (known !== undefined) return known
+    const answer = write('secret', name)
+    asked.set(name, answer)
+    answer.catch(() => asked.delete(name)) // a later call may have more luck
+    return answer
   }
 }

@@ -31,12 +31,12 @@ export interface ThreadsOpening {
 
 export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const writer = openPort('writer')
-  const readers: Port[] = []
+  // Their threads start while the writer opens the database; they open it after the migrations ran.
+  const readers = Array.from({ length: opening.readers }, () => openPort('reader'))
   const opened: WriterOpening = { folder: opening.folder, now: opening.now }
   const readerOpening: ReaderOpening = { folder: opening.folder, deadlineMs: opening.readDeadlineMs }
   try {
     await writer.ask('open', opened)
-    for (let i = 0; i < opening.readers; i++) readers.push(openPort('reader'))
     await Promise.all(readers.map((reader) => reader.ask('open', readerOpening)))
   } catch (error) {
     await closeAll(writer, readers)
@@ -58,9 +58,27 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   }
 }
 
-async function closeAll(writer: Port, readers: Port[]): Promise<void> {
-  for (const ports of [readers, [writer]]) {
-    await Promise.allSettled(ports.map((port) => port.ask('close', null)))
-    await Promise.all(ports.map((port) => port.ended))
+/** One question to a folder that nobody needs to hold, over a reader of its own. Creates and changes nothing. */
+export async function askOnce<K extends keyof ReadVerbs>(
+  folder: string,
+  verb: K,
+  query: CommandOf<ReadVerbs[K]>,
+): Promise<ResultOf<ReadVerbs[K]>> {
+  const reader = openPort('reader')
+  try {
+    await reader.ask('open', { folder, deadlineMs: Number.MAX_SAFE_INTEGER } satisfies ReaderOpening)
+    return (await reader.ask(verb, query)) as ResultOf<ReadVerbs[K]>
+  } finally {
+    await closePorts([reader])
   }
+}
+
+async function closeAll(writer: Port, readers: Port[]): Promise<void> {
+  await closePorts(readers)
+  await closePorts([writer])
+}
+
+async function closePorts(ports: Port[]): Promise<void> {
+  await Promise.allSettled(ports.map((port) => port.ask('close', null)))
+  await Promise.all(ports.map((port) => port.ended))
 }

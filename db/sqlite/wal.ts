@@ -1,4 +1,4 @@
-/** Keeps the write-ahead log short: copied away and truncated when the writer is idle, tried each minute when it is not. */
+/** Keeps the write-ahead log short: truncated when the writer is idle, tried each minute when it is not. */
 import type { Database } from 'bun:sqlite'
 
 const tickMs = 1_000

@@ -1,0 +1,118 @@
+/** Checks every audit chain row by row and names the first row of each that is not as it was written. */
+import type { Database } from 'bun:sqlite'
+import type { AuditFault, AuditVerdict } from '../store.ts'
+import { auditHash, auditHeads, genesisHash, positionText, type AuditHead, type AuditRow } from './audit.ts'
+import { readAuditHeads } from './audit-heads.ts'
+
+type Row = AuditRow & { rowid: number }
+type FaultOf = Omit<AuditFault, 'orgId'>
+
+/** Reads only, and the heads file first: a running writer may lengthen the chains meanwhile, never the file alone. */
+export function verifyAudit(db: Database, folder: string): AuditVerdict {
+  const fileHeads = readAuditHeads(folder) ?? {}
+  db.run('BEGIN')
+  try {
+    const tableHeads = auditHeads(db)
+    const withRows = db.query<{ orgId: string }, []>('SELECT DISTINCT orgId FROM audit_entry').all()
+    const orgIds = new Set([
+      ...withRows.map((row) => row.orgId),
+      ...Object.keys(tableHeads),
+      ...Object.keys(fileHeads),
+    ])
+    const verdict: AuditVerdict = { chains: [], faults: [] }
+    for (const orgId of [...orgIds].sort()) {
+      const { count, hash, fault } = verifyChain(
+        db,
+        orgId,
+        tableHeads[orgId] ?? null,
+        fileHeads[orgId] ?? null,
+      )
+      verdict.chains.push({ orgId, count, hash })
+      if (fault !== null) verdict.faults.push({ orgId, ...fault })
+    }
+    return verdict
+  } finally {
+    db.run('COMMIT')
+  }
+}
+
+function verifyChain(db: Database, orgId: string, tableHead: AuditHead | null, fileHead: AuditHead | null) {
+  let count = 0
+  let hash = genesisHash
+  let rowid = 0
+  const rows = db
+    .query<Row, [string]>('SELECT rowid, * FROM audit_entry WHERE orgId = ? ORDER BY position')
+    .iterate(orgId)
+  for (const row of rows) {
+    const fault =
+      rowFault(db, row, count + 1, hash, rowid) ??
+      anchorFault(row, count + 1, fileHead, 'the file audit-heads')
+    if (fault !== null) return { count, hash, fault }
+    count++
+    hash = row.hash
+    rowid = row.rowid
+  }
+  return { count, hash, fault: endFault(count, hash, tableHead, fileHead) }
+}
+
+function rowFault(
+  db: Database,
+  row: Row,
+  position: number,
+  prevHash: string,
+  rowidBefore: number,
+): FaultOf | null {
+  const at = { position, entryId: row.id }
+  const sound = auditHash(row) === row.hash
+  if (row.position === positionText(position)) {
+    if (!sound)
+      return reorderFault(db, row, position) ?? { ...at, kind: 'edited', message: 'the entry was edited' }
+    if (row.prevHash !== prevHash) {
+      return { ...at, kind: 'rewritten', message: 'the entry does not follow from the one before it' }
+    }
+    if (row.rowid <= rowidBefore) {
+      return { ...at, kind: 'reordered', message: 'the entry lies before one that is older' }
+    }
+    return null
+  }
+  const moved = sound ? null : reorderFault(db, row, position)
+  return moved ?? { position, entryId: null, kind: 'missing', message: 'the entry at this position is gone' }
+}
+
+/** A row that is whole but for its position was moved; only looked for once, at the first bad row. */
+function reorderFault(db: Database, row: Row, position: number): FaultOf | null {
+  const rows =
+    db.query<{ n: number }, [string]>('SELECT count(*) AS n FROM audit_entry WHERE orgId = ?').get(row.orgId)
+      ?.n ?? 0
+  for (let home = 1; home <= rows + 1; home++) {
+    if (auditHash({ ...row, position: positionText(home) }) !== row.hash) continue
+    const message = `the entry belongs at position ${home}`
+    return { position, entryId: row.id, kind: 'reordered', message }
+  }
+  return null
+}
+
+/** The heads file may lag behind after a crash: it is compared with the row that was the newest when it was written. */
+function anchorFault(row: Row, position: number, head: AuditHead | null, name: string): FaultOf | null {
+  if (head === null || head.count !== position || head.hash === row.hash) return null
+  const message = `the chain up to this entry is not the one that ${name} knows`
+  return { position, entryId: row.id, kind: 'rewritten', message }
+}
+
+function endFault(
+  count: number,
+  hash: string,
+  tableHead: AuditHead | null,
+  fileHead: AuditHead | null,
+): FaultOf | null {
+  const known = Math.max(tableHead?.count ?? 0, fileHead?.count ?? 0)
+  if (known > count) {
+    const message = `the newest entries are gone: ${known} were written, ${count} are there`
+    return { position: count + 1, entryId: null, kind: 'cut', message }
+  }
+  if (tableHead === null || tableHead.count !== count || tableHead.hash !== hash) {
+    const message = 'the head of the chain does not match its last entry'
+    return { position: count, entryId: null, kind: 'rewritten', message }
+  }
+  return null
+}
