@@ -1,4 +1,4 @@
-/** Inflates compressed request bodies under an output cap; refuses what is corrupt, cut short or followed by garbage. */
+/** Inflates compressed request bodies under an output cap; refuses the corrupt, the cut and what has a tail. */
 import zlib from 'node:zlib'
 import { AppError } from '../errors.ts'
 

@@ -1,0 +1,67 @@
+/** The table of contents: every feature's routes, and what happens to a request before and after them. */
+import { Elysia } from 'elysia'
+import { authRoutes } from './auth/routes.ts'
+import { AppError } from './errors.ts'
+import { healthRoutes } from './health/routes.ts'
+import { assetAnswer } from './http/assets.ts'
+import { contextOf } from './http/context.ts'
+import { errorResponse, toAppError } from './http/errors.ts'
+import { pathOf } from './http/path.ts'
+import { methodFinder, routesOf, type Route } from './http/routes-of.ts'
+import { ingestRoutes } from './ingest/routes.ts'
+import { keyRoutes } from './keys/routes.ts'
+import { liveRoutes } from './live/routes.ts'
+import type { Parts } from './parts.ts'
+import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
+import { traceRoutes } from './traces/routes.ts'
+
+export interface App {
+  /** Answers one request; never throws. The request must have a context (`http/context.ts`). */
+  handle(request: Request): Promise<Response>
+  routes: Route[]
+}
+
+export function createApp(parts: Parts): App {
+  const fail = (thrown: unknown, request: Request) => {
+    const { id } = contextOf(request)
+    return errorResponse(toAppError(thrown, id, parts.log), id)
+  }
+  // Elysia's own host shortcut breaks wildcard routes for short Host headers, and its normalisation drops members.
+  const app = new Elysia({ handler: { standardHostname: false }, normalize: false })
+    .onError(({ error, code, request }) => (code === 'NOT_FOUND' ? noRoute(request) : fail(error, request)))
+    .use(healthRoutes(parts))
+    .use(ingestRoutes(parts))
+    .use(traceRoutes(parts))
+    .use(authRoutes(parts))
+    .use(keyRoutes(parts))
+    .use(dashboardTraceRoutes(parts))
+    .use(liveRoutes(parts))
+  const routes = routesOf(app)
+  const methodsOf = methodFinder(routes)
+
+  /** No route takes this method here: 405 for a route's path, else a file or page of the dashboard, else 404. */
+  function noRoute(request: Request): Response {
+    const methods = methodsOf(pathOf(request))
+    if (methods.length === 0) {
+      const readable = request.method === 'GET' || request.method === 'HEAD'
+      const page = readable ? assetAnswer(parts.assets, request) : null
+      return page ?? fail(new AppError('not_found', 'There is nothing at this address.'), request)
+    }
+    const headers = { allow: methods.join(', ') }
+    return fail(
+      new AppError('method_not_allowed', `This address takes ${headers.allow}.`, { headers }),
+      request,
+    )
+  }
+
+  return {
+    routes,
+    async handle(request) {
+      try {
+        return await app.fetch(request)
+      } catch (thrown) {
+        return fail(thrown, request)
+      }
+    },
+  }
+}

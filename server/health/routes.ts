@@ -1,0 +1,57 @@
+/** /healthz says the process answers; /readyz says it can do its work, or names what fails. */
+import { Elysia } from 'elysia'
+import { AppError } from '../errors.ts'
+import { json } from '../http/answer.ts'
+import { readQuery } from '../http/query.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+
+export interface Check {
+  name: 'store' | 'disk' | 'queue' | 'jobs'
+  ok: boolean
+  detail: string
+}
+
+export function healthRoutes(parts: Parts) {
+  return new Elysia()
+    .get('/healthz', ({ request }) => {
+      readQuery(request, {})
+      return json({ status: 'ok', version: parts.version })
+    })
+    .get('/readyz', async ({ request }) => {
+      readQuery(request, {})
+      const checks = await readiness(parts)
+      if (checks.every((check) => check.ok)) return json({ status: 'ready', checks })
+      const failing = checks.filter((check) => !check.ok)
+      throw new AppError('not_ready', failing.map((check) => `${check.name}: ${check.detail}`).join('; '), {
+        members: { checks },
+      })
+    })
+}
+
+/** The four checks of contract §1, each with a sentence for the person who looks. */
+export async function readiness({ store, disk, jobs, state }: Parts): Promise<Check[]> {
+  const pressure = store.events.pressure()
+  const late = jobs.late()
+  const queueFull = pressure.queuedBytes > limits.queueBytesMax || pressure.oldestMs > limits.queueAgeMsMax
+  const failed =
+    state.storeFailed ??
+    (await store.health().then(
+      () => null,
+      () => 'the store does not answer',
+    ))
+  return [
+    { name: 'store', ok: failed === null, detail: failed ?? 'writable' },
+    { name: 'disk', ok: !disk.full(), detail: `${disk.freeBytes()} bytes free` },
+    {
+      name: 'queue',
+      ok: !queueFull,
+      detail: `${pressure.queuedBytes} bytes wait, the oldest ${pressure.oldestMs} ms`,
+    },
+    {
+      name: 'jobs',
+      ok: late.length === 0,
+      detail: late.length === 0 ? 'on time' : `late: ${late.join(', ')}`,
+    },
+  ]
+}

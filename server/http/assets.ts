@@ -1,0 +1,90 @@
+/** Serves the dashboard's files from memory, precompressed, with strong ETags; unknown page paths get the shell. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pageCsp } from './headers.ts'
+import { pathOf } from './path.ts'
+
+/** One built file: its media type, content hash, and the encodings that made it smaller. */
+interface ManifestEntry {
+  type: string
+  hash: string
+  encodings: string[]
+}
+
+interface Asset extends ManifestEntry {
+  bytes: Map<string, Uint8Array<ArrayBuffer>> // by encoding, 'identity' always
+}
+
+export type Assets = Map<string, Asset> // by path, such as /assets/main-x.js
+
+/** Where the built dashboard lies: inside the executable, or in `dist/web` when run from source. */
+export function assetsFolder(): string {
+  return Bun.isStandaloneExecutable ? join(import.meta.dir, 'web') : join(import.meta.dir, '../../dist/web')
+}
+
+/** Reads every built file once; some hundred kilobytes that are then never read from disk again. */
+export function loadAssets(folder: string): Assets {
+  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Record<
+    string,
+    ManifestEntry
+  >
+  const assets: Assets = new Map()
+  for (const [path, entry] of Object.entries(manifest)) {
+    const bytes = new Map([['identity', new Uint8Array(readFileSync(join(folder, path)))]])
+    for (const encoding of entry.encodings) {
+      bytes.set(encoding, new Uint8Array(readFileSync(join(folder, `${path}.${encoding}`))))
+    }
+    assets.set(path, { ...entry, bytes })
+  }
+  return assets
+}
+
+/** The file at a request's path, or the shell for a page of the dashboard's own router; null when there is neither. */
+export function assetAnswer(assets: Assets, request: Request): Response | null {
+  const name = fileName(pathOf(request))
+  const asset = assets.get(name)
+  if (asset) return assetResponse(request, asset, name)
+  // A page of the router has no dot in its last part; anything else is a missing file.
+  const shell = assets.get('/index.html')
+  if (!shell || /^\/(?:api|v1)(?:\/|$)/.test(name) || /\.[^/]*$/.test(name)) return null
+  return assetResponse(request, shell, '/index.html')
+}
+
+function fileName(path: string): string {
+  try {
+    return path === '/' ? '/index.html' : decodeURIComponent(path)
+  } catch {
+    return '/malformed.' // no file is called so, and no page either
+  }
+}
+
+function assetResponse(request: Request, asset: Asset, name: string): Response {
+  const encoding = chooseEncoding(request.headers.get('accept-encoding'), asset)
+  const etag = `"${asset.hash}-${encoding}"`
+  const headers: Record<string, string> = {
+    'content-type': asset.type,
+    etag,
+    vary: 'accept-encoding',
+    'content-security-policy': pageCsp,
+    'cache-control': name.startsWith('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache',
+  }
+  if (encoding !== 'identity') headers['content-encoding'] = encoding
+  const known = request.headers.get('if-none-match')
+  if (known?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag)) {
+    return new Response(null, { status: 304, headers })
+  }
+  return new Response(asset.bytes.get(encoding)!, { headers })
+}
+
+/** The smallest encoding the client takes (RFC 9110 §12.5.3), or identity. */
+function chooseEncoding(header: string | null, asset: Asset): string {
+  if (!header) return 'identity'
+  const taken = new Map<string, number>()
+  for (const part of header.split(',')) {
+    const [name = '', ...parameters] = part.trim().toLowerCase().split(';')
+    const weight = parameters.map((each) => each.trim()).find((each) => each.startsWith('q='))
+    taken.set(name.trim(), weight ? Number(weight.slice(2)) : 1)
+  }
+  const weightOf = (name: string) => taken.get(name) ?? taken.get('*') ?? 0
+  return ['br', 'zstd', 'gzip'].find((each) => asset.bytes.has(each) && weightOf(each) > 0) ?? 'identity'
+}

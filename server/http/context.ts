@@ -1,0 +1,28 @@
+/** What is known of a request beside the request itself: its id, sender, listener, and who it turned out to be. */
+import type { ApiKey, SignInView } from '../../db/store.ts'
+
+export interface RequestContext {
+  id: string // req_…, sent back as x-request-id
+  startedMs: number // performance.now()
+  address: string // the client's, after trusted proxies
+  secure: boolean // reached us (or the trusted proxy) by https
+  local: boolean // the person reached us under a loopback name
+  listener: 'main' | 'ingest'
+  key?: ApiKey
+  signIn?: SignInView
+  /** Ends the idle timer of this connection, for streams that may be quiet. */
+  keepOpen(): void
+}
+
+const contexts = new WeakMap<Request, RequestContext>()
+
+export function setContext(request: Request, context: RequestContext): void {
+  contexts.set(request, context)
+}
+
+/** The context the listener attached; a request without one is a fault of ours. */
+export function contextOf(request: Request): RequestContext {
+  const context = contexts.get(request)
+  if (!context) throw new Error('request has no context')
+  return context
+}

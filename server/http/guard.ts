@@ -1,0 +1,120 @@
+/** Lets a request past by its API key: who it is (401), whether its kind and scope may (403), whether it leaked. */
+import { timingSafeEqual } from 'node:crypto'
+import type { ApiKey, KeyKind, Store } from '../../db/store.ts'
+import type { Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { newId, sha256Hex } from '../ids.ts'
+import { contextOf } from './context.ts'
+
+export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
+
+export interface KeyGuard {
+  /** For `/v1/sdk/*`: an ingest key that does not come from a browser. */
+  ingest(request: Request): Promise<ApiKey>
+  /** For gateway endpoints: a secret key that carries `scope`. */
+  gateway(request: Request, scope: Scope): Promise<ApiKey>
+}
+
+interface GuardParts {
+  store: Pick<Store, 'keys'>
+  clock: Clock
+  used(key: ApiKey, atMs: number, address: string): void
+}
+
+/** Builds the guard; `used` hears of every request a key let through. */
+export function keyGuard({ store, clock, used }: GuardParts): KeyGuard {
+  const admit = async (request: Request, kind: KeyKind): Promise<ApiKey> => {
+    const key = await identify(request, store, clock.now())
+    if (key.kind !== kind) throw wrongKind(key.kind, kind)
+    return key
+  }
+  const note = (request: Request, key: ApiKey): ApiKey => {
+    const context = contextOf(request)
+    context.key = key
+    used(key, clock.now(), context.address)
+    return key
+  }
+  return {
+    async ingest(request) {
+      const key = await admit(request, 'ingest')
+      if (!key.behindProxy && fromBrowser(request)) throw await exposed(store, key, clock.now())
+      return note(request, key)
+    },
+    async gateway(request, scope) {
+      const key = await admit(request, 'secret')
+      if (key.scopes.length > 0 && !key.scopes.includes(scope)) {
+        throw new AppError('forbidden', `This key does not carry the scope ${scope}.`, {
+          reason: 'wrong_scope',
+        })
+      }
+      return note(request, key)
+    },
+  }
+}
+
+const bearer = /^bearer +([\x21-\x7e]{1,200}) *$/i
+
+async function identify(request: Request, store: Pick<Store, 'keys'>, now: number): Promise<ApiKey> {
+  const header = request.headers.get('authorization')
+  if (!header) throw unauthorized('missing_bearer', 'Send the key as “authorization: Bearer <key>”.')
+  const secret = bearer.exec(header)?.[1]
+  if (!secret) throw unauthorized('missing_bearer', 'The authorization header must be “Bearer <key>”.')
+  const hash = sha256Hex(secret)
+  const key = await store.keys.findByHash(hash)
+  if (!key || !timingSafeEqual(Buffer.from(key.hash), Buffer.from(hash))) {
+    throw unauthorized('invalid_key', 'This key is not known here.')
+  }
+  if (key.revokedAtMs !== null) throw unauthorized('revoked_key', 'This key has been revoked.')
+  if (key.expiresAtMs !== null && key.expiresAtMs <= now)
+    throw unauthorized('expired_key', 'This key has expired.')
+  return key
+}
+
+/** A 401 with its reason and challenge. The connection ends with it: an unread body is not drained. */
+export function unauthorized(reason: string, message: string): AppError {
+  return new AppError('unauthorized', message, {
+    reason,
+    headers: { 'www-authenticate': 'Bearer realm="sightglass"', connection: 'close' },
+  })
+}
+
+const kindUse: Record<KeyKind, string> = {
+  ingest: 'An ingest key only writes to /v1/sdk/*.',
+  secret: 'A secret key only opens gateway endpoints such as /v1/traces.',
+  publishable: 'A publishable key opens no endpoint.',
+}
+
+function wrongKind(has: KeyKind, needs: KeyKind): AppError {
+  return new AppError('forbidden', `${kindUse[has]} This endpoint takes a key of kind ${needs}.`, {
+    reason: 'wrong_key_kind',
+  })
+}
+
+/** Browsers send `Origin` or `Sec-Fetch-Site`; Node's fetch sends only `Sec-Fetch-Mode` (contract §2). */
+function fromBrowser(request: Request): boolean {
+  return request.headers.has('origin') || request.headers.has('sec-fetch-site')
+}
+
+async function exposed(store: Pick<Store, 'keys'>, key: ApiKey, now: number): Promise<AppError> {
+  if (key.exposedAtMs === null) {
+    const audit = {
+      id: newId('aud'),
+      orgId: key.orgId,
+      actor: 'system',
+      action: 'ingest_key.exposed',
+      target: key.id,
+      metadata: { label: key.label },
+      occurredAtMs: now,
+    }
+    await store.keys.markExposed({ orgId: key.orgId, keyId: key.id, now, audit })
+  }
+  return new AppError(
+    'key_exposed',
+    'This ingest key arrived from a browser: treat it as leaked and replace it.',
+    {
+      hint:
+        'Send events from your backend. If a proxy relays browser headers there, strip Origin and Sec-Fetch-Site, ' +
+        'or mark the key “behind a proxy”.',
+    },
+  )
+}

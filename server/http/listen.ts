@@ -1,0 +1,142 @@
+/** Opens a listener: gives each request its context, a deadline, the Host check, common headers and a log line. */
+import type { Server } from 'bun'
+import { AppError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { limits } from '../limits.ts'
+import type { Log } from '../log.ts'
+import { setContext, type RequestContext } from './context.ts'
+import { errorResponse, retryAfter } from './errors.ts'
+import { addCommonHeaders } from './headers.ts'
+import { hostAllowed, hostName, type HostRule } from './host.ts'
+import { pathOf } from './path.ts'
+import type { Sender } from './proxy.ts'
+
+export interface ListenOptions {
+  handle(request: Request): Promise<Response> // never rejects
+  kind: 'main' | 'ingest'
+  host: string
+  port: number
+  hostRule: HostRule
+  sender(peer: string, headers: Headers): Sender
+  stopping(): boolean
+  log: Log
+}
+
+export interface Listener {
+  url: string // as printed: http://host:port
+  host: string
+  /** Refuses new requests, waits for those in flight until the deadline, then cuts. */
+  stop(deadlineMs: number): Promise<void>
+}
+
+/** Throws when the address cannot be taken, with a sentence that says which. */
+export function listen(options: ListenOptions): Listener {
+  const { host, port } = options
+  const server = Bun.serve({
+    hostname: host,
+    port,
+    reusePort: false, // a second appliance on the same port must fail, not share the traffic
+    development: false,
+    idleTimeout: 30,
+    maxRequestBodySize: limits.parserBodyBytesMax,
+    fetch: (request, self) => answer(options, request, self),
+    error: () =>
+      new Response('{"error":"internal_error","message":"Something went wrong on our side."}', {
+        status: 500,
+        headers: { 'content-type': 'application/json' },
+      }),
+  })
+  const shown = host.includes(':') ? `[${host}]` : host
+  return {
+    url: `http://${shown}:${server.port}`,
+    host,
+    async stop(deadlineMs) {
+      const drained = server.stop()
+      const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
+      if ((await Promise.race([drained, late])) === 'late') await server.stop(true)
+    },
+  }
+}
+
+async function answer(
+  options: ListenOptions,
+  request: Request,
+  server: Server<undefined>,
+): Promise<Response> {
+  const peer = server.requestIP(request)?.address ?? ''
+  const { address, secure } = options.sender(peer, request.headers)
+  const context: RequestContext = {
+    id: newId('req'),
+    startedMs: performance.now(),
+    address,
+    secure,
+    local: isLoopbackHost(request.headers.get('host')),
+    listener: options.kind,
+    keepOpen: () => server.timeout(request, 0),
+  }
+  setContext(request, context)
+  const response =
+    refusal(options, request, context) ?? (await withDeadline(options.handle(request), context.id))
+  addCommonHeaders(response, context.id)
+  const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
+  const line = {
+    requestId: context.id,
+    method: request.method,
+    path: pathOf(request),
+    status: response.status,
+  }
+  if (response.status >= 500) options.log.warn('request', { ...line, durationMs, address })
+  else options.log.debug('request', { ...line, durationMs, address })
+  return response
+}
+
+/** What is refused before routing: a stopping server, paths the ingest listener does not serve, a foreign Host. */
+function refusal(options: ListenOptions, request: Request, context: RequestContext): Response | null {
+  const path = pathOf(request)
+  if (options.stopping()) {
+    const headers = { ...retryAfter(), connection: 'close' }
+    return errorResponse(
+      new AppError('shutting_down', 'The server is shutting down.', { headers }),
+      context.id,
+    )
+  }
+  if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
+    return errorResponse(new AppError('not_found', 'This listener serves ingest only.'), context.id)
+  }
+  if (isDashboard(path) && !hostAllowed(request.headers.get('host'), options.hostRule)) {
+    const error = new AppError('forbidden', 'The dashboard does not answer under this host name.', {
+      hint: 'Start the appliance with --public-url or --allowed-host naming this host.',
+    })
+    return errorResponse(error, context.id)
+  }
+  return null
+}
+
+/** Everything but the public API and health belongs to the dashboard. */
+function isDashboard(path: string): boolean {
+  return !path.startsWith('/v1/') && path !== '/healthz' && path !== '/readyz'
+}
+
+/** Bun's idle timeout does not reach a handler whose body is read, so every handler gets a deadline of ours. */
+function withDeadline(work: Promise<Response>, requestId: string): Promise<Response> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      const error = new AppError('overloaded', 'This took longer than a request may.', {
+        headers: retryAfter(),
+      })
+      resolve(errorResponse(error, requestId))
+    }, limits.requestDeadlineMs)
+    void work.then((response) => {
+      clearTimeout(timer)
+      resolve(response)
+    })
+  })
+}
+
+function isLoopbackHost(header: string | null): boolean {
+  const name = header && hostName(header)
+  return (
+    !!name &&
+    (name === 'localhost' || name.endsWith('.localhost') || name.startsWith('127.') || name === '::1')
+  )
+}

@@ -1,0 +1,37 @@
+/** Finds the real sender of a request behind proxies the operator trusts; nobody else's forwarding headers count. */
+import { BlockList, isIP } from 'node:net'
+
+export interface Sender {
+  address: string
+  secure: boolean
+}
+
+/** Builds the check once from `--trusted-proxy` CIDRs or addresses. */
+export function senderReader(trusted: string[]): (peer: string, headers: Headers) => Sender {
+  const list = new BlockList()
+  for (const entry of trusted) {
+    const [address = '', bits] = entry.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(bits), family)
+  }
+  const isTrusted = (address: string) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  return (peer, headers) => {
+    const direct = plain(peer)
+    if (trusted.length === 0 || !isTrusted(direct)) return { address: direct, secure: false }
+    // Walk the chain from the nearest hop: the first address that is not a trusted proxy is the sender.
+    const hops = (headers.get('x-forwarded-for') ?? '').split(',').map((hop) => plain(hop.trim()))
+    let address = direct
+    for (const hop of hops.reverse()) {
+      if (isIP(hop) === 0) break
+      address = hop
+      if (!isTrusted(hop)) break
+    }
+    const proto = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim()
+    return { address, secure: proto === 'https' }
+  }
+}
+
+function plain(address: string): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address
+}

@@ -1,0 +1,35 @@
+/** The strict query rules: what is refused, and that the refusal names the parameter. */
+import { expect, test } from 'bun:test'
+import { AppError } from '../errors.ts'
+import { readQuery } from './query.ts'
+
+const allowed = { limit: 'one', type: 'many' } as const
+const read = (query: string) => readQuery(new Request(`http://x/v1/traces${query}`), allowed)
+
+function refusal(query: string): unknown {
+  try {
+    read(query)
+  } catch (error) {
+    if (error instanceof AppError)
+      return [error.code, error.details.issues?.[0]?.path, error.details.issues?.[0]?.code]
+    throw error
+  }
+  return null
+}
+
+test('reads single and repeated values', () => {
+  const query = read('?limit=5&type=a&type=&type=b%26c')
+  expect(query.one('limit')).toBe('5')
+  expect(query.many('type')).toEqual(['a', '', 'b&c'])
+  expect(query.one('absent')).toBeUndefined()
+  expect(read('').many('type')).toBeUndefined()
+})
+
+test('names what it refuses', () => {
+  expect(refusal('?nope=1')).toEqual(['invalid_query', 'nope', 'unknown'])
+  expect(refusal('?__proto__=1')).toEqual(['invalid_query', '__proto__', 'unknown'])
+  expect(refusal('?limit=1&limit=2')).toEqual(['invalid_query', 'limit', 'repeated'])
+  expect(refusal(`?type=${'a'.repeat(2_001)}`)).toEqual(['invalid_query', 'type', 'too_long'])
+  expect(refusal(`?${'type=a&'.repeat(101)}`)).toEqual(['invalid_query', 'type', 'too_many'])
+  expect(refusal(`?${'x'.repeat(500)}=1`)).toEqual(['invalid_query', `${'x'.repeat(60)}…`, 'unknown'])
+})

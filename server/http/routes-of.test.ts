@@ -1,0 +1,18 @@
+/** Which methods a path takes, for 405 answers. */
+import { expect, test } from 'bun:test'
+import { methodFinder } from './routes-of.ts'
+
+test('finds the methods of a path with its parameters, and none for a stranger', () => {
+  const find = methodFinder([
+    { method: 'GET', path: '/v1/traces' },
+    { method: 'GET', path: '/v1/traces/:id' },
+    { method: 'POST', path: '/v1/sdk/events' },
+    { method: 'POST', path: '/api/keys' },
+    { method: 'GET', path: '/api/keys' },
+  ])
+  expect(find('/v1/traces')).toEqual(['GET', 'HEAD'])
+  expect(find('/v1/traces/a%2Fb')).toEqual(['GET', 'HEAD'])
+  expect(find('/api/keys')).toEqual(['GET', 'HEAD', 'POST'])
+  expect(find('/v1/sdk/events')).toEqual(['POST'])
+  expect(['/v1/traces/', '/v1/traces/a/b', '/v1', '/', '/v1/tracesX'].flatMap(find)).toEqual([])
+})

@@ -1,0 +1,19 @@
+/** What GET /v1/limits says: the limits a client needs to size its requests, and the rate limits it meets. */
+import { limits } from '../limits.ts'
+
+export const publishedLimits = {
+  eventsPerRequestMax: limits.eventsPerRequestMax,
+  bodyBytesMax: limits.bodyBytesMax,
+  bodyRatioMax: limits.bodyRatioMax,
+  eventBytesMax: limits.eventBytesMax,
+  eventDepthMax: limits.eventDepthMax,
+  idCharsMax: limits.idCharsMax,
+  typeCharsMax: limits.typeCharsMax,
+  outcomeCharsMax: limits.outcomeCharsMax,
+  typesPerOrgMax: limits.typesPerOrgMax,
+  outcomesPerOrgMax: limits.outcomesPerOrgMax,
+  sitesPerOrgMax: limits.sitesPerOrgMax,
+  tracesPageMax: limits.tracesPageMax,
+  contentEncodings: ['gzip', 'deflate', 'br', 'zstd'],
+  contentTypes: ['application/json', 'application/x-ndjson'],
+}

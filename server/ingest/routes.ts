@@ -1,0 +1,93 @@
+/** POST /v1/sdk/events (contract §4) and GET /v1/limits: checked in the contract's order, answered after the fsync. */
+import { Elysia } from 'elysia'
+import { StoreError } from '../../db/errors.ts'
+import type { ApiKey, AppendResult } from '../../db/store.ts'
+import { AppError } from '../errors.ts'
+import { json } from '../http/answer.ts'
+import { readBody } from '../http/body.ts'
+import { retryAfter } from '../http/errors.ts'
+import { readQuery } from '../http/query.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
+import { publishedLimits } from './published-limits.ts'
+import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
+import { eventSamples, requestSample } from './samples.ts'
+
+export function ingestRoutes(parts: Parts) {
+  return new Elysia()
+    .get('/v1/limits', ({ request }) => {
+      readQuery(request, {})
+      return json(publishedLimits)
+    })
+    .post(
+      '/v1/sdk/events',
+      async ({ request }) => {
+        const key = await parts.guard.ingest(request)
+        requireRoom(parts)
+        const accepted = await takeEvents(parts, request, key)
+        return answer(parts, key, accepted, await append(parts, key, accepted))
+      },
+      { parse: 'none' },
+    )
+}
+
+/** 507 while the disk is full, 503 while more waits for the disk than may: before anything of the body is taken. */
+function requireRoom({ disk, store }: Parts): void {
+  if (disk.full()) throw new AppError('storage_full', fullMessage, { hint: fullHint })
+  const { queuedBytes, oldestMs } = store.events.pressure()
+  if (queuedBytes > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
+    const message = 'More events wait for the disk than may; send this again later.'
+    throw new AppError('overloaded', message, { headers: retryAfter() })
+  }
+}
+
+const fullMessage = 'There is no room left on the disk; nothing of this request was stored.'
+const fullHint = 'What is stored stays readable. Free some space; ingest comes back by itself.'
+
+/** Reads and checks the body; a request refused as a whole is remembered for the ingest-health page. */
+async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<Accepted> {
+  let text = ''
+  try {
+    readQuery(request, {})
+    const mediaType = eventsMediaType(request.headers.get('content-type'))
+    text = await readBody(request, { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax })
+    return acceptEvents(text, mediaType, key.siteIds)
+  } catch (thrown) {
+    if (thrown instanceof AppError)
+      parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
+    throw thrown
+  }
+}
+
+async function append(parts: Parts, key: ApiKey, { records }: Accepted): Promise<AppendResult> {
+  if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [], lastSeq: 0 }
+  const batch = { orgId: key.orgId, keyId: key.id, receivedAtMs: parts.clock.now(), events: records }
+  try {
+    return await parts.store.events.append(batch)
+  } catch (thrown) {
+    if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
+      parts.disk.sawFull()
+      throw new AppError('storage_full', fullMessage, { hint: fullHint })
+    }
+    // After a failed write or fsync nobody knows what the disk holds: acknowledge nothing more, restart from it.
+    if (thrown instanceof StoreError && thrown.kind === 'io') parts.fail(thrown.message)
+    throw thrown
+  }
+}
+
+/** 202 with the counts; the issues when some were rejected; 400 or 403 when all were. */
+function answer(parts: Parts, key: ApiKey, accepted: Accepted, result: AppendResult): Response {
+  const rejected: Rejected[] = [...accepted.rejected]
+  for (const { index, member } of result.rejected) {
+    rejected.push(guardRailRejected(accepted.positions[index]!, member, accepted.records[index]!))
+  }
+  if (rejected.length === 0)
+    return json({ ok: true, accepted: result.accepted, deduped: result.deduped }, 202)
+  rejected.sort((a, b) => a.index - b.index)
+  parts.rejections.keep(eventSamples(key, parts.clock.now(), rejected))
+  if (rejected.length === accepted.sent) throw allRejected(rejected)
+  const errors = rejected.flatMap((event) => event.issues)
+  const counts = { accepted: result.accepted, deduped: result.deduped, rejected: rejected.length }
+  return json({ ok: false, ...counts, errors }, 202)
+}

@@ -1,0 +1,19 @@
+/** Every scheduled job of the appliance, in one list. */
+import type { Store } from '../db/store.ts'
+import type { DiskWatch } from './health/disk.ts'
+import type { Job } from './clockwork.ts'
+import type { LastUses } from './keys/last-use.ts'
+import { limits } from './limits.ts'
+
+export function jobTable(parts: { store: Store; lastUses: LastUses; disk: DiskWatch }): Job[] {
+  const { store, lastUses, disk } = parts
+  return [
+    { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
+    { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },
+    {
+      id: 'sign-in-prune',
+      schedule: '0 17 * * * *',
+      run: async (now) => void (await store.signIns.prune(now, limits.signInIdleMs)),
+    },
+  ]
+}

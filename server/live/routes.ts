@@ -1,0 +1,69 @@
+/** GET /api/live: the Logs page's event stream over server-sent events, resumable by Last-Event-ID. */
+import { Elysia } from 'elysia'
+import type { StoredEvent } from '../../db/store.ts'
+import { isoTime } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { contextOf } from '../http/context.ts'
+import { invalidQuery, readQuery } from '../http/query.ts'
+import type { Seal } from '../http/seal.ts'
+import type { Parts } from '../parts.ts'
+import { readFilter } from '../traces/filter.ts'
+import { liveEvents } from './stream.ts'
+
+const purpose = 'live-position'
+const heartbeatMs = 10_000
+const lifeMs = 30 * 60_000
+const streamsMax = 200
+
+/** The opaque position after which a stream continues. */
+export function livePosition(seal: Seal, orgId: string, seq: number): string {
+  return seal.close(purpose, [orgId, seq])
+}
+
+export function liveRoutes({ store, seal, signIns, streams }: Parts) {
+  return new Elysia().get('/api/live', async ({ request }) => {
+    const view = await signIns.require(request)
+    const query = readQuery(request, { after: 'one', type: 'many', outcome: 'many' })
+    const orgId = view.org.id
+    const filter = readFilter(query)
+    // A browser that reconnects by itself sends the last id it saw; that is newer than the address it first opened.
+    const from = request.headers.get('last-event-id') || query.one('after')
+    const opened = from ? (seal.open(purpose, from) as [string, number] | null) : null
+    if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'This position is not one of ours.')
+    const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
+    if (streams.size >= streamsMax) throw new AppError('overloaded', 'Too many live streams are open.')
+    const ended = new AbortController()
+    const signal = AbortSignal.any([request.signal, ended.signal])
+    streams.add(ended)
+    contextOf(request).keepOpen()
+    const items = liveEvents({ events: store.events, orgId, filter, afterSeq, signal, heartbeatMs, lifeMs })
+    async function* text() {
+      try {
+        yield `retry: 1000\nid: ${livePosition(seal, orgId, afterSeq)}\nevent: ready\ndata: {}\n\n`
+        for await (const item of items) {
+          if (item.kind === 'quiet') yield ': quiet\n\n'
+          else
+            yield `id: ${livePosition(seal, orgId, item.lastSeq)}\nevent: events\ndata: ${eventsJson(item.events)}\n\n`
+        }
+      } finally {
+        streams.delete(ended)
+      }
+    }
+    return new Response(text() as unknown as ReadableStream, {
+      headers: {
+        'content-type': 'text/event-stream',
+        'cache-control': 'no-store',
+        'x-accel-buffering': 'no',
+      },
+    })
+  })
+}
+
+/** `{"events":[{"receivedAt":…,"event":…}]}` with each event's stored text unchanged. */
+export function eventsJson(events: StoredEvent[]): string {
+  return `{"events":[${wrapEvents(events)}]}`
+}
+
+export function wrapEvents(events: StoredEvent[]): string {
+  return events.map((e) => `{"receivedAt":"${isoTime(e.receivedAtMs)}","event":${e.json}}`).join(',')
+}

@@ -1,0 +1,32 @@
+/** The parts a running server is made of, handed to every feature's routes; each feature takes the ones it names. */
+import type { Store } from '../db/store.ts'
+import type { SignIns } from './auth/sign-ins.ts'
+import type { Throttle } from './auth/throttle.ts'
+import type { Clock } from './clock.ts'
+import type { DiskWatch } from './health/disk.ts'
+import type { Assets } from './http/assets.ts'
+import type { KeyGuard } from './http/guard.ts'
+import type { Seal } from './http/seal.ts'
+import type { Jobs } from './clockwork.ts'
+import type { Rejections } from './ingest/rejections.ts'
+import type { Log } from './log.ts'
+
+export interface Parts {
+  store: Store
+  clock: Clock
+  log: Log
+  version: string
+  publicUrl: string | null
+  guard: KeyGuard
+  signIns: SignIns
+  throttle: Throttle
+  seal: Seal
+  disk: DiskWatch
+  jobs: Pick<Jobs, 'late'>
+  rejections: Rejections
+  assets: Assets
+  streams: Set<AbortController> // open live streams, ended before the listener stops
+  state: { stopping: boolean; storeFailed: string | null }
+  /** The store can no longer be trusted to write: answer nothing more and end the process with an error. */
+  fail(reason: string): void
+}

@@ -1,0 +1,102 @@
+/** Puts the parts together, opens the listeners and starts the jobs; `stop` takes it all down in the safe order. */
+import type { Store } from '../db/store.ts'
+import { createApp } from './app.ts'
+import { makeSignIns } from './auth/sign-ins.ts'
+import { makeThrottle } from './auth/throttle.ts'
+import type { Clock } from './clock.ts'
+import type { ServeConfig } from './config.ts'
+import { watchDisk } from './health/disk.ts'
+import { assetsFolder, loadAssets, type Assets } from './http/assets.ts'
+import { keyGuard } from './http/guard.ts'
+import { listen, type Listener } from './http/listen.ts'
+import { senderReader } from './http/proxy.ts'
+import { sealWith } from './http/seal.ts'
+import { startJobs } from './clockwork.ts'
+import { makeRejections } from './ingest/rejections.ts'
+import { jobTable } from './jobs.ts'
+import { makeLastUses } from './keys/last-use.ts'
+import type { Log } from './log.ts'
+import type { Parts } from './parts.ts'
+import { version } from './version.ts'
+
+export interface ServerOptions {
+  config: ServeConfig
+  store: Store
+  clock: Clock
+  log: Log
+  assets?: Assets // tests of the API alone bring none
+  /** The store failed for good: whoever started the server should end the process with an error. */
+  fail(): void
+}
+
+export interface RunningServer {
+  url: string
+  ingestUrl: string | null
+  /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
+  stop(): Promise<void>
+}
+
+const drainMs = 20_000
+
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { config, store, clock, log } = options
+  const lastUses = makeLastUses(store)
+  const disk = await watchDisk(config.dataDir, config.diskFloorBytes, log)
+  const jobs = startJobs(jobTable({ store, lastUses, disk }), clock, log)
+  const hostRule = {
+    listenHosts: [config.listen.host],
+    publicUrl: config.publicUrl,
+    allowedHosts: config.allowedHosts,
+  }
+  const parts: Parts = {
+    store,
+    clock,
+    log,
+    version,
+    publicUrl: config.publicUrl,
+    guard: keyGuard({ store, clock, used: lastUses.used }),
+    signIns: makeSignIns(store, clock),
+    throttle: makeThrottle(clock),
+    seal: sealWith(await store.secret('cursor')),
+    disk,
+    jobs,
+    rejections: makeRejections(store, log),
+    assets: options.assets ?? loadAssets(assetsFolder()),
+    streams: new Set(),
+    state: { stopping: false, storeFailed: null },
+    fail(reason) {
+      if (parts.state.storeFailed !== null) return
+      parts.state.storeFailed = reason
+      log.error('store_failed_for_good', { reason })
+      options.fail()
+    },
+  }
+  const app = createApp(parts)
+  const open = (kind: 'main' | 'ingest', { host, port }: { host: string; port: number }): Listener =>
+    listen({
+      kind,
+      host,
+      port,
+      handle: app.handle,
+      hostRule,
+      sender: senderReader(config.trustedProxies),
+      stopping: () => parts.state.stopping,
+      log,
+    })
+  const listeners = [open('main', config.listen)]
+  if (config.ingestListen) listeners.push(open('ingest', config.ingestListen))
+  return {
+    url: listeners[0]!.url,
+    ingestUrl: listeners[1]?.url ?? null,
+    async stop() {
+      parts.state.stopping = true
+      for (const stream of parts.streams) stream.abort()
+      await Promise.all(listeners.map((listener) => listener.stop(drainMs)))
+      await jobs.stop()
+      await parts.rejections.settled()
+      await lastUses
+        .flush()
+        .catch((error: unknown) => log.warn('last_use_not_written', { message: String(error) }))
+    },
+  }
+}

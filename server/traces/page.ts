@@ -1,0 +1,47 @@
+/** One page of events for a query: limit, cursor and filters read, the store asked, the next cursor sealed. */
+import type { EventPage, EventStore } from '../../db/store.ts'
+import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
+import type { Seal } from '../http/seal.ts'
+import { limits } from '../limits.ts'
+import { closeCursor, openCursor } from './cursor.ts'
+import { filterParameters, readFilter } from './filter.ts'
+
+export const pageParameters: Record<string, ParameterKind> = {
+  limit: 'one',
+  cursor: 'one',
+  ...filterParameters,
+}
+
+export interface TracePage extends EventPage {
+  nextCursor: string | null
+}
+
+/** Reads a page of `orgId`'s events, newest first; throws 400 `invalid_query` naming a wrong parameter. */
+export async function readPage(
+  parts: { events: Pick<EventStore, 'page'>; seal: Seal },
+  orgId: string,
+  query: Query,
+): Promise<TracePage> {
+  const asked = readFilter(query)
+  const limit = readLimit(query)
+  const cursor = query.one('cursor')
+  const walk =
+    cursor === undefined
+      ? { filter: asked, before: null, ceilingSeq: null }
+      : openCursor(parts.seal, cursor, orgId, asked)
+  const { filter, before, ceilingSeq } = walk
+  const page = await parts.events.page({ orgId, filter, limit, before, ceilingSeq })
+  const next = page.next
+  const nextCursor =
+    next && closeCursor(parts.seal, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })
+  return { ...page, nextCursor }
+}
+
+function readLimit(query: Query): number {
+  const text = query.one('limit')
+  if (text === undefined) return limits.tracesPageDefault
+  if (!/^[0-9]{1,15}$/.test(text) || Number(text) < 1) {
+    throw invalidQuery('limit', 'limit must be a whole number from 1; above 200 it means 200')
+  }
+  return Math.min(Number(text), limits.tracesPageMax)
+}

@@ -1,0 +1,89 @@
+/** A whole server in this process for API tests: a store in a temporary folder, a clock that can be moved, real HTTP. */
+import type { KeyKind, Org, Store } from '../../db/store.ts'
+import type { Clock } from '../../server/clock.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import type { ServeConfig } from '../../server/config.ts'
+import { mintKey } from '../../server/keys/mint.ts'
+import { startLog } from '../../server/log.ts'
+import { startServer } from '../../server/server.ts'
+import { tempDir } from './temp-dir.ts'
+
+export interface TestServer extends AsyncDisposable {
+  url: string
+  ingestUrl: string | null
+  store: Store
+  org: Org
+  clock: Clock & { move(byMs: number): void }
+  /** Mints a key in the default organization and returns its secret. */
+  key(
+    kind: KeyKind,
+    more?: { label?: string; siteIds?: string[]; scopes?: string[]; expiresAtMs?: number },
+  ): Promise<string>
+  /** `fetch` below `url`; with `key` as bearer, an object body as JSON. */
+  call(path: string, options?: CallOptions): Promise<Response>
+  failed: Promise<void> // settles when the server said it failed for good
+}
+
+export interface CallOptions {
+  method?: string
+  key?: string
+  body?: unknown
+  headers?: Record<string, string>
+}
+
+export async function testServer(config: Partial<ServeConfig> = {}): Promise<TestServer> {
+  const temp = tempDir('api')
+  let movedMs = 0
+  const clock = { now: () => Date.now() + movedMs, move: (byMs: number) => void (movedMs += byMs) }
+  const log = startLog({ level: 'error', clock })
+  const store = await openDataFolder(temp.path, clock)
+  const failure = Promise.withResolvers<void>()
+  const server = await startServer({
+    config: { ...defaults, dataDir: temp.path, ...config },
+    store,
+    clock,
+    log,
+    assets: new Map(),
+    fail: failure.resolve,
+  })
+  const org = (await store.orgs.find('default'))!
+  return {
+    url: server.url,
+    ingestUrl: server.ingestUrl,
+    store,
+    org,
+    clock,
+    failed: failure.promise,
+    async key(kind, more = {}) {
+      const request = { orgId: org.id, kind, label: 'test', actor: 'cli', ...more }
+      return (await mintKey(store, request, clock)).secret
+    },
+    call(path, { method, key, body, headers = {} } = {}) {
+      const sent: Record<string, string> = { ...headers }
+      if (key !== undefined) sent['authorization'] = `Bearer ${key}`
+      const plain = typeof body === 'string' || body instanceof Uint8Array || body instanceof ReadableStream
+      if (body !== undefined && !plain) sent['content-type'] ??= 'application/json'
+      const init: RequestInit = { method: method ?? (body === undefined ? 'GET' : 'POST'), headers: sent }
+      if (body !== undefined) init.body = plain ? (body as string) : JSON.stringify(body)
+      return fetch(server.url + path, init)
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop()
+      await store.close()
+      await log.close()
+      temp.remove()
+    },
+  }
+}
+
+const defaults: Omit<ServeConfig, 'dataDir'> = {
+  listen: { host: '127.0.0.1', port: 0 },
+  ingestListen: null,
+  publicUrl: null,
+  allowedHosts: [],
+  trustedProxies: [],
+  diskFloorBytes: 0,
+  logLevel: 'error',
+  admin: null,
+  warnings: [],
+}
