@@ -54,16 +54,19 @@ export function logLine(nowMs: number, level: LogLevel, event: string, fields: L
   const line: Record<string, unknown> = { time: isoTime(nowMs), level, event }
   for (const [name, value] of Object.entries(fields)) {
     if (value === undefined || name in line) continue
-    line[name] = secretNames.test(name) ? '[redacted]' : shorten(value)
+    line[name] = secretNames.test(name) ? '[redacted]' : clean(value)
   }
-  return `${redact(JSON.stringify(line))}\n`
+  return `${JSON.stringify(line)}\n`
 }
 
 const secretNames = /^(?:password|authorization|cookie|secret|token)$/i
 const textCharsMax = 4_000
 
-function shorten(value: LogFields[string]): unknown {
-  return typeof value === 'string' && value.length > textCharsMax ? `${value.slice(0, textCharsMax)}…` : value
+// Before the text becomes JSON: there an escaped newline would put a letter in front of a token and hide it.
+function clean(value: LogFields[string]): unknown {
+  if (typeof value === 'string')
+    return redact(value.length > textCharsMax ? `${value.slice(0, textCharsMax)}…` : value)
+  return value !== null && typeof value === 'object' ? value.map(clean) : value
 }
 
 /** Blanks whatever has the form of a key, a webhook secret or a token, wherever in the text it stands. */
@@ -73,5 +76,5 @@ export function redact(text: string): string {
     .replace(/whsec_[\w+/=-]+/g, 'whsec_[redacted]')
     .replace(/#[\w-]{20,}/g, '#[redacted]') // the part of a one-time link that opens it
     .replace(/(bearer|basic)\s+[\w+/=.~-]{8,}/gi, '$1 [redacted]')
-    .replace(/(?<![\w-])[\w-]{43}(?![\w-])/g, '[redacted]') // 32 random bytes in base64url: tokens of ours
+    .replace(/(?<![\w-])[\w-]{43,50}(?![\w-])/g, '[redacted]') // 32 random bytes in base64url, our tokens, and a little
 }

@@ -1,0 +1,266 @@
+/** Configuration: which source wins, and a clear refusal for every wrong form. */
+import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { readInvocation, serveConfig, takeEnvironment, type Environment } from './config.ts'
+import { readConfigText } from './config-file.ts'
+import { UsageError } from './option-values.ts'
+import { environmentTwin, optionNames, optionOf, optionsNotYet } from './options.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sightglass-config-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+
+let files = 0
+function file(text: string): string {
+  const path = join(folder, `${files++}.toml`)
+  writeFileSync(path, text)
+  return path
+}
+
+function serving(args: string[], environment: Environment = {}) {
+  return serveConfig(readInvocation(args, environment))
+}
+
+function refusal(run: () => unknown): UsageError {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof UsageError) return error
+    throw error
+  }
+  throw new Error('it was not refused')
+}
+
+describe('sources', () => {
+  const path = file('listen = "1.1.1.1:3"\nlog-level = "warn"\nallowed-host = ["a.example", "b.example"]\n')
+
+  test('flag beats environment beats file beats default', () => {
+    const environment = { SIGHTGLASS_LISTEN: '1.1.1.1:2', SIGHTGLASS_CONFIG: path }
+    expect(serving([]).listen).toEqual({ host: '127.0.0.1', port: 7400 })
+    expect(serving(['--config', path]).listen.port).toBe(3)
+    expect(serving([], environment).listen.port).toBe(2)
+    expect(serving(['--listen', '1.1.1.1:1'], environment).listen.port).toBe(1)
+    expect(serving([], environment)).toMatchObject({
+      logLevel: 'warn',
+      allowedHosts: ['a.example', 'b.example'],
+    })
+  })
+
+  test('each value remembers where it came from', () => {
+    const { settings } = readInvocation(['config', '--listen=[::1]:0'], {
+      SIGHTGLASS_DISK_FLOOR: '0',
+      SIGHTGLASS_CONFIG: path,
+    })
+    const from = Object.fromEntries(settings.map((setting) => [setting.name, [setting.source, setting.from]]))
+    expect(from).toMatchObject({
+      listen: ['flag', '--listen'],
+      'disk-floor': ['environment', 'SIGHTGLASS_DISK_FLOOR'],
+      'log-level': ['file', path],
+      'data-dir': ['default', 'default'],
+    })
+  })
+
+  test('flags stand anywhere, the last repeat wins, lists too', () => {
+    const key = readInvocation(
+      ['--kind', 'secret', 'key', '--label=a', 'create', '--kind', 'ingest', '--label', 'b'],
+      {},
+    )
+    expect(key.verb).toBe('key create')
+    expect(key.values).toMatchObject({ kind: 'ingest', label: 'b' })
+    expect(
+      serving(['--trusted-proxy', '10.0.0.1', '--trusted-proxy', '10.0.0.2,::1']).trustedProxies,
+    ).toEqual(['10.0.0.2', '::1'])
+    expect(
+      readInvocation(['key', 'create', '--kind=ingest', '--label=x', '--site', 'a', '--site=b,c'], {}).values
+        .site,
+    ).toEqual(['a', 'b', 'c'])
+    expect(readInvocation(['org', 'list', '--json', '--json=false'], {}).values.json).toBe(false)
+  })
+
+  test('every option has its twin, and an empty variable counts as absent', () => {
+    expect(environmentTwin('data-dir')).toBe('SIGHTGLASS_DATA_DIR')
+    expect(serving([], { SIGHTGLASS_LISTEN: '' }).listen.port).toBe(7400)
+    for (const name of optionNames.filter((each) => !optionOf(each).flagOnly && each !== 'config')) {
+      const verb = verbOf(name)
+      const environment = { [environmentTwin(name)]: sample(name), ...neededFor(verb) }
+      const { settings } = readInvocation(verb.split(' '), environment)
+      expect([name, settings.find((setting) => setting.name === name)?.source]).toEqual([name, 'environment'])
+    }
+  })
+
+  test('a secret may come from a file, but not from two places', () => {
+    const secret = join(folder, 'password')
+    writeFileSync(secret, 'a long enough one\n')
+    const environment = { SIGHTGLASS_ADMIN_EMAIL: 'a@b.c', SIGHTGLASS_ADMIN_PASSWORD_FILE: secret }
+    expect(serving([], environment).admin).toEqual({ email: 'a@b.c', password: 'a long enough one' })
+    expect(refusal(() => serving([], { ...environment, SIGHTGLASS_ADMIN_PASSWORD: 'x' })).message).toContain(
+      'both',
+    )
+    expect(
+      refusal(() => serving([], { SIGHTGLASS_ADMIN_PASSWORD_FILE: join(folder, 'none') })).message,
+    ).toContain('none')
+    expect(serving([], { SIGHTGLASS_LISTEN_FILE: secret }).listen.port).toBe(7400)
+  })
+
+  test('taking the environment removes proxies and secrets from the process', () => {
+    const environment: Environment = {
+      HTTP_PROXY: 'http://p',
+      https_proxy: 'http://p',
+      SIGHTGLASS_ADMIN_PASSWORD: 'secret',
+      PATH: '/bin',
+    }
+    expect(takeEnvironment(environment)['SIGHTGLASS_ADMIN_PASSWORD']).toBe('secret')
+    expect(Object.keys(environment)).toEqual(['PATH'])
+  })
+
+  test('a stray variable with our prefix is a warning; what an orchestrator injects is none', () => {
+    const environment = { SIGHTGLASS_LISTN: 'x', SIGHTGLASS_PORT: 'tcp://1', SIGHTGLASS_SERVICE_HOST: '1' }
+    expect(readInvocation([], environment).warnings).toEqual([
+      'the environment variable SIGHTGLASS_LISTN is not an option and has no effect',
+    ])
+  })
+})
+
+describe('refusals are one clear line', () => {
+  const wrongLines: [args: string, part: string][] = [
+    ['--listen 7400', 'host:port'],
+    ['--listen 127.0.0.1:70000', 'above 65535'],
+    ['--listen ::1:7400', 'brackets'],
+    ['--listen [1.2.3.4]:7400', 'IPv6'],
+    ['--listen a/b:7400', 'host:port'],
+    ['--listen', 'needs a value'],
+    ['--listen=', '--listen'],
+    ['--listen --json', 'needs a value'],
+    ['--ingest-listen 127.0.0.1:7400', 'same address'],
+    ['--public-url example.com', 'http'],
+    ['--public-url ftp://example.com', 'http'],
+    ['--public-url https://a:b@example.com', 'user name'],
+    ['--public-url https://example.com/x', 'path'],
+    ['--allowed-host https://example.com', 'host name'],
+    ['--trusted-proxy 10.0.0.0/33', 'range'],
+    ['--trusted-proxy proxy', 'range'],
+    ['--trusted-proxy fd00::/129', 'range'],
+    ['--disk-floor 5XB', 'size'],
+    ['--disk-floor -5', 'size'],
+    ['--disk-floor 99999999TiB', 'large'],
+    ['--log-level loud', 'one of'],
+    ['--config /no/such/file.toml', 'no such file'],
+    ['--nope', 'not an option'],
+    ['--admin-password x', 'cannot be a flag'],
+    ['serve extra', 'one word too many'],
+    ['org list extra', 'one word too many'],
+    ['org list --listen 1.1.1.1:1', 'not an option of'],
+    ['serve --json', 'not an option of'],
+    ['org create', 'needs --name'],
+    ['key create --kind ingest', 'needs --label'],
+    ['key create --kind both --label x', 'one of'],
+    ['frobnicate', 'no command'],
+    ['key', 'too little'],
+    ['key frob', 'no command'],
+    ['demo --rate 5', 'rate'],
+    ['demo --rate 0/s', 'rate'],
+    ['demo --events 5', 'whole number'],
+    ['demo --seed 1.5', 'whole number'],
+    ['org list --json=perhaps', 'true or false'],
+  ]
+  test.each(wrongLines)('%s', (args, part) => {
+    const { message } = refusal(() => serving(args.split(' ')))
+    expect(message).toContain(part)
+    expect(message).not.toContain('\n')
+  })
+
+  test('an option this release does not have is refused from every source', () => {
+    for (const name of optionsNotYet) {
+      expect(refusal(() => serving([`--${name}=1`])).message).toContain('not available')
+      expect(refusal(() => serving([], { [environmentTwin(name)]: '1' })).message).toContain('not available')
+      expect(refusal(() => readConfigText(`${name} = 1`, 'x.toml')).message).toContain('not available')
+    }
+  })
+
+  test('files: bad TOML, unknown keys, tables, what may not stand there', () => {
+    const wrong: [text: string, part: string][] = [
+      ['listen = ', 'TOML'],
+      ['lisen = "a:1"', 'not an option'],
+      ['[listen]\nhost = "a"', 'must be'],
+      ['allowed-host = ["a,b"]', 'must be'],
+      ['allowed-host = [1]', 'must be'],
+      ['admin-password = "x"', 'environment only'],
+      ['config = "x"', 'makes no sense'],
+    ]
+    for (const [text, part] of wrong)
+      expect(refusal(() => readConfigText(text, 'x.toml')).message).toContain(part)
+    expect(refusal(() => readConfigText('lisen = "a:1"', 'x.toml')).hint).toBe('did you mean listen?')
+    expect(refusal(() => serving(['--config', file('disk-floor = "x"')])).message).toContain(
+      '.toml: disk-floor: ',
+    )
+  })
+
+  test('a typing error gets a suggestion', () => {
+    expect(refusal(() => readInvocation(['verson'], {})).hint).toBe('did you mean "sightglass version"?')
+    expect(refusal(() => readInvocation(['acount', 'list'], {})).hint).toBe(
+      'did you mean "sightglass account list"?',
+    )
+    expect(refusal(() => readInvocation(['--datadir', 'x'], {})).hint).toBe('did you mean --data-dir?')
+  })
+
+  test('half of the first owner is refused, and a secret never stands in a message', () => {
+    expect(refusal(() => serving([], { SIGHTGLASS_ADMIN_EMAIL: 'a@b.c' })).message).toContain('go together')
+    expect(refusal(() => serving([], { SIGHTGLASS_ADMIN_PASSWORD: 'hunter22' })).message).not.toContain(
+      'hunter22',
+    )
+  })
+
+  test('no line of words, however odd, throws anything but a refusal', () => {
+    const word = fc.oneof(
+      fc.string(),
+      fc.constantFrom(
+        'serve',
+        'key',
+        'create',
+        'help',
+        '--',
+        '-h',
+        '--json',
+        '-',
+        '--=',
+        '--listen',
+        '--config=',
+      ),
+      fc.constantFrom(...optionNames).map((name) => `--${name}`),
+    )
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 6 }), (args) => {
+        try {
+          readInvocation(args, {})
+        } catch (error) {
+          if (!(error instanceof UsageError)) throw error
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+function verbOf(name: (typeof optionNames)[number]): string {
+  const { verbs } = optionOf(name)
+  return verbs === 'all' ? 'version' : verbs[0]!
+}
+
+function sample(name: (typeof optionNames)[number]): string {
+  const samples: { [option: string]: string } = {
+    'ingest-listen': '127.0.0.1:0',
+    'trusted-proxy': '10.0.0.0/8',
+    'public-url': 'https://a.example',
+    kind: 'ingest',
+    role: 'viewer',
+    url: 'http://a.example',
+  }
+  return samples[name] ?? (optionOf(name).default || 'x')
+}
+
+function neededFor(verb: string): Environment {
+  const needed = optionNames.filter((name) => optionOf(name).neededBy?.some((each) => each === verb))
+  return Object.fromEntries(needed.map((name) => [environmentTwin(name), sample(name)]))
+}

@@ -1,0 +1,139 @@
+/** The log: its form, what it hides, and that a reader who never reads cannot hold anything up. */
+import { afterAll, expect, test } from 'bun:test'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { newApiKey, newToken } from './ids.ts'
+import { openLogSink } from './log-sink.ts'
+import { logLine, redact, startLog, type LogLevel } from './log.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sightglass-log-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
+
+async function written(level: LogLevel, use: (log: ReturnType<typeof startLog>) => void): Promise<string[]> {
+  const path = join(folder, `${level}.log`)
+  const fd = openSync(path, 'w')
+  const log = startLog({ level, clock, sink: openLogSink(fd) })
+  use(log)
+  await log.close()
+  closeSync(fd)
+  return readFileSync(path, 'utf8').split('\n').slice(0, -1)
+}
+
+test('one JSON object a line, in order, at and above the level', async () => {
+  const lines = await written('info', (log) => {
+    log.debug('too_fine')
+    log.info('first', { n: 1, text: 'two\nlines', list: ['a'], none: undefined, nothing: null })
+    log.error('second')
+  })
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    {
+      time: '2026-06-23T12:00:00.000Z',
+      level: 'info',
+      event: 'first',
+      n: 1,
+      text: 'two\nlines',
+      list: ['a'],
+      nothing: null,
+    },
+    { time: '2026-06-23T12:00:00.000Z', level: 'error', event: 'second' },
+  ])
+})
+
+test('a field cannot pass for the time, the level or the event', () => {
+  expect(JSON.parse(logLine(0, 'info', 'real', { event: 'false', level: 'error', time: 'never' }))).toEqual({
+    time: '1970-01-01T00:00:00.000Z',
+    level: 'info',
+    event: 'real',
+  })
+})
+
+test('keys, webhook secrets and tokens are blanked wherever they stand; ids stay', () => {
+  const kinds = fc.constantFrom('ingest', 'secret', 'publishable').map((kind) => newApiKey(kind as 'ingest'))
+  const secrets = fc.oneof(
+    kinds,
+    fc.constant(0).map(() => newToken()),
+    fc.constant(0).map(() => `whsec_${newToken()}`),
+  )
+  fc.assert(
+    fc.property(
+      secrets,
+      fc.constantFrom('', ' ', '"', '/setup#', 'Bearer ', '=', '\n', '\\n'),
+      (secret, before) => {
+        const line = logLine(0, 'info', 'x', { text: `before${before === '' ? ' ' : before}${secret} after` })
+        // Six characters in a row of the random part would already be too much.
+        expect(line).not.toContain(secret.slice(10, 22))
+        expect(JSON.parse(line).event).toBe('x')
+      },
+    ),
+  )
+  expect(logLine(0, 'info', 'x', { password: 'p', token: 't' })).not.toMatch(/"[pt]"/)
+  const kept =
+    'key_3q2uVbkz0c5mYw1n8sJx4A evt_1 /setup 9b74c9897bac770ffc029102a200c5de9b74c9897bac770ffc029102a200c5de'
+  expect(redact(kept)).toBe(kept)
+})
+
+test('a reader that never reads costs no time: lines are dropped, counted, and the count is told', async () => {
+  const script = `
+    import { startLog } from ${JSON.stringify(join(import.meta.dir, 'log.ts'))}
+    const log = startLog({ level: 'info', clock: { now: () => 0 } })
+    let slowestMs = 0
+    for (let round = 0; round < 50; round++) {
+      const startMs = performance.now()
+      for (let i = 0; i < 500; i++) log.info('flood', { text: 'x'.repeat(300) })
+      slowestMs = Math.max(slowestMs, performance.now() - startMs)
+      await Bun.sleep(1)
+    }
+    const closingMs = performance.now()
+    await log.close(300)
+    process.stdout.write(JSON.stringify({ slowestMs, closeMs: performance.now() - closingMs }))
+    process.exit(0)`
+  // The shell's pipe has a reader that sleeps; standard output goes around it, to the file.
+  const out = join(folder, 'out.json')
+  const shell = Bun.spawn([
+    'sh',
+    '-c',
+    `( "$0" -e "$1" 2>&1 >"$2"; echo $? >"$2.rc" ) | sleep 3`,
+    process.execPath,
+    script,
+    out,
+  ])
+  await shell.exited
+  const { slowestMs, closeMs } = JSON.parse(readFileSync(out, 'utf8')) as {
+    slowestMs: number
+    closeMs: number
+  }
+  expect(slowestMs).toBeLessThan(250)
+  expect(closeMs).toBeLessThan(1_500)
+  expect(readFileSync(`${out}.rc`, 'utf8').trim()).toBe('0')
+}, 15_000)
+
+test('dropped lines are told as soon as there is room again', async () => {
+  const path = join(folder, 'room.log')
+  const fd = openSync(path, 'w')
+  const log = startLog({ level: 'info', clock, sink: openLogSink(fd, 1_000) })
+  for (let i = 0; i < 100; i++) log.info('line', { i })
+  await log.close()
+  closeSync(fd)
+  const lines = readFileSync(path, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const kept = lines.filter(({ event }) => event === 'line')
+  expect(kept.map(({ i }) => i)).toEqual(kept.map((_, at) => at))
+  expect(lines.at(-1)).toMatchObject({ event: 'log_lines_dropped', count: 100 - kept.length })
+  expect(kept.length).toBeGreaterThan(5)
+  expect(kept.length).toBeLessThan(30)
+})
+
+test('a reader who is gone does not end the process', async () => {
+  const fd = openSync('/dev/full', 'w')
+  const log = startLog({ level: 'info', clock, sink: openLogSink(fd) })
+  for (let i = 0; i < 10; i++) log.info('into_nothing', { i })
+  await log.close()
+  log.info('still_alive')
+  await log.close()
+  closeSync(fd)
+})
