@@ -13,6 +13,8 @@ export interface SignIns {
   begin(request: Request, who: { accountId: string; orgId: string; email: string }): Promise<string>
   /** The live sign-in behind a request; throws 401 `no_session`, or 403 for a cross-site or unprivileged one. */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
+  /** Whether the sign-in behind a request still lives; streams ask again while they run. */
+  isLive(request: Request): Promise<boolean>
   /** Ends the sign-in behind a request, if any; returns the Set-Cookie header that clears the cookie. */
   end(request: Request): Promise<string>
 }
@@ -71,6 +73,7 @@ export function makeSignIns(store: Pick<Store, 'signIns'>, clock: Clock): SignIn
       if (now - view.signIn.lastSeenAtMs > touchEveryMs) await store.signIns.touch(view.signIn.tokenHash, now)
       return view
     },
+    isLive: async (request) => (await find(request)) !== null,
     async end(request) {
       requireSameOrigin(request)
       const view = await find(request)

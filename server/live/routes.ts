@@ -14,6 +14,7 @@ const purpose = 'live-position'
 const heartbeatMs = 10_000
 const lifeMs = 30 * 60_000
 const streamsMax = 200
+const signInCheckMs = 5_000
 
 /** The opaque position after which a stream continues. */
 export function livePosition(seal: Seal, orgId: string, seq: number): string {
@@ -32,31 +33,41 @@ export function liveRoutes({ store, seal, signIns, streams }: Parts) {
     if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'This position is not one of ours.')
     const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
     if (streams.size >= streamsMax) throw new AppError('overloaded', 'Too many live streams are open.')
+    if (request.method === 'HEAD') return new Response(null, { headers: streamHeaders })
     const ended = new AbortController()
     const signal = AbortSignal.any([request.signal, ended.signal])
     streams.add(ended)
+    // Not in the generator alone: a client that leaves before it reads never starts it.
+    signal.addEventListener('abort', () => streams.delete(ended))
     contextOf(request).keepOpen()
     const items = liveEvents({ events: store.events, orgId, filter, afterSeq, signal, heartbeatMs, lifeMs })
+    const message = (name: string, seq: number, data: string) =>
+      `id: ${livePosition(seal, orgId, seq)}\nevent: ${name}\ndata: ${data}\n\n`
     async function* text() {
+      let checkedMs = performance.now()
       try {
-        yield `retry: 1000\nid: ${livePosition(seal, orgId, afterSeq)}\nevent: ready\ndata: {}\n\n`
+        yield `retry: 1000\n${message('ready', afterSeq, '{}')}`
         for await (const item of items) {
-          if (item.kind === 'quiet') yield ': quiet\n\n'
-          else
-            yield `id: ${livePosition(seal, orgId, item.lastSeq)}\nevent: events\ndata: ${eventsJson(item.events)}\n\n`
+          if (performance.now() - checkedMs > signInCheckMs) {
+            if (!(await signIns.isLive(request))) return
+            checkedMs = performance.now()
+          }
+          yield item.kind === 'quiet'
+            ? ': quiet\n\n'
+            : message('events', item.lastSeq, eventsJson(item.events))
         }
       } finally {
         streams.delete(ended)
       }
     }
-    return new Response(text() as unknown as ReadableStream, {
-      headers: {
-        'content-type': 'text/event-stream',
-        'cache-control': 'no-store',
-        'x-accel-buffering': 'no',
-      },
-    })
+    return new Response(text() as unknown as ReadableStream, { headers: streamHeaders })
   })
+}
+
+const streamHeaders = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
 }
 
 /** `{"events":[{"receivedAt":…,"event":…}]}` with each event's stored text unchanged. */
