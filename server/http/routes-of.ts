@@ -16,8 +16,9 @@ export function methodFinder(routes: Route[]): (path: string) => string[] {
   for (const { method, path } of routes) {
     let row = table.get(path)
     if (!row) {
+      // The router takes a trailing slash too.
       const source = path.split('/').map((part) => (part.startsWith(':') ? '[^/]+' : RegExp.escape(part)))
-      row = { pattern: new RegExp(`^${source.join('/')}$`), methods: new Set() }
+      row = { pattern: new RegExp(`^${source.join('/')}/?$`), methods: new Set() }
       table.set(path, row)
     }
     row.methods.add(method)

@@ -11,6 +11,7 @@ import { tempDir } from './temp-dir.ts'
 export interface TestServer extends AsyncDisposable {
   url: string
   ingestUrl: string | null
+  dataDir: string
   store: Store
   org: Org
   clock: Clock & { move(byMs: number): void }
@@ -50,6 +51,7 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
   return {
     url: server.url,
     ingestUrl: server.ingestUrl,
+    dataDir: temp.path,
     store,
     org,
     clock,
