@@ -1,0 +1,238 @@
+/** The one place of the dashboard that talks HTTP: typed calls, and one shape for everything that can go wrong. */
+import type { ErrorCode, Issue } from '../server/errors.ts'
+
+export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
+export type KeyKind = 'ingest' | 'secret' | 'publishable'
+
+export interface Session {
+  account: { id: string; email: string; operator: boolean }
+  org: { id: string; slug: string; name: string }
+  role: Role
+  version: string
+  ingestUrl: string
+  insecure: boolean // plain HTTP off loopback
+}
+
+export interface Overview {
+  total: number
+  byType: { [type: string]: number }
+}
+
+export interface Key {
+  id: string
+  kind: KeyKind
+  label: string
+  prefix: string
+  createdAt: string
+  lastUsedAt: string | null
+  lastUsedAddress: string | null
+  expiresAt: string | null
+  revokedAt: string | null
+  exposedAt: string | null
+  siteIds: string[]
+  scopes: string[]
+  behindProxy: boolean
+}
+
+/** A trace event as a client sent it; the server has checked the members named here, others may be anything. */
+export interface TraceEvent {
+  id: string
+  siteId: string
+  sessionId: string
+  occurredAt: string
+  type: string
+  outcome: string
+  tool?: string | null
+  durationMs?: number | null
+  error?: string | null
+  agent?: {
+    class?: string | null
+    trust?: string | null
+    vendor?: string | null
+    userAgent?: string | null
+  } | null
+  policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null
+  metadata?: { page?: unknown; protocol?: unknown; subject?: unknown } | null
+}
+
+export interface ReceivedEvent {
+  receivedAt: string
+  event: TraceEvent
+}
+
+export interface EventPage {
+  events: ReceivedEvent[]
+  nextCursor: string | null
+  live: string // where the live stream goes on without a gap
+}
+
+export interface EventFilter {
+  types: string[]
+  outcomes: string[]
+}
+
+/** What went wrong, in words a page can show. `requestId` is what a person quotes when asking for help. */
+export class ApiError extends Error {
+  readonly status: number // 0: no answer at all
+  readonly code: ErrorCode | 'unreachable' | 'not_ours'
+  readonly hint: string | null
+  readonly requestId: string | null
+  readonly issues: Issue[]
+  readonly retryAfterS: number | null
+  constructor(
+    status: number,
+    code: ApiError['code'],
+    message: string,
+    more: {
+      hint?: string | null
+      requestId?: string | null
+      issues?: Issue[]
+      retryAfterS?: number | null
+    } = {},
+  ) {
+    super(message)
+    this.name = 'ApiError'
+    this.status = status
+    this.code = code
+    this.hint = more.hint ?? null
+    this.requestId = more.requestId ?? null
+    this.issues = more.issues ?? []
+    this.retryAfterS = more.retryAfterS ?? null
+  }
+}
+
+let signedOut: () => void = () => {}
+
+/** Says what to do when the server no longer knows who is asking. */
+export function onSignedOut(listener: () => void): void {
+  signedOut = listener
+}
+
+function unreachable(): ApiError {
+  return new ApiError(0, 'unreachable', 'Sightglass does not answer.', {
+    hint: 'Check that it is running and that this machine can reach it, then try again.',
+  })
+}
+
+/** The error an answer stands for, whatever its body holds: a proxy on the way may answer in its own words. */
+async function errorOf(answer: Response): Promise<ApiError> {
+  const retryAfter = Number(answer.headers.get('retry-after') ?? 'none')
+  const retryAfterS = Number.isFinite(retryAfter) ? retryAfter : null
+  const requestId = answer.headers.get('x-request-id')
+  const body: unknown = await answer.json().catch(() => null)
+  if (typeof body !== 'object' || body === null || !('error' in body) || !('message' in body)) {
+    return new ApiError(
+      answer.status,
+      'not_ours',
+      `Something on the way answered with status ${answer.status}.`,
+      {
+        hint: 'If a proxy stands before Sightglass, look at its log.',
+        requestId,
+        retryAfterS,
+      },
+    )
+  }
+  const told = body as {
+    error: ErrorCode
+    message: string
+    hint?: string
+    issues?: Issue[]
+    requestId?: string
+  }
+  return new ApiError(answer.status, told.error, told.message, {
+    hint: told.hint ?? null,
+    requestId: told.requestId ?? requestId,
+    issues: told.issues ?? [],
+    retryAfterS,
+  })
+}
+
+/** One exchange. Signing in answers 401 for a wrong password, so those calls keep their 401 to themselves. */
+async function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
+  const answer = await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...init }).catch(
+    (cause: unknown) => {
+      if (init.signal?.aborted) throw cause
+      throw unreachable()
+    },
+  )
+  if (answer.ok) return answer
+  const error = await errorOf(answer)
+  if (answer.status === 401 && !signingIn) signedOut()
+  throw error
+}
+
+/** A 200 whose body is not ours (a proxy's page, a cut connection) is an error like any other. */
+async function json<T>(answer: Response): Promise<T> {
+  try {
+    return (await answer.json()) as T
+  } catch {
+    throw new ApiError(answer.status, 'not_ours', 'The answer could not be read.', {
+      hint: 'If a proxy stands before Sightglass, look at its log. Otherwise try again.',
+      requestId: answer.headers.get('x-request-id'),
+    })
+  }
+}
+
+async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
+  return json<T>(await exchange(url, signal ? { signal } : {}))
+}
+
+function post(url: string, body: unknown, signingIn = false): Promise<Response> {
+  const headers = { 'content-type': 'application/json' }
+  return exchange(url, { method: 'POST', headers, body: JSON.stringify(body) }, signingIn)
+}
+
+function filterParams(filter: EventFilter): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const type of filter.types) params.append('type', type)
+  for (const outcome of filter.outcomes) params.append('outcome', outcome)
+  return params
+}
+
+export const api = {
+  setupState: () => get<{ needsOwner: boolean }>('/api/setup'),
+  createOwner: async (owner: { token: string; email: string; password: string }) =>
+    json<Session>(await post('/api/setup', owner, true)),
+  signIn: async (who: { email: string; password: string }) =>
+    json<Session>(await post('/api/sign-in', who, true)),
+  signOut: async () => void (await post('/api/sign-out', {})),
+  resetPassword: async (reset: { token: string; password: string }) =>
+    void (await post('/api/reset-password', reset, true)),
+
+  /** Who is signed in, or null. */
+  session: async (): Promise<Session | null> => {
+    try {
+      return await json<Session>(await exchange('/api/session', {}, true))
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) return null
+      throw error
+    }
+  },
+  overview: () => get<Overview>('/api/overview'),
+
+  keys: async (kind: KeyKind) => (await get<{ keys: Key[] }>(`/api/keys?kind=${kind}`)).keys,
+  createKey: async (key: { kind: KeyKind; label: string }) =>
+    json<{ key: Key; secret: string }>(await post('/api/keys', key)),
+  revokeKey: async (id: string) =>
+    (await json<{ key: Key }>(await post(`/api/keys/${encodeURIComponent(id)}/revoke`, {}))).key,
+
+  events: (
+    filter: EventFilter,
+    page: { limit: number; cursor?: string | null; until?: string | null },
+    signal?: AbortSignal,
+  ) => {
+    // A cursor carries its filters, so it goes alone.
+    const params = page.cursor ? new URLSearchParams({ cursor: page.cursor }) : filterParams(filter)
+    params.set('limit', `${page.limit}`)
+    if (page.until && !page.cursor) params.set('until', page.until)
+    return get<EventPage>(`/api/events?${params}`, signal)
+  },
+  /** The answer as text, because JSON.parse would round numbers that the client sent exactly. */
+  eventText: async (id: string, signal: AbortSignal) =>
+    (await exchange(`/api/events/${encodeURIComponent(id)}`, { signal })).text(),
+  live: (filter: EventFilter, after: string, signal: AbortSignal) => {
+    const params = filterParams(filter)
+    params.set('after', after)
+    return exchange(`/api/live?${params}`, { signal, headers: { accept: 'text/event-stream' } })
+  },
+}

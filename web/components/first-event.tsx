@@ -1,0 +1,71 @@
+/** The page of an organization that has no event yet: what is missing, the call that changes it, and the way to a key. */
+import './first-event.css'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { ApiError, api } from '../api.ts'
+import { now } from '../clock.ts'
+import { keyPlaceholder, sampleBody, type SampleKind, sampleType, sendCurl } from '../curl.ts'
+import { followLive } from '../live.ts'
+import { mayManageKeys, refreshOverview, session } from '../session.ts'
+import { CodeBlock } from './code-block.tsx'
+import { Brand } from './marks.tsx'
+
+export interface FirstEventProps {
+  title: string
+  page: string
+  kind: SampleKind
+  /** Follow the stream until something comes; the Logs page follows it anyway. */
+  watch?: boolean
+  children?: ComponentChildren
+}
+
+export function FirstEvent(props: FirstEventProps) {
+  const [body] = useState(() => sampleBody(props.kind, now()))
+  useEffect(() => (props.watch ? watchForEvents() : undefined), [props.watch])
+  const url = session.value?.ingestUrl ?? window.location.origin
+  return (
+    <section class="panel first-event">
+      <Brand sizePx={40} empty />
+      <h2>{props.title}</h2>
+      {props.children}
+      <p class="muted">
+        {props.page} fills from <code>{sampleType(props.kind)}</code> events.{' '}
+        {mayManageKeys(session.value)
+          ? 'Create an ingest key in Settings, put it in the place marked below, and send the first event from your backend:'
+          : 'Ask an owner or admin for an ingest key, put it in the place marked below, and send the first event:'}
+      </p>
+      <CodeBlock
+        text={sendCurl(url, keyPlaceholder, body)}
+        label="Command that sends a first event"
+        copyLabel="Copy command"
+      />
+      {mayManageKeys(session.value) && (
+        <a class="button primary" href="/settings/ingest-keys">
+          Create an ingest key
+        </a>
+      )}
+    </section>
+  )
+}
+
+/** Follows the live stream until the first event; the counts it then fetches change the page. */
+function watchForEvents(): () => void {
+  const stop = new AbortController()
+  const filter = { types: [], outcomes: [] }
+  const watch = async (): Promise<void> => {
+    const { live } = await api.events(filter, { limit: 1 }, stop.signal)
+    await followLive({
+      after: live,
+      open: (after, signal) => api.live(filter, after, signal),
+      onEvents: () => void refreshOverview(),
+      onState: () => {},
+      onForgotten: () => {},
+      signal: stop.signal,
+    })
+  }
+  watch().catch((error: unknown) => {
+    // The page stays right without the stream; opening it again shows what came.
+    if (!(error instanceof ApiError) && !stop.signal.aborted) throw error
+  })
+  return () => stop.abort()
+}

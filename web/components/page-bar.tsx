@@ -1,0 +1,42 @@
+/** The bar above every page: its title, what the page puts beside it, and the way to everything else. */
+import './page-bar.css'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { menuOpen, paletteOpen } from '../shell-state.ts'
+
+let titlesShown = 0
+
+export function PageBar(props: { title: string; children?: ComponentChildren }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${props.title} · Sightglass`
+    // After a change of page a reader of any kind goes on at the new title; the first load leaves focus to the browser.
+    if (titlesShown > 0) heading.current?.focus({ preventScroll: true })
+    titlesShown += 1
+  }, [props.title])
+  return (
+    <header class="page-bar">
+      <button
+        type="button"
+        class="button menu-button"
+        aria-haspopup="dialog"
+        onClick={() => (menuOpen.value = true)}
+      >
+        Menu
+      </button>
+      <h1 ref={heading} tabIndex={-1}>
+        {props.title}
+      </h1>
+      {props.children}
+      <button
+        type="button"
+        class="button go-to"
+        aria-haspopup="dialog"
+        aria-keyshortcuts="Control+K"
+        onClick={() => (paletteOpen.value = true)}
+      >
+        Go to… <kbd aria-hidden="true">Ctrl K</kbd>
+      </button>
+    </header>
+  )
+}

@@ -1,0 +1,29 @@
+/** What went wrong, what to do about it, and the number to quote: every failed call is shown like this. */
+import './problem.css'
+import type { ComponentChildren } from 'preact'
+import type { ApiError } from '../api.ts'
+
+export function Problem(props: { error: ApiError; onRetry?: () => void; children?: ComponentChildren }) {
+  const { error, onRetry } = props
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <strong>{error.message}</strong>
+        {error.issues.length > 0 && ` ${error.issues.map((issue) => issue.message).join(' ')}`}
+      </p>
+      {error.retryAfterS !== null && <p>Try again in {error.retryAfterS} s.</p>}
+      {error.hint !== null && <p>{error.hint}</p>}
+      {error.requestId !== null && (
+        <p class="muted">
+          Request <code>{error.requestId}</code>
+        </p>
+      )}
+      {props.children}
+      {onRetry && (
+        <button type="button" class="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,27 @@
+/** The list of keyboard shortcuts that work on this page. */
+import { shortcutsOpen } from '../shell-state.ts'
+import { shortcuts } from '../shortcuts.ts'
+import { Dialog } from './dialog.tsx'
+import './palette.css'
+
+export function ShortcutList() {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={() => (shortcutsOpen.value = false)}>
+      <dl class="shortcut-list">
+        {shortcuts.value.map((shortcut) => (
+          <>
+            <dt>
+              <kbd>{shortcut.shown}</kbd>
+            </dt>
+            <dd>{shortcut.does}</dd>
+          </>
+        ))}
+      </dl>
+      <div class="dialog-foot">
+        <button type="button" class="button" autofocus onClick={() => (shortcutsOpen.value = false)}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  )
+}

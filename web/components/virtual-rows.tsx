@@ -1,0 +1,94 @@
+/** A table of any length of which only the rows in view exist. The row height is the token of the place it stands in. */
+import './virtual-rows.css'
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+
+export interface VirtualRowsProps {
+  label: string
+  count: number
+  columns: string[]
+  renderRow: (index: number) => VNode
+  /** The row the keyboard is on; it is kept in view when it changes. -1: none. */
+  activeIndex: number
+  activeId: string | null
+  onNearEnd: () => void
+  onScrolledAway: (away: boolean) => void
+  foot?: ComponentChildren
+}
+
+const overscan = 8
+const nearEndRows = 30
+
+export function VirtualRows(props: VirtualRowsProps) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const scrollTop = useSignal(0)
+  const viewPx = useSignal(800)
+  const rowPx = useSignal(34)
+  useLayoutEffect(() => measure(scroller.current, viewPx, rowPx), [])
+  const first = Math.max(0, Math.floor(scrollTop.value / rowPx.value) - overscan)
+  const last = Math.min(props.count, Math.ceil((scrollTop.value + viewPx.value) / rowPx.value) + overscan)
+  useEffect(() => {
+    if (last >= props.count - nearEndRows) props.onNearEnd()
+  }, [last, props.count])
+  useLayoutEffect(() => keepInView(scroller.current, props.activeIndex, rowPx.value), [props.activeId])
+  const onScroll = (event: Event & { currentTarget: HTMLDivElement }): void => {
+    scrollTop.value = event.currentTarget.scrollTop
+    props.onScrolledAway(event.currentTarget.scrollTop > rowPx.value / 2)
+  }
+  const rows: VNode[] = []
+  for (let index = Math.min(first, last); index < last; index++) rows.push(props.renderRow(index))
+  const activeShown = props.activeIndex >= first && props.activeIndex < last
+  return (
+    <div
+      ref={scroller}
+      class="virtual-rows"
+      role="grid"
+      tabIndex={0}
+      aria-label={props.label}
+      aria-rowcount={props.count + 1}
+      aria-activedescendant={activeShown && props.activeIndex >= 0 ? `row-${props.activeIndex}` : undefined}
+      onScroll={onScroll}
+    >
+      <div role="rowgroup" class="virtual-head">
+        <div role="row" aria-rowindex={1} class="virtual-row">
+          {props.columns.map((column) => (
+            <span role="columnheader">{column}</span>
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" class="virtual-body" style={{ height: `${props.count * rowPx.value}px` }}>
+        <div role="presentation" style={{ transform: `translateY(${first * rowPx.value}px)` }}>
+          {rows}
+        </div>
+      </div>
+      {props.foot}
+    </div>
+  )
+}
+
+interface Measured {
+  value: number
+}
+
+/** Follows the size of the view and the height of a row, which changes between desk and phone. */
+function measure(element: HTMLElement | null, viewPx: Measured, rowPx: Measured): (() => void) | undefined {
+  if (!element) return
+  const read = (): void => {
+    viewPx.value = element.clientHeight
+    rowPx.value = Number.parseFloat(getComputedStyle(element).getPropertyValue('--row-height')) || 34
+  }
+  read()
+  const observer = new ResizeObserver(read)
+  observer.observe(element)
+  return () => observer.disconnect()
+}
+
+function keepInView(element: HTMLElement | null, index: number, rowPx: number): void {
+  if (!element || index < 0) return
+  const headPx = element.firstElementChild?.clientHeight ?? 0
+  const top = index * rowPx
+  const roomPx = element.clientHeight - headPx
+  if (top < element.scrollTop) element.scrollTop = top
+  else if (top + rowPx > element.scrollTop + roomPx) element.scrollTop = top + rowPx - roomPx
+}

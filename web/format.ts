@@ -1,0 +1,109 @@
+/** How numbers and times are written everywhere in the dashboard. Times are in the reader's zone; UTC is on hover. */
+
+const integer = new Intl.NumberFormat('en-GB')
+const compact = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 })
+
+/** 12418 → "12,418" */
+export function count(n: number): string {
+  return integer.format(n)
+}
+
+/** 12418 → "12.4k", for places that only decorate. */
+export function compactCount(n: number): string {
+  return compact.format(n).toLowerCase()
+}
+
+/** "1 event", "12,418 events" */
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`
+}
+
+type Part =
+  'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'fractionalSecond' | 'timeZoneName' | 'weekday'
+
+const formatters = new Map<string, Intl.DateTimeFormat>()
+
+function parts(ms: number, timeZone: string | undefined): { [part in Part]: string } {
+  const name = timeZone ?? ''
+  let formatter = formatters.get(name)
+  if (!formatter) {
+    formatter = new Intl.DateTimeFormat('en-GB', {
+      year: 'numeric',
+      month: 'short',
+      day: 'numeric',
+      weekday: 'short',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+      fractionalSecondDigits: 3,
+      timeZoneName: 'short',
+      hourCycle: 'h23',
+      ...(timeZone === undefined ? {} : { timeZone }),
+    })
+    formatters.set(name, formatter)
+  }
+  const found: { [type: string]: string } = {}
+  for (const { type, value } of formatter.formatToParts(ms)) found[type] = value
+  return found as { [part in Part]: string }
+}
+
+/**
+ * The time of an event in a list: "14:02:11.482" today, "23 Jun 14:02:11" this year, "23 Jun 2025 14:02" before.
+ * `timeZone` is for tests; the reader's own is the default.
+ */
+export function eventTime(ms: number, nowMs: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  const today = parts(nowMs, timeZone)
+  if (at.year !== today.year) return `${at.day} ${at.month} ${at.year} ${at.hour}:${at.minute}`
+  const time = `${at.hour}:${at.minute}:${at.second}`
+  if (at.month !== today.month || at.day !== today.day) return `${at.day} ${at.month} ${time}`
+  return `${time}.${at.fractionalSecond}`
+}
+
+/** "Tue 23 Jun 2026, 14:02:11.482 CEST" */
+export function fullTime(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  const time = `${at.hour}:${at.minute}:${at.second}.${at.fractionalSecond}`
+  return `${at.weekday} ${at.day} ${at.month} ${at.year}, ${time} ${at.timeZoneName}`
+}
+
+/** "2026-06-23 12:00:00.000 UTC", for hovers. */
+export function utcTime(ms: number): string {
+  const at = parts(ms, 'UTC')
+  const month = `${'JanFebMarAprMayJunJulAugSepOctNovDec'.indexOf(at.month.slice(0, 3)) / 3 + 1}`.padStart(
+    2,
+    '0',
+  )
+  const date = `${at.year}-${month}-${at.day.padStart(2, '0')}`
+  return `${date} ${at.hour}:${at.minute}:${at.second}.${at.fractionalSecond} UTC`
+}
+
+/** "23 Jun 2026" */
+export function day(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  return `${at.day} ${at.month} ${at.year}`
+}
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+
+/** "just now", "2 min ago", "3 h ago", "5 days ago", then the date. */
+export function ago(ms: number, nowMs: number, timeZone?: string): string {
+  const since = nowMs - ms
+  if (since < minuteMs) return 'just now'
+  if (since < hourMs) return `${Math.floor(since / minuteMs)} min ago`
+  if (since < dayMs) return `${Math.floor(since / hourMs)} h ago`
+  if (since < 14 * dayMs) return `${counted(Math.floor(since / dayMs), 'day')} ago`
+  return day(ms, timeZone)
+}
+
+/** A length of time in the unit that suits it: "0.4 ms", "84 ms", "1.2 s", "3 min", "2 h", "5 days". */
+export function duration(ms: number): string {
+  if (ms < 10 && !Number.isInteger(ms)) return `${ms.toFixed(1)} ms`
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
+  if (ms < hourMs) return `${Math.round(ms / minuteMs)} min`
+  if (ms < 2 * dayMs) return `${Math.round(ms / hourMs)} h`
+  return counted(Math.round(ms / dayMs), 'day')
+}

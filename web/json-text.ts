@@ -1,0 +1,82 @@
+/** JSON as text, never as values: numbers keep every digit that was sent, where JSON.parse would round them. */
+import { escapeHidden } from './text.ts'
+
+export interface JsonToken {
+  kind: 'key' | 'string' | 'number' | 'literal' | 'mark' | 'space'
+  text: string
+}
+
+const token = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}[\],:]|\s+/gsy
+
+/** The tokens of a JSON text without its white space. Throws on text that is not JSON at all. */
+function* scan(json: string): Generator<string> {
+  token.lastIndex = 0
+  let from = 0
+  while (from < json.length) {
+    token.lastIndex = from
+    const match = token.exec(json)
+    if (match === null) throw new SyntaxError(`Not JSON at character ${from}.`)
+    from += match[0].length
+    if (match[0].trim() !== '') yield match[0]
+  }
+}
+
+/** The text of one member of a JSON object, as it stands, or null. The last one wins, as in JSON.parse. */
+export function memberText(json: string, name: string): string | null {
+  let depth = 0
+  let key: string | null = null
+  let value: string[] | null = null
+  let found: string | null = null
+  for (const text of scan(json)) {
+    const opens = text === '{' || text === '['
+    const closes = text === '}' || text === ']'
+    if (closes) depth -= 1
+    const ends = (closes && depth === 0) || (text === ',' && depth === 1)
+    if (ends && value !== null) {
+      found = value.join('')
+      value = null
+    }
+    if (ends) key = null
+    else if (value !== null) value.push(text)
+    else if (depth === 1 && text === ':' && key === name) value = []
+    else if (depth === 1 && text.startsWith('"')) key = JSON.parse(text) as string
+    if (opens) depth += 1
+  }
+  return found
+}
+
+function kindOf(text: string): JsonToken['kind'] {
+  if (text.startsWith('"')) return 'string'
+  if (/^[-\d]/.test(text)) return 'number'
+  if (/^[tfn]/.test(text)) return 'literal'
+  return 'mark'
+}
+
+/** The tokens of a JSON text laid out on lines with two-space indents; hidden characters in strings become escapes. */
+export function prettyTokens(json: string): JsonToken[] {
+  const laid: JsonToken[] = []
+  let depth = 0
+  let previous = ''
+  const space = (text: string): void => void laid.push({ kind: 'space', text })
+  for (const text of scan(json)) {
+    const empties = (previous === '{' && text === '}') || (previous === '[' && text === ']')
+    if (text === '}' || text === ']') depth -= 1
+    const breaks =
+      text === '}' || text === ']' ? !empties : previous === '{' || previous === '[' || previous === ','
+    if (breaks) space(`\n${'  '.repeat(depth)}`)
+    else if (previous === ':') space(' ')
+    const last = laid.at(-1)
+    if (text === ':' && last?.kind === 'string') last.kind = 'key'
+    laid.push({ kind: kindOf(text), text: text.startsWith('"') ? escapeHidden(text) : text })
+    if (text === '{' || text === '[') depth += 1
+    previous = text
+  }
+  return laid
+}
+
+/** The laid-out text of a JSON text. */
+export function prettyJson(json: string): string {
+  return prettyTokens(json)
+    .map((part) => part.text)
+    .join('')
+}

@@ -1,0 +1,39 @@
+/** The first line the browser runs: theme, address, who is signed in, and then the page that fits. */
+import { render } from 'preact'
+import { onSignedOut } from './api.ts'
+import { Brand } from './components/marks.tsx'
+import { Problem } from './components/problem.tsx'
+import { ResetPassword } from './pages/sign-in/reset-password.tsx'
+import { Setup } from './pages/sign-in/setup.tsx'
+import { SignIn } from './pages/sign-in/page.tsx'
+import { followLinks, path } from './router.ts'
+import { askWhoIsThere, entry, entryError, leave } from './session.ts'
+import { Shell } from './shell.tsx'
+import { listenForShortcuts } from './shortcuts.ts'
+import { startTheme } from './theme.ts'
+
+function App() {
+  // The one-time links work whoever is signed in.
+  if (path.value === '/setup') return <Setup />
+  if (path.value === '/reset') return <ResetPassword />
+  if (entry.value === 'signed-in') return <Shell />
+  if (entry.value === 'signed-out') return <SignIn />
+  if (entry.value === 'failed' && entryError.value) {
+    return (
+      <main class="alone">
+        <Brand sizePx={32} />
+        <h1>Sightglass</h1>
+        <Problem error={entryError.value} onRetry={() => void askWhoIsThere()} />
+      </main>
+    )
+  }
+  return null
+}
+
+startTheme()
+followLinks()
+listenForShortcuts()
+onSignedOut(() => leave('Your sign-in has ended. Sign in again to go on where you were.'))
+const root = document.getElementById('app')
+if (root) render(<App />, root)
+void askWhoIsThere()

@@ -1,0 +1,86 @@
+/** One event, whole: the answer first, then the facts, then exactly what was sent. */
+import './drawer.css'
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { ApiError, api, type TraceEvent } from '../../api.ts'
+import { CopyButton } from '../../components/copy-button.tsx'
+import { Chip } from '../../components/marks.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { keyPlaceholder, sendCurl } from '../../curl.ts'
+import { memberText, prettyJson, prettyTokens } from '../../json-text.ts'
+import { session } from '../../session.ts'
+import { Facts } from './facts.tsx'
+import { Why } from './why.tsx'
+
+interface Opened {
+  event: TraceEvent
+  receivedAtMs: number
+  json: string // the event's own text, digits untouched
+}
+
+function openedOf(text: string): Opened {
+  const { receivedAt, event } = JSON.parse(text) as { receivedAt: string; event: TraceEvent }
+  return { event, receivedAtMs: Date.parse(receivedAt), json: memberText(text, 'event') ?? '{}' }
+}
+
+export function EventDrawer(props: { id: string; onClose: () => void }) {
+  const opened = useSignal<Opened | null>(null)
+  const problem = useSignal<ApiError | null>(null)
+  const drawer = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const stop = new AbortController()
+    api.eventText(props.id, stop.signal).then(
+      (text) => (opened.value = openedOf(text)),
+      (error: unknown) => {
+        if (stop.signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        problem.value = error
+      },
+    )
+    // On a phone the drawer covers the page, so reading goes on in it; on a desk the keyboard stays with the table.
+    if (window.matchMedia('(max-width: 700px)').matches) drawer.current?.focus()
+    return () => stop.abort()
+  }, [])
+  return (
+    <aside
+      class="panel drawer"
+      ref={drawer}
+      tabIndex={-1}
+      aria-label="Event"
+      aria-busy={!opened.value && !problem.value}
+    >
+      <header>
+        {opened.value && (
+          <h2>
+            <Text value={opened.value.event.type} /> <Chip value={opened.value.event.outcome} max={24} />
+          </h2>
+        )}
+        <button type="button" class="button quiet" onClick={props.onClose}>
+          Close
+        </button>
+      </header>
+      {problem.value && <Problem error={problem.value} />}
+      {opened.value && <OpenedEvent {...opened.value} />}
+    </aside>
+  )
+}
+
+function OpenedEvent({ event, receivedAtMs, json }: Opened) {
+  const url = session.value?.ingestUrl ?? window.location.origin
+  return (
+    <>
+      <Why event={event} />
+      <Facts event={event} receivedAtMs={receivedAtMs} />
+      <pre class="json" tabIndex={0} aria-label="The event as JSON">
+        {prettyTokens(json).map((part) =>
+          part.kind === 'space' ? part.text : <span class={part.kind}>{part.text}</span>,
+        )}
+      </pre>
+      <div class="drawer-foot">
+        <CopyButton text={() => prettyJson(json)} label="Copy JSON" />
+        <CopyButton text={() => sendCurl(url, keyPlaceholder, `{"events":[${json}]}`)} label="Copy as curl" />
+      </div>
+    </>
+  )
+}

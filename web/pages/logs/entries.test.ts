@@ -1,0 +1,61 @@
+/** Laws of the Logs rows: every event once, arrivals on top in order, history below in order, bounded. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { ReceivedEvent } from '../../api.ts'
+import { addArrivals, addOlder, emptyList, trim } from './entries.ts'
+
+function received(n: number): ReceivedEvent {
+  const occurredAt = new Date(1_782_216_000_000 + n * 1_000).toISOString()
+  const event = {
+    id: `evt_${n}`,
+    siteId: 's',
+    sessionId: 'x',
+    occurredAt,
+    type: 'agent.detected',
+    outcome: 'success',
+  }
+  return { receivedAt: occurredAt, event }
+}
+
+const ids = (list: { entries: { id: string }[] }): string[] => list.entries.map((entry) => entry.id)
+
+test('arrivals go on top with the last first, history goes below', () => {
+  let list = addOlder(emptyList, [received(3), received(2)])
+  list = addArrivals(list, [received(4), received(5)])
+  list = addOlder(list, [received(1)])
+  expect(ids(list)).toEqual(['evt_5', 'evt_4', 'evt_3', 'evt_2', 'evt_1'])
+  expect(list.entries.map((entry) => entry.arrivedLive)).toEqual([true, true, false, false, false])
+})
+
+test('whatever overlaps, no event is there twice and none is missing', () => {
+  const steps = fc.array(fc.record({ live: fc.boolean(), numbers: fc.array(fc.nat(40), { maxLength: 12 }) }))
+  fc.assert(
+    fc.property(steps, (all) => {
+      let list = emptyList
+      for (const step of all) {
+        list = step.live
+          ? addArrivals(list, step.numbers.map(received))
+          : addOlder(list, step.numbers.map(received))
+      }
+      const sent = new Set(all.flatMap((step) => step.numbers.map((n) => `evt_${n}`)))
+      expect(ids(list).toSorted()).toEqual([...sent].toSorted())
+      expect(list.ids).toEqual(sent)
+    }),
+  )
+})
+
+test('trimming keeps the top and says from where history must be asked again', () => {
+  const list = addOlder(emptyList, [received(9), received(8), received(7), received(6)])
+  const { list: kept, latestGoneMs } = trim(list, 2)
+  expect(ids(kept)).toEqual(['evt_9', 'evt_8'])
+  expect(latestGoneMs).toBe(Date.parse(received(7).event.occurredAt))
+  expect(ids(addOlder(kept, [received(8), received(7)]))).toEqual(['evt_9', 'evt_8', 'evt_7'])
+  expect(trim(kept, 2).latestGoneMs).toBeNull()
+})
+
+test('lists are values: an older one does not change', () => {
+  const before = addOlder(emptyList, [received(1)])
+  addArrivals(before, [received(2)])
+  expect(ids(before)).toEqual(['evt_1'])
+  expect(emptyList.ids.size).toBe(0)
+})

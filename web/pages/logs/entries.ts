@@ -1,0 +1,67 @@
+/** The rows of the Logs page and the laws of joining them: arrivals go on top, history below, no event twice. */
+import type { ReceivedEvent, TraceEvent } from '../../api.ts'
+
+export interface Entry {
+  id: string
+  occurredAtMs: number
+  receivedAtMs: number
+  arrivedLive: boolean // came by the stream while the page was open
+  event: TraceEvent
+}
+
+export interface EntryList {
+  entries: Entry[] // what the table shows, top first
+  ids: Set<string>
+}
+
+export const emptyList: EntryList = { entries: [], ids: new Set() }
+
+function entryOf({ receivedAt, event }: ReceivedEvent, arrivedLive: boolean): Entry {
+  return {
+    id: event.id,
+    occurredAtMs: Date.parse(event.occurredAt),
+    receivedAtMs: Date.parse(receivedAt),
+    arrivedLive,
+    event,
+  }
+}
+
+/** Those of `received` that the list does not hold yet, each once, in the order given. */
+function newOnes(ids: Set<string>, received: ReceivedEvent[], arrivedLive: boolean): Entry[] {
+  const fresh: Entry[] = []
+  for (const item of received) {
+    if (ids.has(item.event.id)) continue
+    ids.add(item.event.id)
+    fresh.push(entryOf(item, arrivedLive))
+  }
+  return fresh
+}
+
+/** A page of history, newest first, goes below what is there. */
+export function addOlder(list: EntryList, received: ReceivedEvent[]): EntryList {
+  const ids = new Set(list.ids)
+  const older = newOnes(ids, received, false)
+  return older.length === 0 ? list : { entries: [...list.entries, ...older], ids }
+}
+
+/** Arrivals, oldest first as the stream brings them, go on top, so that the last to arrive is seen first. */
+export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryList {
+  const ids = new Set(list.ids)
+  const arrived = newOnes(ids, received, true).reverse()
+  return arrived.length === 0 ? list : { entries: [...arrived, ...list.entries], ids }
+}
+
+export interface Trimmed {
+  list: EntryList
+  /** The latest time among what went, from where history must be asked for again; null when nothing went. */
+  latestGoneMs: number | null
+}
+
+/** Keeps the first `max` rows, so that a page left open for days does not fill the reader's memory. */
+export function trim(list: EntryList, max: number): Trimmed {
+  if (list.entries.length <= max) return { list, latestGoneMs: null }
+  const kept = list.entries.slice(0, max)
+  let latestGoneMs = 0
+  for (const gone of list.entries.slice(max)) latestGoneMs = Math.max(latestGoneMs, gone.occurredAtMs)
+  return { list: { entries: kept, ids: new Set(kept.map((entry) => entry.id)) }, latestGoneMs }
+}

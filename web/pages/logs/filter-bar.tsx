@@ -1,0 +1,126 @@
+/** The filters as chips, and the panel that offers more: types and prefixes that were seen, and outcomes. */
+import { useSignal } from '@preact/signals'
+import type { EventFilter } from '../../api.ts'
+import { Disclosure } from '../../components/disclosure.tsx'
+import { Text } from '../../components/text.tsx'
+import { count } from '../../format.ts'
+import { navigate, place, withQuery } from '../../router.ts'
+import { overview } from '../../session.ts'
+import { type Choice, isTypeFilter, outcomeChoices, typeChoices } from './filter.ts'
+
+type Member = 'type' | 'outcome'
+
+function setFilter(member: Member, values: string[]): void {
+  const here = place.peek()
+  navigate(here.path + withQuery(here.search, { [member]: values, event: [] }))
+}
+
+function toggled(values: string[], value: string): string[] {
+  return values.includes(value) ? values.filter((other) => other !== value) : [...values, value]
+}
+
+export function FilterBar(props: { filter: EventFilter; outcomesSeen: Set<string> }) {
+  const { types, outcomes } = props.filter
+  const chips: { member: Member; value: string; values: string[] }[] = [
+    ...types.map((value) => ({ member: 'type' as const, value, values: types })),
+    ...outcomes.map((value) => ({ member: 'outcome' as const, value, values: outcomes })),
+  ]
+  return (
+    <div class="filter-bar" role="group" aria-label="Filters">
+      {chips.map(({ member, value, values }) => (
+        <button
+          type="button"
+          key={`${member}:${value}`}
+          class="button filter-chip"
+          aria-label={`Remove filter ${member} ${value}`}
+          onClick={() => setFilter(member, toggled(values, value))}
+        >
+          {member}{' '}
+          <b>
+            <Text value={value} max={32} />
+          </b>
+          <span aria-hidden="true">×</span>
+        </button>
+      ))}
+      <Disclosure label="Add filter" id="add-filter">
+        <TypeChoices chosen={types} />
+        <ChoiceList
+          legend="Outcome"
+          choices={outcomeChoices(props.outcomesSeen, outcomes)}
+          chosen={outcomes}
+          onToggle={(value) => setFilter('outcome', toggled(outcomes, value))}
+        />
+      </Disclosure>
+      {chips.length > 0 && (
+        <a class="button quiet" href={place.value.path}>
+          Clear
+        </a>
+      )}
+    </div>
+  )
+}
+
+function TypeChoices(props: { chosen: string[] }) {
+  const typed = useSignal('')
+  const all = typeChoices(overview.value?.byType ?? {}, props.chosen)
+  const wanted = typed.value.trim()
+  const shown = all.filter((choice) => choice.value.includes(wanted))
+  const toggle = (value: string): void => setFilter('type', toggled(props.chosen, value))
+  return (
+    <>
+      <label class="visually-hidden" for="type-filter">
+        Type
+      </label>
+      <input
+        id="type-filter"
+        class="choice-search"
+        placeholder="Type, such as authz.*"
+        autocomplete="off"
+        spellcheck={false}
+        value={typed.value}
+        onInput={(event) => (typed.value = event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || !isTypeFilter(wanted)) return
+          typed.value = ''
+          toggle(wanted)
+        }}
+      />
+      {shown.length > 0 && (
+        <ChoiceList legend="Type" choices={shown} chosen={props.chosen} onToggle={toggle} />
+      )}
+      {shown.length === 0 && (
+        <p class="muted">
+          {isTypeFilter(wanted)
+            ? 'No such event yet. Enter filters by it all the same.'
+            : 'A type is lower-case words with dots between them.'}
+        </p>
+      )}
+    </>
+  )
+}
+
+interface ChoiceListProps {
+  legend: string
+  choices: Choice[]
+  chosen: string[]
+  onToggle: (value: string) => void
+}
+
+function ChoiceList(props: ChoiceListProps) {
+  return (
+    <fieldset class="choices">
+      <legend>{props.legend}</legend>
+      {props.choices.map(({ value, count: events }) => (
+        <label key={value}>
+          <input
+            type="checkbox"
+            checked={props.chosen.includes(value)}
+            onChange={() => props.onToggle(value)}
+          />
+          <Text value={value} max={36} />
+          {events !== null && <small aria-hidden="true">{count(events)}</small>}
+        </label>
+      ))}
+    </fieldset>
+  )
+}

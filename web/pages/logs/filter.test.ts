@@ -1,0 +1,39 @@
+/** Filters come from the address whole, and the choices offered for them are true. */
+import { describe, expect, test } from 'bun:test'
+import { filterOf, isOpen, isTypeFilter, outcomeChoices, typeChoices } from './filter.ts'
+
+describe('filterOf', () => {
+  test('reads repeated members once each and leaves out empty ones', () => {
+    const filter = filterOf(
+      new URLSearchParams('?type=authz.*&type=authz.*&type=&outcome=blocked&outcome=error'),
+    )
+    expect(filter).toEqual({ types: ['authz.*'], outcomes: ['blocked', 'error'] })
+    expect(isOpen(filter)).toBe(false)
+    expect(isOpen(filterOf(new URLSearchParams('?event=evt_1')))).toBe(true)
+  })
+})
+
+describe('typeChoices', () => {
+  test('offers a prefix only where it covers more than one type, with the sum', () => {
+    const byType = { 'authz.evaluated': 7, 'authz.policies_set': 1, 'agent.detected': 3, ping: 2 }
+    expect(typeChoices(byType, ['tool.*', 'ping'])).toEqual([
+      { value: 'agent.detected', count: 3 },
+      { value: 'authz.*', count: 8 },
+      { value: 'authz.evaluated', count: 7 },
+      { value: 'authz.policies_set', count: 1 },
+      { value: 'ping', count: 2 },
+      { value: 'tool.*', count: null },
+    ])
+  })
+})
+
+test('outcomeChoices starts with the known ones and has each once', () => {
+  const values = outcomeChoices(['timeout', 'success', 'aborted'], ['odd']).map((choice) => choice.value)
+  expect(values).toEqual(['success', 'blocked', 'error', 'aborted', 'timeout', 'odd'])
+})
+
+test('isTypeFilter takes what the server takes', () => {
+  for (const good of ['agent.detected', 'authz.*', 'a', 'a-b_c.d.*']) expect(isTypeFilter(good)).toBe(true)
+  for (const bad of ['', '*', 'A.b', 'a..b', 'a.', 'a*', 'a b', `a${'b'.repeat(70)}`])
+    expect(isTypeFilter(bad)).toBe(false)
+})

@@ -1,0 +1,152 @@
+/** Logs: the newest events, live, filtered by the address, each with its whole self one key away. */
+import './page.css'
+import { batch, useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { api } from '../../api.ts'
+import { FirstEvent } from '../../components/first-event.tsx'
+import { PageBar } from '../../components/page-bar.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { count } from '../../format.ts'
+import { navigate, place, query, withQuery } from '../../router.ts'
+import { overview, refreshOverview } from '../../session.ts'
+import { type Shortcut, useShortcuts } from '../../shortcuts.ts'
+import { EventDrawer } from './drawer.tsx'
+import { filterOf, isOpen } from './filter.ts'
+import { FilterBar } from './filter-bar.tsx'
+import { createLogsModel, type LogsModel } from './model.ts'
+import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
+import { StreamStatus } from './stream-status.tsx'
+
+/** Opens an event beside the table, or closes it (null). Moving from one to the next leaves no trail of entries. */
+function showEvent(id: string | null): void {
+  const here = place.peek()
+  const open = new URLSearchParams(here.search).has('event')
+  const search = withQuery(here.search, { event: id === null ? [] : [id] })
+  navigate(here.path + search, { replace: open })
+}
+
+export default function LogsPage() {
+  const model = useMemo(() => createLogsModel(api), [])
+  // Only a change of the filter starts anew; opening an event changes the address too.
+  const filterText = useComputed(() => JSON.stringify(filterOf(query.value)))
+  useSignalEffect(() => {
+    const filter = JSON.parse(filterText.value) as ReturnType<typeof filterOf>
+    model.start(filter)
+  })
+  useEffect(() => () => model.stop(), [])
+  useFirstArrival(model)
+  const active = useSignal<string | null>(query.peek().get('event'))
+  useLogsShortcuts(model, active)
+  const filter = filterOf(query.value)
+  const opened = query.value.get('event')
+  return (
+    <>
+      <PageBar title="Logs">
+        <StreamStatus model={model} />
+      </PageBar>
+      <div class={opened === null ? 'logs' : 'logs with-drawer'}>
+        <FilterBar filter={filter} outcomesSeen={model.outcomesSeen.value} />
+        <LogsBody model={model} filterIsOpen={isOpen(filter)} active={active} opened={opened} />
+      </div>
+    </>
+  )
+}
+
+interface BodyProps {
+  model: LogsModel
+  filterIsOpen: boolean
+  active: { value: string | null }
+  opened: string | null
+}
+
+function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
+  const open = (id: string): void => {
+    batch(() => {
+      active.value = id
+      showEvent(id)
+    })
+  }
+  if (model.error.value) return <Problem error={model.error.value} onRetry={model.retry} />
+  if (!model.loaded.value) return <div class="logs-split" aria-busy="true" />
+  const empty = model.entries.value.length === 0
+  return (
+    <div class="logs-split">
+      {empty && filterIsOpen && opened === null ? (
+        <FirstEvent title="No events yet" page="Logs" kind="agent" />
+      ) : empty && opened === null ? (
+        <NothingMatches />
+      ) : (
+        <EventTable model={model} activeId={active.value} openedId={opened} onOpen={open} />
+      )}
+      {opened !== null && <EventDrawer key={opened} id={opened} onClose={() => showEvent(null)} />}
+    </div>
+  )
+}
+
+function NothingMatches() {
+  const total = overview.value?.total ?? 0
+  return (
+    <section class="panel no-match">
+      <h2>No event matches</h2>
+      <p class="muted">
+        {total > 0 ? `${count(total)} events are kept, but none passes these filters. ` : ''}
+        One that comes now and passes them will show here.
+      </p>
+      <a class="button" href={place.value.path}>
+        Clear filters
+      </a>
+    </section>
+  )
+}
+
+/** The navigation's counts and the other pages' empty states change with the first event. */
+function useFirstArrival(model: LogsModel): void {
+  useSignalEffect(() => {
+    if (model.entries.value.length > 0 && (overview.peek()?.total ?? 0) === 0) void refreshOverview()
+  })
+}
+
+function useLogsShortcuts(model: LogsModel, active: { value: string | null }): void {
+  const move = (step: number): void => {
+    const entries = model.entries.peek()
+    const at = entries.findIndex((entry) => entry.id === active.value)
+    const next = at === -1 ? 0 : Math.max(0, Math.min(entries.length - 1, at + step))
+    const entry = entries[next]
+    if (!entry) return
+    active.value = entry.id
+    if (query.peek().has('event')) showEvent(entry.id)
+    focusTable()
+  }
+  const mine: Shortcut[] = [
+    { keys: ['j', 'ArrowDown'], shown: 'j or ↓', does: 'Next event', run: () => move(1) },
+    { keys: ['k', 'ArrowUp'], shown: 'k or ↑', does: 'Event before', run: () => move(-1) },
+    {
+      keys: ['Enter'],
+      shown: 'Enter',
+      does: 'Open the event',
+      run: () => active.value && showEvent(active.value),
+    },
+    {
+      keys: ['Escape'],
+      shown: 'Esc',
+      does: 'Close the event',
+      run: () => query.peek().has('event') && showEvent(null),
+    },
+    {
+      keys: ['p'],
+      shown: 'p',
+      does: 'Pause or resume',
+      run: () => {
+        model.pause(!model.paused.peek())
+        if (!model.paused.peek()) scrollTableToTop()
+      },
+    },
+    {
+      keys: ['f'],
+      shown: 'f',
+      does: 'Add a filter',
+      run: () => document.getElementById('add-filter')?.click(),
+    },
+  ]
+  useShortcuts(mine)
+}

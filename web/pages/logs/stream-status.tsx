@@ -1,0 +1,39 @@
+/** Whether the stream runs, is paused or lost, in a word beside a dot, and the button that pauses it. */
+import { counted } from '../../format.ts'
+import type { LogsModel } from './model.ts'
+import { scrollTableToTop } from './table.tsx'
+
+function statusOf(model: LogsModel): { tone: string; text: string } {
+  const connection = model.connection.value
+  if (connection.state === 'lost') return { tone: 'lost', text: 'Connection lost, trying again' }
+  if (model.paused.value) {
+    const waiting = model.waiting.value
+    return { tone: 'paused', text: waiting === 0 ? 'Paused' : `Paused, ${counted(waiting, 'event')} came` }
+  }
+  if (connection.state === 'connecting') return { tone: 'connecting', text: 'Connecting' }
+  return { tone: 'live', text: 'Live' }
+}
+
+export function StreamStatus(props: { model: LogsModel }) {
+  const { model } = props
+  const { tone, text } = statusOf(model)
+  const toggle = (): void => {
+    model.pause(!model.paused.value)
+    if (!model.paused.value) scrollTableToTop()
+  }
+  return (
+    <>
+      {/* Only the kind of state is announced: a count that changes ten times a second would never fall silent. */}
+      <span class="visually-hidden" role="status">
+        {tone}
+      </span>
+      <span class={`stream-status ${tone}`} aria-hidden="true">
+        <i />
+        {text}
+      </span>
+      <button type="button" class="button" onClick={toggle}>
+        {model.paused.value ? 'Resume' : 'Pause'}
+      </button>
+    </>
+  )
+}

@@ -1,0 +1,147 @@
+/** The table of events: one line each on a desk, two on a phone. */
+import { now } from '../../clock.ts'
+import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
+import { Text } from '../../components/text.tsx'
+import { VirtualRows } from '../../components/virtual-rows.tsx'
+import { counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
+import type { Entry } from './entries.ts'
+import type { LogsModel } from './model.ts'
+
+const tableSelector = '.event-table .virtual-rows'
+
+/** Movement by keyboard belongs to the table, unless the reader is inside the opened event. */
+export function focusTable(): void {
+  if (document.activeElement?.closest('.drawer')) return
+  document.querySelector<HTMLElement>(tableSelector)?.focus({ preventScroll: true })
+}
+
+export function scrollTableToTop(): void {
+  document.querySelector(tableSelector)?.scrollTo({ top: 0 })
+}
+
+interface EventTableProps {
+  model: LogsModel
+  activeId: string | null
+  openedId: string | null
+  onOpen: (id: string) => void
+}
+
+const columns = ['Time', 'Type', 'Agent', 'Tool', 'Page', 'Outcome']
+
+export function EventTable({ model, activeId, openedId, onOpen }: EventTableProps) {
+  const entries = model.entries.value
+  const nowMs = now()
+  const waiting = model.paused.value ? 0 : model.waiting.value
+  const renderRow = (index: number) => {
+    const entry = entries[index] as Entry
+    const selected = entry.id === openedId || entry.id === activeId
+    return (
+      <EventRow
+        key={entry.id}
+        entry={entry}
+        index={index}
+        nowMs={nowMs}
+        selected={selected}
+        onOpen={onOpen}
+      />
+    )
+  }
+  return (
+    <section class="panel event-table" aria-label="Events">
+      {waiting > 0 && (
+        <button type="button" class="button primary new-events" onClick={scrollTableToTop}>
+          ↑ {counted(waiting, 'new event')}
+        </button>
+      )}
+      <VirtualRows
+        label="Events, newest first"
+        count={entries.length}
+        columns={columns}
+        renderRow={renderRow}
+        activeIndex={activeId === null ? -1 : entries.findIndex((entry) => entry.id === activeId)}
+        activeId={activeId}
+        onNearEnd={() => void model.loadOlder()}
+        onScrolledAway={model.hold}
+        foot={
+          <p class="table-foot muted">
+            {model.loadingOlder.value
+              ? 'Loading older events'
+              : model.hasOlder.value
+                ? ''
+                : `${counted(entries.length, 'event')}. These are all.`}
+          </p>
+        }
+      />
+    </section>
+  )
+}
+
+interface EventRowProps {
+  entry: Entry
+  index: number
+  nowMs: number
+  selected: boolean
+  onOpen: (id: string) => void
+}
+
+const freshMs = 1_500
+const delayShownFromMs = 1_000
+
+function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
+  const { event } = entry
+  const page = event.metadata?.page
+  const fresh = entry.arrivedLive && nowMs - entry.receivedAtMs < freshMs
+  return (
+    <div
+      role="row"
+      id={`row-${index}`}
+      aria-rowindex={index + 2}
+      aria-selected={selected}
+      class={fresh ? 'virtual-row event-row fresh' : 'virtual-row event-row'}
+      onClick={() => onOpen(entry.id)}
+    >
+      <span role="gridcell" class="mono time" title={timeTitle(entry)}>
+        {eventTime(entry.occurredAtMs, nowMs)}
+        <Delay entry={entry} />
+      </span>
+      <span role="gridcell" class="type">
+        <Text value={event.type} max={40} />
+      </span>
+      <span role="gridcell" class="agent">
+        <AgentName agent={event.agent} />
+      </span>
+      <span role="gridcell" class="tool">
+        {event.tool != null && <Text value={event.tool} max={36} />}
+      </span>
+      <span role="gridcell" class="mono page-path">
+        {typeof page === 'string' && <Text value={page} max={36} />}
+      </span>
+      <span role="gridcell" class="outcome">
+        <Chip value={event.outcome} />
+      </span>
+    </div>
+  )
+}
+
+function timeTitle(entry: Entry): string {
+  return `${fullTime(entry.occurredAtMs)}\n${utcTime(entry.occurredAtMs)}\nreceived ${utcTime(entry.receivedAtMs)}`
+}
+
+function Delay({ entry }: { entry: Entry }) {
+  const delayMs = entry.receivedAtMs - entry.occurredAtMs
+  if (delayMs <= delayShownFromMs) return null
+  return <small> +{duration(delayMs)}</small>
+}
+
+export function AgentName({ agent }: { agent: Entry['event']['agent'] }) {
+  if (!agent) return null
+  const name = agent.vendor ?? agent.class ?? null
+  return (
+    <>
+      {agent.trust != null && <Vial trust={agent.trust} />}
+      {agent.class != null && <ClassMark class={agent.class} />}
+      {name !== null && <Text value={name} max={30} />}
+      {agent.class != null && <span class="visually-hidden">, {agent.class}</span>}
+    </>
+  )
+}

@@ -1,0 +1,82 @@
+/** What the pages that are not built yet will show, and which kept events belong to them. */
+import type { SampleKind } from '../../curl.ts'
+
+export interface PlannedPage {
+  path: string
+  shows: string
+  prefix: string | null // first word of its event types; null: all events
+  sample: SampleKind
+  missing: string // title of its empty state
+}
+
+export const plannedPages: PlannedPage[] = [
+  {
+    path: '/detect',
+    shows: 'agents identified, by class (crawlers included) and vendor',
+    prefix: 'agent',
+    sample: 'agent',
+    missing: 'No agents yet',
+  },
+  {
+    path: '/auth',
+    shows: 'identities presented, by protocol and trust',
+    prefix: 'auth',
+    sample: 'auth',
+    missing: 'No identities yet',
+  },
+  {
+    path: '/authz',
+    shows: 'allow and blocked decisions',
+    prefix: 'authz',
+    sample: 'authz',
+    missing: 'No decisions yet',
+  },
+  {
+    path: '/tools',
+    shows: 'the synced tool registry, page by page, with token cost',
+    prefix: 'tool',
+    sample: 'tool',
+    missing: 'No tools yet',
+  },
+  {
+    path: '/knaph',
+    shows: 'site-memory snapshots and their quality score',
+    prefix: 'memory',
+    sample: 'memory',
+    missing: 'No site memory yet',
+  },
+  {
+    path: '/sessions',
+    shows: 'each session from detection to its last tool call',
+    prefix: null,
+    sample: 'agent',
+    missing: 'No sessions yet',
+  },
+  {
+    path: '/analytics',
+    shows: 'volume over time across all kinds of events',
+    prefix: null,
+    sample: 'agent',
+    missing: 'Nothing to count yet',
+  },
+  {
+    path: '/webhooks',
+    shows: 'deliveries to your endpoints, with retries and dead letters',
+    prefix: null,
+    sample: 'agent',
+    missing: 'Nothing to deliver yet',
+  },
+]
+
+export interface KeptType {
+  type: string
+  count: number
+}
+
+/** The kept types of a page, most first. */
+export function keptTypes(byType: { [type: string]: number }, prefix: string | null): KeptType[] {
+  return Object.entries(byType)
+    .filter(([type]) => prefix === null || type === prefix || type.startsWith(`${prefix}.`))
+    .map(([type, count]) => ({ type, count }))
+    .sort((a, b) => b.count - a.count || (a.type < b.type ? -1 : 1))
+}

@@ -1,0 +1,72 @@
+/** The keys of one screen: what each may do, where it was last used, and the ways to make and to end one. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { api, type ApiError, type Key, type KeyKind } from '../../api.ts'
+import { Problem } from '../../components/problem.tsx'
+import { asApiError, mayManageKeys, session } from '../../session.ts'
+import { CreateKeyDialog } from './create-key-dialog.tsx'
+import { KeyTable } from './key-table.tsx'
+import { RevokeKeyDialog } from './revoke-key-dialog.tsx'
+
+interface KeySectionProps {
+  kinds: KeyKind[]
+  about: string
+}
+
+export function KeySection({ kinds, about }: KeySectionProps) {
+  const keys = useSignal<Key[] | null>(null)
+  const problem = useSignal<ApiError | null>(null)
+  const creating = useSignal(false)
+  const revoking = useSignal<Key | null>(null)
+  const load = async (): Promise<void> => {
+    try {
+      keys.value = (await Promise.all(kinds.map((kind) => api.keys(kind)))).flat()
+      problem.value = null
+    } catch (error) {
+      problem.value = asApiError(error)
+    }
+  }
+  useEffect(() => void load(), [])
+  const allowed = mayManageKeys(session.value)
+  return (
+    <section class="settings-section">
+      <p class="about">{about}</p>
+      {allowed ? (
+        <button
+          type="button"
+          class="button primary"
+          aria-haspopup="dialog"
+          onClick={() => (creating.value = true)}
+        >
+          Create key
+        </button>
+      ) : (
+        <p class="muted">
+          Keys are made by owners and admins. You are {session.value?.role ?? 'not signed in'}.
+        </p>
+      )}
+      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {keys.value && (
+        <KeyTable
+          keys={keys.value}
+          showKind={kinds.length > 1}
+          onRevoke={allowed ? (key) => (revoking.value = key) : null}
+        />
+      )}
+      {creating.value && (
+        <CreateKeyDialog
+          kinds={kinds}
+          onCreated={() => void load()}
+          onClose={() => (creating.value = false)}
+        />
+      )}
+      {revoking.value && (
+        <RevokeKeyDialog
+          revoked={revoking.value}
+          onDone={() => void load()}
+          onClose={() => (revoking.value = null)}
+        />
+      )}
+    </section>
+  )
+}

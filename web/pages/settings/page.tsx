@@ -1,0 +1,101 @@
+/** Settings: the list of sections and the one that the address names. */
+import './page.css'
+import type { VNode } from 'preact'
+import { PageBar } from '../../components/page-bar.tsx'
+import { path } from '../../router.ts'
+import { Account } from './account.tsx'
+import { KeySection } from './key-section.tsx'
+import { System } from './system.tsx'
+
+interface Section {
+  slug: string
+  name: string
+  draw: () => VNode
+}
+
+function later(what: string): () => VNode {
+  return () => (
+    <section class="settings-section">
+      <p>This section is not built yet. {what}</p>
+    </section>
+  )
+}
+
+const sections: Section[] = [
+  {
+    slug: 'ingest-keys',
+    name: 'SDK ingest keys',
+    draw: () => (
+      <KeySection
+        key="ingest"
+        kinds={['ingest']}
+        about="An ingest key lets your backend send events, tools and site memory. It is secret: it stays on your server and never reaches a browser."
+      />
+    ),
+  },
+  {
+    slug: 'api-keys',
+    name: 'API keys',
+    draw: () => (
+      <KeySection
+        key="api"
+        kinds={['secret', 'publishable']}
+        about="A secret key reads traces, metrics, sessions and the audit log, and works webhooks. A publishable key names your organization in a browser SDK and opens nothing."
+      />
+    ),
+  },
+  {
+    slug: 'sites',
+    name: 'Sites',
+    draw: later('Sites come into being with their first event; here they will be named and limited.'),
+  },
+  {
+    slug: 'webhooks',
+    name: 'Webhooks',
+    draw: later('Here endpoints, their filters and the signing secret will be kept.'),
+  },
+  {
+    slug: 'people',
+    name: 'People',
+    draw: later('Until then, accounts are made on the machine with "sightglass account create".'),
+  },
+  {
+    slug: 'audit',
+    name: 'Audit log',
+    draw: later('Every change is written to the audit log already; here it will be read.'),
+  },
+  { slug: 'data', name: 'Data and retention', draw: later('Nothing is deleted until a retention is set.') },
+  { slug: 'backups', name: 'Backups', draw: later('Until then, stop Sightglass and copy its data folder.') },
+  { slug: 'system', name: 'System', draw: () => <System /> },
+  { slug: 'account', name: 'Your account', draw: () => <Account /> },
+]
+
+export default function SettingsPage() {
+  const slug = path.value.split('/')[2] ?? ''
+  const section =
+    sections.find((candidate) => candidate.slug === slug) ?? (slug === '' ? sections[0] : undefined)
+  return (
+    <>
+      <PageBar title="Settings" />
+      <div class="settings">
+        <nav aria-label="Settings">
+          {sections.map((candidate) => (
+            <a href={`/settings/${candidate.slug}`} aria-current={candidate === section ? 'page' : undefined}>
+              {candidate.name}
+            </a>
+          ))}
+        </nav>
+        <div class="settings-body">
+          {section ? (
+            <>
+              <h2>{section.name}</h2>
+              {section.draw()}
+            </>
+          ) : (
+            <p>There is no such section. Choose one from the list.</p>
+          )}
+        </div>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,91 @@
+/** The form that signing in, set-up and a new password share: the glass, a title, fields, one button. */
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId } from 'preact/hooks'
+import { Brand } from '../../components/marks.tsx'
+
+export interface CredentialFormProps {
+  title: string
+  action: string
+  busy: boolean
+  onSubmit: (form: FormData) => Promise<void>
+  children: ComponentChildren
+}
+
+export function CredentialForm(props: CredentialFormProps) {
+  useEffect(() => {
+    document.title = `${props.title} · Sightglass`
+  }, [props.title])
+  return (
+    <main class="alone">
+      <p class="wordmark">
+        <Brand sizePx={22} /> Sightglass
+      </p>
+      <form
+        class="panel credential-form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!props.busy) void props.onSubmit(new FormData(event.currentTarget))
+        }}
+      >
+        <h1>{props.title}</h1>
+        {props.children}
+        <button type="submit" class="button primary" aria-disabled={props.busy}>
+          {props.action}
+        </button>
+      </form>
+    </main>
+  )
+}
+
+export function EmailField() {
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>Email</label>
+      <input
+        id={id}
+        name="email"
+        type="email"
+        autocomplete="username"
+        required
+        autofocus
+        spellcheck={false}
+      />
+    </div>
+  )
+}
+
+/** The button's words do not name the field, so that the label stays the field's alone. */
+export function PasswordField(props: { label: string; autocomplete: string; isNew?: boolean }) {
+  const id = useId()
+  const shown = useSignal(false)
+  const field = {
+    id,
+    name: 'password',
+    autocomplete: props.autocomplete,
+    required: true,
+    spellcheck: false,
+    'aria-describedby': props.isNew ? `${id}-hint` : undefined,
+  }
+  return (
+    <div class="field password-field">
+      <label for={id}>{props.label}</label>
+      {shown.value ? <input type="text" {...field} /> : <input type="password" {...field} />}
+      <button
+        type="button"
+        class="button quiet"
+        aria-pressed={shown.value}
+        aria-controls={id}
+        onClick={() => (shown.value = !shown.value)}
+      >
+        {shown.value ? 'Hide' : 'Show'}
+      </button>
+      {props.isNew && (
+        <p class="hint" id={`${id}-hint`}>
+          At least 8 characters. A few words in a row are easy to keep and hard to guess.
+        </p>
+      )}
+    </div>
+  )
+}

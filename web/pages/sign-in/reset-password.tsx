@@ -1,0 +1,45 @@
+/** A new password by one-time link. */
+import './page.css'
+import { useSignal } from '@preact/signals'
+import { api, type ApiError } from '../../api.ts'
+import { Problem } from '../../components/problem.tsx'
+import { navigate, place } from '../../router.ts'
+import { asApiError, entry, session, signInNotice } from '../../session.ts'
+import { CredentialForm, PasswordField } from './credential-form.tsx'
+
+export function ResetPassword() {
+  const problem = useSignal<ApiError | null>(null)
+  const busy = useSignal(false)
+  const submit = async (form: FormData): Promise<void> => {
+    busy.value = true
+    problem.value = null
+    try {
+      await api.resetPassword({ token: place.peek().hash.slice(1), password: String(form.get('password')) })
+      // A new password ends every sign-in of the account, perhaps the one of this browser too.
+      session.value = null
+      entry.value = 'signed-out'
+      signInNotice.value = 'The password is changed. Sign in with the new one.'
+      navigate('/sign-in', { replace: true })
+    } catch (error) {
+      problem.value = asApiError(error)
+    } finally {
+      busy.value = false
+    }
+  }
+  return (
+    <CredentialForm title="Choose a new password" action="Set password" busy={busy.value} onSubmit={submit}>
+      <p class="muted">This link works once. Every other sign-in of your account ends.</p>
+      <PasswordField label="New password" autocomplete="new-password" isNew />
+      {problem.value && (
+        <Problem error={problem.value}>
+          {problem.value.hint === null && problem.value.status !== 400 && (
+            <p>
+              The link may be used or too old. Whoever runs the machine can make another with{' '}
+              <code>sightglass account reset-password</code>.
+            </p>
+          )}
+        </Problem>
+      )}
+    </CredentialForm>
+  )
+}

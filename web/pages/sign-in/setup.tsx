@@ -1,0 +1,58 @@
+/** Set-up: the holder of the one-time link becomes the first owner. */
+import './page.css'
+import { useSignal } from '@preact/signals'
+import { useState } from 'preact/hooks'
+import { api, type ApiError } from '../../api.ts'
+import { Problem } from '../../components/problem.tsx'
+import { navigate, place } from '../../router.ts'
+import { asApiError, enter } from '../../session.ts'
+import { CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
+
+export function Setup() {
+  const problem = useSignal<ApiError | null>(null)
+  const busy = useSignal(false)
+  const token = place.value.hash.slice(1)
+  // Whether there was a token is decided once: the address loses it as soon as it is used.
+  const [hadToken] = useState(token !== '')
+  const submit = async (form: FormData): Promise<void> => {
+    busy.value = true
+    problem.value = null
+    try {
+      const email = String(form.get('email'))
+      const found = await api.createOwner({ token, email, password: String(form.get('password')) })
+      enter(found)
+      navigate('/', { replace: true })
+    } catch (error) {
+      problem.value = asApiError(error)
+    } finally {
+      busy.value = false
+    }
+  }
+  return (
+    <CredentialForm title="Create the first owner" action="Create owner" busy={busy.value} onSubmit={submit}>
+      <p class="muted">The owner sees everything, makes keys and lets others in. This link works once.</p>
+      {!hadToken && (
+        <p class="notice" role="alert">
+          This address lacks its token. Open the whole set-up link, with everything after the # sign, as it
+          was printed.
+        </p>
+      )}
+      <EmailField />
+      <PasswordField label="Password" autocomplete="new-password" isNew />
+      {problem.value && (
+        <Problem error={problem.value}>
+          {problem.value.hint === null && linkIsDead(problem.value) && (
+            <p>
+              If an owner exists already, <a href="/sign-in">sign in</a>. If not, start Sightglass again to
+              get a new link.
+            </p>
+          )}
+        </Problem>
+      )}
+    </CredentialForm>
+  )
+}
+
+function linkIsDead(error: ApiError): boolean {
+  return error.status === 401 || error.status === 403 || error.status === 404 || error.status === 409
+}

@@ -1,0 +1,51 @@
+/** Laws of the address helpers: the query survives changes, and a sign-in never leads off this dashboard. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { safeReturn, withQuery } from './router.ts'
+
+describe('withQuery', () => {
+  test('sets, repeats and removes members and keeps the others', () => {
+    expect(withQuery('?type=a&event=e1', { type: ['authz.*', 'x'] })).toBe('?event=e1&type=authz.*&type=x')
+    expect(withQuery('?type=a', { type: [] })).toBe('')
+  })
+
+  test('gives back exactly the values that were set', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'grapheme' })), (values) => {
+        const search = withQuery('?keep=1', { type: values })
+        const back = new URLSearchParams(search)
+        expect(back.getAll('type')).toEqual(values)
+        expect(back.get('keep')).toBe('1')
+      }),
+    )
+  })
+})
+
+describe('safeReturn', () => {
+  test('keeps a path with its query', () => {
+    expect(safeReturn('/logs?type=authz.*&outcome=blocked')).toBe('/logs?type=authz.*&outcome=blocked')
+  })
+
+  test.each([
+    '//evil.example/x',
+    '/\\evil.example',
+    'https://evil.example',
+    'javascript:alert(1)',
+    '',
+    '/\t/evil.example',
+  ])('refuses %j', (to) => expect(safeReturn(to)).toBe('/'))
+
+  test('does not lead from sign-in to sign-in, nor on without an address', () => {
+    expect(safeReturn('/sign-in?to=/logs')).toBe('/')
+    expect(safeReturn(null)).toBe('/')
+  })
+
+  test('whatever the text, the result resolves to our own origin', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const back = new URL(safeReturn(`/${text}`), 'https://ours.example')
+        expect(back.origin).toBe('https://ours.example')
+      }),
+    )
+  })
+})

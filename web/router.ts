@@ -1,0 +1,70 @@
+/** The address is the state: a signal of where the reader is, and the ways to go elsewhere. */
+import { computed, signal } from '@preact/signals'
+
+export interface Place {
+  path: string
+  search: string // with its leading '?', or ''
+  hash: string // with its leading '#', or ''
+}
+
+const inBrowser = typeof window !== 'undefined'
+
+function currentPlace(): Place {
+  if (!inBrowser) return { path: '/', search: '', hash: '' }
+  const { pathname, search, hash } = window.location
+  return { path: pathname, search, hash }
+}
+
+export const place = signal<Place>(currentPlace())
+export const path = computed(() => place.value.path)
+export const query = computed(() => new URLSearchParams(place.value.search))
+
+/** Goes to an address of this dashboard; `replace` leaves no entry to come back to. */
+export function navigate(to: string, how: { replace?: boolean } = {}): void {
+  if (how.replace) window.history.replaceState(null, '', to)
+  else window.history.pushState(null, '', to)
+  const before = place.peek().path
+  place.value = currentPlace()
+  if (before !== place.peek().path) window.scrollTo(0, 0)
+}
+
+/** Sets members of the query and keeps the others; an empty list removes the member. */
+export function withQuery(search: string, changes: { [name: string]: string[] }): string {
+  const params = new URLSearchParams(search)
+  for (const [name, values] of Object.entries(changes)) {
+    params.delete(name)
+    for (const value of values) params.append(name, value)
+  }
+  // The stars and dots of type filters stay readable; everything else is encoded.
+  const text = params.toString().replaceAll('%2A', '*')
+  return text === '' ? '' : `?${text}`
+}
+
+/**
+ * Where a sign-in may lead back to: only a path of this dashboard. `//host` and `/\host` would leave it, so any
+ * address that does not resolve to our own origin falls back to the front page.
+ */
+export function safeReturn(to: string | null): string {
+  if (to === null || !to.startsWith('/')) return '/'
+  const ours = 'http://dashboard.invalid'
+  if (!URL.canParse(to, ours)) return '/'
+  const target = new URL(to, ours)
+  if (target.origin !== ours || target.pathname === '/sign-in') return '/'
+  return target.pathname + target.search + target.hash
+}
+
+/** Turns clicks on plain links of this dashboard into navigation without a page load. */
+export function followLinks(): void {
+  window.addEventListener('popstate', () => (place.value = currentPlace()))
+  window.addEventListener('hashchange', () => (place.value = currentPlace()))
+  document.addEventListener('click', (event) => {
+    if (event.defaultPrevented || event.button !== 0) return
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+    const link = event.target instanceof Element ? event.target.closest('a') : null
+    if (!link || link.target !== '' || link.hasAttribute('download')) return
+    if (link.origin !== window.location.origin || link.hasAttribute('data-native')) return
+    if (link.getAttribute('href')?.startsWith('#')) return
+    event.preventDefault()
+    navigate(link.pathname + link.search + link.hash)
+  })
+}

@@ -1,0 +1,48 @@
+/** The table of pages: their names as the specification has them, their groups, and the code each needs. */
+import type { ComponentType } from 'preact'
+
+export interface PageRoute {
+  path: string
+  name: string
+  group: 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
+  prefix: string | null // first word of the event types that fill the page
+  key: string // g and then this letter goes there
+  load: () => Promise<{ default: ComponentType }>
+}
+
+const planned = () => import('./pages/planned/page.tsx')
+
+export const routes: PageRoute[] = [
+  { path: '/detect', name: 'Detect', group: 'Agents', prefix: 'agent', key: 'd', load: planned },
+  { path: '/auth', name: 'Auth', group: 'Agents', prefix: 'auth', key: 'a', load: planned },
+  { path: '/authz', name: 'Authz', group: 'Agents', prefix: 'authz', key: 'z', load: planned },
+  { path: '/tools', name: 'WebMCP Tools', group: 'Site', prefix: 'tool', key: 't', load: planned },
+  { path: '/knaph', name: 'Knaph', group: 'Site', prefix: 'memory', key: 'k', load: planned },
+  {
+    path: '/logs',
+    name: 'Logs',
+    group: 'Record',
+    prefix: null,
+    key: 'l',
+    load: () => import('./pages/logs/page.tsx'),
+  },
+  { path: '/sessions', name: 'Sessions', group: 'Record', prefix: null, key: 's', load: planned },
+  { path: '/analytics', name: 'Analytics', group: 'Record', prefix: null, key: 'y', load: planned },
+  { path: '/webhooks', name: 'Webhooks', group: 'Deliver', prefix: null, key: 'w', load: planned },
+  {
+    path: '/settings',
+    name: 'Settings',
+    group: 'Own',
+    prefix: null,
+    key: ',',
+    load: () => import('./pages/settings/page.tsx'),
+  },
+]
+
+/** Where the dashboard opens. */
+export const frontPage = '/logs'
+
+/** The page of an address: `/settings/api-keys` belongs to Settings. */
+export function routeOf(path: string): PageRoute | null {
+  return routes.find((route) => path === route.path || path.startsWith(`${route.path}/`)) ?? null
+}

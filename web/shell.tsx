@@ -1,0 +1,134 @@
+/** The frame around every page: navigation, the banner for an open network, the page itself, and what opens over it. */
+import './shell.css'
+import { useSignal, useSignalEffect } from '@preact/signals'
+import type { ComponentType } from 'preact'
+import { Dialog } from './components/dialog.tsx'
+import { Navigation } from './components/navigation.tsx'
+import { PageBar } from './components/page-bar.tsx'
+import { Palette } from './components/palette.tsx'
+import { ShortcutList } from './components/shortcut-list.tsx'
+import { navigate, path } from './router.ts'
+import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
+import { refreshOverview, session } from './session.ts'
+import { menuOpen, paletteOpen, shortcutsOpen } from './shell-state.ts'
+import { type Shortcut, useShortcuts } from './shortcuts.ts'
+
+const own: Shortcut[] = [
+  { keys: ['?'], shown: '?', does: 'Show this list', run: () => (shortcutsOpen.value = true) },
+  {
+    keys: ['Control+k'],
+    shown: 'Ctrl K',
+    does: 'Go to a page or do something',
+    run: () => (paletteOpen.value = true),
+  },
+  ...routes.map((route) => ({
+    keys: [`g ${route.key}`],
+    shown: `g ${route.key}`,
+    does: `Go to ${route.name}`,
+    run: () => navigate(route.path),
+  })),
+]
+
+export function Shell() {
+  useShortcuts(own)
+  return (
+    <div class="shell">
+      <a class="skip-link" href="#main">
+        Skip to the page
+      </a>
+      <nav class="navigation wide" aria-label="Pages">
+        <Navigation />
+      </nav>
+      <main id="main" class="main" tabIndex={-1}>
+        {session.value?.insecure && <InsecureBanner />}
+        <CurrentPage />
+      </main>
+      {menuOpen.value && (
+        <Dialog title="Menu" class="menu-sheet" onClose={() => (menuOpen.value = false)}>
+          <nav class="navigation" aria-label="Pages">
+            <Navigation onFollow={() => (menuOpen.value = false)} />
+          </nav>
+        </Dialog>
+      )}
+      {paletteOpen.value && <Palette />}
+      {shortcutsOpen.value && <ShortcutList />}
+    </div>
+  )
+}
+
+function InsecureBanner() {
+  return (
+    <p class="insecure" role="note">
+      <strong>This connection is not encrypted.</strong> Everybody on the way can read what you see and type
+      here. Start Sightglass with <code>--tls-cert</code> and <code>--tls-key</code>, or put a proxy with
+      HTTPS before it and set <code>--public-url</code>.
+    </p>
+  )
+}
+
+interface Shown {
+  route: PageRoute
+  Page: ComponentType
+}
+
+/** The page of the address. While the code of the next page comes, the old page stays. */
+function CurrentPage() {
+  const shown = useSignal<Shown | null>(null)
+  const failed = useSignal<PageRoute | null>(null)
+  const show = (route: PageRoute): void => {
+    route.load().then(
+      (module) => {
+        if (routeOf(path.peek()) === route) shown.value = { route, Page: module.default }
+      },
+      () => (failed.value = route),
+    )
+  }
+  useSignalEffect(() => {
+    const here = path.value
+    if (here === '/' || here === '/sign-in' || here === '/setup')
+      return navigate(frontPage, { replace: true })
+    failed.value = null
+    const route = routeOf(here)
+    if (!route) shown.value = null
+    else if (shown.peek()?.route !== route) {
+      show(route)
+      void refreshOverview()
+    }
+  })
+  if (failed.value) return <PageFailed route={failed.value} />
+  if (!routeOf(path.value)) return <NoSuchPage />
+  if (!shown.value) return null
+  const { Page, route } = shown.value
+  return <Page key={route.path} />
+}
+
+/** A page's code is missing when Sightglass was updated while the dashboard stood open. */
+function PageFailed(props: { route: PageRoute }) {
+  return (
+    <>
+      <PageBar title={props.route.name} />
+      <div class="page">
+        <p>This page could not be loaded. Sightglass may have been updated or stopped meanwhile.</p>
+        <p>
+          <a href={props.route.path} data-native>
+            Load the dashboard again
+          </a>
+        </p>
+      </div>
+    </>
+  )
+}
+
+function NoSuchPage() {
+  return (
+    <>
+      <PageBar title="No such page" />
+      <div class="page">
+        <p>
+          There is no page at this address. All pages are in the navigation, for example{' '}
+          <a href={frontPage}>{routes.find((route) => route.path === frontPage)?.name}</a>.
+        </p>
+      </div>
+    </>
+  )
+}

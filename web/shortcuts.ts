@@ -1,0 +1,54 @@
+/** Keyboard shortcuts: pages bring theirs while they are shown, `?` lists them all. */
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+export interface Shortcut {
+  keys: string[] // as KeyboardEvent.key has them; 'Control+k' (the command key on a Mac); 'g l' for g and then l
+  shown: string // as the list shows them: "j or ↓"
+  does: string
+  run: () => void
+}
+
+export const shortcuts = signal<Shortcut[]>([])
+
+/** Keys typed into a field belong to the field, and a dialog keeps the page's keys out. */
+function belongsElsewhere(event: KeyboardEvent): boolean {
+  const target = event.target
+  if (!(target instanceof Element)) return false
+  if (target.closest('input, textarea, select, [contenteditable]')) return true
+  if (event.key.startsWith('Arrow') && target.closest('pre')) return true // arrows scroll it
+  return document.querySelector('dialog:modal') !== null
+}
+
+function pressed(event: KeyboardEvent): string {
+  return event.ctrlKey || event.metaKey ? `Control+${event.key.toLowerCase()}` : event.key
+}
+
+const sequenceMs = 1_200
+
+export function listenForShortcuts(): void {
+  let leaderAtMs = Number.NEGATIVE_INFINITY
+  window.addEventListener('keydown', (event) => {
+    if (event.defaultPrevented || event.altKey || event.isComposing) return
+    const keys = pressed(event)
+    if (belongsElsewhere(event) && keys !== 'Control+k') return
+    const onControl = event.target instanceof Element && event.target.closest('button, a, summary') !== null
+    if (onControl && (keys === 'Enter' || keys === ' ')) return
+    const inSequence = performance.now() - leaderAtMs < sequenceMs
+    leaderAtMs = keys === 'g' ? performance.now() : Number.NEGATIVE_INFINITY
+    const wanted = inSequence ? `g ${keys}` : keys
+    const found = shortcuts.peek().findLast((shortcut) => shortcut.keys.includes(wanted))
+    if (!found) return
+    event.preventDefault()
+    found.run()
+  })
+}
+
+/** Adds shortcuts for as long as the component is shown. */
+export function useShortcuts(mine: Shortcut[]): void {
+  useEffect(() => {
+    shortcuts.value = [...shortcuts.peek(), ...mine]
+    return () => (shortcuts.value = shortcuts.peek().filter((shortcut) => !mine.includes(shortcut)))
+    // The first render's shortcuts stay: what they run reads signals, not the render's own values.
+  }, [])
+}
