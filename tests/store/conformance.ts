@@ -1,0 +1,58 @@
+/** The suite that every engine passes: `testStore(name, open)` in the engine's own test file. */
+import { afterAll, beforeAll, describe, test } from 'bun:test'
+import type { Store } from '../../db/store.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { keyCases, signInCases } from './access-cases.ts'
+import { appendCases, guardRailCases, removeCases, watchCases } from './event-cases.ts'
+import { accountCases, firstOwnerCases, orgCases, passwordLinkCases } from './identity-cases.ts'
+import { makeAudit, makeOrg } from './make.ts'
+import { filterCases, walkCases } from './page-cases.ts'
+import { auditCases, restCases } from './record-cases.ts'
+import type { Cases, OpenFolder } from './subject.ts'
+
+const groups: { [name: string]: Cases } = {
+  organizations: orgCases,
+  accounts: accountCases,
+  'the first owner': firstOwnerCases,
+  'password links': passwordLinkCases,
+  'sign-ins': signInCases,
+  keys: keyCases,
+  audit: auditCases,
+  'appending events': appendCases,
+  'watching events': watchCases,
+  'removing events': removeCases,
+  'guard rails': guardRailCases,
+  'filtering events': filterCases,
+  'walking events': walkCases,
+  'the rest': restCases,
+}
+
+const caseTimeoutMs = 20_000
+
+export function testStore(engine: string, open: OpenFolder): void {
+  for (const [group, cases] of Object.entries(groups)) {
+    describe(`${engine}: ${group}`, () => {
+      let dir: TempDir
+      let store: Store
+      beforeAll(async () => {
+        dir = tempDir('store')
+        store = await open(dir.path)
+      })
+      afterAll(async () => {
+        await store.close()
+        dir.remove()
+      })
+      for (const [name, run] of Object.entries(cases)) {
+        test(
+          name,
+          async () => {
+            const org = makeOrg()
+            await store.orgs.create({ org, audit: makeAudit(org.id) })
+            await run({ store, orgId: org.id, open })
+          },
+          caseTimeoutMs,
+        )
+      }
+    })
+  }
+}

@@ -1,0 +1,212 @@
+/** Conformance of storing events: dedupe, guard rails, groups, texts, watching, removing a site. */
+import { expect } from 'bun:test'
+import fc from 'fast-check'
+import type { EventRecord } from '../../db/store.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg } from './make.ts'
+import { failure, writesOnce, type Cases } from './subject.ts'
+
+const everything = { filter: {}, limit: 200, before: null, ceilingSeq: null }
+
+export const appendCases: Cases = {
+  async 'an event comes back as it was, and only in its organization'({ store, orgId }) {
+    const event = makeEvent('evt_1', { json: '{"id":"evt_1","n":12345678901234567890.10}', durationMs: 0.25 })
+    const result = await store.events.append(makeBatch(orgId, [event]))
+    expect(result).toEqual({ accepted: 1, deduped: 0, rejected: [], lastSeq: result.lastSeq })
+    const stored = await store.events.byId(orgId, 'evt_1')
+    expect(stored).toEqual({
+      seq: result.lastSeq,
+      occurredAtMs: event.occurredAtMs,
+      receivedAtMs: event.occurredAtMs + 1,
+      json: event.json,
+    })
+    expect(await store.events.byId(orgId, 'evt_2')).toBeNull()
+    expect(await store.events.byId('org_other', 'evt_1')).toBeNull()
+    expect(await store.events.lastSeq(orgId)).toBe(result.lastSeq)
+  },
+  async 'the first of equal ids stands: inside a batch, across batches, across a reopening'({ open }) {
+    using dir = tempDir()
+    const store = await open(dir.path)
+    const batch = (...events: EventRecord[]) => makeBatch('org_a', events)
+    const first = makeEvent('a', { json: '{"first":true}' })
+    const second = makeEvent('a', { json: '{"first":false}', siteId: 'elsewhere' })
+    const inside = await store.events.append(batch(first, second, makeEvent('b')))
+    expect(inside).toMatchObject({ accepted: 2, deduped: 1, rejected: [] })
+    const across = await store.events.append(batch(second))
+    expect(across).toEqual({ accepted: 0, deduped: 1, rejected: [], lastSeq: 0 })
+    await store.close()
+    const again = await open(dir.path)
+    expect(await again.events.append(batch(second))).toMatchObject({ accepted: 0, deduped: 1 })
+    expect((await again.events.byId('org_a', 'a'))?.json).toBe(first.json)
+    expect(await again.events.overview('org_a')).toEqual({ total: 2, byType: { 'agent.detected': 2 } })
+    await again.close()
+  },
+  async 'equal ids in two organizations are two events'({ store, orgId }) {
+    const other = makeOrg().id
+    expect(await store.events.append(makeBatch(orgId, [makeEvent('same')]))).toMatchObject({ accepted: 1 })
+    expect(await store.events.append(makeBatch(other, [makeEvent('same')]))).toMatchObject({ accepted: 1 })
+    expect((await store.events.overview(other)).total).toBe(1)
+  },
+  async 'the same batch sent many times at once is stored once'({ store, orgId }) {
+    const events = Array.from({ length: 50 }, (_, n) => makeEvent(`e${n}`))
+    const results = await Promise.all(
+      Array.from({ length: 20 }, () => store.events.append(makeBatch(orgId, events))),
+    )
+    expect(results.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(50)
+    for (const { accepted, deduped } of results) expect(accepted + deduped).toBe(50)
+    expect((await store.events.overview(orgId)).total).toBe(50)
+  },
+  async 'arrival numbers rise'({ store, orgId }) {
+    const one = await store.events.append(makeBatch(orgId, [makeEvent('1')]))
+    const two = await store.events.append(makeBatch(orgId, [makeEvent('2'), makeEvent('3')]))
+    expect(two.lastSeq).toBeGreaterThan(one.lastSeq)
+    const seqs = await Promise.all(
+      ['1', '2', '3'].map(async (id) => (await store.events.byId(orgId, id))?.seq ?? 0),
+    )
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
+    expect(seqs[2]).toBe(two.lastSeq)
+  },
+  async 'a batch that fails takes no other of its group with it'({ store, orgId }) {
+    const broken = makeEvent('broken', { type: null as never })
+    const good = [store.events.append(makeBatch(orgId, [makeEvent('g0')]))]
+    const bad = failure(store.events.append(makeBatch(orgId, [makeEvent('half'), broken])))
+    const bads = [1, 2, 3].map((n) =>
+      failure(store.events.append(makeBatch(orgId, [makeEvent(`half${n}`), broken]))),
+    )
+    good.push(...[1, 2, 3].map((n) => store.events.append(makeBatch(orgId, [makeEvent(`g${n}`)]))))
+    for (const result of await Promise.all(good)) expect(result).toMatchObject({ accepted: 1 })
+    for (const error of await Promise.all([bad, ...bads])) expect(error.kind).toBe('internal')
+    const page = await store.events.page({ orgId, ...everything })
+    expect(page.events.map(({ json }) => json).toSorted()).toEqual(
+      ['g0', 'g1', 'g2', 'g3'].map((id) => `{"id":"${id}"}`),
+    )
+    expect((await store.events.overview(orgId)).total).toBe(4)
+  },
+  async 'any JSON text comes back byte for byte'({ store }) {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.json(), { minLength: 1, maxLength: 20 }),
+        fc.boolean(),
+        async (texts, spaced) => {
+          const orgId = makeOrg().id
+          const sent = texts.map((text) => (spaced ? JSON.stringify(JSON.parse(text), null, '\t') : text))
+          const events = sent.map((json, n) => makeEvent(`e${n}`, { json }))
+          await store.events.append(makeBatch(orgId, events))
+          const tail = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 200 })
+          expect(tail.events.map(({ json }) => json)).toEqual(sent)
+        },
+      ),
+      { numRuns: 30 },
+    )
+  },
+  async 'pressure tells what waits and is nothing at rest'({ store, orgId }) {
+    const event = makeEvent('e')
+    const append = store.events.append(makeBatch(orgId, [event]))
+    expect(store.events.pressure().queuedBytes).toBeGreaterThanOrEqual(event.json.length)
+    await append
+    await store.events.append(makeBatch(orgId, [makeEvent('f')]))
+    await Bun.sleep(0)
+    expect(store.events.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0 })
+  },
+}
+
+export const watchCases: Cases = {
+  async 'watchers hear of organizations that got events, until they stop'({ store, orgId }) {
+    const heard: string[] = []
+    const stop = store.events.watch((orgIds) => heard.push(...orgIds))
+    await store.events.append(makeBatch(orgId, [makeEvent('a')]))
+    expect(heard).toEqual([orgId])
+    await store.events.append(makeBatch(orgId, [makeEvent('a')]))
+    expect(heard).toEqual([orgId])
+    stop()
+    await store.events.append(makeBatch(orgId, [makeEvent('b')]))
+    expect(heard).toEqual([orgId])
+  },
+  async 'the tail gives what arrived after a number, and passes over what the filter leaves out'({
+    store,
+    orgId,
+  }) {
+    const types = ['x.a', 'y.b', 'x.c', 'y.d', 'y.e']
+    await store.events.append(
+      makeBatch(
+        orgId,
+        types.map((type) => makeEvent(type, { type })),
+      ),
+    )
+    const newest = await store.events.lastSeq(orgId)
+    const query = { orgId, filter: { types: ['x.*'] }, limit: 2 }
+    const first = await store.events.tail({ ...query, afterSeq: 0, limit: 1 })
+    expect(first.events.map(({ json }) => json)).toEqual(['{"id":"x.a"}'])
+    const second = await store.events.tail({ ...query, afterSeq: first.lastSeq })
+    expect(second.events.map(({ json }) => json)).toEqual(['{"id":"x.c"}'])
+    expect(second.lastSeq).toBe(newest)
+    expect(await store.events.tail({ ...query, afterSeq: newest })).toEqual({ events: [], lastSeq: newest })
+  },
+  async 'following the tail during appends gives every event once, in order of arrival'({ store, orgId }) {
+    const sent = Array.from({ length: 40 }, (_, n) => n)
+    const sending = Promise.all(
+      sent.map((n) => store.events.append(makeBatch(orgId, [makeEvent(`${n}-a`), makeEvent(`${n}-b`)]))),
+    )
+    const seqs: number[] = []
+    let afterSeq = 0
+    while (seqs.length < 80) {
+      const tail = await store.events.tail({ orgId, filter: {}, afterSeq, limit: 7 })
+      seqs.push(...tail.events.map(({ seq }) => seq))
+      afterSeq = tail.lastSeq
+    }
+    await sending
+    expect(seqs).toEqual([...new Set(seqs)].toSorted((a, b) => a - b))
+  },
+}
+
+export const removeCases: Cases = {
+  async 'removing a site takes its events alone, with one audit entry'({ store, orgId }) {
+    const demo = [makeEvent('d1', { siteId: 'demo', type: 'demo.seen' }), makeEvent('d2', { siteId: 'demo' })]
+    await store.events.append(makeBatch(orgId, [...demo, makeEvent('kept')]))
+    const newest = await store.events.lastSeq(orgId)
+    const audit = makeAudit(orgId, { action: 'demo.removed' })
+    expect(
+      await writesOnce(store, audit, () => store.events.removeSite({ orgId, siteId: 'demo', audit })),
+    ).toBe(2)
+    expect(await store.events.byId(orgId, 'd1')).toBeNull()
+    expect(await store.events.overview(orgId)).toEqual({ total: 1, byType: { 'agent.detected': 1 } })
+    const again = await store.events.append(makeBatch(orgId, demo))
+    expect(again).toMatchObject({ accepted: 2, deduped: 0 })
+    expect(again.lastSeq).toBeGreaterThan(newest)
+  },
+}
+
+function distinct(member: 'type' | 'outcome' | 'siteId', count: number): EventRecord[] {
+  return Array.from({ length: count }, (_, n) => makeEvent(`${member}${n}`, { [member]: `v${n}` }))
+}
+
+export const guardRailCases: Cases = {
+  async 'beyond 1,000 types, 100 outcomes or 1,000 sites an event is refused, and others are not'({ store }) {
+    for (const [member, max] of [
+      ['type', 1_000],
+      ['outcome', 100],
+      ['siteId', 1_000],
+    ] as const) {
+      const orgId = makeOrg().id
+      const filled = await store.events.append(makeBatch(orgId, distinct(member, max)))
+      expect(filled).toMatchObject({ accepted: max, rejected: [] })
+      const more = [
+        makeEvent('known', { [member]: 'v1' }),
+        makeEvent('beyond', { [member]: 'one-more' }),
+        makeEvent('beyond', { [member]: 'v2' }), // the refused one does not count as a first
+        makeEvent(`${member}1`, { [member]: 'one-more' }), // stored already: a resend
+      ]
+      const result = await store.events.append(makeBatch(orgId, more))
+      expect(result).toMatchObject({ accepted: 2, deduped: 1, rejected: [{ index: 1, member }] })
+      const elsewhere = await store.events.append(makeBatch(makeOrg().id, more.slice(1, 2)))
+      expect(elsewhere).toMatchObject({ accepted: 1, rejected: [] })
+    }
+  },
+  async 'a refused event reserves no name for its other members'({ store, orgId }) {
+    await store.events.append(makeBatch(orgId, distinct('outcome', 99)))
+    const refused = makeEvent('r', { outcome: 'v99', type: null as never })
+    expect((await failure(store.events.append(makeBatch(orgId, [refused])))).kind).toBe('internal')
+    const result = await store.events.append(makeBatch(orgId, [makeEvent('ok', { outcome: 'last' })]))
+    expect(result).toMatchObject({ accepted: 1, rejected: [] })
+  },
+}

@@ -1,0 +1,95 @@
+/** Makes the records that store tests write; every call is a new one, with whatever members the test cares about. */
+import type { Account, ApiKey, AuditEntry, EventBatch, EventRecord, Org, SignIn } from '../../db/store.ts'
+import { newApiKey, newId, newToken, sha256Hex } from '../../server/ids.ts'
+
+export const noon = Date.UTC(2026, 5, 1, 12)
+
+export function makeOrg(more: Partial<Org> = {}): Org {
+  const id = newId('org')
+  return { id, slug: id.toLowerCase(), name: 'Acme', createdAtMs: noon, ...more }
+}
+
+export function makeAudit(orgId: string, more: Partial<AuditEntry> = {}): AuditEntry {
+  return {
+    id: newId('aud'),
+    orgId,
+    actor: 'cli',
+    action: 'test.done',
+    target: 'thing_1',
+    metadata: { label: 'a thing', before: null, after: { n: 1 } },
+    occurredAtMs: noon,
+    ...more,
+  }
+}
+
+export function makeAccount(more: Partial<Account> = {}): Account {
+  const id = newId('usr')
+  const email = `${id.toLowerCase()}@example.org`
+  return { id, email, passwordHash: '$argon2id$one', operator: false, createdAtMs: noon, ...more }
+}
+
+export function makeSignIn(accountId: string, orgId: string, more: Partial<SignIn> = {}): SignIn {
+  return {
+    id: newId('ses'),
+    tokenHash: sha256Hex(newToken()),
+    accountId,
+    orgId,
+    createdAtMs: noon,
+    lastSeenAtMs: noon,
+    expiresAtMs: noon + 7 * 86_400_000,
+    address: '127.0.0.1',
+    userAgent: 'test',
+    ...more,
+  }
+}
+
+export function makeKey(orgId: string, more: Partial<ApiKey> = {}): ApiKey {
+  const key = newApiKey(more.kind ?? 'ingest')
+  return {
+    id: newId('key'),
+    orgId,
+    kind: 'ingest',
+    label: 'backend',
+    prefix: key.slice(0, 16),
+    hash: sha256Hex(key),
+    scopes: [],
+    siteIds: [],
+    behindProxy: false,
+    createdAtMs: noon,
+    expiresAtMs: null,
+    revokedAtMs: null,
+    lastUsedAtMs: null,
+    lastUsedAddress: null,
+    exposedAtMs: null,
+    ...more,
+  }
+}
+
+/** `json` is made of the id unless given. */
+export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRecord {
+  return {
+    id,
+    siteId: 'shop-acme',
+    sessionId: 'sess_1',
+    occurredAtMs: noon,
+    type: 'agent.detected',
+    outcome: 'success',
+    tool: null,
+    durationMs: null,
+    class: null,
+    vendor: null,
+    trust: null,
+    protocol: null,
+    subject: null,
+    page: null,
+    decision: null,
+    ruleId: null,
+    reason: null,
+    json: JSON.stringify({ id }),
+    ...more,
+  }
+}
+
+export function makeBatch(orgId: string, events: EventRecord[]): EventBatch {
+  return { orgId, keyId: 'key_test', receivedAtMs: noon + 1, events }
+}

@@ -1,0 +1,119 @@
+/** Conformance of the audit chain, rejected samples, secrets, health and closing. */
+import { expect } from 'bun:test'
+import type { RejectedSample } from '../../db/store.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
+import { auditOf, failure, writesNothing, type Cases } from './subject.ts'
+
+export const auditCases: Cases = {
+  async 'entries come back newest first, exactly once, in pages'({ store, orgId }) {
+    const before = await auditOf(store, orgId)
+    const entries = Array.from({ length: 20 }, (_, n) =>
+      makeAudit(orgId, { occurredAtMs: noon + n, target: `t${n}` }),
+    )
+    for (const entry of entries) await store.audit.append(entry)
+    const after = await auditOf(store, orgId)
+    expect(after.slice(0, 20)).toMatchObject(entries.toReversed())
+    expect(after.length).toBe(before.length + 20)
+  },
+  async 'metadata and texts of any kind survive'({ store, orgId }) {
+    const metadata = {
+      'ключ "q"': ['\u0000\n', { deep: [1.5, null, true] }],
+      __proto__x: '😀',
+      n: 9007199254740991,
+    }
+    const entry = makeAudit(orgId, { metadata, actor: 'user:ü', target: 'a\'b"c' })
+    await store.audit.append(entry)
+    expect((await auditOf(store, orgId))[0]).toMatchObject(entry)
+  },
+  async 'entries of two organizations do not meet, and an organization need not exist'({ store, orgId }) {
+    const system = makeAudit('org_system')
+    await store.audit.append(system)
+    expect((await auditOf(store, 'org_system'))[0]).toMatchObject(system)
+    expect((await auditOf(store, orgId)).map((entry) => entry.orgId)).not.toContain('org_system')
+  },
+  async 'an id is used once'({ store, orgId }) {
+    const entry = makeAudit(orgId)
+    await store.audit.append(entry)
+    const error = await writesNothing(store, orgId, () => failure(store.audit.append(entry)))
+    expect(error.kind).toBe('conflict')
+  },
+  async 'a verb whose entry cannot be written does nothing'({ store, orgId }) {
+    const taken = makeAudit(orgId)
+    await store.audit.append(taken)
+    const key = makeKey(orgId)
+    const error = await failure(store.keys.create({ key, audit: taken }))
+    expect(error.kind).toBe('conflict')
+    expect(await store.keys.list(orgId)).toEqual([])
+    expect(await store.keys.findByHash(key.hash)).toBeNull()
+  },
+  async 'parallel appends make one unforked chain'({ store, orgId }) {
+    await Promise.all(Array.from({ length: 40 }, () => store.audit.append(makeAudit(orgId))))
+    const verdict = await store.audit.verify()
+    expect(verdict.faults).toEqual([])
+    const chain = verdict.chains.find((one) => one.orgId === orgId)
+    expect(chain?.count).toBe((await auditOf(store, orgId)).length)
+  },
+}
+
+function makeSample(orgId: string, n: number): RejectedSample {
+  const excerpt = `{"n":${n}}`
+  return { orgId, keyId: 'key_1', atMs: noon + n, code: 'required', message: 'no id', path: '/id', excerpt }
+}
+
+export const restCases: Cases = {
+  async 'the newest 1,000 rejected samples of each organization stay'({ store, orgId }) {
+    const other = makeSample('org_other', 0)
+    await store.rejected.add([other])
+    const samples = Array.from({ length: 1_010 }, (_, n) => makeSample(orgId, n))
+    await store.rejected.add(samples.slice(0, 600))
+    await store.rejected.add(samples.slice(600))
+    await store.rejected.add([])
+    expect(await store.rejected.list(orgId, 5_000)).toEqual(samples.slice(10).toReversed())
+    expect(await store.rejected.list(orgId, 2)).toEqual(samples.slice(-2).toReversed())
+    expect(await store.rejected.list('org_other', 10)).toEqual([other])
+  },
+  async 'a secret is made once and is the same after opening again'({ open }) {
+    using dir = tempDir()
+    const first = await open(dir.path)
+    const secrets = await Promise.all([first.secret('cursor'), first.secret('cursor')])
+    expect(secrets[0]).toMatch(/^[0-9a-f]{64}$/)
+    expect(secrets[1]).toBe(secrets[0])
+    await first.close()
+    const second = await open(dir.path)
+    expect(await second.secret('cursor')).toBe(secrets[0])
+    await second.close()
+  },
+  async 'health tells schema, engine and sizes'({ store }) {
+    const health = await store.health()
+    expect(health.schema).toBeGreaterThan(0)
+    expect(health.engine).toMatch(/^\S+ \d+\.\d+/)
+    expect(health.bytes).toBeGreaterThanOrEqual(health.walBytes)
+  },
+  async 'closing finishes what was asked before and refuses what comes after'({ open }) {
+    using dir = tempDir()
+    const store = await open(dir.path)
+    const org = makeOrg()
+    await store.orgs.create({ org, audit: makeAudit(org.id) })
+    const appends = Array.from({ length: 30 }, (_, n) =>
+      store.events.append(makeBatch(org.id, [makeEvent(`e${n}`)])),
+    )
+    const closing = store.close()
+    const late = [
+      store.events.append(makeBatch(org.id, [makeEvent('late')])),
+      store.orgs.list(),
+      store.keys.findByHash('x'),
+      store.audit.append(makeAudit(org.id)),
+      store.secret('cursor'),
+      store.health(),
+    ]
+    const kinds = await Promise.all(late.map(async (promise) => (await failure(promise)).kind))
+    expect(kinds).toEqual(late.map(() => 'closed' as const))
+    expect((await Promise.all(appends)).reduce((sum, { accepted }) => sum + accepted, 0)).toBe(30)
+    await closing
+    await store.close()
+    const again = await open(dir.path)
+    expect((await again.events.overview(org.id)).total).toBe(30)
+    await again.close()
+  },
+}

@@ -1,0 +1,58 @@
+/** What a conformance case gets: an open store, an organization of its own, and a way to open other folders. */
+import { expect } from 'bun:test'
+import { StoreError } from '../../db/errors.ts'
+import type { AuditEntry, Store } from '../../db/store.ts'
+
+export type OpenFolder = (folder: string) => Promise<Store>
+
+export interface Subject {
+  store: Store
+  orgId: string // fresh, so that cases do not meet
+  open: OpenFolder
+}
+
+export type Cases = { [name: string]: (subject: Subject) => Promise<void> }
+
+/** The StoreError that a promise ends with; anything else is a failed test. */
+export async function failure(promise: Promise<unknown>): Promise<StoreError> {
+  const ended = await promise.then(
+    (result) => ({ result }),
+    (error: unknown) => ({ error }),
+  )
+  if ('error' in ended && ended.error instanceof StoreError) return ended.error
+  throw new Error(`expected a StoreError, got ${JSON.stringify(ended)} ${String(Object.values(ended)[0])}`)
+}
+
+/** Every audit entry of the organization, newest first, read in pages. */
+export async function auditOf(store: Store, orgId: string): Promise<AuditEntry[]> {
+  const entries: AuditEntry[] = []
+  let beforeSeq: number | null = null
+  do {
+    const page: Awaited<ReturnType<Store['audit']['list']>> = await store.audit.list({
+      orgId,
+      limit: 7,
+      beforeSeq,
+    })
+    entries.push(...page.entries)
+    beforeSeq = page.next
+  } while (beforeSeq !== null)
+  return entries
+}
+
+/** Runs `verb` and checks that it wrote exactly this one entry. */
+export async function writesOnce<T>(store: Store, audit: AuditEntry, verb: () => Promise<T>): Promise<T> {
+  const before = await auditOf(store, audit.orgId)
+  const result = await verb()
+  const after = await auditOf(store, audit.orgId)
+  expect(after.length).toBe(before.length + 1)
+  expect(after[0]).toMatchObject(audit)
+  return result
+}
+
+/** Runs `verb`, which must fail with `kind` or answer without changing anything, and checks that no entry was written. */
+export async function writesNothing<T>(store: Store, orgId: string, verb: () => Promise<T>): Promise<T> {
+  const before = await auditOf(store, orgId)
+  const result = await verb()
+  expect(await auditOf(store, orgId)).toEqual(before)
+  return result
+}
