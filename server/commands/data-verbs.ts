@@ -1,0 +1,152 @@
+/** The verbs around the data: their parameters out of the options, and their answers as text for people. */
+import type { Json } from '../../db/store.ts'
+import { systemClock } from '../clock.ts'
+import type { Invocation } from '../config.ts'
+import { listenText, UsageError } from '../option-values.ts'
+import type { OptionValues, VerbName } from '../options.ts'
+import { openData } from './hand-over.ts'
+import type { Params } from './params.ts'
+import { columns, oneLine } from './print.ts'
+
+type Answer = { [member: string]: Json }
+
+export interface DataVerb {
+  /** Lists never write: they do not even make a folder. */
+  writes: boolean
+  params(invocation: Invocation): Params | Promise<Params>
+  text(answer: Answer): string
+}
+
+export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
+  'org create': {
+    writes: true,
+    params: ({ values: { name, slug } }) => ({ name, slug }),
+    text: ({ name, slug, id }) => `Created the organization ${name} (${slug}, ${id}).`,
+  },
+  'org list': {
+    writes: false,
+    params: () => ({}),
+    text: ({ orgs }) =>
+      columns(
+        ['SLUG', 'NAME', 'ID', 'CREATED'],
+        rows(orgs).map((org) => [
+          cell(org['slug']),
+          cell(org['name']),
+          cell(org['id']),
+          minute(org['createdAt']),
+        ]),
+      ),
+  },
+  'account create': {
+    writes: true,
+    params: async ({ values }) => {
+      const { email, role, org, operator } = values
+      const password = values['password-stdin'] ? await passwordFromStdin() : null
+      return { email, role, org, operator, password }
+    },
+    text: ({ email, role, operator, link }) => {
+      const made = `Created the account ${email} (${role}${operator === true ? ', operator of the appliance' : ''}).`
+      return link === null ? made : `${made}\n${linkText(link)}`
+    },
+  },
+  'account list': {
+    writes: false,
+    params: () => ({}),
+    text: ({ accounts }) =>
+      columns(
+        ['EMAIL', 'ROLES', 'OPERATOR', 'ID', 'CREATED'],
+        rows(accounts).map((account) => [
+          cell(account['email']),
+          rows(account['memberships'] ?? [])
+            .map(({ orgSlug, role }) => `${cell(orgSlug)}:${cell(role)}`)
+            .join(' '),
+          account['operator'] === true ? 'yes' : 'no',
+          cell(account['id']),
+          minute(account['createdAt']),
+        ]),
+      ),
+  },
+  'account reset-password': {
+    writes: true,
+    params: ({ values: { email } }) => ({ email }),
+    text: ({ link }) => linkText(link),
+  },
+  'key create': {
+    writes: true,
+    params: ({ values }) => {
+      const { kind, label, org, site, scope, expires } = values
+      return { kind, label, org, site, scope, expires, behindProxy: values['behind-proxy'] }
+    },
+    text: ({ key, kind, label, id }) =>
+      `${key}\n\nThis is the ${kind} key "${oneLine(String(label))}" (${id}). It is not shown again: keep it now.`,
+  },
+  'key list': {
+    writes: false,
+    params: ({ values: { org, kind } }) => ({ org, kind }),
+    text: ({ keys }) =>
+      columns(
+        ['ID', 'KIND', 'LABEL', 'BEGINS', 'CREATED', 'LAST USED', 'STATE'],
+        rows(keys).map((key) => [
+          cell(key['id']),
+          cell(key['kind']),
+          cell(key['label']),
+          `${cell(key['prefix'])}…`,
+          minute(key['createdAt']),
+          key['lastUsedAt'] === null ? 'never' : minute(key['lastUsedAt']),
+          cell(key['state']),
+        ]),
+      ),
+  },
+  'key revoke': {
+    writes: true,
+    params: ({ values, words, settings }) => {
+      const id = words[0] ?? values.id
+      if (id === null)
+        throw new UsageError('"sightglass key revoke" needs the id of the key', 'sightglass key list')
+      const orgGiven = settings.some(({ name, source }) => name === 'org' && source !== 'default')
+      return { id, org: orgGiven ? values.org : null }
+    },
+    text: ({ kind, label, id }) => `Revoked the ${kind} key "${oneLine(String(label))}" (${id}).`,
+  },
+}
+
+/** Does the verb's work where it belongs and returns its answer. */
+export async function runDataVerb(verb: VerbName, work: DataVerb, invocation: Invocation): Promise<Answer> {
+  const params = await work.params(invocation)
+  const data = await openData({ ...dataPlace(invocation.values), create: work.writes })
+  try {
+    return (await data.call(verb, params)) as Answer
+  } finally {
+    await data.close()
+  }
+}
+
+export function dataPlace(values: OptionValues) {
+  const baseUrl = values['public-url'] ?? `http://${listenText(values.listen)}`
+  return { dataDir: values['data-dir'], baseUrl, clock: systemClock }
+}
+
+async function passwordFromStdin(): Promise<string> {
+  if (process.stdin.isTTY) throw new UsageError('--password-stdin reads a pipe or file, not the keyboard')
+  // One newline at the end belongs to the file, not to the password.
+  const password = (await Bun.stdin.text()).replace(/\r?\n$/, '')
+  if (/[\r\n]/.test(password)) throw new UsageError('the password on standard input must be one line')
+  return password
+}
+
+function rows(value: Json | undefined): Answer[] {
+  return Array.isArray(value) ? (value as Answer[]) : []
+}
+
+function cell(value: Json | undefined): string {
+  return value === null || value === undefined ? '' : String(value)
+}
+
+/** `2026-06-23 12:00`, UTC. */
+function minute(value: Json | undefined): string {
+  return cell(value).slice(0, 16).replace('T', ' ')
+}
+
+function linkText(link: Json | undefined): string {
+  return `Open this link within 30 minutes to set the password; it works once:\n${cell(link)}`
+}

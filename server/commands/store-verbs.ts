@@ -1,0 +1,22 @@
+/** The verbs that work on the data: one function each, run by whoever holds the folder, server or command line. */
+import { createAccount, listAccounts, makeResetLink } from './account.ts'
+import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts'
+import { createKey, listKeys, revokeKeyById } from './key.ts'
+import { createOrg, listOrgs } from './org.ts'
+import type { StoreVerb } from './verb-context.ts'
+
+export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
+  'org create': createOrg,
+  'org list': listOrgs,
+  'account create': createAccount,
+  'account list': listAccounts,
+  'account reset-password': makeResetLink,
+  'key create': createKey,
+  'key list': listKeys,
+  'key revoke': revokeKeyById,
+  // Parts of `demo`, which makes its events on the side of the command line and hands them over in batches.
+  'demo begin': beginDemo,
+  'demo append': appendDemo,
+  'demo remove': removeDemo,
+  'server address': serverAddress,
+}

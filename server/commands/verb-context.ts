@@ -1,0 +1,15 @@
+/** What a verb's work gets: the store, the time, and the addresses it may print. */
+import type { Json, Store } from '../../db/store.ts'
+import type { Clock } from '../clock.ts'
+import type { Params } from './params.ts'
+
+export interface VerbContext {
+  store: Store
+  clock: Clock
+  /** Where people open the dashboard, without a slash at the end: one-time links start with it. */
+  baseUrl: string
+  /** Where ingest answers; null when no server runs. */
+  ingestUrl: string | null
+}
+
+export type StoreVerb = (context: VerbContext, params: Params) => Promise<Json>

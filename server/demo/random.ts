@@ -1,0 +1,51 @@
+/** Chance that repeats itself: the same seed gives the same choices on every machine and in every release. */
+
+export interface Random {
+  /** 0 inclusive to 1 exclusive. */
+  next(): number
+  /** A whole number from `min` to `max`, both included. */
+  whole(min: number, max: number): number
+  chance(probability: number): boolean
+  pick<T>(from: readonly T[]): T
+  /** Picks by weight. */
+  weighted<T extends { weight: number }>(from: readonly T[]): T
+  /** A time-like number: mostly near the median, now and then several times as long. */
+  spread(median: number, width: number): number
+}
+
+/** Generator mulberry32, seeded by hashing the parts (FNV-1a), so that every day and session has its own stream. */
+export function randomFrom(...parts: (string | number)[]): Random {
+  let state = hash(parts.join('/'))
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(next() * from.length)]!
+  return {
+    next,
+    whole: (min, max) => min + Math.floor(next() * (max - min + 1)),
+    chance: (probability) => next() < probability,
+    pick,
+    weighted: (from) => {
+      const total = from.reduce((sum, { weight }) => sum + weight, 0)
+      let left = next() * total
+      return from.find(({ weight }) => (left -= weight) < 0) ?? from.at(-1)!
+    },
+    spread: (median, width) => {
+      // The sum of uniform numbers is close to a normal one; its exponential is a log-normal duration.
+      const normal = next() + next() + next() + next() - 2
+      return median * Math.exp(normal * width * 1.7)
+    },
+  }
+}
+
+export function hash(text: string): number {
+  let value = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)
+  // FNV alone leaves neighbouring inputs with neighbouring outputs; this last mix (murmur3) parts them.
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)
+  return (value ^ (value >>> 16)) >>> 0
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bun
+/** The executable's entry: reads the command line, runs the verb, and ends with its exit code. */
+import './production.ts'
+import { run } from './commands/run.ts'
+import { takeEnvironment } from './config.ts'
+
+// Everything we make is for this user alone, whatever the shell allows.
+process.umask(0o077)
+process.exit(await run(process.argv.slice(2), takeEnvironment()))
