@@ -6,21 +6,10 @@
  * changes something a person could be asked about takes the audit entry it writes, in the same transaction.
  * Failures are `StoreError`s. Nothing outside an engine may assume that one process alone uses the database.
  */
+import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
-export type { StoreError }
-
-export type Json = null | boolean | number | string | Json[] | { [member: string]: Json }
-
-/** One row of an organization's audit chain, as the caller gives it; the engine adds the chain's hash. */
-export interface AuditEntry {
-  id: string // aud_…
-  orgId: string
-  actor: string // user:<id> | key:<id> | cli | system
-  action: string // noun.verb
-  target: string // id of the thing acted on
-  metadata: { [member: string]: Json } // its label and what changed
-  occurredAtMs: number
-}
+import type { WebhookStore } from './webhook-store.ts'
+export type { AuditEntry, Json, StoreError }
 
 // ---------------------------------------------------------------- events
 
@@ -320,6 +309,7 @@ export interface Store {
   signIns: SignInStore
   keys: KeyStore
   audit: AuditStore
+  webhooks: WebhookStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>
     list(orgId: string, limit: number): Promise<RejectedSample[]>

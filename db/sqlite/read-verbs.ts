@@ -9,6 +9,7 @@ import { allKeys, listKeys } from './keys.ts'
 import { findOrg, listOrgs } from './orgs.ts'
 import { listRejected } from './rejected.ts'
 import { findSignIn } from './sign-ins.ts'
+import { webhookReadVerbs } from './webhooks/verbs.ts'
 
 export const readVerbs = {
   'events.page': ({ events }: ReadContext, query: EventPageQuery) => events.page(query),
@@ -28,6 +29,7 @@ export const readVerbs = {
   'audit.list': ({ db }: ReadContext, query: AuditQuery) => listAudit(db, query),
   'audit.verify': ({ db, folder }: ReadContext) => verifyAudit(db, folder),
   'rejected.list': listRejected,
+  ...webhookReadVerbs,
   health,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 

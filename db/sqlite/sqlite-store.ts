@@ -4,6 +4,7 @@ import type { EventStore, Store } from '../store.ts'
 import { appendQueue, type AppendQueue } from './append-queue.ts'
 import { keyStore } from './key-store.ts'
 import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
+import { webhookStore } from './webhooks/store.ts'
 
 type Verbs = Pick<Threads, 'read' | 'write'>
 
@@ -36,6 +37,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     ...identityStore(verbs),
     write: verbs.write,
     events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
+    webhooks: webhookStore(verbs),
     keys: { ...keys, findByHash: whileOpen(keys.findByHash) },
     secret: whileOpen(secrets(verbs)),
     close: () => (closing ??= close()),

@@ -9,6 +9,7 @@ import { bootstrapOrg, createOrg } from './orgs.ts'
 import { addRejected } from './rejected.ts'
 import { secret } from './secrets.ts'
 import { createSignIn, endSignIn, pruneSignIns, touchSignIn } from './sign-ins.ts'
+import { webhookWriteVerbs } from './webhooks/verbs.ts'
 
 export const writeVerbs = {
   'orgs.create': createOrg,
@@ -29,6 +30,7 @@ export const writeVerbs = {
   'audit.append': ({ db }: WriteContext, entry: AuditEntry) => appendAudit(db, entry),
   'rejected.add': addRejected,
   'events.removeSite': removeSite,
+  ...webhookWriteVerbs,
   secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 

@@ -1,0 +1,158 @@
+/** Deliveries in SQLite: scheduled, listed, replayed, pruned. What sends them is in `turn.ts`. */
+import { and, asc, desc, eq, lt, sql } from 'drizzle-orm'
+import { StoreError } from '../../errors.ts'
+import type {
+  Attempt,
+  Delivery,
+  DeliveryPage,
+  DeliveryQuery,
+  NewDelivery,
+  WebhookStore,
+} from '../../webhook-store.ts'
+import { appendAudit } from '../audit.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
+import { attemptTable, deliveryTable as table } from './schema.ts'
+
+type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
+const octets = sql<number>`octet_length(${table.body})`
+
+type Row = typeof table.$inferSelect
+
+export function insertDelivery(orm: WriteContext['orm'], delivery: NewDelivery, probe = false): void {
+  orm
+    .insert(table)
+    .values({
+      ...delivery,
+      status: 'pending',
+      attempts: 0,
+      interruptions: 0,
+      probe,
+      nextAttemptAtMs: delivery.scheduledAtMs,
+    })
+    .run()
+}
+
+export function scheduleDelivery({ db, orm }: WriteContext, command: Command<'schedule'>): void {
+  insertDelivery(orm, command.delivery)
+  appendAudit(db, command.audit)
+}
+
+export function deliveryOf(row: Row): Delivery {
+  const { id, orgId, endpointId, url, body, status, attempts } = row
+  const { nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs } = row
+  const about = { id, orgId, endpointId, url, body, status, attempts }
+  return { ...about, nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs }
+}
+
+export function findDelivery(
+  { orm }: ReadContext,
+  { orgId, id }: { orgId: string; id: string },
+): { delivery: Delivery; attempts: Attempt[] } | null {
+  const row = orm
+    .select()
+    .from(table)
+    .where(and(eq(table.orgId, orgId), eq(table.id, id)))
+    .get()
+  if (row === undefined) return null
+  const attempts = orm
+    .select()
+    .from(attemptTable)
+    .where(eq(attemptTable.deliverySeq, row.seq))
+    .orderBy(asc(attemptTable.number))
+    .all()
+    .map(({ deliverySeq: _seq, number: _number, ...attempt }) => attempt)
+  return { delivery: deliveryOf(row), attempts }
+}
+
+export function listDeliveries({ orm }: ReadContext, query: DeliveryQuery): DeliveryPage {
+  // The size of a body is asked before the body itself, so that a page of large ones is never in memory at once.
+  const sizes = orm
+    .select({ seq: table.seq, bytes: octets })
+    .from(table)
+    .where(
+      and(
+        eq(table.orgId, query.orgId),
+        query.status === null ? undefined : eq(table.status, query.status),
+        query.endpointId === null ? undefined : eq(table.endpointId, query.endpointId),
+        query.beforeSeq === null ? undefined : lt(table.seq, query.beforeSeq),
+      ),
+    )
+    .orderBy(desc(table.seq))
+    .limit(query.limit + 1)
+    .all()
+  const fitting = countFitting(sizes.slice(0, query.limit), query.bytesMax)
+  const deliveries = sizes
+    .slice(0, fitting)
+    .flatMap(({ seq }) => orm.select().from(table).where(eq(table.seq, seq)).all())
+    .map(deliveryOf)
+  const last = sizes[fitting - 1]
+  return { deliveries, next: sizes.length > fitting && last !== undefined ? last.seq : null }
+}
+
+function countFitting(sizes: { bytes: number }[], bytesMax: number): number {
+  let total = 0
+  const over = sizes.findIndex(({ bytes }) => (total += bytes) > bytesMax)
+  return over === -1 ? sizes.length : Math.max(over, 1)
+}
+
+/** Every way of making a delivery pending again goes through here. */
+const replayed = {
+  status: 'pending',
+  attempts: 0,
+  interruptions: 0,
+  deliveredAtMs: null,
+  endedAtMs: null,
+} as const
+
+export function replayDelivery({ db, orm }: WriteContext, command: Command<'replay'>): void {
+  const row = orm
+    .select({ seq: table.seq, status: table.status, endpointId: table.endpointId })
+    .from(table)
+    .where(and(eq(table.orgId, command.orgId), eq(table.id, command.id)))
+    .get()
+  if (row === undefined) throw new StoreError('not_found', `there is no delivery ${command.id}`)
+  if (row.status === 'pending') throw new StoreError('conflict', 'the delivery is pending already')
+  if (row.endpointId !== null && !endpointExists(db, row.endpointId)) {
+    throw new StoreError('conflict', 'the endpoint of the delivery was deleted')
+  }
+  orm
+    .update(table)
+    .set({ ...replayed, nextAttemptAtMs: command.now })
+    .where(eq(table.seq, row.seq))
+    .run()
+  appendAudit(db, command.audit)
+}
+
+export function replayDeadDeliveries({ db }: WriteContext, command: Command<'replayDead'>): number {
+  const { changes } = db
+    .query(
+      `UPDATE webhook_delivery
+       SET status = 'pending', attempts = 0, interruptions = 0, ended_at_ms = NULL, next_attempt_at_ms = ?1
+       WHERE org_id = ?2 AND status = 'dead_letter' AND (?3 IS NULL OR endpoint_id = ?3)
+         AND (endpoint_id IS NULL OR endpoint_id IN (SELECT id FROM webhook_endpoint WHERE org_id = ?2))`,
+    )
+    .run(command.now, command.orgId, command.endpointId)
+  if (changes === 0) return 0
+  appendAudit(db, { ...command.audit, metadata: { ...command.audit.metadata, count: changes } })
+  return changes
+}
+
+function endpointExists(db: WriteContext['db'], id: string): boolean {
+  return db.query('SELECT 1 FROM webhook_endpoint WHERE id = ?').get(id) !== null
+}
+
+/** Deliveries that ended long enough ago, with their attempts, and incidents as old as the given time. */
+export function pruneDeliveries({ db }: WriteContext, command: Command<'prune'>): number {
+  const seqs = db
+    .query<{ seq: number }, [number, number, number]>(
+      `SELECT seq FROM webhook_delivery WHERE ended_at_ms IS NOT NULL AND (
+         (status = 'delivered' AND ended_at_ms < ?1) OR (status = 'dead_letter' AND ended_at_ms < ?2)) LIMIT ?3`,
+    )
+    .all(command.deliveredBeforeMs, command.deadBeforeMs, command.limit)
+  for (const { seq } of seqs) {
+    db.query('DELETE FROM webhook_attempt WHERE delivery_seq = ?').run(seq)
+    db.query('DELETE FROM webhook_delivery WHERE seq = ?').run(seq)
+  }
+  db.query('DELETE FROM webhook_incident WHERE resolved_at_ms < ?').run(command.incidentsBeforeMs)
+  return seqs.length
+}

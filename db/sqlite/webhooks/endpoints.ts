@@ -1,0 +1,173 @@
+/** Endpoints in SQLite: who is told what, up to where, and the transaction that advances a position. */
+import { and, eq } from 'drizzle-orm'
+import { StoreError } from '../../errors.ts'
+import type { Endpoint, EndpointCounts, WebhookStore } from '../../webhook-store.ts'
+import { appendAudit } from '../audit.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
+import { insertDelivery } from './deliveries.ts'
+import { deliveryTable, endpointTable as table, ruleTable } from './schema.ts'
+
+type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
+type Change = Partial<typeof table.$inferInsert>
+
+export function createEndpoint({ db, orm }: WriteContext, command: Command<'createEndpoint'>): void {
+  orm.insert(table).values(command.endpoint).run()
+  appendAudit(db, command.audit)
+}
+
+export function listEndpoints(
+  { db, orm }: ReadContext,
+  orgId: string,
+): { endpoint: Endpoint; counts: EndpointCounts }[] {
+  const endpoints = orm
+    .select()
+    .from(table)
+    .where(eq(table.orgId, orgId))
+    .orderBy(table.createdAtMs, table.id)
+    .all()
+  return endpoints.map((endpoint) => ({ endpoint, counts: countsOf(db, endpoint.id) }))
+}
+
+export function findEndpoint(
+  { db, orm }: ReadContext,
+  { orgId, id }: { orgId: string; id: string },
+): { endpoint: Endpoint; counts: EndpointCounts } | null {
+  const endpoint = orm
+    .select()
+    .from(table)
+    .where(and(eq(table.orgId, orgId), eq(table.id, id)))
+    .get()
+  return endpoint === undefined ? null : { endpoint, counts: countsOf(db, id) }
+}
+
+function countsOf(db: ReadContext['db'], endpointId: string): EndpointCounts {
+  const rows = db
+    .query<{ status: string; n: number }, [string]>(
+      'SELECT status, count(*) AS n FROM webhook_delivery WHERE endpoint_id = ? GROUP BY status',
+    )
+    .all(endpointId)
+  const count = (status: string) => rows.find((row) => row.status === status)?.n ?? 0
+  return { pending: count('pending'), delivered: count('delivered'), deadLetter: count('dead_letter') }
+}
+
+export function activeEndpoints({ orm }: ReadContext): Endpoint[] {
+  return orm.select().from(table).where(eq(table.status, 'active')).orderBy(table.id).all()
+}
+
+/** Changes an endpoint of the organization and appends the audit row; `not_found` when it has none of this id. */
+function change(
+  { db, orm }: WriteContext,
+  command: Command<'pauseEndpoint'>,
+  set: (before: Endpoint) => Change | null, // null: nothing to do, and nothing to tell of
+): Endpoint {
+  const mine = and(eq(table.orgId, command.orgId), eq(table.id, command.endpointId))
+  const before = orm.select().from(table).where(mine).get()
+  if (before === undefined) throw new StoreError('not_found', `there is no endpoint ${command.endpointId}`)
+  const changed = set(before)
+  if (changed === null) return before
+  if (Object.keys(changed).length > 0) orm.update(table).set(changed).where(mine).run()
+  appendAudit(db, command.audit)
+  return { ...before, ...changed } as Endpoint
+}
+
+export function changeEndpoint(context: WriteContext, command: Command<'changeEndpoint'>): Endpoint {
+  const { lane: _lane, ...set } = command.change
+  const endpoint = change(context, command, () => set)
+  if (set.url !== undefined) {
+    // What waits goes where the endpoint is now: an address is changed because the old one is wrong.
+    context.orm
+      .update(deliveryTable)
+      .set({ url: set.url })
+      .where(and(eq(deliveryTable.endpointId, endpoint.id), eq(deliveryTable.status, 'pending')))
+      .run()
+  }
+  return endpoint
+}
+
+export function pauseEndpoint(context: WriteContext, command: Command<'pauseEndpoint'>): Endpoint {
+  return change(context, command, (before) =>
+    before.pausedReason === 'asked'
+      ? null
+      : { status: 'paused', pausedReason: 'asked', pausedAtMs: command.now, nextProbeAtMs: null },
+  )
+}
+
+export function resumeEndpoint(context: WriteContext, command: Command<'resumeEndpoint'>): Endpoint {
+  const started = { pausedReason: null, pausedAtMs: null, failingSinceMs: null, nextProbeAtMs: null }
+  return change(context, command, (before) =>
+    before.status === 'active' ? null : { status: 'active', ...started },
+  )
+}
+
+export function moveEndpoint(context: WriteContext, command: Command<'moveEndpoint'>): Endpoint {
+  return change(context, command, () => ({ position: command.position, missed: 0 }))
+}
+
+export function rotateEndpointSecret(
+  context: WriteContext,
+  command: Command<'rotateEndpointSecret'>,
+): Endpoint {
+  return change(context, command, (before) => ({
+    sealedSecret: command.sealedSecret,
+    previousSealedSecret: before.sealedSecret,
+    previousUntilMs: command.previousUntilMs,
+  }))
+}
+
+export function deleteEndpoint(context: WriteContext, command: Command<'deleteEndpoint'>): void {
+  change(context, command, () => ({}))
+  const { orm, db } = context
+  db.query(
+    `UPDATE webhook_delivery SET status = 'dead_letter', next_attempt_at_ms = NULL, ended_at_ms = ?2, probe = 0,
+       lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL, last_error = 'endpoint_deleted: its endpoint is gone'
+     WHERE endpoint_id = ?1 AND status = 'pending'`,
+  ).run(command.endpointId, command.now)
+  db.query(
+    `UPDATE webhook_incident SET resolved_at_ms = ?2 WHERE resolved_at_ms IS NULL
+       AND rule_id IN (SELECT id FROM webhook_rule WHERE endpoint_id = ?1)`,
+  ).run(command.endpointId, command.now)
+  orm.delete(ruleTable).where(eq(ruleTable.endpointId, command.endpointId)).run()
+  orm.delete(table).where(eq(table.id, command.endpointId)).run()
+}
+
+export function advanceEndpoint(
+  { db, orm }: WriteContext,
+  command: Command<'advance'>,
+): Awaited<ReturnType<WebhookStore['advance']>> {
+  const { endpointId, from, position, delivery } = command
+  const endpoint = orm.select().from(table).where(eq(table.id, endpointId)).get()
+  if (endpoint === undefined || endpoint.status !== 'active') return 'stale'
+  if (endpoint.position !== from.position || endpoint.sequence !== from.sequence) return 'stale'
+  if (delivery !== null && countsOf(db, endpointId).pending >= command.pendingMax) return 'full'
+  const sequence = endpoint.sequence + (delivery === null ? 0 : 1)
+  const missed = endpoint.missed + command.missed
+  orm.update(table).set({ position, sequence, missed }).where(eq(table.id, endpointId)).run()
+  if (delivery !== null) insertDelivery(orm, delivery)
+  return 'advanced'
+}
+
+/** The oldest delivery that waits behind the pause is the probe; without any, a message made for it. */
+export function startProbes({ db, orm }: WriteContext, command: Command<'startProbes'>): number {
+  const { now, nextProbeAtMs, body, ids } = command
+  const due = orm
+    .select()
+    .from(table)
+    .where(eq(table.pausedReason, 'failing'))
+    .all()
+    .filter((endpoint) => (endpoint.nextProbeAtMs ?? 0) <= now)
+    .slice(0, ids.length)
+  due.forEach((endpoint, index) => {
+    orm.update(table).set({ nextProbeAtMs }).where(eq(table.id, endpoint.id)).run()
+    const { changes } = db
+      .query(
+        `UPDATE webhook_delivery SET probe = 1 WHERE seq = (
+           SELECT min(seq) FROM webhook_delivery WHERE endpoint_id = ?1 AND status = 'pending' AND lease_id IS NULL)`,
+      )
+      .run(endpoint.id)
+    const { id: endpointId, orgId, url } = endpoint
+    if (changes > 0) return
+    const made = { id: ids[index]!, orgId, endpointId, url, lane: endpointId, body, scheduledAtMs: now }
+    insertDelivery(orm, made, true)
+  })
+  return due.length
+}

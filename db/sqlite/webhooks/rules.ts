@@ -1,0 +1,89 @@
+/** Rules and their incidents in SQLite: an incident and the message that tells of it are one transaction. */
+import { and, desc, eq, isNull } from 'drizzle-orm'
+import { StoreError } from '../../errors.ts'
+import type { Incident, Rule, WebhookStore } from '../../webhook-store.ts'
+import { appendAudit } from '../audit.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
+import { insertDelivery } from './deliveries.ts'
+import { endpointTable, incidentTable as incident, ruleTable as rule } from './schema.ts'
+
+type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
+
+export function createRule({ db, orm }: WriteContext, command: Command<'createRule'>): void {
+  const { orgId, endpointId } = command.rule
+  const endpoint = orm
+    .select({ id: endpointTable.id })
+    .from(endpointTable)
+    .where(and(eq(endpointTable.orgId, orgId), eq(endpointTable.id, endpointId)))
+    .get()
+  if (endpoint === undefined) throw new StoreError('not_found', `there is no endpoint ${endpointId}`)
+  orm.insert(rule).values(command.rule).run()
+  appendAudit(db, command.audit)
+}
+
+export function listRules({ orm }: ReadContext, orgId: string | null): Rule[] {
+  const wanted = orgId === null ? undefined : eq(rule.orgId, orgId)
+  return orm.select().from(rule).where(wanted).orderBy(rule.createdAtMs, rule.id).all()
+}
+
+/** Its open incidents end with it, without a message: nobody asks any more. */
+export function deleteRule({ db, orm }: WriteContext, command: Command<'deleteRule'>): void {
+  const gone = orm
+    .delete(rule)
+    .where(and(eq(rule.orgId, command.orgId), eq(rule.id, command.ruleId)))
+    .returning({ id: rule.id })
+    .all()
+  if (gone.length === 0) throw new StoreError('not_found', `there is no rule ${command.ruleId}`)
+  orm
+    .update(incident)
+    .set({ resolvedAtMs: command.audit.occurredAtMs })
+    .where(and(eq(incident.ruleId, command.ruleId), isNull(incident.resolvedAtMs)))
+    .run()
+  appendAudit(db, command.audit)
+}
+
+export function openIncidents({ orm }: ReadContext, orgId: string | null): Incident[] {
+  const open = isNull(incident.resolvedAtMs)
+  return orm
+    .select()
+    .from(incident)
+    .where(orgId === null ? open : and(eq(incident.orgId, orgId), open))
+    .all()
+}
+
+export function listIncidents({ orm }: ReadContext, query: { orgId: string; limit: number }): Incident[] {
+  return orm
+    .select()
+    .from(incident)
+    .where(eq(incident.orgId, query.orgId))
+    .orderBy(desc(incident.openedAtMs), desc(incident.id))
+    .limit(query.limit)
+    .all()
+}
+
+export function openIncident({ orm }: WriteContext, command: Command<'openIncident'>): boolean {
+  const { ruleId, subject } = command.incident
+  const ofSubject = and(eq(incident.ruleId, ruleId), eq(incident.subject, subject))
+  const before = orm
+    .select({ id: incident.id })
+    .from(incident)
+    .where(command.once ? ofSubject : and(ofSubject, isNull(incident.resolvedAtMs)))
+    .get()
+  const asked = orm.select({ id: rule.id }).from(rule).where(eq(rule.id, ruleId)).get()
+  if (before !== undefined || asked === undefined) return false
+  orm.insert(incident).values(command.incident).run()
+  insertDelivery(orm, command.delivery)
+  return true
+}
+
+export function resolveIncident({ orm }: WriteContext, command: Command<'resolveIncident'>): boolean {
+  const resolved = orm
+    .update(incident)
+    .set({ resolvedAtMs: command.now })
+    .where(and(eq(incident.id, command.id), isNull(incident.resolvedAtMs)))
+    .returning({ id: incident.id })
+    .all()
+  if (resolved.length === 0) return false
+  insertDelivery(orm, command.delivery)
+  return true
+}

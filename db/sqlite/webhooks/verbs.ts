@@ -1,0 +1,51 @@
+/** The webhook verbs of the writer and of the readers, by the names under which they travel, and the store made of them. */
+import type { DeliveryQuery, WebhookStore } from '../../webhook-store.ts'
+import { findDelivery, listDeliveries, pruneDeliveries } from './deliveries.ts'
+import { replayDeadDeliveries, replayDelivery, scheduleDelivery } from './deliveries.ts'
+import {
+  activeEndpoints,
+  advanceEndpoint,
+  changeEndpoint,
+  createEndpoint,
+  deleteEndpoint,
+} from './endpoints.ts'
+import { findEndpoint, listEndpoints, moveEndpoint, pauseEndpoint, resumeEndpoint } from './endpoints.ts'
+import { rotateEndpointSecret, startProbes } from './endpoints.ts'
+import { orgSecret, rotateOrgSecret } from './org-secrets.ts'
+import { createRule, deleteRule, listIncidents, listRules } from './rules.ts'
+import { openIncident, openIncidents, resolveIncident } from './rules.ts'
+import { turn } from './turn.ts'
+
+export const webhookWriteVerbs = {
+  'webhooks.schedule': scheduleDelivery,
+  'webhooks.replay': replayDelivery,
+  'webhooks.replayDead': replayDeadDeliveries,
+  'webhooks.turn': turn,
+  'webhooks.prune': pruneDeliveries,
+  'webhooks.orgSecret': orgSecret,
+  'webhooks.rotateOrgSecret': rotateOrgSecret,
+  'webhooks.createEndpoint': createEndpoint,
+  'webhooks.changeEndpoint': changeEndpoint,
+  'webhooks.pauseEndpoint': pauseEndpoint,
+  'webhooks.resumeEndpoint': resumeEndpoint,
+  'webhooks.moveEndpoint': moveEndpoint,
+  'webhooks.rotateEndpointSecret': rotateEndpointSecret,
+  'webhooks.deleteEndpoint': deleteEndpoint,
+  'webhooks.advance': advanceEndpoint,
+  'webhooks.startProbes': startProbes,
+  'webhooks.createRule': createRule,
+  'webhooks.deleteRule': deleteRule,
+  'webhooks.openIncident': openIncident,
+  'webhooks.resolveIncident': resolveIncident,
+}
+
+export const webhookReadVerbs = {
+  'webhooks.find': findDelivery,
+  'webhooks.list': listDeliveries,
+  'webhooks.endpoints': listEndpoints,
+  'webhooks.endpoint': findEndpoint,
+  'webhooks.activeEndpoints': activeEndpoints,
+  'webhooks.rules': listRules,
+  'webhooks.openIncidents': openIncidents,
+  'webhooks.incidents': listIncidents,
+}

@@ -1,0 +1,259 @@
+/**
+ * The webhook part of the store contract: deliveries with their attempts, endpoints, rules and incidents.
+ *
+ * Secrets cross this seam sealed (the server holds the key). A pending delivery is leased to whoever sends it; the
+ * outcome counts only while that lease is the delivery's own, so a sender that lost its lease changes nothing.
+ */
+import type { AuditEntry, Json } from './audit-entry.ts'
+
+// ---------------------------------------------------------------- deliveries
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'dead_letter'
+
+export interface Delivery {
+  id: string // wh_…, also the message id of every attempt
+  orgId: string
+  endpointId: string | null // null: sent to a URL directly
+  url: string
+  body: string // JSON text, byte for byte the same on every attempt
+  status: DeliveryStatus
+  attempts: number // counted ones since it was scheduled or replayed
+  nextAttemptAtMs: number | null // null unless pending
+  lastError: string | null
+  lastStatus: number | null // of HTTP
+  scheduledAtMs: number
+  deliveredAtMs: number | null
+}
+
+/** A delivery to be made, pending and due at once. */
+export interface NewDelivery {
+  id: string
+  orgId: string
+  endpointId: string | null
+  url: string
+  /** What shares the limit of sends at a time: the endpoint's id, or the URL's origin. */
+  lane: string
+  body: string
+  scheduledAtMs: number
+}
+
+export interface Attempt {
+  atMs: number
+  status: number | null // of HTTP, when an answer came
+  durationMs: number
+  responseExcerpt: string
+  error: string | null // `code: what happened`; null when it was delivered
+  counted: boolean // false: our own fault, which uses up no retry
+}
+
+export interface DeliveryQuery {
+  orgId: string
+  status: DeliveryStatus | null
+  endpointId: string | null
+  limit: number
+  bytesMax: number // of bodies in one page; the first delivery is always given
+  beforeSeq: number | null
+}
+
+export interface DeliveryPage {
+  deliveries: Delivery[] // newest first
+  next: number | null // `beforeSeq` of the next page, null exactly when there is none
+}
+
+/** A delivery that the claimer must now send, within its lease. */
+export interface Claim {
+  leaseId: string
+  delivery: Delivery
+  sealedSecrets: string[] // newest first; [] when the secret is gone with its endpoint
+  probe: boolean // one try of an endpoint that was paused for failing
+  failingSinceMs: number | null // of its endpoint
+}
+
+/** What became of a claim, decided by the sender. */
+export interface Outcome {
+  deliveryId: string
+  leaseId: string
+  attempt: Attempt
+  next: { status: 'delivered' } | { status: 'pending'; atMs: number } | { status: 'dead_letter' }
+  /** Pauses the endpoint when it is active. */
+  pause?: { reason: 'gone' | 'failing'; nextProbeAtMs: number | null; audit: AuditEntry }
+  /** Resumes the endpoint when failing had paused it. */
+  resume?: AuditEntry
+}
+
+export interface ClaimRequest {
+  leaseId: string
+  leaseMs: number
+  dueMs: number // deliveries due at or before this
+  limit: number
+  perLaneMax: number // claims of a lane at a time, other claimers' included
+  /** A lease that ran out was interrupted: logged, not counted this many times in a row, counted afterwards. */
+  interruptionsMax: number
+  attemptsMax: number
+}
+
+// ---------------------------------------------------------------- endpoints
+
+export type PauseReason = 'asked' | 'gone' | 'failing'
+
+/** Contract §9. A list means any of; [] means all; `types` take a trailing `.*`. */
+export interface EndpointFilter {
+  types: string[]
+  outcomes: string[]
+  classes: string[]
+  siteIds: string[]
+}
+
+export interface Endpoint extends EndpointFilter {
+  id: string // ep_…
+  orgId: string
+  url: string
+  label: string
+  status: 'active' | 'paused'
+  pausedReason: PauseReason | null
+  pausedAtMs: number | null
+  position: number // every event up to this arrival number has been looked at
+  sequence: number // of the last batch made, 0 before the first
+  missed: number // events that retention removed before they were looked at
+  createdAtMs: number
+  lastSuccessAtMs: number | null
+  failingSinceMs: number | null // first failure since the last success
+  nextProbeAtMs: number | null
+  sealedSecret: string
+  previousSealedSecret: string | null
+  previousUntilMs: number | null // the previous secret signs too, until then
+}
+
+export interface EndpointCounts {
+  pending: number
+  delivered: number
+  deadLetter: number
+}
+
+export interface EndpointChange {
+  url?: string
+  lane?: string
+  label?: string
+  types?: string[]
+  outcomes?: string[]
+  classes?: string[]
+  siteIds?: string[]
+}
+
+interface EndpointCommand {
+  orgId: string
+  endpointId: string
+  now: number
+  audit: AuditEntry
+}
+
+export interface OrgSecret {
+  sealedSecret: string
+  previousSealedSecret: string | null
+  previousUntilMs: number | null
+}
+
+// ---------------------------------------------------------------- rules that speak
+
+export type RuleKind = 'new_vendor' | 'blocked_share' | 'tool_error_rate' | 'silence' | 'key_leaked'
+
+export interface Rule {
+  id: string // rul_…
+  orgId: string
+  endpointId: string
+  kind: RuleKind
+  threshold: number | null // share from 0 to 1
+  minutes: number | null // of silence
+  eventsMin: number | null // a share of fewer events says nothing
+  createdAtMs: number
+}
+
+export interface Incident {
+  id: string // inc_…
+  orgId: string
+  ruleId: string
+  subject: string // the vendor, tool or key it is about; '' for the whole organization
+  openedAtMs: number
+  resolvedAtMs: number | null
+  data: { [member: string]: Json }
+}
+
+// ---------------------------------------------------------------- verbs
+
+export interface WebhookStore {
+  schedule(command: { delivery: NewDelivery; audit: AuditEntry }): Promise<void>
+  find(orgId: string, id: string): Promise<{ delivery: Delivery; attempts: Attempt[] } | null>
+  list(query: DeliveryQuery): Promise<DeliveryPage>
+  /** Makes an ended delivery pending again, attempts from 0. `conflict` when pending or its endpoint is gone. */
+  replay(command: { orgId: string; id: string; now: number; audit: AuditEntry }): Promise<void>
+  /** The same for every dead letter, of one endpoint or of all; the audit row gets the count. */
+  replayDead(command: {
+    orgId: string
+    endpointId: string | null
+    now: number
+    audit: AuditEntry
+  }): Promise<number>
+  /** Records outcomes and claims what is due next, in one transaction. Outcomes of lost leases are dropped. */
+  turn(command: { now: number; outcomes: Outcome[]; claim: ClaimRequest | null }): Promise<Claim[]>
+  /** Removes ended deliveries: at most `limit` at a time; returns how many went. */
+  prune(command: {
+    deliveredBeforeMs: number
+    deadBeforeMs: number
+    incidentsBeforeMs: number
+    limit: number
+  }): Promise<number>
+
+  /** The organization's signing secret; the given one becomes it when there is none. */
+  orgSecret(command: { orgId: string; sealedIfNone: string; audit: AuditEntry }): Promise<OrgSecret>
+  rotateOrgSecret(command: {
+    orgId: string
+    sealedSecret: string
+    previousUntilMs: number
+    audit: AuditEntry
+  }): Promise<void>
+
+  createEndpoint(command: { endpoint: Endpoint; audit: AuditEntry }): Promise<void>
+  endpoints(orgId: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts }[]>
+  endpoint(orgId: string, id: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts } | null>
+  /** Active endpoints of all organizations: those whose positions can advance. */
+  activeEndpoints(): Promise<Endpoint[]>
+  changeEndpoint(command: EndpointCommand & { change: EndpointChange }): Promise<Endpoint>
+  pauseEndpoint(command: EndpointCommand): Promise<Endpoint> // done once when paused already
+  resumeEndpoint(command: EndpointCommand): Promise<Endpoint>
+  /** Moves the position; events after it are delivered (again). */
+  moveEndpoint(command: EndpointCommand & { position: number }): Promise<Endpoint>
+  rotateEndpointSecret(
+    command: EndpointCommand & { sealedSecret: string; previousUntilMs: number },
+  ): Promise<Endpoint>
+  /** Its pending deliveries become dead letters; its rules go. */
+  deleteEndpoint(command: EndpointCommand): Promise<void>
+  /**
+   * Advances an endpoint from one position to another and schedules the batch in between, if any, in one transaction.
+   * `stale`: it was moved, paused or advanced by somebody else; `full`: too many of its deliveries are pending.
+   */
+  advance(command: {
+    endpointId: string
+    from: { position: number; sequence: number }
+    position: number
+    missed: number
+    delivery: NewDelivery | null
+    pendingMax: number
+  }): Promise<'advanced' | 'stale' | 'full'>
+  /** Endpoints paused for failing whose probe is due get one: their oldest pending delivery, or the given one. */
+  startProbes(command: {
+    now: number
+    nextProbeAtMs: number
+    body: string
+    ids: string[] // for deliveries to be made; as many probes at most
+  }): Promise<number>
+
+  createRule(command: { rule: Rule; audit: AuditEntry }): Promise<void> // not_found without its endpoint
+  rules(orgId: string | null): Promise<Rule[]> // null: of every organization
+  deleteRule(command: { orgId: string; ruleId: string; audit: AuditEntry }): Promise<void>
+  openIncidents(orgId: string | null): Promise<Incident[]>
+  incidents(orgId: string, limit: number): Promise<Incident[]> // newest first
+  /** Opens an incident and schedules its message. False when the rule has one open for the subject, or ever had (`once`). */
+  openIncident(command: { incident: Incident; delivery: NewDelivery; once: boolean }): Promise<boolean>
+  /** Resolves an open incident and schedules its message. False when it is not open. */
+  resolveIncident(command: { id: string; now: number; delivery: NewDelivery }): Promise<boolean>
+}
