@@ -19,7 +19,9 @@ export function authRoutes(parts: Parts) {
   return new Elysia()
     .get('/api/setup', async ({ request }) => {
       readQuery(request, {})
-      return json({ needsOwner: !(await store.accounts.ownerExists()) })
+      // `signedIn` spares a visitor's browser the 401 of /api/session, which it would report as an error of the page.
+      const signedIn = await signIns.isLive(request)
+      return json({ needsOwner: !(await store.accounts.ownerExists()), signedIn })
     })
     .post(
       '/api/setup',

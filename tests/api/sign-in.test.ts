@@ -42,7 +42,7 @@ async function actions(): Promise<string[]> {
 }
 
 test('fifty claims of one set-up link make exactly one owner', async () => {
-  expect(await (await server.call('/api/setup')).json()).toEqual({ needsOwner: true })
+  expect(await (await server.call('/api/setup')).json()).toEqual({ needsOwner: true, signedIn: false })
   expect((await post('/api/setup', { token: 'wrong', email, password })).status).toBe(403)
   expect((await post('/api/setup', { token: await link(-1), email, password })).status).toBe(403)
   const token = await link()
@@ -59,7 +59,10 @@ test('fifty claims of one set-up link make exactly one owner', async () => {
     await server.call('/api/session', { headers: { cookie: cookieOf(created[0]!) } })
   ).json()
   expect(session).toMatchObject({ role: 'owner', org: { slug: 'default' }, account: { operator: true } })
-  expect(await (await server.call('/api/setup')).json()).toEqual({ needsOwner: false })
+  const cookie = cookieOf(created[0]!)
+  const known = await (await server.call('/api/setup', { headers: { cookie } })).json()
+  expect(known).toEqual({ needsOwner: false, signedIn: true })
+  expect(await (await server.call('/api/setup')).json()).toEqual({ needsOwner: false, signedIn: false })
   expect((await actions()).filter((action) => action === 'account.created').length).toBe(1)
 })
 
