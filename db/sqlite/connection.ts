@@ -11,14 +11,20 @@ const checkpointPages = 2_000 // 16 MiB of log before SQLite copies it into the 
 /** Versions before 3.51.3 can corrupt a database when two connections write and checkpoint at the same moment. */
 const sqliteVersionMin = [3, 51, 3] as const
 
-/** The one connection that writes. Creates the file when absent; its first statements tell what is no database. */
-export function openWriterConnection(path: string): Database {
+/**
+ * The one connection that writes; creates the file when absent. `inspect` sees the database before any setting is
+ * made, because some of them write: what it refuses by throwing stays as it was.
+ */
+export function openWriterConnection(path: string, inspect: (db: Database) => void): Database {
   const db = new Database(path, { create: true, readwrite: true, strict: true })
   try {
     requireSqlite(sqliteVersion(db))
     db.run('PRAGMA busy_timeout = 5000') // first: the statements below may meet another tool's lock
-    db.run(`PRAGMA page_size = ${pageBytes}`) // this and the next only matter while the file is empty
-    db.run('PRAGMA auto_vacuum = INCREMENTAL')
+    inspect(db)
+    if (isEmpty(db)) {
+      db.run(`PRAGMA page_size = ${pageBytes}`)
+      db.run('PRAGMA auto_vacuum = INCREMENTAL') // on a database with tables this would write at every start
+    }
     db.run('PRAGMA journal_mode = WAL')
     db.run('PRAGMA synchronous = FULL') // an answer may only leave once the log is on the disk
     db.run('PRAGMA foreign_keys = ON')
@@ -32,6 +38,10 @@ export function openWriterConnection(path: string): Database {
     db.close()
     throw error
   }
+}
+
+function isEmpty(db: Database): boolean {
+  return db.query('SELECT 1 FROM sqlite_schema LIMIT 1').get() === null
 }
 
 /** A connection that can only read. */

@@ -24,6 +24,11 @@ export function schemaVersion(db: Database): number {
   return db.query<{ v: number | null }, []>('SELECT max(version) AS v FROM schema_migration').get()?.v ?? 0
 }
 
+/** Throws when the database is another program's or a newer release's; reads only. */
+export function requireKnownSchema(db: Database, known: readonly Migration[]): void {
+  pendingMigrations(schemaVersion(db), known)
+}
+
 /** Applies what is pending and returns the versions that ran; running it again does nothing. */
 export function migrate(db: Database, known: readonly Migration[], now: number): number[] {
   const pending = pendingMigrations(schemaVersion(db), known)

@@ -2,11 +2,10 @@
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
-import { pendingMigrations } from '../migrate.ts'
 import { openReaderConnection } from './connection.ts'
 import type { ReadContext } from './contexts.ts'
 import { databasePath, requireDatabase } from './files.ts'
-import { schemaVersion } from './migrate.ts'
+import { requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { plainEventReader } from './plain-events/read.ts'
 import { readVerbs } from './read-verbs.ts'
@@ -41,7 +40,7 @@ function openReader({ folder, deadlineMs }: ReaderOpening): { db: Database; cont
   requireDatabase(folder)
   const db = openReaderConnection(databasePath(folder))
   try {
-    pendingMigrations(schemaVersion(db), migrations) // refuses another program's database and a newer release's
+    requireKnownSchema(db, migrations)
     const events = plainEventReader(db, deadlineMs)
     return { db, context: { db, orm: drizzle(db), events, folder } }
   } catch (error) {

@@ -11,7 +11,7 @@ import { storeError } from './failure.ts'
 import { databasePath, makeFolder, requireWholeOrNew } from './files.ts'
 import { commitGroup } from './group.ts'
 import { lockFolder } from './lock.ts'
-import { migrate } from './migrate.ts'
+import { migrate, requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { plainEventWriter } from './plain-events/write.ts'
 import { unpackBatches } from './protocol.ts'
@@ -57,7 +57,7 @@ function openWriter({ folder, now }: WriterOpening): Writer {
   try {
     dropReserveWhenFull(folder)
     requireWholeOrNew(folder)
-    db = openWriterConnection(databasePath(folder))
+    db = openWriterConnection(databasePath(folder), (found) => requireKnownSchema(found, migrations))
     migrate(db, migrations, now)
     makeReserveWhenRoom(folder)
     return writerOn(db, folder, unlock)

@@ -1,0 +1,170 @@
+/** Opening a SQLite folder: what is made, what is refused and left untouched, who holds it. */
+import { expect, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { openStore, verifyAudit } from '../../db/open.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { makeAudit, makeOrg, noon } from './make.ts'
+import { auditOf, failure } from './subject.ts'
+
+const open = (folder: string) => openStore({ folder, now: noon })
+
+/** Opens and closes once, so that the folder has a database. */
+async function used(folder: string): Promise<void> {
+  const store = await open(folder)
+  await store.audit.append(makeAudit('org_system'))
+  await store.close()
+}
+
+test('a new folder and every file in it are their owner’s alone', async () => {
+  using dir = tempDir()
+  const folder = dir.join('deep', 'data')
+  const store = await open(folder)
+  await store.audit.append(makeAudit('org_system'))
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+  const files = [
+    'sightglass.db',
+    'sightglass.db-wal',
+    'sightglass.db-shm',
+    'sightglass.lock',
+    'audit-heads',
+    'reserve',
+  ]
+  for (const file of files) {
+    expect([file, statSync(`${folder}/${file}`).mode & 0o777]).toEqual([file, 0o600])
+  }
+  await store.close()
+  expect(existsSync(`${folder}/sightglass.db-wal`)).toBe(false)
+})
+
+test('the database has the settings that can only be given at its creation', async () => {
+  using dir = tempDir()
+  await used(dir.path)
+  const db = new Database(dir.join('sightglass.db'), { readonly: true })
+  const pragma = (name: string) => Object.values(db.query(`PRAGMA ${name}`).get() as object)[0] as unknown
+  expect([pragma('page_size'), pragma('auto_vacuum'), pragma('journal_mode')]).toEqual([8192, 2, 'wal'])
+  expect(pragma('integrity_check')).toBe('ok')
+  db.close()
+})
+
+test('an empty store gets its first organization once', async () => {
+  using dir = tempDir()
+  const bootstrap = () => {
+    const org = makeOrg({ slug: 'default' })
+    return { org, audit: makeAudit(org.id, { action: 'org.created' }) }
+  }
+  const first = bootstrap()
+  for (const one of [first, bootstrap()]) {
+    const store = await openStore({ folder: dir.path, now: noon, bootstrap: one })
+    expect(await store.orgs.list()).toEqual([first.org])
+    expect(await auditOf(store, first.org.id)).toMatchObject([first.audit])
+    expect(await auditOf(store, one.org.id)).toHaveLength(one === first ? 1 : 0)
+    await store.close()
+  }
+})
+
+test('a folder is held by one store, which the refusal names', async () => {
+  using dir = tempDir()
+  const store = await open(dir.path)
+  const error = await failure(open(dir.path))
+  expect(error.kind).toBe('locked')
+  expect(error.message).toContain(`process ${process.pid}`)
+  await store.audit.append(makeAudit('org_system')) // the holder is not disturbed
+  await store.close()
+  await (await open(dir.path)).close()
+})
+
+test('of ten that open at once one gets the folder', async () => {
+  using dir = tempDir()
+  const opened = await Promise.allSettled(Array.from({ length: 10 }, () => open(dir.path)))
+  const stores = opened.filter((one) => one.status === 'fulfilled')
+  const kinds = opened.flatMap((one) =>
+    one.status === 'rejected' ? [(one.reason as { kind: string }).kind] : [],
+  )
+  expect(stores.length).toBe(1)
+  expect(kinds).toEqual(Array.from({ length: 9 }, () => 'locked'))
+  await stores[0]?.value.close()
+})
+
+test('a file that is no database is refused and left as it is', async () => {
+  using dir = tempDir()
+  const garbage = 'not a database, but somebody’s notes\n'.repeat(400)
+  writeFileSync(dir.join('sightglass.db'), garbage)
+  expect((await failure(open(dir.path))).kind).toBe('corrupt')
+  expect(readFileSync(dir.join('sightglass.db'), 'utf8')).toBe(garbage)
+  expect((await failure(verifyAudit(dir.path))).kind).toBe('corrupt')
+})
+
+test('another program’s database is refused and left as it is', async () => {
+  using dir = tempDir()
+  const path = dir.join('sightglass.db')
+  const other = new Database(path, { create: true })
+  other.run('CREATE TABLE theirs (x)')
+  other.close()
+  const before = readFileSync(path)
+  const error = await failure(open(dir.path))
+  expect([error.kind, error.message]).toEqual(['corrupt', 'the database belongs to another program'])
+  expect(readFileSync(path).equals(before)).toBe(true)
+})
+
+test('opening and closing again writes nothing', async () => {
+  using dir = tempDir()
+  await used(dir.path)
+  const before = readFileSync(dir.join('sightglass.db'))
+  await (await open(dir.path)).close()
+  expect(readFileSync(dir.join('sightglass.db')).equals(before)).toBe(true)
+})
+
+test('a database of a newer release is refused and left as it is', async () => {
+  using dir = tempDir()
+  await used(dir.path)
+  const db = new Database(dir.join('sightglass.db'))
+  db.run("INSERT INTO schema_migration VALUES (999, '0999_future', 0)")
+  db.run('CREATE TABLE future (x)')
+  db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  db.close()
+  const before = readFileSync(dir.join('sightglass.db'))
+  const error = await failure(open(dir.path))
+  expect(error.kind).toBe('newer_schema')
+  expect(error.message).toContain('999')
+  expect(readFileSync(dir.join('sightglass.db')).equals(before)).toBe(true)
+  expect((await failure(verifyAudit(dir.path))).kind).toBe('newer_schema')
+})
+
+test('a used folder whose database is gone or empty is refused, not begun anew', async () => {
+  using dir = tempDir()
+  await used(dir.path)
+  truncateSync(dir.join('sightglass.db'), 0)
+  expect((await failure(open(dir.path))).kind).toBe('corrupt')
+  rmSync(dir.join('sightglass.db'))
+  expect((await failure(open(dir.path))).kind).toBe('corrupt')
+  expect(existsSync(dir.join('sightglass.db'))).toBe(false)
+})
+
+test('a damaged file of audit heads is refused', async () => {
+  using dir = tempDir()
+  await used(dir.path)
+  writeFileSync(dir.join('audit-heads'), '{"format":')
+  expect((await failure(open(dir.path))).kind).toBe('corrupt')
+})
+
+test('a creation that was cut off is taken up again', async () => {
+  using dir = tempDir()
+  const half = new Database(dir.join('sightglass.db'), { create: true })
+  half.run('PRAGMA page_size = 8192')
+  half.run('PRAGMA auto_vacuum = INCREMENTAL')
+  half.run('PRAGMA journal_mode = WAL')
+  half.close()
+  await used(dir.path)
+  expect((await verifyAudit(dir.path)).chains).toHaveLength(1)
+})
+
+test('a path that is a file, and a folder that takes no files, are read_only', async () => {
+  using dir = tempDir()
+  writeFileSync(dir.join('file'), 'x')
+  expect((await failure(open(dir.join('file')))).kind).toBe('read_only')
+  mkdirSync(dir.join('data'))
+  mkdirSync(dir.join('data', 'sightglass.lock')) // cannot be opened as a file, even by root
+  expect((await failure(open(dir.join('data')))).kind).toBe('read_only')
+  expect((await failure(verifyAudit(dir.join('data')))).kind).toBe('not_found')
+})
