@@ -190,7 +190,8 @@ function filterParams(filter: EventFilter): URLSearchParams {
 }
 
 export const api = {
-  setupState: () => get<{ needsOwner: boolean }>('/api/setup'),
+  /** Asked first: whether anybody owns this appliance, and whether this browser is signed in to it. */
+  entryState: () => get<{ needsOwner: boolean; signedIn: boolean }>('/api/setup'),
   createOwner: async (owner: { token: string; email: string; password: string }) =>
     json<Session>(await post('/api/setup', owner, true)),
   signIn: async (who: { email: string; password: string }) =>
@@ -199,15 +200,7 @@ export const api = {
   resetPassword: async (reset: { token: string; password: string }) =>
     void (await post('/api/reset-password', reset, true)),
 
-  /** Who is signed in, or null. */
-  session: async (): Promise<Session | null> => {
-    try {
-      return await json<Session>(await exchange('/api/session', {}, true))
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 401) return null
-      throw error
-    }
-  },
+  session: () => get<Session>('/api/session'),
   overview: () => get<Overview>('/api/overview'),
 
   keys: async (kind: KeyKind) => (await get<{ keys: Key[] }>(`/api/keys?kind=${kind}`)).keys,

@@ -27,11 +27,15 @@ export async function followLive(options: LiveOptions): Promise<void> {
   while (!signal.aborted) {
     onState(failures === 0 ? { state: 'connecting' } : { state: 'lost', error: null, retryInMs: 0 })
     let error: ApiError | null = null
+    let openedAtMs = Number.POSITIVE_INFINITY
     try {
       const answer = await open(after, signal)
       failures = 0
+      openedAtMs = performance.now()
       onState({ state: 'live' })
       await readStream(answer, options, (position) => (after = position))
+      // The server ends every stream after half an hour; one that lived is simply opened again.
+      if (performance.now() - openedAtMs > 60_000) continue
     } catch (cause) {
       error = cause instanceof ApiError ? cause : null
     }
@@ -70,10 +74,10 @@ async function readStream(
       const { done, value } = await reader.read()
       if (done) return
       for (const message of read(value)) {
-        if (message.event !== 'events') continue
-        const { events } = JSON.parse(message.data) as { events: ReceivedEvent[] }
         if (options.signal.aborted) return
-        options.onEvents(events)
+        if (message.event === 'events') {
+          options.onEvents((JSON.parse(message.data) as { events: ReceivedEvent[] }).events)
+        }
         if (message.id !== null) moved(message.id)
       }
     }

@@ -8,6 +8,7 @@ export type Entry = 'asking' | 'signed-out' | 'signed-in' | 'failed'
 export const entry = signal<Entry>('asking')
 export const session = signal<Session | null>(null)
 export const entryError = signal<ApiError | null>(null)
+export const needsOwner = signal(false)
 export const overview = signal<Overview | null>(null)
 
 /** Says on the sign-in page why the reader is there, e.g. after a password was changed. */
@@ -15,11 +16,12 @@ export const signInNotice = signal('')
 
 export async function askWhoIsThere(): Promise<void> {
   try {
-    const found = await api.session()
-    session.value = found
-    entry.value = found ? 'signed-in' : 'signed-out'
+    const state = await api.entryState()
+    needsOwner.value = state.needsOwner
+    session.value = state.signedIn ? await api.session() : null
+    entry.value = state.signedIn ? 'signed-in' : 'signed-out'
     entryError.value = null
-    if (found) await refreshOverview()
+    if (state.signedIn) void refreshOverview()
   } catch (error) {
     entryError.value = asApiError(error)
     entry.value = 'failed'
@@ -39,6 +41,7 @@ export function enter(found: Session): void {
   session.value = found
   entry.value = 'signed-in'
   signInNotice.value = ''
+  needsOwner.value = false
   overview.value = null
   void refreshOverview()
 }

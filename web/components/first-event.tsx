@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, api } from '../api.ts'
 import { now } from '../clock.ts'
-import { keyPlaceholder, sampleBody, type SampleKind, sampleType, sendCurl } from '../curl.ts'
+import { keyPlaceholder, sampleBody, type SampleKind, sendCurl } from '../curl.ts'
 import { followLive } from '../live.ts'
 import { mayManageKeys, refreshOverview, session } from '../session.ts'
 import { CodeBlock } from './code-block.tsx'
@@ -12,7 +12,7 @@ import { Brand } from './marks.tsx'
 
 export interface FirstEventProps {
   title: string
-  page: string
+  lead: ComponentChildren // what fills the page
   kind: SampleKind
   /** Follow the stream until something comes; the Logs page follows it anyway. */
   watch?: boolean
@@ -29,7 +29,7 @@ export function FirstEvent(props: FirstEventProps) {
       <h2>{props.title}</h2>
       {props.children}
       <p class="muted">
-        {props.page} fills from <code>{sampleType(props.kind)}</code> events.{' '}
+        {props.lead}{' '}
         {mayManageKeys(session.value)
           ? 'Create an ingest key in Settings, put it in the place marked below, and send the first event from your backend:'
           : 'Ask an owner or admin for an ingest key, put it in the place marked below, and send the first event:'}

@@ -72,7 +72,7 @@ function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
   return (
     <div class="logs-split">
       {empty && filterIsOpen && opened === null ? (
-        <FirstEvent title="No events yet" page="Logs" kind="agent" />
+        <FirstEvent title="No events yet" lead="Every event shows here the moment it arrives." kind="agent" />
       ) : empty && opened === null ? (
         <NothingMatches />
       ) : (

@@ -3,6 +3,7 @@ import './page.css'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Text } from '../../components/text.tsx'
+import { type SampleKind, sampleType } from '../../curl.ts'
 import { count, counted } from '../../format.ts'
 import { path } from '../../router.ts'
 import { routeOf } from '../../routes.ts'
@@ -22,12 +23,25 @@ export default function PlannedPage() {
       <PageBar title={route.name} />
       <div class="page">
         {seen !== null && kept.length === 0 && (
-          <FirstEvent title={page.missing} page={route.name} kind={page.sample} watch>
+          <FirstEvent
+            title={page.missing}
+            lead={<Lead name={route.name} kind={page.sample} />}
+            kind={page.sample}
+            watch
+          >
             <NotBuilt page={page} name={route.name} />
           </FirstEvent>
         )}
         {kept.length > 0 && <Kept page={page} name={route.name} kept={kept} />}
       </div>
+    </>
+  )
+}
+
+function Lead({ name, kind }: { name: string; kind: SampleKind }) {
+  return (
+    <>
+      {name} fills from <code>{sampleType(kind)}</code> events.
     </>
   )
 }

@@ -26,8 +26,8 @@ export function KeySection({ kinds, about }: KeySectionProps) {
       problem.value = asApiError(error)
     }
   }
-  useEffect(() => void load(), [])
   const allowed = mayManageKeys(session.value)
+  useEffect(() => void (allowed && load()), [])
   return (
     <section class="settings-section">
       <p class="about">{about}</p>
@@ -41,9 +41,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
           Create key
         </button>
       ) : (
-        <p class="muted">
-          Keys are made by owners and admins. You are {session.value?.role ?? 'not signed in'}.
-        </p>
+        <p class="muted">Keys are for owners and admins; your role is {session.value?.role}.</p>
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
       {keys.value && (

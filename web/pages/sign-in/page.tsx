@@ -1,24 +1,15 @@
 /** Signing in. */
 import './page.css'
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { api, type ApiError } from '../../api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { navigate, query, safeReturn } from '../../router.ts'
-import { asApiError, enter, signInNotice } from '../../session.ts'
+import { asApiError, enter, needsOwner, signInNotice } from '../../session.ts'
 import { CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
 
 export function SignIn() {
   const problem = useSignal<ApiError | null>(null)
   const busy = useSignal(false)
-  const needsOwner = useSignal(false)
-  useEffect(() => {
-    // Only decides on a hint, so a failure needs no words here: signing in will say what is wrong.
-    api.setupState().then(
-      (state) => (needsOwner.value = state.needsOwner),
-      () => {},
-    )
-  }, [])
   const submit = async (form: FormData): Promise<void> => {
     busy.value = true
     problem.value = null
