@@ -17,8 +17,9 @@ export function print(text: string, fd = 1): void {
   }
 }
 
+/** One line, so that a log or a unit's status shows the whole of it. */
 export function printError(message: string, hint: string | null): void {
-  print(`sightglass: ${oneLine(message)}${hint === null ? '' : `\n  ${oneLine(hint)}`}`, 2)
+  print(`sightglass: ${oneLine(message)}${hint === null ? '' : ` (${oneLine(hint)})`}`, 2)
 }
 
 /** Text from elsewhere must not steer the terminal it is shown on. */

@@ -32,7 +32,7 @@ export interface Listener {
 /** Throws when the address cannot be taken, with a sentence that says which. */
 export function listen(options: ListenOptions): Listener {
   const { host, port } = options
-  const server = Bun.serve({
+  const server = bind(host, port, {
     hostname: host,
     port,
     reusePort: false, // a second appliance on the same port must fail, not share the traffic
@@ -55,6 +55,17 @@ export function listen(options: ListenOptions): Listener {
       const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
       if ((await Promise.race([drained, late])) === 'late') await server.stop(true)
     },
+  }
+}
+
+/** `Bun.serve`, failing with a sentence that names the address and what is wrong with it. */
+function bind(host: string, port: number, options: Bun.Serve.Options<undefined>): Server<undefined> {
+  try {
+    return Bun.serve(options)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null
+    const why = code === 'EADDRINUSE' ? 'the port is in use' : String(code ?? error)
+    throw new Error(`cannot listen on ${host}:${port}: ${why}`, { cause: error })
   }
 }
 

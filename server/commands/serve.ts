@@ -1,0 +1,41 @@
+/** `sightglass serve`: opens the data folder, starts the server, and ends it without losing anything acknowledged. */
+import { prepareFirstOwner } from '../accounts/first-run.ts'
+import { systemClock } from '../clock.ts'
+import type { ServeConfig } from '../config.ts'
+import { startControl } from '../control.ts'
+import { startLog } from '../log.ts'
+import { startServer } from '../server.ts'
+import { version } from '../version.ts'
+import { openDataFolder } from './open-data-folder.ts'
+
+/** Runs the appliance until SIGTERM or SIGINT; returns the exit code. Rejects with what keeps it from starting. */
+export async function serve(config: ServeConfig): Promise<number> {
+  const clock = systemClock
+  const log = startLog({ level: config.logLevel, clock })
+  const store = await openDataFolder(config.dataDir, clock)
+  const ended = Promise.withResolvers<number>()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => ended.resolve(0))
+  try {
+    for (const warning of config.warnings) log.warn('configuration', { warning })
+    const setupToken = await prepareFirstOwner({ store, admin: config.admin, clock, log })
+    const server = await startServer({ config, store, clock, log, fail: () => ended.resolve(1) })
+    const baseUrl = config.publicUrl ?? server.url
+    const ingestUrl = server.ingestUrl ?? server.url
+    const control = await startControl({ dataDir: config.dataDir, store, clock, log, baseUrl, ingestUrl })
+    // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
+    const lines = [`sightglass ${version} listening on ${server.url}`]
+    if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)
+    if (setupToken)
+      lines.push(`set up the first owner: ${config.publicUrl ?? server.url}/setup#${setupToken}`)
+    process.stdout.write(`${lines.join('\n')}\n`)
+    const code = await ended.promise
+    log.info('stopping', { code })
+    await control.stop()
+    await server.stop()
+    log.info('stopped')
+    return code
+  } finally {
+    await store.close()
+    await log.close()
+  }
+}

@@ -1,0 +1,42 @@
+/** The floors: the least any server of this kind must do, measured in the same run as what is compared with them. */
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+
+/** A server that parses the JSON of every post, answers, and does nothing else; in a process of its own. */
+export async function startParseOnly(): Promise<{ url: string; stop(): Promise<void> }> {
+  const child = Bun.spawn([process.execPath, import.meta.path], { stdout: 'pipe', stderr: 'inherit' })
+  const { value } = await child.stdout.getReader().read()
+  return {
+    url: new TextDecoder().decode(value).trim(),
+    async stop() {
+      child.kill()
+      await child.exited
+    },
+  }
+}
+
+/** Appends `text` to `path` and syncs, `rounds` times; returns rounds a second. What the disk allows anybody. */
+export function bareAppend(path: string, text: string, rounds: number): number {
+  const bytes = Buffer.from(text)
+  const file = openSync(path, 'a')
+  const startedMs = performance.now()
+  for (let i = 0; i < rounds; i++) {
+    writeSync(file, bytes)
+    fsyncSync(file)
+  }
+  const seconds = (performance.now() - startedMs) / 1_000
+  closeSync(file)
+  return rounds / seconds
+}
+
+if (import.meta.main) {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    development: false,
+    async fetch(request) {
+      const { events } = (await request.json()) as { events: unknown[] }
+      return new Response(`{"ok":true,"accepted":${events.length},"deduped":0}`, { status: 202 })
+    },
+  })
+  process.stdout.write(`${server.url.href}\n`)
+}

@@ -1,0 +1,161 @@
+/** What the executable does over HTTP: first answer, idle memory, durable ingest; each beside its floor in this run. */
+import { readFileSync } from 'node:fs'
+import { startAppliance } from '../support/binary.ts'
+import { ingestRequest, load, type LoadResult } from '../support/load.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { bareAppend, startParseOnly } from './floors.ts'
+import { machine, recordTable, table } from './report.ts'
+
+export interface HttpBench {
+  firstAnswerMs: number // median of the starts
+  idleMiB: number
+  single: Measured
+  batch: Measured
+}
+
+interface Measured {
+  ours: LoadResult
+  parseOnly: LoadResult
+  eventsEach: number
+  bareAppendsPerSecond: number // of one request's events, each with its fsync
+}
+
+const path = '/v1/sdk/events'
+
+let nextId = 0
+function eventText(): string {
+  const id = nextId++
+  const kind = id % 6
+  return JSON.stringify({
+    id: `trc_${crypto.randomUUID()}`,
+    siteId: 'shop-acme',
+    sessionId: `ses_${Math.floor(id / 20)}`,
+    occurredAt: new Date(Date.now() - (id % 3_600_000)).toISOString(),
+    type: [
+      'agent.detected',
+      'auth.identity_presented',
+      'authz.evaluated',
+      'tool.executed',
+      'memory.accessed',
+      'tool.surfaced',
+    ][kind],
+    outcome: id % 11 ? 'success' : 'blocked',
+    ...(kind === 3 ? { tool: 'cart.add' } : {}),
+    durationMs: (id * 13) % 900,
+    agent: {
+      class: 'crawler',
+      trust: 'detected',
+      confidence: 0.93,
+      vendor: 'GPTBot',
+      userAgent:
+        'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+    },
+    metadata: { page: `/products/${id % 50}`, protocol: 'web-bot-auth' },
+  })
+}
+
+const bodyOf = (count: number) => `{"events":[${Array.from({ length: count }, eventText).join(',')}]}`
+
+/** `seconds` for each load; `starts` for the time to the first answer. */
+export async function httpBench({
+  seconds,
+  starts,
+}: {
+  seconds: number
+  starts: number
+}): Promise<HttpBench> {
+  const firstAnswerMs = await firstAnswer(starts)
+  await using appliance = await startAppliance()
+  await Bun.sleep(1_000)
+  const idleMiB = residentMiB(appliance.pid)
+  const made = await appliance.cli(
+    'key',
+    'create',
+    '--org',
+    'default',
+    '--kind',
+    'ingest',
+    '--label',
+    'bench',
+    '--json',
+  )
+  const { key } = JSON.parse(made.stdout) as { key: string }
+  const single = await measure(appliance.url, key, { eventsEach: 1, connections: 32, seconds })
+  const batch = await measure(appliance.url, key, { eventsEach: 100, connections: 16, seconds })
+  return { firstAnswerMs, idleMiB, single, batch }
+}
+
+async function measure(
+  url: string,
+  key: string,
+  { eventsEach, connections, seconds }: { eventsEach: number; connections: number; seconds: number },
+): Promise<Measured> {
+  using dir = tempDir('bench')
+  const bareAppendsPerSecond = bareAppend(dir.join('floor'), bodyOf(eventsEach), 300)
+  const parseOnly = await startParseOnly()
+  // Requests are made beforehand, so that the generator costs little while the server works.
+  const made = (count: number) =>
+    Array.from({ length: count }, () => ingestRequest(path, key, bodyOf(eventsEach)))
+  const floorRequests = made(200)
+  let turn = 0
+  const floor = await load({
+    url: parseOnly.url,
+    connections,
+    seconds: seconds / 2,
+    next: () => floorRequests[turn++ % 200]!,
+  })
+  await parseOnly.stop()
+  const requests = made(Math.ceil((seconds * 60_000) / (eventsEach === 1 ? 1 : 40)))
+  const ours = await load({ url, connections, seconds, next: () => requests.pop() ?? null })
+  return { ours, parseOnly: floor, eventsEach, bareAppendsPerSecond }
+}
+
+async function firstAnswer(starts: number): Promise<number> {
+  const times: number[] = []
+  for (let i = 0; i < starts; i++) {
+    const startedMs = performance.now()
+    await using appliance = await startAppliance()
+    await fetch(`${appliance.url}/healthz`)
+    times.push(performance.now() - startedMs)
+  }
+  return times.sort((a, b) => a - b)[times.length >> 1]!
+}
+
+function residentMiB(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
+}
+
+export function httpTable(result: HttpBench): string {
+  const row = (name: string, { ours, parseOnly, eventsEach, bareAppendsPerSecond }: Measured) => [
+    name,
+    Math.round(ours.requests / ours.seconds),
+    Math.round((ours.requests * eventsEach) / ours.seconds),
+    ours.p50Ms.toFixed(1),
+    ours.p99Ms.toFixed(1),
+    Math.round((parseOnly.requests * eventsEach) / parseOnly.seconds),
+    Math.round(bareAppendsPerSecond * eventsEach),
+  ]
+  const head = [
+    'durable ingest',
+    'requests/s',
+    'events/s',
+    'p50 ms',
+    'p99 ms',
+    'parse-only events/s',
+    'bare append events/s',
+  ]
+  return [
+    `first answer ${result.firstAnswerMs.toFixed(0)} ms, idle ${result.idleMiB.toFixed(0)} MiB`,
+    table(head, [
+      row('single, 32 connections', result.single),
+      row('batches of 100, 16 connections', result.batch),
+    ]),
+  ].join('\n\n')
+}
+
+if (import.meta.main) {
+  const short = process.argv.includes('--short')
+  const text = httpTable(await httpBench(short ? { seconds: 3, starts: 5 } : { seconds: 15, starts: 11 }))
+  process.stdout.write(`${machine()}\n\n${text}\n`)
+  if (!short) recordTable('HTTP', text)
+}

@@ -1,0 +1,28 @@
+/** Prints measurements as Markdown tables and keeps them, dated and with the machine, in `results.md`. */
+import { appendFileSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import { join } from 'node:path'
+
+export function table(head: string[], rows: (string | number)[][]): string {
+  const line = (cells: (string | number)[]) => `| ${cells.map(cell).join(' | ')} |`
+  return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join(
+    '\n',
+  )
+}
+
+function cell(value: string | number): string {
+  return typeof value === 'number' ? value.toLocaleString('en-US') : value
+}
+
+/** One line that says what measured: date, cores, memory, Bun. */
+export function machine(): string {
+  const cores = cpus()
+  const memoryGiB = Math.round(totalmem() / 2 ** 30)
+  const date = new Date().toISOString().slice(0, 10)
+  return `${date}, ${cores.length} × ${cores[0]?.model.trim() ?? 'unknown core'}, ${memoryGiB} GiB, Bun ${Bun.version}`
+}
+
+/** Appends a dated section to `tests/bench/results.md`. */
+export function recordTable(title: string, text: string): void {
+  appendFileSync(join(import.meta.dir, 'results.md'), `\n## ${title}: ${machine()}\n\n${text}\n`)
+}

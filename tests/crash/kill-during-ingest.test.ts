@@ -1,0 +1,123 @@
+/**
+ * kill -9 during ingest, round after round on one data folder. Oracle: every event the server acknowledged is there
+ * after the restart, none is there twice, and whatever is sent again is counted as deduped exactly when it is stored.
+ */
+import { expect, test } from 'bun:test'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { event, type TestEvent } from '../support/events.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const rounds = Number(process.env['CRASH_ROUNDS'] ?? 20)
+const seed = Number(process.env['CRASH_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+
+/** A small seeded generator (mulberry32), so that a failing run can be repeated. */
+function seeded(state: number): () => number {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+const random = seeded(seed)
+const below = (count: number) => Math.floor(random() * count)
+
+interface Record {
+  acknowledged: Set<string>
+  unanswered: TestEvent[][] // requests whose answer the kill cut off
+}
+
+async function postUntilKilled(
+  appliance: Appliance,
+  key: string,
+  round: number,
+  record: Record,
+): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const sender = async (connection: number) => {
+    for (let request = 0; ; request++) {
+      const id = (index: number) => `r${round}c${connection}q${request}i${index}`
+      const events = Array.from({ length: 1 + below(20) }, (_, index) => event(id(index)))
+      try {
+        const body = JSON.stringify({ events })
+        const response = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
+        const answer = (await response.json()) as { accepted: number }
+        expect([response.status, answer.accepted]).toEqual([202, events.length])
+        for (const each of events) record.acknowledged.add(each.id)
+      } catch (error) {
+        if (error instanceof Error && error.name === 'AssertionError') throw error
+        record.unanswered.push(events)
+        return
+      }
+    }
+  }
+  const senders = Array.from({ length: 8 }, (_, connection) => sender(connection))
+  await Bun.sleep(50 + below(350))
+  await appliance.kill()
+  await Promise.all(senders)
+}
+
+async function storedIds(url: string, key: string): Promise<string[]> {
+  const response = await fetch(`${url}/v1/traces?limit=200`, { headers: { authorization: `Bearer ${key}` } })
+  let page = (await response.json()) as { events: TestEvent[]; nextCursor: string | null }
+  const ids = page.events.map((each) => each.id)
+  while (page.nextCursor !== null) {
+    const next = await fetch(`${url}/v1/traces?limit=200&cursor=${page.nextCursor}`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+    page = (await next.json()) as typeof page
+    ids.push(...page.events.map((each) => each.id))
+  }
+  return ids
+}
+
+async function mint(appliance: Appliance, kind: string): Promise<string> {
+  const made = await appliance.cli(
+    'key',
+    'create',
+    '--org',
+    'default',
+    '--kind',
+    kind,
+    '--label',
+    'crash',
+    '--json',
+  )
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
+test(`${rounds} rounds of kill -9 during ingest lose nothing acknowledged and double nothing (CRASH_SEED=${seed})`, async () => {
+  using dir = tempDir('crash')
+  const dataDir = dir.join('data')
+  const record: Record = { acknowledged: new Set(), unanswered: [] }
+  let keys = { ingest: '', secret: '' }
+  for (let round = 0; round < rounds; round++) {
+    const appliance = await startAppliance({ dataDir })
+    if (round === 0)
+      keys = { ingest: await mint(appliance, 'ingest'), secret: await mint(appliance, 'secret') }
+    await postUntilKilled(appliance, keys.ingest, round, record)
+  }
+  const appliance = await startAppliance({ dataDir })
+  const ids = await storedIds(appliance.url, keys.secret)
+  const stored = new Set(ids)
+  expect(ids.length).toBe(stored.size)
+  const lost = [...record.acknowledged].filter((id) => !stored.has(id))
+  expect(lost).toEqual([])
+  // A request is stored whole or not at all, and a sender that asks again learns which.
+  for (const events of record.unanswered) {
+    const kept = events.filter((each) => stored.has(each.id)).length
+    expect([0, events.length]).toContain(kept)
+    const response = await fetch(`${appliance.url}/v1/sdk/events`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${keys.ingest}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ events }),
+    })
+    expect(await response.json()).toEqual({ ok: true, accepted: events.length - kept, deduped: kept })
+  }
+  expect(record.acknowledged.size).toBeGreaterThan(rounds * 50)
+  console.log(
+    `${rounds} rounds: ${record.acknowledged.size} acknowledged, 0 lost, 0 doubled, ${record.unanswered.length} cut off`,
+  )
+  await appliance.stop()
+}, 120_000)

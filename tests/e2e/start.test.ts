@@ -1,0 +1,190 @@
+/** Starting the executable: in any folder, on any data folder, with what is wrong said in one line and exit code 1. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { binaryPath, cli, startAppliance, type Exit } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+let dir: TempDir
+beforeAll(() => void (dir = tempDir('start')))
+afterAll(() => dir.remove())
+
+const serve = (dataDir: string, env: Record<string, string> = {}, ...more: string[]): Promise<Exit> =>
+  cli(['serve', '--listen', '127.0.0.1:0', ...more], { dataDir, env, timeoutMs: 10_000 })
+
+function expectOneLine({ code, stdout, stderr }: Exit, saying: RegExp): void {
+  expect([code, stdout]).toEqual([1, ''])
+  expect(stderr).toMatch(/^sightglass: [^\n]+\n$/)
+  expect(stderr).toMatch(saying)
+  expect(stderr).not.toMatch(/\bat \/|\$bunfs|SQLITE_/)
+}
+
+test('a first start makes a private folder, prints the address and the set-up link, and ends clean', async () => {
+  const dataDir = dir.join('fresh')
+  const appliance = await startAppliance({ dataDir })
+  const lines = appliance.stdout().split('\n')
+  expect(lines[0]).toBe(`sightglass ${appliance.version} listening on ${appliance.url}`)
+  expect(await appliance.setupLink()).toMatch(/\/setup#[A-Za-z0-9_-]{43}$/)
+  expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+  expect(statSync(`${dataDir}/sightglass.db`).mode & 0o777).toBe(0o600)
+  expect(statSync(`${dataDir}/control.sock`).mode & 0o777).toBe(0o600)
+  const { code } = await appliance.stop()
+  expect(code).toBe(0)
+  for (const left of ['sightglass.db-wal', 'control.sock'])
+    expect([left, existsSync(`${dataDir}/${left}`)]).toEqual([left, false])
+})
+
+test('a hostile start folder is harmless: .env, bunfig.toml with a preload, read-only', async () => {
+  const cwd = dir.join('hostile')
+  mkdirSync(cwd)
+  writeFileSync(`${cwd}/.env`, 'SIGHTGLASS_LISTEN=0.0.0.0:1\nSIGHTGLASS_DATA_DIR=/nowhere\n')
+  writeFileSync(`${cwd}/bunfig.toml`, 'preload = ["./evil.ts"]\n')
+  writeFileSync(`${cwd}/evil.ts`, `require('node:fs').writeFileSync('${dir.join('was-here')}', 'x')\n`)
+  chmodSync(cwd, 0o500)
+  await using appliance = await startAppliance({ cwd, dataDir: dir.join('beside-hostile') })
+  expect((await fetch(`${appliance.url}/healthz`)).status).toBe(200)
+  expect(existsSync(dir.join('was-here'))).toBe(false)
+})
+
+test('a second server on the folder refuses and names the first; the first goes on', async () => {
+  const dataDir = dir.join('held')
+  await using first = await startAppliance({ dataDir })
+  expectOneLine(await serve(dataDir), new RegExp(`in use.*\\b${first.pid}\\b`))
+  expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
+})
+
+test('a taken port is said in one line', async () => {
+  await using first = await startAppliance({ dataDir: dir.join('port1') })
+  const { port } = new URL(first.url)
+  const result = await cli(['serve', '--listen', `127.0.0.1:${port}`], { dataDir: dir.join('port2') })
+  expectOneLine(result, new RegExp(`127\\.0\\.0\\.1:${port}`))
+})
+
+describe('broken data folders are named and left as they are', () => {
+  test('not a folder', async () => {
+    writeFileSync(dir.join('file'), 'x')
+    expectOneLine(await serve(dir.join('file')), /data folder/)
+  })
+
+  test('not a database', async () => {
+    const garbage = 'this is not a database, it is a letter to somebody\n'.repeat(200)
+    mkdirSync(dir.join('garbage'))
+    writeFileSync(dir.join('garbage', 'sightglass.db'), garbage)
+    expectOneLine(await serve(dir.join('garbage')), /not a database/)
+    expect(readFileSync(dir.join('garbage', 'sightglass.db'), 'utf8')).toBe(garbage)
+  })
+
+  test('a newer schema', async () => {
+    const dataDir = dir.join('newer')
+    await (await startAppliance({ dataDir })).stop()
+    const db = new Database(`${dataDir}/sightglass.db`)
+    const columns = db
+      .query<{ name: string }, []>("select name from pragma_table_info('schema_migration')")
+      .all()
+    const values = columns.map(({ name }) =>
+      name === 'version' ? 9_999 : name === 'name' ? "'from the future'" : 1,
+    )
+    db.run(
+      `insert into schema_migration (${columns.map((each) => each.name).join()}) values (${values.join()})`,
+    )
+    db.run('pragma wal_checkpoint(truncate)')
+    db.close()
+    const before = readFileSync(`${dataDir}/sightglass.db`)
+    expectOneLine(await serve(dataDir), /newer/)
+    expect(readFileSync(`${dataDir}/sightglass.db`).equals(before)).toBe(true)
+  })
+
+  test('not writable', async () => {
+    // Root passes over permissions, so the folder lies where the kernel takes no files.
+    expectOneLine(await serve('/proc/self/sightglass'), /data folder/)
+  })
+})
+
+test('a refused admin password stops the start; a good one makes the owner once', async () => {
+  const dataDir = dir.join('admin')
+  const admin = (password: string) => ({
+    SIGHTGLASS_ADMIN_EMAIL: 'a@example.com',
+    SIGHTGLASS_ADMIN_PASSWORD: password,
+  })
+  expectOneLine(await serve(dataDir, admin('password')), /password/)
+  for (let start = 0; start < 2; start++) {
+    const appliance = await startAppliance({ dataDir, env: admin('a window in a vessel') })
+    expect(appliance.stdout()).not.toContain('/setup#')
+    const body = JSON.stringify({ email: 'a@example.com', password: 'a window in a vessel' })
+    const headers = { 'content-type': 'application/json' }
+    expect((await fetch(`${appliance.url}/api/sign-in`, { method: 'POST', headers, body })).status).toBe(200)
+    expect(appliance.stderr()).not.toContain('a window in a vessel')
+    await appliance.stop()
+  }
+})
+
+test('SIGTERM under load: what was acknowledged is stored, the exit code is 0', async () => {
+  const dataDir = dir.join('term')
+  let acknowledged = 0
+  let cut = 0
+  let ingest = ''
+  let secret = ''
+  for (let round = 0; round < 3; round++) {
+    const appliance = await startAppliance({ dataDir })
+    const mint = async (kind: string) =>
+      (
+        JSON.parse(
+          (
+            await appliance.cli(
+              'key',
+              'create',
+              '--org',
+              'default',
+              '--kind',
+              kind,
+              '--label',
+              kind,
+              '--json',
+            )
+          ).stdout,
+        ) as { key: string }
+      ).key
+    ingest ||= await mint('ingest')
+    secret ||= await mint('secret')
+    const sender = async (connection: number) => {
+      for (let request = 0; ; request++) {
+        const body = JSON.stringify({ events: [event(`${round}-${connection}-${request}`)] })
+        const headers = { authorization: `Bearer ${ingest}`, 'content-type': 'application/json' }
+        const response = await fetch(`${appliance.url}/v1/sdk/events`, {
+          method: 'POST',
+          headers,
+          body,
+        }).catch(() => null)
+        if (response?.status !== 202) return
+        if ((await response.text().catch(() => '')) !== '') acknowledged++
+        else cut++
+      }
+    }
+    const senders = [0, 1, 2, 3].map(sender)
+    await Bun.sleep(300)
+    const { code, stderr } = await appliance.stop()
+    await Promise.all(senders)
+    expect(code).toBe(0)
+    expect(stderr).not.toContain('"level":"error"')
+  }
+  await using after = await startAppliance({ dataDir })
+  let stored = 0
+  for (let query: string | null = 'limit=200'; query !== null;) {
+    const response = await fetch(`${after.url}/v1/traces?${query}`, {
+      headers: { authorization: `Bearer ${secret}` },
+    })
+    const page = (await response.json()) as { events: unknown[]; nextCursor: string | null }
+    stored += page.events.length
+    query = page.nextCursor && `limit=200&cursor=${page.nextCursor}`
+  }
+  expect(acknowledged).toBeGreaterThan(100)
+  expect(stored).toBeGreaterThanOrEqual(acknowledged)
+  expect(stored).toBeLessThanOrEqual(acknowledged + cut + 12) // each sender may have had one answer cut off a round
+}, 60_000)
+
+test('the executable needs nothing of its build folder', () => {
+  expect(readFileSync(binaryPath).includes(`${import.meta.dir.replace('/tests/e2e', '')}/server/`)).toBe(
+    false,
+  )
+})

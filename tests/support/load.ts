@@ -1,0 +1,99 @@
+/** A load generator on raw sockets: keep-alive connections that each send the next request when the last is answered. */
+
+export interface LoadOptions {
+  url: string // of the server; its host and port are used
+  connections: number
+  seconds: number
+  /** The bytes of the next whole HTTP request; null ends this connection's work. */
+  next(): Uint8Array | null
+}
+
+export interface LoadResult {
+  requests: number // answered 2xx
+  refused: number // answered otherwise
+  seconds: number
+  p50Ms: number
+  p99Ms: number
+}
+
+/** The bytes of one ingest post. */
+export function ingestRequest(path: string, key: string, body: string): Uint8Array {
+  const bytes = Buffer.from(body)
+  const head =
+    `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\n` +
+    `content-type: application/json\r\ncontent-length: ${bytes.length}\r\n\r\n`
+  return Buffer.concat([Buffer.from(head), bytes])
+}
+
+/** Runs until the time is up; rejects when a connection ends by itself. */
+export async function load(options: LoadOptions): Promise<LoadResult> {
+  const { hostname, port } = new URL(options.url)
+  const latencies: number[] = []
+  let refused = 0
+  const startedMs = performance.now()
+  const endMs = startedMs + options.seconds * 1_000
+  const count = (status: number, tookMs: number) => {
+    if (status >= 200 && status < 300) latencies.push(tookMs)
+    else refused++
+  }
+  const one = () => connection({ hostname, port: Number(port), next: options.next, endMs, count })
+  await Promise.all(Array.from({ length: options.connections }, one))
+  const seconds = (performance.now() - startedMs) / 1_000
+  latencies.sort((a, b) => a - b)
+  const at = (share: number) =>
+    latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0
+  return { requests: latencies.length, refused, seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
+}
+
+interface ConnectionOptions {
+  hostname: string
+  port: number
+  endMs: number
+  next(): Uint8Array | null
+  count(status: number, tookMs: number): void
+}
+
+function connection({ hostname, port, endMs, next, count }: ConnectionOptions): Promise<void> {
+  const done = Promise.withResolvers<void>()
+  let sentMs = 0
+  let finished = false
+  let buffer = ''
+  let unsent: Uint8Array | null = null
+  const flush = (socket: Bun.Socket) => {
+    if (!unsent) return
+    const written = socket.write(unsent)
+    unsent = written < unsent.length ? unsent.subarray(Math.max(0, written)) : null
+  }
+  const send = (socket: Bun.Socket) => {
+    const request = performance.now() < endMs ? next() : null
+    if (!request) {
+      finished = true
+      socket.end()
+      return
+    }
+    sentMs = performance.now()
+    unsent = request
+    flush(socket)
+  }
+  void Bun.connect({
+    hostname,
+    port,
+    socket: {
+      open: send,
+      drain: flush,
+      data(socket, bytes) {
+        buffer += bytes.toString('latin1')
+        const bodyAt = buffer.indexOf('\r\n\r\n')
+        if (bodyAt === -1) return
+        const length = Number(/\r\ncontent-length: (\d+)/i.exec(buffer)?.[1] ?? 0)
+        if (buffer.length < bodyAt + 4 + length) return
+        count(Number(buffer.slice(9, 12)), performance.now() - sentMs)
+        buffer = buffer.slice(bodyAt + 4 + length)
+        send(socket)
+      },
+      close: () => (finished ? done.resolve() : done.reject(new Error('the server ended a connection'))),
+      error: (_, error) => done.reject(error),
+    },
+  }).catch(done.reject)
+  return done.promise
+}
