@@ -18,6 +18,7 @@ const kindByPrimaryCode: { [code: number]: StoreErrorKind } = {
 const kindByExtendedCode: { [code: number]: StoreErrorKind } = {
   787: 'not_found', // CONSTRAINT_FOREIGNKEY: the organization or account named does not exist
   1555: 'conflict', // CONSTRAINT_PRIMARYKEY
+  1811: 'conflict', // CONSTRAINT_TRIGGER: an audit entry would take the place of another
   2067: 'conflict', // CONSTRAINT_UNIQUE
   4874: 'storage_full', // IOERR_SHMSIZE: no room for the shared-memory file
 }

@@ -103,6 +103,16 @@ BEGIN
   SELECT RAISE(ABORT, 'audit entries are never deleted');
 END;
 
+-- INSERT OR REPLACE would delete the row in its way without asking the trigger above.
+CREATE TRIGGER audit_entry_no_replace BEFORE INSERT ON audit_entry
+WHEN EXISTS (
+  SELECT 1 FROM audit_entry
+  WHERE rowid = NEW.rowid OR id = NEW.id OR (orgId = NEW.orgId AND position = NEW.position)
+)
+BEGIN
+  SELECT RAISE(ABORT, 'audit entries are never replaced');
+END;
+
 CREATE TABLE audit_head (
   org_id TEXT PRIMARY KEY NOT NULL,
   count INTEGER NOT NULL,

@@ -1,0 +1,207 @@
+/** The audit chain under somebody with the database file and SQL: every change is found, and its first row named. */
+import { expect, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
+import { openStore, verifyAudit } from '../../db/open.ts'
+import type { AuditEntry, AuditFault } from '../../db/store.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { makeAudit, noon } from './make.ts'
+
+const orgId = 'org_acme'
+
+/** A closed folder with a chain of five entries and a bystander's chain of two. */
+async function chain(folder: string): Promise<AuditEntry[]> {
+  const store = await openStore({ folder, now: noon })
+  const entries = Array.from({ length: 5 }, (_, n) => makeAudit(orgId, { target: `t${n}` }))
+  for (const entry of entries) await store.audit.append(entry)
+  for (const target of ['a', 'b']) await store.audit.append(makeAudit('org_other', { target }))
+  await store.close()
+  return entries
+}
+
+function tamper(folder: string, sql: string): void {
+  const db = new Database(`${folder}/sightglass.db`)
+  db.run('DROP TRIGGER audit_entry_no_update')
+  db.run('DROP TRIGGER audit_entry_no_delete')
+  db.run(sql)
+  db.close()
+}
+
+const position = (n: number) => `position = '${String(n).padStart(12, '0')}'`
+const ofOrg = `orgId = '${orgId}' AND`
+
+async function faultAfter(sql: string): Promise<{ fault: AuditFault | undefined; entries: AuditEntry[] }> {
+  using dir = tempDir()
+  const entries = await chain(dir.path)
+  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  tamper(dir.path, sql)
+  const { faults, chains } = await verifyAudit(dir.path)
+  expect(faults.length).toBe(1) // the other organization is sound
+  expect(chains.find((one) => one.orgId === 'org_other')?.count).toBe(2)
+  return { fault: faults[0], entries }
+}
+
+for (const column of ['id', 'actor', 'action', 'target', 'metadata', 'occurredAt']) {
+  test(`an edited ${column} is found and its row named`, async () => {
+    const { fault, entries } = await faultAfter(
+      `UPDATE audit_entry SET ${column} = ${column} || 'x' WHERE ${ofOrg} ${position(3)}`,
+    )
+    expect(fault).toMatchObject({ orgId, position: 3, kind: 'edited' })
+    expect(fault?.entryId).toStartWith(entries[2]?.id ?? '')
+  })
+}
+
+test('a deleted entry is found where it is missing', async () => {
+  const { fault } = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} ${position(2)}`)
+  expect(fault).toMatchObject({ orgId, position: 2, kind: 'missing', entryId: null })
+})
+
+test('entries whose positions were exchanged are found', async () => {
+  const { fault, entries } = await faultAfter(
+    `UPDATE audit_entry SET position = 'x' WHERE ${ofOrg} ${position(2)};
+     UPDATE audit_entry SET position = '000000000002' WHERE ${ofOrg} ${position(3)};
+     UPDATE audit_entry SET position = '000000000003' WHERE position = 'x'`,
+  )
+  expect(fault).toMatchObject({ orgId, position: 2, kind: 'reordered', entryId: entries[2]?.id })
+})
+
+test('entries that exchanged their places in the table are found', async () => {
+  const { fault, entries } = await faultAfter(
+    `UPDATE audit_entry SET rowid = 100 WHERE ${ofOrg} ${position(2)};
+     UPDATE audit_entry SET rowid = 2 WHERE ${ofOrg} ${position(3)};
+     UPDATE audit_entry SET rowid = 3 WHERE rowid = 100`,
+  )
+  expect(fault).toMatchObject({ orgId, position: 3, kind: 'reordered', entryId: entries[2]?.id })
+})
+
+test('a cut tail is found by the head in the database', async () => {
+  const { fault } = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003'`)
+  expect(fault).toMatchObject({ orgId, position: 4, kind: 'cut' })
+})
+
+test('a cut tail whose head was cut too is found by the file beside the database', async () => {
+  const { fault } = await faultAfter(
+    `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003';
+     UPDATE audit_head SET count = 3, hash = (SELECT hash FROM audit_entry WHERE ${ofOrg} ${position(3)})
+       WHERE org_id = '${orgId}'`,
+  )
+  expect(fault).toMatchObject({ orgId, position: 4, kind: 'cut' })
+})
+
+test('a whole chain that was taken out is found', async () => {
+  const { fault } = await faultAfter(
+    `DELETE FROM audit_entry WHERE orgId = '${orgId}'; DELETE FROM audit_head WHERE org_id = '${orgId}'`,
+  )
+  expect(fault).toMatchObject({ orgId, position: 1, kind: 'cut' })
+})
+
+/** Rewrites the documented hash of every row, as somebody who read the source would. */
+function rehash(folder: string): void {
+  const db = new Database(`${folder}/sightglass.db`)
+  type Row = { [column: string]: string }
+  let prevHash = '0'.repeat(64)
+  for (const row of db
+    .query<Row, [string]>('SELECT * FROM audit_entry WHERE orgId = ? ORDER BY position')
+    .all(orgId)) {
+    const names = ['position', 'id', 'orgId', 'actor', 'action', 'target', 'metadata', 'occurredAt']
+    const text = JSON.stringify(['sightglass-audit-1', prevHash, ...names.map((name) => row[name])])
+    const hash = createHash('sha256').update(text).digest('hex')
+    db.query('UPDATE audit_entry SET prevHash = ?, hash = ? WHERE id = ?').run(
+      prevHash,
+      hash,
+      row['id'] ?? '',
+    )
+    prevHash = hash
+  }
+  db.query('UPDATE audit_head SET hash = ? WHERE org_id = ?').run(prevHash, orgId)
+  db.close()
+}
+
+test('the documented way to hash gives the hashes in the table', async () => {
+  using dir = tempDir()
+  await chain(dir.path)
+  tamper(dir.path, 'SELECT 1')
+  rehash(dir.path)
+  expect((await verifyAudit(dir.path)).faults).toEqual([])
+})
+
+test('a chain that was edited and hashed anew throughout is found by the file beside the database', async () => {
+  using dir = tempDir()
+  const entries = await chain(dir.path)
+  tamper(dir.path, `UPDATE audit_entry SET actor = 'nobody' WHERE ${ofOrg} ${position(1)}`)
+  rehash(dir.path)
+  const { faults } = await verifyAudit(dir.path)
+  expect(faults).toMatchObject([{ orgId, position: 5, kind: 'rewritten', entryId: entries[4]?.id }])
+})
+
+test('a row that was replaced and hashed anew alone does not lead to the next', async () => {
+  using dir = tempDir()
+  await chain(dir.path)
+  tamper(dir.path, `UPDATE audit_entry SET actor = 'nobody' WHERE ${ofOrg} ${position(2)}`)
+  const db = new Database(dir.join('sightglass.db'))
+  const row = db
+    .query<{ [column: string]: string }, []>(`SELECT * FROM audit_entry WHERE ${ofOrg} ${position(2)}`)
+    .get()
+  const names = ['prevHash', 'position', 'id', 'orgId', 'actor', 'action', 'target', 'metadata', 'occurredAt']
+  const text = JSON.stringify(['sightglass-audit-1', ...names.map((name) => row?.[name])])
+  const hash = createHash('sha256').update(text).digest('hex')
+  db.query(`UPDATE audit_entry SET hash = ? WHERE ${ofOrg} ${position(2)}`).run(hash)
+  db.close()
+  expect((await verifyAudit(dir.path)).faults).toMatchObject([{ orgId, position: 3, kind: 'rewritten' }])
+})
+
+test('plain SQL cannot change or delete an entry', async () => {
+  using dir = tempDir()
+  await chain(dir.path)
+  const db = new Database(dir.join('sightglass.db'))
+  expect(() => db.run("UPDATE audit_entry SET actor = 'x'")).toThrow('audit entries are never changed')
+  expect(() => db.run('DELETE FROM audit_entry')).toThrow('audit entries are never deleted')
+  const values =
+    "actor, action, target, metadata, occurredAt, position || 'x', prevHash, hash FROM audit_entry"
+  for (const replacing of [
+    'SELECT rowid, * FROM audit_entry LIMIT 1',
+    `SELECT NULL, id, 'org_new', ${values} LIMIT 1`,
+    `SELECT 1, 'new', 'org_new', ${values} LIMIT 1`,
+    "SELECT NULL, 'new', orgId, actor, action, target, metadata, occurredAt, position, '', '' FROM audit_entry LIMIT 1",
+  ]) {
+    const columns = 'rowid, id, orgId, actor, action, target, metadata, occurredAt, position, prevHash, hash'
+    expect(() => db.run(`INSERT OR REPLACE INTO audit_entry (${columns}) ${replacing}`)).toThrow(
+      'never replaced',
+    )
+  }
+  db.close()
+  expect((await verifyAudit(dir.path)).faults).toEqual([])
+})
+
+test('a file that lags behind, as after a crash, is no fault, and the next verb brings it up to date', async () => {
+  using dir = tempDir()
+  await chain(dir.path)
+  const old = dir.join('old-heads')
+  cpSync(dir.join('audit-heads'), old)
+  const store = await openStore({ folder: dir.path, now: noon })
+  await store.audit.append(makeAudit(orgId))
+  expect((await store.audit.verify()).faults).toEqual([])
+  await store.close()
+  cpSync(old, dir.join('audit-heads'))
+  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  const again = await openStore({ folder: dir.path, now: noon })
+  await again.audit.append(makeAudit('org_third'))
+  await again.close()
+  const { heads } = JSON.parse(readFileSync(dir.join('audit-heads'), 'utf8')) as {
+    heads: { [org: string]: unknown }
+  }
+  expect(Object.entries(heads).map(([org, head]) => [org, (head as { count: number }).count])).toEqual([
+    [orgId, 6],
+    ['org_other', 2],
+    ['org_third', 1],
+  ])
+})
+
+test('without the file the chain is still checked against itself', async () => {
+  using dir = tempDir()
+  await chain(dir.path)
+  rmSync(dir.join('audit-heads'))
+  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  expect(existsSync(dir.join('audit-heads'))).toBe(false)
+})
