@@ -31,7 +31,7 @@ export function controlPath(dataDir: string): string {
   return join(dataDir, 'control.sock')
 }
 
-/** Starts to answer on `control.sock`. Only for the holder of the folder's lock: it replaces a socket left by a crash. */
+/** Answers on `control.sock`. Only for the holder of the folder's lock: it replaces a socket left by a crash. */
 export async function startControl(
   options: VerbContext & { dataDir: string; log: Log },
 ): Promise<{ stop(): Promise<void> }> {
@@ -62,7 +62,8 @@ async function answer(request: Request, options: VerbContext & { log: Log }): Pr
     const run = Object.hasOwn(storeVerbs, verb) ? storeVerbs[verb] : undefined
     if (!run) throw new UsageError(`the server has no verb "${verb}"`)
     const result = await run(options, asked.params ?? {})
-    log.info('control_verb', { verb })
+    // One filling of demo events is many of these; its begin is told, and that is enough.
+    log[verb === 'demo append' ? 'debug' : 'info']('control_verb', { verb })
     return Response.json({ result })
   } catch (thrown) {
     const error = describe(thrown)

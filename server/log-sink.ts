@@ -1,4 +1,4 @@
-/** Writes log text in the background: what the reader does not take in time is dropped and counted, never waited for. */
+/** Writes log text in the background: what its reader does not take in time is dropped and counted, not waited for. */
 import { constants, fstatSync, openSync, write } from 'node:fs'
 
 export interface LogSink {

@@ -1,4 +1,4 @@
-/** `sightglass demo --live`: sends demo events at a steady rate until Ctrl-C, with a key of its own when none is given. */
+/** `sightglass demo --live`: sends demo events at a steady rate until Ctrl-C, with its own key when none is given. */
 import type { Json } from '../../db/store.ts'
 import { systemClock } from '../clock.ts'
 import type { Invocation } from '../config.ts'

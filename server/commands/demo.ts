@@ -69,12 +69,14 @@ async function fill(data: DataAccess, { values: { org, seed, events } }: Invocat
   }
 }
 
+/** Full batches across the days, so that small fillings are not thirty commits. */
 function* batches(seed: number, events: number, nowMs: number): Generator<DemoEvent[]> {
+  let waiting: DemoEvent[] = []
   for (const day of demoTraffic({ seed, events, nowMs })) {
-    for (let from = 0; from < day.length; from += limits.eventsPerRequestMax) {
-      yield day.slice(from, from + limits.eventsPerRequestMax)
-    }
+    waiting = waiting.concat(day)
+    while (waiting.length >= limits.eventsPerRequestMax) yield waiting.splice(0, limits.eventsPerRequestMax)
   }
+  if (waiting.length > 0) yield waiting
 }
 
 async function remove(data: DataAccess, org: string): Promise<Answer> {

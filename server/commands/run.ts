@@ -1,4 +1,4 @@
-/** Runs one command line: finds the verb, does it, prints the answer; exit code 0 done, 1 refused or failed, 2 misused. */
+/** Runs one command line, verb to answer; exit code 0 done, 1 refused or failed, 2 not understood. */
 import { StoreError } from '../../db/errors.ts'
 import { readInvocation, serveConfig, type Environment, type Invocation } from '../config.ts'
 import { AppError } from '../errors.ts'

@@ -1,4 +1,4 @@
-/** When visitors come: hours of the day, days of the week, and slow drift; a day is the same whenever it is asked for. */
+/** When visitors come: hours of the day, days of the week, slow drift; a day is the same whenever it is asked for. */
 import { hash, randomFrom, type Random } from './random.ts'
 import type { AgentClass } from './cast.ts'
 

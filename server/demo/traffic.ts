@@ -1,4 +1,4 @@
-/** Thirty days of demo traffic, day by day: the same seed, scale and day give the same events whenever they are made. */
+/** Thirty days of demo traffic: the same seed, scale and day give the same events whenever they are made. */
 import { isoTime } from '../clock.ts'
 import type { AgentClass } from './cast.ts'
 import { deployment } from './deployment.ts'

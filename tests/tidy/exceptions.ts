@@ -18,4 +18,9 @@ export const exceptions: Exception[] = [
     path: 'db/sqlite/secrets.ts',
     why: 'db/ may not import server/ids.ts; the secret never leaves the store',
   },
+  {
+    rule: 'leftover',
+    path: 'server/demo/tools.github.json',
+    why: 'data of others, kept word for word: a description uses the word as an example',
+  },
 ]

@@ -1,0 +1,196 @@
+/** Demo traffic: repeatable, within the contract, in order, and believable enough to show to a person. */
+import { describe, expect, test } from 'bun:test'
+import known from 'crawler-user-agents'
+import { acceptEvents } from '../ingest/accept.ts'
+import crawlers from './crawlers.json'
+import { demoSiteId, type DemoEvent } from './event.ts'
+import { liveEvents } from './live-events.ts'
+import { demoTools } from './tools.ts'
+import { dayOfTraffic, demoDays, demoTraffic } from './traffic.ts'
+
+const nowMs = Date.UTC(2026, 10, 20, 23, 59)
+const dayMs = 86_400_000
+const days = [...demoTraffic({ seed: 1, events: 20_000, nowMs })]
+const all = days.flat()
+
+const knownTypes = [
+  'agent.detected',
+  'agent.missed',
+  'auth.identity_presented',
+  'auth.identity_cleared',
+  'authz.policies_set',
+  'authz.evaluated',
+  'memory.accessed',
+  'memory.updated',
+  'tool.registered',
+  'tool.executed',
+  'tool.surfaced',
+  'tool.progressed',
+  'sdk.error',
+]
+
+function sessionsOf(events: DemoEvent[]): DemoEvent[][] {
+  return [...Map.groupBy(events, ({ sessionId }) => sessionId).values()]
+}
+
+function counted(events: DemoEvent[], of: (event: DemoEvent) => string | undefined): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const event of events) counts[of(event) ?? ''] = (counts[of(event) ?? ''] ?? 0) + 1
+  return counts
+}
+
+describe('repeatable', () => {
+  test('the same seed gives the same bytes, another seed or scale shares no id', () => {
+    expect([...demoTraffic({ seed: 1, events: 20_000, nowMs })]).toEqual(days)
+    const ids = new Set(all.map(({ id }) => id))
+    expect(ids.size).toBe(all.length)
+    for (const other of [
+      dayOfTraffic(20_000, 2, 20_000),
+      dayOfTraffic(Math.floor(nowMs / dayMs), 1, 10_000),
+    ]) {
+      expect(other.some(({ id }) => ids.has(id))).toBe(false)
+    }
+  })
+
+  test('a day is the same whenever it is asked for, so a later filling only adds what is new', () => {
+    const later = [...demoTraffic({ seed: 1, events: 20_000, nowMs: nowMs + 3 * dayMs })].flat()
+    const before = new Map(all.map((event) => [event.id, event]))
+    const shared = later.filter(({ id }) => before.has(id))
+    expect(shared.length).toBeGreaterThan(all.length * 0.85)
+    for (const event of shared) expect(event).toEqual(before.get(event.id)!)
+  })
+
+  test.each([1_000, 5_000, 20_000])('%i events asked for: within 8 %%', (events) => {
+    const made = [...demoTraffic({ seed: 4, events, nowMs })].flat().length
+    expect(Math.abs(made - events) / events).toBeLessThan(0.08)
+  })
+})
+
+describe('within the contract', () => {
+  test('ingest takes every event, and every type is a known one', () => {
+    for (let from = 0; from < all.length; from += 1_000) {
+      const body = JSON.stringify({ events: all.slice(from, from + 1_000) })
+      const { records, rejected } = acceptEvents(body, 'application/json', [demoSiteId])
+      expect(rejected).toEqual([])
+      expect(records.length).toBe(Math.min(1_000, all.length - from))
+    }
+    expect(Object.keys(counted(all, ({ type }) => type)).sort()).toEqual([...knownTypes].sort())
+  })
+
+  test('every event is marked as demo data', () => {
+    for (const { siteId, metadata, id, sessionId } of all) {
+      expect([siteId, metadata.demo, id.slice(0, 5), sessionId.slice(0, 5)]).toEqual([
+        'demo-shop',
+        true,
+        'demo_',
+        'demo_',
+      ])
+    }
+  })
+})
+
+describe('in order', () => {
+  test('thirty days, each sorted, nothing in the future', () => {
+    expect(days).toHaveLength(demoDays)
+    for (const day of days) {
+      const times = day.map(({ occurredAt }) => occurredAt)
+      expect(times).toEqual([...times].sort())
+    }
+    const noon = Date.UTC(2026, 10, 20, 12)
+    const untilNoon = [...demoTraffic({ seed: 1, events: 20_000, nowMs: noon })].flat()
+    expect(Math.max(...untilNoon.map(({ occurredAt }) => Date.parse(occurredAt)))).toBeLessThanOrEqual(noon)
+    expect(untilNoon.length).toBeLessThan(all.length)
+  })
+
+  test('a visit begins with its detection; a call comes after its decision; trust never falls', () => {
+    const trusts = ['detected', 'declared', 'verified', 'linked']
+    let visits = 0
+    for (const session of sessionsOf(all)) {
+      const times = session.map(({ occurredAt }) => Date.parse(occurredAt))
+      expect(new Set(times).size).toBe(times.length)
+      if (!session[0]!.agent) continue
+      visits++
+      expect(session[0]!.type).toMatch(/^agent\.(?:detected|missed)$/)
+      expect(new Set(session.map(({ agent }) => agent?.vendor)).size).toBe(1)
+      let trust = 0
+      session.forEach((event, at) => {
+        const now = trusts.indexOf(event.agent!.trust)
+        expect(now).toBeGreaterThanOrEqual(trust)
+        trust = now
+        if (event.type !== 'tool.executed') return
+        const decided = session
+          .slice(0, at)
+          .findLast(({ type, tool }) => type === 'authz.evaluated' && tool === event.tool)
+        expect(decided?.policy?.decision === 'allow').toBe(event.outcome !== 'blocked')
+      })
+    }
+    expect(visits).toBeGreaterThan(1_000)
+  })
+})
+
+describe('believable', () => {
+  test('every class, every trust, most protocols, several vendors, real tools', () => {
+    expect(Object.keys(counted(all, ({ agent }) => agent?.class)).sort()).toEqual([
+      '',
+      'crawler',
+      'dom',
+      'screenshot',
+      'webmcp',
+    ])
+    const protocols = Object.keys(counted(all, ({ metadata }) => metadata.protocol))
+    expect(protocols.length).toBeGreaterThanOrEqual(9)
+    expect(Object.keys(counted(all, ({ agent }) => agent?.vendor)).length).toBeGreaterThan(25)
+    const names = new Set(demoTools.map(({ name }) => name))
+    expect(names.size).toBe(117)
+    for (const { tool } of all) if (tool !== undefined) expect(names.has(tool)).toBe(true)
+  })
+
+  test('most calls succeed, some fail with a text, some are blocked with a reason', () => {
+    const calls = all.filter(({ type }) => type === 'tool.executed')
+    const outcomes = counted(calls, ({ outcome }) => outcome)
+    expect(outcomes['success']! / calls.length).toBeGreaterThan(0.75)
+    expect(outcomes['error']! / calls.length).toBeGreaterThan(0.01)
+    expect(outcomes['blocked']! / calls.length).toBeGreaterThan(0.02)
+    for (const { outcome, error, policy, durationMs } of calls) {
+      expect(error !== undefined).toBe(outcome === 'error')
+      if (outcome === 'blocked') expect(policy?.reason).toBeString()
+      expect(durationMs).toBeGreaterThanOrEqual(0)
+    }
+    const durations = calls.map(({ durationMs }) => durationMs!).sort((a, b) => a - b)
+    expect(durations[Math.floor(durations.length / 2)]!).toBeWithin(50, 400)
+    expect(durations[Math.floor(durations.length * 0.99)]!).toBeGreaterThan(1_000)
+  })
+
+  test('people sleep and have weekends, crawlers do not', () => {
+    const at = (event: DemoEvent) => new Date(event.occurredAt)
+    const people = all.filter(({ agent }) => agent && agent.class !== 'crawler')
+    const crawling = all.filter(({ agent }) => agent?.class === 'crawler')
+    const night = (events: DemoEvent[]) =>
+      events.filter((event) => at(event).getUTCHours() < 5).length / events.length
+    expect(night(people)).toBeLessThan(0.06)
+    expect(night(crawling)).toBeGreaterThan(0.15)
+    const weekend = (events: DemoEvent[]) =>
+      events.filter((event) => at(event).getUTCDay() % 6 === 0).length / events.length
+    expect(weekend(people)).toBeLessThan(0.22)
+    expect(weekend(crawling)).toBeGreaterThan(weekend(people))
+  })
+
+  test('the crawlers carry user agents that real ones carry', () => {
+    const instances = new Set(known.flatMap((crawler) => crawler.instances))
+    for (const { userAgent } of crawlers)
+      expect([userAgent, instances.has(userAgent)]).toEqual([userAgent, true])
+  })
+})
+
+test('live events come one by one, each visit in its order, now, under ids of their own', () => {
+  const next = liveEvents(1, nowMs)
+  const events = Array.from({ length: 3_000 }, (_, at) => next(nowMs + at))
+  expect(new Set(events.map(({ id }) => id)).size).toBe(3_000)
+  const { rejected } = acceptEvents(JSON.stringify({ events: events.slice(0, 1_000) }), 'application/json', [
+    demoSiteId,
+  ])
+  expect(rejected).toEqual([])
+  for (const session of sessionsOf(events)) expect(session[0]!.type).toMatch(/^agent\./)
+  const atOnce = new Set(events.slice(1_000, 1_050).map(({ sessionId }) => sessionId))
+  expect(atOnce.size).toBeGreaterThan(4)
+})
