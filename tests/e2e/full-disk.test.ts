@@ -1,0 +1,93 @@
+/** A disk that fills up: ingest answers 507, reads go on, a restart works, and ingest comes back when there is room. */
+import { expect, test } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+/** A file system of its own, in memory, of `mebibytes`; unmounted with `using`. */
+function smallDisk(mebibytes: number): (Disposable & { path: string }) | null {
+  const dir = tempDir('disk')
+  const path = dir.join('mount')
+  mkdirSync(path)
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path]).status === 0
+  if (!mounted) return null
+  return {
+    path,
+    [Symbol.dispose]() {
+      spawnSync('umount', ['-l', path])
+      dir.remove()
+    },
+  }
+}
+
+let sent = 0
+async function post(appliance: Appliance, key: string, count: number): Promise<number> {
+  const padding = 'x'.repeat(2_000) + Math.random()
+  const events = Array.from({ length: count }, () =>
+    event(`full_${sent++}`, { padding: padding + crypto.randomUUID().repeat(20) }),
+  )
+  const response = await fetch(`${appliance.url}/v1/sdk/events`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ events }),
+  })
+  await response.text()
+  return response.status
+}
+
+async function eventually(what: () => Promise<number>, status: number, tries: number): Promise<number[]> {
+  const seen: number[] = []
+  while (seen.length < tries && seen.at(-1) !== status) {
+    seen.push(await what())
+    await Bun.sleep(seen.at(-1) === status ? 0 : 20)
+  }
+  return seen
+}
+
+test('507 when full, readable throughout, restarts full, and comes back by itself', async () => {
+  using disk = smallDisk(64)
+  if (!disk) {
+    console.log('not run: this user may not mount a small disk')
+    return
+  }
+  const dataDir = `${disk.path}/data`
+  const filler = `${disk.path}/filler`
+  const ballast = `${disk.path}/ballast` // what somebody can delete later
+  writeFileSync(ballast, new Uint8Array(24 * 1024 * 1024))
+  let appliance = await startAppliance({ dataDir, args: ['--disk-floor', '8MiB'] })
+  const mint = async (kind: string) =>
+    (
+      JSON.parse(
+        (await appliance.cli('key', 'create', '--org', 'default', '--kind', kind, '--label', kind, '--json'))
+          .stdout,
+      ) as { key: string }
+    ).key
+  const ingest = await mint('ingest')
+  const secret = await mint('secret')
+  const read = async () =>
+    (await fetch(`${appliance.url}/v1/traces?limit=200`, { headers: { authorization: `Bearer ${secret}` } }))
+      .status
+
+  const filling = await eventually(() => post(appliance, ingest, 200), 507, 400)
+  expect(filling.at(-1)).toBe(507)
+  expect(new Set(filling.slice(0, -1))).toEqual(new Set([202]))
+  expect(await read()).toBe(200)
+  expect((await fetch(`${appliance.url}/readyz`)).status).toBe(503)
+
+  await appliance.stop()
+  spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=64k'])
+  appliance = await startAppliance({ dataDir, args: ['--disk-floor', '8MiB'] })
+  expect(await read()).toBe(200)
+  expect(await post(appliance, ingest, 1)).toBe(507)
+  const created = await appliance.cli('key', 'list', '--org', 'default', '--json')
+  expect(created.code).toBe(0)
+
+  rmSync(filler)
+  rmSync(ballast)
+  const returning = await eventually(() => post(appliance, ingest, 1), 202, 500)
+  expect(returning.at(-1)).toBe(202)
+  expect(new Set(returning.slice(0, -1))).toEqual(new Set([507]))
+  expect((await appliance.stop()).code).toBe(0)
+}, 60_000)
