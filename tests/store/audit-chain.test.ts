@@ -1,5 +1,5 @@
 /** The audit chain under somebody with the database file and SQL: every change is found, and its first row named. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
@@ -7,6 +7,8 @@ import { openStore, verifyAudit } from '../../db/open.ts'
 import type { AuditEntry, AuditFault } from '../../db/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, noon } from './make.ts'
+
+setDefaultTimeout(20_000) // every store starts three threads, and other suites may be running
 
 const orgId = 'org_acme'
 

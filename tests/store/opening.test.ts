@@ -1,11 +1,13 @@
 /** Opening a SQLite folder: what is made, what is refused and left untouched, who holds it. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { openStore, verifyAudit } from '../../db/open.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { makeAudit, makeOrg, noon } from './make.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { auditOf, failure } from './subject.ts'
+
+setDefaultTimeout(20_000) // every store starts three threads, and other suites may be running
 
 const open = (folder: string) => openStore({ folder, now: noon })
 
@@ -167,4 +169,41 @@ test('a path that is a file, and a folder that takes no files, are read_only', a
   mkdirSync(dir.join('data', 'sightglass.lock')) // cannot be opened as a file, even by root
   expect((await failure(open(dir.join('data')))).kind).toBe('read_only')
   expect((await failure(verifyAudit(dir.join('data')))).kind).toBe('not_found')
+})
+
+test('a damaged page is named as corrupt when it is read, and the store lives on', async () => {
+  using dir = tempDir()
+  const store = await open(dir.path)
+  const metadata = { pad: 'x'.repeat(2_000) }
+  for (let n = 0; n < 40; n++) await store.audit.append(makeAudit('org_a', { metadata }))
+  await store.close()
+  const path = dir.join('sightglass.db')
+  const db = new Database(path)
+  const leaves = db
+    .query<{ pageno: number }, []>(
+      "SELECT pageno FROM dbstat WHERE name = 'audit_entry' AND pagetype = 'leaf'",
+    )
+    .all()
+  db.close()
+  const bytes = readFileSync(path)
+  const start = ((leaves[5]?.pageno ?? 0) - 1) * 8_192
+  bytes.fill(0xa5, start, start + 8_192)
+  writeFileSync(path, bytes)
+  const damaged = await open(dir.path)
+  expect((await failure(auditOf(damaged, 'org_a'))).kind).toBe('corrupt')
+  expect(await damaged.orgs.list()).toEqual([])
+  await damaged.close()
+})
+
+test('a read that takes too long ends with deadline, and the next one is answered', async () => {
+  using dir = tempDir()
+  const store = await openStore({ folder: dir.path, now: noon, readers: 1, readDeadlineMs: 1 })
+  for (let n = 0; n < 30; n++) {
+    const events = Array.from({ length: 1_000 }, (_, at) => makeEvent(`${n}-${at}`))
+    await store.events.append(makeBatch('org_a', events))
+  }
+  const nothing = { orgId: 'org_a', filter: { tools: ['none'] }, limit: 1, before: null, ceilingSeq: null }
+  expect((await failure(store.events.page(nothing))).kind).toBe('deadline')
+  expect(await store.events.byId('org_a', '0-0')).not.toBeNull()
+  await store.close()
 })

@@ -1,0 +1,34 @@
+/** A device that fails a write: nothing is acknowledged from then on, reads go on, a new process has all that was. */
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { openStore } from '../../db/open.ts'
+import { run } from '../support/process.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { makeBatch, makeEvent, noon } from './make.ts'
+
+const program = join(import.meta.dir, 'append-until-failure.ts')
+
+/** A limit on file sizes fails a write as a broken device does: not for want of room, and for good. */
+const limited = 'trap "" XFSZ; ulimit -f 4096; exec "$@"'
+
+interface Report {
+  kinds: string[]
+  readable: boolean
+  acknowledged: string[]
+}
+
+test('after a failed write the store only reads, and what it acknowledged is there', async () => {
+  using dir = tempDir()
+  const command = ['/bin/sh', '-c', limited, 'sh', process.execPath, program, dir.path]
+  const child = run(command, { cwd: dir.path, env: {} })
+  const report = await child.line((line) => JSON.parse(line) as Report, 20_000)
+  expect(await child.exited).toBe(0)
+  expect(report.kinds).toEqual(['io', 'io', 'io'])
+  expect(report.readable).toBe(true)
+  expect(report.acknowledged.length).toBeGreaterThan(5)
+  const store = await openStore({ folder: dir.path, now: noon })
+  for (const id of report.acknowledged) expect(await store.events.byId('org_a', id)).not.toBeNull()
+  expect(await store.events.byId('org_a', 'small')).toBeNull()
+  expect(await store.events.append(makeBatch('org_a', [makeEvent('healed')]))).toMatchObject({ accepted: 1 })
+  await store.close()
+}, 30_000)

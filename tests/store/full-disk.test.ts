@@ -1,0 +1,123 @@
+/** A full disk, on a small file system of its own: opens, reads, refuses writes, and recovers without a restart. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { closeSync, existsSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { openStore } from '../../db/open.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
+import { failure } from './subject.ts'
+
+setDefaultTimeout(20_000) // every store starts three threads, and other suites may be running
+
+/** Mounting needs root and the right to mount; without it there is no disk to fill. */
+function canMount(): boolean {
+  using dir = tempDir()
+  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir.path]).exitCode === 0
+  if (mounted) Bun.spawnSync(['umount', dir.path])
+  return mounted
+}
+
+const mountable = canMount()
+if (!mountable) console.warn('full-disk tests are left out: this user may not mount a tmpfs')
+
+/** Writes zeros until nothing more fits. */
+function fill(path: string): void {
+  const file = openSync(path, 'a')
+  const zeros = Buffer.alloc(4_096)
+  try {
+    for (;;) writeSync(file, zeros)
+  } catch (error) {
+    expect((error as { code: string }).code).toBe('ENOSPC')
+  } finally {
+    closeSync(file)
+  }
+}
+
+const bigEvent = (id: string) => makeEvent(id, { json: JSON.stringify({ id, pad: 'x'.repeat(60_000) }) })
+
+describe.if(mountable)('on a full disk', () => {
+  let dir: TempDir
+  beforeAll(() => {
+    dir = tempDir('full')
+  })
+  afterAll(() => dir.remove())
+
+  /** A fresh file system of `megabytes` for one test, gone afterwards. */
+  async function withDisk(megabytes: number, use: (folder: string) => Promise<void>): Promise<void> {
+    const mount = ['mount', '-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', dir.path]
+    expect(Bun.spawnSync(mount).exitCode).toBe(0)
+    try {
+      await use(dir.path)
+    } finally {
+      expect(Bun.spawnSync(['umount', dir.path]).exitCode).toBe(0)
+    }
+  }
+
+  test('writes are refused as storage_full, reads go on, and room brings writes back', async () => {
+    await withDisk(32, async (mount) => {
+      const store = await openStore({ folder: `${mount}/data`, now: noon })
+      const org = makeOrg()
+      await store.orgs.create({ org, audit: makeAudit(org.id) })
+      expect(await store.events.append(makeBatch(org.id, [bigEvent('before')]))).toMatchObject({
+        accepted: 1,
+      })
+      fill(`${mount}/ballast`)
+      const kinds = new Set<string>()
+      for (let n = 0; n < 10; n++) {
+        kinds.add((await failure(store.events.append(makeBatch(org.id, [bigEvent(`full${n}`)])))).kind)
+      }
+      expect([...kinds]).toEqual(['storage_full'])
+      expect(
+        (await failure(store.keys.create({ key: makeKey(org.id), audit: makeAudit(org.id) }))).kind,
+      ).toBe('storage_full')
+      expect(await store.events.byId(org.id, 'before')).not.toBeNull()
+      expect(await store.keys.list(org.id)).toEqual([])
+      expect((await store.events.overview(org.id)).total).toBe(1)
+      rmSync(`${mount}/ballast`)
+      expect(await store.events.append(makeBatch(org.id, [bigEvent('after')]))).toMatchObject({ accepted: 1 })
+      expect((await store.audit.verify()).faults).toEqual([])
+      await store.close()
+      const again = await openStore({ folder: `${mount}/data`, now: noon })
+      expect((await again.events.overview(org.id)).total).toBe(2)
+      await again.close()
+    })
+  })
+
+  test('an existing database opens for reading by giving up the reserve, which is made again with room', async () => {
+    await withDisk(32, async (mount) => {
+      const folder = `${mount}/data`
+      const first = await openStore({ folder, now: noon })
+      await first.events.append(makeBatch('org_a', [makeEvent('kept')]))
+      await first.close()
+      expect(statSync(`${folder}/reserve`).size).toBe(4 * 1024 * 1024)
+      fill(`${mount}/ballast`)
+      expect(statfsSync(mount).bavail).toBe(0)
+      const full = await openStore({ folder, now: noon })
+      expect(existsSync(`${folder}/reserve`)).toBe(false)
+      expect(await full.events.byId('org_a', 'kept')).not.toBeNull()
+      await full.close()
+      rmSync(`${mount}/ballast`)
+      await (await openStore({ folder, now: noon })).close()
+      expect(statSync(`${folder}/reserve`).size).toBe(4 * 1024 * 1024)
+    })
+  })
+
+  test('without a database and without room there is one clear refusal', async () => {
+    await withDisk(1, async (mount) => {
+      fill(`${mount}/ballast`)
+      const error = await failure(openStore({ folder: `${mount}/data`, now: noon }))
+      expect([error.kind, error.message]).toEqual([
+        'storage_full',
+        'the disk is too full to make the database',
+      ])
+      expect(existsSync(`${mount}/data/sightglass.db`)).toBe(false)
+    })
+  })
+
+  test('a file system mounted read-only is read_only', async () => {
+    await withDisk(32, async (mount) => {
+      await (await openStore({ folder: `${mount}/data`, now: noon })).close()
+      expect(Bun.spawnSync(['mount', '-o', 'remount,ro', mount]).exitCode).toBe(0)
+      expect((await failure(openStore({ folder: `${mount}/data`, now: noon }))).kind).toBe('read_only')
+    })
+  })
+})
