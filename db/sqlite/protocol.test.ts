@@ -1,0 +1,52 @@
+/** Tests of how appends cross the threads: every batch arrives as it was sent. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { EventBatch, EventRecord } from '../store.ts'
+import { packAppend, unpackBatches, unpackRequest } from './protocol.ts'
+
+const text = fc.string({ unit: 'grapheme', maxLength: 20 })
+const optional = fc.option(text)
+const event: fc.Arbitrary<EventRecord> = fc.record({
+  id: text,
+  siteId: text,
+  sessionId: text,
+  occurredAtMs: fc.integer({ min: 0, max: 7_258_118_400_000 }),
+  type: text,
+  outcome: text,
+  tool: optional,
+  durationMs: fc.option(fc.double({ min: 0, noNaN: true, noDefaultInfinity: true })),
+  class: optional,
+  vendor: optional,
+  trust: optional,
+  protocol: optional,
+  subject: optional,
+  page: optional,
+  decision: optional,
+  ruleId: optional,
+  reason: optional,
+  json: fc.json(),
+})
+const batch: fc.Arbitrary<EventBatch> = fc.record({
+  orgId: text,
+  keyId: text,
+  receivedAtMs: fc.integer({ min: 0 }),
+  events: fc.array(event, { minLength: 1, maxLength: 5 }),
+})
+
+test('any group of batches arrives as it was sent', () => {
+  fc.assert(
+    fc.property(fc.array(batch, { minLength: 1, maxLength: 4 }), fc.nat(), (batches, id) => {
+      const { request, bodies } = unpackRequest(packAppend(id, batches))
+      expect(request.slice(0, 2)).toEqual([id, 'append'])
+      // JSON has no negative zero, and a duration has no use for it.
+      const plain = JSON.parse(JSON.stringify(batches)) as EventBatch[]
+      expect(unpackBatches(request[2], bodies)).toEqual(plain)
+    }),
+  )
+})
+
+test('a message that lost an event is refused, not stored half', () => {
+  const one = fc.sample(batch, { numRuns: 1, seed: 1 })
+  const { request, bodies } = unpackRequest(packAppend(1, one))
+  expect(() => unpackBatches(request[2], bodies.slice(1))).toThrow('an append arrived incomplete')
+})
