@@ -22,6 +22,7 @@ export async function askWhoIsThere(): Promise<void> {
     entry.value = state.signedIn ? 'signed-in' : 'signed-out'
     entryError.value = null
     if (state.signedIn) void refreshOverview()
+    else if (!['/setup', '/reset'].includes(place.peek().path)) leave()
   } catch (error) {
     entryError.value = asApiError(error)
     entry.value = 'failed'

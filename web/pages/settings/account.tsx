@@ -35,8 +35,8 @@ export function Account() {
       </button>
       {problem.value && <Problem error={problem.value} />}
       <p class="muted">
-        To change the password, have <code>sightglass account reset-password</code> make a link on the
-        machine.
+        To change the password, have <code>sightglass account reset-password --email …</code> make a link on
+        the machine.
       </p>
     </section>
   )

@@ -50,7 +50,7 @@ function signInAdvice(error: ApiError) {
   return (
     <p>
       Check both and try again. If the password is lost, whoever runs the machine can make a new link with{' '}
-      <code>sightglass account reset-password</code>.
+      <code>sightglass account reset-password --email …</code>.
     </p>
   )
 }

@@ -35,7 +35,7 @@ export function ResetPassword() {
           {problem.value.hint === null && problem.value.status !== 400 && (
             <p>
               The link may be used or too old. Whoever runs the machine can make another with{' '}
-              <code>sightglass account reset-password</code>.
+              <code>sightglass account reset-password --email …</code>.
             </p>
           )}
         </Problem>

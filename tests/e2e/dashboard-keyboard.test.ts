@@ -1,0 +1,167 @@
+/** Without a mouse: from signing in to a new key, the skip link, the palette, the list of shortcuts; and on a phone. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { owner, ownerEnv, signIn } from './dashboard-actions.ts'
+
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+/** Presses Tab until the focused element has this name; fails when it never comes or the focus cannot be seen. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const passed: string[] = []
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press('Tab')
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement as HTMLElement
+      const label =
+        element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : element.textContent
+      const shown =
+        element instanceof HTMLInputElement && element.type === 'radio' ? element.nextElementSibling : element
+      return { name: (label ?? '').trim(), outline: getComputedStyle(shown ?? element).outlineStyle }
+    })
+    passed.push(focused.name)
+    if (focused.outline === 'none') throw new Error(`the focus on "${focused.name}" cannot be seen`)
+    if (focused.name === name) return
+  }
+  throw new Error(`Tab never came to "${name}", only to ${JSON.stringify(passed)}`)
+}
+
+test('a keyboard alone leads from sign-in to a new key', async () => {
+  await withPage(appliance.url, async (page) => {
+    await page.getByLabel('Email').waitFor()
+    await page.keyboard.type(owner.email)
+    await tabTo(page, 'Password')
+    await page.keyboard.type(owner.password)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+
+    await tabTo(page, 'Create an ingest key')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Settings' }).waitFor()
+    await tabTo(page, 'Create key')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByLabel('Label').waitFor()
+    await page.keyboard.type('made by keyboard')
+    await page.keyboard.press('Enter')
+    await page.getByLabel('The new key').waitFor()
+    await tabTo(page, 'Done')
+    await page.keyboard.press('Enter')
+    await page.getByRole('rowheader', { name: 'made by keyboard' }).waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+  })
+}, 60_000)
+
+test('revoking asks first, names the key, and holds', async () => {
+  await withPage(`${appliance.url}/settings/api-keys`, async (page) => {
+    await signIn(page)
+    for (const [kind, label] of [
+      ['secret', 'reports'],
+      ['publishable', 'shop page'],
+    ] as const) {
+      await page.getByRole('button', { name: 'Create key' }).click()
+      await page.getByRole('radio', { name: kind }).check()
+      await page.getByRole('dialog').getByLabel('Label').fill(label)
+      await page.keyboard.press('Enter')
+      const key = await page.getByLabel('The new key').innerText()
+      expect(key).toStartWith(kind === 'secret' ? 'agtx_sk_' : 'agtx_pk_')
+      await page.getByRole('button', { name: 'Done' }).click()
+    }
+    await page.getByRole('button', { name: 'Revoke reports' }).click()
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.innerText()).toContain('reports')
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Revoke reports' }).click()
+    await dialog.getByRole('button', { name: 'Revoke key' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.reload()
+    const rows = page.getByRole('row')
+    expect(await rows.filter({ hasText: 'reports' }).innerText()).toContain('revoked')
+    expect(await rows.filter({ hasText: 'shop page' }).innerText()).toContain('active')
+  })
+}, 30_000)
+
+test('skip link, palette and the list of shortcuts', async () => {
+  await withPage(`${appliance.url}/logs`, async (page) => {
+    await signIn(page)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Logs' }).waitFor()
+    await tabTo(page, 'Skip to the page')
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main')
+
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').waitFor()
+    await page.keyboard.type('knaph')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Knaph', exact: true }).waitFor()
+
+    await page.keyboard.press('?')
+    expect(await page.getByRole('dialog').innerText()).toContain('Go to Analytics')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('g')
+    await page.keyboard.press('y')
+    await page.getByRole('heading', { name: 'Analytics', exact: true }).waitFor()
+  })
+}, 30_000)
+
+const pages = [
+  'Detect',
+  'Auth',
+  'Authz',
+  'WebMCP Tools',
+  'Knaph',
+  'Logs',
+  'Sessions',
+  'Analytics',
+  'Webhooks',
+  'Settings',
+]
+
+test('every page of the specification is in the navigation under its name, on a desk and behind Menu on a phone', async () => {
+  for (const width of [1280, 390]) {
+    await withPage(
+      appliance.url,
+      async (page) => {
+        await page.getByLabel('Email').fill(owner.email)
+        await page.getByLabel('Password').fill(owner.password)
+        await page.getByRole('button', { name: 'Sign in' }).click()
+        await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+        for (const name of pages) {
+          if (width < 700) await page.getByRole('button', { name: 'Menu' }).click()
+          await page.getByRole('link', { name, exact: true }).click()
+          await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
+          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+          expect([name, overflow <= 0]).toEqual([name, true])
+        }
+      },
+      { viewport: { width, height: 800 } },
+    )
+  }
+}, 60_000)
+
+test('the theme is chosen, kept over a reload, and follows the system again', async () => {
+  await withPage(`${appliance.url}/logs`, async (page) => {
+    await signIn(page)
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+    const light = await ground()
+    await page.getByRole('radio', { name: 'dark' }).check({ force: true })
+    const dark = await ground()
+    expect(dark).not.toBe(light)
+    await page.reload()
+    await page.getByRole('radio', { name: 'dark' }).waitFor({ state: 'attached' })
+    expect(await ground()).toBe(dark)
+    await page.getByRole('radio', { name: 'system' }).check({ force: true })
+    expect(await ground()).toBe(light)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    expect(await ground()).toBe(dark)
+  })
+}, 30_000)

@@ -1,0 +1,136 @@
+/** The first minute of an owner: the link, a key, the command from the empty page, the event on it; then out and in. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { owner, runCurl, signIn } from './dashboard-actions.ts'
+
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance()
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+test('from the set-up link to the first event on Logs', async () => {
+  const link = await appliance.setupLink()
+  await withPage(
+    link,
+    async (page) => {
+      await page.getByLabel('Email').fill(owner.email)
+      await page.getByLabel('Password').fill(owner.password)
+      await page.getByRole('button', { name: 'Create owner' }).click()
+
+      await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+      expect(new URL(page.url()).pathname).toBe('/logs')
+      expect(await page.title()).toBe('Logs · Sightglass')
+      const command = await page.getByLabel('Command that sends a first event').innerText()
+      expect(command).toContain(`${appliance.url}/v1/sdk/events`)
+
+      await page.getByRole('link', { name: 'Create an ingest key' }).click()
+      await page.getByRole('button', { name: 'Create key' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Label').fill('shop backend')
+      await dialog.getByRole('button', { name: 'Create key' }).click()
+      const key = await dialog.getByLabel('The new key').innerText()
+      expect(key).toMatch(/^agtx_ik_[A-Za-z0-9_-]{32}$/)
+      await dialog.getByRole('button', { name: 'Copy key' }).click()
+      await dialog.getByRole('button', { name: 'Copied' }).waitFor()
+      expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key)
+      const ownCommand = await dialog.getByLabel('Command that uses the key').innerText()
+      await dialog.getByRole('button', { name: 'Done' }).click()
+      expect(await page.locator('body').innerText()).not.toContain(key)
+      expect(await page.getByRole('rowheader', { name: 'shop backend' }).count()).toBe(1)
+
+      await page.goBack()
+      await page.getByRole('heading', { name: 'No events yet' }).waitFor()
+      const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+      expect([sent.status, await sent.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
+      await page.getByRole('row').filter({ hasText: 'agent.detected' }).waitFor({ timeout: 1_000 })
+
+      expect(await (await runCurl(ownCommand)).json()).toEqual({ ok: true, accepted: 1, deduped: 0 })
+      await page.locator('.event-row').nth(1).waitFor({ timeout: 1_000 })
+
+      await page.reload()
+      await page.locator('.event-row').nth(1).waitFor()
+      await page.goto(`${appliance.url}/settings/ingest-keys`)
+      await page.getByRole('rowheader', { name: 'shop backend' }).waitFor()
+      expect(await page.content()).not.toContain(key)
+    },
+    { context: { permissions: ['clipboard-read', 'clipboard-write'] } },
+  )
+}, 60_000)
+
+test('a used set-up link says so and what to do', async () => {
+  const link = await appliance.setupLink()
+  await withPage(
+    link,
+    async (page) => {
+      await page.getByLabel('Email').fill('late@example.com')
+      await page.getByLabel('Password').fill('another long password')
+      await page.getByRole('button', { name: 'Create owner' }).click()
+      const told = await page.getByRole('alert').innerText()
+      expect(told).toMatch(/already has an owner|used or has expired/)
+      expect(told).toMatch(/Request\s+\S+/)
+    },
+    { allow: [/status of 40[39]/] },
+  )
+}, 30_000)
+
+test('sign-in keeps the place, refuses a wrong password in words, and signing out shuts the door', async () => {
+  await withPage(
+    `${appliance.url}/logs?type=agent.*&outcome=success`,
+    async (page) => {
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+      expect(await page.title()).toBe('Sign in · Sightglass')
+      await page.getByLabel('Email').fill(owner.email)
+      await page.getByLabel('Password').fill('not the password')
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      expect(await page.getByRole('alert').innerText()).toContain('try again')
+
+      await signIn(page)
+      expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe(
+        '/logs?type=agent.*&outcome=success',
+      )
+      await page.locator('.event-row').first().waitFor()
+
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByRole('button', { name: 'Sign in' }).waitFor()
+      await page.goto(`${appliance.url}/settings`)
+      await page.getByLabel('Password').waitFor()
+      expect((await page.request.get(`${appliance.url}/api/session`)).status()).toBe(401)
+    },
+    { allow: [/status of 401/] },
+  )
+}, 30_000)
+
+test('a sign-in that ended elsewhere leads to the form and back', async () => {
+  await withPage(
+    `${appliance.url}/logs`,
+    async (page) => {
+      await signIn(page)
+      await page.context().clearCookies()
+      await page.getByRole('link', { name: 'Settings' }).click()
+      await page.getByText('Your sign-in has ended').waitFor()
+      await signIn(page)
+      await page.getByRole('heading', { name: 'Settings' }).waitFor()
+    },
+    { allow: [/status of 401/] },
+  )
+}, 30_000)
+
+test('a lost password is replaced by the link of the command line', async () => {
+  const made = await appliance.cli('account', 'reset-password', '--email', owner.email)
+  expect([made.code, made.stderr]).toEqual([0, ''])
+  const link = /\S+\/reset#\S+/.exec(made.stdout)?.[0] ?? ''
+  await withPage(link, async (page) => {
+    await page.getByLabel('New password').fill('a newer horse battery')
+    await page.getByRole('button', { name: 'Set password' }).click()
+    await page.getByText('The password is changed').waitFor()
+    await page.getByLabel('Email').fill(owner.email)
+    await page.getByLabel('Password').fill('a newer horse battery')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'Logs' }).waitFor()
+  })
+}, 30_000)
