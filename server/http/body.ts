@@ -18,23 +18,25 @@ export interface JsonObject {
 
 const decoder = new TextDecoder('utf-8', { fatal: true }) // takes a BOM off
 
-/** The body's bytes, inflated. 413 over a limit, 415 for an unknown coding, 400 when corrupt, 503 when it stalls. */
-export async function readBytes(request: Request, bodyLimits: BodyLimits): Promise<Uint8Array> {
+/**
+ * The body as text, inflated. 413 over a limit, 415 for an unknown coding, 400 when it is corrupt or not UTF-8 (a byte
+ * order mark is taken off), 503 when it stalls.
+ */
+export async function readBody(request: Request, bodyLimits: BodyLimits): Promise<string> {
   const { bytesMax, ratioMax = limits.bodyRatioMax, deadlineMs = limits.requestDeadlineMs } = bodyLimits
   const encoding = contentEncoding(request.headers.get('content-encoding'))
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
   if (declared > bytesMax) throw tooLarge(bytesMax)
   // The parser holds the client to a declared length, so only a body of unknown length is counted while it arrives.
-  const bytes = Number.isNaN(declared)
-    ? await readCounted(request, bytesMax, deadlineMs)
-    : new Uint8Array(await inTime(request.arrayBuffer(), deadlineMs))
+  const isDeclared = !Number.isNaN(declared)
+  const bytes = await (isDeclared
+    ? inTime(request.bytes(), deadlineMs)
+    : readCounted(request, bytesMax, deadlineMs))
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
-  return encoding === null ? bytes : inflate(encoding, bytes, { bytesMax, ratioMax })
+  return decode(encoding === null ? bytes : await inflate(encoding, bytes, { bytesMax, ratioMax }))
 }
 
-/** The body as text. Bytes that are not UTF-8 are 400 `invalid_json`; a byte order mark is taken off. */
-export async function readBody(request: Request, bodyLimits: BodyLimits): Promise<string> {
-  const bytes = await readBytes(request, bodyLimits)
+function decode(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes)
   } catch {
@@ -74,13 +76,13 @@ export function parseJson(text: string): Json {
   }
 }
 
-function inTime(reading: Promise<ArrayBuffer>, deadlineMs: number): Promise<ArrayBuffer> {
+function inTime(reading: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(tooSlow(deadlineMs)), deadlineMs)
     reading.then(
-      (buffer) => {
+      (bytes) => {
         clearTimeout(timer)
-        resolve(buffer)
+        resolve(bytes)
       },
       () => {
         clearTimeout(timer)

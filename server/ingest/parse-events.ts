@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts'
 import { parseJson } from '../http/body.ts'
 import { limits } from '../limits.ts'
 import { type Outline, outlineBody } from './outline.ts'
-import { hasMoreOpeners } from './scan.ts'
+import { hasMoreOpeners, skipSpace } from './scan.ts'
 
 export interface ParsedEvents {
   events: unknown[] // 1 to 1,000; null where the outline says that an event is over a limit
@@ -19,12 +19,13 @@ const charsPerOpenerMin = 32
 /** The events of a body. Throws 400 when it is no list of events or the list is empty, 413 beyond 1,000. */
 export function parseEvents(text: string): ParsedEvents {
   const isDense = text.length > watchedLength && hasMoreOpeners(text, text.length / charsPerOpenerMin)
+  if (isDense && text[skipSpace(text, 0)] !== '{') throw notObject()
   const outline = isDense ? outlineBody(text) : null
   if (isDense && outline === null) throw new AppError('invalid_json', 'The body is not valid JSON.')
   if (outline !== null && outline.events.length > limits.eventsPerRequestMax) throw tooManyEvents()
   const body = parseJson(outline === null ? text : withoutOver(text, outline))
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new AppError('invalid_body', 'The body must be a JSON object.', { hint })
+    throw notObject()
   }
   const events = Object.hasOwn(body, 'events') ? body['events'] : undefined
   if (events === undefined) throw notEvents('required', 'is required')
@@ -35,6 +36,10 @@ export function parseEvents(text: string): ParsedEvents {
 }
 
 const hint = `Send {"events": [ … ]} with 1 to ${limits.eventsPerRequestMax} events.`
+
+function notObject(): AppError {
+  return new AppError('invalid_body', 'The body must be a JSON object.', { hint })
+}
 
 export function notEvents(code: string, message: string): AppError {
   const issues = [{ path: 'events', code, message }]

@@ -26,9 +26,8 @@ export function requestSample(key: Sender, atMs: number, error: AppError, text: 
   return { orgId: key.orgId, keyId: key.id, atMs, code, message, path, excerpt: shown(text) }
 }
 
-/** At most 4 KiB, never half a character; a raw NUL, possible where the text is no JSON, would end it for many tools. */
+/** At most 4 KiB and whole characters. A raw NUL, possible where the text is no JSON, would end it for many tools. */
 function shown(text: string): string {
-  return cutBytes(text.slice(0, limits.rejectedExcerptBytesMax + 1), limits.rejectedExcerptBytesMax)
-    .replaceAll('\0', '\u2400')
-    .toWellFormed()
+  const start = text.slice(0, limits.rejectedExcerptBytesMax + 1).replaceAll('\0', '\u2400')
+  return cutBytes(start, limits.rejectedExcerptBytesMax).toWellFormed()
 }

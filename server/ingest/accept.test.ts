@@ -1,0 +1,294 @@
+/** Accepting requests: equal text back, one bad event beside good ones, sites, limits, bodies that are no list. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { exampleEvent, validEvent } from '../../tests/fuzz/any-event.ts'
+import { canonical, jsonText } from '../../tests/fuzz/json-text.ts'
+import { AppError } from '../errors.ts'
+import { acceptEvents, type Accepted, eventsMediaType } from './accept.ts'
+
+const accept = (text: string, siteIds: string[] = []): Accepted =>
+  acceptEvents(text, 'application/json', siteIds)
+const acceptNdjson = (text: string): Accepted => acceptEvents(text, 'application/x-ndjson', [])
+
+/** An event as text with one more member, given as text. */
+const eventWith = (member: string, value: string): string =>
+  `${JSON.stringify(exampleEvent).slice(0, -1)},${JSON.stringify(member)}:${value}}`
+
+const body = (...events: string[]): string => `{"events":[${events.join()}]}`
+
+/** `index path code` of every issue. */
+const told = ({ rejected }: Accepted): string[] =>
+  rejected.flatMap(({ issues }) => issues.map(({ index, path, code }) => `${index} ${path} ${code}`))
+
+function refusal(act: () => unknown): AppError {
+  try {
+    act()
+  } catch (error) {
+    if (error instanceof AppError) return error
+    throw error
+  }
+  throw new Error('nothing was thrown')
+}
+
+describe('everything sent comes back equal', () => {
+  test('any JSON in any spelling, in a body and on a line', () => {
+    fc.assert(
+      fc.property(jsonText, (value) => {
+        const event = eventWith('metadata', `{"x":${value}}`)
+        const sent = canonical(event)
+        const line = event.replaceAll(/[\r\n]/g, ' ') // all of them stand between tokens
+        for (const { records } of [accept(body(event)), accept(` ${body(event)}\n`), acceptNdjson(line)]) {
+          expect(records.map((record) => canonical(record.json))).toEqual([sent])
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('unknown members at the top, prototype names included', () => {
+    fc.assert(
+      fc.property(
+        jsonText,
+        fc.constantFrom('__proto__', 'constructor', 'toJSON', '7', 'x'),
+        (value, name) => {
+          const event = eventWith(name, value)
+          expect(accept(body(event)).records.map((record) => canonical(record.json))).toEqual([
+            canonical(event),
+          ])
+        },
+      ),
+    )
+    expect(({} as { polluted?: unknown }).polluted).toBe(undefined)
+  })
+
+  test('what JSON.stringify wrote is kept letter for letter', () => {
+    fc.assert(
+      fc.property(fc.array(validEvent, { minLength: 1, maxLength: 5 }), (events) => {
+        const { records, positions } = accept(JSON.stringify({ events }))
+        expect(records.map((record) => record.json)).toEqual(events.map((event) => JSON.stringify(event)))
+        expect(positions).toEqual(events.map((_, index) => index))
+      }),
+    )
+  })
+
+  test('numbers that a double cannot hold keep their digits', () => {
+    for (const number of [
+      '9007199254740993',
+      '0.1000000000000000055',
+      '1e999',
+      '-0',
+      '1e-400',
+      '1'.repeat(40),
+    ]) {
+      expect(accept(body(eventWith('n', number))).records[0]?.json).toEndWith(`"n":${number}}`)
+      expect(acceptNdjson(eventWith('n', number)).records[0]?.json).toEndWith(`"n":${number}}`)
+    }
+  })
+
+  test('of duplicate members the last wins, in the body too', () => {
+    const event = eventWith('id', '"evt_2"')
+    expect(accept(body(event)).records[0]?.id).toBe('evt_2')
+    // The first list is spelled as JSON.stringify writes what the second one parses to: it must not be taken for it.
+    const first = eventWith('n', '9007199254740992')
+    const second = eventWith('n', '9007199254740993')
+    for (const text of [
+      `{"events":[${first}],"events":[${second}]}`,
+      `{"events":[${first}],"\\u0065vents":[${second}]}`,
+      `{"events":[1,2,3],"events":[${second}]}`,
+      `{"x":{"events":[${first}]},"events":[${second}]}`,
+    ]) {
+      expect(accept(text).records.map((record) => record.json)).toEqual([second])
+    }
+  })
+
+  test('other members of the body are ignored', () => {
+    const event = JSON.stringify(exampleEvent)
+    for (const text of [
+      `{"publishableKey":"agtx_pk_x","events":[${event}]}`,
+      `{"events":[${event}],"publishableKey":"agtx_pk_x"}\n`,
+      `{"a":[{"b":"]}"}], "events" : [ ${event} ] , "z": null }`,
+    ]) {
+      expect(accept(text).records.map((record) => record.json)).toEqual([event])
+    }
+  })
+})
+
+describe('one bad event', () => {
+  const good = JSON.stringify(exampleEvent)
+
+  test('is listed with index and id, and the others are taken', () => {
+    const bad = JSON.stringify({ ...exampleEvent, id: 'evt_bad', type: 7 })
+    const accepted = accept(body(good, bad, '3', good))
+    expect(accepted).toMatchObject({ sent: 4, positions: [0, 3] })
+    expect(accepted.rejected).toEqual([
+      {
+        index: 1,
+        issues: [{ path: 'type', code: 'wrong_type', message: 'must be text', index: 1, id: 'evt_bad' }],
+        excerpt: bad,
+      },
+      {
+        index: 2,
+        issues: [{ path: '', code: 'wrong_type', message: 'must be an object', index: 2 }],
+        excerpt: '3',
+      },
+    ])
+  })
+
+  test('has at most three issues, and a long id is cut', () => {
+    const accepted = accept(body(JSON.stringify({ id: 'x'.repeat(5_000), agent: 1, policy: 2 })))
+    expect(accepted.rejected[0]?.issues).toHaveLength(3)
+    expect(accepted.rejected[0]?.issues[0]?.id).toBe('x'.repeat(200))
+    expect(accepted.rejected[0]?.excerpt).toHaveLength(4_096)
+  })
+
+  test('holding NUL or half a surrogate pair anywhere is refused; escaped backslashes and whole pairs are not', () => {
+    for (const bad of ['\\u0000', '\\ud800', '\\uDFFF', '\\udc00\\ud800', '\\\\\\u0000']) {
+      expect(told(accept(body(eventWith('tool', `"a${bad}"`))))).toEqual(['0 tool wrong_format'])
+      expect(told(accept(body(eventWith('x', `[{"a":["${bad}"]}]`))))).toEqual(['0 x wrong_format'])
+      expect(told(accept(body(eventWith('x', `{"${bad}":1}`))))).toEqual(['0 x wrong_format'])
+      expect(told(acceptNdjson(eventWith('x', `"${bad}"`)))).toEqual(['0 x wrong_format'])
+      const named = `${good.slice(0, -1)},"${bad}":1}`
+      expect(told(accept(body(named)))).toEqual(['0  wrong_format'])
+    }
+    for (const fine of ['\\\\u0000', '\\\\ud800', '\\ud83d\\ude00', '\\u0001', 'ud800', '\\\\\\\\u0000']) {
+      expect(told(accept(body(eventWith('x', `"${fine}"`))))).toEqual([])
+    }
+    const hidden = `{"id":"a\\u0000",${good.slice(1)}` // overwritten by the second id
+    expect(told(accept(body(hidden)))).toEqual([])
+    const nulId = accept(body(eventWith('id', '"a\\u0000"')))
+    expect(nulId.rejected[0]?.issues[0]).not.toHaveProperty('id')
+  })
+
+  test('may be 32 levels deep, not 33', () => {
+    const nested = (depth: number): string => eventWith('x', '['.repeat(depth - 1) + ']'.repeat(depth - 1))
+    const objects = (depth: number): string =>
+      eventWith('x', '{"a":'.repeat(depth - 1) + '1' + '}'.repeat(depth - 1))
+    for (const make of [nested, objects]) {
+      expect(told(accept(body(make(32))))).toEqual([])
+      expect(told(acceptNdjson(make(32)))).toEqual([])
+      for (const depth of [33, 1_000, 10_000]) {
+        expect(told(accept(body(good, make(depth), good)))).toEqual(['1  too_deep'])
+        expect(told(acceptNdjson(`${make(depth)}\n${good}`))).toEqual(['0  too_deep'])
+      }
+    }
+  })
+
+  test('may have 64 KiB as sent, spaces and escapes included, and not a byte more', () => {
+    const sized = (bytes: number, filler: string): string => {
+      const empty = Buffer.byteLength(eventWith('x', '""'))
+      const count = Math.floor((bytes - empty) / Buffer.byteLength(filler))
+      const rest = bytes - empty - count * Buffer.byteLength(filler)
+      return eventWith('x', `"${filler.repeat(count)}${'y'.repeat(rest)}"`)
+    }
+    for (const filler of ['x', 'é', '€', '\u{1f600}', '\\u00e9']) {
+      const exact = sized(65_536, filler)
+      expect(Buffer.byteLength(exact)).toBe(65_536)
+      const over = sized(65_537, filler)
+      const spaced = exact.replace('{', '{ ')
+      expect(told(accept(body(good, exact, good)))).toEqual([])
+      expect(told(accept(body(good, over, good)))).toEqual(['1  too_large'])
+      expect(told(accept(body(good, spaced, good)))).toEqual(['1  too_large'])
+      expect(told(accept(`{ "events": [ ${exact} , ${over} ] }`))).toEqual(['1  too_large'])
+      expect(told(acceptNdjson(`${exact}\n  ${over}`))).toEqual(['1  too_large'])
+    }
+    const dense = `[${'[],'.repeat(30_000)}1]`
+    expect(told(accept(body(good, eventWith('x', dense), good)))).toEqual(['1  too_large'])
+  })
+})
+
+describe('a key for some sites', () => {
+  const at = (siteId: string): string => JSON.stringify({ ...exampleEvent, siteId })
+
+  test('takes events of those and rejects others', () => {
+    expect(told(accept(body(at('a'), at('b'), at('c')), ['a', 'c']))).toEqual(['1 siteId wrong_site'])
+    expect(told(accept(body(at('a'), at('b')), []))).toEqual([])
+  })
+
+  test('says what is wrong with the form first', () => {
+    const bad = JSON.stringify({ ...exampleEvent, siteId: 'b', type: 1 })
+    expect(told(accept(body(bad), ['a']))).toEqual(['0 type wrong_type'])
+  })
+})
+
+describe('a body that is no list of events', () => {
+  const codeOf = (text: string): string => refusal(() => accept(text)).code
+
+  test('is refused as a whole', () => {
+    for (const text of ['', ' ', '{', '{"events":[}', 'x', '{"events":[1,]}', '\ufeff{}', '{}x']) {
+      expect(codeOf(text)).toBe('invalid_json')
+    }
+    for (const text of [
+      '[]',
+      '1',
+      'null',
+      '"events"',
+      '{}',
+      '{"events":null}',
+      '{"events":{}}',
+      '{"events":[]}',
+    ]) {
+      expect(codeOf(text)).toBe('invalid_body')
+    }
+    expect(refusal(() => accept('{"events":{}}')).details.issues?.[0]).toMatchObject({ path: 'events' })
+    expect(codeOf('{"__proto__":{"events":[1]}}')).toBe('invalid_body')
+  })
+
+  test('may hold 1,000 events, not 1,001', () => {
+    const many = (count: number): string[] =>
+      Array.from({ length: count }, () => JSON.stringify(exampleEvent))
+    expect(accept(body(...many(1_000))).records).toHaveLength(1_000)
+    expect(codeOf(body(...many(1_001)))).toBe('payload_too_large')
+    expect(acceptNdjson(many(1_000).join('\n')).records).toHaveLength(1_000)
+    expect(refusal(() => acceptNdjson(many(1_001).join('\n'))).code).toBe('payload_too_large')
+    expect(codeOf(`{"events":[${'{},'.repeat(500_000)}{}]}`)).toBe('payload_too_large')
+  })
+
+  test('nested 200,000 or 4 million deep is refused at once, without a stack overflow', () => {
+    for (const depth of [200_000, 4_000_000]) {
+      const deep = '['.repeat(depth) + ']'.repeat(depth)
+      const objects = '{"a":'.repeat(depth >> 2)
+      const start = performance.now()
+      expect(codeOf(deep)).toBe('invalid_body')
+      expect(codeOf(`{"events":${deep.slice(0, depth)}`)).toBe('invalid_json')
+      expect(codeOf(objects)).toBe('invalid_json')
+      expect(codeOf(`${objects}1${'}'.repeat(depth >> 2)}`)).toBe('invalid_body')
+      // A list whose one element is a list.
+      expect(told(accept(`{"events":${deep}}`))).toEqual(['0  too_deep'])
+      expect(performance.now() - start).toBeLessThan(1_500)
+    }
+  })
+
+  test('keeps the good events beside one that is nested very deep', () => {
+    const good = JSON.stringify(exampleEvent)
+    const deep = eventWith('x', '{"a":'.repeat(200_000) + '1' + '}'.repeat(200_000))
+    expect(told(accept(body(good, deep, good)))).toEqual(['1  too_deep'])
+    const elsewhere = `{"x":${'['.repeat(200_000)}${']'.repeat(200_000)},"events":[${good}]}`
+    expect(accept(elsewhere).records).toHaveLength(1)
+  })
+})
+
+describe('NDJSON', () => {
+  const good = JSON.stringify(exampleEvent)
+
+  test('is one event a line; blank lines do not count', () => {
+    const accepted = acceptNdjson(`\n${good}\r\n\n \t\n{"id":\n${good}`)
+    expect(accepted).toMatchObject({ sent: 3, positions: [0, 2] })
+    expect(told(accepted)).toEqual(['1  wrong_format'])
+    expect(accepted.rejected[0]?.excerpt).toBe('{"id":')
+    expect(accepted.records.map((record) => record.json)).toEqual([good, good])
+  })
+
+  test('without a line is refused', () => {
+    for (const text of ['', '\n', ' \r\n\t'])
+      expect(refusal(() => acceptNdjson(text)).code).toBe('invalid_body')
+  })
+})
+
+test('the media type is JSON, NDJSON or missing', () => {
+  expect(eventsMediaType(null)).toBe('application/json')
+  expect(eventsMediaType('application/json; charset=utf-8')).toBe('application/json')
+  expect(eventsMediaType('Application/X-NDJSON')).toBe('application/x-ndjson')
+  for (const type of ['text/plain', 'application/json, text/plain', 'multipart/form-data; boundary=x']) {
+    expect(refusal(() => eventsMediaType(type)).code).toBe('unsupported_media_type')
+  }
+})

@@ -1,0 +1,101 @@
+/** The wire schemas of ingest that OpenAPI shows. `check-event.ts` is the same by hand, faster; a test compares them. */
+import { t } from 'elysia'
+import { limits } from '../limits.ts'
+
+const text = (maxLength: number, description?: string) =>
+  t.Optional(t.Union([t.String({ maxLength }), t.Null()], description === undefined ? {} : { description }))
+
+const requiredText = (maxLength: number, description: string) =>
+  t.String({ minLength: 1, maxLength, description })
+
+const open = { additionalProperties: true }
+
+export const agentModel = t.Object(
+  {
+    class: text(limits.classCharsMax, 'Known: webmcp, dom, screenshot, crawler.'),
+    trust: text(limits.trustCharsMax, 'Known, rising: detected, declared, verified, linked.'),
+    vendor: text(limits.vendorCharsMax),
+    confidence: t.Optional(t.Union([t.Number({ minimum: 0, maximum: 1 }), t.Null()])),
+    userAgent: text(limits.userAgentCharsMax),
+    detectionVersion: t.Optional(
+      t.Union([t.String({ maxLength: limits.detectionVersionCharsMax }), t.Number(), t.Null()]),
+    ),
+    signals: t.Optional(t.Unknown({ description: 'What the detection stands on, in any form.' })),
+  },
+  open,
+)
+
+export const policyModel = t.Object(
+  {
+    decision: text(limits.decisionCharsMax, 'Known: allow, deny, review.'),
+    ruleId: text(limits.ruleIdCharsMax),
+    reason: text(limits.reasonCharsMax),
+  },
+  open,
+)
+
+export const metadataModel = t.Object(
+  {
+    page: text(limits.pageCharsMax, 'The path of the page.'),
+    protocol: text(limits.protocolCharsMax, 'How identity was proved, such as web-bot-auth, oauth2 or mtls.'),
+    subject: text(limits.subjectCharsMax, 'The verified identity.'),
+  },
+  open,
+)
+
+/** One event. Members that are not named here are kept and given back as they came. */
+export const eventModel = t.Object(
+  {
+    id: requiredText(limits.idCharsMax, 'Idempotency key: the first event with an id stands.'),
+    siteId: requiredText(limits.idCharsMax, 'The site the event is from.'),
+    sessionId: requiredText(limits.idCharsMax, 'The session the event belongs to.'),
+    occurredAt: t.String({
+      pattern: /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/.source,
+      description: 'RFC 3339 with Z or an offset, years 1970 to 2200.',
+      examples: ['2026-06-23T12:00:00Z'],
+    }),
+    type: t.String({
+      maxLength: limits.typeCharsMax,
+      pattern: /^[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*$/.source,
+      description: 'A dotted kind; unknown kinds are taken.',
+      examples: ['agent.detected', 'tool.executed', 'authz.evaluated'],
+    }),
+    outcome: t.String({
+      maxLength: limits.outcomeCharsMax,
+      pattern: /^[a-z][a-z0-9_-]*$/.source,
+      description: 'Known: success, error, blocked.',
+      examples: ['success'],
+    }),
+    tool: text(limits.toolCharsMax),
+    durationMs: t.Optional(t.Union([t.Number({ minimum: 0 }), t.Null()])),
+    error: text(limits.errorCharsMax),
+    agent: t.Optional(t.Union([agentModel, t.Null()])),
+    policy: t.Optional(t.Union([policyModel, t.Null()])),
+    metadata: t.Optional(t.Union([metadataModel, t.Null()])),
+  },
+  open,
+)
+
+export const eventsBodyModel = t.Object(
+  { events: t.Array(eventModel, { minItems: 1, maxItems: limits.eventsPerRequestMax }) },
+  open,
+)
+
+export const issueModel = t.Object({
+  path: t.String({ description: "Where, from the event on; '' is the event itself." }),
+  message: t.String(),
+  code: t.String({
+    description: 'required, wrong_type, wrong_format, too_long, too_deep, too_large, too_many or wrong_site.',
+  }),
+  index: t.Optional(t.Integer({ minimum: 0, description: 'Which event, from 0.' })),
+  id: t.Optional(t.String({ description: 'The id of the event, when it has a usable one.' })),
+})
+
+/** The 202 answer. `rejected` and `errors` are there only when some events were rejected. */
+export const ingestAnswerModel = t.Object({
+  ok: t.Boolean({ description: 'Whether every event was taken.' }),
+  accepted: t.Integer({ minimum: 0 }),
+  deduped: t.Integer({ minimum: 0, description: 'Events whose id is known already.' }),
+  rejected: t.Optional(t.Integer({ minimum: 1 })),
+  errors: t.Optional(t.Array(issueModel)),
+})

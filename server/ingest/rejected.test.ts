@@ -1,0 +1,47 @@
+/** How rejected events are told: guard rails of the store, and requests of which nothing is stored. */
+import { expect, test } from 'bun:test'
+import { exampleEvent } from '../../tests/fuzz/any-event.ts'
+import { acceptEvents } from './accept.ts'
+import { allRejected, guardRailRejected } from './rejected.ts'
+
+const accept = (events: unknown[], siteIds: string[]) =>
+  acceptEvents(JSON.stringify({ events }), 'application/json', siteIds)
+
+test('all for other sites is 403 with its reason', () => {
+  const error = allRejected(accept([exampleEvent, exampleEvent], ['other']).rejected)
+  expect([error.status, error.code, error.details.reason]).toEqual([403, 'forbidden', 'wrong_site'])
+  expect(error.details.issues?.map(({ index, id, code }) => `${index} ${id} ${code}`)).toEqual([
+    '0 evt_1 wrong_site',
+    '1 evt_1 wrong_site',
+  ])
+})
+
+test('all bad for any other reason, or for several, is 400 with the list', () => {
+  const error = allRejected(accept([exampleEvent, { ...exampleEvent, id: 7 }], ['other']).rejected)
+  expect([error.status, error.code, error.details.reason]).toEqual([400, 'invalid_body', undefined])
+  expect(error.details.issues?.map((issue) => issue.code)).toEqual(['wrong_site', 'wrong_type'])
+})
+
+test('an event beyond a guard rail is told with its place, its id and what was sent', () => {
+  const [record] = accept([exampleEvent], []).records
+  if (record === undefined) throw new Error('the example is accepted')
+  for (const [member, max] of [
+    ['type', 1_000],
+    ['outcome', 100],
+    ['siteId', 1_000],
+  ] as const) {
+    expect(guardRailRejected(4, member, record)).toEqual({
+      index: 4,
+      issues: [
+        {
+          path: member,
+          code: 'too_many',
+          message: `an organization may have at most ${max} different values`,
+          index: 4,
+          id: 'evt_1',
+        },
+      ],
+      excerpt: JSON.stringify(exampleEvent),
+    })
+  }
+})

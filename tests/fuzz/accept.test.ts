@@ -1,0 +1,285 @@
+/** Hostile ingest bodies: whatever is sent, only a clean refusal or a full account of every event comes out, in time. */
+import { describe, expect, test } from 'bun:test'
+import zlib from 'node:zlib'
+import fc from 'fast-check'
+import { AppError, errorBody } from '../../server/errors.ts'
+import { readBody } from '../../server/http/body.ts'
+import { acceptEvents, type Accepted, eventsMediaType } from '../../server/ingest/accept.ts'
+import { limits } from '../../server/limits.ts'
+import { changedEvent, exampleEvent, validEvent } from './any-event.ts'
+import { canonical, jsonText } from './json-text.ts'
+
+/** Far above what any body below takes alone (the worst is 0.3 s), so that a busy machine does not fail it. */
+const budgetMs = 3_000
+
+const codes = new Set([
+  ...[
+    'required',
+    'wrong_type',
+    'wrong_format',
+    'too_long',
+    'too_deep',
+    'too_large',
+    'too_many',
+    'wrong_site',
+  ],
+])
+
+/** Reads and accepts a body as the route does. Anything thrown that a client may not see fails the test. */
+async function outcome(
+  body: Uint8Array | string,
+  headers: Record<string, string>,
+): Promise<Accepted | AppError> {
+  const start = performance.now()
+  try {
+    const request = new Request('http://host/', { method: 'POST', body: Buffer.from(body), headers })
+    const type = eventsMediaType(request.headers.get('content-type'))
+    const text = await readBody(request, { bytesMax: limits.bodyBytesMax })
+    return acceptEvents(text, type, [])
+  } catch (error) {
+    if (error instanceof AppError) return error
+    throw error
+  } finally {
+    expect(performance.now() - start).toBeLessThan(budgetMs)
+  }
+}
+
+/** Every event sent is accounted for once, in order, and what is said about bad ones is well formed. */
+function checkAccount(result: Accepted | AppError): void {
+  if (result instanceof AppError) {
+    expect(result.status).toBeGreaterThanOrEqual(400)
+    expect(result.status).toBeLessThan(500)
+    return
+  }
+  const places = [...result.positions, ...result.rejected.map((event) => event.index)].toSorted(
+    (a, b) => a - b,
+  )
+  expect(places).toEqual(Array.from({ length: result.sent }, (_, index) => index))
+  expect(result.sent).toBeGreaterThan(0)
+  expect(result.records).toHaveLength(result.positions.length)
+  for (const { index, issues, excerpt } of result.rejected) {
+    expect(issues.length).toBeGreaterThan(0)
+    expect(issues.length).toBeLessThanOrEqual(limits.issuesPerEventMax)
+    for (const issue of issues) {
+      expect(codes.has(issue.code)).toBe(true)
+      expect(issue.index).toBe(index)
+    }
+    expect(Buffer.byteLength(excerpt)).toBeLessThanOrEqual(limits.rejectedExcerptBytesMax)
+  }
+  for (const record of result.records) {
+    expect(JSON.parse(record.json)).toMatchObject({
+      id: record.id,
+      type: record.type,
+      outcome: record.outcome,
+    })
+  }
+}
+
+const json = { 'content-type': 'application/json' }
+const ndjson = { 'content-type': 'application/x-ndjson' }
+const anyHeaders = fc.record(
+  {
+    'content-type': fc.constantFrom('application/json', 'application/x-ndjson', 'text/plain', '', ';', '\t'),
+    'content-encoding': fc.constantFrom(
+      'gzip',
+      'deflate',
+      'br',
+      'zstd',
+      'identity',
+      'gzip, gzip',
+      'rot13',
+      '',
+    ),
+  },
+  { requiredKeys: [] },
+)
+const validBody = fc
+  .array(validEvent, { minLength: 1, maxLength: 4 })
+  .map((events) => JSON.stringify({ events }))
+
+describe('whatever is sent', () => {
+  test('random bytes under random headers', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), anyHeaders, async (bytes, headers) => {
+        checkAccount(await outcome(bytes, headers))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('random bits of JSON', async () => {
+    const bits = fc.array(
+      fc.oneof(
+        fc.constantFrom(
+          '{',
+          '}',
+          '[',
+          ']',
+          ',',
+          ':',
+          '"',
+          '\\',
+          '\n',
+          '"events"',
+          '"events":[',
+          '{"id":"x"}',
+          '\\u0000',
+        ),
+        jsonText,
+        fc.constant(JSON.stringify(exampleEvent)),
+      ),
+      { maxLength: 12 },
+    )
+    await fc.assert(
+      fc.asyncProperty(bits, fc.constantFrom(json, ndjson), async (pieces, headers) => {
+        checkAccount(await outcome(pieces.join(''), headers))
+        checkAccount(await outcome(`{"events":[${pieces.join('')}]}`, headers))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('a valid body cut at every byte is refused', async () => {
+    const body = Buffer.from(
+      JSON.stringify({ events: [exampleEvent, { ...exampleEvent, tool: 'größe \u{1f600}' }] }),
+    )
+    for (let end = 0; end < body.length; end++) {
+      expect(await outcome(body.subarray(0, end), json)).toBeInstanceOf(AppError)
+    }
+    expect(await outcome(body, json)).toMatchObject({ sent: 2, positions: [0, 1] })
+  })
+
+  test('a valid body with changed bytes', async () => {
+    const change = fc.record({ at: fc.nat(), gone: fc.nat(3), bytes: fc.uint8Array({ maxLength: 3 }) })
+    const changes = fc.array(change, { minLength: 1, maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(validBody, changes, async (body, edits) => {
+        let bytes = Buffer.from(body)
+        for (const { at, gone, bytes: put } of edits) {
+          const place = at % bytes.length
+          bytes = Buffer.concat([bytes.subarray(0, place), put, bytes.subarray(place + gone)])
+          if (bytes.length === 0) bytes = Buffer.from('{')
+        }
+        checkAccount(await outcome(bytes, json))
+        checkAccount(await outcome(bytes, ndjson))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('a packed body with changed bytes', async () => {
+    const packers = { gzip: zlib.gzipSync, deflate: zlib.deflateSync, zstd: zlib.zstdCompressSync }
+    const flips = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 1, max: 255 })), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    const encoding = fc.constantFrom('gzip', 'deflate', 'zstd')
+    await fc.assert(
+      fc.asyncProperty(validBody, encoding, flips, async (body, name, changes) => {
+        const packed = Buffer.from(packers[name](body))
+        for (const [at, bits] of changes) packed[at % packed.length]! ^= bits
+        checkAccount(await outcome(packed, { ...json, 'content-encoding': name }))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
+
+describe('events that are wrong somewhere', () => {
+  const events = fc.array(fc.oneof(validEvent, changedEvent, fc.jsonValue()), { minLength: 1, maxLength: 12 })
+
+  test('every one is taken whole or told, the same in a body, spaced, and on lines', async () => {
+    await fc.assert(
+      fc.asyncProperty(events, async (values) => {
+        const texts = values.map((value) => JSON.stringify(value) ?? 'null')
+        const first = await outcome(`{"events":[${texts.join()}]}`, json)
+        const results = [
+          first,
+          await outcome(`{ "events" : [ ${texts.join(' , ')} ] }`, json),
+          await outcome(texts.join('\n'), ndjson),
+        ]
+        for (const result of results) {
+          checkAccount(result)
+          expect(result).toMatchObject({ sent: values.length })
+          expect(result).toEqual(first)
+        }
+        const { records, positions } = first as Accepted
+        expect(records.map((record) => canonical(record.json))).toEqual(
+          positions.map((index) => canonical(texts[index] ?? '')),
+        )
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('nothing of the body but an id is repeated to the client', async () => {
+    const canary = 'Canary!'
+    const members = [
+      'siteId',
+      'sessionId',
+      'occurredAt',
+      'type',
+      'outcome',
+      'tool',
+      'durationMs',
+      'agent',
+      'policy',
+    ]
+    for (const member of members) {
+      for (const value of [canary, canary.repeat(900), { [canary]: canary }, [canary], `${canary}\u0000`]) {
+        const event = { ...exampleEvent, [member]: value, [canary]: '\u0000' }
+        const result = await outcome(JSON.stringify({ events: [event] }), json)
+        const told =
+          result instanceof AppError ? errorBody(result, 'req_1') : result.rejected.map((bad) => bad.issues)
+        expect(JSON.stringify(told)).not.toContain(canary)
+      }
+    }
+  })
+})
+
+describe('bodies made to cost', () => {
+  const mib = 1024 * 1024
+  const bombs: [string, Uint8Array][] = [
+    ['gzip', zlib.gzipSync(Buffer.alloc(64 * mib, 0x20))],
+    ['deflate', zlib.deflateSync(Buffer.alloc(64 * mib, 0x5b))],
+    [
+      'br',
+      zlib.brotliCompressSync(Buffer.alloc(64 * mib), {
+        params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 3 },
+      }),
+    ],
+    ['zstd', zlib.zstdCompressSync(Buffer.alloc(64 * mib, 0x5b))],
+  ]
+  test.each(bombs)('a %s bomb is 413 and takes no memory to speak of', async (encoding, bomb) => {
+    const before = process.memoryUsage.rss()
+    expect(await outcome(bomb, { ...json, 'content-encoding': encoding })).toMatchObject({
+      code: 'payload_too_large',
+    })
+    expect(process.memoryUsage.rss() - before).toBeLessThan(48 * mib)
+  })
+
+  const fill = (unit: string): string => unit.repeat(Math.floor((limits.bodyBytesMax - 100) / unit.length))
+  const costly: [string, string][] = [
+    ['open arrays', fill('[')],
+    ['open objects', fill('{"a":')],
+    ['empty arrays', `{"events":[{"x":[${fill('[],')}1]}]}`],
+    ['empty objects as events', `{"events":[${fill('{},')}1]}`],
+    ['numbers as events', `{"events":[${fill('1,')}1]}`],
+    ['one giant string', `{"events":["${fill('x')}"]}`],
+    ['one giant number', `{"events":[{"n":${fill('1')}}]}`],
+    ['backslashes', `{"events":["${fill('\\\\')}"]}`],
+    ['escaped NULs', `{"events":[{"x":"${fill('\\u0000')}"}]}`],
+    ['escaped backslashes before u0000', `{"events":[{"x":"${fill('\\\\u0000')}"}]}`],
+    ['many members', `{${Array.from({ length: 500_000 }, (_, index) => `"k${index}":1`).join()}}`],
+    ['lists named events', `{${fill('"events":[1],')}"events":[1]}`],
+    ['blank lines', fill('\n')],
+    ['short lines', fill('1\n')],
+    ['spaces', fill(' ')],
+    ['quotes', fill('"')],
+    ['deep lines', `${`${'['.repeat(32_000)}${']'.repeat(32_000)}\n`.repeat(120)}`],
+  ]
+  test.each(costly)('8 MiB of %s', async (_name, text) => {
+    checkAccount(await outcome(text, json))
+    checkAccount(await outcome(text, ndjson))
+  })
+})
