@@ -72,6 +72,7 @@ function slugOf(name: string): string {
   const words =
     name
       .normalize('NFKD')
+      .replace(/\p{M}/gu, '')
       .toLowerCase()
       .match(/[a-z0-9]+/g) ?? []
   return words.join('-').slice(0, slugCharsMax).replace(/-$/, '')

@@ -1,0 +1,153 @@
+/** The control socket: who answers, how deep its folder may be, what a crash leaves, and what strangers get. */
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Json, Store } from '../../db/store.ts'
+import { openData } from '../../server/commands/hand-over.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { controlPath, startControl } from '../../server/control.ts'
+import { startLog } from '../../server/log.ts'
+import { version } from '../../server/version.ts'
+import { cli, startAppliance } from '../support/binary.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
+const baseUrl = 'https://traces.example'
+const lines: string[] = []
+const sink = { write: (line: string) => void lines.push(line), takeDropped: () => 0, flush: async () => {} }
+const log = startLog({ level: 'debug', clock, sink })
+
+async function withServer(dataDir: string, use: (store: Store) => Promise<void>): Promise<void> {
+  const store = await openDataFolder(dataDir, clock)
+  const control = await startControl({ dataDir, store, clock, log, baseUrl, ingestUrl: 'http://127.0.0.1:1' })
+  try {
+    await use(store)
+  } finally {
+    await control.stop()
+    await store.close()
+  }
+}
+
+async function throughSocket(
+  dataDir: string,
+  verb: string,
+  params: { [member: string]: Json },
+): Promise<Json> {
+  const data = await openData({ dataDir, baseUrl: 'http://wrong', clock, create: false })
+  try {
+    expect(data.byServer).toBe(true)
+    return await data.call(verb, params)
+  } finally {
+    await data.close()
+  }
+}
+
+function post(dataDir: string, body: string): Promise<Response> {
+  return fetch('http://localhost/', { unix: controlPath(dataDir), method: 'POST', body })
+}
+
+test('a verb is done by the server, which sees it at once and knows its own address', async () => {
+  using temp = tempDir('control')
+  await withServer(temp.path, async (store) => {
+    expect(statSync(controlPath(temp.path)).mode & 0o777).toBe(0o600)
+    await throughSocket(temp.path, 'org create', { name: 'Acme', slug: null })
+    expect((await store.orgs.list()).map(({ slug }) => slug).sort()).toEqual(['acme', 'default'])
+    const params = { email: 'a@b.c', role: 'viewer', org: 'acme' }
+    const { link } = (await throughSocket(temp.path, 'account create', params)) as { link: string }
+    expect(link).toStartWith('https://traces.example/reset#')
+    expect(lines.join('')).toContain('"control_verb"')
+    // The link was answered, and must not have been logged.
+    expect(lines.join('')).not.toContain(link.split('#')[1]!)
+  })
+  expect(existsSync(controlPath(temp.path))).toBe(false)
+})
+
+test('a refusal there is the same refusal here', async () => {
+  using temp = tempDir('control')
+  await withServer(temp.path, async () => {
+    await expect(throughSocket(temp.path, 'org create', { name: 'X', slug: 'Big' })).rejects.toMatchObject({
+      name: 'UsageError',
+      message: '"Big" cannot be a slug',
+    })
+    await expect(
+      throughSocket(temp.path, 'org create', { name: 'X', slug: 'default' }),
+    ).rejects.toMatchObject({
+      name: 'AppError',
+      message: 'There is already an organization "default".',
+    })
+  })
+})
+
+test('a folder far deeper than a socket path may be long', async () => {
+  using temp = tempDir('deep')
+  const dataDir = join(temp.path, ...Array.from({ length: 5 }, (_, at) => `${at}`.repeat(60)))
+  mkdirSync(dataDir, { recursive: true })
+  expect(controlPath(dataDir).length).toBeGreaterThan(300)
+  await withServer(dataDir, async () => {
+    expect(existsSync(controlPath(dataDir))).toBe(true)
+    expect(await throughSocket(dataDir, 'org list', {})).toMatchObject({ orgs: [{ slug: 'default' }] })
+  })
+})
+
+test('another version is told so, and nothing is done', async () => {
+  using temp = tempDir('control')
+  await withServer(temp.path, async (store) => {
+    const request = { version: '9.9.9', verb: 'org create', params: { name: 'Acme' } }
+    const answer = (await (await post(temp.path, JSON.stringify(request))).json()) as {
+      error: { message: string }
+    }
+    expect(answer.error.message).toBe(`the server of this data folder runs ${version}, this command is 9.9.9`)
+    expect(await store.orgs.list()).toHaveLength(1)
+  })
+})
+
+test('what is not a request gets an error, and the socket lives on', async () => {
+  using temp = tempDir('control')
+  await withServer(temp.path, async () => {
+    const wrong = ['', 'x', 'null', '[]', '{}', JSON.stringify({ version, verb: 'constructor', params: {} })]
+    wrong.push(JSON.stringify({ version, verb: 'org create', params: { name: 5 } }))
+    for (const body of wrong)
+      expect(await (await post(temp.path, body)).json()).toHaveProperty('error.message')
+    expect(await throughSocket(temp.path, 'org list', {})).toHaveProperty('orgs')
+  })
+})
+
+test('what a crash left at the path is replaced, and without a server the verb does its own work', async () => {
+  using temp = tempDir('control')
+  await withServer(temp.path, async () => {})
+  writeFileSync(controlPath(temp.path), 'not a socket')
+  const alone = await openData({ dataDir: temp.path, baseUrl, clock, create: false })
+  expect(alone.byServer).toBe(false)
+  expect(await alone.call('org list', {})).toHaveProperty('orgs')
+  await alone.close()
+  await withServer(temp.path, async () => {
+    expect(await throughSocket(temp.path, 'org list', {})).toHaveProperty('orgs')
+  })
+})
+
+test('after kill -9 of the server verbs work alone, and a new server takes the socket over', async () => {
+  using temp = tempDir('killed')
+  const dataDir = temp.join('data')
+  const first = await startAppliance({ dataDir })
+  expect((await first.cli('org', 'create', '--name', 'Acme')).code).toBe(0)
+  await first.kill()
+  expect(existsSync(controlPath(dataDir))).toBe(true)
+  const alone = await first.cli('org', 'list', '--json')
+  expect(JSON.parse(alone.stdout).orgs).toHaveLength(2)
+  const second = await startAppliance({ dataDir })
+  const beside = await second.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  expect(JSON.parse(beside.stdout)).toHaveProperty('key')
+  expect((await second.stop()).code).toBe(0)
+  expect(existsSync(controlPath(dataDir))).toBe(false)
+})
+
+test('verbs at once on a folder without a server wait for each other', async () => {
+  using temp = tempDir('crowd')
+  const dataDir = temp.join('data')
+  const names = ['one', 'two', 'three', 'four']
+  const exits = await Promise.all(names.map((name) => cli(['org', 'create', '--name', name], { dataDir })))
+  expect(exits.map(({ code, stderr }) => [code, stderr])).toEqual(names.map(() => [0, '']))
+  const { stdout } = await cli(['org', 'list', '--json'], { dataDir })
+  const slugs = (JSON.parse(stdout).orgs as { slug: string }[]).map(({ slug }) => slug)
+  expect(slugs.sort()).toEqual(['default', 'four', 'one', 'three', 'two'])
+})
