@@ -91,7 +91,7 @@ test('pressure counts what waits and what is outstanding, and the age of the old
   expect(queue.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0 })
 })
 
-test('whatever arrives: at most two groups at once, every batch once and in order, no group above the limits', async () => {
+test('whatever arrives: two groups at most, every batch once and in order, no group above the limits', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 1, maxLength: 60 }),

@@ -49,7 +49,7 @@ export async function writesOnce<T>(store: Store, audit: AuditEntry, verb: () =>
   return result
 }
 
-/** Runs `verb`, which must fail with `kind` or answer without changing anything, and checks that no entry was written. */
+/** Runs `verb`, which must fail or answer without changing anything, and checks that no entry was written. */
 export async function writesNothing<T>(store: Store, orgId: string, verb: () => Promise<T>): Promise<T> {
   const before = await auditOf(store, orgId)
   const result = await verb()
