@@ -1,5 +1,7 @@
 /** Accepts the events of a JSON body: a quick way for text as JSON.stringify writes it, a careful one for any other. */
 import type { Issue } from '../errors.ts'
+import { isDeeperThan } from '../http/json-depth.ts'
+import { limits } from '../limits.ts'
 import { type Accepted, overLimitIssue, rejected } from './rejected.ts'
 import { exactJson } from './exact-json.ts'
 import { type Outline, outlineBody, sizeOver } from './outline.ts'
@@ -20,26 +22,36 @@ export function acceptBody(text: string, siteIds: readonly string[]): Accepted {
 /**
  * Almost every client sends what JSON.stringify wrote. Then each event, written again, stands in the text where it
  * should: no number has changed, its size is known, and the text need not be walked. Null at the first event that is
- * spelled in another way or is rejected. The list must begin the text and end at its last bracket: then no later
- * member of the same name, which would win, can be a list.
+ * spelled in another way, too deep or too large. The list must begin the text and end at its last bracket: then no
+ * later member of the same name, which would win, can be a list.
  */
 function acceptCanonical(text: string, events: unknown[], siteIds: readonly string[]): Accepted | null {
   const head = canonicalHead.exec(text)
-  const end = text.lastIndexOf(']')
   if (head === null) return null
+  const end = text.lastIndexOf(']')
   const checkCharacters = mayHoldUnkeepable(text)
-  const issues: Issue[] = []
   const accepted: Accepted = { sent: events.length, records: [], positions: [], rejected: [] }
+  let issues: Issue[] = []
   let at = head[0].length
   for (let i = 0; i < events.length; i++) {
     const record = takeEvent(events[i], siteIds, checkCharacters, issues)
-    if (record === null || !text.startsWith(record.json, at)) return null
-    at += record.json.length + 1 // the comma
-    if (sizeOver(record.json, 0, record.json.length) !== null) return null
-    accepted.records.push(record)
-    accepted.positions.push(i)
+    const json = record === null ? rewritten(events[i]) : record.json
+    if (json === null || !text.startsWith(json, at) || sizeOver(json, 0, json.length) !== null) return null
+    at += json.length + 1 // the comma
+    if (record === null) {
+      accepted.rejected.push(rejected(i, events[i], issues, json))
+      issues = []
+    } else {
+      accepted.records.push(record)
+      accepted.positions.push(i)
+    }
   }
   return at === end + 1 ? accepted : null
+}
+
+/** A rejected event as JavaScript writes it; null when it is too deep to write. */
+function rewritten(event: unknown): string | null {
+  return isDeeperThan(event, limits.eventDepthMax) ? null : JSON.stringify(event)
 }
 
 function acceptOutlined(

@@ -1,4 +1,4 @@
-/** The wire schemas of ingest that OpenAPI shows. `check-event.ts` is the same by hand, faster; a test compares them. */
+/** The wire schemas of ingest, for OpenAPI. `check-event.ts` is the same by hand, faster; a test compares the two. */
 import { t } from 'elysia'
 import { limits } from '../limits.ts'
 

@@ -1,4 +1,4 @@
-/** Hostile ingest bodies: whatever is sent, only a clean refusal or a full account of every event comes out, in time. */
+/** Hostile ingest bodies: out comes a clean refusal or a full account of every event, and always in time. */
 import { describe, expect, test } from 'bun:test'
 import zlib from 'node:zlib'
 import fc from 'fast-check'
