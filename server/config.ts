@@ -77,7 +77,8 @@ export function readInvocation(args: string[], environment: Environment): Invoca
   const values: Record<string, unknown> = {}
   for (const name of optionNames) {
     const fits = optionFits(name, verb)
-    const setting = fits && (!asking || name === 'json') ? settle(name, given, environment, file) : ofDefault(name)
+    const setting =
+      fits && (!asking || name === 'json') ? settle(name, given, environment, file) : ofDefault(name)
     values[name] = readSetting(setting)
     if (!fits) continue
     settings.push(setting)

@@ -8,7 +8,7 @@ import { liveEvents } from './live-events.ts'
 import { demoTools } from './tools.ts'
 import { dayOfTraffic, demoDays, demoTraffic } from './traffic.ts'
 
-const nowMs = Date.UTC(2026, 10, 20, 23, 59)
+const nowMs = Date.UTC(2026, 10, 20, 14, 30)
 const dayMs = 86_400_000
 const days = [...demoTraffic({ seed: 1, events: 20_000, nowMs })]
 const all = days.flat()
@@ -91,15 +91,19 @@ describe('within the contract', () => {
 
 describe('in order', () => {
   test('thirty days, each sorted, nothing in the future', () => {
-    expect(days).toHaveLength(demoDays)
+    expect(days).toHaveLength(demoDays + 1) // the first and the last are parts of one
+    expect(nowMs - Date.parse(all[0]!.occurredAt)).toBeWithin(29.5 * dayMs, demoDays * dayMs)
     for (const day of days) {
       const times = day.map(({ occurredAt }) => occurredAt)
       expect(times).toEqual([...times].sort())
     }
-    const noon = Date.UTC(2026, 10, 20, 12)
-    const untilNoon = [...demoTraffic({ seed: 1, events: 20_000, nowMs: noon })].flat()
-    expect(Math.max(...untilNoon.map(({ occurredAt }) => Date.parse(occurredAt)))).toBeLessThanOrEqual(noon)
-    expect(untilNoon.length).toBeLessThan(all.length)
+    for (const hour of [0, 12, 23]) {
+      const atMs = Date.UTC(2026, 10, 20, hour, 1)
+      const made = [...demoTraffic({ seed: 1, events: 5_000, nowMs: atMs })].flat()
+      const times = made.map(({ occurredAt }) => Date.parse(occurredAt))
+      expect(Math.max(...times)).toBeWithin(atMs - dayMs / 2, atMs + 1)
+      expect(Math.min(...times)).toBeGreaterThanOrEqual(atMs - demoDays * dayMs)
+    }
   })
 
   test('a visit begins with its detection; a call comes after its decision; trust never falls', () => {

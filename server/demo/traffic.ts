@@ -26,11 +26,15 @@ const shares: readonly { class: AgentClass; share: number }[] = [
 // Weekends are quieter than the factor 1 of an average day says; this brings the sum back to what was asked for.
 const scale = 1.055
 
-/** Every day's events in the order they happened, none in the future. */
+/** The last thirty times 24 hours, a day at a time, each in the order things happened; nothing in the future. */
 export function* demoTraffic({ seed, events, nowMs }: TrafficRequest): Generator<DemoEvent[]> {
+  const since = isoTime(nowMs - demoDays * dayMs)
+  const until = isoTime(nowMs)
   const today = Math.floor(nowMs / dayMs)
-  for (let day = today - demoDays + 1; day <= today; day++) {
-    const made = dayOfTraffic(day, seed, events).filter(({ occurredAt }) => Date.parse(occurredAt) <= nowMs)
+  for (let day = today - demoDays; day <= today; day++) {
+    const made = dayOfTraffic(day, seed, events).filter(
+      ({ occurredAt }) => occurredAt >= since && occurredAt <= until,
+    )
     if (made.length > 0) yield made
   }
 }

@@ -42,142 +42,142 @@ function rowsOf(answer: Record<string, unknown>, member: string): Record<string,
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-describe.each([
-  ['alone on its folder', alone],
+for (const [where, run] of [
+  ['alone', alone],
   ['beside a running server', beside],
-] as [string, Run][])('%s', (_, run) => {
-  test('organizations', async () => {
-    expect(await json(run, ['org', 'create', '--name', 'Acme Shop', '--slug', 'acme'])).toEqual({
-      id: expect.stringMatching(/^org_[\w-]{22}$/),
-      slug: 'acme',
-      name: 'Acme Shop',
-      createdAt: time,
-    })
-    expect(
-      rowsOf(await json(run, ['org', 'list']), 'orgs')
-        .map(({ slug }) => slug)
-        .sort(),
-    ).toEqual(['acme', 'default'])
-    expect(await done(run, ['org', 'list'])).toMatch(/^SLUG +NAME +ID +CREATED\n/)
-    expect(await done(run, ['org', 'create', '--name=Second Shop'])).toMatch(
-      /^Created the organization Second Shop \(second-shop, org_/,
-    )
-    const again = await run(['org', 'create', '--name', 'Acme Shop', '--slug', 'acme'])
-    expect(again).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'sightglass: There is already an organization "acme".\n',
-    })
-  })
+] as const) {
+  test(`${where}: organizations`, () => organizations(run))
+  test(`${where}: keys`, () => keys(run))
+  test(`${where}: accounts`, () => accounts(run))
+}
 
-  test('keys', async () => {
-    const made = await json(run, [
-      '--label',
-      'no',
-      'key',
-      'create',
-      '--kind',
-      'ingest',
-      '--org=acme',
-      '--label',
-      'shop backend',
-    ])
-    expect(made).toEqual({
-      key: expect.stringMatching(/^agtx_ik_[\w-]{32}$/),
-      id: expect.stringMatching(/^key_[\w-]{22}$/),
-      kind: 'ingest',
-      orgId: expect.stringMatching(/^org_/),
-      label: 'shop backend',
-      prefix: String(made['key']).slice(0, 16),
-      createdAt: time,
-      expiresAt: null,
-      revokedAt: null,
-      lastUsedAt: null,
-      lastUsedAddress: null,
-      exposedAt: null,
-      siteIds: [],
-      scopes: [],
-      behindProxy: false,
-    })
-    const secret = await json(run, [
-      'key',
-      'create',
-      '--kind=secret',
-      '--label=x',
-      '--scope=traces:read',
-      '--scope=audit:read',
-    ])
-    expect(secret).toMatchObject({ kind: 'secret', scopes: ['traces:read', 'audit:read'] })
-    expect((await json(run, ['key', 'create', '--kind=publishable', '--label=y']))['key']).toMatch(
-      /^agtx_pk_/,
-    )
-    const listed = rowsOf(await json(run, ['key', 'list', '--org', String(made['orgId'])]), 'keys')
-    const { key: _key, ...view } = made
-    expect(listed).toEqual([{ ...view, state: 'active' }])
-    expect(await done(run, ['key', 'revoke', String(made['id'])])).toStartWith(
-      'Revoked the ingest key "shop backend"',
-    )
-    expect(await json(run, ['key', 'revoke', '--id', String(secret['id'])])).toMatchObject({
-      revokedAt: time,
-    })
-    expect(await done(run, ['key', 'list', '--org', 'acme'])).toContain('revoked')
-    const text = await done(run, ['key', 'create', '--kind', 'ingest', '--label', 'for people'])
-    expect(text).toMatch(/^agtx_ik_[\w-]{32}\n\n.*not shown again/s)
-    expect((await run(['key', 'revoke', 'key_none'])).code).toBe(1)
-    expect((await run(['key', 'revoke'])).code).toBe(2)
-    expect((await run(['key', 'create', '--kind', 'ingest', '--label', 'x', '--org', 'nowhere'])).code).toBe(
-      1,
-    )
-    expect(
-      (await run(['key', 'create', '--kind', 'ingest', '--label', 'x', '--scope', 'traces:read'])).code,
-    ).toBe(2)
+async function organizations(run: Run): Promise<void> {
+  expect(await json(run, ['org', 'create', '--name', 'Acme Shop', '--slug', 'acme'])).toEqual({
+    id: expect.stringMatching(/^org_[\w-]{22}$/),
+    slug: 'acme',
+    name: 'Acme Shop',
+    createdAt: time,
   })
+  expect(
+    rowsOf(await json(run, ['org', 'list']), 'orgs')
+      .map(({ slug }) => slug)
+      .sort(),
+  ).toEqual(['acme', 'default'])
+  expect(await done(run, ['org', 'list'])).toMatch(/^SLUG +NAME +ID +CREATED\n/)
+  expect(await done(run, ['org', 'create', '--name=Second Shop'])).toMatch(
+    /^Created the organization Second Shop \(second-shop, org_/,
+  )
+  const again = await run(['org', 'create', '--name', 'Acme Shop', '--slug', 'acme'])
+  expect(again).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'sightglass: There is already an organization "acme".\n',
+  })
+}
 
-  test('accounts', async () => {
-    const args = ['account', 'create', '--email', 'Ann@example.com', '--role', 'owner', '--password-stdin']
-    expect(await json(run, args, 'correct horse battery\n')).toEqual({
-      id: expect.stringMatching(/^usr_[\w-]{22}$/),
-      email: 'ann@example.com',
-      role: 'owner',
-      orgId: expect.stringMatching(/^org_/),
-      operator: true,
-      createdAt: time,
-      link: null,
-      linkExpiresAt: null,
-    })
-    const invited = await json(run, [
-      'account',
-      'create',
-      '--email',
-      'bob@example.com',
-      '--role',
-      'viewer',
-      '--operator',
-    ])
-    expect(invited).toMatchObject({
-      operator: true,
-      link: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/reset#[\w-]{43}$/),
-    })
-    expect(await json(run, ['account', 'reset-password', '--email', 'ann@example.com'])).toEqual({
-      accountId: expect.stringMatching(/^usr_/),
-      email: 'ann@example.com',
-      link: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/reset#[\w-]{43}$/),
-      linkExpiresAt: time,
-    })
-    const listed = rowsOf(await json(run, ['account', 'list']), 'accounts')
-    expect(listed.map(({ email }) => email).sort()).toEqual(['ann@example.com', 'bob@example.com'])
-    expect(listed[0]).toMatchObject({ memberships: [{ orgSlug: 'default' }] })
-    expect(await done(run, ['account', 'list'])).toContain('default:owner')
-    expect(await run(args, 'correct horse battery\n')).toMatchObject({ code: 1, stdout: '' })
-    expect(
-      await run(['account', 'create', '--email=c@d.e', '--role=viewer', '--password-stdin'], 'short'),
-    ).toMatchObject({ code: 1 })
-    expect(
-      await run(['account', 'create', '--email=c@d.e', '--role=viewer', '--password-stdin'], 'two\nlines'),
-    ).toMatchObject({ code: 2 })
-    expect(await run(['account', 'reset-password', '--email=none@d.e'])).toMatchObject({ code: 1 })
+async function keys(run: Run): Promise<void> {
+  const made = await json(run, [
+    '--label',
+    'no',
+    'key',
+    'create',
+    '--kind',
+    'ingest',
+    '--org=acme',
+    '--label',
+    'shop backend',
+  ])
+  expect(made).toEqual({
+    key: expect.stringMatching(/^agtx_ik_[\w-]{32}$/),
+    id: expect.stringMatching(/^key_[\w-]{22}$/),
+    kind: 'ingest',
+    orgId: expect.stringMatching(/^org_/),
+    label: 'shop backend',
+    prefix: String(made['key']).slice(0, 16),
+    createdAt: time,
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+    lastUsedAddress: null,
+    exposedAt: null,
+    siteIds: [],
+    scopes: [],
+    behindProxy: false,
   })
-})
+  const secret = await json(run, [
+    'key',
+    'create',
+    '--kind=secret',
+    '--label=x',
+    '--scope=traces:read',
+    '--scope=audit:read',
+  ])
+  expect(secret).toMatchObject({ kind: 'secret', scopes: ['traces:read', 'audit:read'] })
+  expect((await json(run, ['key', 'create', '--kind=publishable', '--label=y']))['key']).toMatch(/^agtx_pk_/)
+  const listed = rowsOf(await json(run, ['key', 'list', '--org', String(made['orgId'])]), 'keys')
+  const { key: _key, ...view } = made
+  expect(listed).toEqual([{ ...view, state: 'active' }])
+  expect(await done(run, ['key', 'revoke', String(made['id'])])).toStartWith(
+    'Revoked the ingest key "shop backend"',
+  )
+  expect(await json(run, ['key', 'revoke', '--id', String(secret['id'])])).toMatchObject({
+    revokedAt: time,
+  })
+  expect(await done(run, ['key', 'list', '--org', 'acme'])).toContain('revoked')
+  const text = await done(run, ['key', 'create', '--kind', 'ingest', '--label', 'for people'])
+  expect(text).toMatch(/^agtx_ik_[\w-]{32}\n\n.*not shown again/s)
+  expect((await run(['key', 'revoke', 'key_none'])).code).toBe(1)
+  expect((await run(['key', 'revoke'])).code).toBe(2)
+  expect((await run(['key', 'create', '--kind', 'ingest', '--label', 'x', '--org', 'nowhere'])).code).toBe(1)
+  expect(
+    (await run(['key', 'create', '--kind', 'ingest', '--label', 'x', '--scope', 'traces:read'])).code,
+  ).toBe(2)
+}
+
+async function accounts(run: Run): Promise<void> {
+  const args = ['account', 'create', '--email', 'Ann@example.com', '--role', 'owner', '--password-stdin']
+  expect(await json(run, args, 'correct horse battery\n')).toEqual({
+    id: expect.stringMatching(/^usr_[\w-]{22}$/),
+    email: 'ann@example.com',
+    role: 'owner',
+    orgId: expect.stringMatching(/^org_/),
+    operator: true,
+    createdAt: time,
+    link: null,
+    linkExpiresAt: null,
+  })
+  const invited = await json(run, [
+    'account',
+    'create',
+    '--email',
+    'bob@example.com',
+    '--role',
+    'viewer',
+    '--operator',
+  ])
+  expect(invited).toMatchObject({
+    operator: true,
+    link: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/reset#[\w-]{43}$/),
+  })
+  expect(await json(run, ['account', 'reset-password', '--email', 'ann@example.com'])).toEqual({
+    accountId: expect.stringMatching(/^usr_/),
+    email: 'ann@example.com',
+    link: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/reset#[\w-]{43}$/),
+    linkExpiresAt: time,
+  })
+  const listed = rowsOf(await json(run, ['account', 'list']), 'accounts')
+  expect(listed.map(({ email }) => email).sort()).toEqual(['ann@example.com', 'bob@example.com'])
+  expect(listed[0]).toMatchObject({ memberships: [{ orgSlug: 'default' }] })
+  expect(await done(run, ['account', 'list'])).toContain('default:owner')
+  expect(await run(args, 'correct horse battery\n')).toMatchObject({ code: 1, stdout: '' })
+  expect(
+    await run(['account', 'create', '--email=c@d.e', '--role=viewer', '--password-stdin'], 'short'),
+  ).toMatchObject({ code: 1 })
+  expect(
+    await run(['account', 'create', '--email=c@d.e', '--role=viewer', '--password-stdin'], 'two\nlines'),
+  ).toMatchObject({ code: 2 })
+  expect(await run(['account', 'reset-password', '--email=none@d.e'])).toMatchObject({ code: 1 })
+}
 
 test('beside a server a link carries the server’s own address', async () => {
   const { link } = await json(beside, ['account', 'reset-password', '--email', 'ann@example.com'])
