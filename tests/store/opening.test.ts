@@ -195,6 +195,17 @@ test('a damaged page is named as corrupt when it is read, and the store lives on
   await damaged.close()
 })
 
+test('the log is truncated once the writer is idle', async () => {
+  using dir = tempDir()
+  const store = await open(dir.path)
+  await store.events.append(makeBatch('org_a', [makeEvent('e')]))
+  expect((await store.health()).walBytes).toBeGreaterThan(0)
+  const deadlineMs = performance.now() + 10_000
+  while ((await store.health()).walBytes > 0 && performance.now() < deadlineMs) await Bun.sleep(50)
+  expect((await store.health()).walBytes).toBe(0)
+  await store.close()
+})
+
 test('a read that takes too long ends with deadline, and the next one is answered', async () => {
   using dir = tempDir()
   const store = await openStore({ folder: dir.path, now: noon, readers: 1, readDeadlineMs: 1 })

@@ -12,8 +12,9 @@ type Known = { [member in GuardRail]: Set<string> }
 export interface GuardRails {
   /** The first member of the event that would be one value too many, or null. */
   broken(orgId: string, event: EventRecord): GuardRail | null
-  /** Counts an event that was stored, inside its transaction. */
+  /** Counts an event that was stored; `settle` writes the counts down before its transaction ends. */
   count(orgId: string, event: EventRecord): void
+  settle(orgId: string): void
   /** Counts the events again from the table, inside the transaction that removed some. */
   recount(orgId: string): void
   /** The tables went back to an earlier state: read them again when needed. */
@@ -22,9 +23,14 @@ export interface GuardRails {
 
 export function guardRails(db: Database): GuardRails {
   const knownByOrg = new Map<string, Known>()
-  const addOne = db.prepare(
-    `INSERT INTO event_value (org_id, member, value, count) VALUES (?, ?, ?, 1)
-     ON CONFLICT (org_id, member, value) DO UPDATE SET count = count + 1`,
+  const unsettled: { [member in GuardRail]: Map<string, number> } = {
+    type: new Map(),
+    outcome: new Map(),
+    siteId: new Map(),
+  }
+  const add = db.prepare<unknown, [string, GuardRail, string, number]>(
+    `INSERT INTO event_value (org_id, member, value, count) VALUES (?1, ?2, ?3, ?4)
+     ON CONFLICT (org_id, member, value) DO UPDATE SET count = count + ?4`,
   )
 
   function known(orgId: string): Known {
@@ -51,8 +57,15 @@ export function guardRails(db: Database): GuardRails {
     count(orgId, event) {
       const values = known(orgId)
       for (const member of members) {
-        addOne.run(orgId, member, event[member])
-        values[member].add(event[member])
+        const value = event[member]
+        values[member].add(value)
+        unsettled[member].set(value, (unsettled[member].get(value) ?? 0) + 1)
+      }
+    },
+    settle(orgId) {
+      for (const member of members) {
+        for (const [value, count] of unsettled[member]) add.run(orgId, member, value, count)
+        unsettled[member].clear()
       }
     },
     recount(orgId) {
@@ -71,6 +84,7 @@ export function guardRails(db: Database): GuardRails {
     },
     forget() {
       knownByOrg.clear()
+      for (const member of members) unsettled[member].clear()
     },
   }
 }

@@ -38,6 +38,7 @@ export function plainEventWriter(db: Database): EventWriter {
     append(batch) {
       const result: AppendResult = { accepted: 0, deduped: 0, rejected: [], lastSeq: 0 }
       batch.events.forEach((event, index) => appendOne(batch, event, index, result))
+      rails.settle(batch.orgId)
       return result
     },
     removeSite(orgId, siteId) {
