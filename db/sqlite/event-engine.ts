@@ -11,13 +11,15 @@ import type {
 
 /** One per writer. The writer opens and ends the transactions; the engine only says when its memory follows. */
 export interface EventWriter {
-  /** Stores one batch inside the open transaction. When it throws, the writer undoes this batch alone. */
+  /** Takes one batch inside the open transaction. When it throws, nothing of this batch was taken. */
   append(batch: EventBatch): AppendResult
+  /** Writes what was taken: the last call before the transaction commits. */
+  flush(): void
   /** Removes every event of a site inside the open transaction; returns how many. */
   removeSite(orgId: string, siteId: string): number
   /** The transaction is on disk. */
   committed(): void
-  /** The batch that just threw, or the whole transaction, was undone: memory must say again what the tables say. */
+  /** The transaction was undone: memory must say again what the tables say. */
   rolledBack(): void
   /** The writer has had nothing to do for a second: a chance for maintenance, outside any transaction. */
   idle(): void

@@ -7,24 +7,22 @@ import { failureOf, type AppendOutcome } from './protocol.ts'
 import { inTransaction } from './transaction.ts'
 
 export function commitGroup(db: Database, events: EventWriter, batches: EventBatch[]): AppendOutcome[] {
-  const outcomes = inTransaction(db, () => batches.map((batch) => appendOne(db, events, batch)))
+  const outcomes = inTransaction(db, () => {
+    const taken = batches.map((batch) => appendOne(db, events, batch))
+    events.flush()
+    return taken
+  })
   events.committed()
   return outcomes
 }
 
-/** A savepoint around each batch; what ended the whole transaction (a full disk, a failed device) fails them all. */
+/** What ended the whole transaction (a full disk, a failed device) fails all of them. */
 function appendOne(db: Database, events: EventWriter, batch: EventBatch): AppendOutcome {
-  db.query('SAVEPOINT batch').run()
   try {
-    const result = events.append(batch)
-    db.query('RELEASE batch').run()
-    return result
+    return events.append(batch)
   } catch (error) {
     const failure = storeError(error, 'append')
     if (!db.inTransaction || failure.kind === 'io' || failure.kind === 'storage_full') throw failure
-    db.query('ROLLBACK TO batch').run()
-    db.query('RELEASE batch').run()
-    events.rolledBack()
     return failureOf(failure)
   }
 }

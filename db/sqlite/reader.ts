@@ -7,7 +7,7 @@ import type { ReadContext } from './contexts.ts'
 import { databasePath, requireDatabase } from './files.ts'
 import { requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
-import { plainEventReader } from './plain-events/read.ts'
+import { compactEventReader } from './events/reader.ts'
 import { readVerbs } from './read-verbs.ts'
 import { serve } from './serve.ts'
 
@@ -41,7 +41,7 @@ function openReader({ folder, deadlineMs }: ReaderOpening): { db: Database; cont
   const db = openReaderConnection(databasePath(folder))
   try {
     requireKnownSchema(db, migrations)
-    const events = plainEventReader(db, deadlineMs)
+    const events = compactEventReader(db, deadlineMs)
     return { db, context: { db, orm: drizzle(db), events, folder } }
   } catch (error) {
     db.close()

@@ -34,8 +34,8 @@ export function housekeeping(db: Database, chores: { idle(): void; minute(): voi
     const idle = !writtenSinceTick
     writtenSinceTick = false
     if (ticks % minuteTicks === 0) chores.minute()
+    if (idle) chores.idle() // first: what it writes goes with the log
     if (unsettled && (idle || ticks % minuteTicks === 0)) truncate()
-    if (idle) chores.idle()
   }
 
   const timer = setInterval(tick, tickMs)

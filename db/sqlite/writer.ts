@@ -3,17 +3,16 @@ import { drizzle } from 'drizzle-orm/bun-sqlite'
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
 import type { EventBatch } from '../store.ts'
-import { auditHeads } from './audit.ts'
-import { readAuditHeads, writeAuditHeads } from './audit-heads.ts'
 import { openWriterConnection } from './connection.ts'
 import type { WriteContext } from './contexts.ts'
 import { storeError } from './failure.ts'
 import { databasePath, makeFolder, requireWholeOrNew } from './files.ts'
 import { commitGroup } from './group.ts'
+import { headsKeeper } from './heads-keeper.ts'
 import { lockFolder } from './lock.ts'
 import { migrate, requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
-import { plainEventWriter } from './plain-events/write.ts'
+import { compactEventWriter } from './events/writer.ts'
 import { unpackBatches } from './protocol.ts'
 import { dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
 import { serve } from './serve.ts'
@@ -69,10 +68,10 @@ function openWriter({ folder, now }: WriterOpening): Writer {
 }
 
 function writerOn(db: Database, folder: string, unlock: () => void): Writer {
-  const events = plainEventWriter(db)
+  const events = compactEventWriter(db)
   const context: WriteContext = { db, orm: drizzle(db), events }
   const keeper = housekeeping(db, { idle: events.idle, minute: () => makeReserveWhenRoom(folder) })
-  const heads = headsFile(db, folder)
+  const heads = headsKeeper(db, folder)
   let broken: StoreError | null = null
 
   /** After the device failed once, what is in memory and what is on disk may differ: nothing more is acknowledged. */
@@ -109,21 +108,4 @@ function writerOn(db: Database, folder: string, unlock: () => void): Writer {
       unlock()
     },
   }
-}
-
-/** Keeps the file of audit heads behind no committed chain. What a full disk left behind, the next call makes good. */
-function headsFile(db: Database, folder: string): { follow(): void } {
-  let written = JSON.stringify(readAuditHeads(folder) ?? {})
-  function follow(): void {
-    const heads = auditHeads(db)
-    const current = JSON.stringify(heads)
-    if (current === written) return
-    try {
-      writeAuditHeads(folder, heads)
-      written = current
-    } catch {
-      // The entry itself is committed and must not be reported as failed; `verify` accepts a file that lags behind.
-    }
-  }
-  return { follow }
 }

@@ -12,9 +12,16 @@ import { blockEventsMax } from './place.ts'
  * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. The spilled texts are those of
  * members that have a hash for a code: [row, member, text] each. An event that was removed has type 0 and '' texts.
  */
-export const extra = { at: members.length, received: 1, duration: 2, idAt: 3, sessionAt: 4 }
-for (const name of ['received', 'duration', 'idAt', 'sessionAt'] as const) extra[name] += members.length
-export const columnCount = members.length + 5
+const extras = members.length
+export const extra = {
+  at: extras, // occurredAt, ms
+  received: extras + 1, // ms
+  duration: extras + 2, // ms, -1 when missing
+  key: extras + 3, // the ingest key, a code like a member's
+  idAt: extras + 4,
+  sessionAt: extras + 5,
+} as const
+export const columnCount = extras + 6
 
 export type Spilled = [row: number, member: number, text: string]
 
@@ -25,6 +32,12 @@ export interface BlockContent {
   texts: string[]
   sessions: string[] // as JSON text
   spilled: Spilled[]
+}
+
+/** A block being filled; `content.events` grows up to `blockEventsMax`. */
+export interface StagedBlock {
+  firstSeq: number
+  content: BlockContent
 }
 
 export function emptyBlock(): BlockContent {
@@ -70,9 +83,14 @@ export function openIds(ids: Uint8Array): string[] {
   return inflate(ids).toString('utf8').split('\0').slice(1, -1)
 }
 
-/** Whether an id, as JSON text, is among those of the block: exact, and much cheaper than opening them all. */
-export function hasId(ids: Uint8Array, id: string): boolean {
-  return inflate(ids).includes(`\0${id}\0`)
+/** The ids of a block for `hasId`, which is much cheaper than opening them all. */
+export function inflateIds(ids: Uint8Array): Buffer {
+  return inflate(ids)
+}
+
+/** Whether an id, as JSON text, is among those of the block; exact. */
+export function hasId(inflatedIds: Buffer, id: string): boolean {
+  return inflatedIds.includes(`\0${id}\0`)
 }
 
 export interface Bodies {

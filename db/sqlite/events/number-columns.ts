@@ -20,7 +20,7 @@ export function packColumns(columns: readonly Float64Array[], rows: number): Uin
     out[at] = width
     view.setFloat64(at + 1, base, true)
     at += headBytes
-    if (width > 0) out.set(bytesOf(column, rows, base, width), at)
+    if (width > 0) packValues(out, at, column, rows, base, width)
     at += rows * width
   }
   return Bun.zstdCompressSync(out.subarray(0, at), { level: 1 }) as Uint8Array<ArrayBuffer>
@@ -33,20 +33,39 @@ function shape(column: Float64Array, rows: number): { base: number; width: numbe
   for (let row = 0; row < rows; row++) {
     const value = column[row]!
     if (value < low) low = value
-    if (value > high) high = value
-    whole &&= Number.isSafeInteger(value)
+    else if (value > high) high = value
+    if (value !== Math.floor(value)) whole = false
   }
-  if (!whole || high - low >= fourGib) return { base: 0, width: 8 }
+  if (low === high) return { base: low, width: 0 }
   const span = high - low
-  return { base: low, width: span === 0 ? 0 : span < 256 ? 1 : span < 65_536 ? 2 : 4 }
+  if (!whole || span >= fourGib || !Number.isSafeInteger(low) || !Number.isSafeInteger(high)) {
+    return { base: 0, width: 8 }
+  }
+  return { base: low, width: span < 256 ? 1 : span < 65_536 ? 2 : 4 }
 }
 
-function bytesOf(column: Float64Array, rows: number, base: number, width: number): Uint8Array {
-  if (width === 8) return new Uint8Array(column.buffer, column.byteOffset, rows * 8)
-  const packed =
-    width === 1 ? new Uint8Array(rows) : width === 2 ? new Uint16Array(rows) : new Uint32Array(rows)
-  for (let row = 0; row < rows; row++) packed[row] = column[row]! - base
-  return new Uint8Array(packed.buffer)
+function packValues(
+  out: Uint8Array,
+  start: number,
+  column: Float64Array,
+  rows: number,
+  base: number,
+  width: number,
+): void {
+  if (width === 8) {
+    out.set(new Uint8Array(column.buffer, column.byteOffset, rows * 8), start)
+    return
+  }
+  let at = start
+  for (let row = 0; row < rows; row++) {
+    const value = column[row]! - base
+    out[at++] = value
+    if (width === 1) continue
+    out[at++] = value >>> 8
+    if (width === 2) continue
+    out[at++] = value >>> 16
+    out[at++] = value >>> 24
+  }
 }
 
 export interface PackedColumns {
@@ -75,11 +94,11 @@ function unpack(raw: Uint8Array, view: DataView, start: number, rows: number): F
   const values = new Float64Array(rows)
   let at = start + headBytes
   if (width === 0) return values.fill(base)
-  if (width === 1) for (let row = 0; row < rows; row++) values[row] = base + raw[at++]!
-  else if (width === 2)
-    for (let row = 0; row < rows; row++, at += 2) values[row] = base + view.getUint16(at, true)
-  else if (width === 4)
-    for (let row = 0; row < rows; row++, at += 4) values[row] = base + view.getUint32(at, true)
-  else for (let row = 0; row < rows; row++, at += 8) values[row] = view.getFloat64(at, true)
+  for (let row = 0; row < rows; row++, at += width) {
+    if (width === 1) values[row] = base + raw[at]!
+    else if (width === 2) values[row] = base + (raw[at]! | (raw[at + 1]! << 8))
+    else if (width === 4) values[row] = base + view.getUint32(at, true)
+    else values[row] = view.getFloat64(at, true)
+  }
   return values
 }

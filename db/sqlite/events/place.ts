@@ -1,7 +1,8 @@
 /** Where an event lies: organization number and arrival number in one integer, the key of the block tables. */
 
-/** Arrivals are counted for each organization by itself, from 1 without a gap, so a block is a first seq and a count. */
+/** Each organization counts its arrivals from 1 without a gap, so a block is a first seq and a count. */
 const seqsPerOrg = 2 ** 36
+export const seqMax = seqsPerOrg - 1
 
 /** Keeps `org * seqsPerOrg` within the integers a double can hold. */
 export const orgsMax = 2 ** 16
@@ -22,4 +23,9 @@ export function seqOf(place: number): number {
 
 export function segmentOf(seq: number): number {
   return Math.floor(seq / segmentEvents)
+}
+
+/** Blocks up to such an arrival are final: what comes later lies in another segment. */
+export function endsSegment(seq: number): boolean {
+  return segmentOf(seq) !== segmentOf(seq + 1)
 }

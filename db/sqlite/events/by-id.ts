@@ -1,0 +1,40 @@
+/** Finds one event by its id: through the id runs, and past the last run by looking into the blocks. */
+import type { Database } from 'bun:sqlite'
+import type { StoredEvent } from '../../store.ts'
+import { zonesBetween, type Zone } from './block-table.ts'
+import { hasId, inflateIds, openIds } from './block.ts'
+import { runLookup, spansOf } from './id-run.ts'
+import { readBlock } from './open-block.ts'
+import { seqMax, seqOf } from './place.ts'
+
+export function findById(
+  db: Database,
+  org: number,
+  fingerprint: (org: number, id: string) => number,
+  id: string,
+): StoredEvent | null {
+  const text = JSON.stringify(id)
+  const print = fingerprint(org, text)
+  const lookup = runLookup(db)
+  const spans = spansOf(db, org)
+  let found: StoredEvent | null = null
+  for (const { run, firstSeq } of spans) {
+    lookup(run, firstSeq, print, (seq) => {
+      found = eventWith(db, zonesBetween(db, org, seq, seq + 1), text)
+      return found !== null
+    })
+    if (found !== null) return found
+  }
+  const flushedSeq = spans.reduce((high, { lastSeq }) => Math.max(high, lastSeq), 0)
+  return eventWith(db, zonesBetween(db, org, flushedSeq + 1, seqMax).reverse(), text)
+}
+
+function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null {
+  const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
+  for (const zone of zones) {
+    const row = read.get(zone.place)
+    if (row === null || !hasId(inflateIds(row.ids), id)) continue
+    return readBlock(db, zone)?.event(openIds(row.ids).indexOf(id)) ?? null
+  }
+  return null
+}

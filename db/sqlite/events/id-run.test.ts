@@ -1,0 +1,79 @@
+/** Id runs and their filter: an id that was added is always found, and hardly any other. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { idFilter, newRunBits } from './id-filter.ts'
+import { chunkOf, findInChunk, packChunk } from './id-run.ts'
+import { idTable } from './id-table.ts'
+
+const print = fc.integer({ min: 0, max: 2 ** 53 - 1 })
+
+test('a chunk finds every entry, equal fingerprints included', () => {
+  const offset = fc.integer({ min: 0, max: 2 ** 21 - 1 })
+  const entry = fc.tuple(
+    fc.oneof(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 2 ** 43 - 1 })),
+    offset,
+  )
+  fc.assert(
+    fc.property(
+      fc.array(entry, { minLength: 1 }),
+      fc.integer({ min: 0, max: 1_023 }),
+      print,
+      (some, chunk, other) => {
+        const entries = some.map(([low, at]) => ({ print: chunk * 2 ** 43 + low, at }))
+        const packed = packChunk(
+          entries.map((one) => one.print),
+          entries.map(({ at }) => at),
+        )
+        for (const { print, at } of entries) {
+          expect(chunkOf(print)).toBe(chunk)
+          expect(findInChunk(packed, print, (found) => found === at)).toBe(true)
+        }
+        const isThere = entries.some((one) => one.print % 2 ** 43 === other % 2 ** 43)
+        expect(findInChunk(packed, other, () => true)).toBe(isThere)
+      },
+    ),
+  )
+})
+
+test('a chunk refuses what its entries cannot hold', () => {
+  expect(() => packChunk([1], [2 ** 21])).toThrow()
+})
+
+test('the table finds every entry through growth', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(print, print), { maxLength: 2_000 }), (entries) => {
+      const table = idTable(1)
+      for (const [key, place] of entries) table.add(key, place)
+      expect(table.size()).toBe(entries.length)
+      for (const [key, place] of entries) expect(table.find(key, (found) => found === place)).toBe(true)
+      let visited = 0
+      table.each(() => visited++)
+      expect(visited).toBe(entries.length)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('the filter knows every id in its run, before and after a restart, and few others', () => {
+  const random = (n: number) => Number((Bun.hash.wyhash(`id ${n}`) as bigint) >> 11n)
+  const filter = idFilter()
+  const reloaded = idFilter()
+  const runs = 40
+  for (let run = 0; run < runs; run++) {
+    const bits = newRunBits()
+    for (let n = 0; n < 131_072 / 64; n++) filter.add(run, bits, random(run * 131_072 + n))
+    reloaded.load(run, bits)
+  }
+  const candidates = (one: typeof filter, print: number) => {
+    const found: number[] = []
+    one.some(print, (run) => found.push(run) < 0)
+    return found
+  }
+  for (let run = 0; run < runs; run++) expect(candidates(filter, random(run * 131_072 + 7))).toContain(run)
+  const others = Array.from({ length: 2_000 }, (_, n) => candidates(filter, random(-1 - n)))
+  expect(others.flat().length).toBeLessThan(20)
+  expect(others).toEqual(Array.from({ length: 2_000 }, (_, n) => candidates(reloaded, random(-1 - n))))
+  filter.drop(3)
+  expect(candidates(filter, random(3 * 131_072 + 7))).not.toContain(3)
+  expect(candidates(filter, random(4 * 131_072 + 7))).toContain(4)
+})

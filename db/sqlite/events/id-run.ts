@@ -1,0 +1,80 @@
+/** A sorted id run on disk: 2^17 fingerprints with the places of their events, eight bytes each. */
+import type { Database } from 'bun:sqlite'
+
+/*
+ * The upper 10 of a fingerprint's 53 bits choose one of 1,024 chunks (event_id_chunk, about 128 entries, 1 KiB). In a
+ * chunk the entries are sorted by fingerprint; each is two u32, little-endian:
+ *   its lower 32 bits
+ *   its middle 11 bits, then in 21 bits how far its event's seq lies behind the run's first seq of that organization
+ * event_id_run says which arrivals of which organization a run covers; a run without these rows does not exist.
+ */
+export const runIds = 2 ** 17
+export const chunksPerRun = 1_024
+const seqSpanMax = 2 ** 21
+const chunkShift = 2 ** 43
+
+export interface RunSpan {
+  org: number
+  firstSeq: number
+  lastSeq: number
+}
+
+export function chunkOf(fingerprint: number): number {
+  return Math.floor(fingerprint / chunkShift)
+}
+
+/** Packs the entries of one chunk. `offsets[i]` belongs to `fingerprints[i]`. */
+export function packChunk(fingerprints: number[], offsets: number[]): Uint8Array {
+  const order = fingerprints.map((_, index) => index).sort((a, b) => fingerprints[a]! - fingerprints[b]!)
+  const words = new Uint32Array(order.length * 2)
+  order.forEach((from, to) => {
+    const offset = offsets[from]!
+    if (offset < 0 || offset >= seqSpanMax) throw new Error(`an id run spans ${offset} arrivals`)
+    words[to * 2] = fingerprints[from]!
+    words[to * 2 + 1] = middleOf(fingerprints[from]!) * seqSpanMax + offset
+  })
+  return new Uint8Array(words.buffer)
+}
+
+function middleOf(fingerprint: number): number {
+  return Math.floor(fingerprint / 2 ** 32) % 2 ** 11
+}
+
+/** Calls `confirm` with the offset of each entry that has the fingerprint, until it returns true. */
+export function findInChunk(
+  entries: Uint8Array,
+  fingerprint: number,
+  confirm: (offset: number) => boolean,
+): boolean {
+  const words = new Uint32Array(entries.buffer, entries.byteOffset, entries.byteLength / 4)
+  const low = fingerprint >>> 0
+  const middle = middleOf(fingerprint)
+  for (let at = 0; at < words.length; at += 2) {
+    if (words[at] !== low) continue
+    const word = words[at + 1]!
+    if (Math.floor(word / seqSpanMax) === middle && confirm(word % seqSpanMax)) return true
+  }
+  return false
+}
+
+/** Looks a fingerprint up in one run: the seqs that may be its event's. */
+export function runLookup(
+  db: Database,
+): (run: number, firstSeq: number, fingerprint: number, confirm: (seq: number) => boolean) => boolean {
+  const read = db.prepare<{ entries: Uint8Array }, [number]>(
+    'SELECT entries FROM event_id_chunk WHERE chunk = ?',
+  )
+  return (run, firstSeq, fingerprint, confirm) => {
+    const row = read.get(run * chunksPerRun + chunkOf(fingerprint))
+    return row !== null && findInChunk(row.entries, fingerprint, (offset) => confirm(firstSeq + offset))
+  }
+}
+
+/** Which runs cover arrivals of an organization, newest first. */
+export function spansOf(db: Database, org: number): { run: number; firstSeq: number; lastSeq: number }[] {
+  return db
+    .query<{ run: number; firstSeq: number; lastSeq: number }, [number]>(
+      'SELECT run, first_seq AS firstSeq, last_seq AS lastSeq FROM event_id_run WHERE org = ? ORDER BY run DESC',
+    )
+    .all(org)
+}

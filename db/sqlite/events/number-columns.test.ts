@@ -1,0 +1,51 @@
+/** Columns of numbers come back as they were, whatever width they were packed to. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { openColumns, packColumns } from './number-columns.ts'
+
+const near = fc.tuple(
+  fc.maxSafeInteger(),
+  fc.constantFrom(0, 1, 255, 256, 65_535, 65_536, 2 ** 32 - 1, 2 ** 32),
+)
+const columnOf = (rows: number) =>
+  fc.oneof(
+    fc.array(fc.double({ noNaN: true }), { minLength: rows, maxLength: rows }),
+    near.chain(([base, span]) => {
+      const low = Math.min(base, Number.MAX_SAFE_INTEGER - span)
+      return fc
+        .array(fc.integer({ min: 0, max: span }), { minLength: rows, maxLength: rows })
+        .map((steps) => {
+          return steps.map((step) => low + step)
+        })
+    }),
+  )
+
+test('any columns of any length come back, in any order', () => {
+  const block = fc
+    .integer({ min: 1, max: 256 })
+    .chain((rows) => fc.array(columnOf(rows), { minLength: 1, maxLength: 5 }))
+  fc.assert(
+    fc.property(block, (columns) => {
+      const rows = columns[0]!.length
+      const packed = openColumns(
+        packColumns(
+          columns.map((column) => Float64Array.from(column)),
+          rows,
+        ),
+        columns.length,
+      )
+      expect(packed.rows).toBe(rows)
+      for (let index = columns.length - 1; index >= 0; index--) {
+        expect(Array.from(packed.column(index)).map((value) => value + 0)).toEqual(
+          columns[index]!.map((value) => value + 0),
+        )
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('only the first rows of a longer column are packed', () => {
+  const packed = openColumns(packColumns([Float64Array.of(7, 8, 1e300, 0)], 2), 1)
+  expect(Array.from(packed.column(0))).toEqual([7, 8])
+})

@@ -1,0 +1,75 @@
+/** A block as a reader sees it: matches a filter against its rows, opens texts only when they are asked for. */
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../../errors.ts'
+import type { StoredEvent } from '../../store.ts'
+import { readColumns, type Zone } from './block-table.ts'
+import { extra, openBodies, openIds, type Bodies } from './block.ts'
+import { joinText } from './event-text.ts'
+import type { Clause } from './filter-codes.ts'
+import { member } from './members.ts'
+import { seqOf } from './place.ts'
+
+export interface OpenBlock {
+  firstSeq: number
+  rows: number
+  at: Float64Array // occurredAt of each row
+  /** Whether a row is an event (not a removed one) that all clauses take. */
+  matches(row: number, clauses: readonly Clause[]): boolean
+  event(row: number): StoredEvent
+}
+
+export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
+  const columns = readColumns(db, place)
+  if (columns === null) return null
+  let bodies: Bodies | null = null
+  let ids: string[] | null = null
+
+  function texts(): Bodies {
+    return (bodies ??= openBodies(blob(db, place, 'bodies'), columns!.rows))
+  }
+
+  function confirmed(row: number, clause: Clause, code: number): boolean {
+    const wanted = clause.hashed.get(code)
+    if (wanted === undefined) return true
+    if (clause.member === member.sessionId) return wanted.has(JSON.parse(texts().sessions[row]!) as string)
+    return texts().spilled.some(
+      ([at, index, text]) => at === row && index === clause.member && wanted.has(text),
+    )
+  }
+
+  return {
+    firstSeq: seqOf(place),
+    rows: columns.rows,
+    at: columns.column(extra.at),
+    matches(row, clauses) {
+      if (columns.column(member.type)[row] === 0) return false
+      for (const clause of clauses) {
+        const code = columns.column(clause.member)[row]!
+        if (!clause.codes.has(code) || (clause.hashed.size > 0 && !confirmed(row, clause, code))) return false
+      }
+      return true
+    },
+    event(row) {
+      ids ??= openIds(blob(db, place, 'ids'))
+      const { texts: all, sessions } = texts()
+      const split = {
+        text: all[row]!,
+        idAt: columns.column(extra.idAt)[row]!,
+        sessionAt: columns.column(extra.sessionAt)[row]!,
+      }
+      return {
+        seq: seqOf(place) + row,
+        occurredAtMs: columns.column(extra.at)[row]!,
+        receivedAtMs: columns.column(extra.received)[row]!,
+        json: joinText(split, ids[row]!, sessions[row]!),
+      }
+    },
+  }
+}
+
+function blob(db: Database, place: number, name: 'ids' | 'bodies'): Uint8Array {
+  const sql = name === 'ids' ? 'SELECT ids AS blob FROM event_body' : 'SELECT bodies AS blob FROM event_body'
+  const row = db.query<{ blob: Uint8Array }, [number]>(`${sql} WHERE place = ?`).get(place)
+  if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
+  return row.blob
+}

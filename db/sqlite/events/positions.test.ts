@@ -1,0 +1,56 @@
+/** Sets of positions: what is stored is what is found, and nothing else. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { addList, addSet, anyBit, hasBit, newBitmap, packList, packSet, setBit } from './positions.ts'
+
+const position = fc.integer({ min: 0, max: 65_535 })
+const ascending = (values: Iterable<number>) => [...new Set(values)].toSorted((a, b) => a - b)
+const sparse = fc.array(position, { maxLength: 400 }).map(ascending)
+const dense = fc.tuple(fc.integer({ min: 1, max: 7 }), position).map(([step, first]) => {
+  return ascending(Array.from({ length: 65_536 }, (_, n) => n).filter((n) => n >= first && n % step === 0))
+})
+
+function members(bitmap: Uint32Array<ArrayBuffer>): number[] {
+  return Array.from({ length: 65_536 }, (_, n) => n).filter((n) => hasBit(bitmap, n))
+}
+
+test('lists and sets come back', () => {
+  fc.assert(
+    fc.property(fc.oneof(sparse, dense), (positions) => {
+      const fromSet = newBitmap()
+      addSet(fromSet, packSet(positions))
+      expect(members(fromSet)).toEqual(positions)
+      const fromList = newBitmap()
+      addList(fromList, packList(positions))
+      expect(fromList).toEqual(fromSet)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('adding keeps what was there', () => {
+  const bitmap = newBitmap()
+  setBit(bitmap, 5)
+  addSet(bitmap, packSet([0, 65_535]))
+  expect(members(bitmap)).toEqual([0, 5, 65_535])
+})
+
+test('anyBit looks at exactly its range', () => {
+  fc.assert(
+    fc.property(position, position, fc.integer({ min: 1, max: 300 }), (bit, first, count) => {
+      const within = Math.min(count, 65_536 - first)
+      const bitmap = newBitmap()
+      setBit(bitmap, bit)
+      expect(anyBit(bitmap, first, within)).toBe(bit >= first && bit < first + within)
+    }),
+    {
+      numRuns: 2_000,
+      examples: [
+        [31, 31, 1],
+        [32, 0, 32],
+        [63, 32, 32],
+        [65_535, 65_280, 256],
+      ],
+    },
+  )
+})

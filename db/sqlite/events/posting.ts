@@ -1,0 +1,119 @@
+/** The segment index: for each member and value, which positions of a sealed segment have it. */
+import type { Database } from 'bun:sqlite'
+import { addList, addSet, packList, packSet, type Bitmap } from './positions.ts'
+
+/*
+ * A value with at least `ownRowMin` positions in the segment has a row in event_posting, with a stored set
+ * (positions.ts). The others of a member share rows of event_posting_rest, each with the codes from `first_code` up:
+ *   u32 count, count * u32 code (ascending), count * u32 end, then the lists; end counts from the first list's start
+ */
+const ownRowMin = 256
+const restBytesMax = 1_900 // of one shared row: what SQLite keeps in one piece
+
+/** Writes the index of one member; `codes[position]` is its code, of `events` positions. */
+export function writePostings(
+  db: Database,
+  at: { org: number; segment: number; member: number },
+  codes: Float64Array,
+  events: number,
+): void {
+  const positionsByCode = new Map<number, number[]>()
+  for (let position = 0; position < events; position++) {
+    const positions = positionsByCode.get(codes[position]!)
+    if (positions === undefined) positionsByCode.set(codes[position]!, [position])
+    else positions.push(position)
+  }
+  const own = db.query(
+    'INSERT OR REPLACE INTO event_posting (org, member, code, segment, positions) VALUES (?, ?, ?, ?, ?)',
+  )
+  const rare: [code: number, positions: number[]][] = []
+  for (const entry of positionsByCode) {
+    if (entry[1].length < ownRowMin) rare.push(entry)
+    else own.run(at.org, at.member, entry[0], at.segment, packSet(entry[1]))
+  }
+  writeRest(
+    db,
+    at,
+    rare.sort(([a], [b]) => a - b),
+  )
+}
+
+function writeRest(
+  db: Database,
+  at: { org: number; segment: number; member: number },
+  rare: [code: number, positions: number[]][],
+): void {
+  const insert = db.query(
+    `INSERT OR REPLACE INTO event_posting_rest (org, segment, member, first_code, entries) VALUES (?, ?, ?, ?, ?)`,
+  )
+  let from = 0
+  let bytes = 4
+  let lists: Uint8Array[] = []
+  rare.forEach(([, positions], index) => {
+    const list = packList(positions)
+    if (bytes + list.length + 8 > restBytesMax) {
+      insert.run(at.org, at.segment, at.member, rare[from]![0], packRest(rare.slice(from, index), lists))
+      from = index
+      bytes = 4
+      lists = []
+    }
+    bytes += list.length + 8
+    lists.push(list)
+  })
+  if (lists.length === 0) return
+  insert.run(at.org, at.segment, at.member, rare[from]![0], packRest(rare.slice(from), lists))
+}
+
+function packRest(entries: [code: number, positions: number[]][], lists: Uint8Array[]): Uint8Array {
+  const head = new Uint32Array(1 + entries.length * 2)
+  head[0] = entries.length
+  let end = 0
+  entries.forEach(([code], index) => {
+    end += lists[index]!.length
+    head[1 + index] = code
+    head[1 + entries.length + index] = end
+  })
+  return Buffer.concat([new Uint8Array(head.buffer), ...lists])
+}
+
+export interface PostingReader {
+  /** Adds the positions of a value in a segment to a bitmap; whether there were any. */
+  add(bitmap: Bitmap, org: number, segment: number, member: number, code: number): boolean
+}
+
+export function postingReader(db: Database): PostingReader {
+  const own = db.query<{ positions: Uint8Array }, [number, number, number, number]>(
+    'SELECT positions FROM event_posting WHERE org = ? AND member = ? AND code = ? AND segment = ?',
+  )
+  const rest = db.query<{ entries: Uint8Array }, [number, number, number, number]>(
+    `SELECT entries FROM event_posting_rest
+     WHERE org = ? AND segment = ? AND member = ? AND first_code <= ? ORDER BY first_code DESC LIMIT 1`,
+  )
+  return {
+    add(bitmap, org, segment, member, code) {
+      const shared = rest.get(org, segment, member, code)
+      const list = shared === null ? null : findInRest(shared.entries, code)
+      if (list !== null) addList(bitmap, list)
+      const row = list === null ? own.get(org, member, code, segment) : null
+      if (row !== null) addSet(bitmap, row.positions)
+      return list !== null || row !== null
+    },
+  }
+}
+
+function findInRest(entries: Uint8Array, code: number): Uint8Array | null {
+  const view = new DataView(entries.buffer, entries.byteOffset, entries.byteLength)
+  const count = view.getUint32(0, true)
+  let low = 0
+  let high = count
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (view.getUint32(4 + middle * 4, true) < code) low = middle + 1
+    else high = middle
+  }
+  if (low === count || view.getUint32(4 + low * 4, true) !== code) return null
+  const ends = 4 + count * 4
+  const lists = ends + count * 4
+  const start = low === 0 ? 0 : view.getUint32(ends + (low - 1) * 4, true)
+  return entries.subarray(lists + start, lists + view.getUint32(ends + low * 4, true))
+}

@@ -1,0 +1,55 @@
+/** The reading half of the event engine, on a connection of its own; every call sees one moment of the log. */
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../../errors.ts'
+import type { EventPageQuery, StoredEvent } from '../../store.ts'
+import type { EventReader } from '../event-engine.ts'
+import { findById } from './by-id.ts'
+import { filterClauses } from './filter-codes.ts'
+import { fingerprints } from './fingerprint.ts'
+import { storedLastSeq } from './org-state.ts'
+import { readOverview } from './overview.ts'
+import { readPage } from './page.ts'
+import { readSeed } from './seed.ts'
+import { readTail } from './tail.ts'
+
+export function compactEventReader(db: Database, deadlineMs: number, fingerprintBits = 53): EventReader {
+  const seed = readSeed(db)
+  const print = fingerprints(seed.ids, fingerprintBits)
+  const findOrg = db.query<{ num: number }, [string]>('SELECT num FROM event_org WHERE org_id = ?')
+
+  /** One read transaction, so that blocks, indexes and rollups belong together; `none` when nothing was ever stored. */
+  function read<T>(orgId: string, none: T, work: (org: number) => T): T {
+    db.query('BEGIN').run()
+    try {
+      const org = findOrg.get(orgId)
+      return org === null ? none : work(org.num)
+    } finally {
+      if (db.inTransaction) db.query('COMMIT').run()
+    }
+  }
+
+  function watch(): () => void {
+    const deadline = performance.now() + deadlineMs
+    return () => {
+      if (performance.now() > deadline)
+        throw new StoreError('deadline', `a read took longer than ${deadlineMs} ms`)
+    }
+  }
+
+  return {
+    page: (query: EventPageQuery) =>
+      read(query.orgId, { events: [], next: null, ceilingSeq: query.ceilingSeq ?? 0 }, (org) => {
+        const ceilingSeq = query.ceilingSeq ?? storedLastSeq(db, org)
+        const clauses = filterClauses(db, org, seed.values, query.filter)
+        return readPage(db, org, clauses, query, ceilingSeq, watch())
+      }),
+    byId: (orgId, id) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
+    tail: (query) =>
+      read(query.orgId, { events: [], lastSeq: query.afterSeq }, (org) => {
+        const clauses = filterClauses(db, org, seed.values, query.filter)
+        return readTail(db, org, clauses, query, watch())
+      }),
+    lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
+    overview: (orgId) => read(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
+  }
+}

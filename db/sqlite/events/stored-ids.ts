@@ -1,0 +1,49 @@
+/** Confirms a fingerprint's hit: whether the block that holds a seq really has the id. */
+import type { Database } from 'bun:sqlite'
+import { hasId, inflateIds } from './block.ts'
+import { placeOf } from './place.ts'
+
+/** Blocks whose ids stay inflated, about 10 KB each: a resent batch asks for the same few again and again. */
+const cachedMax = 32
+
+interface CachedIds {
+  first: number // places
+  last: number
+  ids: Buffer
+}
+
+export interface StoredIds {
+  has(org: number, seq: number, id: string): boolean
+  /** Blocks were merged, removed or undone. */
+  forget(): void
+}
+
+export function storedIds(db: Database): StoredIds {
+  let cached: CachedIds[] = []
+  let next = 0
+  const read = db.query<{ place: number; events: number; ids: Uint8Array }, [number, number]>(
+    `SELECT place, (SELECT events FROM event_block WHERE event_block.place = event_body.place) AS events, ids
+     FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1`,
+  )
+
+  function load(org: number, place: number): CachedIds | null {
+    const row = read.get(place, placeOf(org, 0))
+    if (row === null || place >= row.place + row.events) return null
+    const entry = { first: row.place, last: row.place + row.events - 1, ids: inflateIds(row.ids) }
+    cached[next] = entry
+    next = (next + 1) % cachedMax
+    return entry
+  }
+
+  return {
+    has(org, seq, id) {
+      const place = placeOf(org, seq)
+      const entry = cached.find(({ first, last }) => first <= place && place <= last) ?? load(org, place)
+      return entry !== null && hasId(entry.ids, id)
+    },
+    forget() {
+      cached = []
+      next = 0
+    },
+  }
+}

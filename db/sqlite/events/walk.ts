@@ -1,0 +1,112 @@
+/** The parts of an organization's log that a walk goes through: sealed segments with an index, and the rest without. */
+import type { Database } from 'bun:sqlite'
+import { zonesBetween, type Zone } from './block-table.ts'
+import type { Clause } from './filter-codes.ts'
+import { segmentEvents, seqMax, seqOf } from './place.ts'
+import { anyBit, hasBit, newBitmap, type Bitmap } from './positions.ts'
+import { postingReader, type PostingReader } from './posting.ts'
+import { readZones } from './seal.ts'
+
+export interface Part {
+  minAt: number
+  maxAt: number
+  firstSeq: number
+  lastSeq: number
+  /** The blocks that may hold a match, in arrival order. */
+  zones(): Zone[]
+  /** Whether the index takes a row; without an index, every row. */
+  mayMatch(zone: Zone, row: number): boolean
+}
+
+/** Parts that reach past `afterSeq`, in arrival order. */
+export function partsOf(db: Database, org: number, clauses: readonly Clause[], afterSeq: number): Part[] {
+  const sealed = db
+    .query<{ segment: number; minAt: number; maxAt: number }, [number, number]>(
+      `SELECT segment, min_at AS minAt, max_at AS maxAt FROM event_segment
+       WHERE org = ? AND segment >= ? ORDER BY segment`,
+    )
+    .all(org, Math.floor((afterSeq + 1) / segmentEvents))
+  const postings = postingReader(db)
+  return [
+    ...sealed.map((segment) => sealedPart(db, org, clauses, postings, segment)),
+    ...openPart(db, org, afterSeq),
+  ]
+}
+
+function sealedPart(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  postings: PostingReader,
+  { segment, minAt, maxAt }: { segment: number; minAt: number; maxAt: number },
+): Part {
+  const firstSeq = segment * segmentEvents
+  let found: Bitmap | null = null
+  return {
+    minAt,
+    maxAt,
+    firstSeq,
+    lastSeq: firstSeq + segmentEvents - 1,
+    zones() {
+      if (clauses.length > 0) found = matchesIn(postings, org, segment, clauses)
+      if (clauses.length > 0 && found === null) return []
+      const row = db
+        .query<{ zones: Uint8Array }, [number, number]>(
+          'SELECT zones FROM event_segment WHERE org = ? AND segment = ?',
+        )
+        .get(org, segment)
+      const zones = row === null ? [] : readZones(row.zones)
+      const bitmap = found
+      return bitmap === null
+        ? zones
+        : zones.filter(({ place, events }) => anyBit(bitmap, seqOf(place) - firstSeq, events))
+    },
+    mayMatch: ({ place }, row) => found === null || hasBit(found, seqOf(place) - firstSeq + row),
+  }
+}
+
+/** The positions of a segment that all clauses take, or null when there is none. */
+function matchesIn(
+  postings: PostingReader,
+  org: number,
+  segment: number,
+  clauses: readonly Clause[],
+): Bitmap | null {
+  let all: Bitmap | null = null
+  for (const clause of clauses) {
+    const one = newBitmap()
+    let found = false
+    for (const code of clause.codes) found = postings.add(one, org, segment, clause.member, code) || found
+    if (!found) return null
+    if (all === null) all = one
+    else if (!intersect(all, one)) return null
+  }
+  return all
+}
+
+function intersect(into: Bitmap, other: Bitmap): boolean {
+  let left = 0
+  for (let word = 0; word < into.length; word++) left |= into[word]! &= other[word]!
+  return left !== 0
+}
+
+/** What no segment covers yet: at most one segment of arrivals and what waits to be sealed. */
+function openPart(db: Database, org: number, afterSeq: number): Part[] {
+  const row = db
+    .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
+    .get(org)
+  const firstSeq = Math.max(1, (row?.segments ?? 0) * segmentEvents, afterSeq + 1)
+  const zones = zonesBetween(db, org, firstSeq, seqMax)
+  const last = zones.at(-1)
+  if (last === undefined) return []
+  return [
+    {
+      minAt: zones.reduce((low, zone) => Math.min(low, zone.minAt), Infinity),
+      maxAt: zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity),
+      firstSeq,
+      lastSeq: seqOf(last.place) + last.events - 1,
+      zones: () => zones,
+      mayMatch: () => true,
+    },
+  ]
+}

@@ -1,0 +1,114 @@
+/** The writing half of the event engine: stages batches, writes their blocks at the end of the group, keeps house. */
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../../errors.ts'
+import type { EventWriter } from '../event-engine.ts'
+import { appender } from './append.ts'
+import { writeBlock, zonesBetween } from './block-table.ts'
+import { openIds } from './block.ts'
+import { dedupe, type Dedupe } from './dedupe.ts'
+import { fingerprints } from './fingerprint.ts'
+import { fold, foldEvents } from './fold.ts'
+import { mergeAfter } from './merge.ts'
+import { inTransaction } from '../transaction.ts'
+import { openOrgs, type OrgState } from './org-state.ts'
+import { placeOf, seqMax, seqOf } from './place.ts'
+import { removeSiteEvents } from './remove-site.ts'
+import { sealer } from './seal.ts'
+import { readSeed } from './seed.ts'
+import { storedIds } from './stored-ids.ts'
+
+/** Only tests ask for other sizes than the ones that were measured. */
+export interface EventWriterOptions {
+  fingerprintBits?: number
+  idsPerRun?: number
+  freezePart?: number
+}
+
+export function compactEventWriter(db: Database, options: EventWriterOptions = {}): EventWriter {
+  const seed = readSeed(db)
+  const print = fingerprints(seed.ids, options.fingerprintBits)
+  const known = dedupe(db, options.idsPerRun, options.freezePart)
+  const ids = storedIds(db)
+  const orgs = openOrgs(db, seed.values)
+  const seal = sealer(db)
+  const appends = appender(known, print, ids.has)
+  let touched = new Set<OrgState>()
+  loadIds(db, known, print)
+
+  function writeStaged(org: OrgState): number {
+    let events = 0
+    for (const { firstSeq, content } of org.staged) {
+      const zone = writeBlock(db, placeOf(org.num, firstSeq), content)
+      events += content.events
+      org.storedSeq = firstSeq + content.events - 1
+      if (mergeAfter(db, org, zone)) ids.forget()
+    }
+    org.staged = []
+    return events
+  }
+
+  return {
+    append(batch) {
+      const org = orgs.of(batch.orgId)
+      touched.add(org)
+      return appends.append(org, batch)
+    },
+    flush() {
+      for (const org of touched) {
+        const events = writeStaged(org)
+        known.step(events)
+        seal.step(org, events)
+        if (org.storedSeq - org.foldedSeq >= foldEvents) fold(db, org)
+      }
+    },
+    removeSite(orgId, siteId) {
+      const org = orgs.of(orgId)
+      if (org.staged.length > 0)
+        throw new StoreError('internal', 'a site is removed between groups, not inside one')
+      const removed = removeSiteEvents(db, org, siteId)
+      ids.forget()
+      seal.forget()
+      orgs.forget()
+      return removed
+    },
+    committed() {
+      touched = new Set()
+      orgs.trim(seal.current())
+    },
+    rolledBack() {
+      touched = new Set()
+      orgs.forget()
+      seal.forget()
+      ids.forget()
+      loadIds(db, known, print)
+    },
+    idle() {
+      for (const org of orgs.loaded()) {
+        if (org.foldedSeq === org.storedSeq && !seal.isDue(org)) continue
+        inTransaction(db, () => {
+          fold(db, org)
+          seal.finish(org)
+        })
+      }
+    },
+    close() {},
+  }
+}
+
+/** The memory table again, from the ids of the blocks past the last run. */
+function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) => number): void {
+  known.load((flushedSeq, add) => {
+    for (const { num } of db.query<{ num: number }, []>('SELECT num FROM event_org').all()) {
+      const afterSeq = flushedSeq.get(num) ?? 0
+      for (const { place } of zonesBetween(db, num, afterSeq + 1, seqMax)) {
+        const row = db
+          .query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
+          .get(place)
+        if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
+        openIds(row.ids).forEach((id, index) => {
+          if (seqOf(place) + index > afterSeq) add(num, seqOf(place) + index, print(num, id))
+        })
+      }
+    }
+  })
+}
