@@ -5,6 +5,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
 import type { AuditHead } from './audit.ts'
+import { syncDirectory } from './sync-directory.ts'
 
 const fileName = 'audit-heads'
 const format = 'sightglass-audit-heads-1'
@@ -24,12 +25,7 @@ export function writeAuditHeads(folder: string, heads: { [orgId: string]: AuditH
     closeSync(file)
   }
   renameSync(`${path}.tmp`, path)
-  const directory = openSync(folder, 'r')
-  try {
-    fsyncSync(directory)
-  } finally {
-    closeSync(directory)
-  }
+  syncDirectory(folder)
 }
 
 /** The heads last written, or null when no entry was ever committed in this folder. */

@@ -90,6 +90,11 @@ export function auditHeads(db: Database): { [orgId: string]: AuditHead } {
   return Object.fromEntries(rows.map(({ orgId, count, hash }) => [orgId, { count, hash }]))
 }
 
+/** Rises with every entry of any organization, 0 when there is none. */
+export function newestAuditRow(db: Database): number {
+  return db.query<{ n: number | null }, []>('SELECT max(rowid) AS n FROM audit_entry').get()?.n ?? 0
+}
+
 /** Newest first; `seq` is the entry's position in its organization's chain. */
 export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<AuditStore['list']>> {
   const rows = db

@@ -1,9 +1,11 @@
 /** The files of the data folder that this engine makes, and the first look at them before anything is opened. */
 import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { StoreError } from '../errors.ts'
 import { auditHeadsPath } from './audit-heads.ts'
 import { storeError } from './failure.ts'
 import { freeBytes } from './reserve.ts'
+import { syncDirectory } from './sync-directory.ts'
 
 const createBytesMin = 2 * 1024 * 1024 // room for an empty database, its log and its shared memory
 
@@ -14,7 +16,8 @@ export function databasePath(folder: string): string {
 /** Makes the data folder, for its owner only, when it is not there. */
 export function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
+    if (made !== undefined) syncDirectory(dirname(made))
   } catch (error) {
     throw storeError(error, 'the data folder cannot be made')
   }

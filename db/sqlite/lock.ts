@@ -23,6 +23,7 @@ export function lockFolder(folder: string, pid: number): () => void {
   }
   try {
     db.run('PRAGMA busy_timeout = 0')
+    db.run('PRAGMA page_size = 512') // one sector, which a power cut writes whole or not at all
     // Without a journal file, naming the holder needs no room on a full disk. The page holds nothing else.
     db.run('PRAGMA journal_mode = MEMORY')
     reserve(db, pid)

@@ -200,6 +200,30 @@ test('a file that lags behind, as after a crash, is no fault, and the next verb 
   ])
 })
 
+test('what the file knows is not forgotten when the store goes on after a cut tail', async () => {
+  using dir = tempDir()
+  await chain(dir.path)
+  tamper(
+    dir.path,
+    `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003';
+     UPDATE audit_head SET count = 3, hash = (SELECT hash FROM audit_entry WHERE ${ofOrg} ${position(3)})
+       WHERE org_id = '${orgId}'`,
+  )
+  const store = await openStore({ folder: dir.path, now: noon })
+  await store.audit.append(makeAudit(orgId))
+  await store.audit.append(makeAudit('org_other'))
+  expect((await store.audit.verify()).faults).toMatchObject([{ orgId, position: 5, kind: 'cut' }])
+  const replacement = makeAudit(orgId)
+  await store.audit.append(replacement)
+  const { faults } = await store.audit.verify()
+  expect(faults).toMatchObject([{ orgId, position: 5, kind: 'rewritten', entryId: replacement.id }])
+  await store.close()
+  const { heads } = JSON.parse(readFileSync(dir.join('audit-heads'), 'utf8')) as {
+    heads: { [org: string]: unknown }
+  }
+  expect(heads).toMatchObject({ [orgId]: { count: 5 }, org_other: { count: 3 } })
+})
+
 test('without the file the chain is still checked against itself', async () => {
   using dir = tempDir()
   await chain(dir.path)

@@ -1,0 +1,51 @@
+/**
+ * Carries the heads of the audit chains from the tables into the file `audit-heads` after each commit.
+ * A head is only replaced by one that grew from it: after tampering the file goes on knowing what was there.
+ */
+import type { Database } from 'bun:sqlite'
+import { auditHeads, newestAuditRow, positionText, type AuditHead } from './audit.ts'
+import { readAuditHeads, writeAuditHeads } from './audit-heads.ts'
+
+export interface HeadsKeeper {
+  /** Call after every commit that may have appended an entry. Never throws: the entry itself is committed already. */
+  follow(): void
+}
+
+export function headsKeeper(db: Database, folder: string): HeadsKeeper {
+  let kept = readAuditHeads(folder) ?? {}
+  let followedRow = -1
+
+  return {
+    follow() {
+      const newestRow = newestAuditRow(db)
+      if (newestRow === followedRow) return
+      const heads = { ...kept }
+      let changed = false
+      for (const [orgId, head] of Object.entries(auditHeads(db))) {
+        const before = kept[orgId] ?? null
+        if (before?.hash === head.hash || !growsFrom(db, orgId, head, before)) continue
+        heads[orgId] = head
+        changed = true
+      }
+      try {
+        if (changed) writeAuditHeads(folder, heads)
+        kept = heads
+        followedRow = newestRow
+      } catch {
+        // No room, say. The next call tries again, and `verify` accepts a file that lags behind.
+      }
+    },
+  }
+}
+
+/** Whether the head known before is still an entry of the chain. */
+function growsFrom(db: Database, orgId: string, head: AuditHead, before: AuditHead | null): boolean {
+  if (before === null) return true
+  if (head.count < before.count) return false
+  const row = db
+    .query<{ hash: string }, [string, string]>(
+      'SELECT hash FROM audit_entry WHERE orgId = ? AND position = ?',
+    )
+    .get(orgId, positionText(before.count))
+  return row?.hash === before.hash
+}
