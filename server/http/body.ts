@@ -92,7 +92,7 @@ function inTime(reading: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8
   })
 }
 
-/** Reads a body of undeclared length (chunked), counting, and hangs up as soon as it is too large or too slow. */
+/** Reads a body of undeclared length (chunked), counting; keeps nothing of one that is too large or too slow. */
 async function readCounted(request: Request, bytesMax: number, deadlineMs: number): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
@@ -123,19 +123,18 @@ async function readCounted(request: Request, bytesMax: number, deadlineMs: numbe
   return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts, total)
 }
 
-// `connection: close` keeps the rest of a body we refuse from being received and thrown away.
-const hangUp = { connection: 'close' }
-
+// No `connection: close` here: a client that still sends when the connection closes (Node's fetch, Python) sees a
+// broken pipe instead of this answer. The parser takes what still comes and drops it.
 function tooLarge(bytesMax: number): AppError {
-  return new AppError('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { headers: hangUp })
+  return new AppError('payload_too_large', `The body is larger than ${bytesMax} bytes.`)
 }
 
 function tooSlow(deadlineMs: number): AppError {
   return new AppError('overloaded', `The body did not arrive within ${deadlineMs} ms.`, {
-    headers: { ...hangUp, 'retry-after': '1' },
+    headers: { connection: 'close', 'retry-after': '1' },
   })
 }
 
 function endedEarly(): AppError {
-  return new AppError('invalid_body', 'The connection ended before the body did.', { headers: hangUp })
+  return new AppError('invalid_body', 'The connection ended before the body did.')
 }
