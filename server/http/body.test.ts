@@ -5,7 +5,7 @@ import { AppError, errorBody } from '../errors.ts'
 import { readBody, readJsonObject } from './body.ts'
 
 const bytesMax = 100_000
-const deadlineMs = 2_000
+const deadlineMs = 1_000
 
 const server = Bun.serve({
   port: 0,

@@ -38,9 +38,9 @@ test('both refuse the same changed events', () => {
       if (!taken) refused++
       expect(schema.Check(event) && !failsOnlyByCalendar(event)).toBe(taken)
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   )
-  expect(refused).toBeGreaterThan(1_000) // else the property above says little
+  expect(refused).toBeGreaterThan(400) // else the property above says little
 })
 
 test('both refuse what is not an object', () => {

@@ -103,7 +103,7 @@ describe('whatever is sent', () => {
       fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), anyHeaders, async (bytes, headers) => {
         checkAccount(await outcome(bytes, headers))
       }),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     )
   })
 
@@ -135,7 +135,7 @@ describe('whatever is sent', () => {
         checkAccount(await outcome(pieces.join(''), headers))
         checkAccount(await outcome(`{"events":[${pieces.join('')}]}`, headers))
       }),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     )
   })
 
@@ -163,7 +163,7 @@ describe('whatever is sent', () => {
         checkAccount(await outcome(bytes, json))
         checkAccount(await outcome(bytes, ndjson))
       }),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     )
   })
 
@@ -180,7 +180,7 @@ describe('whatever is sent', () => {
         for (const [at, bits] of changes) packed[at % packed.length]! ^= bits
         checkAccount(await outcome(packed, { ...json, 'content-encoding': name }))
       }),
-      { numRuns: 1_000 },
+      { numRuns: 400 },
     )
   })
 })
@@ -208,7 +208,7 @@ describe('events that are wrong somewhere', () => {
           positions.map((index) => canonical(texts[index] ?? '')),
         )
       }),
-      { numRuns: 1_000 },
+      { numRuns: 400 },
     )
   })
 
