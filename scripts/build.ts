@@ -11,9 +11,9 @@ export const executable = join(root, 'dist', 'sightglass')
 const mainEntry = 'server/main.ts'
 
 /**
- * Threads of the executable. Each is an entrypoint of its own, and because `root` below is the repository, the bundle
- * `/$bunfs/root` inside the executable keeps its path: `db/sqlite/writer.ts` becomes `/$bunfs/root/db/sqlite/writer.js`.
- * The main module alone sits at `/$bunfs/root/sightglass`, so a file of `db/sqlite` that names its neighbour must ask
+ * Threads of the executable. Each is an entrypoint of its own, and because `root` below is the repository it keeps its
+ * path inside the executable: `db/sqlite/writer.ts` becomes `/$bunfs/root/db/sqlite/writer.js`. The main module
+ * alone sits at `/$bunfs/root/sightglass`, so a file of `db/sqlite` that names its neighbour must ask
  *   Bun.isStandaloneExecutable
  *     ? new URL('./db/sqlite/writer.ts', import.meta.url)  // from the main bundle
  *     : new URL('./writer.ts', import.meta.url)            // from the file itself

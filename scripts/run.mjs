@@ -101,10 +101,15 @@ child.on('error', (error) => fail(`could not run ${bun}: ${error.message}`))
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
-    // At a terminal, Ctrl-C reaches the child too; a second SIGINT would ask it to hurry.
-    if (signal === 'SIGINT' && process.stdin.isTTY) return
+    // Ctrl-C reaches the child too; a second SIGINT would ask it to hurry.
+    if (signal === 'SIGINT' && (process.stdin.isTTY || process.env.npm_lifecycle_event)) return
     child.kill(signal)
   })
+}
+// npm runs us below a shell that dies of npm's signal without passing it on: without this the child would live on.
+if (process.env.npm_lifecycle_event) {
+  const parent = process.ppid
+  setInterval(() => process.ppid !== parent && child.kill('SIGTERM'), 250).unref()
 }
 const signalNumbers = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 }
 child.on('exit', (code, signal) => process.exit(code ?? 128 + (signalNumbers[signal] ?? 0)))

@@ -1,4 +1,4 @@
-/** Temporary folders for tests: below the system's own, mode 0700, removed with `using` or at the end of the process. */
+/** Temporary folders for tests: below the system's own, mode 0700, removed by `using` or when the process ends. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -8,7 +8,7 @@ const lineCharsMax = 120
 
 /** The first line says in a sentence what the file is. Styles beside a component are covered by the component's. */
 export const header: FileRule = ({ path, text }) => {
-  const comment = /^\/\*\*?\s*([\s\S]*?)\s*\*\//.exec(text)?.[1]
+  const comment = /^(?:#!.*\n)?\/\*\*?\s*([\s\S]*?)\s*\*\//.exec(text)?.[1]
   const sqlLine = /^-- (.*)/.exec(text)?.[1]
   const isAlone = path.endsWith('.sql') || /^web\/styles\/.*\.css$/.test(path)
   if (!isCode(path) && !isAlone) return []
