@@ -1,4 +1,7 @@
-/** Text from events is a stranger's: characters that hide or reorder text are shown, and long names are cut in the middle. */
+/**
+ * Text from events is a stranger's: characters that hide or reorder text are shown, and long names are cut in the
+ * middle.
+ */
 
 export interface TextSegment {
   text: string
@@ -9,8 +12,14 @@ export interface TextSegment {
  * Controls, direction marks, zero-width and filler characters, tag characters. The emoji joiner and the joiners that
  * Persian and Indic scripts need are left alone after a sign they can belong to.
  */
-const hiddenCharacter =
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]|(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]|(?!\p{Script=Latin})[\p{L}\p{M}])[\u200c\u200d]/gu
+const hiddenCharacter = new RegExp(
+  [
+    String.raw`[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f]`,
+    String.raw`[\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]`,
+    String.raw`(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]|(?!\p{Script=Latin})[\p{L}\p{M}])[\u200c\u200d]`,
+  ].join('|'),
+  'gu',
+)
 
 const names: { [codePoint: string]: string } = {
   'U+0000': 'null',

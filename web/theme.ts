@@ -1,4 +1,6 @@
-/** Light, dark or as the system has it; kept in the browser, because it belongs to the reader and not to the account. */
+/**
+ * Light, dark or as the system has it; kept in the browser, because it belongs to the reader and not to the account.
+ */
 import { effect, signal } from '@preact/signals'
 
 export const themes = ['system', 'light', 'dark'] as const

@@ -1,4 +1,6 @@
-/** Signing in with e-mail and password: throttled by account and by sender, audited, alike in time for unknown names. */
+/**
+ * Signing in with e-mail and password: throttled by account and by sender, audited, alike in time for unknown names.
+ */
 import type { AuditEntry } from '../../db/store.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'

@@ -1,4 +1,6 @@
-/** Dashboard sign-ins: begins one, finds the one behind a request, ends it; the cookie's hash is all the store keeps. */
+/**
+ * Dashboard sign-ins: begins one, finds the one behind a request, ends it; the cookie's hash is all the store keeps.
+ */
 import type { Role, SignInView, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'

@@ -1,4 +1,7 @@
-/** Slows password guessing: after failures an account name and an address wait, 1 s doubling to 15 min, never for ever. */
+/**
+ * Slows password guessing: after failures an account name and an address wait, 1 s doubling to 15 min, never for
+ * ever.
+ */
 import { isIP } from 'node:net'
 import type { Clock } from '../clock.ts'
 

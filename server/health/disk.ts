@@ -1,4 +1,6 @@
-/** Watches the free space under the data folder, so that ingest can refuse in time instead of failing on a full disk. */
+/**
+ * Watches the free space under the data folder, so that ingest can refuse in time instead of failing on a full disk.
+ */
 import { statfs } from 'node:fs/promises'
 import type { Log } from '../log.ts'
 

@@ -1,4 +1,6 @@
-/** The opaque cursor of GET /v1/traces: where the walk stands, with its filters and the ceiling of arrivals it covers. */
+/**
+ * The opaque cursor of GET /v1/traces: where the walk stands, with its filters and the ceiling of arrivals it covers.
+ */
 import type { EventFilter, EventPosition } from '../../db/store.ts'
 import type { Seal } from '../http/seal.ts'
 import { invalidQuery } from '../http/query.ts'

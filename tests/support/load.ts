@@ -1,4 +1,6 @@
-/** A load generator on raw sockets: keep-alive connections that each send the next request when the last is answered. */
+/**
+ * A load generator on raw sockets: keep-alive connections that each send the next request when the last is answered.
+ */
 
 export interface LoadOptions {
   url: string // of the server; its host and port are used

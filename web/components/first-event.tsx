@@ -1,4 +1,6 @@
-/** The page of an organization that has no event yet: what is missing, the call that changes it, and the way to a key. */
+/**
+ * The page of an organization that has no event yet: what is missing, the call that changes it, and the way to a key.
+ */
 import './first-event.css'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
@@ -31,7 +33,7 @@ export function FirstEvent(props: FirstEventProps) {
       <p class="muted">
         {props.lead}{' '}
         {mayManageKeys(session.value)
-          ? 'Create an ingest key in Settings, put it in the place marked below, and send the first event from your backend:'
+          ? 'Create an ingest key in Settings, put it in the place marked below, and send the first event:'
           : 'Ask an owner or admin for an ingest key, put it in the place marked below, and send the first event:'}
       </p>
       <CodeBlock

@@ -1,4 +1,6 @@
-/** The marks that carry meaning: trust as a filled vial, class as a square, outcome as a chip. A word goes with each. */
+/**
+ * The marks that carry meaning: trust as a filled vial, class as a square, outcome as a chip. A word goes with each.
+ */
 import './marks.css'
 import { Text } from './text.tsx'
 

@@ -1,4 +1,6 @@
-/** A table of any length of which only the rows in view exist. The row height is the token of the place it stands in. */
+/**
+ * A table of any length of which only the rows in view exist. The row height is the token of the place it stands in.
+ */
 import './virtual-rows.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'

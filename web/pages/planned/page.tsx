@@ -1,4 +1,6 @@
-/** A page that is not built yet says so: what it will show, what is kept for it already, and where to see that today. */
+/**
+ * A page that is not built yet says so: what it will show, what is kept for it already, and where to see that today.
+ */
 import './page.css'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
@@ -6,33 +8,33 @@ import { Text } from '../../components/text.tsx'
 import { type SampleKind, sampleType } from '../../curl.ts'
 import { count, counted } from '../../format.ts'
 import { path } from '../../router.ts'
-import { routeOf } from '../../routes.ts'
 import { overview } from '../../session.ts'
 import { keptTypes, plannedPages, type PlannedPage } from './model.ts'
 
 const shownTypesMax = 20
 
 export default function PlannedPage() {
-  const route = routeOf(path.value)
-  const page = plannedPages.find((planned) => planned.path === route?.path)
-  if (!route || !page) return null
+  const page = plannedPages.find(
+    (planned) => path.value === planned.path || path.value.startsWith(`${planned.path}/`),
+  )
+  if (!page) return null
   const seen = overview.value
   const kept = keptTypes(seen?.byType ?? {}, page.prefix)
   return (
     <>
-      <PageBar title={route.name} />
+      <PageBar title={page.name} />
       <div class="page">
         {seen !== null && kept.length === 0 && (
           <FirstEvent
             title={page.missing}
-            lead={<Lead name={route.name} kind={page.sample} />}
+            lead={<Lead name={page.name} kind={page.sample} />}
             kind={page.sample}
             watch
           >
-            <NotBuilt page={page} name={route.name} />
+            <NotBuilt page={page} name={page.name} />
           </FirstEvent>
         )}
-        {kept.length > 0 && <Kept page={page} name={route.name} kept={kept} />}
+        {kept.length > 0 && <Kept page={page} name={page.name} kept={kept} />}
       </div>
     </>
   )
