@@ -32,21 +32,21 @@ export function dependencyRules(manifest: Manifest, design: string, edges: Impor
   const isUsed = (name: string): boolean =>
     // Types that tsconfig.json names are used without an import.
     name === 'bun-types' || edges.some((edge) => packageOf(edge.specifier) === name)
+  const rows = new Set([...design.matchAll(/^\| `([^`]+)` +\| \S/gm)].map((match) => match[1]))
+  const isJustified = (name: string): boolean => rows.has(name)
   const foreign = edges
     .filter((edge) => edge.to === null && !isBuiltIn(edge.specifier))
     .filter((edge) => !all.some(([name]) => name === packageOf(edge.specifier)))
   return [
     ...all
       .filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))
-      .map(([name]) => finding(`${name} is not pinned`)),
-    ...all
-      .filter(([name]) => !design.includes(`| \`${name}\` |`))
-      .map(([name]) => finding(`${name} is not justified`)),
-    ...all.filter(([name]) => !isUsed(name)).map(([name]) => finding(`${name} is used nowhere`)),
-    ...foreign.map((edge) => ({ ...finding(`${edge.specifier} is not in package.json`), path: edge.from })),
+      .map(([name]) => finding(name, 'is not pinned')),
+    ...all.filter(([name]) => !isJustified(name)).map(([name]) => finding(name, 'is not justified')),
+    ...all.filter(([name]) => !isUsed(name)).map(([name]) => finding(name, 'is used nowhere')),
+    ...foreign.map((edge) => ({ ...finding(edge.specifier, 'is not in package.json'), path: edge.from })),
     ...(/^bun@\d+\.\d+\.\d+$/.test(manifest.packageManager ?? '')
       ? []
-      : [finding('packageManager is not pinned')]),
+      : [finding('packageManager', 'is not pinned')]),
   ]
 }
 
@@ -62,7 +62,9 @@ function isBuiltIn(specifier: string): boolean {
 }
 
 const livesByItself = (path: string): boolean =>
-  (isTest(path) && /\.test\.tsx?$/.test(path)) || /\.(md|d\.ts)$/.test(path) || !path.includes('/')
+  (isTest(path) && /\.test\.tsx?$/.test(path)) ||
+  /(\.md|\.d\.ts|\.bench\.ts|\/package\.json|\/tsconfig\.json)$/.test(path) ||
+  !path.includes('/')
 
 /** Files that no entry, test or script reaches. */
 export function deadFiles(sources: Source[], entries: string[]): Finding[] {
@@ -74,7 +76,7 @@ export function deadFiles(sources: Source[], entries: string[]): Finding[] {
     const source = byPath.get(path)
     if (source === undefined || reached.has(path)) continue
     reached.add(path)
-    if (!/\.(md|json)$/.test(path)) open.push(...referencesOf(source, known))
+    if (!/(\.md|^package\.json)$/.test(path)) open.push(...referencesOf(source, known))
   }
   return [...known]
     .filter((path) => !reached.has(path))

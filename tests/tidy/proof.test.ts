@@ -38,6 +38,8 @@ test('file-length and line-length', () => {
   expect(fileLength(source('a.ts', 'x\n'.repeat(400)))).toEqual([])
   expect(rulesOf(fileLength(source('a.ts', 'x\n'.repeat(401))))).toEqual(['file-length'])
   expect(lineLength(source('a.ts', 'x'.repeat(120)))).toEqual([])
+  expect(lineLength(source('a.ts', `const a = '${'x y '.repeat(50)}'`))).toEqual([])
+  expect(rulesOf(lineLength(source('a.ts', `// ${'x y '.repeat(50)}`)))).toEqual(['line-length'])
   expect(lineLength(source('a.ts', `ok\n${'x'.repeat(121)}`))).toMatchObject([
     { rule: 'line-length', line: 2 },
   ])
@@ -209,14 +211,16 @@ test('dead-file', () => {
 test('dependency', () => {
   const used = imports('web/a.ts', "import { a } from 'good/part'", "import b from 'node:fs'")
   const manifest = { dependencies: { good: '1.2.3' }, packageManager: 'bun@1.4.5' }
-  const design = '| `good` | for the proof |'
+  const design = '| `good`   | for the proof |'
   const messages = (...args: Parameters<typeof dependencyRules>): string[] =>
     dependencyRules(...args).map(({ message }) => message)
   expect(messages(manifest, design, used)).toEqual([])
   expect(messages({ ...manifest, dependencies: { good: '^1.2.3' } }, design, used)).toEqual([
     'good is not pinned',
   ])
-  expect(messages(manifest, '', used)).toEqual(['good is not justified'])
+  for (const empty of ['', '| `good` |  |', 'good']) {
+    expect(messages(manifest, empty, used)).toEqual(['good is not justified'])
+  }
   expect(messages(manifest, design, [])).toEqual(['good is used nowhere'])
   expect(messages({ ...manifest, dependencies: {} }, design, used)).toEqual([
     'good/part is not in package.json',

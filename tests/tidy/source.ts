@@ -41,8 +41,8 @@ export function lineAt(text: string, index: number): number {
 /** What a character belongs to. A stack of these is what nested template literals need. */
 type Mode = 'code' | 'template'
 
-/** Replaces comments by spaces, and with `strings` also the insides of strings; lines and columns stay. */
-export function blank(text: string, what: { strings: boolean }): string {
+/** Replaces comments (unless kept) and, when asked, the insides of strings by spaces; lines and columns stay. */
+export function blank(text: string, what: { strings: boolean; comments?: boolean }): string {
   const out: string[] = []
   const modes: { mode: Mode; braces: number }[] = [{ mode: 'code', braces: 0 }]
   let at = 0
@@ -71,7 +71,7 @@ export function blank(text: string, what: { strings: boolean }): string {
       continue
     }
     const length = spanLength(text, at)
-    if (length.comment > 0) hide(length.comment)
+    if (length.comment > 0) what.comments === false ? keep(length.comment) : hide(length.comment)
     else if (length.quoted > 0) {
       keep(1)
       literal(length.quoted - 2)
