@@ -64,6 +64,7 @@ export interface DeliveryPage {
 export interface Claim {
   leaseId: string
   delivery: Delivery
+  pendingSinceMs: number // when it was scheduled or last replayed
   sealedSecrets: string[] // newest first; [] when the secret is gone with its endpoint
   probe: boolean // one try of an endpoint that was paused for failing
   failingSinceMs: number | null // of its endpoint
@@ -132,7 +133,6 @@ export interface EndpointCounts {
 
 export interface EndpointChange {
   url?: string
-  lane?: string
   label?: string
   types?: string[]
   outcomes?: string[]
@@ -205,6 +205,7 @@ export interface WebhookStore {
 
   /** The organization's signing secret; the given one becomes it when there is none. */
   orgSecret(command: { orgId: string; sealedIfNone: string; audit: AuditEntry }): Promise<OrgSecret>
+  findOrgSecret(orgId: string): Promise<OrgSecret | null>
   rotateOrgSecret(command: {
     orgId: string
     sealedSecret: string
@@ -212,6 +213,7 @@ export interface WebhookStore {
     audit: AuditEntry
   }): Promise<void>
 
+  /** `conflict` when its URL is a file that another organization writes. */
   createEndpoint(command: { endpoint: Endpoint; audit: AuditEntry }): Promise<void>
   endpoints(orgId: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts }[]>
   endpoint(orgId: string, id: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts } | null>
@@ -252,7 +254,7 @@ export interface WebhookStore {
   deleteRule(command: { orgId: string; ruleId: string; audit: AuditEntry }): Promise<void>
   openIncidents(orgId: string | null): Promise<Incident[]>
   incidents(orgId: string, limit: number): Promise<Incident[]> // newest first
-  /** Opens an incident and schedules its message. False when the rule has one open for the subject, or ever had (`once`). */
+  /** Opens an incident and schedules its message. False when its rule has one open for the subject (`once`: had). */
   openIncident(command: { incident: Incident; delivery: NewDelivery; once: boolean }): Promise<boolean>
   /** Resolves an open incident and schedules its message. False when it is not open. */
   resolveIncident(command: { id: string; now: number; delivery: NewDelivery }): Promise<boolean>

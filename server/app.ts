@@ -14,6 +14,8 @@ import { liveRoutes } from './live/routes.ts'
 import type { Parts } from './parts.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
 import { traceRoutes } from './traces/routes.ts'
+import { dashboardWebhookRoutes } from './webhooks/dashboard-routes.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 export interface App {
   /** Answers one request; never throws. The request must have a context (`http/context.ts`). */
@@ -32,9 +34,11 @@ export function createApp(parts: Parts): App {
     .use(healthRoutes(parts))
     .use(ingestRoutes(parts))
     .use(traceRoutes(parts))
+    .use(webhookRoutes(parts))
     .use(authRoutes(parts))
     .use(keyRoutes(parts))
     .use(dashboardTraceRoutes(parts))
+    .use(dashboardWebhookRoutes(parts))
     .use(liveRoutes(parts))
   const routes = routesOf(app)
   const methodsOf = methodFinder(routes)

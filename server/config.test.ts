@@ -252,6 +252,7 @@ function sample(name: (typeof optionNames)[number]): string {
   const samples: { [option: string]: string } = {
     'ingest-listen': '127.0.0.1:0',
     'trusted-proxy': '10.0.0.0/8',
+    'webhook-allow': '127.0.0.0/8',
     'public-url': 'https://a.example',
     kind: 'ingest',
     role: 'viewer',

@@ -13,6 +13,7 @@ import {
   type OptionValues,
   type VerbName,
 } from './options.ts'
+import type { WebhookConfig } from './webhooks/config.ts'
 
 export type Environment = Record<string, string | undefined>
 
@@ -42,6 +43,7 @@ export interface ServeConfig {
   allowedHosts: string[]
   trustedProxies: string[] // addresses and CIDR ranges
   diskFloorBytes: number
+  webhooks: WebhookConfig
   logLevel: 'debug' | 'info' | 'warn' | 'error'
   admin: { email: string; password: string } | null
   warnings: string[] // for the log: settings that look like a mistake
@@ -188,6 +190,13 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     allowedHosts: values['allowed-host'],
     trustedProxies: values['trusted-proxy'],
     diskFloorBytes: values['disk-floor'],
+    webhooks: {
+      cron: values['dispatch-cron'],
+      backoffMs: values['webhook-backoff'],
+      allow: values['webhook-allow'],
+      sinkDir: values['sink-dir'],
+      caFile: values['webhook-ca'],
+    },
     logLevel: values['log-level'],
     admin: email !== null && password !== null ? { email, password } : null,
     warnings,

@@ -1,7 +1,7 @@
 /** The only place that makes ids, keys and tokens; all from the system's random source. */
 import { createHash, randomBytes } from 'node:crypto'
 
-export type IdPrefix = 'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'req'
+export type IdPrefix = 'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'rul' | 'inc' | 'lea' | 'req'
 
 /** A new id such as `key_k3vX…`: the prefix and 16 random bytes as 22 base64url characters. */
 export function newId(prefix: IdPrefix): string {
@@ -18,6 +18,11 @@ export function newApiKey(kind: keyof typeof kindMark): string {
 /** A one-time or sign-in token: 32 random bytes, base64url. */
 export function newToken(): string {
   return randomBytes(32).toString('base64url')
+}
+
+/** A webhook signing secret of Standard Webhooks: `whsec_` and the base64 of 32 random bytes. */
+export function newSigningSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
 }
 
 /** Hex SHA-256: the only form in which keys and tokens reach the store. */

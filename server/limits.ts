@@ -38,6 +38,12 @@ export const limits = {
   requestDeadlineMs: 30_000,
   tracesPageDefault: 50,
   tracesPageMax: 200,
+  searchCharsMax: 200, // the parameter q
+  filterBytesMax: 3_000, // all filters of a query as JSON: a cursor carries them
+  cursorCharsMax: 6_000,
+  exportsMax: 8, // streamed at a time, of everybody
+  exportStallMs: 60_000, // without the receiver taking anything
+  exportCountMs: 25_000, // to count rows before a CSV begins; below requestDeadlineMs
   labelCharsMax: 80,
   jsonBodyBytesMax: 64 * 1024, // dashboard and gateway bodies that are not ingest
   jsonDepthMax: 100, // of the same bodies
@@ -47,4 +53,21 @@ export const limits = {
   signInIdleMs: 12 * 3_600_000,
   signInAbsoluteMs: 7 * 24 * 3_600_000,
   setupLinkMs: 30 * 60_000,
+  // webhooks (contract §9)
+  webhooksInFlightMax: 32,
+  webhooksPerLaneMax: 2, // an endpoint or URL origin
+  webhookTimeoutMs: 15_000, // an attempt, name look-up included
+  webhookLeaseMs: 30_000, // longer than an attempt and the recording of it
+  webhookInterruptionsMax: 3, // lost leases in a row that use up no retry
+  webhookBatchEventsMax: 100,
+  webhookBatchBytesMax: 512 * 1024,
+  webhookPendingBatchesMax: 100, // of an endpoint: beyond, its position waits
+  webhookPayloadBytesMax: 512 * 1024,
+  webhookPageBytesMax: 4 * 1024 * 1024,
+  webhookEndpointsPerOrgMax: 100,
+  webhookRulesPerOrgMax: 100,
+  webhookDeliveredKeptMs: 7 * 24 * 3_600_000,
+  webhookDeadKeptMs: 90 * 24 * 3_600_000,
+  webhookOldSecretMs: 24 * 3_600_000, // the previous secret signs too
+  webhookStopGraceMs: 5_000,
 } as const

@@ -1,4 +1,5 @@
 /** Reads the text of one option into its value; every refusal is one line that says what would be right. */
+import { Cron } from 'croner'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 
@@ -149,4 +150,32 @@ export function flag(text: string): boolean {
   if (/^(?:true|yes|on|1)$/i.test(text)) return true
   if (/^(?:false|no|off|0)$/i.test(text)) return false
   throw new UsageError(`"${text}" is not true or false`)
+}
+
+/** A cron pattern of five fields, or six with seconds first. */
+export function cronPattern(text: string): string {
+  const fields = text.trim().split(/\s+/)
+  let next: Date | null = null
+  try {
+    next = fields.length === 5 || fields.length === 6 ? new Cron(text, { paused: true }).nextRun() : null
+  } catch {
+    // croner's message names its own syntax; ours says what would be right.
+  }
+  if (next === null)
+    throw new UsageError(`"${text}" is not a cron pattern like "* * * * *" that ever comes true`)
+  return text
+}
+
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
+
+/** Three waits such as `60s,300s,1800s`: one before each retry. */
+export function retrySteps(text: string): number[] {
+  const steps = splitList(text).map((part) => {
+    const match = /^(\d{1,9})(ms|s|m|h)$/.exec(part)
+    return match ? Number(match[1]) * unitMs[match[2] as keyof typeof unitMs] : Number.NaN
+  })
+  if (steps.length !== 3 || steps.some((ms) => !(ms <= 24 * unitMs.h))) {
+    throw new UsageError(`"${text}" is not three waits like 60s,300s,1800s, a day each at most`)
+  }
+  return steps
 }

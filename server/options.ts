@@ -1,6 +1,7 @@
 /** The one table of options: from it come the flags, their environment twins, the keys of the file and the help. */
 import {
   addressRangeList,
+  cronPattern,
   flag,
   folderPath,
   hostNameList,
@@ -9,6 +10,7 @@ import {
   origin,
   plainText,
   ratePerSecond,
+  retrySteps,
   sizeBytes,
   textList,
   wholeNumber,
@@ -117,6 +119,41 @@ export const options = {
     value: 'SIZE',
     default: '256MiB',
     help: 'ingest stops with 507 when less disk is free',
+    verbs: serving,
+  }),
+  'dispatch-cron': option({
+    read: cronPattern,
+    value: 'CRON',
+    default: '* * * * *',
+    help: 'when webhook deliveries go out; a field for seconds may stand first',
+    verbs: serving,
+  }),
+  'webhook-backoff': option({
+    read: retrySteps,
+    value: 'A,B,C',
+    default: '60s,300s,1800s',
+    help: 'the waits before the three retries of a delivery',
+    verbs: serving,
+  }),
+  'webhook-allow': option({
+    read: addressRangeList,
+    value: 'CIDR[,CIDR]',
+    default: '',
+    help: 'private networks that webhook deliveries may reach',
+    verbs: serving,
+  }),
+  'webhook-ca': option({
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'certificate authorities (PEM) that receivers may use beside the public ones',
+    verbs: serving,
+  }),
+  'sink-dir': option({
+    read: folderPath,
+    value: 'FOLDER',
+    default: null,
+    help: 'lets webhook endpoints append to files below this folder',
     verbs: serving,
   }),
   'log-level': option({
@@ -314,18 +351,14 @@ export const options = {
  */
 export const optionsNotYet = [
   'base-path',
-  'dispatch-cron',
   'metrics-listen',
   'metrics-token',
   'rate-limit-gateway',
   'rate-limit-ingest',
   'retention-bytes',
   'retention-days',
-  'sink-dir',
   'tls-cert',
   'tls-key',
-  'webhook-allow',
-  'webhook-backoff',
 ] as const
 
 export type OptionName = keyof typeof options

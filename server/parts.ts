@@ -10,6 +10,7 @@ import type { Seal } from './http/seal.ts'
 import type { Jobs } from './clockwork.ts'
 import type { Rejections } from './ingest/rejections.ts'
 import type { Log } from './log.ts'
+import type { Webhooks } from './webhooks/start.ts'
 
 export interface Parts {
   store: Store
@@ -24,6 +25,7 @@ export interface Parts {
   disk: DiskWatch
   jobs: Pick<Jobs, 'late'>
   rejections: Rejections
+  webhooks: Webhooks
   assets: Assets
   streams: Set<AbortController> // open live streams, ended before the listener stops
   state: { stopping: boolean; storeFailed: string | null }

@@ -18,6 +18,7 @@ import { makeLastUses } from './keys/last-use.ts'
 import type { Log } from './log.ts'
 import type { Parts } from './parts.ts'
 import { version } from './version.ts'
+import { startWebhooks } from './webhooks/start.ts'
 
 export interface ServerOptions {
   config: ServeConfig
@@ -42,7 +43,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { config, store, clock, log } = options
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(config.dataDir, config.diskFloorBytes, log)
-  const jobs = startJobs(jobTable({ store, lastUses, disk }), clock, log)
+  const { dataDir } = config
+  const webhooks = startWebhooks({ config: config.webhooks, dataDir, store, clock, log, version })
+  const dispatchCron = config.webhooks.cron
+  const jobs = startJobs(jobTable({ store, lastUses, disk, webhooks, dispatchCron }), clock, log)
   const hostRule = {
     listenHosts: [config.listen.host],
     publicUrl: config.publicUrl,
@@ -61,6 +65,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     disk,
     jobs,
     rejections: makeRejections(store, log),
+    webhooks,
     assets: options.assets ?? loadAssets(assetsFolder()),
     streams: new Set(),
     state: { stopping: false, storeFailed: null },
@@ -93,6 +98,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       for (const stream of parts.streams) stream.abort()
       await Promise.all(listeners.map((listener) => listener.stop(drainMs)))
       await jobs.stop()
+      await webhooks.stop()
       await parts.rejections.settled()
       await lastUses
         .flush()

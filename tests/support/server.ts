@@ -85,6 +85,13 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   allowedHosts: [],
   trustedProxies: [],
   diskFloorBytes: 0,
+  webhooks: {
+    cron: '* * * * *',
+    backoffMs: [60_000, 300_000, 1_800_000],
+    allow: [],
+    sinkDir: null,
+    caFile: null,
+  },
   logLevel: 'error',
   admin: null,
   warnings: [],

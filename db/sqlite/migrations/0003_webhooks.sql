@@ -55,6 +55,7 @@ CREATE TABLE webhook_delivery (
   last_error TEXT,
   last_status INTEGER,
   scheduled_at_ms INTEGER NOT NULL,
+  pending_since_ms INTEGER NOT NULL,
   delivered_at_ms INTEGER,
   ended_at_ms INTEGER,
   CHECK ((status = 'pending') = (next_attempt_at_ms IS NOT NULL)),

@@ -28,6 +28,7 @@ export function insertDelivery(orm: WriteContext['orm'], delivery: NewDelivery, 
       interruptions: 0,
       probe,
       nextAttemptAtMs: delivery.scheduledAtMs,
+      pendingSinceMs: delivery.scheduledAtMs,
     })
     .run()
 }
@@ -117,7 +118,7 @@ export function replayDelivery({ db, orm }: WriteContext, command: Command<'repl
   }
   orm
     .update(table)
-    .set({ ...replayed, nextAttemptAtMs: command.now })
+    .set({ ...replayed, nextAttemptAtMs: command.now, pendingSinceMs: command.now })
     .where(eq(table.seq, row.seq))
     .run()
   appendAudit(db, command.audit)
@@ -127,7 +128,8 @@ export function replayDeadDeliveries({ db }: WriteContext, command: Command<'rep
   const { changes } = db
     .query(
       `UPDATE webhook_delivery
-       SET status = 'pending', attempts = 0, interruptions = 0, ended_at_ms = NULL, next_attempt_at_ms = ?1
+       SET status = 'pending', attempts = 0, interruptions = 0, ended_at_ms = NULL, next_attempt_at_ms = ?1,
+         pending_since_ms = ?1
        WHERE org_id = ?2 AND status = 'dead_letter' AND (?3 IS NULL OR endpoint_id = ?3)
          AND (endpoint_id IS NULL OR endpoint_id IN (SELECT id FROM webhook_endpoint WHERE org_id = ?2))`,
     )

@@ -1,5 +1,5 @@
 /** Endpoints in SQLite: who is told what, up to where, and the transaction that advances a position. */
-import { and, eq } from 'drizzle-orm'
+import { and, eq, ne } from 'drizzle-orm'
 import { StoreError } from '../../errors.ts'
 import type { Endpoint, EndpointCounts, WebhookStore } from '../../webhook-store.ts'
 import { appendAudit } from '../audit.ts'
@@ -11,8 +11,20 @@ type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
 type Change = Partial<typeof table.$inferInsert>
 
 export function createEndpoint({ db, orm }: WriteContext, command: Command<'createEndpoint'>): void {
+  requireOwnFile(orm, command.endpoint.orgId, command.endpoint.url)
   orm.insert(table).values(command.endpoint).run()
   appendAudit(db, command.audit)
+}
+
+/** Two organizations that append to one file would read each other's events there. */
+function requireOwnFile(orm: WriteContext['orm'], orgId: string, url: string): void {
+  if (!url.startsWith('file:')) return
+  const foreign = orm
+    .select({ id: table.id })
+    .from(table)
+    .where(and(eq(table.url, url), ne(table.orgId, orgId)))
+    .get()
+  if (foreign !== undefined) throw new StoreError('conflict', `${url} belongs to another organization`)
 }
 
 export function listEndpoints(
@@ -71,7 +83,8 @@ function change(
 }
 
 export function changeEndpoint(context: WriteContext, command: Command<'changeEndpoint'>): Endpoint {
-  const { lane: _lane, ...set } = command.change
+  const { change: set } = command
+  if (set.url !== undefined) requireOwnFile(context.orm, command.orgId, set.url)
   const endpoint = change(context, command, () => set)
   if (set.url !== undefined) {
     // What waits goes where the endpoint is now: an address is changed because the old one is wrong.
@@ -119,7 +132,8 @@ export function deleteEndpoint(context: WriteContext, command: Command<'deleteEn
   const { orm, db } = context
   db.query(
     `UPDATE webhook_delivery SET status = 'dead_letter', next_attempt_at_ms = NULL, ended_at_ms = ?2, probe = 0,
-       lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL, last_error = 'endpoint_deleted: its endpoint is gone'
+       lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL,
+       last_error = 'endpoint_deleted: its endpoint is gone'
      WHERE endpoint_id = ?1 AND status = 'pending'`,
   ).run(command.endpointId, command.now)
   db.query(

@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm'
 import { StoreError } from '../../errors.ts'
 import type { OrgSecret, WebhookStore } from '../../webhook-store.ts'
 import { appendAudit } from '../audit.ts'
-import type { WriteContext } from '../contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import { orgSecretTable as table } from './schema.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
@@ -20,6 +20,10 @@ export function orgSecret({ db, orm }: WriteContext, command: Command<'orgSecret
   return requireSecret(orm, orgId)
 }
 
+export function findOrgSecret({ orm }: ReadContext, orgId: string): OrgSecret | null {
+  return findSecret(orm, orgId)
+}
+
 export function rotateOrgSecret({ db, orm }: WriteContext, command: Command<'rotateOrgSecret'>): void {
   const { orgId, sealedSecret, previousUntilMs, audit } = command
   const before = requireSecret(orm, orgId)
@@ -32,8 +36,14 @@ export function rotateOrgSecret({ db, orm }: WriteContext, command: Command<'rot
 }
 
 function requireSecret(orm: WriteContext['orm'], orgId: string): OrgSecret {
+  const found = findSecret(orm, orgId)
+  if (found === null) throw new StoreError('not_found', `${orgId} has no signing secret`)
+  return found
+}
+
+function findSecret(orm: WriteContext['orm'], orgId: string): OrgSecret | null {
   const found = orm.select().from(table).where(eq(table.orgId, orgId)).get()
-  if (found === undefined) throw new StoreError('not_found', `${orgId} has no signing secret`)
+  if (found === undefined) return null
   const { sealedSecret, previousSealedSecret, previousUntilMs } = found
   return { sealedSecret, previousSealedSecret, previousUntilMs }
 }

@@ -55,6 +55,7 @@ export const deliveryTable = sqliteTable('webhook_delivery', {
   lastError: text('last_error'),
   lastStatus: integer('last_status'),
   scheduledAtMs: integer('scheduled_at_ms').notNull(),
+  pendingSinceMs: integer('pending_since_ms').notNull(),
   deliveredAtMs: integer('delivered_at_ms'),
   endedAtMs: integer('ended_at_ms'),
 })

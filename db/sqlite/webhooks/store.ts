@@ -12,6 +12,7 @@ export function webhookStore({ read, write }: Pick<Threads, 'read' | 'write'>): 
     turn: (command) => write('webhooks.turn', command),
     prune: (command) => write('webhooks.prune', command),
     orgSecret: (command) => write('webhooks.orgSecret', command),
+    findOrgSecret: (orgId) => read('webhooks.findOrgSecret', orgId),
     rotateOrgSecret: (command) => write('webhooks.rotateOrgSecret', command),
     createEndpoint: (command) => write('webhooks.createEndpoint', command),
     endpoints: (orgId) => read('webhooks.endpoints', orgId),

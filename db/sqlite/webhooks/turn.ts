@@ -226,6 +226,7 @@ function lease({ orm }: WriteContext, row: Row, request: ClaimRequest, now: numb
   return {
     leaseId,
     delivery: deliveryOf(row),
+    pendingSinceMs: row.pendingSinceMs,
     sealedSecrets,
     probe: row.probe,
     failingSinceMs: endpoint?.failingSinceMs ?? null,

@@ -1,4 +1,4 @@
-/** The webhook verbs of the writer and of the readers, by the names under which they travel, and the store made of them. */
+/** The webhook verbs of the writer and of the readers, by the names under which they travel. */
 import type { DeliveryQuery, WebhookStore } from '../../webhook-store.ts'
 import { findDelivery, listDeliveries, pruneDeliveries } from './deliveries.ts'
 import { replayDeadDeliveries, replayDelivery, scheduleDelivery } from './deliveries.ts'
@@ -11,7 +11,7 @@ import {
 } from './endpoints.ts'
 import { findEndpoint, listEndpoints, moveEndpoint, pauseEndpoint, resumeEndpoint } from './endpoints.ts'
 import { rotateEndpointSecret, startProbes } from './endpoints.ts'
-import { orgSecret, rotateOrgSecret } from './org-secrets.ts'
+import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
 import { createRule, deleteRule, listIncidents, listRules } from './rules.ts'
 import { openIncident, openIncidents, resolveIncident } from './rules.ts'
 import { turn } from './turn.ts'
@@ -42,6 +42,7 @@ export const webhookWriteVerbs = {
 export const webhookReadVerbs = {
   'webhooks.find': findDelivery,
   'webhooks.list': listDeliveries,
+  'webhooks.findOrgSecret': findOrgSecret,
   'webhooks.endpoints': listEndpoints,
   'webhooks.endpoint': findEndpoint,
   'webhooks.activeEndpoints': activeEndpoints,

@@ -1,0 +1,103 @@
+/** The dashboard's webhook API: the public one by sign-in, and what only people need: secret, notices, the request. */
+import { Elysia } from 'elysia'
+import type { Store } from '../../db/store.ts'
+import type { Delivery } from '../../db/webhook-store.ts'
+import { isoTime } from '../clock.ts'
+import { json } from '../http/answer.ts'
+import { readJsonObject } from '../http/body.ts'
+import { readQuery } from '../http/query.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+import type { Access } from './access.ts'
+import { requestHeaders } from './attempt.ts'
+import { findDelivery, replayDead } from './deliveries.ts'
+import { deliveryRoutes } from './delivery-routes.ts'
+import { endpointRoutes } from './endpoint-routes.ts'
+import { listEndpoints } from './endpoints.ts'
+import { notices } from './notices.ts'
+import { orgSecret, rotateOrgSecret, type ShownSecret } from './org-secret.ts'
+import { ruleRoutes } from './rule-routes.ts'
+
+const unparsed = { parse: 'none' } as const
+const managers = ['owner', 'admin'] as const
+
+export function dashboardWebhookRoutes(parts: Parts) {
+  const { store, clock, signIns, webhooks } = parts
+  const access: Access = {
+    async read(request) {
+      const { org, account } = await signIns.require(request)
+      return { orgId: org.id, actor: `user:${account.id}` }
+    },
+    async write(request) {
+      const { org, account } = await signIns.require(request, managers)
+      return { orgId: org.id, actor: `user:${account.id}` }
+    },
+  }
+  return new Elysia()
+    .get('/api/webhooks/notices', async ({ request }) => {
+      const { orgId } = await access.read(request)
+      readQuery(request, {})
+      return json({ notices: notices(await listEndpoints(webhooks, orgId)) })
+    })
+    .get('/api/webhooks/secret', async ({ request }) => {
+      // Whoever reads the secret can sign in our name, so it is for those who may also rotate it.
+      const who = await access.write(request)
+      readQuery(request, {})
+      return json(secretView(await orgSecret(webhooks, who)))
+    })
+    .post(
+      '/api/webhooks/secret/rotate',
+      async ({ request }) => {
+        const who = await access.write(request)
+        await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
+        return json(secretView(await rotateOrgSecret(webhooks, who)))
+      },
+      unparsed,
+    )
+    .post(
+      '/api/webhooks/replay-dead',
+      async ({ request }) => {
+        const who = await access.write(request)
+        const bytes = { bytesMax: limits.jsonBodyBytesMax }
+        const { endpointId } = await readJsonObject(request, bytes, { emptyIsObject: true })
+        const of = typeof endpointId === 'string' ? endpointId : null
+        return json({ ok: true, replayed: await replayDead({ store, clock }, who, of) }, 202)
+      },
+      unparsed,
+    )
+    .get('/api/webhooks/:id/request', async ({ request, params }) => {
+      const who = await access.write(request)
+      readQuery(request, {})
+      const { delivery, attempts } = await findDelivery(store, who.orgId, params.id)
+      const atMs = attempts.at(-1)?.atMs ?? clock.now()
+      return json(await requestView(parts, delivery, atMs))
+    })
+    .use(endpointRoutes(parts, '/api/webhooks/endpoints', access))
+    .use(ruleRoutes(parts, '/api/webhooks', access))
+    .use(deliveryRoutes(parts, '/api/webhooks', access))
+}
+
+function secretView({ secret, previousUntilMs }: ShownSecret) {
+  return { secret, oldSecretUntil: previousUntilMs === null ? null : isoTime(previousUntilMs) }
+}
+
+/** The request as it goes out at `atMs`, signed with the secret of today: what a receiver can check its code with. */
+async function requestView({ webhooks, store }: Parts, delivery: Delivery, atMs: number) {
+  const { id, orgId, endpointId, url, body } = delivery
+  const sealedSecrets = await sealedSecretsOf(store, orgId, endpointId)
+  const headers = requestHeaders(webhooks, { delivery, sealedSecrets }, atMs)
+  return { id, method: 'POST', url, at: isoTime(atMs), headers, body }
+}
+
+async function sealedSecretsOf(
+  store: Pick<Store, 'webhooks'>,
+  orgId: string,
+  endpointId: string | null,
+): Promise<string[]> {
+  if (endpointId === null) {
+    const found = await store.webhooks.findOrgSecret(orgId)
+    return found === null ? [] : [found.sealedSecret]
+  }
+  const found = await store.webhooks.endpoint(orgId, endpointId)
+  return found === null ? [] : [found.endpoint.sealedSecret]
+}

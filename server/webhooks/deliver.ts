@@ -1,0 +1,108 @@
+/** The only file that calls out: HTTP posts, datagrams and streams, each to an address that was checked before. */
+import { createSocket } from 'node:dgram'
+import { connect, isIP } from 'node:net'
+
+export const excerptBytesMax = 16 * 1024
+
+export interface Post {
+  url: URL
+  host: string // without brackets; what the certificate must name
+  address: string // dialled instead of the name, so that no second look-up can lead elsewhere
+  headers: Record<string, string>
+  body: string
+  ca: string | null // further certificate authorities, PEM
+  signal: AbortSignal
+}
+
+export interface Answer {
+  status: number
+  retryAfter: string | null
+  excerpt: Uint8Array // of the body as sent: at most 16 KiB, nothing is inflated
+  encoding: string | null
+}
+
+/** Sends one request and reads the beginning of its answer. Rejects when no status line comes before the signal. */
+export async function post(request: Post): Promise<Answer> {
+  const { url, host, address, signal } = request
+  const dialled = new URL(url)
+  dialled.hostname = isIP(address) === 6 ? `[${address}]` : address
+  const response = await fetch(dialled, {
+    method: 'POST',
+    headers: { ...request.headers, host: url.host, 'accept-encoding': 'identity' },
+    body: request.body,
+    redirect: 'manual',
+    decompress: false,
+    keepalive: false, // a pooled connection that the receiver just closed would cost an attempt
+    signal,
+    ...(url.protocol === 'https:' ? { tls: tlsFor(host, request.ca) } : {}),
+  })
+  return {
+    status: response.status,
+    retryAfter: response.headers.get('retry-after'),
+    excerpt: await readStart(response),
+    encoding: response.headers.get('content-encoding'),
+  }
+}
+
+function tlsFor(host: string, ca: string | null): { serverName?: string; ca?: string } {
+  return { ...(isIP(host) === 0 ? { serverName: host } : {}), ...(ca === null ? {} : { ca }) }
+}
+
+/** The status already says what the receiver thinks; a body that ends early or never is only cut. */
+async function readStart(response: Response): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  const reader = response.body?.getReader()
+  try {
+    while (reader !== undefined && bytes < excerptBytesMax) {
+      const { done, value } = await reader.read()
+      if (done) break
+      parts.push(value.subarray(0, excerptBytesMax - bytes))
+      bytes += value.length
+    }
+  } catch {
+    // Reset or out of time in the middle of the body.
+  }
+  await reader?.cancel().catch(() => undefined)
+  return Buffer.concat(parts)
+}
+
+export interface Peer {
+  address: string
+  port: number
+}
+
+/** Hands every message to the network as one datagram; nobody confirms that it arrives. */
+export function sendDatagrams(peer: Peer, messages: string[]): Promise<void> {
+  const socket = createSocket(isIP(peer.address) === 6 ? 'udp6' : 'udp4')
+  const sent = messages.map(
+    (message) =>
+      new Promise<void>((resolve, reject) => {
+        socket.once('error', reject)
+        socket.send(message, peer.port, peer.address, (error) => (error ? reject(error) : resolve()))
+      }),
+  )
+  return Promise.all(sent).then(
+    () => void socket.close(),
+    (error: unknown) => {
+      socket.close()
+      throw error
+    },
+  )
+}
+
+/** Writes `bytes` over one connection; done when all of it was taken and the connection ended in order. */
+export function sendStream(peer: Peer, bytes: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: peer.address, port: peer.port })
+    const stop = () => socket.destroy(signal.reason as Error)
+    signal.addEventListener('abort', stop, { once: true })
+    socket.once('connect', () => socket.end(bytes))
+    socket.once('error', reject)
+    socket.once('close', (failed) => {
+      signal.removeEventListener('abort', stop)
+      if (!failed) resolve()
+    })
+    socket.resume() // whatever the receiver says is not for us, but unread it would keep the connection open
+  })
+}

@@ -1,0 +1,119 @@
+/** Sends what is due: claims within the limits, sends at the same time, records what came of it. */
+import type { Store } from '../../db/store.ts'
+import type { Claim, ClaimRequest, Outcome } from '../../db/webhook-store.ts'
+import { newId } from '../ids.ts'
+import { limits } from '../limits.ts'
+import type { Log } from '../log.ts'
+import { attempt, type AttemptParts } from './attempt.ts'
+import { coalesce } from './coalesce.ts'
+import { judge } from './judge.ts'
+
+export interface DispatcherParts extends AttemptParts {
+  store: Pick<Store, 'webhooks'>
+  log: Log
+  stepsMs: readonly number[] // one for each retry
+  leaseMs: number
+  random(): number
+  /** Hears, after it is recorded, which endpoints have had deliveries end. */
+  ended(endpointIds: string[]): void
+}
+
+export interface Dispatcher {
+  /** Claims what is due now; returns when nothing more can be claimed at once. Sends outlive it. */
+  dispatch(now: number): Promise<void>
+  /** No claims any more: gives what is being sent a moment, cuts off the rest, records everything. */
+  stop(graceMs: number): Promise<void>
+  /** Resolves when nothing is being sent. */
+  idle(): Promise<void>
+}
+
+const recordAgainMs = 1_000
+
+/** What ended and is not recorded yet. */
+interface Ended {
+  outcome: Outcome
+  endpointId: string | null
+}
+
+export function makeDispatcher(parts: DispatcherParts): Dispatcher {
+  const { clock, log } = parts
+  const sending = new Set<Promise<void>>()
+  const cut = new AbortController()
+  let unrecorded: Ended[] = []
+  let dueMs: number | null = null // null: nothing may be claimed (not yet, or not any more)
+
+  /** All that ended during one turn is recorded by the next, in one transaction, which also claims in its place. */
+  const turn = coalesce(async () => {
+    const ended = unrecorded
+    unrecorded = []
+    const outcomes = ended.map(({ outcome }) => outcome)
+    const claim = claimRequest(parts, dueMs, limits.webhooksInFlightMax - sending.size)
+    try {
+      for (const each of await parts.store.webhooks.turn({ now: clock.now(), outcomes, claim })) start(each)
+      const endpointIds = endpointsOf(ended)
+      if (endpointIds.length > 0) parts.ended(endpointIds)
+    } catch (error) {
+      // Nothing was claimed, and what could not be recorded is kept: its lease still keeps others off.
+      unrecorded = [...ended, ...unrecorded]
+      log.warn('webhook_turn_failed', { message: String(error), unrecorded: String(unrecorded.length) })
+      if (unrecorded.length > 0 && !cut.signal.aborted) setTimeout(() => void turn(), recordAgainMs).unref()
+    }
+  })
+
+  function start(claim: Claim): void {
+    const sent = attempt(parts, claim, cut.signal).then((result) => {
+      sending.delete(sent)
+      const { stepsMs, random } = parts
+      const outcome = judge({ claim, result, stepsMs, endedAtMs: clock.now(), random: random() })
+      unrecorded.push({ outcome, endpointId: claim.delivery.endpointId })
+      tell(log, outcome)
+      void turn()
+    })
+    sending.add(sent)
+  }
+
+  async function idle(): Promise<void> {
+    while (sending.size > 0) await Promise.all(sending).then(turn)
+  }
+
+  return {
+    idle,
+    async dispatch(now) {
+      if (cut.signal.aborted) return
+      dueMs = now
+      await turn()
+    },
+    async stop(graceMs) {
+      dueMs = null
+      await Promise.race([idle(), Bun.sleep(graceMs)])
+      cut.abort()
+      await idle()
+      await turn()
+    },
+  }
+}
+
+function claimRequest(parts: DispatcherParts, dueMs: number | null, limit: number): ClaimRequest | null {
+  if (dueMs === null || limit <= 0) return null
+  return {
+    leaseId: newId('lea'),
+    leaseMs: parts.leaseMs,
+    dueMs,
+    limit,
+    perLaneMax: limits.webhooksPerLaneMax,
+    interruptionsMax: limits.webhookInterruptionsMax,
+    attemptsMax: parts.stepsMs.length + 1,
+  }
+}
+
+function endpointsOf(ended: Ended[]): string[] {
+  const ids = ended
+    .filter(({ outcome }) => outcome.next.status !== 'pending')
+    .map(({ endpointId }) => endpointId)
+  return [...new Set(ids.filter((id) => id !== null))]
+}
+
+function tell(log: Log, { deliveryId, attempt: { error, durationMs }, next }: Outcome): void {
+  const fields = { deliveryId, next: next.status, durationMs, error: error?.split(':')[0] }
+  log[next.status === 'dead_letter' ? 'warn' : 'debug']('webhook_attempt', fields)
+}

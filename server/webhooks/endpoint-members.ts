@@ -1,0 +1,44 @@
+/** Reads the members of an endpoint that people give: its label and the filters of what it hears. */
+import type { EndpointFilter } from '../../db/webhook-store.ts'
+import { limits } from '../limits.ts'
+import { wrongBody } from './check-url.ts'
+
+const valuesMax = 100
+
+const filters = [
+  { name: 'types', member: 'types', charsMax: limits.typeCharsMax, form: /^[a-z][a-z0-9_.-]*(?:\.\*)?$/ },
+  { name: 'outcomes', member: 'outcomes', charsMax: limits.outcomeCharsMax, form: /^[a-z][a-z0-9_-]*$/ },
+  { name: 'classes', member: 'classes', charsMax: limits.classCharsMax, form: null },
+  { name: 'sites', member: 'siteIds', charsMax: limits.idCharsMax, form: null },
+] as const
+
+/** The filters that `body` names; throws 400 naming the first wrong one. */
+export function readFilters(body: { [member: string]: unknown }): Partial<EndpointFilter> {
+  const found: Partial<EndpointFilter> = {}
+  for (const { name, member, charsMax, form } of filters) {
+    const value = body[name]
+    if (value === undefined || value === null) continue
+    if (!Array.isArray(value)) throw wrongBody(name, 'wrong_type', `${name} must be a list of texts`)
+    if (value.length > valuesMax) throw wrongBody(name, 'too_many', `${name} has at most ${valuesMax} values`)
+    found[member] = value.map((text: unknown, index) => {
+      const path = `${name}[${index}]`
+      if (typeof text !== 'string') throw wrongBody(path, 'wrong_type', `${path} must be a text`)
+      if ([...text].length > charsMax + 2) throw wrongBody(path, 'too_long', `${path} is too long`)
+      if (form !== null && !form.test(text))
+        throw wrongBody(path, 'wrong_format', `${path} can match no event`)
+      return text
+    })
+  }
+  return found
+}
+
+/** Undefined when not given. */
+export function readLabel(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined
+  const label = typeof value === 'string' ? value.trim() : null
+  if (label === null) throw wrongBody('label', 'wrong_type', 'label must be a text')
+  if ([...label].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(label)) {
+    throw wrongBody('label', 'too_long', `label has at most ${limits.labelCharsMax} characters on one line`)
+  }
+  return label
+}

@@ -1,0 +1,184 @@
+/** What people do with endpoints: create, change, pause, resume, move, rotate, delete. */
+import { StoreError } from '../../db/errors.ts'
+import type { EventStore, Store } from '../../db/store.ts'
+import type { Endpoint, EndpointChange } from '../../db/webhook-store.ts'
+import { AppError } from '../errors.ts'
+import { newId, newSigningSecret } from '../ids.ts'
+import { limits } from '../limits.ts'
+import { parseTime } from '../ingest/time.ts'
+import { checkUrl, wrongBody, type UrlRules } from './check-url.ts'
+import { readFilters, readLabel } from './endpoint-members.ts'
+import type { SecretParts } from './org-secret.ts'
+import { positionBefore } from './position.ts'
+import { sealPurpose } from './seal-purpose.ts'
+import { endpointView } from './view.ts'
+import { auditOf, type Who } from './who.ts'
+
+export interface EndpointParts extends SecretParts, UrlRules {
+  store: Pick<Store, 'webhooks' | 'events'>
+}
+
+export type EndpointJson = ReturnType<typeof endpointView>
+type Body = { [member: string]: unknown }
+
+export async function createEndpoint(
+  parts: EndpointParts,
+  who: Who,
+  body: Body,
+): Promise<{ endpoint: EndpointJson; secret: string }> {
+  const { store, clock, box } = parts
+  const { orgId } = who
+  const filters = { types: [], outcomes: [], classes: [], siteIds: [], ...readFilters(body) }
+  const label = readLabel(body['label']) ?? ''
+  const { url } = await checkUrl(parts, body['url'], false)
+  const existing = await store.webhooks.endpoints(orgId)
+  if (existing.length >= limits.webhookEndpointsPerOrgMax) {
+    throw new AppError(
+      'conflict',
+      `An organization has at most ${limits.webhookEndpointsPerOrgMax} endpoints.`,
+    )
+  }
+  const id = newId('ep')
+  const secret = newSigningSecret()
+  const now = clock.now()
+  const endpoint: Endpoint = {
+    id,
+    orgId,
+    url,
+    label,
+    ...filters,
+    status: 'active',
+    pausedReason: null,
+    pausedAtMs: null,
+    position: await store.events.lastSeq(orgId),
+    sequence: 0,
+    missed: 0,
+    createdAtMs: now,
+    lastSuccessAtMs: null,
+    failingSinceMs: null,
+    nextProbeAtMs: null,
+    sealedSecret: box.seal(sealPurpose({ orgId, endpointId: id }), secret),
+    previousSealedSecret: null,
+    previousUntilMs: null,
+  }
+  const audit = auditOf(who, 'webhook_endpoint.created', id, { url, label, ...filters }, now)
+  await takenUrl(store.webhooks.createEndpoint({ endpoint, audit }))
+  return { endpoint: await findEndpoint(parts, orgId, id), secret }
+}
+
+/** Only a file can be taken: two organizations must not write into each other's. */
+async function takenUrl<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
+    throw wrongBody('url', 'url_blocked', 'deliveries may not go to this URL: the file is in use elsewhere')
+  }
+}
+
+export async function findEndpoint(parts: EndpointParts, orgId: string, id: string): Promise<EndpointJson> {
+  const found = await parts.store.webhooks.endpoint(orgId, id)
+  if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
+  return endpointView(found)
+}
+
+export async function listEndpoints(parts: EndpointParts, orgId: string): Promise<EndpointJson[]> {
+  return (await parts.store.webhooks.endpoints(orgId)).map(endpointView)
+}
+
+/** Changes what `body` names; the audit row tells what it was before. */
+export async function changeEndpoint(
+  parts: EndpointParts,
+  who: Who,
+  id: string,
+  body: Body,
+): Promise<EndpointJson> {
+  const before = await findEndpoint(parts, who.orgId, id)
+  const change: EndpointChange = { ...readFilters(body) }
+  const label = readLabel(body['label'])
+  if (label !== undefined) change.label = label
+  if (body['url'] !== undefined) change.url = (await checkUrl(parts, body['url'], false)).url
+  const names = Object.keys(change) as (keyof EndpointChange)[]
+  if (names.length === 0) throw wrongBody('', 'required', 'name at least one member to change')
+  const old = names.map((name) => [name, before[name === 'siteIds' ? 'sites' : name]])
+  const metadata = { before: Object.fromEntries(old), after: { ...change } }
+  const command = commandFor(parts, who, id, 'updated', metadata)
+  await takenUrl(parts.store.webhooks.changeEndpoint({ ...command, change }))
+  return findEndpoint(parts, who.orgId, id)
+}
+
+function commandFor(parts: EndpointParts, who: Who, id: string, did: string, metadata = {}) {
+  const now = parts.clock.now()
+  const audit = auditOf(who, `webhook_endpoint.${did}`, id, metadata, now)
+  return { orgId: who.orgId, endpointId: id, now, audit }
+}
+
+export async function pauseEndpoint(parts: EndpointParts, who: Who, id: string): Promise<EndpointJson> {
+  const { url } = await findEndpoint(parts, who.orgId, id)
+  const command = commandFor(parts, who, id, 'paused', { url, reason: 'asked' })
+  await parts.store.webhooks.pauseEndpoint(command)
+  return findEndpoint(parts, who.orgId, id)
+}
+
+export async function resumeEndpoint(parts: EndpointParts, who: Who, id: string): Promise<EndpointJson> {
+  const { url } = await findEndpoint(parts, who.orgId, id)
+  await parts.store.webhooks.resumeEndpoint(commandFor(parts, who, id, 'resumed', { url }))
+  return findEndpoint(parts, who.orgId, id)
+}
+
+/** A new secret, shown once; for a day messages are signed with the old one too. */
+export async function rotateEndpointSecret(
+  parts: EndpointParts,
+  who: Who,
+  id: string,
+): Promise<{ endpoint: EndpointJson; secret: string }> {
+  const { url } = await findEndpoint(parts, who.orgId, id)
+  const secret = newSigningSecret()
+  const command = commandFor(parts, who, id, 'secret_rotated', { url })
+  await parts.store.webhooks.rotateEndpointSecret({
+    ...command,
+    sealedSecret: parts.box.seal(sealPurpose({ orgId: who.orgId, endpointId: id }), secret),
+    previousUntilMs: command.now + limits.webhookOldSecretMs,
+  })
+  return { endpoint: await findEndpoint(parts, who.orgId, id), secret }
+}
+
+export async function deleteEndpoint(parts: EndpointParts, who: Who, id: string): Promise<void> {
+  const { url, label } = await findEndpoint(parts, who.orgId, id)
+  await parts.store.webhooks.deleteEndpoint(commandFor(parts, who, id, 'deleted', { url, label }))
+}
+
+/** Moves the position back to a number or to where a time of arrival lies; all that follows is delivered again. */
+export async function replayEndpoint(
+  parts: EndpointParts,
+  who: Who,
+  id: string,
+  body: Body,
+): Promise<EndpointJson> {
+  const before = await findEndpoint(parts, who.orgId, id)
+  const position = await wantedPosition(parts.store.events, who.orgId, body)
+  if (position > before.position) {
+    throw wrongBody('position', 'wrong_format', `the position is ${before.position} and only moves back`)
+  }
+  const command = commandFor(parts, who, id, 'moved', { before: before.position, after: position })
+  await parts.store.webhooks.moveEndpoint({ ...command, position })
+  return findEndpoint(parts, who.orgId, id)
+}
+
+async function wantedPosition(
+  events: Pick<EventStore, 'tail' | 'lastSeq'>,
+  orgId: string,
+  { position, since }: Body,
+): Promise<number> {
+  if ((position === undefined) === (since === undefined)) {
+    throw wrongBody('position', 'required', 'give either position or since')
+  }
+  if (since === undefined) {
+    if (typeof position === 'number' && Number.isSafeInteger(position) && position >= 0) return position
+    throw wrongBody('position', 'wrong_format', 'position must be a whole number from 0')
+  }
+  const sinceMs = typeof since === 'string' ? parseTime(since) : null
+  if (sinceMs === null)
+    throw wrongBody('since', 'wrong_format', 'since must be a time such as 2026-06-23T12:00:00Z')
+  return positionBefore(events, orgId, sinceMs)
+}

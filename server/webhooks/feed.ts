@@ -1,0 +1,69 @@
+/** Turns new events of the log into batches for each endpoint, and advances its position in the same transaction. */
+import type { Store } from '../../db/store.ts'
+import type { Endpoint } from '../../db/webhook-store.ts'
+import { isoTime } from '../clock.ts'
+import { newId } from '../ids.ts'
+import { limits } from '../limits.ts'
+
+export interface FeedParts {
+  store: Pick<Store, 'webhooks' | 'events'>
+}
+
+/** `end`: everything up to `untilSeq` was looked at; `full`: the position waits; `stale`: somebody else changed it. */
+export type FeedResult = 'end' | 'full' | 'stale'
+
+/** Makes batches of one endpoint until its position reaches `untilSeq`, the end of the log when the run began. */
+export async function feedEndpoint(
+  { store }: FeedParts,
+  endpoint: Endpoint,
+  untilSeq: number,
+  now: number,
+): Promise<FeedResult> {
+  const { id, orgId, url, types, outcomes, classes, siteIds } = endpoint
+  let { position, sequence } = endpoint
+  while (position < untilSeq) {
+    const filter = { types, outcomes, classes, siteIds }
+    const tail = await store.events.tail({
+      orgId,
+      filter,
+      afterSeq: position,
+      limit: limits.webhookBatchEventsMax,
+    })
+    const { body, used } = batchBody(
+      sequence + 1,
+      tail.events.map(({ json }) => json),
+      now,
+    )
+    // A batch cut short by its size ends at its last event; what the filter left out behind it is looked at again.
+    const reached = used < tail.events.length ? tail.events[used - 1]!.seq : tail.lastSeq
+    const to = Math.max(reached, position)
+    if (to === position) return 'end'
+    const about = { id: newId('wh'), orgId, endpointId: id, url, lane: id }
+    const result = await store.webhooks.advance({
+      endpointId: id,
+      from: { position, sequence },
+      position: to,
+      missed: 0,
+      delivery: used === 0 ? null : { ...about, body, scheduledAtMs: now },
+      pendingMax: limits.webhookPendingBatchesMax,
+    })
+    if (result !== 'advanced') return result
+    position = to
+    if (used > 0) sequence++
+  }
+  return 'end'
+}
+
+/** The message of contract §9 with as many of the events, given as JSON text, as fit; always at least one. */
+export function batchBody(sequence: number, events: string[], now: number): { body: string; used: number } {
+  const head = `{"type":"trace.batch","timestamp":"${isoTime(now)}","data":{"sequence":${sequence},"events":[`
+  const tail = ']}}'
+  let bytes = head.length + tail.length
+  let used = 0
+  for (const event of events) {
+    bytes += Buffer.byteLength(event) + 1
+    if (used > 0 && bytes > limits.webhookBatchBytesMax) break
+    used++
+  }
+  return { body: `${head}${events.slice(0, used).join(',')}${tail}`, used }
+}

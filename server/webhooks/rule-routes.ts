@@ -1,0 +1,46 @@
+/** Routes of the rules that speak and of the incidents they found. */
+import { Elysia } from 'elysia'
+import { json } from '../http/answer.ts'
+import { readJsonObject } from '../http/body.ts'
+import { readQuery } from '../http/query.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+import type { Access } from './access.ts'
+import { createRule, deleteRule, listRules } from './rules.ts'
+import { incidentView } from './view.ts'
+
+const unparsed = { parse: 'none' } as const
+const incidentsShown = 200
+
+export function ruleRoutes({ store, clock }: Parts, base: string, access: Access) {
+  const parts = { store, clock }
+  return new Elysia()
+    .get(`${base}/rules`, async ({ request }) => {
+      const { orgId } = await access.read(request)
+      readQuery(request, {})
+      return json({ rules: await listRules(parts, orgId) })
+    })
+    .post(
+      `${base}/rules`,
+      async ({ request }) => {
+        const who = await access.write(request)
+        const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
+        return json({ rule: await createRule(parts, who, body) }, 201)
+      },
+      unparsed,
+    )
+    .delete(
+      `${base}/rules/:id`,
+      async ({ request, params }) => {
+        await deleteRule(parts, await access.write(request), params.id)
+        return json({ ok: true })
+      },
+      unparsed,
+    )
+    .get(`${base}/incidents`, async ({ request }) => {
+      const { orgId } = await access.read(request)
+      readQuery(request, {})
+      const incidents = await store.webhooks.incidents(orgId, incidentsShown)
+      return json({ incidents: incidents.map(incidentView) })
+    })
+}

@@ -1,0 +1,86 @@
+/** What people do with rules, and the numbers a rule of each kind takes. */
+import type { Store } from '../../db/store.ts'
+import type { Rule, RuleKind } from '../../db/webhook-store.ts'
+import type { Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { limits } from '../limits.ts'
+import { wrongBody } from './check-url.ts'
+import { ruleView } from './view.ts'
+import { auditOf, type Who } from './who.ts'
+
+interface RuleParts {
+  store: Pick<Store, 'webhooks'>
+  clock: Clock
+}
+
+type Numbers = Pick<Rule, 'threshold' | 'minutes' | 'eventsMin'>
+type Body = { [member: string]: unknown }
+export type RuleJson = ReturnType<typeof ruleView>
+
+const eventsMinDefault = 20
+const minutesMax = 7 * 24 * 60
+
+const none: Numbers = { threshold: null, minutes: null, eventsMin: null }
+const share = (body: Body): Numbers => ({
+  threshold: number(body, 'threshold', { min: 0, max: 1, whole: false }),
+  minutes: null,
+  eventsMin: number({ eventsMin: eventsMinDefault, ...body }, 'eventsMin', { min: 1, max: 1e9, whole: true }),
+})
+
+const numbersOf: { readonly [kind in RuleKind]: (body: Body) => Numbers } = {
+  new_vendor: () => none,
+  blocked_share: share,
+  tool_error_rate: share,
+  silence: (body) => ({
+    ...none,
+    minutes: number(body, 'minutes', { min: 1, max: minutesMax, whole: true }),
+  }),
+  key_leaked: () => none,
+}
+
+const kinds = Object.keys(numbersOf) as RuleKind[]
+
+export async function createRule({ store, clock }: RuleParts, who: Who, body: Body): Promise<RuleJson> {
+  const kind = kinds.find((each) => each === body['kind'])
+  if (kind === undefined) throw wrongBody('kind', 'wrong_format', `kind must be one of ${kinds.join(', ')}`)
+  const { endpointId } = body
+  if (typeof endpointId !== 'string') throw wrongBody('endpointId', 'required', 'endpointId is required')
+  const numbers = numbersOf[kind](body)
+  if ((await store.webhooks.rules(who.orgId)).length >= limits.webhookRulesPerOrgMax) {
+    throw new AppError('conflict', `An organization has at most ${limits.webhookRulesPerOrgMax} rules.`)
+  }
+  if ((await store.webhooks.endpoint(who.orgId, endpointId)) === null) {
+    throw wrongBody('endpointId', 'not_found', 'no endpoint with this id is in this organization')
+  }
+  const now = clock.now()
+  const rule: Rule = { id: newId('rul'), orgId: who.orgId, endpointId, kind, ...numbers, createdAtMs: now }
+  const audit = auditOf(who, 'webhook_rule.created', rule.id, { kind, endpointId, ...numbers }, now)
+  await store.webhooks.createRule({ rule, audit })
+  return ruleView(rule)
+}
+
+export async function listRules({ store }: RuleParts, orgId: string): Promise<RuleJson[]> {
+  return (await store.webhooks.rules(orgId)).map(ruleView)
+}
+
+export async function deleteRule({ store, clock }: RuleParts, who: Who, ruleId: string): Promise<void> {
+  const rule = (await store.webhooks.rules(who.orgId)).find(({ id }) => id === ruleId)
+  if (rule === undefined) throw new AppError('not_found', 'No rule with this id is in this organization.')
+  const { kind, endpointId } = rule
+  const audit = auditOf(who, 'webhook_rule.deleted', ruleId, { kind, endpointId }, clock.now())
+  await store.webhooks.deleteRule({ orgId: who.orgId, ruleId, audit })
+}
+
+function number(
+  body: Body,
+  name: string,
+  { min, max, whole }: { min: number; max: number; whole: boolean },
+): number {
+  const value = body[name]
+  const isFine =
+    typeof value === 'number' && value >= min && value <= max && (!whole || Number.isInteger(value))
+  if (isFine) return value
+  const message = `${name} must be a ${whole ? 'whole ' : ''}number from ${min} to ${max}`
+  throw wrongBody(name, value === undefined ? 'required' : 'wrong_format', message)
+}

@@ -1,0 +1,75 @@
+/** Puts the webhook parts of a running server together: what routes, jobs and command line verbs work with. */
+import { readFileSync } from 'node:fs'
+import type { Store } from '../../db/store.ts'
+import type { Clock } from '../clock.ts'
+import { limits } from '../limits.ts'
+import type { Log } from '../log.ts'
+import { openSecretBox } from '../secrets.ts'
+import { addressGuard } from './address-guard.ts'
+import type { WebhookConfig } from './config.ts'
+import { makeDispatcher } from './dispatcher.ts'
+import type { EndpointParts } from './endpoints.ts'
+import { resolveWith, systemResolver, type Resolver } from './resolve.ts'
+import { makeRun, pruneDeliveries } from './run.ts'
+import { makeWatch } from './watch.ts'
+
+export interface WebhookOptions {
+  config: WebhookConfig
+  dataDir: string
+  store: Pick<Store, 'webhooks' | 'events' | 'keys'>
+  clock: Clock
+  log: Log
+  version: string
+  resolver?: Resolver // tests answer names themselves
+  random?: () => number
+  timeoutMs?: number
+  leaseMs?: number
+}
+
+export interface Webhooks extends EndpointParts {
+  version: string
+  /** One run of the dispatcher; what it sends outlives it. */
+  run(now: number): Promise<void>
+  prune(now: number): Promise<void>
+  /** Resolves when nothing is being sent. */
+  idle(): Promise<void>
+  stop(): Promise<void>
+}
+
+export function startWebhooks(options: WebhookOptions): Webhooks {
+  const { config, store, clock, log, version } = options
+  const box = openSecretBox(options.dataDir)
+  const resolve = resolveWith(options.resolver ?? systemResolver, addressGuard(config.allow))
+  const { sinkDir } = config
+  const dispatcher = makeDispatcher({
+    store,
+    clock,
+    log,
+    box,
+    resolve,
+    version,
+    sinkDir,
+    ca: config.caFile === null ? null : readFileSync(config.caFile, 'utf8'),
+    timeoutMs: options.timeoutMs ?? limits.webhookTimeoutMs,
+    leaseMs: options.leaseMs ?? limits.webhookLeaseMs,
+    stepsMs: config.backoffMs,
+    random: options.random ?? Math.random,
+    ended: (endpointIds) => ended(endpointIds),
+  })
+  const { run, ended } = makeRun({ store, log, dispatcher, watch: makeWatch({ store, log }) })
+  return {
+    store,
+    clock,
+    box,
+    resolve,
+    sinkDir,
+    version,
+    run,
+    async prune(now) {
+      const count = await pruneDeliveries(store, now)
+      if (count > 0) log.info('webhook_deliveries_pruned', { count })
+    },
+    idle: dispatcher.idle,
+    stop: () => dispatcher.stop(limits.webhookStopGraceMs),
+  }
+}

@@ -1,0 +1,89 @@
+/** Reads where a delivery goes: an http(s) URL, a file below the sink folder, or a syslog receiver. */
+import { isAbsolute, join, normalize, relative } from 'node:path'
+
+export type Target = HttpTarget | FileTarget | SyslogTarget
+
+export interface HttpTarget {
+  kind: 'http'
+  url: URL
+  host: string // a name or an address, without brackets
+}
+
+export interface FileTarget {
+  kind: 'file'
+  path: string // below the sink folder, relative to it
+}
+
+export interface SyslogTarget {
+  kind: 'syslog'
+  transport: 'udp' | 'tcp'
+  host: string
+  port: number
+}
+
+/** Why a URL is refused, in words for the person who gave it. */
+export class RefusedUrl extends Error {}
+
+export const urlCharsMax = 2_048
+
+/** `sinkDir` null: file sinks are not switched on. Throws `RefusedUrl`. Addresses are checked elsewhere. */
+export function readTarget(text: string, sinkDir: string | null): Target {
+  if (text.length > urlCharsMax) throw new RefusedUrl(`it is longer than ${urlCharsMax} characters`)
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null) throw new RefusedUrl('it is not a URL')
+  if (url.username !== '' || url.password !== '') throw new RefusedUrl('it carries a user name or password')
+  if (url.hash !== '' || text.includes('#')) throw new RefusedUrl('it carries a fragment')
+  switch (url.protocol) {
+    case 'http:':
+    case 'https:':
+      return { kind: 'http', url, host: withoutBrackets(url.hostname) }
+    case 'file:':
+      return { kind: 'file', path: filePath(text, url, sinkDir) }
+    case 'syslog:':
+    case 'syslog+udp:':
+      return syslog(url, 'udp', 514)
+    case 'syslog+tcp:':
+      return syslog(url, 'tcp', 601)
+    default:
+      throw new RefusedUrl('its scheme is neither http nor https')
+  }
+}
+
+/** What shares the limit of sends at a time when there is no endpoint: the origin. */
+export function laneOf(target: HttpTarget): string {
+  return target.url.origin
+}
+
+function withoutBrackets(host: string): string {
+  return host.startsWith('[') ? host.slice(1, -1) : host
+}
+
+function syslog(url: URL, transport: 'udp' | 'tcp', portDefault: number): SyslogTarget {
+  if (url.pathname.replace('/', '') !== '' || url.search !== '')
+    throw new RefusedUrl('it has a path or query')
+  // Only http URLs have their host brought into one form (0x7f.1, full-width digits, percent escapes).
+  const asHttp = `http://${url.hostname}/`
+  if (url.hostname === '' || !URL.canParse(asHttp)) throw new RefusedUrl('it names no host')
+  const port = url.port === '' ? portDefault : Number(url.port)
+  if (port === 0) throw new RefusedUrl('its port is 0')
+  return { kind: 'syslog', transport, host: withoutBrackets(new URL(asHttp).hostname), port }
+}
+
+const segmentForm = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/
+
+/** `file:name.ndjson` lies in the sink folder; an absolute path must lie below it. */
+function filePath(text: string, url: URL, sinkDir: string | null): string {
+  if (sinkDir === null)
+    throw new RefusedUrl('file sinks are off; the operator opens a folder with --sink-dir')
+  if (url.hostname !== '' || url.search !== '') throw new RefusedUrl('it names a host or a query')
+  const isWhole = /^file:[\\/]/i.test(text)
+  const path = isWhole ? relative(normalize(sinkDir), normalize(url.pathname)) : url.pathname.slice(1)
+  const segments = path.split('/')
+  if (isAbsolute(path) || segments.some((segment) => !segmentForm.test(segment))) {
+    throw new RefusedUrl('its path is not plain names below the sink folder')
+  }
+  if (!path.endsWith('.ndjson') || segments.length > 4) {
+    throw new RefusedUrl('its name does not end in .ndjson, or it lies too deep')
+  }
+  return join(...segments)
+}

@@ -1,0 +1,63 @@
+/** Deliveries, endpoints, rules and incidents as clients see them (contract §9); payloads stay as they are. */
+import type { Attempt, Delivery, Endpoint, EndpointCounts, Incident, Rule } from '../../db/webhook-store.ts'
+import { isoTime } from '../clock.ts'
+
+const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
+
+/** JSON text: the payload goes out as it was given, to the last digit of its numbers. */
+export function deliveryText(delivery: Delivery, more: { [member: string]: unknown } = {}): string {
+  const { id, orgId, endpointId, url, body, status, attempts, lastError, lastStatus } = delivery
+  const before = JSON.stringify({ id, orgId, endpointId, url })
+  const after = JSON.stringify({
+    status,
+    attempts,
+    nextAttemptAt: time(delivery.nextAttemptAtMs),
+    lastError,
+    lastStatus,
+    scheduledAt: isoTime(delivery.scheduledAtMs),
+    deliveredAt: time(delivery.deliveredAtMs),
+    ...more,
+  })
+  return `${before.slice(0, -1)},"payload":${body},${after.slice(1)}`
+}
+
+export function attemptView({ atMs, status, durationMs, responseExcerpt, error }: Attempt) {
+  return { at: isoTime(atMs), status, durationMs, responseExcerpt, error }
+}
+
+/** Never with a secret. */
+export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts: EndpointCounts }) {
+  const { id, orgId, url, label, types, outcomes, classes, siteIds, status, pausedReason } = endpoint
+  return {
+    id,
+    orgId,
+    url,
+    label,
+    types,
+    outcomes,
+    classes,
+    sites: siteIds,
+    status,
+    pausedReason,
+    pausedAt: time(endpoint.pausedAtMs),
+    position: endpoint.position,
+    sequence: endpoint.sequence,
+    missed: endpoint.missed,
+    pending: counts.pending,
+    delivered: counts.delivered,
+    deadLetters: counts.deadLetter,
+    createdAt: isoTime(endpoint.createdAtMs),
+    lastSuccessAt: time(endpoint.lastSuccessAtMs),
+    failingSince: time(endpoint.failingSinceMs),
+    nextProbeAt: time(endpoint.nextProbeAtMs),
+    oldSecretUntil: time(endpoint.previousUntilMs),
+  }
+}
+
+export function ruleView({ id, endpointId, kind, threshold, minutes, eventsMin, createdAtMs }: Rule) {
+  return { id, endpointId, kind, threshold, minutes, eventsMin, createdAt: isoTime(createdAtMs) }
+}
+
+export function incidentView({ id, ruleId, subject, openedAtMs, resolvedAtMs, data }: Incident) {
+  return { id, ruleId, subject, openedAt: isoTime(openedAtMs), resolvedAt: time(resolvedAtMs), data }
+}
