@@ -23,12 +23,9 @@ export interface Manifest {
 /** Dependencies are exact, used, and justified by a line of the table in server/DESIGN.md. */
 export function dependencyRules(manifest: Manifest, design: string, edges: Import[]): Finding[] {
   const all = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })
-  const finding = (message: string): Finding => ({
-    rule: 'dependency',
-    path: 'package.json',
-    line: 1,
-    message,
-  })
+  const finding = (name: string, message: string): Finding => {
+    return { rule: 'dependency', path: `package.json#${name}`, line: 1, message: `${name} ${message}` }
+  }
   const isUsed = (name: string): boolean =>
     // Types that tsconfig.json names are used without an import.
     name === 'bun-types' || edges.some((edge) => packageOf(edge.specifier) === name)
