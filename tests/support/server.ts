@@ -1,4 +1,4 @@
-/** A whole server in this process for API tests: a store in a temporary folder, a clock that can be moved, real HTTP. */
+/** A whole server in this process for API tests: a store in a temporary folder, a clock to move, real HTTP. */
 import type { KeyKind, Org, Store } from '../../db/store.ts'
 import type { Clock } from '../../server/clock.ts'
 import { openDataFolder } from '../../server/commands/open-data-folder.ts'

@@ -32,7 +32,9 @@ export function readSources(): Source[] {
 }
 
 export const isCode = (path: string): boolean => /\.(ts|tsx|mjs|js)$/.test(path)
-export const isTest = (path: string): boolean => /\.test\.tsx?$/.test(path) || path.startsWith('tests/')
+/** Tests, and what only they use: all of tests/, and files such as `test-store.ts` beside them. */
+export const isTest = (path: string): boolean =>
+  /\.test\.tsx?$|(^|\/)test-[a-z-]+\.ts$/.test(path) || path.startsWith('tests/')
 
 export function lineAt(text: string, index: number): number {
   return text.slice(0, index).split('\n').length
