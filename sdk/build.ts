@@ -1,0 +1,98 @@
+/** `bun sdk/build.ts`: makes the package as it is published, JavaScript and declarations, in `dist/sdk`. */
+import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import compiler from 'typescript/package.json'
+import { userAgent } from './wire/version.ts'
+
+const root = join(import.meta.dir, '..')
+export const packageDir = join(root, 'dist/sdk')
+
+/** What of package.json is for the source tree, and in which form it is published. */
+interface Manifest {
+  version: string
+  exports: { [entry: string]: string | { [condition: string]: string } }
+}
+
+const entries = ['node.ts', 'edge.ts', 'browser/browser.ts', 'relay/relay.ts', 'agents/detect-agent.ts']
+entries.push('webhook/verify-webhook.ts', 'gateway/gateway.ts')
+
+/** Builds from scratch. Throws with the compiler's output when the sources are wrong. */
+export async function buildPackage(): Promise<void> {
+  rmSync(packageDir, { recursive: true, force: true })
+  await Promise.all([writeDeclarations(), writeModules()])
+  const manifest = JSON.parse(readFileSync(join(import.meta.dir, 'package.json'), 'utf8')) as Manifest
+  if (userAgent !== `sightglass-sdk/${manifest.version}`)
+    throw new Error('wire/version.ts is not package.json’s')
+  const published = { ...manifest, exports: publishedExports(manifest.exports) }
+  writeFileSync(join(packageDir, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
+  for (const name of ['README.md', 'NOTICE'])
+    copyFileSync(join(import.meta.dir, name), join(packageDir, name))
+  copyFileSync(join(root, 'LICENSE'), join(packageDir, 'LICENSE'))
+}
+
+/** Names stay as they are, so that a stack trace in somebody's log can be read; only the blanks go. */
+async function writeModules(): Promise<void> {
+  await Bun.build({
+    entrypoints: entries.map((entry) => join(import.meta.dir, entry)),
+    root: import.meta.dir,
+    outdir: packageDir,
+    target: 'node',
+    format: 'esm',
+    splitting: true,
+    minify: { whitespace: true, syntax: true, identifiers: true },
+    naming: { chunk: 'shared/[hash].[ext]' },
+  })
+}
+
+/** The compiler writes one declaration for each source; those that no entry leads to are taken away again. */
+async function writeDeclarations(): Promise<void> {
+  const tsc = join(root, 'node_modules/typescript', compiler.bin.tsc)
+  const child = Bun.spawn([process.execPath, tsc, '-p', 'sdk/tsconfig.json'], { cwd: root, stdout: 'pipe' })
+  const output = await new Response(child.stdout).text()
+  if ((await child.exited) !== 0) throw new Error(output)
+  const reached = new Set<string>()
+  const open = entries.map((entry) => join(packageDir, entry.replace(/\.ts$/, '.d.ts')))
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    if (reached.has(path)) continue
+    reached.add(path)
+    const text = readFileSync(path, 'utf8').replace(localImport, (_, before: string, name: string) => {
+      open.push(join(dirname(path ?? ''), `${name}.d.ts`))
+      return `${before}'${name}.js'`
+    })
+    writeFileSync(path, text)
+  }
+  for (const path of outputs('.d.ts')) if (!reached.has(path)) rmSync(path)
+}
+
+const localImport = /((?:from |import\()\s*)['"](\.{1,2}\/[^'"]+?)\.(?:ts|js)['"]/g
+
+/** `./node.ts` in the source tree is `./node.js` with its declarations in the package. */
+function publishedExports(exports: Manifest['exports']): object {
+  const published = (path: string): unknown =>
+    path.endsWith('.ts')
+      ? { types: path.replace(/\.ts$/, '.d.ts'), default: path.replace(/\.ts$/, '.js') }
+      : path
+  return Object.fromEntries(
+    Object.entries(exports).map(([entry, target]) => [
+      entry,
+      typeof target === 'string'
+        ? published(target)
+        : Object.fromEntries(Object.entries(target).map(([name, path]) => [name, published(path)])),
+    ]),
+  )
+}
+
+function outputs(ending: string): string[] {
+  return readdirSync(packageDir, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => join(packageDir, name))
+}
+
+if (import.meta.main) {
+  await buildPackage()
+  const bytes = outputs('').reduce(
+    (sum, path) => sum + (statSync(path).isFile() ? statSync(path).size : 0),
+    0,
+  )
+  process.stdout.write(`dist/sdk: ${outputs('.js').length} modules, ${bytes} bytes unpacked\n`)
+}

@@ -1,0 +1,199 @@
+/** Tests of `init` and `trace`: what is filled in, what is kept, and that nothing throws into the host. */
+import { expect, test } from 'bun:test'
+import { edgePlatform } from '../platform/edge-platform.ts'
+import { ingestKey, publishableKey, secretKey } from '../testing/fake-appliance.ts'
+import { startClient } from './client.ts'
+import type { Exporter, InitOptions } from './client-options.ts'
+import type { CompleteEvent, TraceEvent } from './event.ts'
+import type { Problem } from './problem.ts'
+
+function setUp(options: Partial<InitOptions> = {}) {
+  const events: CompleteEvent[] = []
+  const problems: Problem[] = []
+  const exporter: Exporter = { export: (event) => events.push(event) }
+  const client = startClient(
+    {
+      publishableKey,
+      siteId: 'shop',
+      exporters: [exporter],
+      onError: (each) => problems.push(each),
+      ...options,
+    },
+    { uuid: edgePlatform.uuid, nowMs: () => Date.UTC(2026, 5, 23, 12) },
+  )
+  return { client, events, problems }
+}
+
+test('what is missing is filled in', () => {
+  const { client, events } = setUp()
+  client.trace({ type: 'agent.detected' })
+  client.trace({ type: 'agent.detected' })
+  expect(events[0]).toEqual({
+    id: expect.stringMatching(/^trc_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+    siteId: 'shop',
+    sessionId: client.sessionId,
+    occurredAt: '2026-06-23T12:00:00.000Z',
+    type: 'agent.detected',
+    outcome: 'success',
+  })
+  expect(client.sessionId).toMatch(/^sess_[0-9a-f-]{36}$/)
+  expect(events[1]?.id).not.toBe(events[0]?.id as string)
+})
+
+test('what is given stays, members we do not know included', () => {
+  const { client, events } = setUp({ sessionId: 'mine' })
+  const event = {
+    id: 'evt_1',
+    siteId: 'other',
+    sessionId: 'sess_9',
+    occurredAt: '2026-06-23T12:00:00.123456789+02:00',
+    type: 'custom.kind',
+    outcome: 'custom',
+    extra: { a: [1, null] },
+  }
+  client.trace(event)
+  expect(events[0]).toEqual(event)
+  client.trace({ type: 'a', occurredAt: new Date(0) })
+  client.trace({ type: 'a', occurredAt: 1 })
+  expect(events.slice(1).map(({ occurredAt }) => occurredAt)).toEqual([
+    '1970-01-01T00:00:00.000Z',
+    '1970-01-01T00:00:00.001Z',
+  ])
+  expect(events[1]?.sessionId).toBe('mine')
+})
+
+test('members that are undefined count as left out', () => {
+  const { client, events } = setUp()
+  const event: object = {
+    type: 'a',
+    id: undefined,
+    occurredAt: undefined,
+    outcome: undefined,
+    siteId: undefined,
+  }
+  client.trace(event as TraceEvent)
+  expect(events[0]).toMatchObject({ siteId: 'shop', outcome: 'success', id: expect.stringMatching(/^trc_/) })
+})
+
+test.each<[TraceEvent, string]>([
+  [{ type: 'tool.executed', error: 'boom' }, 'error'],
+  [{ type: 'authz.evaluated', policy: { decision: 'deny' } }, 'blocked'],
+  [{ type: 'authz.evaluated', policy: { decision: 'allow' } }, 'success'],
+  [{ type: 'tool.executed', error: '', policy: null }, 'success'],
+])('the outcome follows from %j', (event, outcome) => {
+  const { client, events } = setUp()
+  client.trace(event)
+  expect(events[0]?.outcome).toBe(outcome)
+})
+
+test.each([
+  [ingestKey, /ingest key.*secret and must stay on your server/],
+  [secretKey, /secret key/],
+  ['agtx_pk_short', /32 characters/],
+  ['', /must be a key/],
+  [undefined, /must be a key/],
+])('init refuses %s as publishableKey', (key, message) => {
+  expect(() => setUp({ publishableKey: key as string })).toThrow(message)
+})
+
+test('the message about a wrong key does not repeat the key', () => {
+  const attempt = (): unknown => setUp({ publishableKey: secretKey })
+  expect(attempt).toThrow()
+  expect(attempt).not.toThrow(new RegExp('s{32}'))
+})
+
+test('init refuses wrong exporters and a wrong share', () => {
+  expect(() => setUp({ exporters: [{} as Exporter] })).toThrow(/exporters/)
+  expect(() => setUp({ exporters: undefined as never })).toThrow(/exporters/)
+  for (const sample of [-1, 2, Number.NaN]) expect(() => setUp({ sample })).toThrow(/sample/)
+})
+
+const hostile: [string, () => unknown][] = [
+  ['null', () => null],
+  ['a number', () => 7],
+  ['no type', () => ({})],
+  [
+    'a getter that throws',
+    () => ({
+      type: 'a',
+      get metadata(): never {
+        throw new Error('trap')
+      },
+    }),
+  ],
+  ['a circle', () => Object.assign({ type: 'a' }, { self: null as unknown, ...{} })],
+  [
+    'a proxy that throws',
+    () =>
+      new Proxy(
+        {},
+        {
+          get: () => {
+            throw {
+              toString() {
+                throw new Error('deep')
+              },
+            }
+          },
+        },
+      ),
+  ],
+  ['an impossible date', () => ({ type: 'a', occurredAt: new Date(Number.NaN) })],
+]
+
+test.each(hostile)('trace takes %s without throwing', (name, make) => {
+  const { client, problems, events } = setUp()
+  const event = make() as { self?: unknown }
+  if (name === 'a circle') event.self = event
+  client.trace(event as TraceEvent)
+  expect(problems).toEqual([expect.objectContaining({ code: 'invalid_event' })])
+  expect(events).toEqual([])
+})
+
+test('an exporter or an onError that throws harms nobody', async () => {
+  const problems: Problem[] = []
+  const bad: Exporter = {
+    export: () => {
+      throw new Error('bad exporter')
+    },
+    flush: () => Promise.reject(new Error('bad flush')),
+    close: () => {
+      throw new Error('bad close')
+    },
+  }
+  const late: Exporter = { export: () => Promise.reject(new Error('late')) }
+  const { client, events } = setUp({
+    onError: (each) => {
+      problems.push(each)
+      throw new Error('bad host')
+    },
+  })
+  client.trace({ type: 'a' })
+  expect(events.length).toBe(1)
+  const both = setUp({
+    exporters: [bad, late],
+    onError: (each) => {
+      problems.push(each)
+      throw new Error('bad host')
+    },
+  })
+  both.client.trace({ type: 'a' })
+  await both.client.flush()
+  await both.client.close()
+  const messages = problems.map(({ message }) => message).join()
+  for (const text of ['bad exporter', 'bad flush', 'bad close', 'late']) expect(messages).toContain(text)
+})
+
+test('after close nothing is taken, and that is said', async () => {
+  const { client, events, problems } = setUp()
+  await client.close()
+  client.trace({ type: 'a' })
+  expect(events).toEqual([])
+  expect(problems).toEqual([expect.objectContaining({ message: expect.stringMatching(/closed/) })])
+})
+
+test('secrets do not reach an exporter', () => {
+  const { client, events } = setUp({ scrub: ['metadata.card'] })
+  client.trace({ type: 'tool.executed', metadata: { args: { password: 'hunter2' }, card: '4111' } })
+  expect(events[0]?.metadata).toEqual({ args: { password: '[scrubbed]' }, card: '[scrubbed]' })
+})

@@ -1,0 +1,76 @@
+/** `init`: the object a host calls `trace` on. It never throws into the host and does no work but the event's own. */
+import type { Platform } from '../platform/platform.ts'
+import type { Client, Exporter, InitOptions } from './client-options.ts'
+import { type CompleteEvent, completeEvent } from './event.ts'
+import { requireKey } from './keys.ts'
+import { type OnError, reporter } from './problem.ts'
+import { isKept } from './sample.ts'
+import { createScrub } from './scrub.ts'
+
+/** Throws on wrong options: they are the programmer's, and there at the first start. */
+export function startClient(options: InitOptions, platform: Pick<Platform, 'nowMs' | 'uuid'>): Client {
+  const { exporters, siteId, sample = 1 } = checked(options)
+  const report = reporter(options.onError)
+  const scrub = createScrub(options.scrub)
+  const sessionId = options.sessionId ?? `sess_${platform.uuid()}`
+  const defaults = { siteId, sessionId, nowMs: platform.nowMs, uuid: platform.uuid }
+  let isOpen = true
+  for (const exporter of exporters) exporter.attach?.({ publishableKey: options.publishableKey, report })
+
+  const everywhere = async (act: (exporter: Exporter) => Promise<unknown> | undefined): Promise<void> => {
+    const ends = exporters.map(async (exporter) => act(exporter))
+    for (const end of await Promise.allSettled(ends)) {
+      if (end.status === 'rejected') report(exporterFailed(end.reason))
+    }
+  }
+  return {
+    sessionId,
+    trace(event) {
+      try {
+        if (!isOpen) throw new Error('the client is closed')
+        const complete = scrub(completeEvent(event, defaults))
+        if (!isKept(complete, sample, event.sessionId ?? options.sessionId, Math.random)) return
+        for (const exporter of exporters) exportTo(exporter, complete, report)
+      } catch (error) {
+        report({ code: 'invalid_event', message: `An event was not sent: ${textOf(error)}.`, cause: error })
+      }
+    },
+    flush: (timeoutMs) => everywhere((exporter) => exporter.flush?.(timeoutMs)),
+    close(timeoutMs) {
+      isOpen = false
+      return everywhere((exporter) => exporter.close?.(timeoutMs))
+    },
+  }
+}
+
+function checked(options: InitOptions): InitOptions {
+  requireKey('publishableKey', options.publishableKey, 'publishable')
+  const { exporters, sample = 1 } = options
+  if (!Array.isArray(exporters) || exporters.some((exporter) => typeof exporter?.export !== 'function')) {
+    throw new TypeError('exporters must be a list, such as [createIntelExporter({ url, ingestKey })]')
+  }
+  if (!(sample >= 0 && sample <= 1)) throw new TypeError('sample must be a number from 0 to 1')
+  return options
+}
+
+function exportTo(exporter: Exporter, event: CompleteEvent, report: OnError): void {
+  try {
+    const result = exporter.export(event)
+    if (result instanceof Promise) result.catch((error: unknown) => report(exporterFailed(error)))
+  } catch (error) {
+    report(exporterFailed(error))
+  }
+}
+
+function exporterFailed(error: unknown): { code: 'exporter_failed'; message: string; cause: unknown } {
+  return { code: 'exporter_failed', message: `An exporter failed: ${textOf(error)}.`, cause: error }
+}
+
+/** Hosts throw anything, objects whose text cannot be had included. */
+function textOf(error: unknown): string {
+  try {
+    return error instanceof Error ? error.message : String(error)
+  } catch {
+    return 'unknown error'
+  }
+}

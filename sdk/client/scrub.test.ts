@@ -1,0 +1,127 @@
+/** Tests of the scrubbing: every secret goes, nothing else changes, and no event can hang or harm the host. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createScrub } from './scrub.ts'
+
+const scrub = createScrub()
+
+test.each([
+  ...[
+    'password',
+    'Password',
+    'userPassword',
+    'DB_PASSWORD',
+    'token',
+    'accessToken',
+    'x-auth-token',
+    'csrf.token',
+  ],
+  ...['authorization', 'Authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'sessionCookie'],
+  ...['clientSecret', 'passphrase'],
+])('%s is scrubbed at any depth', (name) => {
+  expect(scrub({ metadata: { args: [{ [name]: 'hunter2' }] } })).toEqual({
+    metadata: { args: [{ [name]: '[scrubbed]' }] },
+  })
+  expect(scrub<unknown>({ [name]: { nested: 'hunter2' } })).toEqual({ [name]: '[scrubbed]' })
+})
+
+test.each(['tokens', 'tokenized', 'authorizedBy', 'cookieless', 'page', 'secretary', 'compassword'])(
+  '%s stays',
+  (name) => {
+    const event = { metadata: { [name]: 'kept' } }
+    expect(scrub(event)).toBe(event)
+  },
+)
+
+test('numbers are secrets only under the bare word; booleans and null tell nothing', () => {
+  expect(scrub({ tokenCount: 5, password: 1234, token: true, cookie: null })).toEqual({
+    ...{ tokenCount: 5, password: '[scrubbed]', token: true, cookie: null },
+  } as never)
+})
+
+test('own names and paths hold at any depth and through lists', () => {
+  const own = createScrub(['ssn', 'card.number'])
+  const event = {
+    ssn: '1',
+    a: { cards: [{ number: 'kept' }], card: [{ number: '4111', month: 1 }] },
+    number: 'kept',
+  }
+  expect(own(event)).toEqual({
+    ssn: '[scrubbed]',
+    a: { cards: [{ number: 'kept' }], card: [{ number: '[scrubbed]', month: 1 }] },
+    number: 'kept',
+  })
+})
+
+test('the host’s object is never changed', () => {
+  const event = { metadata: { token: 'abc', deep: { password: 'x' } } }
+  const copy = structuredClone(event)
+  scrub(event)
+  expect(event).toEqual(copy)
+})
+
+test('what toJSON writes is looked at, not what it hides', () => {
+  const event = { user: { toJSON: () => ({ password: 'hunter2' }) }, at: new Date(0) }
+  expect(JSON.stringify(scrub(event))).toBe(
+    '{"user":{"password":"[scrubbed]"},"at":"1970-01-01T00:00:00.000Z"}',
+  )
+})
+
+test('circles, depth and size end with a sentence', () => {
+  const circle: { self?: unknown } = {}
+  circle.self = { circle }
+  expect(() => scrub(circle)).toThrow('contains itself')
+  let deep: object = {}
+  for (let level = 1; level < 32; level++) deep = { deep }
+  expect(scrub(deep)).toBe(deep)
+  expect(() => scrub({ deep })).toThrow('deeper than 32')
+  let shared: object = { end: 1 }
+  for (let level = 0; level < 28; level++) shared = { left: shared, right: shared }
+  const started = performance.now()
+  expect(() => scrub(shared)).toThrow('members')
+  expect(performance.now() - started).toBeLessThan(1_000)
+  expect(() => scrub(Array.from({ length: 50_001 }, () => 0))).toThrow('members')
+})
+
+test('law: no planted secret survives, and events without one come back as they are', () => {
+  const names = fc.constantFrom(
+    'password',
+    'authToken',
+    'set-cookie',
+    'Authorization',
+    'page',
+    'tokens',
+    'note',
+  )
+  const tree = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { maxDepth: 6 },
+      fc.constant('SECRET'),
+      fc.array(tie('node'), { maxLength: 4 }),
+      fc.dictionary(names, tie('node'), { maxKeys: 4 }),
+    ),
+  })).node
+  const hides = (value: unknown, under: boolean): boolean => {
+    if (typeof value === 'string') return under
+    if (typeof value !== 'object' || value === null) return false
+    return Object.entries(value).some(([name, member]) =>
+      hides(
+        member,
+        !Array.isArray(value) && ['password', 'authToken', 'set-cookie', 'Authorization'].includes(name),
+      ),
+    )
+  }
+  fc.assert(
+    fc.property(tree, (value) => {
+      const result = scrub(value)
+      const strip = (text: string): string => text.replaceAll('[scrubbed]', '')
+      expect(JSON.stringify(scrub(result))).toBe(JSON.stringify(result)) // doing it twice changes nothing
+      const pairs = [
+        ...strip(JSON.stringify(result)).matchAll(/"(password|authToken|set-cookie|Authorization)":(.)(.)/g),
+      ]
+      for (const pair of pairs) expect(`${pair[2]}${pair[3]}`).toBe('""')
+      if (!hides(value, false) && pairs.length === 0) expect(result).toBe(value)
+    }),
+    { numRuns: 300 },
+  )
+})

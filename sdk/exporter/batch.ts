@@ -1,0 +1,64 @@
+/** Turns queued events into one request, and the answer into what became of them. */
+import type { Issue } from '../client/problem.ts'
+import type { Bytes, Platform } from '../platform/platform.ts'
+import type { Connection } from '../wire/connection.ts'
+import { request } from '../wire/request.ts'
+import { issuesOf, type Verdict, verdictOf } from '../wire/verdict.ts'
+import type { QueuedEvent } from './queue.ts'
+
+export interface BatchResult {
+  accepted: number
+  deduped: number
+  rejected: number
+  issues: Issue[]
+}
+
+const compressBytesMin = 1_024
+const ratioMax = 50 // the appliance refuses what inflates a hundredfold; so alike events travel as they are
+
+/** Sends the events in one request. `done` comes with what became of each of them. */
+export async function sendBatch(
+  connection: Connection,
+  platform: Pick<Platform, 'nowMs' | 'gzip'>,
+  events: QueuedEvent[],
+  options: { compress: boolean; signal: AbortSignal },
+): Promise<{ verdict: Verdict; result: BatchResult | null }> {
+  const text = `{"events":[${events.map((event) => event.text).join(',')}]}`
+  const { body, headers } = await bodyOf(text, options.compress, platform)
+  const reply = await request(connection, {
+    method: 'POST',
+    path: '/v1/sdk/events',
+    body,
+    headers,
+    signal: options.signal,
+  })
+  const verdict = verdictOf(reply, platform.nowMs())
+  if (verdict.kind !== 'done') return { verdict, result: null }
+  const result = resultOf(verdict.body)
+  if (result !== null) return { verdict, result }
+  const message = 'what answers does not count events as a Sightglass appliance does: check the url'
+  return { verdict: { kind: 'refused', message, status: null, cause: undefined }, result: null }
+}
+
+async function bodyOf(
+  text: string,
+  compress: boolean,
+  platform: Pick<Platform, 'gzip'>,
+): Promise<{ body: string | Bytes; headers: Record<string, string> }> {
+  if (!compress || text.length < compressBytesMin) return { body: text, headers: {} }
+  const bytes: Bytes = new TextEncoder().encode(text)
+  const compressed = await platform.gzip(bytes)
+  if (bytes.length > compressed.length * ratioMax) return { body: bytes, headers: {} }
+  return { body: compressed, headers: { 'content-encoding': 'gzip' } }
+}
+
+function resultOf(body: { [member: string]: unknown }): BatchResult | null {
+  const { accepted, deduped, rejected } = body
+  if (typeof accepted !== 'number') return null
+  return {
+    accepted,
+    deduped: typeof deduped === 'number' ? deduped : 0,
+    rejected: typeof rejected === 'number' ? rejected : 0,
+    issues: issuesOf(body['errors']),
+  }
+}

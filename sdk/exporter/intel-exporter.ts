@@ -1,0 +1,187 @@
+/** `createIntelExporter`: takes events from `init`'s client or a relay, and sees to it that the appliance gets them. */
+import type { ExporterHost } from '../client/client-options.ts'
+import type { CompleteEvent } from '../client/event.ts'
+import { reporter } from '../client/problem.ts'
+import type { Platform, Spool } from '../platform/platform.ts'
+import { connectionTo, isLoopback } from '../wire/connection.ts'
+import { unref } from '../wire/pause.ts'
+import { type Delivery, deliver, isBatchFull } from './delivery.ts'
+import type { IntelExporter, IntelExporterOptions } from './exporter-options.ts'
+import { createDropReport, type DropReport } from './drop-report.ts'
+import { flushWithin } from './flush.ts'
+import { defaultLimits } from './limits.ts'
+import { createQueue } from './queue.ts'
+
+interface Parts {
+  state: Delivery
+  drops: DropReport
+  platform: Platform
+  intervalMs: number
+  timer: { handle: ReturnType<typeof setTimeout>; isSoon: boolean } | null
+  isOpen: boolean
+}
+
+const refusedRetryMs = 5 * 60_000
+
+/** Throws on a wrong key, address or spool; afterwards nothing throws. */
+export function startIntelExporter(options: IntelExporterOptions, platform: Platform): IntelExporter {
+  const state = deliveryOf(options, platform)
+  const drops = createDropReport(platform.nowMs, (problem) => state.report(problem))
+  const parts: Parts = {
+    state,
+    drops,
+    platform,
+    intervalMs: options.intervalMs ?? 1_000,
+    timer: null,
+    isOpen: true,
+  }
+  const closeTimeoutMs = options.closeTimeoutMs ?? 5_000
+  state.spool = openSpool(options.spool, state, platform)
+  state.onSettled.push(() => state.failures === 0 && drops.tellRest())
+  const flush = (timeoutMs = 30_000): Promise<boolean> => flushWithin(state, () => run(parts), timeoutMs)
+  const takeBack = platform.onIdleExit(async () => reportUnsent(await flush(closeTimeoutMs), state))
+  if (state.queue.count > 0) schedule(parts)
+  return {
+    attach(host: ExporterHost) {
+      if (options.onError === undefined) state.report = host.report
+    },
+    export: (event) => take(parts, event),
+    flush,
+    async close(timeoutMs = closeTimeoutMs) {
+      if (!parts.isOpen) return state.queue.count === 0
+      parts.isOpen = false
+      takeBack()
+      const isEmpty = await flush(timeoutMs)
+      state.stop.abort()
+      state.waiting?.pause.cut()
+      if (parts.timer !== null) clearTimeout(parts.timer.handle)
+      drops.tellRest()
+      reportUnsent(isEmpty, state)
+      state.spool?.close()
+      return isEmpty
+    },
+    stats: () => ({
+      ...state.counts,
+      queued: state.queue.count,
+      queuedBytes: state.queue.bytes,
+      dropped: drops.total(),
+      refusal: state.refusal,
+    }),
+  }
+}
+
+function deliveryOf(options: IntelExporterOptions, platform: Platform): Delivery {
+  const { url, ingestKey, fetch, requestTimeoutMs, batchBytesMax = 1024 * 1024 } = options
+  return {
+    connection: connectionTo({
+      url,
+      key: ingestKey,
+      kind: 'ingest',
+      option: 'ingestKey',
+      fetch,
+      requestTimeoutMs,
+    }),
+    platform,
+    queue: createQueue({
+      eventsMax: options.queueEventsMax ?? 200_000,
+      bytesMax: options.queueBytesMax ?? 64 * 1024 * 1024,
+    }),
+    options: {
+      batchEventsMax: options.batchEventsMax ?? 500,
+      batchBytesMax,
+      backoffMinMs: options.backoffMinMs ?? 500,
+      backoffMaxMs: options.backoffMaxMs ?? 30_000,
+      refusedRetryMs,
+    },
+    counts: { accepted: 0, deduped: 0, rejected: 0, requests: 0 },
+    stop: new AbortController(),
+    report: reporter(options.onError),
+    spool: null,
+    limits: defaultLimits,
+    knowsLimits: false,
+    compress: options.gzip ?? !isLoopback(url),
+    bytesMax: batchBytesMax,
+    owed: 0,
+    settled: 0,
+    failures: 0,
+    refusal: null,
+    running: false,
+    waiting: null,
+    onSettled: [],
+  }
+}
+
+/** What an earlier process left goes first, so order holds over restarts too. */
+function openSpool(path: string | undefined, state: Delivery, platform: Platform): Spool | null {
+  if (path === undefined) return null
+  if (platform.openSpool === null) throw new TypeError('spool needs a file system: Node.js, Bun or Deno')
+  const spool = platform.openSpool(path, (cause) => {
+    state.spool = null
+    state.report({
+      code: 'spool_failed',
+      message: 'The spool cannot be written; events wait in memory only.',
+      cause,
+    })
+  })
+  for (const text of spool.pending) state.queue.restore({ text, bytes: platform.byteLength(text) })
+  spool.pending = []
+  return spool
+}
+
+function take(parts: Parts, event: CompleteEvent): boolean {
+  const { state, drops, platform } = parts
+  if (!parts.isOpen) {
+    state.report({ code: 'unsent', message: 'An event came after close and is lost.', count: 1 })
+    return false
+  }
+  const text = JSON.stringify(event)
+  const bytes = platform.byteLength(text)
+  if (bytes > state.limits.eventBytesMax) {
+    const message = `An event of ${bytes} bytes was not sent: ${state.limits.eventBytesMax} are allowed.`
+    state.report({ code: 'event_too_large', message, issues: [{ ...tooLarge, id: event.id }] })
+    return false
+  }
+  if (!state.queue.push({ text, bytes })) {
+    drops.add()
+    return false
+  }
+  state.spool?.append(text)
+  schedule(parts)
+  return true
+}
+
+const tooLarge = { path: '', code: 'too_large', message: 'is too large' }
+
+/** A full batch goes at the end of this turn of the event loop, anything less after the interval. */
+function schedule(parts: Parts): void {
+  const { state, timer } = parts
+  if (state.running || state.refusal !== null) return
+  const isSoon = isBatchFull(state)
+  if (timer !== null && (timer.isSoon || !isSoon)) return
+  startTimer(parts, isSoon ? 0 : parts.intervalMs, isSoon)
+}
+
+function startTimer(parts: Parts, ms: number, isSoon: boolean): void {
+  if (parts.timer !== null) clearTimeout(parts.timer.handle)
+  const act = (): void => {
+    parts.timer = null
+    parts.state.owed = parts.state.queue.count
+    void run(parts)
+  }
+  parts.timer = { handle: unref(setTimeout(act, ms)), isSoon }
+}
+
+async function run(parts: Parts): Promise<void> {
+  const { state } = parts
+  await deliver(state)
+  if (state.stop.signal.aborted || state.running) return
+  if (state.refusal !== null) startTimer(parts, state.options.refusedRetryMs, false)
+  else if (state.queue.count > 0) schedule(parts)
+}
+
+function reportUnsent(isEmpty: boolean, state: Delivery): void {
+  const { count } = state.queue
+  if (isEmpty || count === 0) return
+  const fate = state.spool === null ? 'are lost' : 'stay in the spool for the next start'
+  state.report({ code: 'unsent', message: `${count} events could not be sent in time and ${fate}.`, count })
+}

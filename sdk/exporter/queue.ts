@@ -1,0 +1,67 @@
+/** Events that wait to be sent, oldest first, bounded by number and bytes. */
+
+export interface QueuedEvent {
+  text: string // as JSON
+  bytes: number // of it in UTF-8
+}
+
+export interface Queue {
+  readonly count: number
+  readonly bytes: number
+  /** False when it is full; the event is then not taken. */
+  push(event: QueuedEvent): boolean
+  /** Takes an event beyond all bounds: it was queued before, by an earlier process. */
+  restore(event: QueuedEvent): void
+  /** The oldest events that fit, always at least one of a queue that is not empty. They stay queued. */
+  peek(countMax: number, bytesMax: number): QueuedEvent[]
+  /** Removes the oldest. */
+  drop(count: number): void
+}
+
+const spent: QueuedEvent = { text: '', bytes: 0 }
+const spentMax = 1_024 // places left empty at the front before the list is cut: cutting each time would be slow
+
+export function createQueue(limits: { eventsMax: number; bytesMax: number }): Queue {
+  let events: QueuedEvent[] = []
+  let first = 0
+  let bytes = 0
+  const add = (event: QueuedEvent): void => {
+    events.push(event)
+    bytes += event.bytes
+  }
+  return {
+    get count() {
+      return events.length - first
+    },
+    get bytes() {
+      return bytes
+    },
+    push(event) {
+      if (events.length - first >= limits.eventsMax || bytes + event.bytes > limits.bytesMax) return false
+      add(event)
+      return true
+    },
+    restore: add,
+    peek(countMax, bytesMax) {
+      let end = first
+      for (let room = bytesMax; end < events.length && end - first < countMax; end++) {
+        room -= events[end]?.bytes ?? 0
+        if (room < 0 && end > first) break
+      }
+      return events.slice(first, end)
+    },
+    drop(count) {
+      for (const end = Math.min(first + count, events.length); first < end; first++) {
+        bytes -= events[first]?.bytes ?? 0
+        events[first] = spent // lets go of its text now
+      }
+      if (first === events.length) {
+        events = []
+        first = 0
+      } else if (first > spentMax && first > events.length / 2) {
+        events = events.slice(first)
+        first = 0
+      }
+    },
+  }
+}

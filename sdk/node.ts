@@ -1,0 +1,42 @@
+/** `@sightglass/sdk` on Node.js, Bun and Deno: with files for the spool, threads for gzip, and a flush at the end. */
+import { startClient } from './client/client.ts'
+import type { Client, InitOptions } from './client/client-options.ts'
+import type { IntelExporter, IntelExporterOptions } from './exporter/exporter-options.ts'
+import { startIntelExporter } from './exporter/intel-exporter.ts'
+import { nodePlatform } from './platform/node-platform.ts'
+
+export { detectAgent } from './agents/detect-agent.ts'
+export { createGateway } from './gateway/gateway.ts'
+export { createNodeRelay } from './relay/node-relay.ts'
+export { createRelayHandler } from './relay/relay.ts'
+export { createIntelSync } from './sync/intel-sync.ts'
+export { verifyWebhook, WebhookError } from './webhook/verify-webhook.ts'
+export { IntelError } from './wire/intel-error.ts'
+export type { DetectedAgent } from './agents/detect-agent.ts'
+export type { Client, Exporter, ExporterHost, InitOptions } from './client/client-options.ts'
+export type {
+  Agent,
+  CompleteEvent,
+  EventType,
+  Metadata,
+  Outcome,
+  Policy,
+  TraceEvent,
+} from './client/event.ts'
+export type { Issue, OnError, Problem, ProblemCode } from './client/problem.ts'
+export type { ExporterStats, IntelExporter, IntelExporterOptions } from './exporter/exporter-options.ts'
+export type { AuditEntry, AuditQuery, Gateway, GatewayOptions } from './gateway/gateway.ts'
+export type { Metrics, MetricsQuery, TracesQuery } from './gateway/query.ts'
+export type { Identity, RelayOptions } from './relay/relay-options.ts'
+export type { IntelSync, IntelSyncOptions, MemorySnapshot, Tool } from './sync/intel-sync.ts'
+export type { VerifyOptions, WebhookFault, WebhookPayload } from './webhook/verify-webhook.ts'
+
+/** Throws on wrong options, such as a key of another kind; afterwards nothing throws. */
+export function init(options: InitOptions): Client {
+  return startClient(options, nodePlatform)
+}
+
+/** Throws on wrong options; afterwards nothing throws. */
+export function createIntelExporter(options: IntelExporterOptions): IntelExporter {
+  return startIntelExporter(options, nodePlatform)
+}

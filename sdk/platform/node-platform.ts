@@ -1,0 +1,34 @@
+/** The platform of Node.js, and of Bun and Deno, which have its modules. */
+import { randomUUID } from 'node:crypto'
+import { gzip as gzipCallback } from 'node:zlib'
+import { nowMs } from './clock.ts'
+import type { Bytes, Platform } from './platform.ts'
+import { openSpoolFile } from './spool-file.ts'
+
+export const nodePlatform: Platform = {
+  nowMs,
+  uuid: () => randomUUID(),
+  byteLength: (text) => Buffer.byteLength(text),
+  gzip: compress,
+  openSpool: openSpoolFile,
+  onIdleExit,
+}
+
+/** On a thread of the runtime, at the fastest level: the network is what this saves, not the disk. */
+function compress(bytes: Bytes): Promise<Bytes> {
+  return new Promise((resolve, reject) => {
+    gzipCallback(bytes, { level: 1 }, (error, compressed) => {
+      if (error) reject(error)
+      else
+        resolve(
+          new Uint8Array(compressed.buffer as ArrayBuffer, compressed.byteOffset, compressed.byteLength),
+        )
+    })
+  })
+}
+
+function onIdleExit(last: () => Promise<unknown>): () => void {
+  const run = (): void => void last()
+  process.once('beforeExit', run) // once: what it starts would make the process idle, and this run, again
+  return () => process.off('beforeExit', run)
+}

@@ -1,0 +1,36 @@
+/** The two platforms give the same results. */
+import { expect, test } from 'bun:test'
+import { gunzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { isoTime } from './clock.ts'
+import { byteLength, edgePlatform } from './edge-platform.ts'
+import { nodePlatform } from './node-platform.ts'
+
+test('law: bytes are counted as UTF-8 has them', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      expect(byteLength(text)).toBe(Buffer.byteLength(text))
+      expect(nodePlatform.byteLength(text)).toBe(Buffer.byteLength(text))
+    }),
+  )
+  expect(byteLength('\ud800x\udc00')).toBe(7)
+})
+
+test.each([
+  ['node', nodePlatform],
+  ['edge', edgePlatform],
+])('%s: gzip and ids', async (_, platform) => {
+  const bytes = new TextEncoder().encode('{"events":[]}'.repeat(100))
+  const compressed = await platform.gzip(bytes)
+  expect(compressed.length).toBeLessThan(bytes.length / 4)
+  expect(new Uint8Array(gunzipSync(compressed))).toEqual(bytes)
+  expect(platform.uuid()).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('law: the remembered time text is always the right one', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 4 })), (steps) => {
+      for (const ms of steps) expect(isoTime(ms)).toBe(new Date(ms).toISOString())
+    }),
+  )
+})

@@ -1,0 +1,168 @@
+/** Tests of the spool: what was appended and not forgotten is there after any end of the process. */
+import { afterEach, expect, test } from 'bun:test'
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import type { Spool } from './platform.ts'
+import { openSpoolFile } from './spool-file.ts'
+
+const folders: string[] = []
+const spools: Spool[] = []
+afterEach(() => {
+  for (const spool of spools.splice(0)) spool.close()
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'sightglass-spool-'))
+  folders.push(path)
+  return path
+}
+
+function open(path: string): Spool {
+  const spool = openSpoolFile(path, (error) => {
+    throw error
+  })
+  spools.push(spool)
+  return spool
+}
+
+const turn = (): Promise<void> => Promise.resolve().then(() => {})
+
+test('appended events are on disk after the turn and come back in order', async () => {
+  const path = join(folder(), 'deep', 'events')
+  const first = open(path)
+  expect(first.pending).toEqual([])
+  first.append('{"id":"a"}')
+  first.append('{"id":"ü"}')
+  await turn()
+  first.close()
+  const second = open(path)
+  expect(second.pending).toEqual(['{"id":"a"}', '{"id":"ü"}'])
+  second.forget(1, 10)
+  second.append('{"id":"c"}')
+  second.close()
+  expect(open(path).pending).toEqual(['{"id":"ü"}', '{"id":"c"}'])
+})
+
+test('a spool whose events are all forgotten leaves almost nothing', () => {
+  const path = join(folder(), 'events')
+  const spool = open(path)
+  for (let index = 0; index < 1_000; index++) spool.append('x'.repeat(10))
+  spool.forget(1_000, 10_000)
+  expect(
+    readdirSync(join(path, '..')).reduce((sum, name) => sum + statSync(join(path, '..', name)).size, 0),
+  ).toBeLessThan(100)
+  spool.close()
+  expect(open(path).pending).toEqual([])
+})
+
+test('done segments are deleted while it runs', () => {
+  const path = join(folder(), 'events')
+  const spool = open(path)
+  const text = 'x'.repeat(1024 * 1024)
+  for (let index = 0; index < 12; index++) {
+    spool.append(text)
+    spool.forget(0, 0) // writes, as the end of a turn does
+  }
+  const segments = (): number => readdirSync(join(path, '..')).filter((name) => /\.\d{6}$/.test(name)).length
+  expect(segments()).toBeGreaterThan(2)
+  spool.forget(11, 11 * text.length)
+  expect(segments()).toBeLessThanOrEqual(2)
+  spool.close()
+  expect(open(path).pending).toEqual([text])
+})
+
+test('a line cut by a crash is left out, those before it are kept', () => {
+  const path = join(folder(), 'events')
+  const spool = open(path)
+  spool.append('whole')
+  spool.close()
+  appendFileSync(`${path}.000001`, '{"id":"cu')
+  const next = open(path)
+  expect(next.pending).toEqual(['whole'])
+  next.append('after')
+  next.forget(1, 5)
+  next.close()
+  expect(open(path).pending).toEqual(['after'])
+})
+
+test('one process, one spool; a dead holder does not count', () => {
+  const path = join(folder(), 'events')
+  open(path)
+  expect(() => open(path)).toThrow(/already open/)
+  const other = join(folder(), 'events')
+  writeFileSync(`${other}.lock`, '999999999 123\n')
+  expect(open(other).pending).toEqual([])
+  const alive = join(folder(), 'events')
+  writeFileSync(`${alive}.lock`, `${process.ppid} ${startOf(process.ppid)}\n`)
+  expect(() => open(alive)).toThrow(/in use by process/)
+  const reused = join(folder(), 'events')
+  writeFileSync(`${reused}.lock`, `${process.ppid} 1\n`) // that number was somebody else's then
+  if (existsSync('/proc/self/stat')) expect(open(reused).pending).toEqual([])
+})
+
+function startOf(pid: number): string {
+  if (!existsSync('/proc/self/stat')) return ''
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+}
+
+test('a disk that fails is reported once and throws nothing', () => {
+  const path = join(folder(), 'events')
+  const errors: unknown[] = []
+  const spool = openSpoolFile(path, (error) => errors.push(error))
+  rmSync(join(path, '..'), { recursive: true })
+  folders.length = 0
+  for (let round = 0; round < 3; round++) {
+    spool.append('x'.repeat(5 * 1024 * 1024)) // fills its segment: the next one cannot be made
+    spool.forget(0, 0)
+  }
+  spool.close()
+  expect(errors.length).toBe(1)
+})
+
+test('law: over restarts it is a list', () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('append' as const), text: fc.string({ unit: 'grapheme', maxLength: 20 }) }),
+    fc.record({ kind: fc.constant('forget' as const), count: fc.integer({ min: 0, max: 5 }) }),
+    fc.record({ kind: fc.constant('restart' as const) }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const path = join(folder(), 'events')
+      let spool = open(path)
+      let model: string[] = []
+      for (const each of steps) {
+        if (each.kind === 'append') {
+          const text = JSON.stringify(each.text)
+          spool.append(text)
+          model.push(text)
+        } else if (each.kind === 'forget') {
+          const gone = model.slice(0, each.count)
+          spool.forget(
+            gone.length,
+            gone.reduce((sum, text) => sum + Buffer.byteLength(text), 0),
+          )
+          model = model.slice(gone.length)
+        } else {
+          spool.close()
+          spool = open(path)
+          expect(spool.pending).toEqual(model)
+        }
+      }
+      spool.close()
+    }),
+    { numRuns: 60 },
+  )
+})

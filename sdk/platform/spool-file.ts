@@ -1,0 +1,119 @@
+/**
+ * Events on disk: lines of JSON in segment files beside each other (`<path>.000001`), and in `<path>.done` how far the
+ * appliance has them. Segments end at 4 MiB and are deleted when done, so nothing is ever copied or compacted.
+ */
+import { closeSync, ftruncateSync, mkdirSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Spool } from './platform.ts'
+import { lockSpool } from './spool-lock.ts'
+import { readSpool, type Segment, segmentPath } from './spool-read.ts'
+
+const segmentBytesMax = 4 * 1024 * 1024
+
+interface State {
+  path: string
+  segments: Segment[] // oldest first; the last one is written to
+  offset: number // into the oldest: what lies before it is done
+  number: number // of the last segment
+  file: number // its descriptor
+  done: number // descriptor of `<path>.done`
+  unwritten: string
+}
+
+/** Throws as the platform's `openSpool` says. */
+export function openSpoolFile(path: string, onFailure: (error: unknown) => void): Spool {
+  mkdirSync(dirname(path), { recursive: true })
+  const unlock = lockSpool(`${path}.lock`)
+  try {
+    return startSpool(path, unlock, onFailure)
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+function startSpool(path: string, unlock: () => void, onFailure: (error: unknown) => void): Spool {
+  const { events, segments, offset, lastNumber } = readSpool(path)
+  const done = openSync(`${path}.done`, 'w', 0o600)
+  const state: State = { path, segments, offset, number: lastNumber, file: -1, done, unwritten: '' }
+  startSegment(state)
+  noteDone(state)
+  let isOpen = true
+  const end = (): void => {
+    isOpen = false
+    process.off('exit', flush)
+    closeSync(state.file)
+    closeSync(state.done)
+    unlock()
+  }
+  /** A disk that fails must not throw into the host: the spool ends, the queue in memory goes on. */
+  const guarded = (act: () => void): void => {
+    if (!isOpen) return
+    try {
+      act()
+    } catch (error) {
+      end()
+      onFailure(error)
+    }
+  }
+  const flush = (): void => guarded(() => write(state))
+  process.on('exit', flush) // process.exit() skips the microtasks
+  return {
+    pending: events,
+    append(text) {
+      if (state.unwritten === '') queueMicrotask(flush)
+      state.unwritten += `${text}\n`
+    },
+    forget(count, bytes) {
+      guarded(() => {
+        write(state)
+        state.offset += bytes + count // one line end each
+        dropDoneSegments(state)
+        noteDone(state)
+      })
+    },
+    close() {
+      guarded(() => {
+        write(state)
+        if (segments.length === 1 && segments[0]?.bytes === 0) unlinkSync(segmentPath(path, state.number))
+        end()
+      })
+    },
+  }
+}
+
+function startSegment(state: State): void {
+  const next = openSync(segmentPath(state.path, state.number + 1), 'a', 0o600)
+  if (state.file >= 0) closeSync(state.file) // only now: had the new one failed, the old one would still be ours
+  state.file = next
+  state.number++
+  state.segments.push({ number: state.number, bytes: 0 })
+}
+
+function write(state: State): void {
+  const current = state.segments[state.segments.length - 1]
+  if (state.unwritten === '' || current === undefined) return
+  const bytes = Buffer.from(state.unwritten)
+  state.unwritten = ''
+  for (let at = 0; at < bytes.length;) at += writeSync(state.file, bytes, at)
+  current.bytes += bytes.length
+  if (current.bytes >= segmentBytesMax) startSegment(state)
+}
+
+function noteDone({ segments, number, offset, done }: State): void {
+  writeSync(done, `${segments[0]?.number ?? number} ${offset}`.padEnd(40), 0)
+}
+
+function dropDoneSegments(state: State): void {
+  const { segments, path, file } = state
+  for (let oldest = segments[0]; oldest !== undefined && state.offset >= oldest.bytes; oldest = segments[0]) {
+    state.offset -= oldest.bytes
+    if (segments.length === 1) {
+      ftruncateSync(file, 0)
+      oldest.bytes = 0
+      return
+    }
+    unlinkSync(segmentPath(path, oldest.number))
+    segments.shift()
+  }
+}

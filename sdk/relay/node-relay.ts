@@ -1,0 +1,63 @@
+/** `createNodeRelay`: the same endpoint for Node's http server and Express. */
+import type { RelayOptions } from './relay-options.ts'
+import { createTakeEvents, type RelayRequest } from './take-events.ts'
+
+/** As much of Node's `IncomingMessage` as is used, so that no Node types are needed. */
+export interface NodeRequest extends AsyncIterable<Uint8Array | string> {
+  method?: string | undefined
+  headers: { [name: string]: string | string[] | undefined }
+  socket: { remoteAddress?: string | undefined }
+  /** What a body parser such as express.json() left. */
+  body?: unknown
+}
+
+export interface NodeResponse {
+  writeHead(status: number, headers: { [name: string]: string }): unknown
+  end(body: string): unknown
+}
+
+/** Throws on wrong options. Works with and without a body parser in front. */
+export function createNodeRelay<Raw extends NodeRequest>(
+  options: RelayOptions<Raw>,
+): (request: Raw, response: NodeResponse) => Promise<void> {
+  const takeEvents = createTakeEvents<Raw>(options)
+  return async (request, response) => {
+    const { status, headers, body } = await takeEvents(relayRequest(request))
+    response.writeHead(status, headers)
+    response.end(body)
+  }
+}
+
+function relayRequest<Raw extends NodeRequest>(request: Raw): RelayRequest<Raw> {
+  return {
+    method: request.method ?? 'GET',
+    header(name) {
+      const value = request.headers[name]
+      return typeof value === 'string' ? value : null
+    },
+    address: request.socket.remoteAddress ?? null,
+    readText: (bytesMax) => readText(request, bytesMax),
+    raw: request,
+  }
+}
+
+async function readText(request: NodeRequest, bytesMax: number): Promise<string | null> {
+  if (request.body !== undefined) return parsedText(request.body, bytesMax)
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const part of request) {
+    bytes += part.length
+    if (bytes > bytesMax) return null
+    text += typeof part === 'string' ? part : decoder.decode(part, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+/** The parser read the body before us, under its own limit; ours still holds. */
+function parsedText(body: unknown, bytesMax: number): string | null {
+  const text =
+    typeof body === 'string' ? body : body instanceof Uint8Array ? new TextDecoder().decode(body) : null
+  const json = text ?? JSON.stringify(body ?? null)
+  return json.length > bytesMax ? null : json
+}

@@ -1,0 +1,142 @@
+/** The relay itself, apart from any server: from a browser's request to queued events and an answer. */
+import { nowMs } from '../platform/clock.ts'
+import { createRate, type Rate } from './rate.ts'
+import { type RelayOptions, type RelayRules, relayRules } from './relay-options.ts'
+import { stampEvent } from './stamp.ts'
+
+/** A request in the words of no server. */
+export interface RelayRequest<Raw> {
+  method: string
+  header(name: string): string | null
+  address: string | null
+  /** The body as text, or null when it is longer than `bytesMax`. */
+  readText(bytesMax: number): Promise<string | null>
+  raw: Raw
+}
+
+export interface RelayAnswer {
+  status: number
+  headers: { [name: string]: string }
+  body: string
+}
+
+export type TakeEvents<Raw> = (request: RelayRequest<Raw>) => Promise<RelayAnswer>
+
+/** Throws on wrong options; the function never does. */
+export function createTakeEvents<Raw>(options: RelayOptions<Raw>): TakeEvents<Raw> {
+  const rules = relayRules(options)
+  const rate = createRate(rules.eventsPerMinute, nowMs)
+  return async (request) => {
+    const origin = request.header('origin')
+    const isAllowed = origin !== null && isOrigin(origin, request, rules)
+    const cors: { [name: string]: string } = isAllowed
+      ? { 'access-control-allow-origin': origin, vary: 'origin' }
+      : { vary: 'origin' }
+    const answer = await answerOf(request, isAllowed, rules, rate)
+    return { ...answer, headers: { ...cors, ...answer.headers } }
+  }
+}
+
+function isOrigin<Raw>(origin: string, request: RelayRequest<Raw>, { origins }: RelayRules<Raw>): boolean {
+  if (origins !== null) return origins.has(origin)
+  try {
+    return new URL(origin).host === request.header('host')
+  } catch {
+    return false // `null`: a sandboxed page or a file
+  }
+}
+
+async function answerOf<Raw>(
+  request: RelayRequest<Raw>,
+  isAllowed: boolean,
+  rules: RelayRules<Raw>,
+  rate: Rate,
+): Promise<RelayAnswer> {
+  if (request.method === 'OPTIONS' && isAllowed) return preflight
+  if (request.method !== 'POST')
+    return refusal(405, 'method_not_allowed', 'post events here', { allow: 'POST' })
+  if (!isAllowed) return refusal(403, 'forbidden', 'pages of this origin may not send events here')
+  let text: string | null
+  try {
+    text = await request.readText(rules.bodyBytesMax)
+  } catch {
+    return refusal(400, 'invalid_body', 'the body could not be read')
+  }
+  if (text === null) return tooLarge(`at most ${rules.bodyBytesMax} bytes a request`)
+  const events = eventsOf(text, rules)
+  if (!Array.isArray(events)) return events
+  const address = rules.clientAddress?.(request.raw) ?? request.address ?? 'unknown'
+  const waitSeconds = rate.take(address, events.length)
+  if (waitSeconds > 0) {
+    return refusal(429, 'rate_limited', 'too many events', { 'retry-after': String(waitSeconds) })
+  }
+  return pass(request, events, rules)
+}
+
+const preflight: RelayAnswer = {
+  status: 204,
+  headers: {
+    'access-control-allow-methods': 'POST',
+    'access-control-allow-headers': 'content-type',
+    'access-control-max-age': '86400',
+  },
+  body: '',
+}
+
+/** The events, or the answer that says what is wrong with the body. */
+function eventsOf<Raw>(text: string, rules: RelayRules<Raw>): unknown[] | RelayAnswer {
+  let body: { publishableKey?: unknown; events?: unknown } | null
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return refusal(400, 'invalid_json', 'the body is not JSON')
+  }
+  if (typeof body?.publishableKey !== 'string' || !rules.publishableKeys.has(body.publishableKey)) {
+    return refusal(403, 'forbidden', 'the publishable key is not one of this site')
+  }
+  const { events } = body
+  if (!Array.isArray(events) || events.length === 0)
+    return refusal(400, 'invalid_body', 'events must be a list')
+  return events.length > rules.eventsMax ? tooLarge(`at most ${rules.eventsMax} events a request`) : events
+}
+
+async function pass<Raw>(
+  request: RelayRequest<Raw>,
+  events: unknown[],
+  { exporter, identify, siteId, answerAfter }: RelayRules<Raw>,
+): Promise<RelayAnswer> {
+  let identity = null
+  try {
+    identity = (await identify?.(request.raw)) ?? null
+  } catch {
+    return refusal(500, 'internal_error', 'the sender could not be identified')
+  }
+  const userAgent = request.header('user-agent')?.slice(0, 2_000) ?? null
+  const stamped = events.map((event) => stampEvent(event, { siteId, userAgent, identity }))
+  const good = stamped.filter((event) => event !== null)
+  if (good.length === 0) return refusal(400, 'invalid_body', 'every event needs an id')
+  const accepted = good.filter((event) => exporter.export(event)).length
+  if (accepted === 0) return unavailable
+  if (answerAfter === 'sent' && !(await exporter.flush(10_000))) return unavailable
+  return json(202, { ok: accepted === events.length, accepted })
+}
+
+const unavailable = refusal(503, 'overloaded', 'events cannot be taken now', { 'retry-after': '5' })
+
+function tooLarge(message: string): RelayAnswer {
+  return refusal(413, 'payload_too_large', message)
+}
+
+function refusal(
+  status: number,
+  error: string,
+  message: string,
+  headers: { [name: string]: string } = {},
+): RelayAnswer {
+  return { ...json(status, { error, message }), headers: { ...json(status, {}).headers, ...headers } }
+}
+
+function json(status: number, body: object): RelayAnswer {
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+  return { status, headers, body: JSON.stringify(body) }
+}
