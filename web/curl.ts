@@ -42,13 +42,15 @@ const samples: { [prefix: string]: { type: string; members: string } } = {
   },
   memory: {
     type: 'memory.accessed',
-    members: `"agent":{"class":"webmcp","trust":"declared","vendor":"Google-Agent"},"metadata":{"page":"/products/17"}`,
+    members:
+      `"agent":{"class":"webmcp","trust":"declared","vendor":"Google-Agent"},` +
+      `\n       "metadata":{"page":"/products/17"}`,
   },
 }
 
 export type SampleKind = 'agent' | 'auth' | 'authz' | 'tool' | 'memory'
 
-/** A first event of the kind a page shows. Its id carries the time, so that sending it again tomorrow is a new event. */
+/** A first event of the kind a page shows. Its id carries the time: tomorrow's is another event. */
 export function sampleBody(kind: SampleKind, occurredAtMs: number): string {
   const sample = samples[kind] ?? { type: 'agent.detected', members: '' }
   const occurredAt = isoTime(occurredAtMs)

@@ -65,7 +65,7 @@ test('durations take the unit that suits them and never round up to a thousand o
     [1_234, '1.2 s'],
     [180_000, '3 min'],
     [2 * 3_600_000, '2 h'],
-    [150 * 86_400_000, '150 days'],
+    [150 * 86_400_000, '150 d'],
   ]
   for (const [ms, text] of cases) expect(duration(ms)).toBe(text)
 })

@@ -98,12 +98,12 @@ export function ago(ms: number, nowMs: number, timeZone?: string): string {
   return day(ms, timeZone)
 }
 
-/** A length of time in the unit that suits it: "0.4 ms", "84 ms", "1.2 s", "3 min", "2 h", "5 days". */
+/** A length of time in the unit that suits it: "0.4 ms", "84 ms", "1.2 s", "3 min", "2 h", "5 d". */
 export function duration(ms: number): string {
   if (ms < 10 && !Number.isInteger(ms)) return `${ms.toFixed(1)} ms`
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
   if (ms < hourMs) return `${Math.round(ms / minuteMs)} min`
   if (ms < 2 * dayMs) return `${Math.round(ms / hourMs)} h`
-  return counted(Math.round(ms / dayMs), 'day')
+  return `${count(Math.round(ms / dayMs))} d`
 }

@@ -21,15 +21,17 @@ export async function askWhoIsThere(): Promise<void> {
     session.value = state.signedIn ? await api.session() : null
     entry.value = state.signedIn ? 'signed-in' : 'signed-out'
     entryError.value = null
-    if (state.signedIn) void refreshOverview()
-    else if (!['/setup', '/reset'].includes(place.peek().path)) leave()
+    if (!state.signedIn && !['/setup', '/reset'].includes(place.peek().path)) leave()
   } catch (error) {
     entryError.value = asApiError(error)
     entry.value = 'failed'
   }
 }
 
-/** Counts by type, for the navigation and the empty states. An old answer is better than none, so a failure keeps it. */
+/**
+ * Counts by type, for the navigation and the empty states; the shell asks on each page. An old answer is better than
+ * none, so a failure keeps it.
+ */
 export async function refreshOverview(): Promise<void> {
   try {
     overview.value = await api.overview()
@@ -44,7 +46,6 @@ export function enter(found: Session): void {
   signInNotice.value = ''
   needsOwner.value = false
   overview.value = null
-  void refreshOverview()
 }
 
 /** Shows the sign-in page and keeps where the reader was, so that signing in leads back there. */

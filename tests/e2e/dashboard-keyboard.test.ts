@@ -126,7 +126,7 @@ const pages = [
   'Settings',
 ]
 
-test('every page of the specification is in the navigation under its name, on a desk and behind Menu on a phone', async () => {
+test('every page is in the navigation under its name, on a desk and behind Menu on a phone', async () => {
   for (const width of [1280, 390]) {
     await withPage(
       appliance.url,

@@ -72,15 +72,16 @@ function OpenedEvent({ event, receivedAtMs, json }: Opened) {
     <>
       <Why event={event} />
       <Facts event={event} receivedAtMs={receivedAtMs} />
+      <div class="json-head">
+        <h3>As sent</h3>
+        <CopyButton text={() => prettyJson(json)} label="Copy JSON" />
+        <CopyButton text={() => sendCurl(url, keyPlaceholder, `{"events":[${json}]}`)} label="Copy as curl" />
+      </div>
       <pre class="json" tabIndex={0} aria-label="The event as JSON">
         {prettyTokens(json).map((part) =>
           part.kind === 'space' ? part.text : <span class={part.kind}>{part.text}</span>,
         )}
       </pre>
-      <div class="drawer-foot">
-        <CopyButton text={() => prettyJson(json)} label="Copy JSON" />
-        <CopyButton text={() => sendCurl(url, keyPlaceholder, `{"events":[${json}]}`)} label="Copy as curl" />
-      </div>
     </>
   )
 }

@@ -24,7 +24,7 @@ test('arrivals go on top with the last first, history goes below', () => {
   list = addArrivals(list, [received(4), received(5)])
   list = addOlder(list, [received(1)])
   expect(ids(list)).toEqual(['evt_5', 'evt_4', 'evt_3', 'evt_2', 'evt_1'])
-  expect(list.entries.map((entry) => entry.arrivedLive)).toEqual([true, true, false, false, false])
+  expect(list.entries.map((entry) => entry.alone)).toEqual([true, true, false, false, false])
 })
 
 test('whatever overlaps, no event is there twice and none is missing', () => {

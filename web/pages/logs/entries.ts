@@ -5,7 +5,7 @@ export interface Entry {
   id: string
   occurredAtMs: number
   receivedAtMs: number
-  arrivedLive: boolean // came by the stream while the page was open
+  alone: boolean // came by the stream with few others, so that its sliding in can be seen
   event: TraceEvent
 }
 
@@ -16,23 +16,23 @@ export interface EntryList {
 
 export const emptyList: EntryList = { entries: [], ids: new Set() }
 
-function entryOf({ receivedAt, event }: ReceivedEvent, arrivedLive: boolean): Entry {
+function entryOf({ receivedAt, event }: ReceivedEvent, alone: boolean): Entry {
   return {
     id: event.id,
     occurredAtMs: Date.parse(event.occurredAt),
     receivedAtMs: Date.parse(receivedAt),
-    arrivedLive,
+    alone,
     event,
   }
 }
 
 /** Those of `received` that the list does not hold yet, each once, in the order given. */
-function newOnes(ids: Set<string>, received: ReceivedEvent[], arrivedLive: boolean): Entry[] {
+function newOnes(ids: Set<string>, received: ReceivedEvent[], alone: boolean): Entry[] {
   const fresh: Entry[] = []
   for (const item of received) {
     if (ids.has(item.event.id)) continue
     ids.add(item.event.id)
-    fresh.push(entryOf(item, arrivedLive))
+    fresh.push(entryOf(item, alone))
   }
   return fresh
 }
@@ -44,10 +44,13 @@ export function addOlder(list: EntryList, received: ReceivedEvent[]): EntryList 
   return older.length === 0 ? list : { entries: [...list.entries, ...older], ids }
 }
 
+/** Many rows that slide at once are a flicker, and cost frames. */
+const aloneMax = 4
+
 /** Arrivals, oldest first as the stream brings them, go on top, so that the last to arrive is seen first. */
 export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryList {
   const ids = new Set(list.ids)
-  const arrived = newOnes(ids, received, true).reverse()
+  const arrived = newOnes(ids, received, received.length <= aloneMax).reverse()
   return arrived.length === 0 ? list : { entries: [...arrived, ...list.entries], ids }
 }
 

@@ -1,9 +1,9 @@
 /** What the Logs page knows: rows, live stream, pause, history. The view reads it and calls its verbs. */
-import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { ApiError, type EventFilter, type EventPage, type ReceivedEvent } from '../../api.ts'
-import { isoTime } from '../../clock.ts'
 import { followLive, type LiveState } from '../../live.ts'
 import { addArrivals, addOlder, emptyList, type Entry, type EntryList, trim } from './entries.ts'
+import { noHistory, type HistoryPlace, olderPage } from './history.ts'
 
 /** The calls the model needs, given to it so that tests can stand in for the server. */
 export interface LogsSource {
@@ -17,7 +17,8 @@ export interface LogsSource {
 
 export interface LogsModel {
   entries: ReadonlySignal<Entry[]>
-  loaded: ReadonlySignal<boolean> // the first page of this filter is there
+  loaded: ReadonlySignal<boolean> // a first page is there
+  stale: ReadonlySignal<boolean> // the rows are still those of the filter before
   error: ReadonlySignal<ApiError | null>
   connection: ReadonlySignal<LiveState>
   paused: ReadonlySignal<boolean>
@@ -37,162 +38,190 @@ export interface LogsModel {
 const pageSize = 100
 const rowsMax = 5_000
 const flushEveryMs = 100
-/** Empty pages of history are possible when all of their events are shown already; this many are passed at once. */
-const knownPagesMax = 20
+/** Nobody reads hundreds of rows a second: when so many come, the frames matter more than their speed. */
+const flushManyEveryMs = 250
+const manyAtOnce = 20
+
+/** Everything the model holds. What the view shows is in signals; the rest changes without being shown. */
+interface State {
+  source: LogsSource
+  list: Signal<EntryList>
+  loaded: Signal<boolean>
+  stale: Signal<boolean>
+  error: Signal<ApiError | null>
+  connection: Signal<LiveState>
+  paused: Signal<boolean>
+  held: Signal<boolean>
+  pending: Signal<number> // arrivals since the last flush
+  history: Signal<HistoryPlace>
+  loadingOlder: Signal<boolean>
+  outcomesSeen: Signal<Set<string>>
+  buffer: ReceivedEvent[]
+  overflowed: boolean // more came than the table holds while nobody looked
+  filter: EventFilter
+  running: AbortController
+  flushTimer: number
+  lastFlushed: number
+}
+
+function newState(source: LogsSource): State {
+  return {
+    source,
+    list: signal<EntryList>(emptyList),
+    loaded: signal(false),
+    stale: signal(false),
+    error: signal<ApiError | null>(null),
+    connection: signal<LiveState>({ state: 'connecting' }),
+    paused: signal(false),
+    held: signal(false),
+    pending: signal(0),
+    history: signal<HistoryPlace>(noHistory),
+    loadingOlder: signal(false),
+    outcomesSeen: signal(new Set<string>()),
+    buffer: [],
+    overflowed: false,
+    filter: { types: [], outcomes: [] },
+    running: new AbortController(),
+    flushTimer: 0,
+    lastFlushed: 0,
+  }
+}
+
+function noteOutcomes({ outcomesSeen }: State, events: ReceivedEvent[]): void {
+  const seen = outcomesSeen.peek()
+  const fresh = events.map((item) => item.event.outcome).filter((outcome) => !seen.has(outcome))
+  if (fresh.length > 0) outcomesSeen.value = new Set([...seen, ...fresh])
+}
+
+/** Shows what came: at most ten times a second, and four when much comes. */
+function flush(state: State): void {
+  state.flushTimer = 0
+  if (state.paused.peek() || state.held.peek()) return
+  if (state.overflowed) return restart(state)
+  const arrived = state.buffer
+  state.buffer = []
+  state.lastFlushed = arrived.length
+  state.pending.value = 0
+  if (arrived.length === 0) return
+  noteOutcomes(state, arrived)
+  const { list, latestGoneMs } = trim(addArrivals(state.list.peek(), arrived), rowsMax)
+  state.list.value = list
+  if (latestGoneMs === null) return
+  // The cursor stands below rows that went: history is asked for anew from the latest of them.
+  const untilMs = Math.max(latestGoneMs, state.history.peek().untilMs ?? 0)
+  state.history.value = { cursor: null, untilMs }
+}
+
+function arrive(state: State, events: ReceivedEvent[]): void {
+  state.buffer.push(...events)
+  if (state.buffer.length > rowsMax) {
+    // The newest page is fetched afresh when the reader looks again.
+    state.buffer = state.buffer.slice(-rowsMax)
+    state.overflowed = true
+  }
+  state.pending.value += events.length
+  const soonMs = state.lastFlushed > manyAtOnce ? flushManyEveryMs : flushEveryMs
+  if (state.flushTimer === 0) state.flushTimer = Number(setTimeout(() => flush(state), soonMs))
+}
+
+async function open(state: State, running: AbortSignal): Promise<void> {
+  try {
+    const page = await state.source.events(state.filter, { limit: pageSize }, running)
+    if (running.aborted) return
+    state.list.value = addOlder(emptyList, page.events)
+    state.history.value = page.nextCursor === null ? noHistory : { cursor: page.nextCursor, untilMs: null }
+    state.loaded.value = true
+    state.stale.value = false
+    state.error.value = null
+    noteOutcomes(state, page.events)
+    await followLive({
+      after: page.live,
+      open: (after, stop) => state.source.live(state.filter, after, stop),
+      onEvents: (events) => arrive(state, events),
+      onState: (connection) => (state.connection.value = connection),
+      onForgotten: () => restart(state),
+      signal: running,
+    })
+  } catch (cause) {
+    if (running.aborted) return
+    if (!(cause instanceof ApiError)) throw cause
+    state.error.value = cause
+    state.connection.value = { state: 'lost', error: cause, retryInMs: 0 }
+  }
+}
+
+function stop(state: State): void {
+  state.running.abort()
+  clearTimeout(state.flushTimer)
+  state.flushTimer = 0
+  state.buffer = []
+  state.overflowed = false
+  state.pending.value = 0
+}
+
+function restart(state: State): void {
+  stop(state)
+  state.running = new AbortController()
+  state.connection.value = { state: 'connecting' }
+  void open(state, state.running.signal)
+}
+
+async function loadOlder(state: State): Promise<void> {
+  const from = state.history.peek()
+  if (state.loadingOlder.peek() || from === noHistory) return
+  const running = state.running.signal
+  state.loadingOlder.value = true
+  try {
+    const { list, history } = await olderPage(state.list.peek(), from, (page) =>
+      state.source.events(state.filter, { limit: pageSize, ...page }, running),
+    )
+    // Rows were let go meanwhile: what came lies below the hole they left, so it is asked for again from there.
+    if (running.aborted || state.history.peek() !== from) return
+    state.list.value = addOlder(state.list.peek(), list)
+    state.history.value = history
+    noteOutcomes(state, list)
+  } catch (cause) {
+    // A break in the history is told by the connection line; the next scroll tries again.
+    if (!(cause instanceof ApiError) && !running.aborted) throw cause
+  } finally {
+    state.loadingOlder.value = false
+  }
+}
+
+function start(state: State, filter: EventFilter): void {
+  state.filter = filter
+  // The old rows stay, dimmed, until the new ones are there: an empty flash says nothing. Their history ends.
+  state.stale.value = state.loaded.peek()
+  state.history.value = noHistory
+  state.held.value = false
+  restart(state)
+}
 
 export function createLogsModel(source: LogsSource): LogsModel {
-  const list = signal<EntryList>(emptyList)
-  const loaded = signal(false)
-  const error = signal<ApiError | null>(null)
-  const connection = signal<LiveState>({ state: 'connecting' })
-  const paused = signal(false)
-  const held = signal(false)
-  const pending = signal(0) // arrivals since the last flush
-  const cursor = signal<string | null>(null)
-  const askAgainUntilMs = signal<number | null>(null)
-  const loadingOlder = signal(false)
-  const outcomesSeen = signal(new Set<string>())
-  let buffer: ReceivedEvent[] = []
-  let overflowed = false
-  let filter: EventFilter = { types: [], outcomes: [] }
-  let running = new AbortController()
-  let flushTimer = 0
-
-  function note(events: ReceivedEvent[]): void {
-    const seen = outcomesSeen.peek()
-    const fresh = events.map((item) => item.event.outcome).filter((outcome) => !seen.has(outcome))
-    if (fresh.length > 0) outcomesSeen.value = new Set([...seen, ...fresh])
+  const state = newState(source)
+  const { loaded, stale, error, connection, paused, held, pending, history, loadingOlder, outcomesSeen } =
+    state
+  const change = (what: Signal<boolean>, on: boolean): void => {
+    if (what.peek() === on) return
+    what.value = on
+    flush(state)
   }
-
-  /** Shows what came, at most ten times a second, however fast it comes. */
-  function flush(): void {
-    flushTimer = 0
-    if (paused.peek() || held.peek()) return
-    if (overflowed) return restart()
-    const arrived = buffer
-    buffer = []
-    pending.value = 0
-    if (arrived.length === 0) return
-    note(arrived)
-    const { list: kept, latestGoneMs } = trim(addArrivals(list.peek(), arrived), rowsMax)
-    list.value = kept
-    if (latestGoneMs !== null) {
-      // The cursor stands below rows that went: history is asked for anew from the latest of them.
-      askAgainUntilMs.value = Math.max(latestGoneMs, askAgainUntilMs.peek() ?? 0)
-      cursor.value = null
-    }
-  }
-
-  function arrive(events: ReceivedEvent[]): void {
-    buffer.push(...events)
-    if (buffer.length > rowsMax) {
-      // More than the table can hold came while nobody looked: the newest page is fetched afresh then.
-      buffer = buffer.slice(-rowsMax)
-      overflowed = true
-    }
-    pending.value += events.length
-    if (flushTimer === 0) flushTimer = Number(setTimeout(flush, flushEveryMs))
-  }
-
-  async function open(signal: AbortSignal): Promise<void> {
-    try {
-      const page = await source.events(filter, { limit: pageSize }, signal)
-      if (signal.aborted) return
-      list.value = addOlder(emptyList, page.events)
-      cursor.value = page.nextCursor
-      askAgainUntilMs.value = null
-      loaded.value = true
-      error.value = null
-      note(page.events)
-      await followLive({
-        after: page.live,
-        open: (after, stop) => source.live(filter, after, stop),
-        onEvents: arrive,
-        onState: (state) => (connection.value = state),
-        onForgotten: restart,
-        signal,
-      })
-    } catch (cause) {
-      if (signal.aborted) return
-      if (!(cause instanceof ApiError)) throw cause
-      error.value = cause
-      connection.value = { state: 'lost', error: cause, retryInMs: 0 }
-    }
-  }
-
-  function stop(): void {
-    running.abort()
-    clearTimeout(flushTimer)
-    flushTimer = 0
-    buffer = []
-    overflowed = false
-    pending.value = 0
-  }
-
-  function restart(): void {
-    stop()
-    running = new AbortController()
-    connection.value = { state: 'connecting' }
-    void open(running.signal)
-  }
-
-  async function nextOlder(): Promise<void> {
-    const { signal } = running
-    for (let pages = 0; pages < knownPagesMax; pages++) {
-      const untilMs = askAgainUntilMs.peek()
-      const until = untilMs === null ? null : isoTime(untilMs + 1)
-      const page = await source.events(filter, { limit: pageSize, cursor: cursor.peek(), until }, signal)
-      if (signal.aborted) return
-      askAgainUntilMs.value = null
-      cursor.value = page.nextCursor
-      const before = list.peek()
-      list.value = addOlder(before, page.events)
-      note(page.events)
-      if (list.peek() !== before || page.nextCursor === null) return
-    }
-  }
-
   return {
-    entries: computed(() => list.value.entries),
+    entries: computed(() => state.list.value.entries),
     loaded,
+    stale,
     error,
     connection,
     paused,
     waiting: computed(() => (paused.value || held.value ? pending.value : 0)),
-    hasOlder: computed(() => cursor.value !== null || askAgainUntilMs.value !== null),
+    hasOlder: computed(() => history.value.cursor !== null || history.value.untilMs !== null),
     loadingOlder,
     outcomesSeen,
-    start(next) {
-      filter = next
-      list.value = emptyList
-      cursor.value = null
-      loaded.value = false
-      error.value = null
-      held.value = false
-      restart()
-    },
-    stop,
-    retry: restart,
-    pause(on) {
-      paused.value = on
-      flush()
-    },
-    hold(on) {
-      if (held.peek() === on) return
-      held.value = on
-      flush()
-    },
-    async loadOlder() {
-      if (loadingOlder.peek() || (cursor.peek() === null && askAgainUntilMs.peek() === null)) return
-      loadingOlder.value = true
-      try {
-        await nextOlder()
-      } catch (cause) {
-        // A break in the history is told by the connection line; the next scroll tries again.
-        if (!(cause instanceof ApiError) && !running.signal.aborted) throw cause
-      } finally {
-        loadingOlder.value = false
-      }
-    },
+    start: (filter) => start(state, filter),
+    stop: () => stop(state),
+    retry: () => restart(state),
+    pause: (on) => change(paused, on),
+    hold: (on) => change(held, on),
+    loadOlder: () => loadOlder(state),
   }
 }

@@ -70,7 +70,7 @@ function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
   if (!model.loaded.value) return <div class="logs-split" aria-busy="true" />
   const empty = model.entries.value.length === 0
   return (
-    <div class="logs-split">
+    <div class={model.stale.value ? 'logs-split stale' : 'logs-split'} aria-busy={model.stale.value}>
       {empty && filterIsOpen && opened === null ? (
         <FirstEvent title="No events yet" lead="Every event shows here the moment it arrives." kind="agent" />
       ) : empty && opened === null ? (

@@ -86,11 +86,12 @@ interface EventRowProps {
 
 const freshMs = 1_500
 const delayShownFromMs = 1_000
+const delayShownToMs = 365 * 86_400_000 // beyond, the time itself says it, and there is no room
 
 function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
   const { event } = entry
   const page = event.metadata?.page
-  const fresh = entry.arrivedLive && nowMs - entry.receivedAtMs < freshMs
+  const fresh = entry.alone && nowMs - entry.receivedAtMs < freshMs
   return (
     <div
       role="row"
@@ -117,7 +118,7 @@ function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
         {typeof page === 'string' && <Text value={page} max={36} />}
       </span>
       <span role="gridcell" class="outcome">
-        <Chip value={event.outcome} />
+        <Chip value={event.outcome} max={11} />
       </span>
     </div>
   )
@@ -129,7 +130,7 @@ function timeTitle(entry: Entry): string {
 
 function Delay({ entry }: { entry: Entry }) {
   const delayMs = entry.receivedAtMs - entry.occurredAtMs
-  if (delayMs <= delayShownFromMs) return null
+  if (delayMs <= delayShownFromMs || delayMs > delayShownToMs) return null
   return <small> +{duration(delayMs)}</small>
 }
 

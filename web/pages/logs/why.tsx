@@ -1,5 +1,6 @@
 /** Why an event was refused or failed, in a sentence, from what the event itself says. */
 import type { TraceEvent } from '../../api.ts'
+import { Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
 
 /** What the refusal is called, or null when nothing was refused and nothing failed. */
@@ -10,25 +11,37 @@ function verdict(event: TraceEvent): 'refused' | 'review' | 'failed' | null {
   return null
 }
 
+const deed = { refused: 'refused it', review: 'asks for a review', failed: 'was asked' } as const
+
+/** The rule and what it did, the reason given, how far the agent's trust reached: each when the event says it. */
 export function Why({ event }: { event: TraceEvent }) {
   const found = verdict(event)
   if (found === null) return null
   const { ruleId = null, reason = null } = event.policy ?? {}
   const told = reason ?? event.error ?? null
+  const trust = found === 'failed' ? null : (event.agent?.trust ?? null)
   return (
     <section class={`why ${found}`}>
       <h3>Why</h3>
       <p>
-        {told === null ? 'The event carries no reason.' : <Text value={told} />}
         {ruleId !== null && (
           <>
-            {' '}
-            Rule <code>{<Text value={ruleId} max={80} mono />}</code>
-            {found === 'review' ? ' asks for a review.' : ' decided it.'}
+            Rule <Text value={ruleId} max={80} mono /> {deed[found]}
+            {told === null ? '. ' : ': '}
           </>
         )}
-        {ruleId === null && found === 'refused' && ' It names no rule.'}
+        {told === null ? 'The event carries no reason.' : <Text value={told} multiline />}
+        {ruleId === null && found === 'refused' && ' (no rule is named)'}
       </p>
+      {trust !== null && (
+        <p>
+          The agent’s trust was <Vial trust={trust} />{' '}
+          <b>
+            <Text value={trust} max={40} />
+          </b>
+          .
+        </p>
+      )}
     </section>
   )
 }

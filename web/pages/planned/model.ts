@@ -3,6 +3,7 @@ import type { SampleKind } from '../../curl.ts'
 
 export interface PlannedPage {
   path: string
+  name: string // its title, as in the table of pages; told again here because that table loads this code
   shows: string
   prefix: string | null // first word of its event types; null: all events
   sample: SampleKind
@@ -12,6 +13,7 @@ export interface PlannedPage {
 export const plannedPages: PlannedPage[] = [
   {
     path: '/detect',
+    name: 'Detect',
     shows: 'agents identified, by class (crawlers included) and vendor',
     prefix: 'agent',
     sample: 'agent',
@@ -19,6 +21,7 @@ export const plannedPages: PlannedPage[] = [
   },
   {
     path: '/auth',
+    name: 'Auth',
     shows: 'identities presented, by protocol and trust',
     prefix: 'auth',
     sample: 'auth',
@@ -26,6 +29,7 @@ export const plannedPages: PlannedPage[] = [
   },
   {
     path: '/authz',
+    name: 'Authz',
     shows: 'allow and blocked decisions',
     prefix: 'authz',
     sample: 'authz',
@@ -33,6 +37,7 @@ export const plannedPages: PlannedPage[] = [
   },
   {
     path: '/tools',
+    name: 'WebMCP Tools',
     shows: 'the synced tool registry, page by page, with token cost',
     prefix: 'tool',
     sample: 'tool',
@@ -40,6 +45,7 @@ export const plannedPages: PlannedPage[] = [
   },
   {
     path: '/knaph',
+    name: 'Knaph',
     shows: 'site-memory snapshots and their quality score',
     prefix: 'memory',
     sample: 'memory',
@@ -47,6 +53,7 @@ export const plannedPages: PlannedPage[] = [
   },
   {
     path: '/sessions',
+    name: 'Sessions',
     shows: 'each session from detection to its last tool call',
     prefix: null,
     sample: 'agent',
@@ -54,6 +61,7 @@ export const plannedPages: PlannedPage[] = [
   },
   {
     path: '/analytics',
+    name: 'Analytics',
     shows: 'volume over time across all kinds of events',
     prefix: null,
     sample: 'agent',
@@ -61,6 +69,7 @@ export const plannedPages: PlannedPage[] = [
   },
   {
     path: '/webhooks',
+    name: 'Webhooks',
     shows: 'deliveries to your endpoints, with retries and dead letters',
     prefix: null,
     sample: 'agent',

@@ -5,6 +5,9 @@ import { api, type ApiError, type Key, type KeyKind } from '../../api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { asApiError, mayManageKeys, session } from '../../session.ts'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
+import { now } from '../../clock.ts'
+import { Text } from '../../components/text.tsx'
+import { keyState } from './model.ts'
 import { KeyTable } from './key-table.tsx'
 import { RevokeKeyDialog } from './revoke-key-dialog.tsx'
 
@@ -44,6 +47,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
         <p class="muted">Keys are for owners and admins; your role is {session.value?.role}.</p>
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {keys.value && <ExposedNotice keys={keys.value} />}
       {keys.value && (
         <KeyTable
           keys={keys.value}
@@ -66,5 +70,23 @@ export function KeySection({ kinds, about }: KeySectionProps) {
         />
       )}
     </section>
+  )
+}
+
+/** A key that came with a browser's headers is in a browser, where anybody can read it. */
+function ExposedNotice({ keys }: { keys: Key[] }) {
+  const exposed = keys.filter((key) => keyState(key, now()) === 'exposed')
+  return (
+    <>
+      {exposed.map((key) => (
+        <p class="exposed" role="note" key={key.id}>
+          <strong>
+            <Text value={key.label} max={36} />
+          </strong>{' '}
+          was sent by a browser, so it is public. Create another key for your server, then revoke this one. If
+          a proxy of yours adds browser headers, have it strip Origin and Sec-Fetch-Site.
+        </p>
+      ))}
+    </>
   )
 }

@@ -21,28 +21,24 @@ function later(what: string): () => VNode {
   )
 }
 
+const ingestKeys =
+  'An ingest key lets your backend send events, tools and site memory. It is secret: it stays on your server and ' +
+  'never reaches a browser.'
+
+const apiKeys =
+  'A secret key reads traces, metrics, sessions and the audit log, and works webhooks. A publishable key names your ' +
+  'organization in a browser SDK and opens nothing.'
+
 const sections: Section[] = [
   {
     slug: 'ingest-keys',
     name: 'SDK ingest keys',
-    draw: () => (
-      <KeySection
-        key="ingest"
-        kinds={['ingest']}
-        about="An ingest key lets your backend send events, tools and site memory. It is secret: it stays on your server and never reaches a browser."
-      />
-    ),
+    draw: () => <KeySection key="ingest" kinds={['ingest']} about={ingestKeys} />,
   },
   {
     slug: 'api-keys',
     name: 'API keys',
-    draw: () => (
-      <KeySection
-        key="api"
-        kinds={['secret', 'publishable']}
-        about="A secret key reads traces, metrics, sessions and the audit log, and works webhooks. A publishable key names your organization in a browser SDK and opens nothing."
-      />
-    ),
+    draw: () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
   },
   {
     slug: 'sites',

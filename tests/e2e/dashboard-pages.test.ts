@@ -1,0 +1,123 @@
+/** Every page before and after its first event, the cost of a first view, the open-network banner, a flood on Logs. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { ingestKey, ownerEnv, runCurl, send, signIn } from './dashboard-actions.ts'
+
+let appliance: Appliance
+let key: string
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  key = await ingestKey(appliance)
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const pillars = [
+  ['Detect', 'agent.detected'],
+  ['Auth', 'auth.identity_presented'],
+  ['Authz', 'authz.evaluated'],
+  ['WebMCP Tools', 'tool.executed'],
+  ['Knaph', 'memory.accessed'],
+] as const
+
+test('each page says what it waits for; its command works and changes the page by itself', async () => {
+  await withPage(`${appliance.url}/detect`, async (page) => {
+    await signIn(page)
+    for (const [name, type] of pillars) {
+      await page.getByRole('link', { name, exact: true }).click()
+      await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
+      await page.getByText(`${name} fills from ${type} events.`).waitFor()
+      expect(await page.getByRole('link', { name: 'Create an ingest key' }).getAttribute('href')).toStartWith(
+        '/settings',
+      )
+      const command = await page.getByLabel('Command that sends a first event').innerText()
+      const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+      expect(await sent.json()).toEqual({ ok: true, accepted: 1, deduped: 0 })
+      await page.getByText('1 event of its kind is kept already').waitFor({ timeout: 3_000 })
+    }
+    await page.getByRole('link', { name: 'See them as they came' }).click()
+    await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+    expect(new URL(page.url()).search).toBe('?type=memory.*')
+    await page.locator('.event-row').waitFor()
+  })
+}, 60_000)
+
+test('a first view is under 150 KB on the wire and asks each file once', async () => {
+  await withPage(`${appliance.url}/logs`, async (page) => {
+    await signIn(page)
+    await page.reload()
+    await page.locator('.event-row').first().waitFor()
+    const files = await page.evaluate(() =>
+      [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map(
+        (entry) => ({
+          name: entry.name,
+          bytes: (entry as PerformanceResourceTiming).encodedBodySize,
+        }),
+      ),
+    )
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+    expect(bytes).toBeGreaterThan(10_000)
+    expect(bytes).toBeLessThan(150_000)
+    expect(new Set(files.map((file) => file.name)).size).toBe(files.length)
+  })
+}, 30_000)
+
+test('an open network is said on every page, and what to do about it', async () => {
+  await withPage(appliance.url, async (page) => {
+    const insecure = JSON.stringify({ insecure: true }).slice(1, -1)
+    for (const path of ['**/api/session', '**/api/sign-in']) {
+      await page.route(path, async (route) => {
+        const answer = await route.fetch()
+        await route.fulfill({
+          response: answer,
+          body: (await answer.text()).replace('"insecure":false', insecure),
+        })
+      })
+    }
+    await signIn(page)
+    for (const name of ['Logs', 'Settings']) {
+      await page.getByRole('link', { name, exact: true }).click()
+      expect(await page.getByRole('note').innerText()).toMatch(/not encrypted.*--tls-cert/s)
+    }
+  })
+}, 30_000)
+
+test('a thousand events a second: every one is counted, few rows exist, frames go on', async () => {
+  await withPage(`${appliance.url}/logs?type=flood.test`, async (page) => {
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const frames = page.evaluate(
+      () =>
+        new Promise<number[]>((resolve) => {
+          const gaps: number[] = []
+          const endMs = performance.now() + 3_000
+          let lastMs = performance.now()
+          const frame = (nowMs: number): void => {
+            gaps.push(nowMs - lastMs)
+            lastMs = nowMs
+            if (nowMs < endMs) requestAnimationFrame(frame)
+            else resolve(gaps.sort((a, b) => a - b))
+          }
+          requestAnimationFrame(frame)
+        }),
+    )
+    const startMs = performance.now()
+    for (let n = 0; n < 30; n++) {
+      await send(
+        appliance.url,
+        key,
+        Array.from({ length: 100 }, (_, i) => event(`flood-${n}-${i}`, { type: 'flood.test' })),
+      )
+      await Bun.sleep(Math.max(0, (n + 1) * 100 - (performance.now() - startMs)))
+    }
+    const gaps = await frames
+    // A generous bar, since the server and this test share the machine with the browser.
+    expect(gaps[Math.floor(gaps.length * 0.9)]).toBeLessThan(50)
+    await page.locator('[role=grid][aria-rowcount="3001"]').waitFor({ timeout: 5_000 })
+    expect(await page.locator('.event-row').count()).toBeLessThan(100)
+  })
+}, 30_000)
