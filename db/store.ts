@@ -70,6 +70,8 @@ export interface EventFilter {
   protocols?: string[]
   decisions?: string[]
   subjects?: string[]
+  /** A part of any text in the event, whatever its case. `tail` does not take it. */
+  text?: string
 }
 
 export interface StoredEvent {
@@ -88,14 +90,21 @@ export interface EventPosition {
 export interface EventPageQuery {
   orgId: string
   filter: EventFilter
-  limit: number // 1..200
+  limit: number // 1..2,000
   before: EventPosition | null // null: from the newest
   ceilingSeq: number | null // arrivals above it are not in this walk; null: fix it at the newest now
 }
 
 export interface EventPage {
   events: StoredEvent[] // newest first by (occurredAt, seq)
-  next: EventPosition | null // null exactly when no further event matches
+  next: EventPosition | null // null exactly when no further event matches; with `text`: when none is left to look at
+  ceilingSeq: number
+}
+
+export interface EventCountQuery {
+  orgId: string
+  filter: EventFilter
+  afterSeq: number
   ceilingSeq: number
 }
 
@@ -111,6 +120,8 @@ export interface EventStore {
   pressure(): { queuedBytes: number; oldestMs: number }
   page(query: EventPageQuery): Promise<EventPage>
   byId(orgId: string, id: string): Promise<StoredEvent | null>
+  /** Counts matches among the arrivals after `afterSeq` up to `ceilingSeq`; go on after `lastSeq` until it is reached. */
+  count(query: EventCountQuery): Promise<{ count: number; lastSeq: number }>
   /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhooks stand on it. */
   tail(query: { orgId: string; filter: EventFilter; afterSeq: number; limit: number }): Promise<EventTail>
   /** Highest arrival number of the organization, 0 when it has none. */
