@@ -6,29 +6,24 @@ import type { Database } from 'bun:sqlite'
 import { auditHeads, newestAuditRow, positionText, type AuditHead } from './audit.ts'
 import { readAuditHeads, writeAuditHeads } from './audit-heads.ts'
 
+type Heads = { [orgId: string]: AuditHead }
+
 export interface HeadsKeeper {
   /** Call after every commit that may have appended an entry. Never throws: the entry itself is committed already. */
   follow(): void
 }
 
 export function headsKeeper(db: Database, folder: string): HeadsKeeper {
-  let kept = readAuditHeads(folder) ?? {}
+  let kept: Heads = readAuditHeads(folder) ?? {}
   let followedRow = -1
 
   return {
     follow() {
-      const newestRow = newestAuditRow(db)
-      if (newestRow === followedRow) return
-      const heads = { ...kept }
-      let changed = false
-      for (const [orgId, head] of Object.entries(auditHeads(db))) {
-        const before = kept[orgId] ?? null
-        if (before?.hash === head.hash || !growsFrom(db, orgId, head, before)) continue
-        heads[orgId] = head
-        changed = true
-      }
       try {
-        if (changed) writeAuditHeads(folder, heads)
+        const newestRow = newestAuditRow(db)
+        if (newestRow === followedRow) return
+        const heads = grown(db, kept)
+        if (heads !== kept) writeAuditHeads(folder, heads)
         kept = heads
         followedRow = newestRow
       } catch {
@@ -36,6 +31,17 @@ export function headsKeeper(db: Database, folder: string): HeadsKeeper {
       }
     },
   }
+}
+
+/** The heads with every one replaced that grew since; the same object when none did. */
+function grown(db: Database, kept: Heads): Heads {
+  let heads = kept
+  for (const [orgId, head] of Object.entries(auditHeads(db))) {
+    const before = kept[orgId] ?? null
+    if (before?.hash === head.hash || !growsFrom(db, orgId, head, before)) continue
+    heads = { ...heads, [orgId]: head }
+  }
+  return heads
 }
 
 /** Whether the head known before is still an entry of the chain. */

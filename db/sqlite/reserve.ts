@@ -23,8 +23,8 @@ export function dropReserveWhenFull(folder: string): void {
 /** Makes the reserve when it is missing and there is room. A failure leaves none: it is a comfort, not a need. */
 export function makeReserveWhenRoom(folder: string): void {
   const path = `${folder}/${fileName}`
-  if (existsSync(path) || freeBytes(folder) < makeBytesMin) return
   try {
+    if (existsSync(path) || freeBytes(folder) < makeBytesMin) return
     const file = openSync(path, 'wx', 0o600)
     try {
       writeFileSync(file, Buffer.alloc(reserveBytes))

@@ -18,6 +18,7 @@ import { dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
 import { serve } from './serve.ts'
 import { inTransaction } from './transaction.ts'
 import { housekeeping } from './wal.ts'
+import { writeGuard } from './write-guard.ts'
 import { writeVerbs } from './write-verbs.ts'
 
 export interface WriterOpening {
@@ -68,41 +69,46 @@ function openWriter({ folder, now }: WriterOpening): Writer {
 }
 
 function writerOn(db: Database, folder: string, unlock: () => void): Writer {
-  const events = compactEventWriter(db)
-  const context: WriteContext = { db, orm: drizzle(db), events }
-  const keeper = housekeeping(db, { idle: events.idle, minute: () => makeReserveWhenRoom(folder) })
-  const heads = headsKeeper(db, folder)
-  let broken: StoreError | null = null
-
-  /** After the device failed once, what is in memory and what is on disk may differ: nothing more is acknowledged. */
-  function guarded<T>(doing: string, work: () => T): T {
-    if (broken !== null) throw broken
-    keeper.busy()
-    try {
-      return work()
-    } catch (error) {
-      events.rolledBack()
-      const failure = storeError(error, doing)
-      if (failure.kind === 'io') broken = failure
-      throw failure
-    }
+  const guard = writeGuard(compactEventWriter(db))
+  const orm = drizzle(db)
+  const context: WriteContext = {
+    db,
+    orm,
+    get events() {
+      return guard.engine()
+    },
   }
+  const heads = headsKeeper(db, folder)
+  const keeper = housekeeping(db, {
+    idle() {
+      try {
+        guard.run('maintenance', () => guard.engine().idle())
+      } catch {
+        // Nobody waits for it, and what a full disk refuses is done another time.
+      }
+    },
+    minute: () => makeReserveWhenRoom(folder),
+  })
 
   return {
     write(verb, command) {
       const run = writeVerbs[verb as keyof typeof writeVerbs] as
         ((context: WriteContext, command: unknown) => unknown) | undefined
       if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
-      return guarded(verb, () => {
+      keeper.busy()
+      return guard.run(verb, () => {
         const result = inTransaction(db, () => run(context, command))
-        events.committed()
+        guard.committed()
         heads.follow()
         return result
       })
     },
-    append: (batches) => guarded('append', () => commitGroup(db, events, batches)),
+    append(batches) {
+      keeper.busy()
+      return guard.run('append', () => commitGroup(db, guard.engine(), batches))
+    },
     close() {
-      events.close()
+      guard.engine().close()
       keeper.end()
       db.close()
       unlock()
