@@ -74,12 +74,15 @@ export function createBrowserExporter(options: BrowserExporterOptions): Exporter
   }
 }
 
-function schedule(state: State, ms: number): void {
-  state.timer ??= setTimeout(async () => {
-    state.timer = null
-    await send(state)
-    if (state.waiting.length > 0) schedule(state, ms * 2 ** state.failures)
-  }, ms)
+function schedule(state: State, intervalMs: number): void {
+  state.timer ??= setTimeout(
+    async () => {
+      state.timer = null
+      await send(state)
+      if (state.waiting.length > 0) schedule(state, intervalMs)
+    },
+    intervalMs * 2 ** state.failures,
+  )
 }
 
 /** One request at a time; a second caller waits for the first one's. */

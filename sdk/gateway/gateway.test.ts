@@ -1,0 +1,91 @@
+/** Tests of the gateway client: walking pages, repeating, and streaming. */
+import { afterEach, expect, test } from 'bun:test'
+import { type FakeAppliance, problem, secretKey, startFakeAppliance } from '../testing/fake-appliance.ts'
+import type { IntelError } from '../wire/intel-error.ts'
+import { createGateway } from './gateway.ts'
+
+const running: FakeAppliance[] = []
+afterEach(async () => {
+  for (const appliance of running.splice(0)) await appliance.stop()
+})
+
+function setUp() {
+  const appliance = startFakeAppliance()
+  running.push(appliance)
+  return { appliance, gateway: createGateway({ url: appliance.url, secretKey }) }
+}
+
+test('traces walk all pages with the filters once and the cursor after', async () => {
+  const { appliance, gateway } = setUp()
+  const pages: { [path: string]: unknown } = {
+    '/v1/traces?limit=200&type=authz.*&outcome=blocked&outcome=error&since=1970-01-01T00%3A00%3A00.000Z': {
+      events: [{ id: 'a' }, { id: 'b' }],
+      nextCursor: 'c/1',
+    },
+    '/v1/traces?limit=200&cursor=c%2F1': { events: [], nextCursor: 'c2' },
+    '/v1/traces?limit=200&cursor=c2': { events: [{ id: 'c' }], nextCursor: null },
+  }
+  appliance.fault = ({ path }) => Response.json(pages[path] ?? { unexpected: path })
+  const ids: string[] = []
+  const query = { type: 'authz.*', outcome: ['blocked', 'error'], since: new Date(0) }
+  for await (const event of gateway.traces(query)) ids.push(event.id)
+  expect(ids).toEqual(['a', 'b', 'c'])
+  expect(appliance.requests.every(({ headers }) => headers['authorization'] === `Bearer ${secretKey}`)).toBe(
+    true,
+  )
+})
+
+test('a walk that is left early asks for no more pages', async () => {
+  const { appliance, gateway } = setUp()
+  appliance.fault = () => Response.json({ events: [{ id: 'a' }], nextCursor: 'more' })
+  for await (const event of gateway.traces()) {
+    expect(event.id).toBe('a')
+    break
+  }
+  expect(appliance.requests.length).toBe(1)
+})
+
+test('a page is repeated while the appliance is busy, so no event is skipped', async () => {
+  const { appliance, gateway } = setUp()
+  let calls = 0
+  appliance.fault = () =>
+    ++calls === 2
+      ? problem(503, 'overloaded')
+      : Response.json({ events: [{ id: calls }], nextCursor: calls > 2 ? null : 'x' })
+  const ids: unknown[] = []
+  for await (const event of gateway.traces()) ids.push(event.id)
+  expect(ids).toEqual([1, 3])
+})
+
+test('metrics and the audit log', async () => {
+  const { appliance, gateway } = setUp()
+  appliance.fault = ({ path }) =>
+    path.startsWith('/v1/metrics')
+      ? Response.json({ total: 3 })
+      : Response.json({ entries: [{ id: 'aud_1' }], count: 1 })
+  expect((await gateway.metrics({ since: '2026-11-01', siteId: 'shop' })).total).toBe(3)
+  expect(appliance.requests[0]?.path).toBe('/v1/metrics?since=2026-11-01&siteId=shop')
+  expect(await gateway.exportAudit({ action: 'site.renamed' })).toMatchObject([{ id: 'aud_1' }])
+  expect(appliance.requests[1]).toMatchObject({ path: '/v1/audit/export', body: { action: 'site.renamed' } })
+})
+
+test('CSV streams, and a refusal rejects with its status', async () => {
+  const { appliance, gateway } = setUp()
+  appliance.fault = ({ body }) =>
+    body['format'] === 'csv' && body['raw'] === true ? new Response('id,orgId\n') : problem(403, 'forbidden')
+  expect(await new Response(await gateway.exportAuditCsv({ raw: true })).text()).toBe('id,orgId\n')
+  const error = await gateway.exportAuditCsv().catch((each: IntelError) => each)
+  expect(error).toMatchObject({ name: 'IntelError', status: 403 })
+})
+
+test('an answer of another shape is an error, not an empty walk', async () => {
+  const { appliance, gateway } = setUp()
+  appliance.fault = () => Response.json({ hello: 'world' })
+  expect(
+    await gateway
+      .traces()
+      .next()
+      .catch((each: IntelError) => each.message),
+  ).toMatch(/no page/)
+  expect(await gateway.exportAudit().catch((each: IntelError) => each.message)).toMatch(/no audit export/)
+})

@@ -1,0 +1,164 @@
+/** Tests of the relay: who may send, how much, and what the server stamps over a browser's word. */
+import { expect, test } from 'bun:test'
+import type { CompleteEvent } from '../client/event.ts'
+import { ingestKey, publishableKey } from '../testing/fake-appliance.ts'
+import { createRelayHandler, type RelayContext } from './relay.ts'
+import type { RelayOptions } from './relay-options.ts'
+
+const page = 'https://shop.example'
+
+function setUp(options: Partial<RelayOptions<Request>> = {}) {
+  const taken: CompleteEvent[] = []
+  const exporter = {
+    export: (event: CompleteEvent) => taken.push(event) > 0,
+    flush: () => Promise.resolve(true),
+  }
+  const handle = createRelayHandler({ exporter, publishableKey, origins: [page], ...options })
+  const post = async (body: unknown, headers: object = {}, context?: RelayContext) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const init = { method: 'POST', body: text, headers: { origin: page, ...headers } }
+    const response = await handle(new Request('https://relay.example/traces', init), context)
+    return { status: response.status, headers: response.headers, body: await response.json() }
+  }
+  return { handle, post, taken }
+}
+
+const event = (more: object = {}) => ({ id: 'trc_1', siteId: 'shop', type: 'agent.detected', ...more })
+const body = (...events: object[]) => ({ publishableKey, events: events.length > 0 ? events : [event()] })
+
+test('a browser’s events are queued and counted', async () => {
+  const { post, taken } = setUp()
+  const answer = await post(body(event(), event({ id: 'trc_2' })))
+  expect(answer).toMatchObject({ status: 202, body: { ok: true, accepted: 2 } })
+  expect(answer.headers.get('access-control-allow-origin')).toBe(page)
+  expect(taken.map(({ id }) => id)).toEqual(['trc_1', 'trc_2'])
+})
+
+test('only listed origins may send; without a list only the own host', async () => {
+  const { post } = setUp()
+  for (const origin of ['https://evil.example', 'http://shop.example', `${page}.evil`, 'null', '']) {
+    const answer = await post(body(), { origin })
+    expect(answer).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+  }
+  const own = createRelayHandler({
+    exporter: { export: () => true, flush: async () => true },
+    publishableKey,
+  })
+  const from = async (origin: string | null) => {
+    const init = { method: 'POST', body: JSON.stringify(body()), headers: origin === null ? {} : { origin } }
+    return (await own(new Request('https://relay.example/traces', init))).status
+  }
+  expect(await from('https://relay.example')).toBe(202)
+  expect(await from(page)).toBe(403)
+  expect(await from(null)).toBe(403)
+})
+
+test('the preflight of a listed origin is answered, other methods are refused', async () => {
+  const { handle } = setUp()
+  const ask = (method: string, origin: string) =>
+    handle(new Request('https://relay.example/traces', { method, headers: { origin } }))
+  const preflight = await ask('OPTIONS', page)
+  expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([204, 'POST'])
+  expect((await ask('OPTIONS', 'https://evil.example')).status).toBe(405)
+  expect((await ask('GET', page)).headers.get('allow')).toBe('POST')
+})
+
+test.each<[string, unknown, number, string]>([
+  ['another publishable key', { ...body(), publishableKey: `agtx_pk_${'x'.repeat(32)}` }, 403, 'forbidden'],
+  ['no publishable key', { events: [event()] }, 403, 'forbidden'],
+  ['no JSON', '{"events":', 400, 'invalid_json'],
+  ['null', null, 403, 'forbidden'],
+  ['no events', { publishableKey, events: [] }, 400, 'invalid_body'],
+  ['events that are no list', { publishableKey, events: {} }, 400, 'invalid_body'],
+  ['events without ids', body({ type: 'a' }), 400, 'invalid_body'],
+  [
+    'too many events',
+    { publishableKey, events: Array.from({ length: 201 }, () => event()) },
+    413,
+    'payload_too_large',
+  ],
+  ['too many bytes', body(event({ error: 'x'.repeat(300_000) })), 413, 'payload_too_large'],
+])('%s is refused', async (_, sent, status, error) => {
+  const { post, taken } = setUp()
+  expect(await post(sent)).toMatchObject({ status, body: { error } })
+  expect(taken).toEqual([])
+})
+
+test('an endless body is cut at the limit', async () => {
+  const { handle } = setUp({ bodyBytesMax: 1_000 })
+  let pulled = 0
+  const endless = new ReadableStream({
+    pull(controller) {
+      pulled++
+      controller.enqueue(new Uint8Array(100))
+    },
+  })
+  const init = { method: 'POST', body: endless, headers: { origin: page }, duplex: 'half' }
+  expect((await handle(new Request('https://relay.example/', init))).status).toBe(413)
+  expect(pulled).toBeLessThan(50)
+})
+
+test('each address has its rate, and is told when to come back', async () => {
+  const { post } = setUp({ eventsPerMinute: 3 })
+  const from = (address: string) => post(body(), {}, { address })
+  for (let index = 0; index < 3; index++) expect((await from('192.0.2.1')).status).toBe(202)
+  const refused = await from('192.0.2.1')
+  expect(refused).toMatchObject({ status: 429, body: { error: 'rate_limited' } })
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await from('192.0.2.2')).status).toBe(202)
+  const byServer = await post(body(), {}, { requestIP: () => ({ address: '192.0.2.1' }) })
+  expect(byServer.status).toBe(429)
+})
+
+test('what only the server knows is the server’s word', async () => {
+  const { post, taken } = setUp({
+    siteId: 'real-site',
+    identify: (request) =>
+      request.headers.get('cookie') === 'user=7' ? { subject: 'user-7', protocol: 'sso' } : null,
+  })
+  const forged = event({
+    siteId: 'other',
+    agent: { class: 'dom', trust: 'linked', vendor: 'Me', userAgent: 'forged' },
+    metadata: { subject: 'admin', protocol: 'mtls', page: '/cart' },
+  })
+  await post(body(forged), { 'user-agent': 'Real/1.0' })
+  expect(taken[0]).toMatchObject({
+    siteId: 'real-site',
+    agent: { class: 'dom', trust: 'detected', vendor: 'Me', userAgent: 'Real/1.0' },
+  })
+  expect(taken[0]?.metadata).toEqual({ page: '/cart' })
+  await post(body(forged), { 'user-agent': 'Real/1.0', cookie: 'user=7' })
+  expect(taken[1]?.agent?.trust).toBe('verified')
+  expect(taken[1]?.metadata).toEqual({ page: '/cart', subject: 'user-7', protocol: 'sso' })
+})
+
+test('a known agent is named, a person’s browser is not made one', async () => {
+  const { post, taken } = setUp()
+  await post(body(), { 'user-agent': 'ClaudeBot/1.0' })
+  expect(taken[0]?.agent).toMatchObject({ class: 'crawler', vendor: 'Anthropic', trust: 'detected' })
+  await post(body(), { 'user-agent': 'Mozilla/5.0 Firefox/140.0' })
+  expect(taken[1]?.agent).toEqual({ userAgent: 'Mozilla/5.0 Firefox/140.0' })
+  await post(body(event({ agent: { class: 'dom', trust: 'declared' } })), { 'user-agent': '' })
+  expect(taken[2]?.agent?.trust).toBe('declared')
+})
+
+test('a full queue, an appliance that is away and an identify that throws are answered', async () => {
+  const full = setUp({ exporter: { export: () => false, flush: async () => true } })
+  expect(await full.post(body())).toMatchObject({ status: 503, body: { error: 'overloaded' } })
+  const away = setUp({ exporter: { export: () => true, flush: async () => false }, answerAfter: 'sent' })
+  const answer = await away.post(body())
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5'])
+  const broken = setUp({
+    identify: () => {
+      throw new Error('session store is down')
+    },
+  })
+  expect(await broken.post(body())).toMatchObject({ status: 500, body: { error: 'internal_error' } })
+})
+
+test('wrong options throw at once', () => {
+  expect(() => setUp({ publishableKey: ingestKey })).toThrow(/publishableKey/)
+  expect(() => setUp({ origins: ['shop.example'] })).toThrow(/origins/)
+  expect(() => setUp({ origins: ['file:///x'] })).toThrow(/origins/)
+})

@@ -1,0 +1,56 @@
+/** Tests of how answers are read: times to wait, and that every status has one meaning. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { backoffMs } from './pause.ts'
+import { retryAfterMs, verdictOf } from './verdict.ts'
+
+const nowMs = Date.UTC(2026, 10, 20)
+
+test.each<[string | null, number | null]>([
+  [null, null],
+  ['0', 0],
+  ['7', 7_000],
+  ['99999999', 3_600_000],
+  [new Date(nowMs + 5_000).toUTCString(), 5_000],
+  [new Date(nowMs - 5_000).toUTCString(), 0],
+  ['soon', null],
+  ['', null],
+])('Retry-After %p means %p ms', (header, ms) => {
+  expect(retryAfterMs(header, nowMs)).toBe(ms)
+})
+
+test('law: every answer has a verdict, and only 2xx with a body of ours is done', () => {
+  const body = fc.oneof(fc.constant(undefined), fc.jsonValue())
+  fc.assert(
+    fc.property(fc.integer({ min: 100, max: 599 }), body, (status, value) => {
+      const verdict = verdictOf({ kind: 'answer', status, headers: new Headers(), body: value }, nowMs)
+      const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+      expect(verdict.kind === 'done').toBe(status >= 200 && status < 300 && isObject)
+      if (status >= 500 && status !== 501) expect(verdict.kind).toBe('again')
+    }),
+  )
+})
+
+test('a site the key may not write is the events’ fault, a key that may nothing is not', () => {
+  const verdict = (body: object) =>
+    verdictOf({ kind: 'answer', status: 403, headers: new Headers(), body }, nowMs).kind
+  expect(verdict({ error: 'forbidden', reason: 'wrong_site' })).toBe('rejected')
+  expect(verdict({ error: 'forbidden', reason: 'wrong_key_kind' })).toBe('refused')
+})
+
+test('a TLS failure is not worth repeating, a lost connection is', () => {
+  const failure = { kind: 'failure', message: 'x', cause: null } as const
+  expect(verdictOf({ ...failure, isTls: true }, nowMs).kind).toBe('refused')
+  expect(verdictOf({ ...failure, isTls: false }, nowMs).kind).toBe('again')
+})
+
+test('law: pauses grow to the longest, never above, never below half', () => {
+  fc.assert(
+    fc.property(fc.nat(1_000), fc.double({ min: 0, max: 1, noNaN: true }), (attempt, random) => {
+      const ms = backoffMs(attempt, 500, 30_000, () => random)
+      const stepMs = Math.min(30_000, 500 * 2 ** Math.min(attempt, 30))
+      expect(ms).toBeGreaterThanOrEqual(stepMs / 2)
+      expect(ms).toBeLessThanOrEqual(stepMs)
+    }),
+  )
+})
