@@ -2,6 +2,7 @@
 import type {
   AppendResult,
   EventBatch,
+  EventCountQuery,
   EventPage,
   EventPageQuery,
   EventStore,
@@ -31,6 +32,8 @@ export interface EventWriter {
 export interface EventReader {
   page(query: EventPageQuery): EventPage
   byId(orgId: string, id: string): StoredEvent | null
+  /** Stops after a while, at a row whose arrival number it returns. */
+  count(query: EventCountQuery): { count: number; lastSeq: number }
   tail(query: Parameters<EventStore['tail']>[0]): EventTail
   lastSeq(orgId: string): number
   overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>

@@ -1,9 +1,10 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
-import type { AuditQuery, EventPageQuery, EventStore } from '../store.ts'
+import type { AuditQuery, EventCountQuery, EventPageQuery, EventStore } from '../store.ts'
 import { findAccountByEmail, listAccounts, ownerExists } from './accounts.ts'
 import { listAudit } from './audit.ts'
 import { verifyAudit } from './audit-verify.ts'
 import type { ReadContext } from './contexts.ts'
+import { searchPage } from './event-search.ts'
 import { health } from './health.ts'
 import { allKeys, listKeys } from './keys.ts'
 import { findOrg, listOrgs } from './orgs.ts'
@@ -12,7 +13,9 @@ import { findSignIn } from './sign-ins.ts'
 import { webhookReadVerbs } from './webhooks/verbs.ts'
 
 export const readVerbs = {
-  'events.page': ({ events }: ReadContext, query: EventPageQuery) => events.page(query),
+  'events.page': ({ events }: ReadContext, query: EventPageQuery) =>
+    query.filter.text === undefined ? events.page(query) : searchPage(events, query, query.filter.text),
+  'events.count': ({ events }: ReadContext, query: EventCountQuery) => events.count(query),
   'events.byId': ({ events }: ReadContext, { orgId, id }: { orgId: string; id: string }) =>
     events.byId(orgId, id),
   'events.tail': ({ events }: ReadContext, query: Parameters<EventStore['tail']>[0]) => events.tail(query),

@@ -54,6 +54,7 @@ function eventStore(
     pressure: queue.pressure,
     page: (query) => read('events.page', query),
     byId: (orgId, id) => read('events.byId', { orgId, id }),
+    count: (query) => read('events.count', query),
     tail: (query) => read('events.tail', query),
     lastSeq: (orgId) => read('events.lastSeq', orgId),
     overview: (orgId) => read('events.overview', orgId),

@@ -1,5 +1,8 @@
 /** Reads a query string by the strict rules of contract §1: unknown or repeated single-valued parameters are refused. */
 import { AppError, type Issue } from '../errors.ts'
+import { limits } from '../limits.ts'
+
+const valueCharsMax = 2_000
 
 export type ParameterKind = 'one' | 'many'
 
@@ -32,7 +35,8 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
     const list = values.get(name)
     if (list && kind === 'one') throw invalidQuery(name, `'${name}' may be given only once`, 'repeated')
     if (list && list.length >= 100) throw invalidQuery(name, `'${name}' is repeated too often`, 'too_many')
-    if (value.length > 2_000) throw invalidQuery(name, `'${name}' is too long`, 'too_long')
+    if (value.length > (name === 'cursor' ? limits.cursorCharsMax : valueCharsMax))
+      throw invalidQuery(name, `'${name}' is too long`, 'too_long')
     if (list) list.push(value)
     else values.set(name, [value])
   }

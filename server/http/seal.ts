@@ -21,7 +21,7 @@ export function sealWith(secretHex: string): Seal {
       return Buffer.concat([iv, body, cipher.getAuthTag()]).toString('base64url')
     },
     open(purpose, text) {
-      if (!/^[A-Za-z0-9_-]{40,4000}$/.test(text)) return null
+      if (!/^[A-Za-z0-9_-]{40,6000}$/.test(text)) return null
       const bytes = Buffer.from(text, 'base64url')
       try {
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivBytes))

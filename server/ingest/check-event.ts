@@ -70,7 +70,7 @@ function checkAgentDetails(agent: Members, issues: Issue[]): void {
 }
 
 /** Contract §6: without `policy.decision` the outcome of an evaluation says what was decided. */
-function impliedDecision(type: string, outcome: string): string | null {
+export function impliedDecision(type: string, outcome: string): string | null {
   if (type !== 'authz.evaluated') return null
   if (outcome === 'blocked') return 'deny'
   return outcome === 'success' ? 'allow' : null

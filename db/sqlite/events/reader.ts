@@ -4,6 +4,7 @@ import { StoreError } from '../../errors.ts'
 import type { EventPageQuery, StoredEvent } from '../../store.ts'
 import type { EventReader } from '../event-engine.ts'
 import { findById } from './by-id.ts'
+import { countEvents } from './count.ts'
 import { filterClauses } from './filter-codes.ts'
 import { fingerprints } from './fingerprint.ts'
 import { storedLastSeq } from './org-state.ts'
@@ -44,6 +45,10 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
         return readPage(db, org, clauses, query, ceilingSeq, watch())
       }),
     byId: (orgId, id) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
+    count: (query) =>
+      read(query.orgId, { count: 0, lastSeq: query.ceilingSeq }, (org) =>
+        countEvents(db, org, filterClauses(db, org, seed.values, query.filter), query),
+      ),
     tail: (query) =>
       read(query.orgId, { events: [], lastSeq: query.afterSeq }, (org) => {
         const clauses = filterClauses(db, org, seed.values, query.filter)

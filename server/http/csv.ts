@@ -1,0 +1,22 @@
+/** Writes CSV by RFC 4180, guarded against cells that a spreadsheet would run as formulas (contract §8). */
+
+export type CsvCell = string | number | null
+
+/** One record with its line end. `guard` puts an apostrophe before cells that start with = + - @ TAB CR or LF. */
+export function csvRow(cells: readonly CsvCell[], guard: boolean): string {
+  let line = ''
+  for (let at = 0; at < cells.length; at++) {
+    const cell = cells[at]
+    if (at > 0) line += ','
+    if (cell !== null && cell !== undefined) line += csvText(String(cell), guard)
+  }
+  return `${line}\r\n`
+}
+
+const formulaStart = /^[=+\-@\t\r\n]/
+const needsQuotes = /[",\r\n]/
+
+function csvText(text: string, guard: boolean): string {
+  const safe = guard && formulaStart.test(text) ? `'${text}` : text
+  return needsQuotes.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

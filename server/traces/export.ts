@@ -1,0 +1,103 @@
+/** Streams every event that a filter takes, as NDJSON or CSV, in constant memory (contract §6). */
+import type { EventFilter } from '../../db/store.ts'
+import { AppError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { csvRow } from '../http/csv.ts'
+import { retryAfter } from '../http/errors.ts'
+import { streamText } from '../http/stream-text.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+import { csvColumns, eventRow } from './csv-columns.ts'
+import { countEvents, walkEvents } from './walk.ts'
+
+export type ExportType = 'application/x-ndjson' | 'text/csv'
+
+export interface ExportWanted {
+  orgId: string
+  actor: string // of the audit row
+  requestId: string
+  filter: EventFilter
+  type: ExportType
+  raw: boolean // CSV without the formula guard
+  headOnly: boolean
+}
+
+export type ExportTraces = (wanted: ExportWanted, keepOpen: () => void) => Promise<Response>
+
+/** Builds the exporter of a server: it lets only so many run at a time. */
+export function traceExporter({ store, clock, log }: Pick<Parts, 'store' | 'clock' | 'log'>): ExportTraces {
+  let running = 0
+
+  async function begin(wanted: ExportWanted): Promise<Response> {
+    const { orgId, filter, type, raw, actor } = wanted
+    const ceilingSeq = await store.events.lastSeq(orgId)
+    const headers: Record<string, string> = { 'content-type': contentTypes[type] }
+    if (type === 'text/csv') {
+      headers['x-row-count'] = String(await rowCount(orgId, filter, ceilingSeq))
+      headers['x-csv-formula-guard'] = raw ? 'off' : 'on'
+      headers['content-disposition'] = `attachment; filename="traces-${orgId}.csv"`
+    }
+    await store.audit.append({
+      id: newId('aud'),
+      orgId,
+      actor,
+      action: 'traces.exported',
+      target: orgId,
+      metadata: { format: type === 'text/csv' ? 'csv' : 'ndjson', filter: { ...filter } },
+      occurredAtMs: clock.now(),
+    })
+    const pages = walkEvents(store.events, orgId, filter, ceilingSeq)
+    const parts = type === 'text/csv' ? csvParts(pages, !raw) : ndjsonParts(pages)
+    const ended = (failed: unknown) => {
+      running--
+      if (failed !== null) log.warn('export_cut', { requestId: wanted.requestId, message: String(failed) })
+    }
+    return new Response(streamText({ parts, stallMs: limits.exportStallMs, ended }), { headers })
+  }
+
+  async function rowCount(orgId: string, filter: EventFilter, ceilingSeq: number): Promise<number> {
+    const count = await countEvents(store.events, orgId, filter, ceilingSeq, limits.exportCountMs)
+    if (count !== null) return count
+    throw new AppError('overloaded', 'Counting these events takes too long for a CSV.', {
+      hint: 'Narrow the filters, or take NDJSON, which says its count at the end.',
+      headers: retryAfter(),
+    })
+  }
+
+  return async (wanted, keepOpen) => {
+    if (wanted.headOnly) return new Response(null, { headers: { 'content-type': contentTypes[wanted.type] } })
+    if (running >= limits.exportsMax) {
+      throw new AppError('overloaded', `${limits.exportsMax} exports are running; try again later.`, {
+        headers: retryAfter(),
+      })
+    }
+    running++
+    try {
+      const response = await begin(wanted)
+      keepOpen() // a rare match may be long in coming; the stall guard watches the receiver
+      return response
+    } catch (error) {
+      running--
+      throw error
+    }
+  }
+}
+
+const contentTypes = {
+  'application/x-ndjson': 'application/x-ndjson; charset=utf-8',
+  'text/csv': 'text/csv; charset=utf-8',
+}
+
+async function* ndjsonParts(pages: AsyncGenerator<string[]>): AsyncGenerator<string> {
+  let count = 0
+  for await (const texts of pages) {
+    count += texts.length
+    yield `${texts.join('\n')}\n`
+  }
+  yield `{"_end":{"count":${count}}}\n`
+}
+
+async function* csvParts(pages: AsyncGenerator<string[]>, guard: boolean): AsyncGenerator<string> {
+  yield csvRow(csvColumns, false)
+  for await (const texts of pages) yield texts.map((text) => eventRow(text, guard)).join('')
+}

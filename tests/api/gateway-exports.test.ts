@@ -1,0 +1,214 @@
+/** NDJSON and CSV of traces: whole, in order, refused when misunderstood, cut when they fail, audited. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { read, utils } from 'xlsx'
+import { limits } from '../../server/limits.ts'
+import { event, eventsInOrder, type TestEvent } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let ingest: string
+let secret: string
+
+const hostile = event('hostile', {
+  occurredAt: '2026-07-01T00:00:00Z',
+  tool: '=cmd|calc,"x"\ny',
+  error: '@SUM(A1)',
+  agent: { class: '+1', vendor: '-2', trust: '\tx' },
+  policy: null,
+  metadata: { page: '/a,b', subject: "O'Hara", note: 'Grüße 🎈' },
+})
+const sent = [...eventsInOrder(2_300, 'x_'), hostile]
+
+beforeAll(async () => {
+  server = await testServer()
+  ingest = await server.key('ingest')
+  secret = await server.key('secret')
+  for (let at = 0; at < sent.length; at += 1_000) {
+    const response = await server.call('/v1/sdk/events', {
+      key: ingest,
+      body: { events: sent.slice(at, at + 1_000) },
+    })
+    expect(response.status).toBe(202)
+  }
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const get = (query: string, accept: string, key = secret) =>
+  server.call(`/v1/traces${query}`, { key, headers: { accept } })
+const newestFirst = (events: TestEvent[]) => events.toReversed()
+
+test('NDJSON gives every match as sent, newest first, and its count at the end', async () => {
+  const response = await get('', 'application/x-ndjson')
+  expect(response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
+  const lines = (await response.text()).split('\n')
+  expect(lines.pop()).toBe('')
+  expect(JSON.parse(lines.pop()!)).toEqual({ _end: { count: sent.length } })
+  expect(lines.map((line) => JSON.parse(line) as TestEvent)).toEqual(newestFirst(sent))
+})
+
+test('filters hold for exports, search too; nothing found is still whole', async () => {
+  const ids = async (query: string) =>
+    (await (await get(query, 'application/x-ndjson')).text())
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { id?: string }).id)
+  expect(await ids('?since=2026-07-01')).toEqual(['hostile', undefined])
+  expect(await ids('?q=%F0%9F%8E%88&since=2026-01-01')).toEqual(['hostile', undefined])
+  expect(await ids('?vendor=nobody')).toEqual([undefined])
+  const csv = await get('?vendor=nobody', 'text/csv')
+  expect([csv.headers.get('x-row-count'), (await csv.text()).split('\r\n').length]).toEqual(['0', 2])
+})
+
+test('CSV says its rows before they come, and a spreadsheet reads it back unchanged', async () => {
+  const response = await get('?raw=true', 'text/csv')
+  expect(response.headers.get('x-row-count')).toBe(String(sent.length))
+  expect(response.headers.get('x-csv-formula-guard')).toBe('off')
+  expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  const book = read(await response.text(), { type: 'string', raw: true })
+  const rows = utils.sheet_to_json<Record<string, string>>(Object.values(book.Sheets)[0]!, { defval: '' })
+  expect(rows.length).toBe(sent.length)
+  expect(rows.map((row) => JSON.parse(row['event']!) as TestEvent)).toEqual(newestFirst(sent))
+  const { event: _, ...cells } = rows[0]!
+  expect(cells).toEqual({
+    id: 'hostile',
+    siteId: 'shop-acme',
+    sessionId: 'sess_1',
+    occurredAt: '2026-07-01T00:00:00Z',
+    type: 'authz.evaluated',
+    outcome: 'blocked',
+    tool: '=cmd|calc,"x"\ny',
+    durationMs: '3',
+    class: '+1',
+    trust: '\tx',
+    vendor: '-2',
+    decision: 'deny', // implied by the outcome
+    ruleId: '',
+    page: '/a,b',
+    protocol: '',
+    subject: "O'Hara",
+    error: '@SUM(A1)',
+  })
+})
+
+test('without raw=true formulas are disarmed', async () => {
+  const response = await get('?since=2026-07-01', 'text/csv')
+  expect(response.headers.get('x-csv-formula-guard')).toBe('on')
+  const text = await response.text()
+  const [header, row] = [text.split('\r\n')[0], text.slice(text.indexOf('\r\n') + 2)]
+  expect(header).toBe(
+    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,event',
+  )
+  expect(row).toContain(`"'=cmd|calc,""x""\ny",3,'+1,'\tx,'-2,deny,`)
+  expect(row).toContain(`,'@SUM(A1),"{""id""`)
+})
+
+test('what arrives during an export is not in it', async () => {
+  const response = await get('', 'application/x-ndjson')
+  const reader = response.body!.getReader()
+  let text = new TextDecoder().decode((await reader.read()).value)
+  await server.call('/v1/sdk/events', {
+    key: ingest,
+    body: { events: [event('late', { siteId: 'late', occurredAt: '2026-01-01T00:00:00Z' })] },
+  })
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    text += new TextDecoder().decode(value)
+  }
+  expect(text).not.toContain('"late"')
+  expect(text.trimEnd().endsWith(`{"_end":{"count":${sent.length}}}`)).toBe(true)
+})
+
+test('an export that fails on the way is cut, so that nobody takes it for whole', async () => {
+  const page = server.store.events.page
+  let calls = 0
+  server.store.events.page = (query) => (++calls > 1 ? Promise.reject(new Error('disk gone')) : page(query))
+  try {
+    const response = await get('', 'application/x-ndjson')
+    const got = await response.text().then(
+      (text) => text,
+      () => 'cut',
+    )
+    expect(got === 'cut' || !got.includes('_end')).toBe(true)
+  } finally {
+    server.store.events.page = page
+  }
+})
+
+test('no more than so many exports at a time; one that is left gives its place back', async () => {
+  const page = server.store.events.page
+  const gate = Promise.withResolvers<void>()
+  server.store.events.page = async (query) => {
+    await gate.promise
+    return page(query)
+  }
+  try {
+    const aborts = Array.from({ length: limits.exportsMax }, () => new AbortController())
+    const open = aborts.map(({ signal }) =>
+      fetch(`${server.url}/v1/traces`, {
+        headers: { authorization: `Bearer ${secret}`, accept: 'application/x-ndjson' },
+        signal,
+      }).catch(() => null),
+    )
+    const refused = await untilStatus(503)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    for (const abort of aborts) abort.abort()
+    await Promise.all(open)
+    gate.resolve()
+    expect((await untilStatus(200)).status).toBe(200)
+  } finally {
+    gate.resolve()
+    server.store.events.page = page
+  }
+})
+
+/** Asks until the answer has this status; the abort of a connection takes a moment to arrive. */
+async function untilStatus(status: number): Promise<Response> {
+  const endMs = performance.now() + 10_000
+  for (;;) {
+    const abort = new AbortController()
+    const timer = setTimeout(() => abort.abort(), 200) // a 200 waits for its first part
+    const response = await fetch(`${server.url}/v1/traces?vendor=nobody`, {
+      headers: { authorization: `Bearer ${secret}`, accept: 'application/x-ndjson' },
+      signal: abort.signal,
+    }).catch(() => null)
+    clearTimeout(timer)
+    if (response?.status === status) return response
+    if (performance.now() > endMs) throw new Error(`never ${status}, last ${response?.status}`)
+  }
+}
+
+test('misunderstandings are refused by name', async () => {
+  const wrong: [string, string, number, string | undefined][] = [
+    ['?limit=10', 'text/csv', 400, 'limit'],
+    ['?cursor=abc', 'application/x-ndjson', 400, 'cursor'],
+    ['?raw=maybe', 'text/csv', 400, 'raw'],
+    ['?raw=true', 'application/x-ndjson', 400, 'raw'],
+    ['?type=..', 'text/csv', 400, 'type'],
+    ['', 'text/html', 406, undefined],
+  ]
+  for (const [query, accept, status, path] of wrong) {
+    const response = await get(query, accept)
+    const body = (await response.json()) as { issues?: { path: string }[] }
+    expect([query, response.status, body.issues?.[0]?.path]).toEqual([query, status, path])
+  }
+  expect((await get('', 'text/csv', ingest)).status).toBe(403)
+})
+
+test('HEAD sends the type and no rows; every export wrote its audit row', async () => {
+  const before = (await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null }))
+    .entries
+  const head = await server.call('/v1/traces', {
+    method: 'HEAD',
+    key: secret,
+    headers: { accept: 'text/csv' },
+  })
+  expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8'])
+  await (await get('?type=tool.*', 'text/csv')).text()
+  const after = (await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null })).entries
+  expect(after.length).toBe(before.length + 1)
+  expect(after[0]).toMatchObject({
+    action: 'traces.exported',
+    metadata: { format: 'csv', filter: { types: ['tool.*'] } },
+  })
+})

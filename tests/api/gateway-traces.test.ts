@@ -1,0 +1,189 @@
+/** GET /v1/traces, its filters alone and in pairs against a naive model, search, and refused parameters. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { event, type TestEvent } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let secret: string
+
+const startMs = Date.UTC(2026, 4, 1)
+const pick = <T>(list: T[], n: number, step: number): T => list[Math.floor(n / step) % list.length]!
+
+/** Every value of every member, and its absence, in many combinations. */
+const sent: TestEvent[] = Array.from({ length: 240 }, (_, n) =>
+  event(`f_${n}`, {
+    occurredAt: new Date(startMs + Math.floor(n / 2) * 60_000).toISOString(),
+    type: pick(['authz.evaluated', 'authz.policies_set', 'tool.executed', 'agent.detected'], n, 1),
+    outcome: pick(['success', 'blocked', 'error'], n, 2),
+    siteId: pick(['shop', 'Shop', 'blog'], n, 3),
+    sessionId: `s_${n % 7}`,
+    tool: pick(['checkout.pay', 'search', null], n, 5),
+    agent: {
+      class: pick(['dom', 'crawler', null], n, 1),
+      vendor: pick(['OpenAI', 'openai', '=1+1', null], n, 2),
+      trust: pick(['detected', 'verified', null], n, 4),
+    },
+    policy: pick([{ decision: 'deny' }, { decision: 'review' }, null], n, 3),
+    metadata: {
+      protocol: pick(['web-bot-auth', 'mtls', null], n, 6),
+      subject: pick(['spiffe://a/b', null], n, 2),
+      note: n === 17 ? 'Grüße, "Welt"' : `note ${n}`,
+    },
+  }),
+)
+
+beforeAll(async () => {
+  server = await testServer()
+  const ingest = await server.key('ingest')
+  secret = await server.key('secret')
+  const response = await server.call('/v1/sdk/events', { key: ingest, body: { events: sent } })
+  expect(response.status).toBe(202)
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const get = (query: string, headers: Record<string, string> = {}) =>
+  server.call(`/v1/traces${query}`, { key: secret, headers })
+
+async function walk(query: string): Promise<string[]> {
+  const ids: string[] = []
+  let address = `?limit=100&${query}`
+  for (;;) {
+    const response = await get(address)
+    expect([address, response.status]).toEqual([address, 200])
+    const { events, nextCursor } = (await response.json()) as {
+      events: TestEvent[]
+      nextCursor: string | null
+    }
+    ids.push(...events.map((one) => one.id))
+    if (nextCursor === null) return ids
+    address = `?limit=100&cursor=${nextCursor}`
+  }
+}
+
+interface Loose {
+  [member: string]: unknown
+}
+const decisionOf = (one: Loose): unknown =>
+  (one['policy'] as Loose | null)?.['decision'] ??
+  (one['type'] === 'authz.evaluated' ? { blocked: 'deny', success: 'allow' }[String(one['outcome'])] : null)
+
+/** What each parameter looks at, said apart from the server. */
+const members: Record<string, (one: Loose) => unknown> = {
+  type: (one) => one['type'],
+  agentClass: (one) => (one['agent'] as Loose)['class'],
+  class: (one) => (one['agent'] as Loose)['class'],
+  vendor: (one) => (one['agent'] as Loose)['vendor'],
+  trust: (one) => (one['agent'] as Loose)['trust'],
+  outcome: (one) => one['outcome'],
+  siteId: (one) => one['siteId'],
+  sessionId: (one) => one['sessionId'],
+  tool: (one) => one['tool'],
+  protocol: (one) => (one['metadata'] as Loose)['protocol'],
+  decision: decisionOf,
+  subject: (one) => (one['metadata'] as Loose)['subject'],
+}
+
+function model(wanted: [name: string, values: string[]][]): string[] {
+  const fits = (one: Loose, [name, values]: [string, string[]]) => {
+    const value = members[name]!(one) ?? ''
+    return values.some((each) =>
+      each.endsWith('.*') ? String(value).startsWith(each.slice(0, -1)) : each === value,
+    )
+  }
+  return sent
+    .filter((one) => wanted.every((each) => fits(one, each)))
+    .map((one) => one.id)
+    .toReversed()
+}
+
+const cases: [string, string[]][] = [
+  ['type', ['tool.executed']],
+  ['type', ['authz.*', 'agent.detected']],
+  ['agentClass', ['crawler']],
+  ['class', ['dom', '']],
+  ['vendor', ['openai']],
+  ['vendor', ['']],
+  ['trust', ['verified', 'nobody']],
+  ['outcome', ['error', 'blocked']],
+  ['siteId', ['Shop']],
+  ['sessionId', ['s_3', 's_5']],
+  ['tool', ['']],
+  ['tool', ['checkout.pay']],
+  ['protocol', ['mtls']],
+  ['decision', ['allow']],
+  ['decision', ['deny', 'review']],
+  ['decision', ['']],
+  ['subject', ['spiffe://a/b']],
+  ['subject', ['']],
+]
+const queryOf = (wanted: [string, string[]][]) =>
+  wanted.flatMap(([name, values]) => values.map((value) => `${name}=${encodeURIComponent(value)}`)).join('&')
+
+test('every filter alone', async () => {
+  for (const one of cases) expect([one, await walk(queryOf([one]))]).toEqual([one, model([one])])
+})
+
+test('every pair of filters', async () => {
+  for (const [at, one] of cases.entries())
+    for (const other of cases.slice(at + 1)) {
+      if (one[0] === other[0] || (one[0] === 'agentClass' && other[0] === 'class')) continue
+      expect([one, other, await walk(queryOf([one, other]))]).toEqual([one, other, model([one, other])])
+    }
+})
+
+test('the alias means the same parameter: both together are any of', async () => {
+  expect(await walk('class=dom&agentClass=crawler')).toEqual(model([['class', ['dom', 'crawler']]]))
+})
+
+test('a cursor with many filters goes on alone', async () => {
+  const vendors = Array.from({ length: 40 }, (_, n) => `vendor=${'v'.repeat(50)}${n}`).join('&')
+  expect(await walk(`vendor=openai&vendor=&${vendors}`)).toEqual(model([['vendor', ['openai', '']]]))
+  const cursor = async (query: string) =>
+    ((await (await get(query)).json()) as { nextCursor: string }).nextCursor
+  const first = await cursor('?limit=1&siteId=Shop&siteId=blog')
+  expect((await get(`?cursor=${first}&siteId=blog&siteId=Shop`)).status).toBe(200)
+  expect((await get(`?cursor=${first}&siteId=blog`)).status).toBe(400)
+})
+
+test('q finds a part of any text whatever its case, from since on, and pages to the end', async () => {
+  expect(await walk(`since=2026-01-01&q=${encodeURIComponent('grüsse, "WELT')}`)).toEqual(['f_17'])
+  expect(await walk(`since=2026-01-01&q=${encodeURIComponent('GRÜSSE, "welt')}`)).toEqual(['f_17'])
+  expect(await walk('since=2026-01-01&q=NOTE%201&outcome=error')).toEqual(
+    sent
+      .filter((one) => String(one.metadata['note' as 'page']).includes('note 1') && one.outcome === 'error')
+      .map((one) => one.id)
+      .toReversed(),
+  )
+  expect(await walk(`since=${new Date(startMs + 100 * 60_000).toISOString()}&q=note%2017`)).toEqual([])
+  expect((await walk('since=2026-01-01&q=evaluated')).length).toBe(60)
+  expect(await walk('since=2026-01-01&q=siteId')).toEqual([]) // a name, not a text
+})
+
+test('wrong parameters are 400 and named', async () => {
+  const wrong: [string, string, string][] = [
+    ['?q=x', 'since', 'required'],
+    ['?q=&since=2026-01-01', 'q', 'wrong_length'],
+    [`?q=${'x'.repeat(201)}&since=2026-01-01`, 'q', 'wrong_length'],
+    ['?q=a&q=b&since=2026-01-01', 'q', 'repeated'],
+    ['?outcome=Not%20One', 'outcome', 'wrong_format'],
+    ['?type=a..b', 'type', 'wrong_format'],
+    [`?vendor=${'v'.repeat(201)}`, 'vendor', 'too_long'],
+    [`?siteId=${'v'.repeat(201)}`, 'siteId', 'too_long'],
+    [`?class=${'v'.repeat(65)}`, 'class', 'too_long'],
+    [`?${Array.from({ length: 60 }, (_, n) => `tool=${'t'.repeat(90)}${n}`).join('&')}`, 'tool', 'too_long'],
+    ['?until=2026-13-01', 'until', 'wrong_format'],
+    ['?raw=true', 'raw', 'wrong_format'],
+    ['?Class=x', 'Class', 'unknown'],
+  ]
+  for (const [query, path, code] of wrong) {
+    const response = await get(query)
+    const body = (await response.json()) as { error: string; issues: { path: string; code: string }[] }
+    expect([query, response.status, body.error, body.issues?.[0]?.path, body.issues?.[0]?.code]).toEqual([
+      query,
+      400,
+      'invalid_query',
+      path,
+      code,
+    ])
+  }
+})
