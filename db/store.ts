@@ -8,7 +8,9 @@
  */
 import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
+import type { Breakdown, BreakdownQuery, Metrics, MetricsQuery } from './event-counts.ts'
 import type { WebhookStore } from './webhook-store.ts'
+export type * from './event-counts.ts'
 export type { AuditEntry, Json, StoreError }
 
 // ---------------------------------------------------------------- events
@@ -128,6 +130,8 @@ export interface EventStore {
   lastSeq(orgId: string): Promise<number>
   /** Whether the organization ever stored an event, and of which types, with counts. */
   overview(orgId: string): Promise<{ total: number; byType: { [type: string]: number } }>
+  metrics(query: MetricsQuery): Promise<Metrics>
+  breakdown(query: BreakdownQuery): Promise<Breakdown>
   /** Called after every commit with the organizations that got events; returns a function that ends the watch. */
   watch(listener: (orgIds: string[]) => void): () => void
   /** Removes every event of one site (demo data only, contract: evidence is never edited). Returns how many went. */

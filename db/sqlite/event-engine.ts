@@ -1,12 +1,16 @@
 /** The inner seam: what an event engine does on the writer's thread and on the readers', all synchronous. */
 import type {
   AppendResult,
+  Breakdown,
+  BreakdownQuery,
   EventBatch,
   EventCountQuery,
   EventPage,
   EventPageQuery,
   EventStore,
   EventTail,
+  Metrics,
+  MetricsQuery,
   StoredEvent,
 } from '../store.ts'
 
@@ -36,5 +40,7 @@ export interface EventReader {
   count(query: EventCountQuery): { count: number; lastSeq: number }
   tail(query: Parameters<EventStore['tail']>[0]): EventTail
   lastSeq(orgId: string): number
+  metrics(query: MetricsQuery): Metrics
+  breakdown(query: BreakdownQuery): Breakdown
   overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>
 }

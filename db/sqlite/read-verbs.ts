@@ -1,5 +1,12 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
-import type { AuditQuery, EventCountQuery, EventPageQuery, EventStore } from '../store.ts'
+import type {
+  AuditQuery,
+  EventCountQuery,
+  BreakdownQuery,
+  EventPageQuery,
+  EventStore,
+  MetricsQuery,
+} from '../store.ts'
 import { findAccountByEmail, listAccounts, ownerExists } from './accounts.ts'
 import { listAudit } from './audit.ts'
 import { verifyAudit } from './audit-verify.ts'
@@ -20,6 +27,8 @@ export const readVerbs = {
     events.byId(orgId, id),
   'events.tail': ({ events }: ReadContext, query: Parameters<EventStore['tail']>[0]) => events.tail(query),
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
+  'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
+  'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
   'events.overview': ({ events }: ReadContext, orgId: string) => events.overview(orgId),
   'orgs.list': listOrgs,
   'orgs.find': findOrg,

@@ -58,6 +58,8 @@ function eventStore(
     tail: (query) => read('events.tail', query),
     lastSeq: (orgId) => read('events.lastSeq', orgId),
     overview: (orgId) => read('events.overview', orgId),
+    metrics: (query) => read('events.metrics', query),
+    breakdown: (query) => read('events.breakdown', query),
     watch(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)

@@ -8,6 +8,14 @@ import { isHash, member, members } from './members.ts'
 import type { OrgState } from './org-state.ts'
 import { blockEventsMax, segmentOf } from './place.ts'
 
+/** A session's id as JSON text and as a code, which is a hash and so the same in every organization. */
+interface Session {
+  text: string
+  code: number
+}
+
+const sessionsMax = 4_096
+
 export interface Appender {
   append(org: OrgState, batch: EventBatch): AppendResult
 }
@@ -17,11 +25,22 @@ export function appender(
   fingerprint: (org: number, id: string) => number,
   storedHas: (org: number, seq: number, id: string) => boolean,
 ): Appender {
+  const sessions = new Map<string, Session>()
   // One closure for all events: what is asked for lies in these variables.
   let org: OrgState
   let id = ''
   const confirm = (seq: number) =>
     stagedId(org, seq) === id || (seq <= org.storedSeq && storedHas(org.num, seq, id))
+
+  /** Sessions come back soon, and their code and text cost as much as half the other members. */
+  function sessionOf(sessionId: string): Session {
+    const found = sessions.get(sessionId)
+    if (found !== undefined) return found
+    if (sessions.size >= sessionsMax) sessions.clear()
+    const made = { text: JSON.stringify(sessionId), code: org.terms.code(member.sessionId, sessionId) }
+    sessions.set(sessionId, made)
+    return made
+  }
 
   return {
     append(state, batch) {
@@ -41,7 +60,7 @@ export function appender(
           result.rejected.push({ index, member: broken })
           return
         }
-        const seq = stage(org, event, id, batch.receivedAtMs, key)
+        const seq = stage(org, event, id, sessionOf(event.sessionId), batch.receivedAtMs, key)
         known.add(org.num, seq, print)
         result.accepted++
         result.lastSeq = seq
@@ -54,28 +73,34 @@ export function appender(
 /** Callers have checked events; what slips through must not end up half in a block. */
 function requireWhole(event: EventRecord): void {
   const { id, siteId, sessionId, type, outcome, json, occurredAtMs } = event
-  for (const text of [id, siteId, sessionId, type, outcome, json]) {
-    if (typeof text !== 'string') throw new StoreError('internal', 'an event lacks a member')
-  }
-  if (!Number.isSafeInteger(occurredAtMs))
-    throw new StoreError('internal', 'the time of an event is no integer')
+  const named = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
+  const told = typeof type === 'string' && typeof outcome === 'string' && Number.isSafeInteger(occurredAtMs)
+  if (!named || !told) throw new StoreError('internal', 'an event lacks a member')
   if (json.includes('\0')) throw new StoreError('internal', 'the text of an event is not JSON')
 }
 
-function stage(org: OrgState, event: EventRecord, id: string, receivedAtMs: number, key: number): number {
+function stage(
+  org: OrgState,
+  event: EventRecord,
+  id: string,
+  session: Session,
+  receivedAtMs: number,
+  key: number,
+): number {
   const seq = ++org.lastSeq
   const { content } = openBlockFor(org, seq)
   const row = content.events++
   const { columns } = content
   for (let index = 0; index < members.length; index++) {
+    if (index === member.sessionId) continue
     const text = event[members[index]!.name]
     if (text === null) continue // blocks begin all zero
     const code = org.terms.code(index, text)
     columns[index]![row] = code
-    if (isHash(code) && index !== member.sessionId) content.spilled.push([row, index, text])
+    if (isHash(code)) content.spilled.push([row, index, text])
   }
-  const session = JSON.stringify(event.sessionId)
-  const { text, idAt, sessionAt } = splitText(event.json, id, session)
+  const { text, idAt, sessionAt } = splitText(event.json, id, session.text)
+  columns[member.sessionId]![row] = session.code
   columns[extra.at]![row] = event.occurredAtMs
   columns[extra.received]![row] = receivedAtMs
   columns[extra.duration]![row] = event.durationMs ?? -1
@@ -84,7 +109,7 @@ function stage(org: OrgState, event: EventRecord, id: string, receivedAtMs: numb
   columns[extra.sessionAt]![row] = sessionAt
   content.ids.push(id)
   content.texts.push(text)
-  content.sessions.push(session)
+  content.sessions.push(session.text)
   return seq
 }
 

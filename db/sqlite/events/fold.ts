@@ -1,65 +1,68 @@
-/** Rollups: counts by hour, folded now and then up to a watermark; readers add the arrivals behind it themselves. */
+/** Rollups: counts by hour, folded now and then up to a watermark; readers count the arrivals behind it themselves. */
 import type { Database } from 'bun:sqlite'
 import { eachBlockAfter } from './block-table.ts'
-import { extra } from './block.ts'
-import { member } from './members.ts'
-import type { PackedColumns } from './number-columns.ts'
+import { seqMax } from './place.ts'
+import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.ts'
 
 /*
  * event_org.folded_seq is the watermark: rollup rows count exactly the arrivals up to it. It moves in the transaction
  * that adds the counts, so nothing is ever counted twice or forgotten, and a crash leaves nothing to rebuild.
+ *   rollup_metric      events by hour, site, type, outcome
+ *   rollup_value       the same again for each value of each counted member (rollup-counts.ts)
+ *   event_type_total   events by type over all time
+ * `live` are events that are still there, `expired` those that retention took; metrics are the sum of both.
  */
-export const hourMs = 3_600_000
 
-/** Arrivals behind the watermark at most: reading them costs a query about 4 ms. */
-export const foldEvents = 32_768
+/** Arrivals behind the watermark that start a fold: reading as many costs a query about 5 ms. */
+export const foldBehindMax = 32_768
 
-export interface MetricCount {
-  hour: number
-  site: number
-  type: number
-  outcome: number
-  count: number
+/** Arrivals of one fold at most: even when each of them lies in an hour of its own, the writer is not held for long. */
+const foldEventsMax = 8_192
+
+interface Folded {
+  num: number
+  foldedSeq: number
+  storedSeq: number
 }
 
-export type MetricCounts = Map<string, MetricCount>
-
-/** Adds events of a block; removed ones are none. */
-export function countMetrics(counts: MetricCounts, block: PackedColumns, rows: Iterable<number>): void {
-  const types = block.column(member.type)
-  const sites = block.column(member.siteId)
-  const outcomes = block.column(member.outcome)
-  const times = block.column(extra.at)
-  for (const row of rows) {
-    const type = types[row]!
-    if (type === 0) continue
-    const hour = Math.floor(times[row]! / hourMs)
-    const key = `${hour} ${sites[row]} ${type} ${outcomes[row]}`
-    const known = counts.get(key)
-    if (known !== undefined) known.count++
-    else counts.set(key, { hour, site: sites[row]!, type, outcome: outcomes[row]!, count: 1 })
-  }
+/** Inside a transaction: counts the next arrivals past the watermark and moves it. */
+export function fold(db: Database, org: Folded): void {
+  const untilSeq = Math.min(org.storedSeq, org.foldedSeq + foldEventsMax)
+  const counts = rollupCounts()
+  eachBlockAfter(db, org.num, org.foldedSeq, untilSeq, counts.add)
+  addToRollups(db, org.num, counts, 1)
+  db.query('UPDATE event_org SET folded_seq = ? WHERE num = ?').run(untilSeq, org.num)
+  org.foldedSeq = untilSeq
 }
 
-/** Inside a transaction: counts what is past the watermark and moves it to the last stored arrival. */
-export function fold(db: Database, org: { num: number; foldedSeq: number; storedSeq: number }): void {
-  const counts: MetricCounts = new Map()
-  eachBlockAfter(db, org.num, org.foldedSeq, (block, rows) => countMetrics(counts, block, rows))
-  addMetrics(db, org.num, counts.values(), 1)
-  db.query('UPDATE event_org SET folded_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
-  org.foldedSeq = org.storedSeq
+/** What is past the watermark, as a reader counts it. */
+export function countUnfolded(db: Database, org: number): RollupCounts {
+  const counts = rollupCounts()
+  const row = db
+    .query<{ folded: number }, [number]>('SELECT folded_seq AS folded FROM event_org WHERE num = ?')
+    .get(org)
+  eachBlockAfter(db, org, row?.folded ?? 0, seqMax, counts.add)
+  return counts
 }
 
-/** Adds counts to the rollups, or with sign -1 takes them away; rows and totals that come to nothing go. */
-export function addMetrics(db: Database, org: number, counts: Iterable<MetricCount>, sign: 1 | -1): void {
-  const add = db.query(
+/** Adds counts to the rollups, or with sign -1 takes them away; rows that come to nothing go. */
+export function addToRollups(db: Database, org: number, counts: RollupCounts, sign: 1 | -1): void {
+  const addMetric = db.query(
     `INSERT INTO rollup_metric (org, hour, site, type, outcome, live) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET live = live + excluded.live`,
   )
+  const addValue = db.query(
+    `INSERT INTO rollup_value (org, member, hour, site, type, outcome, code, live) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET live = live + excluded.live`,
+  )
   const totals = new Map<number, number>()
-  for (const { hour, site, type, outcome, count } of counts) {
-    add.run(org, hour, site, type, outcome, sign * count)
-    totals.set(type, (totals.get(type) ?? 0) + sign * count)
+  for (const { hour, site, type, outcome, events, values } of counts.groups()) {
+    addMetric.run(org, hour, site, type, outcome, sign * events)
+    totals.set(type, (totals.get(type) ?? 0) + sign * events)
+    for (const [key, count] of values) {
+      const [member, code] = memberAndCode(key)
+      addValue.run(org, member, hour, site, type, outcome, code, sign * count)
+    }
   }
   const addTotal = db.query(
     `INSERT INTO event_type_total (org, type, events) VALUES (?, ?, ?)
@@ -67,6 +70,8 @@ export function addMetrics(db: Database, org: number, counts: Iterable<MetricCou
   )
   for (const [type, count] of totals) addTotal.run(org, type, count)
   if (sign === 1) return
-  db.query('DELETE FROM rollup_metric WHERE org = ? AND live = 0 AND expired = 0').run(org)
+  for (const table of ['rollup_metric', 'rollup_value']) {
+    db.query(`DELETE FROM ${table} WHERE org = ? AND live = 0 AND expired = 0`).run(org)
+  }
   db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
 }

@@ -3,15 +3,19 @@ import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../errors.ts'
 import type { EventPageQuery, StoredEvent } from '../../store.ts'
 import type { EventReader } from '../event-engine.ts'
+import { readBreakdown } from './breakdown.ts'
 import { findById } from './by-id.ts'
 import { countEvents } from './count.ts'
 import { filterClauses } from './filter-codes.ts'
 import { fingerprints } from './fingerprint.ts'
+import { readMetrics } from './metrics.ts'
 import { storedLastSeq } from './org-state.ts'
 import { readOverview } from './overview.ts'
 import { readPage } from './page.ts'
 import { readSeed } from './seed.ts'
 import { readTail } from './tail.ts'
+
+const noMetrics = { total: 0, byType: {}, byOutcome: {}, byHour: [], rows: [], truncated: false }
 
 export function compactEventReader(db: Database, deadlineMs: number, fingerprintBits = 53): EventReader {
   const seed = readSeed(db)
@@ -55,6 +59,8 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
         return readTail(db, org, clauses, query, watch())
       }),
     lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
+    metrics: (query) => read(query.orgId, noMetrics, (org) => readMetrics(db, org, query)),
+    breakdown: (query) => read(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
     overview: (orgId) => read(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
   }
 }

@@ -1,12 +1,12 @@
 /** Takes the events of one site out of their blocks (demo data): rows stay as gaps, what they said goes. */
 import type { Database } from 'bun:sqlite'
 import { deleteBlock, readColumns, readWholeBlock, writeBlock, zonesBetween } from './block-table.ts'
-import { columnCount, extra, unpackBlock, type BlockContent } from './block.ts'
-import { addMetrics, countMetrics, type MetricCounts } from './fold.ts'
+import { extra, openBlock, unpackBlock, type BlockContent } from './block.ts'
+import { addToRollups } from './fold.ts'
 import { member } from './members.ts'
-import { openColumns } from './number-columns.ts'
 import type { OrgState } from './org-state.ts'
 import { seqMax, seqOf } from './place.ts'
+import { rollupCounts, type RollupCounts } from './rollup-counts.ts'
 
 /*
  * Segment indexes and zones are left as they are: they may name an event that is gone, and every reader looks at the
@@ -19,13 +19,13 @@ export function removeSiteEvents(db: Database, org: OrgState, siteId: string): n
     )
     .get(org.num, member.siteId, siteId)
   if (term === null) return 0
-  const folded: MetricCounts = new Map()
+  const folded = rollupCounts()
   let removed = 0
   for (const { place } of zonesBetween(db, org.num, 1, seqMax)) {
     if (!readColumns(db, place)?.column(member.siteId).includes(term.code)) continue
     removed += removeFromBlock(db, place, term.code, org.foldedSeq, folded)
   }
-  addMetrics(db, org.num, folded.values(), -1)
+  addToRollups(db, org.num, folded, -1)
   db.query('DELETE FROM event_term WHERE org = ? AND member = ? AND text = ?').run(
     org.num,
     member.siteId,
@@ -40,14 +40,14 @@ function removeFromBlock(
   place: number,
   site: number,
   foldedSeq: number,
-  folded: MetricCounts,
+  folded: RollupCounts,
 ): number {
   const whole = readWholeBlock(db, place)
   if (whole === null) throw new Error(`block ${place} is missing`)
   const content = unpackBlock(whole)
   const gone = rowsOfSite(content, site)
   const foldedRows = gone.filter((row) => seqOf(place) + row <= foldedSeq)
-  countMetrics(folded, openColumns(whole.columns, columnCount), foldedRows)
+  folded.add(openBlock(whole.columns), foldedRows)
   for (const row of gone) blank(content, row)
   content.spilled = content.spilled.filter(([row]) => !gone.includes(row))
   if (content.columns[member.type]!.subarray(0, content.events).some((type) => type !== 0))

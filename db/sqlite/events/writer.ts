@@ -7,7 +7,7 @@ import { writeBlock, zonesBetween } from './block-table.ts'
 import { openIds } from './block.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
 import { fingerprints } from './fingerprint.ts'
-import { fold, foldEvents } from './fold.ts'
+import { fold, foldBehindMax } from './fold.ts'
 import { mergeAfter } from './merge.ts'
 import { inTransaction } from '../transaction.ts'
 import { openOrgs, type OrgState } from './org-state.ts'
@@ -58,7 +58,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         const events = writeStaged(org)
         known.step(events)
         seal.step(org, events)
-        if (org.storedSeq - org.foldedSeq >= foldEvents) fold(db, org)
+        if (org.storedSeq - org.foldedSeq >= foldBehindMax) fold(db, org)
       }
     },
     removeSite(orgId, siteId) {

@@ -85,6 +85,19 @@ CREATE TABLE event_type_total (
   PRIMARY KEY (org, type)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE rollup_value (
+  org INTEGER NOT NULL,
+  member INTEGER NOT NULL,
+  hour INTEGER NOT NULL,
+  site INTEGER NOT NULL,
+  type INTEGER NOT NULL,
+  outcome INTEGER NOT NULL,
+  code INTEGER NOT NULL,
+  live INTEGER NOT NULL,
+  expired INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (org, member, hour, site, type, outcome, code)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE rollup_metric (
   org INTEGER NOT NULL,
   hour INTEGER NOT NULL, -- occurredAt / 3,600,000

@@ -1,0 +1,47 @@
+/** What the store counts: queries and answers of metrics and of the dashboard's breakdowns. */
+
+/** Which hours to count, by occurredAt; both ends are cut down to the hour. */
+export interface MetricsQuery {
+  orgId: string
+  sinceMs: number // inclusive
+  untilMs: number | null // exclusive; null: without end
+  siteIds?: string[] // any of
+  rowsMax: number
+}
+
+export interface MetricsRow {
+  siteId: string
+  bucketStartMs: number
+  type: string
+  outcome: string
+  count: number
+}
+
+/** Everything that was accepted and not erased, whatever retention took; exact at every moment (contract §7). */
+export interface Metrics {
+  total: number
+  byType: { [type: string]: number }
+  byOutcome: { [outcome: string]: number }
+  byHour: { hourStartMs: number; count: number }[] // ascending, without zeros
+  rows: MetricsRow[] // ascending by hour, site, type, outcome; the first `rowsMax`
+  truncated: boolean // there are more rows; the sums above count them too
+}
+
+/** Members by whose values the dashboard counts. */
+export type CountedMember =
+  'class' | 'vendor' | 'trust' | 'tool' | 'protocol' | 'decision' | 'ruleId' | 'reason' | 'page'
+
+export interface BreakdownQuery {
+  orgId: string
+  sinceMs: number // as in MetricsQuery
+  untilMs: number | null
+  siteIds?: string[]
+  types?: string[] // any of; a trailing `.*` is a prefix
+  by: CountedMember
+  stepMs: number | null // whole hours, counted from 1970 UTC; null: one step over the whole range
+}
+
+/** Events without the member are in none of the rows. */
+export interface Breakdown {
+  rows: { value: string | null; outcome: string; startMs: number; count: number }[] // null: beyond the value limit
+}

@@ -1,0 +1,93 @@
+/** Counts events by hour, site, type and outcome, and within each of these by the values of single members. */
+import { extra } from './block.ts'
+import { isHash, member } from './members.ts'
+import type { PackedColumns } from './number-columns.ts'
+
+export const hourMs = 3_600_000
+
+/** Members whose values have rollups: what the pages of the dashboard are made of. */
+export const countedMembers = [
+  'class',
+  'vendor',
+  'trust',
+  'tool',
+  'protocol',
+  'decision',
+  'ruleId',
+  'reason',
+  'page',
+] as const
+
+/** Stands for every value that has no term of its own, so that hostile texts cannot make rollups grow. */
+export const otherCode = 2 ** 31
+
+export interface RollupGroup {
+  hour: number // occurredAt / hourMs
+  site: number
+  type: number
+  outcome: number
+  events: number
+  values: Map<number, number> // valueKey -> events; missing values are not counted
+}
+
+const codesSpan = 2 ** 32
+
+export function valueKey(index: number, code: number): number {
+  return index * codesSpan + code
+}
+
+export function memberAndCode(key: number): [member: number, code: number] {
+  return [Math.floor(key / codesSpan), key % codesSpan]
+}
+
+/** Guard rails keep types and outcomes below these; a site's code may rise for ever and comes first. */
+const typesSpan = 4_096
+const outcomesSpan = 512
+
+export interface RollupCounts {
+  /** Adds events of a block; removed ones are none. */
+  add(block: PackedColumns, rows: Iterable<number>): void
+  groups(): Generator<RollupGroup>
+}
+
+export function rollupCounts(): RollupCounts {
+  const byHour = new Map<number, Map<number, RollupGroup>>()
+  const indexes = countedMembers.map((name) => member[name])
+
+  function groupOf(hour: number, site: number, type: number, outcome: number): RollupGroup {
+    let groups = byHour.get(hour)
+    if (groups === undefined) byHour.set(hour, (groups = new Map()))
+    const key = (site * typesSpan + type) * outcomesSpan + outcome
+    let group = groups.get(key)
+    if (group === undefined) {
+      group = { hour, site, type, outcome, events: 0, values: new Map() }
+      groups.set(key, group)
+    }
+    return group
+  }
+
+  return {
+    add(block, rows) {
+      const types = block.column(member.type)
+      const sites = block.column(member.siteId)
+      const outcomes = block.column(member.outcome)
+      const times = block.column(extra.at)
+      const counted = indexes.map((index) => ({ index, codes: block.column(index) }))
+      for (const row of rows) {
+        if (types[row] === 0) continue
+        const hour = Math.floor(times[row]! / hourMs)
+        const group = groupOf(hour, sites[row]!, types[row]!, outcomes[row]!)
+        group.events++
+        for (const { index, codes } of counted) {
+          const code = codes[row]!
+          if (code === 0) continue
+          const key = valueKey(index, isHash(code) ? otherCode : code)
+          group.values.set(key, (group.values.get(key) ?? 0) + 1)
+        }
+      }
+    },
+    *groups() {
+      for (const groups of byHour.values()) yield* groups.values()
+    },
+  }
+}

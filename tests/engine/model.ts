@@ -1,0 +1,129 @@
+/** The naive model of the event engine: a list of events in their order of arrival, and all that readers must say of it. */
+import { expect } from 'bun:test'
+import type { EventFilter, EventPosition, EventRecord } from '../../db/store.ts'
+import { noon } from '../store/make.ts'
+import type { Engine } from './subject.ts'
+
+export function walk({ reader }: Engine, orgId: string, filter: EventFilter, limit: number): string[] {
+  const texts: string[] = []
+  let before: EventPosition | null = null
+  let ceilingSeq: number | null = null
+  do {
+    const page: ReturnType<typeof reader.page> = reader.page({ orgId, filter, limit, before, ceilingSeq })
+    if (before !== null) expect(page.events.length).toBeGreaterThan(0)
+    texts.push(...page.events.map(({ json }) => json))
+    before = page.next
+    ceilingSeq = page.ceilingSeq
+  } while (before !== null)
+  return texts
+}
+
+export const newestFirst = (events: EventRecord[]) =>
+  events
+    .map((event, arrival) => ({ event, arrival }))
+    .toSorted((a, b) => b.event.occurredAtMs - a.event.occurredAtMs || b.arrival - a.arrival)
+    .map(({ event }) => event.json)
+
+const hourMs = 3_600_000
+const hourOf = ({ occurredAtMs }: EventRecord) => Math.floor(occurredAtMs / hourMs) * hourMs
+
+function tally<K extends string | number>(
+  events: EventRecord[],
+  keyOf: (event: EventRecord) => K | null,
+): Map<K, number> {
+  const counts = new Map<K, number>()
+  for (const event of events) {
+    const key = keyOf(event)
+    if (key !== null) counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return counts
+}
+
+/** Metrics and breakdowns against a recount of the events. */
+export function agreesInCounts({ reader }: Engine, orgId: string, events: EventRecord[]): void {
+  const ranges = [
+    { sinceMs: 0, untilMs: null },
+    { sinceMs: noon + 1_234_567, untilMs: noon + 3 * hourMs },
+    { sinceMs: noon - 86_400_000 * 500, untilMs: noon + 59_000 },
+  ]
+  for (const { sinceMs, untilMs } of ranges) {
+    const isIn = (event: EventRecord) =>
+      hourOf(event) >= Math.floor(sinceMs / hourMs) * hourMs &&
+      (untilMs === null || hourOf(event) < Math.floor(untilMs / hourMs) * hourMs)
+    const counted = events.filter(isIn)
+    const metrics = reader.metrics({ orgId, sinceMs, untilMs, rowsMax: 100_000 })
+    expect(metrics.total).toBe(counted.length)
+    expect(metrics.byType).toEqual(Object.fromEntries(tally(counted, ({ type }) => type)))
+    expect(metrics.byOutcome).toEqual(Object.fromEntries(tally(counted, ({ outcome }) => outcome)))
+    const byHour = [...tally(counted, hourOf)].toSorted(([a], [b]) => a - b)
+    expect(metrics.byHour).toEqual(byHour.map(([hourStartMs, count]) => ({ hourStartMs, count })))
+    const rowKey = (siteId: string, startMs: number, type: string, outcome: string) =>
+      `${startMs} ${siteId} ${type} ${outcome}`
+    const rows = metrics.rows.map((row): [string, number] => [
+      rowKey(row.siteId, row.bucketStartMs, row.type, row.outcome),
+      row.count,
+    ])
+    expect(rows.length).toBe(new Set(rows.map(([key]) => key)).size)
+    expect(new Map(rows)).toEqual(
+      tally(counted, (event) => rowKey(event.siteId, hourOf(event), event.type, event.outcome)),
+    )
+    const few = reader.metrics({ orgId, sinceMs, untilMs, siteIds: ['demo'], rowsMax: 2 })
+    const ofDemo = counted.filter(({ siteId }) => siteId === 'demo')
+    expect(few.total).toBe(ofDemo.length)
+    expect(few.rows.length).toBeLessThanOrEqual(2)
+    expect(few.truncated).toBe(
+      tally(ofDemo, (event) => rowKey('demo', hourOf(event), event.type, event.outcome)).size > 2,
+    )
+    const tools = reader.breakdown({
+      orgId,
+      sinceMs,
+      untilMs,
+      types: ['tool.*'],
+      by: 'tool',
+      stepMs: 24 * hourMs,
+    })
+    const dayOf = (event: EventRecord) => Math.floor(event.occurredAtMs / (24 * hourMs)) * 24 * hourMs
+    expect(
+      new Map(tools.rows.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count])),
+    ).toEqual(
+      tally(counted, (event) =>
+        event.tool === null || event.type !== 'tool.executed'
+          ? null
+          : `${dayOf(event)} ${event.tool} ${event.outcome}`,
+      ),
+    )
+    const whole = reader.breakdown({ orgId, sinceMs, untilMs, siteIds: ['shop'], by: 'page', stepMs: null })
+    const start = Math.floor(sinceMs / hourMs) * hourMs
+    expect(
+      new Map(whole.rows.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count])),
+    ).toEqual(
+      tally(counted, (event) =>
+        event.page === null || event.siteId !== 'shop' ? null : `${start} ${event.page} ${event.outcome}`,
+      ),
+    )
+  }
+}
+
+/** Everything a reader can ask, against the events that must be there in their order of arrival. */
+export function agrees(subject: Engine, orgId: string, events: EventRecord[]): void {
+  const { reader } = subject
+  const byType: { [type: string]: number } = {}
+  for (const { type } of events) byType[type] = (byType[type] ?? 0) + 1
+  expect(reader.overview(orgId)).toEqual({ total: events.length, byType })
+  const tail = reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 100_000 })
+  expect(tail.events.map(({ json }) => json)).toEqual(events.map(({ json }) => json))
+  expect(walk(subject, orgId, {}, 37)).toEqual(newestFirst(events))
+  const ofSession = (event: EventRecord) => event.sessionId === 'ses_1' && event.outcome === 'success'
+  expect(walk(subject, orgId, { sessionIds: ['ses_1'], outcomes: ['success'] }, 5)).toEqual(
+    newestFirst(events.filter(ofSession)),
+  )
+  const subjects = ['who 9', 'who 18', 'who 207']
+  expect(walk(subject, orgId, { subjects }, 2)).toEqual(
+    newestFirst(events.filter((event) => event.subject !== null && subjects.includes(event.subject))),
+  )
+  agreesInCounts(subject, orgId, events)
+  for (const event of events.filter((_, n) => n % 11 === 0)) {
+    expect(reader.byId(orgId, event.id)?.json).toBe(event.json)
+  }
+  expect(reader.byId(orgId, 'never sent')).toBeNull()
+}

@@ -1,0 +1,93 @@
+/** The event engine on a database of its own, in this process: what the engine's suite works on. */
+import { expect } from 'bun:test'
+import type { Database } from 'bun:sqlite'
+import type { EventRecord } from '../../db/store.ts'
+import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
+import { compactEventReader } from '../../db/sqlite/events/reader.ts'
+import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
+import { migrate } from '../../db/sqlite/migrate.ts'
+import { migrations } from '../../db/sqlite/migrations.ts'
+import { inTransaction } from '../../db/sqlite/transaction.ts'
+import { makeBatch, makeEvent, noon } from '../store/make.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+/** Clashing fingerprints and tiny runs, so that a few hundred events meet every path of dedupe. */
+export const cramped: EventWriterOptions = { fingerprintBits: 12, idsPerRun: 50, freezePart: 2 }
+
+export function engine(options: EventWriterOptions = {}) {
+  const dir = tempDir('engine')
+  const path = dir.join('test.db')
+  const connect = () => {
+    const opened = openWriterConnection(path, () => {})
+    opened.run('PRAGMA synchronous = OFF') // what a power cut would do is not asked here, and waiting for it is slow
+    return opened
+  }
+  let db: Database = connect()
+  migrate(db, migrations, noon)
+  let writer = compactEventWriter(db, options)
+  const readerDb = openReaderConnection(path)
+  const reader = compactEventReader(readerDb, 60_000, options.fingerprintBits)
+  return {
+    reader,
+    group(work: () => void): void {
+      inTransaction(db, () => {
+        work()
+        writer.flush()
+      })
+      writer.committed()
+    },
+    append: (orgId: string, events: EventRecord[]) => writer.append(makeBatch(orgId, events)),
+    undone(work: () => void): void {
+      expect(() =>
+        inTransaction(db, () => {
+          work()
+          writer.flush()
+          throw new Error('undo')
+        }),
+      ).toThrow('undo')
+      writer.rolledBack()
+    },
+    removeSite(orgId: string, siteId: string): number {
+      const removed = inTransaction(db, () => writer.removeSite(orgId, siteId))
+      writer.committed()
+      return removed
+    },
+    idle: () => writer.idle(),
+    reopen(): void {
+      db.close()
+      db = connect()
+      writer = compactEventWriter(db, options)
+    },
+    close(): void {
+      readerDb.close()
+      db.close()
+      dir.remove()
+    },
+  }
+}
+
+export type Engine = ReturnType<typeof engine>
+
+/** The n-th event that could be sent; every value follows from n. */
+export function event(n: number, time: number): EventRecord {
+  const id = `evt_${n}`
+  const sessionId = `ses_${n % 5}`
+  const type = n % 3 === 0 ? 'tool.executed' : 'agent.detected'
+  const outcome = n % 4 === 0 ? 'blocked' : 'success'
+  const siteId = n % 7 === 0 ? 'demo' : 'shop'
+  const subject = n % 9 === 0 ? `who ${n}` : null
+  const tool = n % 2 === 0 ? `tool ${n % 8}` : null
+  const page = `/page/${n % 3}`
+  const json = JSON.stringify({ id, siteId, sessionId, time })
+  return makeEvent(id, {
+    sessionId,
+    type,
+    outcome,
+    siteId,
+    subject,
+    tool,
+    page,
+    occurredAtMs: noon + time,
+    json,
+  })
+}
