@@ -1,0 +1,71 @@
+/** Scheduled jobs: they run, never over themselves, and a failure is remembered until the next good run. */
+import { expect, test } from 'bun:test'
+import { startJobs } from './clockwork.ts'
+import type { Log } from './log.ts'
+
+const silent: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  close: async () => {},
+}
+const everySecond = '* * * * * *'
+
+async function until(what: () => boolean): Promise<void> {
+  for (const endMs = performance.now() + 8_000; !what();) {
+    if (performance.now() > endMs) throw new Error('it did not happen in time')
+    await Bun.sleep(20)
+  }
+}
+
+test('a run that takes longer than its turn keeps the next one from starting', async () => {
+  let running = 0
+  let most = 0
+  let runs = 0
+  const run = async () => {
+    most = Math.max(most, ++running)
+    await Bun.sleep(1_500)
+    running--
+    runs++
+  }
+  const jobs = startJobs([{ id: 'slow', schedule: everySecond, run }], { now: () => Date.now() }, silent)
+  await until(() => runs >= 2)
+  await jobs.stop()
+  expect([most, running]).toEqual([1, 0])
+}, 15_000)
+
+test('a failing job is late until it succeeds, and does not stop the others', async () => {
+  let healthy = false
+  let others = 0
+  const jobs = startJobs(
+    [
+      {
+        id: 'failing',
+        schedule: everySecond,
+        run: () => (healthy ? Promise.resolve() : Promise.reject(new Error('no'))),
+      },
+      { id: 'other', schedule: everySecond, run: async () => void others++ },
+    ],
+    { now: () => Date.now() },
+    silent,
+  )
+  await until(() => jobs.late().includes('failing') && others > 0)
+  expect(jobs.late()).toEqual(['failing'])
+  healthy = true
+  await until(() => jobs.late().length === 0)
+  await jobs.stop()
+}, 15_000)
+
+test('a job whose turns do not come is late, judged by the clock it was given', async () => {
+  let now = Date.now()
+  const jobs = startJobs(
+    [{ id: 'hourly', schedule: '0 0 1 1 *', run: async () => {} }],
+    { now: () => now },
+    silent,
+  )
+  expect(jobs.late()).toEqual([])
+  now += 4 * 366 * 24 * 3_600_000
+  expect(jobs.late()).toEqual(['hourly'])
+  await jobs.stop()
+})
