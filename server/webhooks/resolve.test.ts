@@ -1,0 +1,53 @@
+/** Names are asked once an attempt; one forbidden address refuses all; a dead name server is told from an unknown name. */
+import { describe, expect, test } from 'bun:test'
+import { addressGuard } from './address-guard.ts'
+import { resolveWith } from './resolve.ts'
+
+const guard = addressGuard([])
+const failing = (code: string) => Promise.reject(Object.assign(new Error(code), { code }))
+
+test('any forbidden address refuses the whole name', async () => {
+  const answers = new Map([
+    ['good.test', ['1.1.1.1', '2606:4700::1111']],
+    ['mixed.test', ['1.1.1.1', '10.0.0.1']],
+    ['inside.test', ['::ffff:127.0.0.1']],
+    ['nothing.test', []],
+  ])
+  const resolve = resolveWith(async (name) => answers.get(name)!, guard)
+  expect(await resolve('good.test')).toEqual({ kind: 'addresses', addresses: ['1.1.1.1', '2606:4700::1111'] })
+  expect(await resolve('mixed.test')).toMatchObject({ kind: 'refused', address: '10.0.0.1' })
+  expect(await resolve('inside.test')).toMatchObject({ kind: 'refused' })
+  expect(await resolve('nothing.test')).toEqual({ kind: 'unknown' })
+})
+
+test('literals are not looked up', async () => {
+  const resolve = resolveWith(() => failing('EAI_AGAIN'), guard)
+  expect(await resolve('1.1.1.1')).toMatchObject({ kind: 'addresses' })
+  expect(await resolve('::1')).toMatchObject({ kind: 'refused' })
+})
+
+describe('name servers that do not answer', () => {
+  test('down for every name: our fault; for one name only: its owner’s', async () => {
+    let isDown = false
+    const resolve = resolveWith((name) => {
+      return isDown || name === 'broken.test' ? failing('EAI_AGAIN') : Promise.resolve(['1.1.1.1'])
+    }, guard)
+    expect(await resolve('broken.test')).toEqual({ kind: 'resolver_down' }) // nothing is known to compare with
+    await resolve('good.test')
+    expect(await resolve('broken.test')).toEqual({ kind: 'unanswered' })
+    isDown = true
+    expect(await resolve('broken.test')).toEqual({ kind: 'resolver_down' })
+    expect(await resolve('good.test')).toEqual({ kind: 'resolver_down' })
+  })
+
+  test('an unknown name is an answer', async () => {
+    expect(await resolveWith(() => failing('ENOTFOUND'), guard)('none.test')).toEqual({ kind: 'unknown' })
+  })
+
+  test('one that hangs is given up after three seconds', async () => {
+    const startedMs = performance.now()
+    const resolution = await resolveWith(() => new Promise(() => {}), guard)('slow.test')
+    expect(resolution).toEqual({ kind: 'resolver_down' })
+    expect(performance.now() - startedMs).toBeWithin(2_900, 6_000)
+  })
+})

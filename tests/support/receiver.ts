@@ -1,0 +1,172 @@
+/** A webhook receiver in a process of its own: behaves by path, well or badly, and reports every request it got. */
+import { createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { run } from './process.ts'
+
+/** One request as the receiver saw it. */
+export interface Received {
+  path: string // with the query
+  headers: Record<string, string>
+  body: string
+  atMs: number
+}
+
+export interface Receiver extends AsyncDisposable {
+  pid: number
+  /** `http://127.0.0.1:<port>`. */
+  url: string
+  /** Requests so far, of one path prefix or all. */
+  received(prefix?: string): Received[]
+  /** Resolves with the requests below `prefix` once there are at least `count`. */
+  wait(prefix: string, count: number, timeoutMs?: number): Promise<Received[]>
+  signal(name: NodeJS.Signals): void
+}
+
+/** Starts the process; it ends with `await using` or with the tests. */
+export async function startReceiver(): Promise<Receiver> {
+  const command = [process.execPath, join(import.meta.dir, 'receiver.ts')]
+  const child = run(command, { cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } })
+  const port = await child.line((line) => /^listening on (\d+)$/.exec(line)?.[1] ?? null, 10_000)
+  let parsed: Received[] = []
+  let parsedTo = 0
+  const received = (prefix = '/'): Received[] => {
+    const text = child.stdout()
+    const end = text.lastIndexOf('\n') + 1
+    const lines = text.slice(parsedTo, end).split('\n')
+    parsedTo = end
+    parsed = [
+      ...parsed,
+      ...lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Received),
+    ]
+    return parsed.filter(({ path }) => path.startsWith(prefix))
+  }
+  return {
+    pid: child.pid,
+    url: `http://127.0.0.1:${port}`,
+    received,
+    async wait(prefix, count, timeoutMs = 10_000) {
+      const deadlineMs = performance.now() + timeoutMs
+      for (;;) {
+        const found = received(prefix)
+        if (found.length >= count) return found
+        if (performance.now() > deadlineMs) {
+          throw new Error(`${found.length} of ${count} requests below ${prefix} within ${timeoutMs} ms`)
+        }
+        await Bun.sleep(20)
+      }
+    },
+    signal: child.signal,
+    async [Symbol.asyncDispose]() {
+      child.signal('SIGKILL')
+      await child.exited
+    },
+  }
+}
+
+type Behaviour = (socket: Socket, received: Received, argument: string) => void
+
+const seen = new Map<string, number>() // requests by path and webhook-id
+
+const answer = (socket: Socket, status: number, headers: string[] = [], body = `answered ${status}`) => {
+  const head = [
+    `HTTP/1.1 ${status} X`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    ...headers,
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+const repeat = (socket: Socket, text: string, everyMs: number) => {
+  const timer = setInterval(() => socket.write(text), everyMs)
+  socket.once('close', () => clearInterval(timer))
+}
+
+/** By the first part of the path; the second is the argument. */
+const behaviours: Record<string, Behaviour> = {
+  ok: (socket) => answer(socket, 200),
+  status: (socket, { path }, argument) => {
+    const query = new URL(path, 'http://x').searchParams
+    answer(
+      socket,
+      Number(argument),
+      [...query].map(([name, value]) => `${name}: ${value}`),
+    )
+  },
+  /** Fails the first n times a message comes, then takes it. */
+  flaky: (socket, { path, headers }, argument) => {
+    const key = `${path} ${headers['webhook-id']}`
+    const times = (seen.get(key) ?? 0) + 1
+    seen.set(key, times)
+    answer(socket, times <= Number(argument) ? 500 : 200)
+  },
+  slow: (socket, _received, argument) => void setTimeout(() => answer(socket, 200), Number(argument)),
+  hang: () => {},
+  'drip-head': (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n')
+    repeat(socket, 'x-more: y\r\n', 200)
+  },
+  'drip-body': (socket, _received, argument) => {
+    socket.write(`HTTP/1.1 ${argument || '200'} X\r\n\r\n`)
+    repeat(socket, 'x', 200)
+  },
+  endless: (socket, _received, argument) => {
+    const chunk = 'x'.repeat(65_536)
+    const pour = () => {
+      while (!socket.destroyed && socket.write(chunk)) continue
+    }
+    socket.on('drain', pour)
+    socket.write(`HTTP/1.1 ${argument || '200'} X\r\n\r\n`)
+    pour()
+  },
+  bomb: (socket, _received, argument) => {
+    const body = Bun.gzipSync(Buffer.alloc(200 * 1024 * 1024))
+    socket.write(
+      `HTTP/1.1 ${argument || '200'} X\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`,
+    )
+    socket.end(body)
+  },
+  continue: (socket) => repeat(socket, 'HTTP/1.1 100 Continue\r\n\r\n', 100),
+  garbage: (socket) => void socket.end('hello there\r\n\r\n'),
+  reset: (socket) => void socket.resetAndDestroy(),
+  close: (socket) => void socket.end(),
+  short: (socket) => void socket.end('HTTP/1.1 500 X\r\ncontent-length: 100\r\n\r\nabc'),
+}
+
+function serve(socket: Socket): void {
+  let text = ''
+  let isDone = false
+  socket.on('error', () => socket.destroy())
+  socket.on('data', (data) => {
+    if (isDone) return
+    text += data.toString('latin1')
+    const end = text.indexOf('\r\n\r\n')
+    if (end === -1) return
+    const [requestLine = '', ...lines] = text.slice(0, end).split('\r\n')
+    const headers = Object.fromEntries(
+      lines.map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]),
+    )
+    const lower = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+    )
+    const body = text.slice(end + 4)
+    if (body.length < Number(lower['content-length'] ?? 0)) return
+    isDone = true
+    const path = requestLine.split(' ')[1] ?? ''
+    const received = { path, headers: lower, body: Buffer.from(body, 'latin1').toString(), atMs: Date.now() }
+    process.stdout.write(`${JSON.stringify(received)}\n`)
+    const [, name = '', argument = ''] = path.split(/[/?]/)
+    const behaviour = behaviours[name]
+    if (behaviour) behaviour(socket, received, argument)
+    else answer(socket, 404)
+  })
+}
+
+if (import.meta.main) {
+  const server = createServer(serve)
+  server.listen(0, '127.0.0.1', () => {
+    const address = server.address()
+    if (address !== null && typeof address === 'object')
+      process.stdout.write(`listening on ${address.port}\n`)
+  })
+}
