@@ -1,0 +1,27 @@
+/** Express: names the agents that visit, takes what browsers trace, and sends both to Sightglass. */
+import { env } from 'node:process'
+import { createIntelExporter, createNodeRelay, detectAgent, init } from '@sightglass/sdk'
+import express from 'express'
+
+const publishableKey = env.SIGHTGLASS_PUBLISHABLE_KEY
+const exporter = createIntelExporter({ url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY })
+const client = init({ publishableKey, siteId: 'shop-acme', exporters: [exporter] })
+
+const app = express()
+app.use((request, _response, next) => {
+  const agent = detectAgent(request)
+  if (agent !== null) client.trace({ type: 'agent.detected', agent, metadata: { page: request.path } })
+  next()
+})
+app.post('/traces', createNodeRelay({ exporter, publishableKey, siteId: 'shop-acme' }))
+app.get('/', (_request, response) => response.send('hello'))
+
+const server = app.listen(Number(env.PORT ?? 3000), '127.0.0.1', () => {
+  process.stdout.write(`listening on http://127.0.0.1:${server.address().port}\n`)
+})
+process.once('SIGTERM', () => {
+  server.close(async () => {
+    await client.close()
+    process.exit(0)
+  })
+})

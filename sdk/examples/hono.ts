@@ -1,0 +1,33 @@
+/** Hono on Bun: names the agents that visit, takes what browsers trace, and sends both to Sightglass. */
+import { env } from 'node:process'
+import { createIntelExporter, createRelayHandler, detectAgent, init } from '@sightglass/sdk'
+import { Hono } from 'hono'
+
+const publishableKey = env['SIGHTGLASS_PUBLISHABLE_KEY'] ?? ''
+const exporter = createIntelExporter({
+  url: env['SIGHTGLASS_URL'] ?? '',
+  ingestKey: env['SIGHTGLASS_INGEST_KEY'] ?? '',
+})
+const client = init({ publishableKey, siteId: 'shop-acme', exporters: [exporter] })
+const relay = createRelayHandler({ exporter, publishableKey, siteId: 'shop-acme' })
+
+const app = new Hono<{ Bindings: Bun.Server<undefined> }>()
+app.use(async (context, next) => {
+  const agent = detectAgent(context.req.raw)
+  if (agent !== null) client.trace({ type: 'agent.detected', agent, metadata: { page: context.req.path } })
+  await next()
+})
+app.post('/traces', (context) => relay(context.req.raw, context.env)) // Bun's server knows the address
+app.get('/', (context) => context.text('hello'))
+
+const server = Bun.serve({
+  port: Number(env['PORT'] ?? 3000),
+  hostname: '127.0.0.1',
+  fetch: (request, bun) => app.fetch(request, bun),
+})
+process.stdout.write(`listening on ${server.url.origin}\n`)
+process.once('SIGTERM', async () => {
+  await server.stop()
+  await client.close()
+  process.exit(0)
+})

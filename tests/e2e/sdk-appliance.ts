@@ -1,0 +1,84 @@
+/** What the tests of the client package share: an appliance with its three keys, and the package as npm delivers it. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { buildPackage, packageDir } from '../../sdk/build.ts'
+import { createGateway } from '../../sdk/node.ts'
+import { type Appliance, type ApplianceOptions, startAppliance } from '../support/binary.ts'
+import { run } from '../support/process.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+export interface Keys {
+  ingestKey: string
+  publishableKey: string
+  secretKey: string
+}
+
+export async function makeKeys(appliance: Appliance): Promise<Keys> {
+  const make = async (kind: string): Promise<string> => {
+    const args = ['--kind', kind, '--org', 'default', '--label', `sdk ${kind}`, '--json']
+    const made = await appliance.cli('key', 'create', ...args)
+    if (made.code !== 0) throw new Error(made.stderr)
+    return (JSON.parse(made.stdout) as { key: string }).key
+  }
+  return {
+    ingestKey: await make('ingest'),
+    publishableKey: await make('publishable'),
+    secretKey: await make('secret'),
+  }
+}
+
+export async function startWithKeys(
+  options: ApplianceOptions = {},
+): Promise<{ appliance: Appliance; keys: Keys }> {
+  const appliance = await startAppliance(options)
+  return { appliance, keys: await makeKeys(appliance) }
+}
+
+/** The environment that the README's program and the examples read. */
+export function hostEnv(url: string, keys: Keys): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? '',
+    PORT: '0',
+    SIGHTGLASS_URL: url,
+    SIGHTGLASS_INGEST_KEY: keys.ingestKey,
+    SIGHTGLASS_PUBLISHABLE_KEY: keys.publishableKey,
+  }
+}
+
+/** Ids of all events of the organization, newest first, read through the gateway client. */
+export async function storedIds(url: string, secretKey: string): Promise<string[]> {
+  const ids: string[] = []
+  for await (const event of createGateway({ url, secretKey }).traces()) ids.push(event.id)
+  return ids
+}
+
+export interface Project extends Disposable {
+  dir: TempDir
+  tarballBytes: number
+}
+
+/** An empty project with the packed package installed from its tarball, without a network. */
+export async function installedProject(): Promise<Project> {
+  await buildPackage()
+  const dir = tempDir('project')
+  const npm = async (args: string[], cwd: string): Promise<string> => {
+    const child = run(['npm', ...args], {
+      cwd,
+      env: { PATH: process.env.PATH ?? '', HOME: dir.path, npm_config_cache: dir.join('.npm') },
+    })
+    if ((await child.exited) !== 0) throw new Error(`npm ${args.join(' ')}: ${child.stderr()}`)
+    return child.stdout()
+  }
+  const packed = await npm(['pack', '--json', '--pack-destination', dir.path], packageDir)
+  const [tarball] = JSON.parse(packed) as { filename: string; size: number }[]
+  if (tarball === undefined) throw new Error(packed)
+  writeFileSync(dir.join('package.json'), '{"name":"host","private":true,"type":"module"}\n')
+  await npm(['install', '--offline', '--no-audit', '--no-fund', dir.join(tarball.filename)], dir.path)
+  return { dir, tarballBytes: tarball.size, [Symbol.dispose]: () => dir.remove() }
+}
+
+/** Lets the project import a package of this checkout, as if it had installed it. */
+export function linkPackage({ dir }: Project, name: string): void {
+  mkdirSync(dir.join('node_modules'), { recursive: true })
+  symlinkSync(join(import.meta.dir, '../../node_modules', name), dir.join('node_modules', name))
+}

@@ -1,0 +1,213 @@
+/** The package as npm delivers it: small, typed, and the README's program works in it as pasted. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createContext, runInContext } from 'node:vm'
+import { packageDir } from '../../sdk/build.ts'
+import type { Appliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { run } from '../support/process.ts'
+import { ownerEnv, signIn } from './dashboard-actions.ts'
+import {
+  hostEnv,
+  installedProject,
+  type Keys,
+  type Project,
+  startWithKeys,
+  storedIds,
+} from './sdk-appliance.ts'
+
+let appliance: Appliance
+let keys: Keys
+let project: Project
+beforeAll(async () => {
+  ;({ appliance, keys } = await startWithKeys({ env: ownerEnv }))
+  project = await installedProject()
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  project[Symbol.dispose]()
+  await appliance.stop()
+})
+
+const root = join(import.meta.dir, '../..')
+const readme = readFileSync(join(root, 'sdk/README.md'), 'utf8')
+const snippets = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map((match) => match[1] ?? '')
+
+async function runProgram(name: string, command: string[], text: string): Promise<string> {
+  writeFileSync(project.dir.join(name), text)
+  const child = run([...command, name], { cwd: project.dir.path, env: hostEnv(appliance.url, keys) })
+  const code = await child.exited
+  expect({ code, stderr: child.stderr() }).toEqual({ code: 0, stderr: '' })
+  return child.stdout()
+}
+
+test('the tarball is under 30 KB, without dependencies, and every file of the exports map is in it', () => {
+  expect(project.tarballBytes).toBeLessThan(30 * 1024)
+  const installed = project.dir.join('node_modules/@sightglass/sdk')
+  const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+    [name: string]: unknown
+  }
+  expect(Object.keys(manifest).filter((name) => /ependencies/.test(name))).toEqual([])
+  expect(manifest).toMatchObject({ name: '@sightglass/sdk', type: 'module', engines: { node: '>=18' } })
+  const targets = [...JSON.stringify(manifest['exports']).matchAll(/"\.\/([^"]+\.(?:js|d\.ts))"/g)]
+  expect(targets.length).toBeGreaterThan(10)
+  for (const target of targets) readFileSync(join(installed, target[1] ?? ''))
+  for (const name of ['LICENSE', 'NOTICE', 'README.md']) readFileSync(join(installed, name))
+})
+
+test.each([
+  ['Node.js', ['node']],
+  ['Bun', [process.execPath]],
+])(
+  'the README’s first program, pasted as it is, under %s: the event is on the Logs page',
+  async (name, command) => {
+    const before = (await storedIds(appliance.url, keys.secretKey)).length
+    await runProgram(`readme-${name.slice(0, 3)}.mjs`, command, snippets[0] ?? '')
+    expect((await storedIds(appliance.url, keys.secretKey)).length).toBe(before + 1)
+    await withPage(`${appliance.url}/logs`, async (page) => {
+      await signIn(page)
+      const rows = page
+        .locator('.event-row')
+        .filter({ hasText: 'agent.detected' })
+        .filter({ hasText: 'OpenAI' })
+      await rows.nth(before).waitFor({ timeout: 10_000 })
+    })
+  },
+  60_000,
+)
+
+test('the README’s other programs name only what the package has', async () => {
+  const names = [...snippets.join('\n').matchAll(/\b(create\w+|verifyWebhook|init|detectAgent)\(/g)].map(
+    (m) => m[1],
+  )
+  const entries = await import(join(packageDir, 'node.js'))
+  const browser = await import(join(packageDir, 'browser/browser.js'))
+  expect(names.length).toBeGreaterThan(8)
+  for (const name of new Set(names))
+    expect(typeof (entries[name ?? ''] ?? browser[name ?? ''])).toBe('function')
+})
+
+test('a process that just ends has sent its events; one that is told to stop keeps them in its spool', async () => {
+  const program = (more: string): string => `
+import { createIntelExporter, init } from '@sightglass/sdk'
+const { env } = process
+const exporter = createIntelExporter({ url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY, intervalMs: 60_000, spool: 'spool/events' })
+const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, siteId: 'shop', exporters: [exporter] })
+${more}`
+  await runProgram('ends.mjs', ['node'], program(`client.trace({ type: 'agent.detected', id: 'ends' })`))
+  expect(await storedIds(appliance.url, keys.secretKey)).toContain('ends')
+  for (const [index, command] of [['node'], [process.execPath]].entries()) {
+    const exits = program(`client.trace({ type: 'agent.detected', id: 'exits-${index}' }); process.exit(0)`)
+    await runProgram('exits.mjs', command, exits)
+    expect(await storedIds(appliance.url, keys.secretKey)).not.toContain(`exits-${index}`)
+    await runProgram('next.mjs', command, program(''))
+    expect(await storedIds(appliance.url, keys.secretKey)).toContain(`exits-${index}`)
+  }
+}, 30_000)
+
+test.each(['nodenext', 'bundler'])(
+  'its types hold in a strict project with module resolution %s',
+  async (resolution) => {
+    const config = {
+      compilerOptions: {
+        ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true, types: [], target: 'es2022' },
+        ...{ module: resolution === 'bundler' ? 'esnext' : resolution, moduleResolution: resolution },
+        ...{ lib: ['es2022', 'dom'], skipLibCheck: false },
+      },
+      files: ['typed.ts'],
+    }
+    writeFileSync(project.dir.join('tsconfig.json'), JSON.stringify(config))
+    const text = `
+import { createGateway, createIntelExporter, createIntelSync, createNodeRelay, init, type Problem } from '@sightglass/sdk'
+import { createBrowserExporter } from '@sightglass/sdk/browser'
+import { createRelayHandler } from '@sightglass/sdk/relay'
+import { detectAgent } from '@sightglass/sdk/agents'
+import { verifyWebhook } from '@sightglass/sdk/webhook'
+const exporter = createIntelExporter({ url: 'http://x', ingestKey: 'k', onError: (problem: Problem) => problem.code })
+const client = init({ publishableKey: 'k', exporters: [exporter, createBrowserExporter({ url: '/t' })] })
+client.trace({ type: 'custom.kind', agent: detectAgent('x'), anything: 1 })
+const dropped: number = exporter.stats().dropped
+const pushed: Promise<number> = createIntelSync({ url: 'u', ingestKey: 'k', siteId: 's' }).pushTools([{ name: 'a' }])
+const answer: Promise<Response> = createRelayHandler({ exporter, publishableKey: 'k' })(new Request('http://x'))
+const node: (request: never, response: never) => Promise<void> = createNodeRelay({ exporter, publishableKey: 'k' })
+for await (const event of createGateway({ url: 'u', secretKey: 'k' }).traces()) event.id.length
+const sequence: unknown = (await verifyWebhook({}, '', '')).data['sequence']
+// @ts-expect-error an event needs a type
+client.trace({})
+// @ts-expect-error a score is a number
+createIntelSync({ url: 'u', ingestKey: 'k', siteId: 's' }).pushMemory({}, 'high')
+export { answer, dropped, node, pushed, sequence }`
+    writeFileSync(project.dir.join('typed.ts'), text)
+    const tsc = join(root, 'node_modules/typescript/bin/tsc')
+    const child = run(['node', tsc, '-p', 'tsconfig.json'], { cwd: project.dir.path, env: hostEnv('', keys) })
+    expect({ code: await child.exited, stdout: child.stdout() }).toEqual({ code: 0, stdout: '' })
+  },
+  30_000,
+)
+
+const edgeProgram = (imported: string): string => `
+import { createIntelExporter, createRelayHandler, detectAgent, init, verifyWebhook } from '${imported}'
+globalThis.main = async ({ url, ingestKey, publishableKey, id }) => {
+  const exporter = createIntelExporter({ url, ingestKey, gzip: true })
+  const client = init({ publishableKey, siteId: 'edge', exporters: [exporter] })
+  for (let index = 0; index < 20; index++) {
+    client.trace({ type: 'agent.detected', id: id + index, agent: detectAgent('GPTBot/1.0'), metadata: { note: 'n' + index } })
+  }
+  const isSent = await exporter.flush(10_000)
+  await client.close()
+  return { isSent, stats: exporter.stats(), kinds: [typeof createRelayHandler, typeof verifyWebhook] }
+}`
+
+test('the edge build names no Node module and runs where there are only web standards', async () => {
+  const modules = readdirSync(packageDir, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.js'),
+  )
+  const reached = new Set<string>()
+  const walk = (path: string): void => {
+    if (reached.has(path)) return
+    reached.add(path)
+    const text = readFileSync(path, 'utf8')
+    expect(text).not.toMatch(/from ?"node:|\bprocess\b|\bBuffer\b|\brequire\b/)
+    for (const match of text.matchAll(/from ?"(\.[^"]+)"/g)) walk(join(path, '..', match[1] ?? ''))
+  }
+  walk(join(packageDir, 'edge.js'))
+  expect(reached.size).toBeLessThan(modules.length) // the Node entry, at least, is not among them
+  const entry = project.dir.join('edge.mjs')
+  writeFileSync(entry, edgeProgram('@sightglass/sdk/edge'))
+  const built = await Bun.build({ entrypoints: [entry], target: 'browser', format: 'iife' })
+  const web = {
+    fetch,
+    URL,
+    URLSearchParams,
+    Headers,
+    Request,
+    Response,
+    Blob,
+    TextEncoder,
+    TextDecoder,
+    crypto,
+    atob,
+  }
+  const more = { AbortController, CompressionStream, setTimeout, clearTimeout, queueMicrotask }
+  const world = createContext({ ...web, ...more }) as { main(settings: object): Promise<unknown> }
+  runInContext((await built.outputs[0]?.text()) ?? '', world)
+  const { ingestKey, publishableKey } = keys
+  const result = await world.main({ url: appliance.url, ingestKey, publishableKey, id: 'edge-' })
+  expect(result).toMatchObject({
+    isSent: true,
+    stats: { accepted: 20, rejected: 0 },
+    kinds: ['function', 'function'],
+  })
+  expect((await storedIds(appliance.url, keys.secretKey)).filter((id) => id.startsWith('edge-')).length).toBe(
+    20,
+  )
+}, 30_000)
+
+test('edge runtimes get the edge build from the exports map, Node the one with files', async () => {
+  const text = `process.stdout.write(import.meta.resolve('@sightglass/sdk').split('/').at(-1))`
+  expect(await runProgram('which.mjs', ['node'], text)).toBe('node.js')
+  for (const condition of ['workerd', 'edge-light', 'browser']) {
+    expect(await runProgram('which.mjs', ['node', '--conditions', condition], text)).toBe('edge.js')
+  }
+})
