@@ -1,13 +1,14 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
-import { member, members } from './members.ts'
+import { members } from './members.ts'
 import { openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './place.ts'
 
 /*
  * Three blobs, so that each reader opens only what it needs:
  *   event_block.columns  the member codes in the order of members.ts, then the extra columns below (number-columns.ts)
- *   event_body.ids       zstd of NUL id NUL id NUL … NUL; an id stands as JSON text with its quotes
- *   event_body.bodies    zstd of n texts, n sessions, one list of spilled texts, all joined by NUL
+ *   event_body.ids       zstd of NUL, then n ids and n sessions, each with a NUL behind it; they stand as JSON texts, the
+ *                        sessions without their first quote, so that none of them looks like an id
+ *   event_body.bodies    zstd of n texts and the list of spilled texts, each with a NUL behind it
  * A text is the event's JSON without its id and its session, whose places are in `idAt` and `sessionAt` (0: it was
  * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. The spilled texts are those of
  * members that have a hash for a code: [row, member, text] each. An event that was removed has type 0 and '' texts.
@@ -56,18 +57,15 @@ export interface PackedBlock {
 
 export function packBlock(block: BlockContent): PackedBlock {
   const times = block.columns[extra.at]!.subarray(0, block.events)
-  const bodies = [
-    ...block.texts,
-    ...block.sessions,
-    block.spilled.length ? JSON.stringify(block.spilled) : '',
-  ]
+  const sessions = block.sessions.map((session) => session.slice(1))
+  const spilled = block.spilled.length === 0 ? '' : JSON.stringify(block.spilled)
   return {
     events: block.events,
     minAt: times.reduce((low, at) => Math.min(low, at)),
     maxAt: times.reduce((high, at) => Math.max(high, at)),
     columns: packColumns(block.columns, block.events),
-    ids: Bun.zstdCompressSync(`\0${block.ids.join('\0')}\0`, { level: 1 }),
-    bodies: Bun.zstdCompressSync(bodies.join('\0'), { level: 1 }),
+    ids: Bun.zstdCompressSync(`\0${block.ids.join('\0')}\0${sessions.join('\0')}\0`, { level: 1 }),
+    bodies: Bun.zstdCompressSync(`${block.texts.join('\0')}\0${spilled}\0`, { level: 1 }),
   }
 }
 
@@ -79,8 +77,14 @@ function inflate(blob: Uint8Array): Buffer {
   return Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
 }
 
-export function openIds(ids: Uint8Array): string[] {
-  return inflate(ids).toString('utf8').split('\0').slice(1, -1)
+export interface Names {
+  ids: string[]
+  sessions: string[] // without their first quote
+}
+
+export function openNames(ids: Uint8Array, events: number): Names {
+  const parts = inflate(ids).toString('utf8').split('\0')
+  return { ids: parts.slice(1, events + 1), sessions: parts.slice(events + 1, events * 2 + 1) }
 }
 
 /** The ids of a block for `hasId`, which is much cheaper than opening them all. */
@@ -94,18 +98,32 @@ export function hasId(inflatedIds: Buffer, id: string): boolean {
 }
 
 export interface Bodies {
-  texts: string[]
-  sessions: string[]
-  spilled: Spilled[]
+  text(row: number): string
+  spilled(): Spilled[]
 }
 
+/** Rows asked for one by one, before it pays to divide the whole block. */
+const singleTextsMax = 8
+
 export function openBodies(bodies: Uint8Array, events: number): Bodies {
-  const parts = inflate(bodies).toString('utf8').split('\0')
-  const spilled = parts[events * 2] ?? ''
+  const bytes = inflate(bodies)
+  let asked = 0
+  let all: string[] | null = null
+
+  function part(index: number): string {
+    if (++asked > singleTextsMax) all ??= bytes.toString('utf8').split('\0')
+    if (all !== null) return all[index] ?? ''
+    let start = 0
+    for (let before = 0; before < index; before++) start = bytes.indexOf(0, start) + 1
+    return bytes.toString('utf8', start, bytes.indexOf(0, start))
+  }
+
   return {
-    texts: parts.slice(0, events),
-    sessions: parts.slice(events, events * 2),
-    spilled: spilled === '' ? [] : (JSON.parse(spilled) as Spilled[]),
+    text: part,
+    spilled() {
+      const list = part(events)
+      return list === '' ? [] : (JSON.parse(list) as Spilled[])
+    },
   }
 }
 
@@ -117,10 +135,14 @@ export function unpackBlock(packed: {
 }): BlockContent {
   const opened = openBlock(packed.columns)
   const columns = Array.from({ length: columnCount }, (_, index) => opened.column(index))
-  return { events: opened.rows, columns, ids: openIds(packed.ids), ...openBodies(packed.bodies, opened.rows) }
-}
-
-/** Whether the event of a row was removed. */
-export function isRemoved(columns: PackedColumns, row: number): boolean {
-  return columns.column(member.type)[row] === 0
+  const { ids, sessions } = openNames(packed.ids, opened.rows)
+  const bodies = openBodies(packed.bodies, opened.rows)
+  return {
+    events: opened.rows,
+    columns,
+    ids,
+    texts: ids.map((_, row) => bodies.text(row)),
+    sessions: sessions.map((session) => `"${session}`),
+    spilled: bodies.spilled(),
+  }
 }

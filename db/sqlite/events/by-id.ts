@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { StoredEvent } from '../../store.ts'
 import { zonesBetween, type Zone } from './block-table.ts'
-import { hasId, inflateIds, openIds } from './block.ts'
+import { hasId, inflateIds, openNames } from './block.ts'
 import { runLookup, spansOf } from './id-run.ts'
 import { readBlock } from './open-block.ts'
 import { seqMax, seqOf } from './place.ts'
@@ -34,7 +34,7 @@ function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null 
   for (const zone of zones) {
     const row = read.get(zone.place)
     if (row === null || !hasId(inflateIds(row.ids), id)) continue
-    return readBlock(db, zone)?.event(openIds(row.ids).indexOf(id)) ?? null
+    return readBlock(db, zone)?.event(openNames(row.ids, zone.events).ids.indexOf(id)) ?? null
   }
   return null
 }

@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../errors.ts'
 import type { StoredEvent } from '../../store.ts'
 import { readColumns, type Zone } from './block-table.ts'
-import { extra, openBodies, openIds, type Bodies } from './block.ts'
+import { extra, openBodies, openNames, type Bodies, type Names, type Spilled } from './block.ts'
 import { joinText } from './event-text.ts'
 import type { Clause } from './filter-codes.ts'
 import { member } from './members.ts'
@@ -22,19 +22,24 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
   const columns = readColumns(db, place)
   if (columns === null) return null
   let bodies: Bodies | null = null
-  let ids: string[] | null = null
+  let names: Names | null = null
+  let spilled: Spilled[] | null = null
 
-  function texts(): Bodies {
+  function openedBodies(): Bodies {
     return (bodies ??= openBodies(blob(db, place, 'bodies'), columns!.rows))
+  }
+
+  function openedNames(): Names {
+    return (names ??= openNames(blob(db, place, 'ids'), columns!.rows))
   }
 
   function confirmed(row: number, clause: Clause, code: number): boolean {
     const wanted = clause.hashed.get(code)
     if (wanted === undefined) return true
-    if (clause.member === member.sessionId) return wanted.has(JSON.parse(texts().sessions[row]!) as string)
-    return texts().spilled.some(
-      ([at, index, text]) => at === row && index === clause.member && wanted.has(text),
-    )
+    if (clause.member === member.sessionId)
+      return wanted.has(JSON.parse(`"${openedNames().sessions[row]}`) as string)
+    spilled ??= openedBodies().spilled()
+    return spilled.some(([at, index, text]) => at === row && index === clause.member && wanted.has(text))
   }
 
   return {
@@ -50,10 +55,9 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
       return true
     },
     event(row) {
-      ids ??= openIds(blob(db, place, 'ids'))
-      const { texts: all, sessions } = texts()
+      const { ids, sessions } = openedNames()
       const split = {
-        text: all[row]!,
+        text: openedBodies().text(row),
         idAt: columns.column(extra.idAt)[row]!,
         sessionAt: columns.column(extra.sessionAt)[row]!,
       }
@@ -61,7 +65,7 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
         seq: seqOf(place) + row,
         occurredAtMs: columns.column(extra.at)[row]!,
         receivedAtMs: columns.column(extra.received)[row]!,
-        json: joinText(split, ids[row]!, sessions[row]!),
+        json: joinText(split, ids[row]!, `"${sessions[row]}`),
       }
     },
   }

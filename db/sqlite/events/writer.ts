@@ -4,7 +4,7 @@ import { StoreError } from '../../errors.ts'
 import type { EventWriter } from '../event-engine.ts'
 import { appender } from './append.ts'
 import { writeBlock, zonesBetween } from './block-table.ts'
-import { openIds } from './block.ts'
+import { openNames } from './block.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
 import { fingerprints } from './fingerprint.ts'
 import { fold, foldBehindMax } from './fold.ts'
@@ -100,12 +100,12 @@ function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) =
   known.load((flushedSeq, add) => {
     for (const { num } of db.query<{ num: number }, []>('SELECT num FROM event_org').all()) {
       const afterSeq = flushedSeq.get(num) ?? 0
-      for (const { place } of zonesBetween(db, num, afterSeq + 1, seqMax)) {
+      for (const { place, events } of zonesBetween(db, num, afterSeq + 1, seqMax)) {
         const row = db
           .query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
           .get(place)
         if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
-        openIds(row.ids).forEach((id, index) => {
+        openNames(row.ids, events).ids.forEach((id, index) => {
           if (seqOf(place) + index > afterSeq) add(num, seqOf(place) + index, print(num, id))
         })
       }

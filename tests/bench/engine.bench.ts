@@ -1,0 +1,234 @@
+/** Bench of the event engine in process: `bun tests/bench/engine.bench.ts --short|--full [--write]`, see --help. */
+import type { Database } from 'bun:sqlite'
+import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { join } from 'node:path'
+import type { EventRecord } from '../../db/store.ts'
+import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
+import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
+import { compactEventReader } from '../../db/sqlite/events/reader.ts'
+import { compactEventWriter } from '../../db/sqlite/events/writer.ts'
+import { migrate } from '../../db/sqlite/migrate.ts'
+import { migrations } from '../../db/sqlite/migrations.ts'
+import { inTransaction } from '../../db/sqlite/transaction.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { eventSource, startMs, type EventSource } from './engine-events.ts'
+
+const orgId = 'org_bench'
+const batchEvents = 1_000
+const floorEvery = 10 // one batch in so many is also appended to a bare file
+const hourMs = 3_600_000
+
+const help = `Fills an engine with events in batches of 1,000, each batch committed to disk, beside a bare append of the
+same JSON with an fsync per batch; then asks every kind of page, count and restart.
+
+  --short    300,000 events, about half a minute
+  --full     10,000,000 events, several minutes and 1 GB of disk
+  --events N as many as you say
+  --write    adds the numbers to tests/bench/results.md`
+
+const lines: string[] = []
+function say(line: string): void {
+  lines.push(line)
+  console.log(line)
+}
+
+function main(args: string[]): void {
+  if (args.includes('--help')) return console.log(help)
+  const asked = args.indexOf('--events')
+  const total = asked >= 0 ? Number(args[asked + 1]) : args.includes('--full') ? 10_000_000 : 300_000
+  const source = eventSource(total)
+  using dir = tempDir('bench')
+  const path = dir.join('bench.db')
+  let db = openWriterConnection(path, () => {})
+  migrate(db, migrations, startMs)
+  let writer = compactEventWriter(db)
+  say(
+    `${total.toLocaleString('en')} events, batches of ${batchEvents}, ${cpus().length} cores, Bun ${Bun.version}\n`,
+  )
+  const old = fill(db, writer, source, total, dir.join('bare'))
+  resend(db, writer, source, total, old)
+  writer.idle()
+  db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  sizes(db, total)
+  const readerDb = openReaderConnection(path)
+  reads(compactEventReader(readerDb, 60_000), source, total, old)
+  readerDb.close()
+  db.close()
+  const started = performance.now()
+  db = openWriterConnection(path, () => {})
+  writer = compactEventWriter(db)
+  say(`\nrestart to ready: ${(performance.now() - started).toFixed(0)} ms`)
+  writer.close()
+  db.close()
+  if (args.includes('--write')) record()
+}
+
+function commit(
+  db: Database,
+  writer: EventWriter,
+  events: EventRecord[],
+): { accepted: number; deduped: number } {
+  const result = inTransaction(db, () => {
+    const taken = writer.append({ orgId, keyId: 'key_bench', receivedAtMs: startMs, events })
+    writer.flush()
+    return taken
+  })
+  writer.committed()
+  return result
+}
+
+/** Returns some of the events, from everywhere. */
+function fill(
+  db: Database,
+  writer: EventWriter,
+  source: EventSource,
+  total: number,
+  barePath: string,
+): EventRecord[] {
+  const bare = openSync(barePath, 'w')
+  const old: EventRecord[] = []
+  const commitsMs: number[] = []
+  const marks: string[] = []
+  const part = Math.ceil(total / 8 / batchEvents) * batchEvents
+  let bareMs = 0
+  let bareEvents = 0
+  let partMs = 0
+  for (let from = 0; from < total; from += batchEvents) {
+    const events = Array.from({ length: Math.min(batchEvents, total - from) }, (_, n) =>
+      source.event(from + n),
+    )
+    if ((from / batchEvents) % floorEvery === 0) {
+      old.push(events[17] ?? events[0]!)
+      const started = performance.now()
+      writeSync(bare, events.map(({ json }) => json).join('\n'))
+      fsyncSync(bare)
+      bareMs += performance.now() - started
+      bareEvents += events.length
+    }
+    const started = performance.now()
+    const { accepted } = commit(db, writer, events)
+    const tookMs = performance.now() - started
+    if (accepted !== events.length) throw new Error(`${accepted} of ${events.length} accepted`)
+    commitsMs.push(tookMs)
+    partMs += tookMs
+    if ((from + batchEvents) % part !== 0) continue
+    marks.push(`${((from + batchEvents) / 1e6).toFixed(2)}M ${perSecond(part, partMs)}`)
+    partMs = 0
+  }
+  closeSync(bare)
+  const spentMs = commitsMs.reduce((sum, ms) => sum + ms, 0)
+  const rate = total / spentMs
+  const bareRate = bareEvents / bareMs
+  say(
+    `durable ingest ${perSecond(total, spentMs)}; bare append ${perSecond(bareEvents, bareMs)}; ratio ${(rate / bareRate).toFixed(2)}`,
+  )
+  say(`over time: ${marks.join(', ')}`)
+  const sorted = commitsMs.toSorted((a, b) => a - b)
+  const quantile = (q: number) => (sorted[Math.floor((sorted.length - 1) * q)] ?? 0).toFixed(1)
+  say(
+    `commit ms: p50 ${quantile(0.5)}, p99 ${quantile(0.99)}, max ${quantile(1)}; resident ${megabytes(process.memoryUsage.rss())}`,
+  )
+  return old
+}
+
+/** Old ids from everywhere, against fresh ones in the same batch size, one after the other. */
+function resend(
+  db: Database,
+  writer: EventWriter,
+  source: EventSource,
+  total: number,
+  old: EventRecord[],
+): void {
+  const again = old.slice(0, batchEvents)
+  const oldStarted = performance.now()
+  const { deduped } = commit(db, writer, again)
+  const oldUs = ((performance.now() - oldStarted) / again.length) * 1_000
+  if (deduped !== again.length) throw new Error(`${deduped} of ${again.length} deduped`)
+  let freshMs = 0
+  const freshBatches = 20
+  for (let batch = 0; batch < freshBatches; batch++) {
+    const events = Array.from({ length: batchEvents }, (_, n) =>
+      source.event(total + batch * batchEvents + n),
+    )
+    const started = performance.now()
+    commit(db, writer, events)
+    freshMs += performance.now() - started
+  }
+  const freshUs = freshMs / freshBatches
+  say(
+    `resends of ${again.length} scattered ids: ${oldUs.toFixed(1)} us each, fresh ${freshUs.toFixed(1)} us; ratio ${(freshUs / oldUs).toFixed(2)}`,
+  )
+}
+
+function sizes(db: Database, total: number): void {
+  const tables = db
+    .query<{ name: string; bytes: number }, []>(
+      'SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name ORDER BY bytes DESC',
+    )
+    .all()
+  const all = tables.reduce((sum, { bytes }) => sum + bytes, 0)
+  say(`bytes an event: ${(all / total).toFixed(1)}`)
+  const shown = tables.filter(({ bytes }) => bytes / total > 0.1)
+  say(`by table: ${shown.map(({ name, bytes }) => `${name} ${(bytes / total).toFixed(1)}`).join(', ')}\n`)
+}
+
+function reads(reader: EventReader, source: EventSource, total: number, old: EventRecord[]): void {
+  say('| read | first ms | again p50 | again max | rows |')
+  say('|---|---|---|---|---|')
+  for (const { name, filter, matches } of source.questions) {
+    const page = () =>
+      reader.page({ orgId, filter, limit: 200, before: null, ceilingSeq: null }).events.length
+    const rows = time(`page of 200: ${name}`, page)
+    if (rows < Math.min(200, matches)) throw new Error(`${name}: ${rows} rows of ${matches}`)
+  }
+  const middle = { occurredAtMs: startMs + 15 * 24 * hourMs, seq: 1 }
+  time('page of 200 from the middle', () => {
+    return reader.page({ orgId, filter: {}, limit: 200, before: middle, ceilingSeq: null }).events.length
+  })
+  time('one by id, old', () => (reader.byId(orgId, old[3]?.id ?? '') === null ? 0 : 1))
+  time('one by id, newest', () => (reader.byId(orgId, old.at(-1)?.id ?? '') === null ? 0 : 1))
+  time('one by id, unknown', () => (reader.byId(orgId, 'nobody') === null ? 0 : 1))
+  time(
+    'tail of 200',
+    () => reader.tail({ orgId, filter: {}, afterSeq: total - 200, limit: 200 }).events.length,
+  )
+  time('overview', () => Object.keys(reader.overview(orgId).byType).length)
+  time(
+    'metrics, 30 days',
+    () => reader.metrics({ orgId, sinceMs: startMs, untilMs: null, rowsMax: 100_000 }).rows.length,
+  )
+  time('breakdown by vendor, 30 days, hourly', () => {
+    return reader.breakdown({ orgId, sinceMs: startMs, untilMs: null, by: 'vendor', stepMs: hourMs }).rows
+      .length
+  })
+}
+
+function time(name: string, read: () => number): number {
+  const firstStarted = performance.now()
+  const rows = read()
+  const firstMs = performance.now() - firstStarted
+  const againMs = Array.from({ length: 9 }, () => {
+    const started = performance.now()
+    read()
+    return performance.now() - started
+  }).toSorted((a, b) => a - b)
+  const cells = [firstMs, againMs[4] ?? 0, againMs[8] ?? 0].map((ms) => ms.toFixed(1))
+  say(`| ${name} | ${cells.join(' | ')} | ${rows} |`)
+  return rows
+}
+
+function record(): void {
+  const title = `\n## Event engine, ${new Date().toISOString().slice(0, 10)}\n\n`
+  appendFileSync(join(import.meta.dir, 'results.md'), `${title}${lines.join('\n')}\n`)
+}
+
+function perSecond(events: number, ms: number): string {
+  return `${Math.round((events / ms) * 1_000).toLocaleString('en')}/s`
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1e6)} MB`
+}
+
+main(Bun.argv.slice(2))
