@@ -56,15 +56,19 @@ watch(join(root, 'web'), { recursive: true }, () => {
   pending = setTimeout(() => void bundle(), 50) // editors save in several steps
 })
 
-const [hostname, port] = options.listen.split(':')
+const [hostname = '127.0.0.1', port = '7410'] = options.listen.split(':')
+const ofTheAppliance = /^\/(api|v1|healthz|readyz|openapi\.json)(\/|$)/
 const app = new Elysia({ handler: { standardHostname: false } })
-for (const path of ['/api/*', '/v1/*', '/healthz', '/readyz', '/openapi.json']) {
-  app.all(path, ({ request }) => proxy(request), { parse: 'none' })
-}
-app.use(await staticPlugin({ assets: outDir, prefix: '/', alwaysStatic: false, indexHTML: false }))
-app.onError(({ code }) => {
-  // A page's own address, such as /settings/keys, is answered by the one document.
-  if (code === 'NOT_FOUND') return new Response(Bun.file(join(outDir, 'index.html')))
+// Before routing: a GET for every path, which the files are, would win over a route for all methods.
+app.onRequest(({ request }) => {
+  if (ofTheAppliance.test(new URL(request.url).pathname)) return proxy(request)
 })
-app.listen({ hostname: hostname ?? '127.0.0.1', port: Number(port), reusePort: false })
-say(`dashboard under work on http://${options.listen}, appliance at ${options.api}`)
+// Before the files too, or it would not see what they lack: a page's own address, such as /settings/keys.
+app.onError(({ code, set }) => {
+  if (code !== 'NOT_FOUND') return
+  set.status = 200
+  return new Response(Bun.file(join(outDir, 'index.html')))
+})
+app.use(await staticPlugin({ assets: outDir, prefix: '/', alwaysStatic: false, indexHTML: false }))
+app.listen({ hostname, port: Number(port), reusePort: false })
+say(`dashboard under work on http://${hostname}:${app.server?.port}, appliance at ${options.api}`)

@@ -1,0 +1,61 @@
+/** Tests of the development server: pages from source, everything else from the appliance, which may be absent. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { run, type Running } from '../tests/support/process.ts'
+import { root } from './build.ts'
+
+const appliance = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  async fetch(request) {
+    const { pathname, search } = new URL(request.url)
+    const { host, origin } = Object.fromEntries(request.headers)
+    return Response.json({
+      method: request.method,
+      path: pathname + search,
+      host,
+      origin,
+      body: await request.text(),
+    })
+  },
+})
+const own = `127.0.0.1:${appliance.port}`
+let server: Running
+let url = ''
+
+beforeAll(async () => {
+  const args = ['--api', `http://${own}`, '--listen', '127.0.0.1:0']
+  server = run([process.execPath, join(root, 'scripts/dev.ts'), ...args], { cwd: root, env: {} })
+  url = await server.line((line) => /work on (http:\S+),/.exec(line)?.[1] ?? null, 15_000)
+}, 20_000)
+
+afterAll(async () => {
+  server.signal('SIGTERM')
+  await server.exited
+  await appliance.stop(true)
+})
+
+test('every address of the dashboard answers its one page, and the files it names are there', async () => {
+  for (const path of ['/', '/settings/keys']) {
+    const answer = await fetch(url + path)
+    expect(answer.status).toBe(200)
+    const script = /src="(\/assets\/[^"]+\.js)"/.exec(await answer.text())?.[1]
+    const file = await fetch(`${url}${script}`)
+    expect(file.headers.get('content-type')).toStartWith('text/javascript')
+    expect((await file.text()).length).toBeGreaterThan(1_000)
+  }
+})
+
+test('the appliance is asked as if it had been asked itself', async () => {
+  const headers = { origin: url, 'content-type': 'application/json' }
+  const answer = await fetch(`${url}/api/sign-in?a=1`, { method: 'POST', headers, body: '{"b":2}' })
+  const seen = {
+    method: 'POST',
+    path: '/api/sign-in?a=1',
+    host: own,
+    origin: `http://${own}`,
+    body: '{"b":2}',
+  }
+  expect(await answer.json()).toEqual(seen)
+  expect(await (await fetch(`${url}/v1/limits`)).json()).toMatchObject({ method: 'GET', path: '/v1/limits' })
+})
