@@ -17,13 +17,16 @@ export interface RunParts {
 }
 
 export interface Run {
-  (now: number): Promise<void>
+  run(now: number): Promise<void>
+  /** Wakes endpoints whose position waited for their deliveries to end. */
+  ended(endpointIds: string[]): void
+  /** Resolves when nothing is being fed or sent. */
+  idle(): Promise<void>
 }
 
 const probesMax = 100
 
-/** Returns the run, and what wakes an endpoint whose position waited for its deliveries to end. */
-export function makeRun(parts: RunParts): { run: Run; ended(endpointIds: string[]): void } {
+export function makeRun(parts: RunParts): Run {
   const { store, log, dispatcher } = parts
   const waiting = new Map<string, number>() // endpoints whose position waits, and up to where it goes
   let feeding: Promise<void> = Promise.resolve()
@@ -83,6 +86,13 @@ export function makeRun(parts: RunParts): { run: Run; ended(endpointIds: string[
       inTurn(() => feedWaiting(endpointIds)).catch((error: unknown) => {
         log.warn('webhook_feed_failed', { message: String(error) })
       })
+    },
+    async idle() {
+      for (let seen: unknown = null; seen !== feeding;) {
+        seen = feeding
+        await dispatcher.idle()
+        await feeding
+      }
     },
   }
 }

@@ -31,7 +31,7 @@ export interface Webhooks extends EndpointParts {
   /** One run of the dispatcher; what it sends outlives it. */
   run(now: number): Promise<void>
   prune(now: number): Promise<void>
-  /** Resolves when nothing is being sent. */
+  /** Resolves when nothing is being fed or sent. */
   idle(): Promise<void>
   stop(): Promise<void>
 }
@@ -56,7 +56,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     random: options.random ?? Math.random,
     ended: (endpointIds) => ended(endpointIds),
   })
-  const { run, ended } = makeRun({ store, log, dispatcher, watch: makeWatch({ store, log }) })
+  const { run, ended, idle } = makeRun({ store, log, dispatcher, watch: makeWatch({ store, log }) })
   return {
     store,
     clock,
@@ -69,7 +69,10 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       const count = await pruneDeliveries(store, now)
       if (count > 0) log.info('webhook_deliveries_pruned', { count })
     },
-    idle: dispatcher.idle,
-    stop: () => dispatcher.stop(limits.webhookStopGraceMs),
+    idle,
+    async stop() {
+      await dispatcher.stop(limits.webhookStopGraceMs)
+      await idle()
+    },
   }
 }

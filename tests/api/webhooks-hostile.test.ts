@@ -1,0 +1,206 @@
+/** Hostile receivers and names: every one ends as one classified failed attempt, in time, with memory flat. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { newId } from '../../server/ids.ts'
+import { startLog } from '../../server/log.ts'
+import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
+import { orgSecret } from '../../server/webhooks/org-secret.ts'
+import { startReceiver, type Receiver } from '../support/receiver.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+const timeoutMs = 1_500
+
+let server: TestServer
+let receiver: Receiver
+let folder: TempDir
+let webhooks: Webhooks
+const names = new Map<string, string[][]>() // what each look-up of a name answers, in turn
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  server = await testServer()
+  folder = tempDir('hostile')
+  webhooks = start([])
+  await orgSecret(webhooks, { orgId: server.org.id, actor: 'cli' })
+})
+afterAll(async () => {
+  await webhooks.stop()
+  await server[Symbol.asyncDispose]()
+  await receiver[Symbol.asyncDispose]()
+  folder.remove()
+})
+
+function start(allow: string[], ca: string | null = null): Webhooks {
+  return startWebhooks({
+    config: {
+      cron: '',
+      backoffMs: [60_000, 60_000, 60_000],
+      allow: ['127.0.0.1', ...allow],
+      sinkDir: null,
+      caFile: ca,
+    },
+    dataDir: folder.path,
+    store: server.store,
+    clock: server.clock,
+    log: startLog({ level: 'error', clock: server.clock }),
+    version: 'test',
+    timeoutMs,
+    async resolver(name) {
+      const answers = names.get(name)
+      if (answers === undefined) throw Object.assign(new Error(name), { code: 'ENOTFOUND' })
+      return answers.length > 1 ? answers.shift()! : answers[0]!
+    },
+  })
+}
+
+/** One attempt at `url`, past the check that the API makes when it is given. */
+async function attemptAt(url: string, by = webhooks) {
+  const id = newId('wh')
+  const now = server.clock.now()
+  const { id: orgId } = server.org
+  const audit = {
+    id: newId('aud'),
+    orgId,
+    actor: 'cli',
+    action: 'test.made',
+    target: id,
+    metadata: {},
+    occurredAtMs: now,
+  }
+  const lane = `lane ${id}`
+  const delivery = { id, orgId, endpointId: null, url, lane, body: '{}', scheduledAtMs: now }
+  await server.store.webhooks.schedule({ delivery, audit })
+  await by.run(now)
+  await by.idle()
+  const found = (await server.store.webhooks.find(orgId, id))!
+  expect(found.attempts).toHaveLength(1)
+  return { ...found.attempts[0]!, deliveryStatus: found.delivery.status }
+}
+
+test.each([
+  ['/hang', 'timeout', null, timeoutMs],
+  ['/drip-head', 'timeout', null, timeoutMs],
+  ['/continue', 'timeout', null, timeoutMs],
+  ['/drip-body/500', 'http_500', 500, timeoutMs],
+  ['/endless/500', 'http_500', 500, 0],
+  ['/bomb/500', 'http_500', 500, 0],
+  ['/short', 'http_500', 500, 0],
+  ['/garbage', 'connection_reset', null, 0],
+  ['/reset', 'connection_reset', null, 0],
+  ['/close', 'connection_reset', null, 0],
+  ['/status/999', 'http_999', 999, 0],
+  ['/status/304', 'http_304', 304, 0],
+])('%s ends as %s', async (path, code, status, leastMs) => {
+  const attempt = await attemptAt(receiver.url + path)
+  expect(attempt).toMatchObject({ status, counted: true, deliveryStatus: 'pending' })
+  expect(attempt.error).toStartWith(`${code}: `)
+  expect(attempt.durationMs).toBeWithin(leastMs - 20, timeoutMs + 1_000)
+  expect(attempt.responseExcerpt.length).toBeLessThanOrEqual(16 * 1024)
+})
+
+test('the status decides: an endless or compressed 200 is delivered, and only its start was read', async () => {
+  for (const path of ['/endless', '/bomb']) {
+    const attempt = await attemptAt(receiver.url + path)
+    expect([path, attempt.deliveryStatus, attempt.status]).toEqual([path, 'delivered', 200])
+    expect(attempt.responseExcerpt.length).toBeLessThanOrEqual(16 * 1024)
+  }
+})
+
+test('fifty hostile answers leave memory flat', async () => {
+  const paths = ['/endless/500', '/bomb/500', '/endless', '/bomb', '/garbage']
+  await attemptAt(receiver.url + paths[0]!)
+  Bun.gc(true)
+  const beforeBytes = process.memoryUsage().rss
+  for (let i = 0; i < 50; i++) await attemptAt(receiver.url + paths[i % paths.length]!)
+  Bun.gc(true)
+  expect(process.memoryUsage().rss - beforeBytes).toBeLessThan(64 * 1024 * 1024)
+})
+
+test('names: one forbidden address among good ones, metadata, unknown', async () => {
+  const { port } = new URL(receiver.url)
+  names.set('mixed.test', [['127.0.0.1', '10.0.0.1']])
+  names.set('meta.test', [['169.254.169.254']])
+  names.set('good.test', [['127.0.0.1']])
+  expect((await attemptAt(`http://mixed.test:${port}/ok/mixed`)).error).toStartWith('url_blocked: 10.0.0.1')
+  expect((await attemptAt('http://meta.test/')).error).toStartWith('url_blocked: 169.254.169.254')
+  expect((await attemptAt('http://none.test/')).error).toStartWith('name_unknown: ')
+  expect((await attemptAt(`http://good.test:${port}/ok/good`)).status).toBe(200)
+  expect(receiver.received('/ok/mixed')).toEqual([])
+  expect(receiver.received('/ok/good')[0]?.headers['host']).toBe(`good.test:${port}`)
+})
+
+test('rebinding: the address that was checked is the one dialled, and each attempt checks anew', async () => {
+  const { port } = new URL(receiver.url)
+  // The second answer would lead inside; within one attempt nothing asks a second time.
+  names.set('rebind.test', [['127.0.0.1'], ['10.0.0.1']])
+  const first = await attemptAt(`http://rebind.test:${port}/ok/rebind`)
+  expect(first.status).toBe(200)
+  expect(names.get('rebind.test')).toEqual([['10.0.0.1']])
+  const second = await attemptAt(`http://rebind.test:${port}/ok/rebind`)
+  expect(second.error).toStartWith('url_blocked: ')
+  expect(receiver.received('/ok/rebind')).toHaveLength(1)
+})
+
+test('certificates: refused unless they are for the name and of a known authority', async () => {
+  using certificates = tempDir('tls')
+  const [keyPath, certPath] = [certificates.join('key.pem'), certificates.join('cert.pem')]
+  const made = Bun.spawnSync([
+    ...['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=hooks.test'],
+    ...['-addext', 'subjectAltName=DNS:hooks.test', '-keyout', keyPath, '-out', certPath],
+  ])
+  expect(made.exitCode).toBe(0)
+  const tls = { key: Bun.file(keyPath), cert: Bun.file(certPath) }
+  const https = Bun.serve({ port: 0, hostname: '127.0.0.1', tls, fetch: () => new Response('ok') })
+  names.set('hooks.test', [['127.0.0.1']])
+  names.set('other.test', [['127.0.0.1']])
+  const trusting = start([], certPath)
+  try {
+    const at = (name: string, by: Webhooks) => attemptAt(`https://${name}:${https.port}/`, by)
+    expect((await at('hooks.test', webhooks)).error).toStartWith('certificate_refused: ')
+    expect((await at('hooks.test', trusting)).status).toBe(200)
+    expect((await at('other.test', trusting)).error).toStartWith('certificate_refused: ')
+    // A receiver that speaks no TLS waits for the rest of a request that never comes.
+    const plain = await attemptAt(receiver.url.replace('http', 'https'), trusting)
+    expect(plain.error).toStartWith('timeout: ')
+  } finally {
+    await trusting.stop()
+    await https.stop(true)
+  }
+})
+
+test('proxy variables of the environment are not obeyed', async () => {
+  // The server takes them out of its environment at start (`server/config.ts`); here they would lead nowhere.
+  const { takeEnvironment } = await import('../../server/config.ts')
+  const environment: Record<string, string> = {
+    HTTP_PROXY: 'http://127.0.0.1:1',
+    https_proxy: 'http://127.0.0.1:1',
+  }
+  takeEnvironment(environment)
+  expect(environment).toEqual({})
+})
+
+test('a process that stood still does not blame the receiver', async () => {
+  const { attempt } = await import('../../server/webhooks/attempt.ts')
+  const parts = { ...webhooks, timeoutMs: 300, ca: null }
+  const delivery = (
+    await server.store.webhooks.list({
+      orgId: server.org.id,
+      status: null,
+      endpointId: null,
+      limit: 1,
+      bytesMax: 1,
+      beforeSeq: null,
+    })
+  ).deliveries[0]!
+  const claim = {
+    leaseId: 'x',
+    delivery: { ...delivery, url: `${receiver.url}/hang` },
+    pendingSinceMs: 0,
+    sealedSecrets: [],
+    probe: false,
+    failingSinceMs: null,
+  }
+  const work = attempt(parts, claim, new AbortController().signal)
+  setTimeout(() => Bun.sleepSync(2_600), 20)
+  expect((await work).fault).toMatchObject({ code: 'interrupted', ours: true })
+})

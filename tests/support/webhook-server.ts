@@ -1,0 +1,61 @@
+/** A test server whose dispatcher runs when the test says so, with helpers to post events and read answers. */
+import { expect } from 'bun:test'
+import { startLog } from '../../server/log.ts'
+import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
+import { event } from './events.ts'
+import { testServer, type TestServer } from './server.ts'
+
+export interface WebhookServer extends AsyncDisposable {
+  server: TestServer
+  key: string // secret, every scope
+  /** One run of the dispatcher, to its end and that of everything it sent. */
+  run(): Promise<void>
+  /** Posts events with these members, ids counted on; expects them accepted. */
+  ingest(events: Record<string, unknown>[]): Promise<void>
+  /** A call with the secret key that must answer `status`; returns its JSON. */
+  api<T>(method: string, path: string, body?: unknown, status?: number): Promise<T>
+}
+
+export async function webhookServer(more: { sinkDir?: string } = {}): Promise<WebhookServer> {
+  const config = { backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.0/8'], caFile: null }
+  // A cron that comes true once in years: only `run` dispatches.
+  const webhooks = { ...config, cron: '0 0 29 2 *', sinkDir: more.sinkDir ?? null }
+  const server = await testServer({ webhooks })
+  const key = await server.key('secret')
+  const ingestKey = await server.key('ingest')
+  const { store, clock, dataDir } = server
+  const log = startLog({ level: 'error', clock })
+  const parts: Webhooks = startWebhooks({
+    config: webhooks,
+    dataDir,
+    store,
+    clock,
+    log,
+    version: 'test',
+    random: () => 0,
+  })
+  let lastId = 0
+  return {
+    server,
+    key,
+    async run() {
+      await parts.run(server.clock.now())
+      await parts.idle()
+    },
+    async ingest(events) {
+      const body = { events: events.map((members) => event(`evt_${++lastId}`, members)) }
+      const response = await server.call('/v1/sdk/events', { key: ingestKey, body })
+      expect(await response.json()).toEqual({ ok: true, accepted: events.length, deduped: 0 })
+    },
+    async api(method, path, body, status = 200) {
+      const response = await server.call(path, { method, key, ...(body === undefined ? {} : { body }) })
+      const text = await response.text()
+      if (response.status !== status) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+      return JSON.parse(text)
+    },
+    async [Symbol.asyncDispose]() {
+      await parts.stop()
+      await server[Symbol.asyncDispose]()
+    },
+  }
+}
