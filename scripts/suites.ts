@@ -26,13 +26,14 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
 
 export const suites: Suite[] = [
   suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
-  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 20, 6, 'nothing'),
-  suite('support', ['tests/support'], 30, 2, 'browser'),
+  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 20, 5, 'nothing'),
+  suite('support', ['tests/support'], 30, 1, 'browser'),
   suite('store', ['tests/store'], 60, 5, 'nothing'),
+  suite('engine', ['tests/engine'], 120, 3, 'nothing'),
   suite('api', ['tests/api'], 60, 5, 'binary'),
   suite('e2e', ['tests/e2e'], 60, 6, 'browser'),
-  suite('crash', ['tests/crash'], 120, 5, 'binary'),
-  suite('fuzz', ['tests/fuzz'], 60, 3, 'binary'),
+  suite('crash', ['tests/crash'], 120, 4, 'binary'),
+  suite('fuzz', ['tests/fuzz'], 60, 2, 'binary'),
   suite('regressions', ['tests/regressions'], 60, 2, 'binary'),
   suite('bench', ['tests/bench'], 120, 3, 'binary'),
 ]
