@@ -36,3 +36,10 @@ test('links on the way are refused, and what they point to is left alone', async
   expect(existsSync(outside.join('target'))).toBe(false)
   expect(await codeOf(appendLines(sinks.join('none'), 'x.ndjson', ['{}']))).toBe('ENOENT')
 })
+
+test('appends at the same time neither mix nor overtake each other', async () => {
+  using sinks = tempDir('sinks')
+  const lines = Array.from({ length: 8 }, (_, n) => JSON.stringify({ n, text: String(n).repeat(700_000) }))
+  await Promise.all(lines.map((line) => appendLines(sinks.path, 'x.ndjson', [line])))
+  expect(readFileSync(sinks.join('x.ndjson'), 'utf8').trimEnd().split('\n')).toEqual(lines)
+})

@@ -3,8 +3,25 @@ import { constants } from 'node:fs'
 import { lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Rejects with a file system `code`. A line that a crash left half is closed first, so that it spoils no other. */
-export async function appendLines(sinkDir: string, path: string, lines: string[]): Promise<void> {
+/** The last append of each file: a large write is several system calls, and those of two must not mix. */
+const lastAppends = new Map<string, Promise<void>>()
+
+/** Rejects with a file system `code`. Calls for one file are done in the order in which they came. */
+export function appendLines(sinkDir: string, path: string, lines: string[]): Promise<void> {
+  const key = join(sinkDir, path)
+  const before = lastAppends.get(key) ?? Promise.resolve()
+  const done = before.then(() => append(sinkDir, path, lines))
+  const settled = done
+    .catch(() => undefined)
+    .then(() => {
+      if (lastAppends.get(key) === settled) lastAppends.delete(key)
+    })
+  lastAppends.set(key, settled)
+  return done
+}
+
+/** A line that a crash left half is closed first, so that it spoils no other. */
+async function append(sinkDir: string, path: string, lines: string[]): Promise<void> {
   const folder = await safeFolder(sinkDir, dirname(path))
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants
   const file = await open(

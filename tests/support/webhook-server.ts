@@ -10,6 +10,8 @@ export interface WebhookServer extends AsyncDisposable {
   key: string // secret, every scope
   /** One run of the dispatcher, to its end and that of everything it sent. */
   run(): Promise<void>
+  /** Ends the dispatcher and starts another on the same store: what a restart of the process forgets, it forgets. */
+  restart(): Promise<void>
   /** Posts events with these members, ids counted on; expects them accepted. */
   ingest(events: Record<string, unknown>[]): Promise<void>
   /** A call with the secret key that must answer `status`; returns its JSON. */
@@ -25,15 +27,9 @@ export async function webhookServer(more: { sinkDir?: string } = {}): Promise<We
   const ingestKey = await server.key('ingest')
   const { store, clock, dataDir } = server
   const log = startLog({ level: 'error', clock })
-  const parts: Webhooks = startWebhooks({
-    config: webhooks,
-    dataDir,
-    store,
-    clock,
-    log,
-    version: 'test',
-    random: () => 0,
-  })
+  const start = () =>
+    startWebhooks({ config: webhooks, dataDir, store, clock, log, version: 'test', random: () => 0 })
+  let parts: Webhooks = start()
   let lastId = 0
   return {
     server,
@@ -41,6 +37,10 @@ export async function webhookServer(more: { sinkDir?: string } = {}): Promise<We
     async run() {
       await parts.run(server.clock.now())
       await parts.idle()
+    },
+    async restart() {
+      await parts.stop()
+      parts = start()
     },
     async ingest(events) {
       const body = { events: events.map((members) => event(`evt_${++lastId}`, members)) }

@@ -1,0 +1,197 @@
+/** Rules that speak: one message when something begins, one when it is over, and nothing in between. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { startReceiver, type Receiver } from '../support/receiver.ts'
+import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+interface Message {
+  type: string
+  timestamp: string
+  data: { rule: string; incidentId: string; subject: string; [member: string]: unknown }
+}
+
+let receiver: Receiver
+let hook: WebhookServer
+let path: string
+let endpointId: string
+let tests = 0
+beforeAll(async () => {
+  receiver = await startReceiver()
+  hook = await webhookServer()
+})
+afterAll(async () => {
+  await hook[Symbol.asyncDispose]()
+  await receiver[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  path = `/ok/rule-${++tests}`
+  // A filter that no event passes: only the rules are heard.
+  const body = { url: receiver.url + path, types: ['sdk.error'] }
+  const { endpoint } = await hook.api<{ endpoint: { id: string } }>(
+    'POST',
+    '/v1/webhooks/endpoints',
+    body,
+    201,
+  )
+  endpointId = endpoint.id
+  hook.server.clock.move(2 * 3_600_000) // what earlier tests sent is out of the window
+})
+
+const rule = async (body: Record<string, unknown>) => {
+  const made = await hook.api<{ rule: { id: string } }>(
+    'POST',
+    '/v1/webhooks/rules',
+    { endpointId, ...body },
+    201,
+  )
+  return made.rule.id
+}
+const messages = () => receiver.received(path).map(({ body }) => JSON.parse(body) as Message)
+const said = () => messages().map(({ type, data }) => `${type} ${data.subject}`)
+const minuteMs = 60_000
+
+/** Runs a few times: whatever is the case is said once. */
+async function look(): Promise<void> {
+  for (let i = 0; i < 3; i++) await hook.run()
+}
+
+describe('each kind opens once and resolves once', () => {
+  test('blocked share of the last hour', async () => {
+    await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 10 })
+    await hook.ingest(Array.from({ length: 9 }, () => ({ outcome: 'blocked' })))
+    await look()
+    expect(said()).toEqual([])
+    await hook.ingest([{ outcome: 'blocked' }])
+    await look()
+    expect(messages()).toMatchObject([
+      {
+        type: 'alert.opened',
+        timestamp: expect.stringMatching(/Z$/),
+        data: {
+          rule: 'blocked_share',
+          incidentId: expect.stringMatching(/^inc_/),
+          share: 1,
+          threshold: 0.5,
+          events: 10,
+        },
+      },
+    ])
+    await hook.ingest(Array.from({ length: 20 }, () => ({ outcome: 'success' })))
+    await look()
+    expect(messages().map(({ type }) => type)).toEqual(['alert.opened', 'alert.resolved'])
+    expect(new Set(messages().map(({ data }) => data.incidentId)).size).toBe(1)
+    expect(new Set(receiver.received(path).map(({ headers }) => headers['webhook-id'])).size).toBe(2)
+  })
+
+  test('error rate of a tool, each tool by itself', async () => {
+    await rule({ kind: 'tool_error_rate', threshold: 0.5, eventsMin: 4 })
+    const executed = (tool: string, outcome: string) => ({ type: 'tool.executed', tool, outcome })
+    const times = (count: number, members: Record<string, unknown>) =>
+      Array.from({ length: count }, () => members)
+    await hook.ingest([
+      ...times(4, executed('pay', 'error')),
+      ...times(4, executed('search', 'success')),
+      ...times(3, executed('rare', 'error')),
+    ])
+    await look()
+    expect(said()).toEqual(['alert.opened pay'])
+    await hook.ingest(times(4, executed('search', 'error')).concat(times(1, executed('search', 'error'))))
+    await look()
+    expect(said()).toEqual(['alert.opened pay', 'alert.opened search'])
+    hook.server.clock.move(62 * minuteMs)
+    await look()
+    expect(said().slice(2).toSorted()).toEqual(['alert.resolved pay', 'alert.resolved search'])
+  })
+
+  test('silence', async () => {
+    await rule({ kind: 'silence', minutes: 5 })
+    await hook.ingest([{}])
+    await look()
+    hook.server.clock.move(4 * minuteMs)
+    await look()
+    expect(said()).toEqual([])
+    hook.server.clock.move(2 * minuteMs)
+    await look()
+    expect(said()).toEqual(['alert.opened '])
+    await hook.ingest([{}])
+    await look()
+    expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
+  })
+
+  test('a vendor never seen before, once for ever', async () => {
+    await rule({ kind: 'new_vendor' })
+    await hook.ingest([
+      { agent: { vendor: 'Operator' } },
+      { agent: { vendor: 'Fresh' } },
+      { agent: { vendor: 'Fresh' } },
+    ])
+    await look()
+    expect(said()).toEqual(['alert.opened Fresh']) // Operator sent events in the tests before
+    hook.server.clock.move(25 * 3_600_000)
+    await look()
+    await hook.ingest([{ agent: { vendor: 'Fresh' } }])
+    await look()
+    expect(said()).toEqual(['alert.opened Fresh', 'alert.resolved Fresh'])
+  })
+
+  test('a key that leaked, until it is revoked', async () => {
+    await rule({ kind: 'key_leaked' })
+    const key = await hook.server.key('ingest', { label: 'shop page' })
+    const leaked = { method: 'POST', key, body: '{}', headers: { origin: 'https://shop.example' } }
+    expect((await hook.server.call('/v1/sdk/events', leaked)).status).toBe(403)
+    await look()
+    expect(messages()).toMatchObject([
+      { type: 'alert.opened', data: { rule: 'key_leaked', label: 'shop page' } },
+    ])
+    const { store, org, clock } = hook.server
+    const keyId = messages()[0]!.data.subject
+    const about = { orgId: org.id, actor: 'cli', action: 'ingest_key.revoked', target: keyId, metadata: {} }
+    const audit = { id: 'aud_revoked', ...about, occurredAtMs: clock.now() }
+    await store.keys.revoke({ orgId: org.id, keyId, now: clock.now(), audit })
+    await look()
+    expect(messages().map(({ type }) => type)).toEqual(['alert.opened', 'alert.resolved'])
+    expect(JSON.stringify(messages())).not.toContain(key)
+  })
+})
+
+test('after a restart nothing is said twice: what is open stays open, and resolves', async () => {
+  await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 5 })
+  await hook.ingest(Array.from({ length: 5 }, () => ({ outcome: 'blocked' })))
+  await look()
+  await hook.restart()
+  await look()
+  expect(said()).toEqual(['alert.opened '])
+  await hook.ingest(Array.from({ length: 6 }, () => ({ outcome: 'success' })))
+  await look()
+  expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
+})
+
+test('incidents are listed; a deleted rule falls silent and its incident ends', async () => {
+  const id = await rule({ kind: 'silence', minutes: 1 })
+  hook.server.clock.move(2 * minuteMs)
+  await look()
+  type Listed = { incidents: { ruleId: string; resolvedAt: string | null }[] }
+  const mine = async () =>
+    (await hook.api<Listed>('GET', '/v1/webhooks/incidents')).incidents.filter(({ ruleId }) => ruleId === id)
+  expect(await mine()).toMatchObject([{ resolvedAt: null }])
+  await hook.api('DELETE', `/v1/webhooks/rules/${id}`)
+  await look()
+  expect(await mine()).toMatchObject([{ resolvedAt: expect.any(String) }])
+  expect(said()).toEqual(['alert.opened '])
+})
+
+test.each([
+  [{ kind: 'weather' }, 'kind'],
+  [{ kind: 'silence' }, 'minutes'],
+  [{ kind: 'silence', minutes: 0.5 }, 'minutes'],
+  [{ kind: 'blocked_share', threshold: 2 }, 'threshold'],
+  [{ kind: 'blocked_share' }, 'threshold'],
+  [{ kind: 'tool_error_rate', threshold: 0.1, eventsMin: 0 }, 'eventsMin'],
+  [{ kind: 'new_vendor', endpointId: 'ep_none' }, 'endpointId'],
+])('%j is refused at %s', async (body, issuePath) => {
+  const response = await hook.server.call('/v1/webhooks/rules', {
+    key: hook.key,
+    body: { endpointId, ...body },
+  })
+  const { issues } = (await response.json()) as { issues: { path: string }[] }
+  expect([response.status, issues[0]?.path]).toEqual([400, issuePath])
+})
