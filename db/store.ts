@@ -9,7 +9,9 @@
 import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
 import type { Breakdown, BreakdownQuery, Metrics, MetricsQuery } from './event-counts.ts'
+import type { IdentityStore } from './identity-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
+export type * from './identity-store.ts'
 export type * from './event-counts.ts'
 export type { AuditEntry, Json, StoreError }
 
@@ -149,166 +151,7 @@ export interface RejectedSample {
   excerpt: string // of what was sent, at most 4 KiB
 }
 
-// ---------------------------------------------------------------- organizations, people
-
-export interface Org {
-  id: string // org_…
-  slug: string
-  name: string
-  createdAtMs: number
-}
-
-export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
-
-export interface Account {
-  id: string // usr_…
-  email: string // lower case
-  passwordHash: string // argon2id, PHC string
-  operator: boolean
-  createdAtMs: number
-}
-
-export interface Membership {
-  orgId: string
-  accountId: string
-  role: Role
-}
-
-export interface OrgStore {
-  create(command: { org: Org; audit: AuditEntry }): Promise<void> // conflict when the slug is taken
-  list(): Promise<Org[]>
-  find(idOrSlug: string): Promise<Org | null>
-}
-
-export interface AccountStore {
-  /** Creates the first owner, atomically, only while no owner exists and (when given) the set-up link is live. */
-  createFirstOwner(command: {
-    account: Account
-    orgId: string
-    linkHash: string | null
-    now: number
-    audit: AuditEntry
-  }): Promise<'created' | 'owner_exists' | 'link_invalid'>
-  /** `conflict` when the e-mail address is taken. */
-  create(command: { account: Account; orgId: string; role: Role; audit: AuditEntry }): Promise<void>
-  /** Ends the account's sign-ins too. */
-  setPassword(command: { accountId: string; passwordHash: string; audit: AuditEntry }): Promise<void>
-  findByEmail(email: string): Promise<Account | null>
-  list(): Promise<(Account & { memberships: Membership[] })[]>
-  ownerExists(): Promise<boolean>
-  /** Makes a one-time link; the older ones of the same purpose and account end. Only its SHA-256 is kept. */
-  createLink(link: OneTimeLink): Promise<void>
-  /** Uses up a password link and sets the password in one transaction. */
-  resetPassword(command: {
-    linkHash: string
-    passwordHash: string
-    now: number
-    auditId: string
-  }): Promise<'done' | 'link_invalid'>
-}
-
-export interface OneTimeLink {
-  hash: string // hex SHA-256 of the token
-  purpose: 'setup' | 'password'
-  accountId: string | null
-  expiresAtMs: number
-}
-
-/** A dashboard sign-in (not to be confused with an agent's session in events). */
-export interface SignIn {
-  id: string // ses_…, shown in lists
-  tokenHash: string // hex SHA-256 of the cookie
-  accountId: string
-  orgId: string // the organization the dashboard shows
-  createdAtMs: number
-  lastSeenAtMs: number
-  expiresAtMs: number // absolute end
-  address: string
-  userAgent: string
-}
-
-export interface SignInView {
-  signIn: SignIn
-  account: Account
-  role: Role // in signIn.orgId
-  org: Org
-}
-
-export interface SignInStore {
-  create(command: { signIn: SignIn; audit: AuditEntry }): Promise<void>
-  /** The live sign-in with its account and role, or null. The caller judges idle and absolute ends. */
-  find(tokenHash: string): Promise<SignInView | null>
-  touch(tokenHash: string, now: number): Promise<void>
-  end(command: { tokenHash: string; audit: AuditEntry }): Promise<void>
-  /** Deletes what ended before `now`; returns how many. */
-  prune(now: number, idleMs: number): Promise<number>
-}
-
-// ---------------------------------------------------------------- keys
-
-export type KeyKind = 'ingest' | 'secret' | 'publishable'
-
-export interface ApiKey {
-  id: string // key_…
-  orgId: string
-  kind: KeyKind
-  label: string
-  prefix: string // first 16 characters, for lists
-  hash: string // hex SHA-256 of the whole key
-  scopes: string[] // secret keys; [] = all of the kind
-  siteIds: string[] // ingest keys; [] = every site
-  behindProxy: boolean // accept browser headers a relaying proxy leaves on
-  createdAtMs: number
-  expiresAtMs: number | null
-  revokedAtMs: number | null
-  lastUsedAtMs: number | null // minute resolution
-  lastUsedAddress: string | null
-  exposedAtMs: number | null // first seen with a browser's headers
-}
-
-export interface KeyStore {
-  create(command: { key: ApiKey; audit: AuditEntry }): Promise<void>
-  list(orgId: string, kind?: KeyKind): Promise<ApiKey[]>
-  /** The key with this hash, whatever its state. Fast enough for every request: engines answer from memory. */
-  findByHash(hash: string): Promise<ApiKey | null>
-  /** not_found when the organization has no such key; revoking twice is done once (returns false, writes no audit). */
-  revoke(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
-  /** Notes last use; callers batch to minute resolution. */
-  touch(uses: { keyId: string; atMs: number; address: string }[]): Promise<void>
-  /** Marks a key seen with a browser's headers, once. Returns whether this call was the first. */
-  markExposed(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
-}
-
-// ---------------------------------------------------------------- audit and the rest
-
-export interface AuditQuery {
-  orgId: string
-  limit: number
-  beforeSeq: number | null
-}
-
-/** What is wrong with an audit chain, at its first bad row. */
-export interface AuditFault {
-  orgId: string
-  position: number // counts from 1
-  entryId: string | null // null when the entry itself is gone
-  kind: 'edited' | 'missing' | 'reordered' | 'rewritten' | 'cut'
-  message: string
-}
-
-/** The chains as far as they are sound, and at most one fault for each. */
-export interface AuditVerdict {
-  chains: { orgId: string; count: number; hash: string }[]
-  faults: AuditFault[]
-}
-
-export interface AuditStore {
-  append(entry: AuditEntry): Promise<void>
-  /** Newest first; `seq` is the entry's position in its organization's chain. */
-  list(query: AuditQuery): Promise<{ entries: (AuditEntry & { seq: number })[]; next: number | null }>
-  /** Checks every chain, row by row. Without opening a store: `verifyAudit` of `db/open.ts`. */
-  verify(): Promise<AuditVerdict>
-}
+// ---------------------------------------------------------------- and the rest
 
 export interface StoreHealth {
   schema: number
@@ -317,13 +160,8 @@ export interface StoreHealth {
   walBytes: number
 }
 
-export interface Store {
+export interface Store extends IdentityStore {
   events: EventStore
-  orgs: OrgStore
-  accounts: AccountStore
-  signIns: SignInStore
-  keys: KeyStore
-  audit: AuditStore
   webhooks: WebhookStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>

@@ -1,5 +1,5 @@
 /** Accounts and memberships in SQLite. */
-import { and, eq, gt } from 'drizzle-orm'
+import { and, eq, gt, ne } from 'drizzle-orm'
 import { StoreError } from '../errors.ts'
 import type { Account, AccountStore, Membership } from '../store.ts'
 import { appendAudit } from './audit.ts'
@@ -42,16 +42,22 @@ export function createAccount({ db, orm }: WriteContext, command: Command<'creat
     .insert(membership)
     .values({ accountId: command.account.id, orgId: command.orgId, role: command.role })
     .run()
+  if (command.link !== undefined) orm.insert(oneTimeLink).values(command.link).run()
   appendAudit(db, command.audit)
 }
 
 export function setPassword({ db, orm }: WriteContext, command: Command<'setPassword'>): void {
-  changePassword(orm, command.accountId, command.passwordHash)
+  changePassword(orm, command.accountId, command.passwordHash, command.keepTokenHash)
   appendAudit(db, command.audit)
 }
 
-/** Ends every sign-in of the account too: whoever held the old password is out. */
-export function changePassword(orm: WriteContext['orm'], accountId: string, passwordHash: string): Account {
+/** Ends every other sign-in of the account too: whoever held the old password is out. */
+export function changePassword(
+  orm: WriteContext['orm'],
+  accountId: string,
+  passwordHash: string,
+  keepTokenHash = '',
+): Account {
   const changed = orm
     .update(account)
     .set({ passwordHash })
@@ -59,12 +65,30 @@ export function changePassword(orm: WriteContext['orm'], accountId: string, pass
     .returning()
     .all()[0]
   if (changed === undefined) throw new StoreError('not_found', `there is no account ${accountId}`)
-  orm.delete(signIn).where(eq(signIn.accountId, accountId)).run()
+  orm
+    .delete(signIn)
+    .where(and(eq(signIn.accountId, accountId), ne(signIn.tokenHash, keepTokenHash)))
+    .run()
   return changed
 }
 
 export function findAccountByEmail({ orm }: ReadContext, email: string): Account | null {
   return orm.select().from(account).where(eq(account.email, email)).get() ?? null
+}
+
+export function findAccount(
+  { orm }: ReadContext,
+  accountId: string,
+): (Account & { memberships: Membership[] }) | null {
+  const found = orm.select().from(account).where(eq(account.id, accountId)).get()
+  if (found === undefined) return null
+  const memberships = orm
+    .select()
+    .from(membership)
+    .where(eq(membership.accountId, accountId))
+    .orderBy(membership.orgId)
+    .all()
+  return { ...found, memberships }
 }
 
 export function listAccounts({ orm }: ReadContext): (Account & { memberships: Membership[] })[] {

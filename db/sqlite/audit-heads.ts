@@ -4,7 +4,7 @@
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
-import type { AuditHead } from './audit.ts'
+import type { AuditHead } from '../store.ts'
 import { syncDirectory } from './sync-directory.ts'
 
 const fileName = 'audit-heads'

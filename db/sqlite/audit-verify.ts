@@ -1,15 +1,23 @@
 /** Checks every audit chain row by row and names the first row of each that is not as it was written. */
 import type { Database } from 'bun:sqlite'
-import type { AuditFault, AuditVerdict } from '../store.ts'
-import { auditHash, auditHeads, genesisHash, positionText, type AuditHead, type AuditRow } from './audit.ts'
+import type { AuditAnchor, AuditFault, AuditHead, AuditRow, AuditVerdict } from '../store.ts'
+import { auditHash, auditHeads, genesisHash, positionText } from './audit.ts'
 import { readAuditHeads } from './audit-heads.ts'
 
 type Row = AuditRow & { rowid: number }
 type FaultOf = Omit<AuditFault, 'orgId'>
 
-/** Reads only, and the heads file first: a running writer may lengthen the chains meanwhile, never the file alone. */
-export function verifyAudit(db: Database, folder: string): AuditVerdict {
-  const fileHeads = readAuditHeads(folder) ?? {}
+/**
+ * Reads only, and the heads file first: a running writer may lengthen the chains meanwhile, never the file alone.
+ * `anchors` are heads that were written down elsewhere, before anybody could know what would be cut.
+ */
+export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]): AuditVerdict {
+  const inFile = Object.entries(readAuditHeads(folder) ?? {}).map(([orgId, head]): AuditAnchor => ({
+    orgId,
+    ...head,
+    source: 'the file audit-heads',
+  }))
+  const anchorsOf = Map.groupBy([...inFile, ...anchors], ({ orgId }) => orgId)
   db.run('BEGIN')
   try {
     const tableHeads = auditHeads(db)
@@ -17,7 +25,7 @@ export function verifyAudit(db: Database, folder: string): AuditVerdict {
     const orgIds = new Set([
       ...withRows.map((row) => row.orgId),
       ...Object.keys(tableHeads),
-      ...Object.keys(fileHeads),
+      ...anchorsOf.keys(),
     ])
     const verdict: AuditVerdict = { chains: [], faults: [] }
     for (const orgId of [...orgIds].sort()) {
@@ -25,7 +33,7 @@ export function verifyAudit(db: Database, folder: string): AuditVerdict {
         db,
         orgId,
         tableHeads[orgId] ?? null,
-        fileHeads[orgId] ?? null,
+        anchorsOf.get(orgId) ?? [],
       )
       verdict.chains.push({ orgId, count, hash })
       if (fault !== null) verdict.faults.push({ orgId, ...fault })
@@ -36,7 +44,8 @@ export function verifyAudit(db: Database, folder: string): AuditVerdict {
   }
 }
 
-function verifyChain(db: Database, orgId: string, tableHead: AuditHead | null, fileHead: AuditHead | null) {
+function verifyChain(db: Database, orgId: string, tableHead: AuditHead | null, anchors: AuditAnchor[]) {
+  const anchorsAt = Map.groupBy(anchors, ({ count }) => count)
   let count = 0
   let hash = genesisHash
   let rowid = 0
@@ -45,14 +54,13 @@ function verifyChain(db: Database, orgId: string, tableHead: AuditHead | null, f
     .iterate(orgId)
   for (const row of rows) {
     const fault =
-      rowFault(db, row, count + 1, hash, rowid) ??
-      anchorFault(row, count + 1, fileHead, 'the file audit-heads')
+      rowFault(db, row, count + 1, hash, rowid) ?? anchorFault(row, count + 1, anchorsAt.get(count + 1) ?? [])
     if (fault !== null) return { count, hash, fault }
     count++
     hash = row.hash
     rowid = row.rowid
   }
-  return { count, hash, fault: endFault(count, hash, tableHead, fileHead) }
+  return { count, hash, fault: endFault(count, hash, tableHead, anchors) }
 }
 
 function rowFault(
@@ -92,10 +100,11 @@ function reorderFault(db: Database, row: Row, position: number): FaultOf | null 
   return null
 }
 
-/** The heads file may lag behind after a crash: it is compared with the row that was the newest when it was written. */
-function anchorFault(row: Row, position: number, head: AuditHead | null, name: string): FaultOf | null {
-  if (head === null || head.count !== position || head.hash === row.hash) return null
-  const message = `the chain up to this entry is not the one that ${name} knows`
+/** What was written down may lag behind: it is compared with the row that was the newest at that moment. */
+function anchorFault(row: Row, position: number, anchors: AuditAnchor[]): FaultOf | null {
+  const other = anchors.find(({ hash }) => hash !== row.hash)
+  if (other === undefined) return null
+  const message = `the chain up to this entry is not the one that ${other.source} knows`
   return { position, entryId: row.id, kind: 'rewritten', message }
 }
 
@@ -103,9 +112,9 @@ function endFault(
   count: number,
   hash: string,
   tableHead: AuditHead | null,
-  fileHead: AuditHead | null,
+  anchors: AuditAnchor[],
 ): FaultOf | null {
-  const known = Math.max(tableHead?.count ?? 0, fileHead?.count ?? 0)
+  const known = Math.max(tableHead?.count ?? 0, ...anchors.map((anchor) => anchor.count))
   if (known > count) {
     const message = `the newest entries are gone: ${known} were written, ${count} are there`
     return { position: count + 1, entryId: null, kind: 'cut', message }

@@ -7,26 +7,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
-import type { AuditEntry, AuditQuery, AuditStore } from '../store.ts'
-
-/** A row of audit_entry, all text. */
-export interface AuditRow {
-  id: string
-  orgId: string
-  actor: string
-  action: string
-  target: string
-  metadata: string
-  occurredAt: string
-  position: string
-  prevHash: string
-  hash: string
-}
-
-export interface AuditHead {
-  count: number
-  hash: string
-}
+import type { AuditEntry, AuditHead, AuditRow } from '../store.ts'
 
 export const genesisHash = '0'.repeat(64)
 const positionDigits = 12
@@ -95,26 +76,14 @@ export function newestAuditRow(db: Database): number {
   return db.query<{ n: number | null }, []>('SELECT max(rowid) AS n FROM audit_entry').get()?.n ?? 0
 }
 
-/** Newest first; `seq` is the entry's position in its organization's chain. */
-export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<AuditStore['list']>> {
-  const rows = db
+/** As they stand in the table, oldest first. */
+export function auditRows(
+  db: Database,
+  { orgId, afterSeq, limit }: { orgId: string; afterSeq: number; limit: number },
+): AuditRow[] {
+  return db
     .query<AuditRow, [string, string, number]>(
-      'SELECT * FROM audit_entry WHERE orgId = ? AND position < ? ORDER BY position DESC LIMIT ?',
+      'SELECT * FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position LIMIT ?',
     )
-    .all(query.orgId, query.beforeSeq === null ? ':' : positionText(query.beforeSeq), query.limit + 1)
-  const entries = rows.slice(0, query.limit).map(entryOf)
-  return { entries, next: rows.length > query.limit ? (entries.at(-1)?.seq ?? null) : null }
-}
-
-function entryOf(row: AuditRow): AuditEntry & { seq: number } {
-  return {
-    id: row.id,
-    orgId: row.orgId,
-    actor: row.actor,
-    action: row.action,
-    target: row.target,
-    metadata: JSON.parse(row.metadata) as AuditEntry['metadata'],
-    occurredAtMs: Date.parse(row.occurredAt),
-    seq: Number(row.position),
-  }
+    .all(orgId, positionText(afterSeq), limit)
 }

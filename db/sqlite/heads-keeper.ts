@@ -3,7 +3,8 @@
  * A head is only replaced by one that grew from it: after tampering the file goes on knowing what was there.
  */
 import type { Database } from 'bun:sqlite'
-import { auditHeads, newestAuditRow, positionText, type AuditHead } from './audit.ts'
+import type { AuditHead } from '../store.ts'
+import { auditHeads, newestAuditRow, positionText } from './audit.ts'
 import { readAuditHeads, writeAuditHeads } from './audit-heads.ts'
 
 type Heads = { [orgId: string]: AuditHead }

@@ -5,6 +5,7 @@ export interface KeyMap {
   find(hash: string): ApiKey | null
   put(key: ApiKey): void
   change(keyId: string, change: (key: ApiKey) => void): void
+  dropOrg(orgId: string): void
 }
 
 export function keyMap(keys: ApiKey[]): KeyMap {
@@ -23,6 +24,13 @@ export function keyMap(keys: ApiKey[]): KeyMap {
     change(keyId, change) {
       const key = byId.get(keyId)
       if (key !== undefined) change(key)
+    },
+    dropOrg(orgId) {
+      for (const key of [...byId.values()]) {
+        if (key.orgId !== orgId) continue
+        byHash.delete(key.hash)
+        byId.delete(key.id)
+      }
     },
   }
 }

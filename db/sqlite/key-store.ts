@@ -3,7 +3,10 @@ import type { ApiKey, KeyStore } from '../store.ts'
 import { keyMap } from './key-map.ts'
 import type { Threads } from './threads.ts'
 
-export function keyStore({ read, write }: Pick<Threads, 'read' | 'write'>, loaded: ApiKey[]): KeyStore {
+export function keyStore(
+  { read, write }: Pick<Threads, 'read' | 'write'>,
+  loaded: ApiKey[],
+): KeyStore & { dropOrg(orgId: string): void } {
   const keys = keyMap(loaded)
   return {
     async create(command) {
@@ -17,6 +20,16 @@ export function keyStore({ read, write }: Pick<Threads, 'read' | 'write'>, loade
       if (revoked) keys.change(command.keyId, (key) => (key.revokedAtMs = command.now))
       return revoked
     },
+    async change(command) {
+      await write('keys.change', command)
+      keys.change(command.keyId, (key) => void Object.assign(key, structuredClone(command.terms)))
+    },
+    async rotate(command) {
+      await write('keys.rotate', command)
+      keys.put(command.successor)
+      keys.change(command.keyId, (key) => (key.expiresAtMs = sooner(key.expiresAtMs, command.oldEndsAtMs)))
+    },
+    dropOrg: keys.dropOrg,
     async touch(uses) {
       if (uses.length === 0) return
       await write('keys.touch', uses)
@@ -34,4 +47,8 @@ export function keyStore({ read, write }: Pick<Threads, 'read' | 'write'>, loade
       return first
     },
   }
+}
+
+function sooner(endsAtMs: number | null, otherMs: number): number {
+  return endsAtMs === null ? otherMs : Math.min(endsAtMs, otherMs)
 }

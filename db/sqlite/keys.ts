@@ -39,6 +39,30 @@ export function revokeKey({ db, orm }: WriteContext, command: Parameters<KeyStor
   return true
 }
 
+export function changeKey({ db, orm }: WriteContext, command: Parameters<KeyStore['change']>[0]): void {
+  requireKey(orm, command)
+  const changed = orm
+    .update(apiKey)
+    .set(command.terms)
+    .where(and(eq(apiKey.id, command.keyId), isNull(apiKey.revokedAtMs)))
+    .returning({ id: apiKey.id })
+    .all()
+  if (changed.length === 0) throw new StoreError('conflict', `the key ${command.keyId} is revoked`)
+  appendAudit(db, command.audit)
+}
+
+export function rotateKey({ db, orm }: WriteContext, command: Parameters<KeyStore['rotate']>[0]): void {
+  requireKey(orm, command)
+  const old = orm.select().from(apiKey).where(eq(apiKey.id, command.keyId)).get()
+  if (old === undefined || old.revokedAtMs !== null) {
+    throw new StoreError('conflict', `the key ${command.keyId} is revoked`)
+  }
+  const expiresAtMs = Math.min(old.expiresAtMs ?? command.oldEndsAtMs, command.oldEndsAtMs)
+  orm.update(apiKey).set({ expiresAtMs }).where(eq(apiKey.id, old.id)).run()
+  orm.insert(apiKey).values(command.successor).run()
+  appendAudit(db, command.audit)
+}
+
 export function markKeyExposed(
   { db, orm }: WriteContext,
   command: Parameters<KeyStore['markExposed']>[0],

@@ -1,6 +1,6 @@
 /** One-time links in SQLite: made, used up, never kept in clear. */
 import { and, eq, gt, isNull } from 'drizzle-orm'
-import type { AccountStore, OneTimeLink } from '../store.ts'
+import type { AccountStore } from '../store.ts'
 import { changePassword } from './accounts.ts'
 import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
@@ -9,7 +9,10 @@ import { membership, oneTimeLink } from './schema.ts'
 /** The chain for acts that belong to no organization (contract §8). */
 const applianceOrgId = 'org_system'
 
-export function createLink({ orm }: WriteContext, link: OneTimeLink): void {
+export function createLink(
+  { db, orm }: WriteContext,
+  { link, audit }: Parameters<AccountStore['createLink']>[0],
+): void {
   const sameAccount =
     link.accountId === null ? isNull(oneTimeLink.accountId) : eq(oneTimeLink.accountId, link.accountId)
   orm
@@ -17,6 +20,7 @@ export function createLink({ orm }: WriteContext, link: OneTimeLink): void {
     .where(and(eq(oneTimeLink.purpose, link.purpose), sameAccount))
     .run()
   orm.insert(oneTimeLink).values(link).run()
+  if (audit !== null) appendAudit(db, audit)
 }
 
 /** The audit entry is made here, because only this transaction knows whose link it was. */

@@ -1,12 +1,17 @@
 /** Organizations in SQLite. */
 import { eq, or } from 'drizzle-orm'
-import type { AuditEntry, Org, OrgStore } from '../store.ts'
+import { StoreError } from '../errors.ts'
+import type { AuditEntry, Org, OrgDeletion, OrgStore } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import { org } from './schema.ts'
+import { membership, org, orgDeletion } from './schema.ts'
 
 export function createOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['create']>[0]): void {
   orm.insert(org).values(command.org).run()
+  const { ownerId } = command
+  if (ownerId !== undefined) {
+    orm.insert(membership).values({ accountId: ownerId, orgId: command.org.id, role: 'owner' }).run()
+  }
   appendAudit(db, command.audit)
 }
 
@@ -29,4 +34,30 @@ export function findOrg({ orm }: ReadContext, idOrSlug: string): Org | null {
     .where(or(eq(org.id, idOrSlug), eq(org.slug, idOrSlug)))
     .all()
   return found.find((candidate) => candidate.id === idOrSlug) ?? found[0] ?? null
+}
+
+export function renameOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['rename']>[0]): void {
+  const { orgId, name } = command
+  const renamed = orm.update(org).set({ name }).where(eq(org.id, orgId)).returning({ id: org.id }).all()
+  if (renamed.length === 0) throw new StoreError('not_found', `there is no organization ${orgId}`)
+  appendAudit(db, command.audit)
+}
+
+export function listOrgDeletions({ orm }: ReadContext): OrgDeletion[] {
+  return orm.select().from(orgDeletion).orderBy(orgDeletion.dueAtMs).all()
+}
+
+export function askOrgDeletion(
+  { db, orm }: WriteContext,
+  { orgId, askedAtMs, dueAtMs, audit }: Parameters<OrgStore['askDeletion']>[0],
+): void {
+  orm.insert(orgDeletion).values({ orgId, askedAtMs, dueAtMs }).run()
+  appendAudit(db, audit)
+}
+
+export function keepOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['keep']>[0]): void {
+  const { orgId } = command
+  const kept = orm.delete(orgDeletion).where(eq(orgDeletion.orgId, orgId)).returning().all()
+  if (kept.length === 0) throw new StoreError('conflict', `nobody asked to delete ${orgId}`)
+  appendAudit(db, command.audit)
 }

@@ -1,22 +1,10 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
-import type {
-  AuditQuery,
-  EventCountQuery,
-  BreakdownQuery,
-  EventPageQuery,
-  EventStore,
-  MetricsQuery,
-} from '../store.ts'
-import { findAccountByEmail, listAccounts, ownerExists } from './accounts.ts'
-import { listAudit } from './audit.ts'
-import { verifyAudit } from './audit-verify.ts'
+import type { EventCountQuery, BreakdownQuery, EventPageQuery, EventStore, MetricsQuery } from '../store.ts'
 import type { ReadContext } from './contexts.ts'
 import { searchPage } from './event-search.ts'
 import { health } from './health.ts'
-import { allKeys, listKeys } from './keys.ts'
-import { findOrg, listOrgs } from './orgs.ts'
+import { identityReadVerbs } from './identity-verbs.ts'
 import { listRejected } from './rejected.ts'
-import { findSignIn } from './sign-ins.ts'
 import { webhookReadVerbs } from './webhooks/verbs.ts'
 
 export const readVerbs = {
@@ -30,16 +18,7 @@ export const readVerbs = {
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
   'events.overview': ({ events }: ReadContext, orgId: string) => events.overview(orgId),
-  'orgs.list': listOrgs,
-  'orgs.find': findOrg,
-  'accounts.findByEmail': findAccountByEmail,
-  'accounts.list': listAccounts,
-  'accounts.ownerExists': ownerExists,
-  'signIns.find': findSignIn,
-  'keys.list': listKeys,
-  'keys.all': allKeys,
-  'audit.list': ({ db }: ReadContext, query: AuditQuery) => listAudit(db, query),
-  'audit.verify': ({ db, folder }: ReadContext) => verifyAudit(db, folder),
+  ...identityReadVerbs,
   'rejected.list': listRejected,
   ...webhookReadVerbs,
   health,

@@ -9,6 +9,24 @@ export const org = sqliteTable('org', {
   createdAtMs: integer('created_at_ms').notNull(),
 })
 
+export const orgDeletion = sqliteTable('org_deletion', {
+  orgId: text('org_id').primaryKey().notNull(),
+  askedAtMs: integer('asked_at_ms').notNull(),
+  dueAtMs: integer('due_at_ms').notNull(),
+})
+
+export const site = sqliteTable(
+  'site',
+  {
+    orgId: text('org_id').notNull(),
+    siteId: text('site_id').notNull(),
+    name: text('name'),
+    hidden: integer('hidden', { mode: 'boolean' }).notNull(),
+    restricted: integer('restricted', { mode: 'boolean' }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.orgId, table.siteId] })],
+)
+
 export const account = sqliteTable('account', {
   id: text('id').primaryKey().notNull(),
   email: text('email').notNull().unique(),
@@ -45,6 +63,40 @@ export const signIn = sqliteTable('sign_in', {
   address: text('address').notNull(),
   userAgent: text('user_agent').notNull(),
 })
+
+export const invitation = sqliteTable('invitation', {
+  id: text('id').primaryKey().notNull(),
+  hash: text('hash').notNull().unique(),
+  orgId: text('org_id').notNull(),
+  email: text('email').notNull(),
+  role: text('role').$type<Role>().notNull(),
+  invitedBy: text('invited_by').notNull(),
+  createdAtMs: integer('created_at_ms').notNull(),
+  expiresAtMs: integer('expires_at_ms').notNull(),
+})
+
+export const secondFactor = sqliteTable('second_factor', {
+  accountId: text('account_id').primaryKey().notNull(),
+  sealedSeed: text('sealed_seed').notNull(),
+  lastStep: integer('last_step').notNull(),
+  sinceMs: integer('since_ms').notNull(),
+})
+
+export const recoveryCode = sqliteTable(
+  'recovery_code',
+  { accountId: text('account_id').notNull(), hash: text('hash').notNull() },
+  (table) => [primaryKey({ columns: [table.accountId, table.hash] })],
+)
+
+export const externalIdentity = sqliteTable(
+  'external_identity',
+  {
+    issuer: text('issuer').notNull(),
+    subject: text('subject').notNull(),
+    accountId: text('account_id').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.issuer, table.subject] })],
+)
 
 export const apiKey = sqliteTable('api_key', {
   id: text('id').primaryKey().notNull(),

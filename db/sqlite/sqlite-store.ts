@@ -2,7 +2,7 @@
 import { StoreError } from '../errors.ts'
 import type { EventStore, Store } from '../store.ts'
 import { appendQueue, type AppendQueue } from './append-queue.ts'
-import { keyStore } from './key-store.ts'
+import { identityStore, loadIdentity } from './identity-store.ts'
 import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
 import { webhookStore } from './webhooks/store.ts'
 
@@ -11,7 +11,7 @@ type Verbs = Pick<Threads, 'read' | 'write'>
 /** The store, and its raw writing verbs for what the opening itself has to write. */
 export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & Pick<Verbs, 'write'>> {
   const threads = await openThreads(opening)
-  const loadedKeys = await threads.read('keys.all', null).catch(async (error: unknown) => {
+  const loaded = await loadIdentity(threads).catch(async (error: unknown) => {
     await threads.close()
     throw error
   })
@@ -26,7 +26,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
 
   const listeners = new Set<(orgIds: string[]) => void>()
   const queue = appendQueue(threads.append, (orgIds) => listeners.forEach((listener) => listener(orgIds)))
-  const keys = keyStore(verbs, loadedKeys)
+  const identity = identityStore(verbs, loaded)
 
   async function close(): Promise<void> {
     await queue.drained()
@@ -34,11 +34,13 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
   }
 
   return {
-    ...identityStore(verbs),
+    ...identity,
+    ...restStore(verbs),
     write: verbs.write,
     events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
     webhooks: webhookStore(verbs),
-    keys: { ...keys, findByHash: whileOpen(keys.findByHash) },
+    keys: { ...identity.keys, findByHash: whileOpen(identity.keys.findByHash) },
+    sites: { ...identity.sites, restricted: whileOpen(identity.sites.restricted) },
     secret: whileOpen(secrets(verbs)),
     close: () => (closing ??= close()),
   }
@@ -68,38 +70,8 @@ function eventStore(
   }
 }
 
-function identityStore({
-  read,
-  write,
-}: Verbs): Pick<Store, 'orgs' | 'accounts' | 'signIns' | 'audit' | 'rejected' | 'health'> {
+function restStore({ read, write }: Verbs): Pick<Store, 'rejected' | 'health'> {
   return {
-    orgs: {
-      create: (command) => write('orgs.create', command),
-      list: () => read('orgs.list', null),
-      find: (idOrSlug) => read('orgs.find', idOrSlug),
-    },
-    accounts: {
-      createFirstOwner: (command) => write('accounts.createFirstOwner', command),
-      create: (command) => write('accounts.create', command),
-      setPassword: (command) => write('accounts.setPassword', command),
-      findByEmail: (email) => read('accounts.findByEmail', email),
-      list: () => read('accounts.list', null),
-      ownerExists: () => read('accounts.ownerExists', null),
-      createLink: (link) => write('accounts.createLink', link),
-      resetPassword: (command) => write('accounts.resetPassword', command),
-    },
-    signIns: {
-      create: (command) => write('signIns.create', command),
-      find: (tokenHash) => read('signIns.find', tokenHash),
-      touch: (tokenHash, now) => write('signIns.touch', { tokenHash, now }),
-      end: (command) => write('signIns.end', command),
-      prune: (now, idleMs) => write('signIns.prune', { now, idleMs }),
-    },
-    audit: {
-      append: (entry) => write('audit.append', entry),
-      list: (query) => read('audit.list', query),
-      verify: () => read('audit.verify', null),
-    },
     rejected: {
       add: (samples) => write('rejected.add', samples),
       list: (orgId, limit) => read('rejected.list', { orgId, limit }),

@@ -27,7 +27,8 @@ export async function prepareFirstOwner({ store, admin, clock, log }: FirstRun):
   const token = newToken()
   const link = { hash: sha256Hex(token), purpose: 'setup' as const, accountId: null }
   try {
-    await store.accounts.createLink({ ...link, expiresAtMs: clock.now() + limits.setupLinkMs })
+    const expiresAtMs = clock.now() + limits.setupLinkMs
+    await store.accounts.createLink({ link: { ...link, expiresAtMs }, audit: null })
     return token
   } catch (error) {
     log.error('setup_link_not_made', { message: error instanceof AppError ? error.message : String(error) })

@@ -1,5 +1,5 @@
 /** `sightglass account`: creates accounts, lists them, and makes one-time links to set a password. */
-import type { Account, Json, Role } from '../../db/store.ts'
+import type { Account, Json, OneTimeLink, Role } from '../../db/store.ts'
 import { readEmail } from '../accounts/email.ts'
 import { checkPasswordRules, hashPassword } from '../auth/password.ts'
 import { isoTime } from '../clock.ts'
@@ -21,13 +21,15 @@ export async function createAccount(context: VerbContext, params: Params): Promi
   if (await store.accounts.findByEmail(email)) throw emailTaken(email)
   // The first owner runs the appliance too: somebody has to.
   const operator = flagOf(params, 'operator') || (role === 'owner' && !(await store.accounts.ownerExists()))
-  const now = clock.now()
   const passwordHash = await hashPassword(password ?? newToken())
+  const now = clock.now()
   const account: Account = { id: newId('usr'), email, passwordHash, operator, createdAtMs: now }
+  const made = password === null ? newPasswordLink(context, account.id) : null
   await store.accounts.create({
     account,
     orgId: org.id,
     role,
+    ...(made === null ? {} : { link: made.link }),
     audit: {
       id: newId('aud'),
       orgId: org.id,
@@ -38,7 +40,7 @@ export async function createAccount(context: VerbContext, params: Params): Promi
       occurredAtMs: now,
     },
   })
-  const link = password === null ? await makeLink(context, account.id) : { link: null, linkExpiresAt: null }
+  const link = made?.shown ?? { link: null, linkExpiresAt: null }
   return { id: account.id, email, role, orgId: org.id, operator, createdAt: isoTime(now), ...link }
 }
 
@@ -67,25 +69,28 @@ export async function makeResetLink(context: VerbContext, params: Params): Promi
       hint: 'sightglass account list',
     })
   }
-  // The row first: a link that nobody recorded would be worse than a row whose link was never made.
-  await store.audit.append({
-    id: newId('aud'),
-    orgId: account.memberships[0]?.orgId ?? applianceOrgId,
-    actor: 'cli',
-    action: 'account.reset_link_created',
-    target: account.id,
-    metadata: { email },
-    occurredAtMs: clock.now(),
+  const { link, shown } = newPasswordLink(context, account.id)
+  await store.accounts.createLink({
+    link,
+    audit: {
+      id: newId('aud'),
+      orgId: account.memberships[0]?.orgId ?? applianceOrgId,
+      actor: 'cli',
+      action: 'account.reset_link_created',
+      target: account.id,
+      metadata: { email, expiresAt: shown.linkExpiresAt },
+      occurredAtMs: clock.now(),
+    },
   })
-  return { accountId: account.id, email, ...(await makeLink(context, account.id)) }
+  return { accountId: account.id, email, ...shown }
 }
 
-async function makeLink({ store, clock, baseUrl }: VerbContext, accountId: string) {
+function newPasswordLink({ clock, baseUrl }: VerbContext, accountId: string) {
   const token = newToken()
   const expiresAtMs = clock.now() + limits.setupLinkMs
-  await store.accounts.createLink({ hash: sha256Hex(token), purpose: 'password', accountId, expiresAtMs })
+  const link: OneTimeLink = { hash: sha256Hex(token), purpose: 'password', accountId, expiresAtMs }
   // Behind the # the token stays out of every request line and log on the way.
-  return { link: `${baseUrl}/reset#${token}`, linkExpiresAt: isoTime(expiresAtMs) }
+  return { link, shown: { link: `${baseUrl}/reset#${token}`, linkExpiresAt: isoTime(expiresAtMs) } }
 }
 
 function emailTaken(email: string): AppError {

@@ -97,7 +97,7 @@ export const firstOwnerCases: Cases = {
     const org = makeOrg()
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     const link = setupLink(noon + 1)
-    await store.accounts.createLink(link)
+    await store.accounts.createLink({ link, audit: null })
     expect(await store.accounts.ownerExists()).toBe(false)
     const claims = Array.from({ length: 50 }, () =>
       store.accounts.createFirstOwner({
@@ -124,12 +124,12 @@ export const firstOwnerCases: Cases = {
     const org = makeOrg()
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     const [replaced, expired] = [setupLink(noon + 1), setupLink(noon)]
-    await store.accounts.createLink(replaced)
-    await store.accounts.createLink(expired)
+    await store.accounts.createLink({ link: replaced, audit: null })
+    await store.accounts.createLink({ link: expired, audit: null })
     const account = makeAccount()
     await store.accounts.create({ account, orgId: org.id, role: 'viewer', audit: makeAudit(org.id) })
     const password = { hash: sha256Hex(newToken()), purpose: 'password' as const, accountId: account.id }
-    await store.accounts.createLink({ ...password, expiresAtMs: noon + 1 })
+    await store.accounts.createLink({ link: { ...password, expiresAtMs: noon + 1 }, audit: null })
     for (const linkHash of [sha256Hex('unknown'), replaced.hash, expired.hash, password.hash]) {
       const claim = { account: makeAccount(), orgId: org.id, linkHash, now: noon, audit: makeAudit(org.id) }
       const result = await writesNothing(store, org.id, () => store.accounts.createFirstOwner(claim))
@@ -165,12 +165,14 @@ export const passwordLinkCases: Cases = {
     await store.accounts.create({ account, orgId, role: 'admin', audit: makeAudit(orgId) })
     await store.signIns.create({ signIn, audit: makeAudit(orgId) })
     const linkHash = sha256Hex(newToken())
-    await store.accounts.createLink({
+    const link = {
       hash: linkHash,
-      purpose: 'password',
+      purpose: 'password' as const,
       accountId: account.id,
       expiresAtMs: noon + 1,
-    })
+    }
+    const made = makeAudit(orgId)
+    await writesOnce(store, made, () => store.accounts.createLink({ link, audit: made }))
     const reset = { linkHash, passwordHash: '$argon2id$new', now: noon, auditId: newId('aud') }
     expect(await store.accounts.resetPassword(reset)).toBe('done')
     expect((await store.accounts.findByEmail(account.email))?.passwordHash).toBe('$argon2id$new')
@@ -190,8 +192,8 @@ export const passwordLinkCases: Cases = {
       expiresAtMs,
     })
     const [replaced, expired] = [link(noon + 1), link(noon)]
-    await store.accounts.createLink(replaced)
-    await store.accounts.createLink(expired)
+    await store.accounts.createLink({ link: replaced, audit: null })
+    await store.accounts.createLink({ link: expired, audit: null })
     for (const { hash } of [replaced, expired]) {
       const reset = { linkHash: hash, passwordHash: 'other', now: noon, auditId: newId('aud') }
       expect(await writesNothing(store, orgId, () => store.accounts.resetPassword(reset))).toBe(

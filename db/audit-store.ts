@@ -1,0 +1,72 @@
+/** The part of the store contract about the audit trail: entries, how they are found again, and how they are checked. */
+import type { AuditEntry } from './audit-entry.ts'
+
+/** A list means any of; an absent one does not filter. */
+export interface AuditFilter {
+  sinceMs?: number // inclusive
+  untilMs?: number // exclusive
+  actors?: string[]
+  actions?: string[] // a trailing `.*` is a prefix
+  targets?: string[]
+  text?: string // a part of actor, action, target or metadata, whatever its case
+}
+
+export interface AuditQuery {
+  orgId: string
+  limit: number
+  beforeSeq: number | null
+  filter?: AuditFilter
+}
+
+/** The end of a chain: how many entries it has, and the hash of the newest. */
+export interface AuditHead {
+  count: number
+  hash: string // 64 zeros for an empty chain
+}
+
+/** An entry as it is kept and hashed, all text: what a proof is made of. */
+export interface AuditRow {
+  id: string
+  orgId: string
+  actor: string
+  action: string
+  target: string
+  metadata: string
+  occurredAt: string
+  position: string // from 1, twelve digits
+  prevHash: string
+  hash: string
+}
+
+/** A head that was known elsewhere at some time: the chain must still run through it. */
+export interface AuditAnchor extends AuditHead {
+  orgId: string
+  source: string // as in "the file audit-checkpoints"
+}
+
+/** What is wrong with an audit chain, at its first bad row. */
+export interface AuditFault {
+  orgId: string
+  position: number // counts from 1
+  entryId: string | null // null when the entry itself is gone
+  kind: 'edited' | 'missing' | 'reordered' | 'rewritten' | 'cut'
+  message: string
+}
+
+/** The chains as far as they are sound, and at most one fault for each. */
+export interface AuditVerdict {
+  chains: { orgId: string; count: number; hash: string }[]
+  faults: AuditFault[]
+}
+
+export interface AuditStore {
+  append(entry: AuditEntry): Promise<void>
+  /** Newest first; `seq` is the entry's position in its organization's chain. */
+  list(query: AuditQuery): Promise<{ entries: (AuditEntry & { seq: number })[]; next: number | null }>
+  /** The newest head of every chain. */
+  heads(): Promise<{ [orgId: string]: AuditHead }>
+  /** The rows after a position, oldest first. */
+  rows(query: { orgId: string; afterSeq: number; limit: number }): Promise<AuditRow[]>
+  /** Checks every chain, row by row. Without opening a store: `verifyAudit` of `db/open.ts`. */
+  verify(anchors?: AuditAnchor[]): Promise<AuditVerdict>
+}
