@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { openBlock, packBlock, type BlockContent } from './block.ts'
 import type { PackedColumns } from './number-columns.ts'
-import { placeOf, seqOf } from './place.ts'
+import { placeOf, seqMax, seqOf } from './place.ts'
 
 /** Where a block lies and which times it covers. */
 export interface Zone {
@@ -72,22 +72,15 @@ export function readColumns(db: Database, place: number): PackedColumns | null {
   return row === null ? null : openBlock(row.columns)
 }
 
-/** Visits the blocks with arrivals after `afterSeq` and up to `untilSeq`; `rows` are those arrivals. */
+/** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
 export function eachBlockAfter(
   db: Database,
   org: number,
   afterSeq: number,
-  untilSeq: number,
-  visit: (columns: PackedColumns, rows: number[]) => void,
+  visit: (columns: PackedColumns, first: number, end: number) => void,
 ): void {
-  for (const zone of zonesBetween(db, org, afterSeq + 1, untilSeq + 1)) {
+  for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
     const columns = readColumns(db, zone.place)
-    if (columns === null) continue
-    const first = Math.max(0, afterSeq + 1 - seqOf(zone.place))
-    const end = Math.min(columns.rows, untilSeq + 1 - seqOf(zone.place))
-    visit(
-      columns,
-      Array.from({ length: end - first }, (_, index) => first + index),
-    )
+    if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
   }
 }

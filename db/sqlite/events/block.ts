@@ -46,6 +46,11 @@ export function emptyBlock(): BlockContent {
   return { events: 0, columns, ids: [], texts: [], sessions: [], spilled: [] }
 }
 
+export function clearBlock(block: BlockContent): BlockContent {
+  for (const column of block.columns) column.fill(0)
+  return { events: 0, columns: block.columns, ids: [], texts: [], sessions: [], spilled: [] }
+}
+
 export interface PackedBlock {
   events: number
   minAt: number

@@ -1,7 +1,6 @@
 /** Rollups: counts by hour, folded now and then up to a watermark; readers count the arrivals behind it themselves. */
 import type { Database } from 'bun:sqlite'
 import { eachBlockAfter } from './block-table.ts'
-import { seqMax } from './place.ts'
 import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.ts'
 
 /*
@@ -14,34 +13,38 @@ import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.
  */
 
 /** Arrivals behind the watermark that start a fold: reading as many costs a query about 5 ms. */
-export const foldBehindMax = 32_768
+const behindMax = 32_768
 
-/** Arrivals of one fold at most: even when each of them lies in an hour of its own, the writer is not held for long. */
-const foldEventsMax = 8_192
+/** Rollup rows of one fold that start it sooner: even when each event has an hour of its own, no commit takes long. */
+const entriesMax = 16_384
 
-interface Folded {
+/** What the writer keeps of an organization for its rollups. */
+export interface Folding {
   num: number
   foldedSeq: number
   storedSeq: number
+  unfolded: RollupCounts // of the arrivals behind the watermark
 }
 
-/** Inside a transaction: counts the next arrivals past the watermark and moves it. */
-export function fold(db: Database, org: Folded): void {
-  const untilSeq = Math.min(org.storedSeq, org.foldedSeq + foldEventsMax)
-  const counts = rollupCounts()
-  eachBlockAfter(db, org.num, org.foldedSeq, untilSeq, counts.add)
-  addToRollups(db, org.num, counts, 1)
-  db.query('UPDATE event_org SET folded_seq = ? WHERE num = ?').run(untilSeq, org.num)
-  org.foldedSeq = untilSeq
+export function isFoldDue({ foldedSeq, storedSeq, unfolded }: Folding): boolean {
+  return storedSeq - foldedSeq >= behindMax || unfolded.entries() >= entriesMax
 }
 
-/** What is past the watermark, as a reader counts it. */
+/** Inside a transaction: adds what is behind the watermark and moves it to the last stored arrival. */
+export function fold(db: Database, org: Folding): void {
+  addToRollups(db, org.num, org.unfolded, 1)
+  db.query('UPDATE event_org SET folded_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
+  org.foldedSeq = org.storedSeq
+  org.unfolded = rollupCounts()
+}
+
+/** Counts what is behind the watermark from the blocks: a reader's way, and the writer's after a start. */
 export function countUnfolded(db: Database, org: number): RollupCounts {
   const counts = rollupCounts()
   const row = db
     .query<{ folded: number }, [number]>('SELECT folded_seq AS folded FROM event_org WHERE num = ?')
     .get(org)
-  eachBlockAfter(db, org, row?.folded ?? 0, seqMax, counts.add)
+  eachBlockAfter(db, org, row?.folded ?? 0, counts.add)
   return counts
 }
 

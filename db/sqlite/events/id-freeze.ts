@@ -1,7 +1,7 @@
 /** A full memory table on its way to disk as an id run, some chunks with each commit. */
 import type { Database } from 'bun:sqlite'
 import { newRunBits, type IdFilter } from './id-filter.ts'
-import { chunkOf, chunksPerRun, packChunk } from './id-run.ts'
+import { chunkOf, chunksPerRun, packEntry } from './id-run.ts'
 import type { IdTable } from './id-table.ts'
 import { placeOf, seqOf } from './place.ts'
 
@@ -69,16 +69,17 @@ function orgOf(place: number): number {
 export function writeChunk(db: Database, frozen: Freezing, filter: IdFilter): void {
   const from = frozen.starts[frozen.nextChunk]!
   const to = frozen.starts[frozen.nextChunk + 1]!
-  const fingerprints = Array.from(frozen.fingerprints.subarray(from, to))
-  const offsets = Array.from(
-    frozen.places.subarray(from, to),
-    (place) => seqOf(place) - frozen.spans.get(orgOf(place))!.firstSeq,
-  )
+  const words = new Uint32Array((to - from) * 2)
+  for (let at = from; at < to; at++) {
+    const fingerprint = frozen.fingerprints[at]!
+    const place = frozen.places[at]!
+    packEntry(words, at - from, fingerprint, seqOf(place) - frozen.spans.get(orgOf(place))!.firstSeq)
+    filter.add(frozen.run, frozen.bits, fingerprint)
+  }
   db.query('INSERT OR REPLACE INTO event_id_chunk (chunk, entries) VALUES (?, ?)').run(
     frozen.run * chunksPerRun + frozen.nextChunk,
-    packChunk(fingerprints, offsets),
+    new Uint8Array(words.buffer),
   )
-  for (const fingerprint of fingerprints) filter.add(frozen.run, frozen.bits, fingerprint)
   frozen.nextChunk++
 }
 

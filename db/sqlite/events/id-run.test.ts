@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { idFilter, newRunBits } from './id-filter.ts'
-import { chunkOf, findInChunk, packChunk } from './id-run.ts'
+import { chunkOf, findInChunk, packEntry } from './id-run.ts'
 import { idTable } from './id-table.ts'
 
 const print = fc.integer({ min: 0, max: 2 ** 53 - 1 })
@@ -20,10 +20,9 @@ test('a chunk finds every entry, equal fingerprints included', () => {
       print,
       (some, chunk, other) => {
         const entries = some.map(([low, at]) => ({ print: chunk * 2 ** 43 + low, at }))
-        const packed = packChunk(
-          entries.map((one) => one.print),
-          entries.map(({ at }) => at),
-        )
+        const words = new Uint32Array(entries.length * 2)
+        entries.forEach(({ print, at }, index) => packEntry(words, index, print, at))
+        const packed = new Uint8Array(words.buffer)
         for (const { print, at } of entries) {
           expect(chunkOf(print)).toBe(chunk)
           expect(findInChunk(packed, print, (found) => found === at)).toBe(true)
@@ -36,7 +35,7 @@ test('a chunk finds every entry, equal fingerprints included', () => {
 })
 
 test('a chunk refuses what its entries cannot hold', () => {
-  expect(() => packChunk([1], [2 ** 21])).toThrow()
+  expect(() => packEntry(new Uint32Array(2), 0, 1, 2 ** 21)).toThrow()
 })
 
 test('the table finds every entry through growth', () => {

@@ -1,9 +1,9 @@
-/** A sorted id run on disk: 2^17 fingerprints with the places of their events, eight bytes each. */
+/** An id run on disk: 2^17 fingerprints with the places of their events, eight bytes each. */
 import type { Database } from 'bun:sqlite'
 
 /*
- * The upper 10 of a fingerprint's 53 bits choose one of 1,024 chunks (event_id_chunk, about 128 entries, 1 KiB). In a
- * chunk the entries are sorted by fingerprint; each is two u32, little-endian:
+ * The upper 10 of a fingerprint's 53 bits choose one of 1,024 chunks (event_id_chunk, about 128 entries, 1 KiB). Each
+ * entry of a chunk is two u32, little-endian:
  *   its lower 32 bits
  *   its middle 11 bits, then in 21 bits how far its event's seq lies behind the run's first seq of that organization
  * event_id_run says which arrivals of which organization a run covers; a run without these rows does not exist.
@@ -23,17 +23,11 @@ export function chunkOf(fingerprint: number): number {
   return Math.floor(fingerprint / chunkShift)
 }
 
-/** Packs the entries of one chunk. `offsets[i]` belongs to `fingerprints[i]`. */
-export function packChunk(fingerprints: number[], offsets: number[]): Uint8Array {
-  const order = fingerprints.map((_, index) => index).sort((a, b) => fingerprints[a]! - fingerprints[b]!)
-  const words = new Uint32Array(order.length * 2)
-  order.forEach((from, to) => {
-    const offset = offsets[from]!
-    if (offset < 0 || offset >= seqSpanMax) throw new Error(`an id run spans ${offset} arrivals`)
-    words[to * 2] = fingerprints[from]!
-    words[to * 2 + 1] = middleOf(fingerprints[from]!) * seqSpanMax + offset
-  })
-  return new Uint8Array(words.buffer)
+/** Writes entry `index` of a chunk. */
+export function packEntry(words: Uint32Array, index: number, fingerprint: number, offset: number): void {
+  if (offset < 0 || offset >= seqSpanMax) throw new Error(`an id run spans ${offset} arrivals`)
+  words[index * 2] = fingerprint
+  words[index * 2 + 1] = middleOf(fingerprint) * seqSpanMax + offset
 }
 
 function middleOf(fingerprint: number): number {

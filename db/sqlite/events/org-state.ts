@@ -2,7 +2,9 @@
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../errors.ts'
 import type { StagedBlock } from './block.ts'
+import { countUnfolded } from './fold.ts'
 import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from './place.ts'
+import type { RollupCounts } from './rollup-counts.ts'
 import { openTerms, type Terms } from './terms.ts'
 
 /** Blocks below this many events are merged with their neighbours (merge.ts). */
@@ -19,6 +21,7 @@ export interface OrgState {
   storedSeq: number // of events in the tables
   foldedSeq: number
   segments: number // sealed
+  unfolded: RollupCounts
   terms: Terms
   staged: StagedBlock[]
   small: SmallBlock[] // the small blocks at the end, consecutive and in one segment
@@ -61,7 +64,18 @@ export function openOrgs(db: Database, hashSeed: number): Orgs {
       small.unshift(block)
     }
     const terms = openTerms(db, num, hashSeed)
-    return { num, lastSeq: storedSeq, storedSeq, foldedSeq: folded, segments, terms, staged: [], small }
+    const unfolded = countUnfolded(db, num)
+    return {
+      num,
+      lastSeq: storedSeq,
+      storedSeq,
+      foldedSeq: folded,
+      segments,
+      unfolded,
+      terms,
+      staged: [],
+      small,
+    }
   }
 
   return {

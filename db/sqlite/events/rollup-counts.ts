@@ -45,13 +45,16 @@ const typesSpan = 4_096
 const outcomesSpan = 512
 
 export interface RollupCounts {
-  /** Adds events of a block; removed ones are none. */
-  add(block: PackedColumns, rows: Iterable<number>): void
+  /** Adds the events of a block's rows from `first` to before `end`; removed ones are none. */
+  add(block: Pick<PackedColumns, 'column'>, first: number, end: number): void
   groups(): Generator<RollupGroup>
+  /** How many rollup rows it would touch. */
+  entries(): number
 }
 
 export function rollupCounts(): RollupCounts {
   const byHour = new Map<number, Map<number, RollupGroup>>()
+  let entries = 0
   const indexes = countedMembers.map((name) => member[name])
 
   function groupOf(hour: number, site: number, type: number, outcome: number): RollupGroup {
@@ -62,18 +65,19 @@ export function rollupCounts(): RollupCounts {
     if (group === undefined) {
       group = { hour, site, type, outcome, events: 0, values: new Map() }
       groups.set(key, group)
+      entries++
     }
     return group
   }
 
   return {
-    add(block, rows) {
+    add(block, first, end) {
       const types = block.column(member.type)
       const sites = block.column(member.siteId)
       const outcomes = block.column(member.outcome)
       const times = block.column(extra.at)
       const counted = indexes.map((index) => ({ index, codes: block.column(index) }))
-      for (const row of rows) {
+      for (let row = first; row < end; row++) {
         if (types[row] === 0) continue
         const hour = Math.floor(times[row]! / hourMs)
         const group = groupOf(hour, sites[row]!, types[row]!, outcomes[row]!)
@@ -82,12 +86,15 @@ export function rollupCounts(): RollupCounts {
           const code = codes[row]!
           if (code === 0) continue
           const key = valueKey(index, isHash(code) ? otherCode : code)
-          group.values.set(key, (group.values.get(key) ?? 0) + 1)
+          const known = group.values.get(key)
+          if (known === undefined) entries++
+          group.values.set(key, (known ?? 0) + 1)
         }
       }
     },
     *groups() {
       for (const groups of byHour.values()) yield* groups.values()
     },
+    entries: () => entries,
   }
 }

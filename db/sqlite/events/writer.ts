@@ -7,7 +7,7 @@ import { writeBlock, zonesBetween } from './block-table.ts'
 import { openNames } from './block.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
 import { fingerprints } from './fingerprint.ts'
-import { fold, foldBehindMax } from './fold.ts'
+import { fold, isFoldDue } from './fold.ts'
 import { mergeAfter } from './merge.ts'
 import { inTransaction } from '../transaction.ts'
 import { openOrgs, type OrgState } from './org-state.ts'
@@ -41,10 +41,20 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       const zone = writeBlock(db, placeOf(org.num, firstSeq), content)
       events += content.events
       org.storedSeq = firstSeq + content.events - 1
+      org.unfolded.add({ column: (index) => content.columns[index]! }, 0, content.events)
+      appends.recycle(content)
       if (mergeAfter(db, org, zone)) ids.forget()
     }
     org.staged = []
     return events
+  }
+
+  function readAnew(): void {
+    touched = new Set()
+    orgs.forget()
+    seal.forget()
+    ids.forget()
+    loadIds(db, known, print)
   }
 
   return {
@@ -58,7 +68,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         const events = writeStaged(org)
         known.step(events)
         seal.step(org, events)
-        if (org.storedSeq - org.foldedSeq >= foldBehindMax) fold(db, org)
+        if (isFoldDue(org)) fold(db, org)
       }
     },
     removeSite(orgId, siteId) {
@@ -75,20 +85,19 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       touched = new Set()
       orgs.trim(seal.current())
     },
-    rolledBack() {
-      touched = new Set()
-      orgs.forget()
-      seal.forget()
-      ids.forget()
-      loadIds(db, known, print)
-    },
+    rolledBack: readAnew,
     idle() {
-      for (const org of orgs.loaded()) {
+      for (const org of [...orgs.loaded()]) {
         if (org.foldedSeq === org.storedSeq && !seal.isDue(org)) continue
-        inTransaction(db, () => {
-          fold(db, org)
-          seal.finish(org)
-        })
+        try {
+          inTransaction(db, () => {
+            fold(db, org)
+            seal.finish(org)
+          })
+        } catch (error) {
+          readAnew()
+          throw error
+        }
       }
     },
     close() {},
