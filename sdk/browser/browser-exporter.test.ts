@@ -1,4 +1,4 @@
-/** Tests of the browser's exporter against a real relay; the page's own part is tried in tests/e2e/sdk-browser.test.ts. */
+/** Tests of the browser's exporter against a real relay; tests/e2e/sdk-browser.test.ts has the page's own part. */
 import { afterEach, expect, test } from 'bun:test'
 import type { CompleteEvent } from '../client/event.ts'
 import type { Problem } from '../client/problem.ts'

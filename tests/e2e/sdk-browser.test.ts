@@ -28,7 +28,8 @@ beforeAll(async () => {
   const script = (await built.outputs[0]?.text()) ?? ''
   const page = `<!doctype html><title>shop</title><link rel="icon" href="data:,"><script type="module">
     import { createBrowserExporter, init } from '/sdk.js'
-    window.client = init({ publishableKey: '${publishableKey}', siteId: 'shop', exporters: [createBrowserExporter({ url: '/traces' })] })
+    const exporters = [createBrowserExporter({ url: '/traces' })]
+    window.client = init({ publishableKey: '${publishableKey}', siteId: 'shop', exporters })
     client.trace({ id: 'on-load', type: 'tool.surfaced', metadata: { password: 'hunter2' } })
   </script>`
   shop = Bun.serve({
@@ -90,11 +91,16 @@ test('the ingest key refuses to work in a browser, and no page holds it', async 
   })
   const whole = Buffer.from((await built.outputs[0]?.text()) ?? '').toString('base64')
   await withPage(`${shop.url.href}elsewhere`, async (visited) => {
-    const message =
-      await visited.evaluate(`import('data:text/javascript;base64,${whole}').then(({ createIntelExporter }) => {
-      try { createIntelExporter({ url: 'http://127.0.0.1:9', ingestKey: 'agtx_ik_${'x'.repeat(32)}' }); return 'worked' }
-      catch (error) { return error.message }
-    })`)
+    const settings = `{ url: 'http://127.0.0.1:9', ingestKey: 'agtx_ik_${'x'.repeat(32)}' }`
+    const message = await visited.evaluate(`(async (source) => {
+      const { createIntelExporter } = await import(source)
+      try {
+        createIntelExporter(${settings})
+        return 'worked'
+      } catch (error) {
+        return error.message
+      }
+    })('data:text/javascript;base64,${whole}')`)
     expect(message).toMatch(/must never reach a browser/)
   })
 }, 60_000)

@@ -123,7 +123,8 @@ test.each([
     await appliance.kill()
     const program = (first: number, rest: string): string => `
 import { createIntelExporter, init } from ${JSON.stringify(join(packageDir, 'node.js'))}
-const { SIGHTGLASS_URL: url, SIGHTGLASS_INGEST_KEY: ingestKey, SIGHTGLASS_PUBLISHABLE_KEY: publishableKey } = process.env
+const { SIGHTGLASS_URL: url, SIGHTGLASS_INGEST_KEY: ingestKey, SIGHTGLASS_PUBLISHABLE_KEY: publishableKey } =
+  process.env
 const exporter = createIntelExporter({ url, ingestKey, spool: './spool/events', backoffMaxMs: 200 })
 const client = init({ publishableKey, siteId: 'shop', exporters: [exporter], onError() {} })
 for (let index = 0; index < 3000; index++) client.trace({ id: 'e' + (${first} + index), type: 'tool.executed' })
@@ -194,9 +195,15 @@ test('a certificate nobody signed: one clear report, no loop', async () => {
   })
   const program = `
 import { createIntelExporter, init } from ${JSON.stringify(join(packageDir, 'node.js'))}
-const exporter = createIntelExporter({ url: process.env.SIGHTGLASS_URL, ingestKey: process.env.SIGHTGLASS_INGEST_KEY, backoffMinMs: 5, intervalMs: 5 })
-const client = init({ publishableKey: process.env.SIGHTGLASS_PUBLISHABLE_KEY, siteId: 'shop', exporters: [exporter], onError: (problem) => console.log(JSON.stringify({ code: problem.code, message: problem.message })) })
-for (let round = 0; round < 20; round++) { client.trace({ type: 'a' }); await new Promise((resolve) => setTimeout(resolve, 10)) }
+const { SIGHTGLASS_URL: url, SIGHTGLASS_INGEST_KEY: ingestKey, SIGHTGLASS_PUBLISHABLE_KEY: publishableKey } =
+  process.env
+const exporter = createIntelExporter({ url, ingestKey, backoffMinMs: 5, intervalMs: 5 })
+const onError = ({ code, message }) => console.log(JSON.stringify({ code, message }))
+const client = init({ publishableKey, siteId: 'shop', exporters: [exporter], onError })
+for (let round = 0; round < 20; round++) {
+  client.trace({ type: 'a' })
+  await new Promise((resolve) => setTimeout(resolve, 10))
+}
 console.log(JSON.stringify(exporter.stats()))
 process.exit(0)`
   writeFileSync(dir.join('host.mjs'), program)

@@ -91,7 +91,8 @@ test('sdk/examples/next-route.ts answers when the appliance has the events', asy
   // Next.js calls the exported functions with a Request and sends the Response: so does this server.
   const server = `
 import { OPTIONS, POST } from './example.ts'
-const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: (request) => (request.method === 'OPTIONS' ? OPTIONS : POST)(request) })
+const route = (request) => (request.method === 'OPTIONS' ? OPTIONS : POST)(request)
+const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: route })
 console.log('listening on ' + server.url.origin)`
   await Bun.write(project.dir.join('next.ts'), server)
   const host = start([process.execPath, 'next.ts'], 'sdk/examples/next-route.ts')

@@ -92,7 +92,8 @@ test('a process that just ends has sent its events; one that is told to stop kee
   const program = (more: string): string => `
 import { createIntelExporter, init } from '@sightglass/sdk'
 const { env } = process
-const exporter = createIntelExporter({ url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY, intervalMs: 60_000, spool: 'spool/events' })
+const settings = { url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY }
+const exporter = createIntelExporter({ ...settings, intervalMs: 60_000, spool: 'spool/events' })
 const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, siteId: 'shop', exporters: [exporter] })
 ${more}`
   await runProgram('ends.mjs', ['node'], program(`client.trace({ type: 'agent.detected', id: 'ends' })`))
@@ -119,7 +120,8 @@ test.each(['nodenext', 'bundler'])(
     }
     writeFileSync(project.dir.join('tsconfig.json'), JSON.stringify(config))
     const text = `
-import { createGateway, createIntelExporter, createIntelSync, createNodeRelay, init, type Problem } from '@sightglass/sdk'
+import { createGateway, createIntelExporter, createIntelSync, createNodeRelay } from '@sightglass/sdk'
+import { init, type Problem } from '@sightglass/sdk'
 import { createBrowserExporter } from '@sightglass/sdk/browser'
 import { createRelayHandler } from '@sightglass/sdk/relay'
 import { detectAgent } from '@sightglass/sdk/agents'
@@ -146,13 +148,14 @@ export { answer, dropped, node, pushed, sequence }`
   30_000,
 )
 
-const edgeProgram = (imported: string): string => `
-import { createIntelExporter, createRelayHandler, detectAgent, init, verifyWebhook } from '${imported}'
+const edgeProgram = `
+import { createIntelExporter, createRelayHandler, detectAgent, init, verifyWebhook } from '@sightglass/sdk/edge'
 globalThis.main = async ({ url, ingestKey, publishableKey, id }) => {
   const exporter = createIntelExporter({ url, ingestKey, gzip: true })
   const client = init({ publishableKey, siteId: 'edge', exporters: [exporter] })
   for (let index = 0; index < 20; index++) {
-    client.trace({ type: 'agent.detected', id: id + index, agent: detectAgent('GPTBot/1.0'), metadata: { note: 'n' + index } })
+    const agent = detectAgent('GPTBot/1.0')
+    client.trace({ type: 'agent.detected', id: id + index, agent, metadata: { note: 'n' + index } })
   }
   const isSent = await exporter.flush(10_000)
   await client.close()
@@ -174,7 +177,7 @@ test('the edge build names no Node module and runs where there are only web stan
   walk(join(packageDir, 'edge.js'))
   expect(reached.size).toBeLessThan(modules.length) // the Node entry, at least, is not among them
   const entry = project.dir.join('edge.mjs')
-  writeFileSync(entry, edgeProgram('@sightglass/sdk/edge'))
+  writeFileSync(entry, edgeProgram)
   const built = await Bun.build({ entrypoints: [entry], target: 'browser', format: 'iife' })
   const web = {
     fetch,
