@@ -33,7 +33,7 @@ export function dependencyRules(manifest: Manifest, design: string, edges: Impor
   const isJustified = (name: string): boolean => rows.has(name)
   const foreign = edges
     .filter((edge) => edge.to === null && !isBuiltIn(edge.specifier))
-    .filter((edge) => !all.some(([name]) => name === packageOf(edge.specifier)))
+    .filter((edge) => ![ownPackage, ...all.map(([name]) => name)].includes(packageOf(edge.specifier)))
   return [
     ...all
       .filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))
@@ -46,6 +46,9 @@ export function dependencyRules(manifest: Manifest, design: string, edges: Impor
       : [finding('packageManager', 'is not pinned')]),
   ]
 }
+
+/** Examples and the programs of tests import the client package as its users do. */
+const ownPackage = '@sightglass/sdk'
 
 function packageOf(specifier: string): string {
   return specifier

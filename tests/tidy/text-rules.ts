@@ -62,7 +62,9 @@ interface Ban {
 }
 
 const isServerSide = (path: string): boolean => /^(server|db)\//.test(path) && !isTest(path)
-const isProduct = (path: string): boolean => /^(server|db|web|sdk)\//.test(path) && !isTest(path)
+/** The examples of the client package are somebody else's programs. */
+const isProduct = (path: string): boolean =>
+  /^(server|db|web|sdk(?!\/examples))\//.test(path) && !isTest(path)
 
 /** Looked for in code without its comments and strings. */
 const bans: Ban[] = [
