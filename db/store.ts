@@ -10,6 +10,7 @@ import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
 import type { Breakdown, BreakdownQuery, Metrics, MetricsQuery } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
+import type { RegistryStore } from './registry-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 export type * from './identity-store.ts'
 export type * from './event-counts.ts'
@@ -163,6 +164,7 @@ export interface StoreHealth {
 export interface Store extends IdentityStore {
   events: EventStore
   webhooks: WebhookStore
+  registry: RegistryStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>
     list(orgId: string, limit: number): Promise<RejectedSample[]>

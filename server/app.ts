@@ -11,8 +11,10 @@ import { methodFinder, routesOf, type Route } from './http/routes-of.ts'
 import { ingestRoutes } from './ingest/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { liveRoutes } from './live/routes.ts'
+import { memoryRoutes } from './memory/routes.ts'
 import type { Parts } from './parts.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
+import { toolRoutes } from './tools/routes.ts'
 import { traceRoutes } from './traces/routes.ts'
 import { dashboardWebhookRoutes } from './webhooks/dashboard-routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -33,6 +35,8 @@ export function createApp(parts: Parts): App {
     .onError(({ error, code, request }) => (code === 'NOT_FOUND' ? noRoute(request) : fail(error, request)))
     .use(healthRoutes(parts))
     .use(ingestRoutes(parts))
+    .use(toolRoutes(parts))
+    .use(memoryRoutes(parts))
     .use(traceRoutes(parts))
     .use(webhookRoutes(parts))
     .use(authRoutes(parts))

@@ -34,6 +34,21 @@ export const limits = {
   // write queue: beyond either, 503 before anything is taken
   queueBytesMax: 32 * 1024 * 1024,
   queueAgeMsMax: 1_000,
+  // tool registry and site memory (contract §5)
+  toolsPerPushMax: 1_000,
+  toolBytesMax: 64 * 1024, // a descriptor as compact JSON
+  toolNameCharsMax: 128,
+  toolTextCharsMax: 200, // title, group
+  toolDescriptionCharsMax: 32_000,
+  toolsPerSiteMax: 5_000, // removed ones included
+  toolVersionsMax: 1_000, // kept of each tool
+  memoryVersionsMax: 200, // kept of each site
+  registryPageDefault: 50,
+  registryPageMax: 200,
+  registryPageBytesMax: 4 * 1024 * 1024,
+  versionsShownMax: 50,
+  differencesMax: 100, // shown between two versions
+  differenceCharsMax: 2_000, // of a value shown in one
   // requests
   requestDeadlineMs: 30_000,
   tracesPageDefault: 50,

@@ -5,6 +5,7 @@ import { searchPage } from './event-search.ts'
 import { health } from './health.ts'
 import { identityReadVerbs } from './identity-verbs.ts'
 import { listRejected } from './rejected.ts'
+import { registryReadVerbs } from './registry/verbs.ts'
 import { webhookReadVerbs } from './webhooks/verbs.ts'
 
 export const readVerbs = {
@@ -21,6 +22,7 @@ export const readVerbs = {
   ...identityReadVerbs,
   'rejected.list': listRejected,
   ...webhookReadVerbs,
+  ...registryReadVerbs,
   health,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 

@@ -3,6 +3,7 @@ import { StoreError } from '../errors.ts'
 import type { EventStore, Store } from '../store.ts'
 import { appendQueue, type AppendQueue } from './append-queue.ts'
 import { identityStore, loadIdentity } from './identity-store.ts'
+import { registryStore } from './registry/store.ts'
 import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
 import { webhookStore } from './webhooks/store.ts'
 
@@ -39,6 +40,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     write: verbs.write,
     events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
     webhooks: webhookStore(verbs),
+    registry: registryStore(verbs),
     keys: { ...identity.keys, findByHash: whileOpen(identity.keys.findByHash) },
     sites: { ...identity.sites, restricted: whileOpen(identity.sites.restricted) },
     secret: whileOpen(secrets(verbs)),

@@ -4,6 +4,7 @@ import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
 import { identityWriteVerbs } from './identity-verbs.ts'
 import { addRejected } from './rejected.ts'
+import { registryWriteVerbs } from './registry/verbs.ts'
 import { secret } from './secrets.ts'
 import { webhookWriteVerbs } from './webhooks/verbs.ts'
 
@@ -12,6 +13,7 @@ export const writeVerbs = {
   'rejected.add': addRejected,
   'events.removeSite': removeSite,
   ...webhookWriteVerbs,
+  ...registryWriteVerbs,
   secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 

@@ -11,3 +11,8 @@ export function exactJson(text: string): string {
 function keepSpelling(this: unknown, _name: string, value: unknown, context?: { source?: string }): unknown {
   return typeof value === 'number' && context?.source !== undefined ? rawJson(context.source) : value
 }
+
+/** The value of `text` in which numbers keep their spelling for `JSON.stringify`; they are no JavaScript numbers. */
+export function parseExact(text: string): unknown {
+  return JSON.parse(text, keepSpelling)
+}

@@ -1,17 +1,16 @@
 /** POST /v1/sdk/events (contract §4) and GET /v1/limits: checked in the contract's order, answered after the fsync. */
 import { Elysia } from 'elysia'
-import { StoreError } from '../../db/errors.ts'
 import type { ApiKey, AppendResult } from '../../db/store.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
 import { readBody } from '../http/body.ts'
-import { retryAfter } from '../http/errors.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
 import { publishedLimits } from './published-limits.ts'
 import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
+import { requireRoom, writeOrExplain } from './room.ts'
 import { eventSamples, requestSample } from './samples.ts'
 
 export function ingestRoutes(parts: Parts) {
@@ -32,19 +31,6 @@ export function ingestRoutes(parts: Parts) {
     )
 }
 
-/** 507 while the disk is full, 503 while more waits for the disk than may: before anything of the body is taken. */
-function requireRoom({ disk, store }: Parts): void {
-  if (disk.full()) throw new AppError('storage_full', fullMessage, { hint: fullHint })
-  const { queuedBytes, oldestMs } = store.events.pressure()
-  if (queuedBytes > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
-    const message = 'More events wait for the disk than may; send this again later.'
-    throw new AppError('overloaded', message, { headers: retryAfter() })
-  }
-}
-
-const fullMessage = 'There is no room left on the disk; nothing of this request was stored.'
-const fullHint = 'What is stored stays readable. Free some space; ingest comes back by itself.'
-
 /** Reads and checks the body; a request refused as a whole is remembered for the ingest-health page. */
 async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<Accepted> {
   let text = ''
@@ -63,17 +49,7 @@ async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<
 async function append(parts: Parts, key: ApiKey, { records }: Accepted): Promise<AppendResult> {
   if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [], lastSeq: 0 }
   const batch = { orgId: key.orgId, keyId: key.id, receivedAtMs: parts.clock.now(), events: records }
-  try {
-    return await parts.store.events.append(batch)
-  } catch (thrown) {
-    if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
-      parts.disk.sawFull()
-      throw new AppError('storage_full', fullMessage, { hint: fullHint })
-    }
-    // After a failed write or fsync nobody knows what the disk holds: acknowledge nothing more, restart from it.
-    if (thrown instanceof StoreError && thrown.kind === 'io') parts.fail(thrown.message)
-    throw thrown
-  }
+  return writeOrExplain(parts, () => parts.store.events.append(batch))
 }
 
 /** 202 with the counts; the issues when some were rejected; 400 or 403 when all were. */

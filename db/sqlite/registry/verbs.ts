@@ -1,0 +1,16 @@
+/** The registry's verbs of the writer and of the readers, by the names under which they travel. */
+import { findMemory, listMemories, listMemoryVersions, pushMemory } from './memory.ts'
+import { findTool, listTools, pushTools } from './tools.ts'
+
+export const registryWriteVerbs = {
+  'registry.pushTools': pushTools,
+  'registry.pushMemory': pushMemory,
+}
+
+export const registryReadVerbs = {
+  'registry.tools': listTools,
+  'registry.tool': findTool,
+  'registry.memories': listMemories,
+  'registry.memory': findMemory,
+  'registry.memoryVersions': listMemoryVersions,
+}

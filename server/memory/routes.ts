@@ -1,0 +1,123 @@
+/** POST /v1/sdk/memory (contract §5), and what is known of each site: for the gateway and for the dashboard. */
+import { Elysia } from 'elysia'
+import type { ApiKey } from '../../db/store.ts'
+import { AppError } from '../errors.ts'
+import { canonicalText } from '../http/canonical.ts'
+import { json, jsonText } from '../http/answer.ts'
+import { closeCursor, readCursor, readLimit } from '../http/paging.ts'
+import { readQuery } from '../http/query.ts'
+import { sha256Hex } from '../ids.ts'
+import { invalidPush, readPush } from '../ingest/push-body.ts'
+import { requireRoom, writeOrExplain } from '../ingest/room.ts'
+import { requestSample } from '../ingest/samples.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+import { differences } from '../tools/differences.ts'
+import { memoryBodyModel } from './model.ts'
+import { computedScore } from './score.ts'
+import { memoryView, versionView } from './view.ts'
+
+type Site = { siteId: string }
+
+export function memoryRoutes(parts: Parts) {
+  const gateway = async (request: Request) => (await parts.guard.gateway(request, 'traces:read')).orgId
+  const dashboard = async (request: Request) => (await parts.signIns.require(request)).org.id
+  return new Elysia()
+    .post(
+      '/v1/sdk/memory',
+      async ({ request }) => {
+        const key = await parts.guard.ingest(request)
+        requireRoom(parts)
+        return json({ ok: true, siteId: await push(parts, request, key) }, 202)
+      },
+      { parse: 'none' },
+    )
+    .get('/v1/memory', async ({ request }) => list(parts, request, await gateway(request)))
+    .get('/v1/memory/:siteId', async ({ request, params }) =>
+      one(parts, request, await gateway(request), params),
+    )
+    .get('/v1/memory/:siteId/versions/:version', async ({ request, params }) =>
+      version(parts, request, await gateway(request), params),
+    )
+    .get('/api/memory', async ({ request }) => list(parts, request, await dashboard(request)))
+    .get('/api/memory/:siteId', async ({ request, params }) =>
+      one(parts, request, await dashboard(request), params),
+    )
+    .get('/api/memory/:siteId/versions/:version', async ({ request, params }) =>
+      version(parts, request, await dashboard(request), params),
+    )
+}
+
+async function push(parts: Parts, request: Request, key: ApiKey): Promise<string> {
+  let text = ''
+  try {
+    readQuery(request, {})
+    const { siteId, body, exact } = await readPush(request, key, memoryBodyModel, (read) => (text = read))
+    const snapshot = body['snapshot'] as { [member: string]: unknown }
+    const sent = body['score']
+    const score = typeof sent === 'number' ? sent : computedScore(snapshot)
+    const computed = typeof sent !== 'number'
+    const result = await writeOrExplain(parts, () =>
+      parts.store.registry.pushMemory({
+        orgId: key.orgId,
+        siteId,
+        digest: sha256Hex(canonicalText([snapshot, score])),
+        json: JSON.stringify(exact['snapshot']),
+        score,
+        computed,
+        now: parts.clock.now(),
+        sitesMax: limits.sitesPerOrgMax,
+        versionsMax: limits.memoryVersionsMax,
+      }),
+    )
+    if (result === 'over') {
+      const message = `is one too many: an organization may have at most ${limits.sitesPerOrgMax} sites`
+      throw invalidPush([{ path: 'siteId', code: 'too_many', message }])
+    }
+    return siteId
+  } catch (thrown) {
+    if (thrown instanceof AppError)
+      parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
+    throw thrown
+  }
+}
+
+const cursorOf = 'memory-cursor'
+
+async function list({ store, seal }: Parts, request: Request, orgId: string): Promise<Response> {
+  const query = readQuery(request, { siteId: 'many', limit: 'one', cursor: 'one' })
+  const limit = readLimit(query, limits.registryPageDefault, limits.registryPageMax)
+  const given = query.many('siteId')
+  const asked = given === undefined ? null : [...new Set(given)].sort()
+  const cursor = readCursor<string[], string>(seal, cursorOf, orgId, query, asked)
+  const siteIds = cursor?.asked ?? asked ?? []
+  const after = cursor?.position ?? null
+  const bytesMax = limits.registryPageBytesMax
+  const { memories, hasMore } = await store.registry.memories({ orgId, siteIds, after, limit, bytesMax })
+  const last = memories.at(-1)?.siteId
+  const next = hasMore && last !== undefined ? closeCursor(seal, cursorOf, orgId, siteIds, last) : null
+  return jsonText(`{"memory":[${memories.map(memoryView).join(',')}],"nextCursor":${JSON.stringify(next)}}`)
+}
+
+async function one({ store }: Parts, request: Request, orgId: string, { siteId }: Site): Promise<Response> {
+  readQuery(request, {})
+  const memory = await store.registry.memory({ orgId, siteId, version: null })
+  if (memory === null) throw new AppError('not_found', 'This site has pushed no memory.')
+  const versions = await store.registry.memoryVersions({ orgId, siteId, limit: limits.memoryVersionsMax })
+  return jsonText(`{"memory":${memoryView(memory)},"versions":${JSON.stringify(versions.map(versionView))}}`)
+}
+
+async function version(
+  { store }: Parts,
+  request: Request,
+  orgId: string,
+  { siteId, version: text }: Site & { version: string },
+): Promise<Response> {
+  readQuery(request, {})
+  const wanted = /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : 0
+  const memory = await store.registry.memory({ orgId, siteId, version: wanted })
+  if (memory === null) throw new AppError('not_found', 'This site has no such version of its memory.')
+  const before = await store.registry.memory({ orgId, siteId, version: wanted - 1 })
+  const changed = before === null ? [] : differences(JSON.parse(before.json), JSON.parse(memory.json))
+  return jsonText(`{"memory":${memoryView(memory)},"differences":${JSON.stringify(changed)}}`)
+}
