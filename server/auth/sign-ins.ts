@@ -1,7 +1,7 @@
 /**
  * Dashboard sign-ins: begins one, finds the one behind a request, ends it; the cookie's hash is all the store keeps.
  */
-import type { Role, SignInView, Store } from '../../db/store.ts'
+import type { AuditEntry, Role, SignIn, SignInView, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, newToken, sha256Hex } from '../ids.ts'
@@ -49,15 +49,7 @@ export function makeSignIns(store: Pick<Store, 'signIns'>, clock: Clock): SignIn
         address: context.address,
         userAgent: (request.headers.get('user-agent') ?? '').slice(0, 300),
       }
-      const audit = {
-        id: newId('aud'),
-        orgId,
-        actor: `user:${accountId}`,
-        action: 'session.created',
-        target: signIn.id,
-        metadata: { email, address: context.address },
-        occurredAtMs: now,
-      }
+      const audit = entry('session.created', signIn, { email, address: context.address }, now)
       await store.signIns.create({ signIn, audit })
       return cookieHeader(token, context.secure, limits.signInAbsoluteMs)
     },
@@ -80,18 +72,16 @@ export function makeSignIns(store: Pick<Store, 'signIns'>, clock: Clock): SignIn
       requireSameOrigin(request)
       const view = await find(request)
       if (view) {
-        const audit = {
-          id: newId('aud'),
-          orgId: view.org.id,
-          actor: `user:${view.account.id}`,
-          action: 'session.ended',
-          target: view.signIn.id,
-          metadata: { email: view.account.email },
-          occurredAtMs: clock.now(),
-        }
+        const audit = entry('session.ended', view.signIn, { email: view.account.email }, clock.now())
         await store.signIns.end({ tokenHash: view.signIn.tokenHash, audit })
       }
       return cookieHeader('', contextOf(request).secure, 0)
     },
   }
+}
+
+/** The audit row of what a person did with a sign-in of their own. */
+function entry(action: string, of: SignIn, metadata: AuditEntry['metadata'], now: number): AuditEntry {
+  const { id: target, orgId, accountId } = of
+  return { id: newId('aud'), orgId, actor: `user:${accountId}`, action, target, metadata, occurredAtMs: now }
 }

@@ -7,7 +7,7 @@ export interface HostRule {
   allowedHosts: string[]
 }
 
-/** Whether a request for the dashboard may name this host (contract §1: loopback names, listen address, IP literals, …). */
+/** Whether a request for the dashboard may name this host (contract §1: loopback, listen address, IP literals, …). */
 export function hostAllowed(hostHeader: string | null, rule: HostRule): boolean {
   if (!hostHeader) return false
   const name = hostName(hostHeader)

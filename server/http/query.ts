@@ -1,4 +1,4 @@
-/** Reads a query string by the strict rules of contract §1: unknown or repeated single-valued parameters are refused. */
+/** Reads a query string by the strict rules of contract §1: unknown or repeated parameters are refused. */
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 

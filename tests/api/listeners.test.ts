@@ -25,13 +25,7 @@ test('health: alive with a version, ready with its four checks', async () => {
 })
 
 test('an unknown address is 404 JSON, and every answer carries the common headers', async () => {
-  for (const path of [
-    '/nope.txt',
-    '/v1/nope',
-    '/api/nope',
-    '/v1/sdk/',
-    '/assets/../../etc/passwd.txt',
-  ]) {
+  for (const path of ['/nope.txt', '/v1/nope', '/api/nope', '/v1/sdk/', '/assets/../../etc/passwd.txt']) {
     const response = await server.call(path)
     expect([path, response.status]).toEqual([path, 404])
     expect(await response.json()).toMatchObject({

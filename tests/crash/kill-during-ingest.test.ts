@@ -87,37 +87,42 @@ async function mint(appliance: Appliance, kind: string): Promise<string> {
   return (JSON.parse(made.stdout) as { key: string }).key
 }
 
-test(`${rounds} rounds of kill -9 during ingest lose nothing acknowledged and double nothing (CRASH_SEED=${seed})`, async () => {
-  using dir = tempDir('crash')
-  const dataDir = dir.join('data')
-  const record: Record = { acknowledged: new Set(), unanswered: [] }
-  let keys = { ingest: '', secret: '' }
-  for (let round = 0; round < rounds; round++) {
+const title = `${rounds} rounds of kill -9 during ingest lose and double nothing (CRASH_SEED=${seed})`
+
+test(
+  title,
+  async () => {
+    using dir = tempDir('crash')
+    const dataDir = dir.join('data')
+    const record: Record = { acknowledged: new Set(), unanswered: [] }
+    let keys = { ingest: '', secret: '' }
+    for (let round = 0; round < rounds; round++) {
+      const appliance = await startAppliance({ dataDir })
+      if (round === 0)
+        keys = { ingest: await mint(appliance, 'ingest'), secret: await mint(appliance, 'secret') }
+      await postUntilKilled(appliance, keys.ingest, round, record)
+    }
     const appliance = await startAppliance({ dataDir })
-    if (round === 0)
-      keys = { ingest: await mint(appliance, 'ingest'), secret: await mint(appliance, 'secret') }
-    await postUntilKilled(appliance, keys.ingest, round, record)
-  }
-  const appliance = await startAppliance({ dataDir })
-  const ids = await storedIds(appliance.url, keys.secret)
-  const stored = new Set(ids)
-  expect(ids.length).toBe(stored.size)
-  const lost = [...record.acknowledged].filter((id) => !stored.has(id))
-  expect(lost).toEqual([])
-  // A request is stored whole or not at all, and a sender that asks again learns which.
-  for (const events of record.unanswered) {
-    const kept = events.filter((each) => stored.has(each.id)).length
-    expect([0, events.length]).toContain(kept)
-    const response = await fetch(`${appliance.url}/v1/sdk/events`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${keys.ingest}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ events }),
-    })
-    expect(await response.json()).toEqual({ ok: true, accepted: events.length - kept, deduped: kept })
-  }
-  expect(record.acknowledged.size).toBeGreaterThan(rounds * 50)
-  console.log(
-    `${rounds} rounds: ${record.acknowledged.size} acknowledged, 0 lost, 0 doubled, ${record.unanswered.length} cut off`,
-  )
-  await appliance.stop()
-}, 120_000)
+    const ids = await storedIds(appliance.url, keys.secret)
+    const stored = new Set(ids)
+    expect(ids.length).toBe(stored.size)
+    const lost = [...record.acknowledged].filter((id) => !stored.has(id))
+    expect(lost).toEqual([])
+    // A request is stored whole or not at all, and a sender that asks again learns which.
+    for (const events of record.unanswered) {
+      const kept = events.filter((each) => stored.has(each.id)).length
+      expect([0, events.length]).toContain(kept)
+      const response = await fetch(`${appliance.url}/v1/sdk/events`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${keys.ingest}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ events }),
+      })
+      expect(await response.json()).toEqual({ ok: true, accepted: events.length - kept, deduped: kept })
+    }
+    expect(record.acknowledged.size).toBeGreaterThan(rounds * 50)
+    const { acknowledged, unanswered } = record
+    console.log(`${acknowledged.size} acknowledged, 0 lost, 0 doubled, ${unanswered.length} cut off`)
+    await appliance.stop()
+  },
+  120_000,
+)

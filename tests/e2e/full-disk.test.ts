@@ -24,10 +24,9 @@ function smallDisk(mebibytes: number): (Disposable & { path: string }) | null {
 
 let sent = 0
 async function post(appliance: Appliance, key: string, count: number): Promise<number> {
-  const padding = 'x'.repeat(2_000) + Math.random()
-  const events = Array.from({ length: count }, () =>
-    event(`full_${sent++}`, { padding: padding + crypto.randomUUID().repeat(20) }),
-  )
+  // Random, so that compression does not make the disk look larger than it is.
+  const padding = () => Buffer.from(crypto.getRandomValues(new Uint8Array(1_500))).toString('base64')
+  const events = Array.from({ length: count }, () => event(`full_${sent++}`, { padding: padding() }))
   const response = await fetch(`${appliance.url}/v1/sdk/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
