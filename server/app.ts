@@ -12,6 +12,7 @@ import { ingestRoutes } from './ingest/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { liveRoutes } from './live/routes.ts'
 import { memoryRoutes } from './memory/routes.ts'
+import { metricsRoutes } from './metrics/routes.ts'
 import type { Parts } from './parts.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
 import { toolRoutes } from './tools/routes.ts'
@@ -37,6 +38,7 @@ export function createApp(parts: Parts): App {
     .use(ingestRoutes(parts))
     .use(toolRoutes(parts))
     .use(memoryRoutes(parts))
+    .use(metricsRoutes(parts))
     .use(traceRoutes(parts))
     .use(webhookRoutes(parts))
     .use(authRoutes(parts))

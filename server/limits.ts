@@ -56,6 +56,8 @@ export const limits = {
   searchCharsMax: 200, // the parameter q
   filterBytesMax: 3_000, // all filters of a query as JSON: a cursor carries them
   cursorCharsMax: 6_000,
+  metricsDefaultMs: 30 * 24 * 3_600_000, // before now, without `since`
+  metricsRowsMax: 100_000,
   exportsMax: 8, // streamed at a time, of everybody
   exportStallMs: 60_000, // without the receiver taking anything
   exportCountMs: 25_000, // to count rows before a CSV begins; below requestDeadlineMs

@@ -1,0 +1,143 @@
+/** GET /v1/metrics equals a recount of what was accepted, in the running hour and after resends and late events. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { event, type TestEvent } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+interface Metrics {
+  since: string
+  until: string | null
+  total: number
+  byType: { [type: string]: number }
+  byOutcome: { [outcome: string]: number }
+  byHour: { hour: string; count: number }[]
+  rows: { orgId: string; siteId: string; bucketStart: string; type: string; outcome: string; count: number }[]
+  truncated?: boolean
+}
+
+let server: TestServer
+let ingest: string
+let secret: string
+const accepted = new Map<string, TestEvent>()
+
+beforeAll(async () => {
+  server = await testServer()
+  ingest = await server.key('ingest')
+  secret = await server.key('secret')
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+/** The first event with an id stands. */
+async function send(events: TestEvent[]): Promise<void> {
+  const response = await server.call('/v1/sdk/events', { key: ingest, body: { events } })
+  expect(response.status).toBe(202)
+  for (const one of events) if (!accepted.has(one.id)) accepted.set(one.id, one)
+}
+
+async function metrics(query = ''): Promise<Metrics> {
+  const response = await server.call(`/v1/metrics${query}`, { key: secret })
+  expect([query, response.status]).toEqual([query, 200])
+  return (await response.json()) as Metrics
+}
+
+const hourOf = (time: string) => `${new Date(time).toISOString().slice(0, 13)}:00:00.000Z`
+
+/** The same answer, counted one event after the other. */
+function recount(since: string, until: string | null, siteIds: string[] | null): Omit<Metrics, 'truncated'> {
+  const counted = [...accepted.values()].filter((one) => {
+    const hour = hourOf(one.occurredAt)
+    return hour >= since && (until === null || hour < until) && (siteIds?.includes(one.siteId) ?? true)
+  })
+  const tally = (of: (one: TestEvent) => string) => {
+    const counts: { [key: string]: number } = {}
+    for (const one of counted) counts[of(one)] = (counts[of(one)] ?? 0) + 1
+    return counts
+  }
+  const orgId = server.org.id
+  const rows = Object.entries(
+    tally(({ occurredAt, siteId, type, outcome }) =>
+      JSON.stringify([hourOf(occurredAt), siteId, type, outcome]),
+    ),
+  )
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, count]) => {
+      const [bucketStart, siteId, type, outcome] = JSON.parse(key) as [string, string, string, string]
+      return { orgId, siteId, bucketStart, type, outcome, count }
+    })
+  return {
+    since,
+    until,
+    total: counted.length,
+    byType: tally((one) => one.type),
+    byOutcome: tally((one) => one.outcome),
+    byHour: Object.entries(tally((one) => hourOf(one.occurredAt)))
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([hour, count]) => ({ hour, count })),
+    rows,
+  }
+}
+
+const types = ['agent.detected', 'tool.executed', 'authz.evaluated']
+const outcomes = ['success', 'blocked']
+const batch = (prefix: string, count: number, startMs: number, stepMs: number) =>
+  Array.from({ length: count }, (_, n) =>
+    event(`${prefix}${n}`, {
+      occurredAt: new Date(startMs + n * stepMs).toISOString(),
+      type: types[n % 3]!,
+      outcome: outcomes[n % 2]!,
+      siteId: `site-${n % 4}`,
+    }),
+  )
+
+test('an empty organization has counts of nothing', async () => {
+  expect(await metrics()).toMatchObject({ until: null, total: 0, byType: {}, byHour: [], rows: [] })
+})
+
+test('equal to a recount: running hour, resends, late and future events, every range and site', async () => {
+  const now = Date.now()
+  await send(batch('now_', 300, now - 60_000, 100))
+  await send(batch('old_', 500, now - 20 * 86_400_000, 3_000_000))
+  await send(batch('now_', 300, now - 40_000_000, 100)) // resent with other times: the first stands
+  await send(batch('future_', 50, now + 86_400_000, 60_000))
+  await send([...batch('twice_', 10, now, 1), ...batch('twice_', 10, now - 9_000_000, 1)])
+  const start = hourOf(new Date(now - 30 * 86_400_000).toISOString())
+  const { since, ...rest } = await metrics()
+  expect(Math.abs(Date.parse(since) - Date.parse(start))).toBeLessThanOrEqual(3_600_000)
+  expect({ since, ...rest }).toEqual(recount(since, null, null))
+  const [from, to] = [now - 3 * 86_400_000 + 1_234_567, now - 3_600_000].map((ms) =>
+    new Date(ms).toISOString(),
+  ) as [string, string]
+  expect(await metrics(`?since=${from}&until=${to}`)).toEqual(recount(hourOf(from), hourOf(to), null))
+  expect(await metrics(`?since=${from}&siteId=site-1&siteId=site-3&siteId=nobody`)).toEqual(
+    recount(hourOf(from), null, ['site-1', 'site-3']),
+  )
+})
+
+test('what was just accepted is counted by the very next question', async () => {
+  const { total } = await metrics()
+  for (let round = 1; round <= 20; round++) {
+    await send([event(`round_${round}`, { occurredAt: new Date().toISOString() })])
+    expect((await metrics()).total).toBe(total + round)
+  }
+})
+
+test('wrong parameters are named, other keys refused', async () => {
+  for (const [query, path] of [
+    ['?since=soon', 'since'],
+    ['?until=2026-02-30', 'until'],
+    ['?since=2026-01-01&since=2026-01-02', 'since'],
+    ['?type=tool.executed', 'type'],
+    ['?limit=5', 'limit'],
+  ]) {
+    const response = await server.call(`/v1/metrics${query}`, { key: secret })
+    const body = (await response.json()) as { error: string; issues: { path: string }[] }
+    expect([query, response.status, body.error, body.issues[0]?.path]).toEqual([
+      query,
+      400,
+      'invalid_query',
+      path,
+    ])
+  }
+  expect((await server.call('/v1/metrics', { key: ingest })).status).toBe(403)
+  const tracesOnly = await server.key('secret', { scopes: ['traces:read'] })
+  expect((await server.call('/v1/metrics', { key: tracesOnly })).status).toBe(403)
+})
