@@ -40,6 +40,15 @@ test('what is missing is filled in', () => {
   expect(events[1]?.id).not.toBe(events[0]?.id as string)
 })
 
+test('init draws no random number: edge runtimes forbid it before the first request', () => {
+  let drawn = 0
+  const uuid = (): string => `u${++drawn}`
+  const client = startClient({ publishableKey, siteId: 'shop', exporters: [] }, { uuid, nowMs: () => 0 })
+  expect(drawn).toBe(0)
+  expect(client.sessionId).toBe('sess_u1')
+  expect(client.sessionId).toBe('sess_u1')
+})
+
 test('what is given stays, members we do not know included', () => {
   const { client, events } = setUp({ sessionId: 'mine' })
   const event = {

@@ -12,8 +12,17 @@ export function startClient(options: InitOptions, platform: Pick<Platform, 'nowM
   const { exporters, siteId, sample = 1 } = checked(options)
   const report = reporter(options.onError)
   const scrub = createScrub(options.scrub)
-  const sessionId = options.sessionId ?? `sess_${platform.uuid()}`
-  const defaults = { siteId, sessionId, nowMs: platform.nowMs, uuid: platform.uuid }
+  // Made when first asked for: some edge runtimes give no random numbers before the first request.
+  let sessionId = options.sessionId
+  const defaults = {
+    siteId,
+    nowMs: platform.nowMs,
+    uuid: platform.uuid,
+    get sessionId(): string {
+      sessionId ??= `sess_${platform.uuid()}`
+      return sessionId
+    },
+  }
   let isOpen = true
   for (const exporter of exporters) exporter.attach?.({ publishableKey: options.publishableKey, report })
 
@@ -24,7 +33,9 @@ export function startClient(options: InitOptions, platform: Pick<Platform, 'nowM
     }
   }
   return {
-    sessionId,
+    get sessionId() {
+      return defaults.sessionId
+    },
     trace(event) {
       try {
         if (!isOpen) throw new Error('the client is closed')

@@ -223,6 +223,12 @@ test('over its bounds the queue drops, counts, and says so without a flood', asy
   expect(problems.filter(({ code }) => code === 'queue_full').map(({ count }) => count)).toEqual([1, 999])
 })
 
+test('what JSON cannot hold is reported, not thrown', () => {
+  const { exporter, problems } = setUp()
+  expect(exporter.export(event('big', { metadata: { count: 1n } }))).toBe(false)
+  expect(problems.map(({ code }) => code)).toEqual(['invalid_event'])
+})
+
 test('the bound in bytes holds too', () => {
   const { exporter } = setUp({ queueBytesMax: 10_000, url: 'http://127.0.0.1:9' })
   send(exporter, 100, { error: 'é'.repeat(500) })

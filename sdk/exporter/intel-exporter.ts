@@ -134,7 +134,12 @@ function take(parts: Parts, event: CompleteEvent): boolean {
     state.report({ code: 'unsent', message: 'An event came after close and is lost.', count: 1 })
     return false
   }
-  const text = JSON.stringify(event)
+  const text = textOf(event)
+  if (text === null) {
+    const message = 'An event was not sent: it holds what JSON cannot, such as a bigint or a circle.'
+    state.report({ code: 'invalid_event', message })
+    return false
+  }
   const bytes = platform.byteLength(text)
   if (bytes > state.limits.eventBytesMax) {
     const message = `An event of ${bytes} bytes was not sent: ${state.limits.eventBytesMax} are allowed.`
@@ -148,6 +153,14 @@ function take(parts: Parts, event: CompleteEvent): boolean {
   state.spool?.append(text)
   schedule(parts)
   return true
+}
+
+function textOf(event: CompleteEvent): string | null {
+  try {
+    return JSON.stringify(event)
+  } catch {
+    return null
+  }
 }
 
 const tooLarge = { path: '', code: 'too_large', message: 'is too large' }

@@ -42,7 +42,9 @@ function readHolder(path: string): Holder | null {
 }
 
 function isRunning({ pid, start }: Holder): boolean {
-  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false // our own number, from before a restart
+  if (!Number.isInteger(pid) || pid <= 0) return false
+  // Our own number: another thread of this process, or what a container had before it was started again.
+  if (pid === process.pid) return start !== '' && start === startOf(pid)
   try {
     process.kill(pid, 0)
   } catch (error) {

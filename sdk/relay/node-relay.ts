@@ -32,7 +32,7 @@ function relayRequest<Raw extends NodeRequest>(request: Raw): RelayRequest<Raw> 
   return {
     method: request.method ?? 'GET',
     header(name) {
-      const value = request.headers[name]
+      const value = request.headers[name] ?? (name === 'host' ? request.headers[':authority'] : undefined) // HTTP/2
       return typeof value === 'string' ? value : null
     },
     address: request.socket.remoteAddress ?? null,

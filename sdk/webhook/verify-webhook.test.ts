@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { createHmac, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
+import { Webhook } from 'standardwebhooks'
 import { verifyWebhook, type WebhookError, type WebhookHeaders } from './verify-webhook.ts'
 
 const secret = `whsec_${randomBytes(24).toString('base64')}`
@@ -41,6 +42,13 @@ test('a signed delivery gives its payload, from text or bytes, from any kind of 
       'Webhook-Signature': sign(body),
     }),
   ).toBe('accepted')
+})
+
+test('what the reference library signs passes here', async () => {
+  const reference = new Webhook(secret)
+  const signature = reference.sign('wh_1', new Date(atSeconds * 1_000), body)
+  expect(signature).toBe(sign(body))
+  expect(await outcome(headersOf(signature))).toBe('accepted')
 })
 
 test('a changed body, id or time does not pass', async () => {
