@@ -21,7 +21,18 @@ export interface Arguments {
 }
 
 /** Verbs that take words of their own, with how many at most. */
-const wordsMax: Partial<Record<VerbName, number>> = { 'key revoke': 1, help: 2 }
+const wordsMax: Partial<Record<VerbName, number>> = {
+  'key revoke': 1,
+  'webhook test': 1,
+  'webhook show': 1,
+  'webhook replay': 1,
+  'webhook add': 1,
+  'webhook pause': 1,
+  'webhook resume': 1,
+  'webhook rotate-secret': 1,
+  'webhook remove': 1,
+  help: 2,
+}
 
 export function readArguments(args: string[]): Arguments {
   const { tokens } = parseArgs({

@@ -253,6 +253,7 @@ function sample(name: (typeof optionNames)[number]): string {
     'ingest-listen': '127.0.0.1:0',
     'trusted-proxy': '10.0.0.0/8',
     'webhook-allow': '127.0.0.0/8',
+    status: 'pending',
     'public-url': 'https://a.example',
     kind: 'ingest',
     role: 'viewer',

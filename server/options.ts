@@ -26,6 +26,17 @@ export const verbNames = [
   'key create',
   'key list',
   'key revoke',
+  'webhook secret',
+  'webhook test',
+  'webhook list',
+  'webhook show',
+  'webhook replay',
+  'webhook add',
+  'webhook endpoints',
+  'webhook pause',
+  'webhook resume',
+  'webhook rotate-secret',
+  'webhook remove',
   'demo',
   'demo remove',
   'config',
@@ -63,6 +74,8 @@ function option<T, const D extends string | null>(
 }
 
 const serving = ['serve', 'config'] as const
+const targeting = ['webhook test', 'webhook add'] as const // verbs that check an address
+const webhookVerbNames = verbNames.filter((verb) => verb.startsWith('webhook '))
 export const options = {
   listen: option({
     read: listenAddress,
@@ -140,7 +153,7 @@ export const options = {
     value: 'CIDR[,CIDR]',
     default: '',
     help: 'private networks that webhook deliveries may reach',
-    verbs: serving,
+    verbs: [...serving, ...targeting],
   }),
   'webhook-ca': option({
     read: folderPath,
@@ -154,7 +167,7 @@ export const options = {
     value: 'FOLDER',
     default: null,
     help: 'lets webhook endpoints append to files below this folder',
-    verbs: serving,
+    verbs: [...serving, 'webhook add'],
   }),
   'log-level': option({
     read: oneOf('debug', 'info', 'warn', 'error'),
@@ -185,7 +198,15 @@ export const options = {
     value: 'SLUG|ID',
     default: 'default',
     help: 'the organization, by slug or id',
-    verbs: ['account create', 'key create', 'key list', 'key revoke', 'demo', 'demo remove'],
+    verbs: [
+      'account create',
+      'key create',
+      'key list',
+      'key revoke',
+      ...webhookVerbNames,
+      'demo',
+      'demo remove',
+    ],
   }),
   name: option({
     read: plainText,
@@ -244,16 +265,16 @@ export const options = {
     read: plainText,
     value: 'TEXT',
     default: null,
-    help: 'what the key is for (1 to 80 characters)',
-    verbs: ['key create'],
+    help: 'what the key or endpoint is for (at most 80 characters)',
+    verbs: ['key create', 'webhook add'],
     neededBy: ['key create'],
   }),
   site: option({
     read: textList,
     value: 'ID[,ID]',
     default: '',
-    help: 'sites an ingest key may write; left out: every site',
-    verbs: ['key create'],
+    help: 'sites an ingest key may write, or an endpoint hears of; left out: every site',
+    verbs: ['key create', 'webhook add'],
     adds: true,
   }),
   scope: option({
@@ -284,6 +305,65 @@ export const options = {
     default: null,
     help: 'the key to revoke, instead of naming it after the verb',
     verbs: ['key revoke'],
+  }),
+  payload: option({
+    read: plainText,
+    value: 'JSON',
+    default: '{"hello":"world"}',
+    help: 'the JSON object to send',
+    verbs: ['webhook test'],
+  }),
+  status: option({
+    read: oneOf('pending', 'delivered', 'dead_letter'),
+    value: 'STATUS',
+    default: null,
+    help: 'pending, delivered or dead_letter; left out: all',
+    verbs: ['webhook list'],
+  }),
+  limit: option({
+    read: wholeNumber(1, 1_000),
+    value: 'N',
+    default: '50',
+    help: 'how many at most',
+    verbs: ['webhook list'],
+  }),
+  dead: option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'all dead letters of the organization',
+    verbs: ['webhook replay'],
+  }),
+  rotate: option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'replace the secret; the old one signs too for a day',
+    verbs: ['webhook secret'],
+  }),
+  type: option({
+    read: textList,
+    value: 'TYPE[,TYPE]',
+    default: '',
+    help: 'event types to hear of, a trailing .* for all that begin so; left out: every type',
+    verbs: ['webhook add'],
+    adds: true,
+  }),
+  outcome: option({
+    read: textList,
+    value: 'OUTCOME[,OUTCOME]',
+    default: '',
+    help: 'outcomes to hear of; left out: every outcome',
+    verbs: ['webhook add'],
+    adds: true,
+  }),
+  class: option({
+    read: textList,
+    value: 'CLASS[,CLASS]',
+    default: '',
+    help: 'agent classes to hear of; left out: every class',
+    verbs: ['webhook add'],
+    adds: true,
   }),
   live: option({
     read: flag,

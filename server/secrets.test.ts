@@ -1,8 +1,8 @@
 /** The key file is made once, private and whole; what is sealed opens only for its purpose under its key. */
 import { expect, test } from 'bun:test'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../tests/support/temp-dir.ts'
-import { keyFileName, openSecretBox } from './secrets.ts'
+import { keyFileName, lazySecretBox, openSecretBox } from './secrets.ts'
 
 test('what was sealed opens after a restart, for its purpose only', () => {
   using folder = tempDir('secrets')
@@ -29,6 +29,13 @@ test('the key file is for its owner alone, also after it was not', () => {
   chmodSync(path, 0o644)
   openSecretBox(folder.path)
   expect(statSync(path).mode & 0o777).toBe(0o600)
+})
+
+test('a lazy box makes its key file when it is first used, not before', () => {
+  using folder = tempDir('secrets')
+  const box = lazySecretBox(folder.path)
+  expect(existsSync(folder.join(keyFileName))).toBe(false)
+  expect(openSecretBox(folder.path).open('p', box.seal('p', 's'))).toBe('s')
 })
 
 test('another key and a damaged key file are told apart', () => {

@@ -31,6 +31,16 @@ export function openSecretBox(folder: string): SecretBox {
   return secretBox(readKey(path) ?? makeKey(folder, path))
 }
 
+/** A box that reads or makes its key file only when it is first used: verbs that only look must not write. */
+export function lazySecretBox(folder: string): SecretBox {
+  let box: SecretBox | null = null
+  const opened = () => (box ??= openSecretBox(folder))
+  return {
+    seal: (purpose, secret) => opened().seal(purpose, secret),
+    open: (purpose, sealed) => opened().open(purpose, sealed),
+  }
+}
+
 export function secretBox(key: Buffer): SecretBox {
   const keyId = createHash('sha256').update(key).digest('hex').slice(0, 8)
   return {

@@ -18,7 +18,7 @@ import { makeLastUses } from './keys/last-use.ts'
 import type { Log } from './log.ts'
 import type { Parts } from './parts.ts'
 import { version } from './version.ts'
-import { startWebhooks } from './webhooks/start.ts'
+import { startWebhooks, type Webhooks } from './webhooks/start.ts'
 
 export interface ServerOptions {
   config: ServeConfig
@@ -33,6 +33,7 @@ export interface ServerOptions {
 export interface RunningServer {
   url: string
   ingestUrl: string | null
+  webhooks: Webhooks
   /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
   stop(): Promise<void>
 }
@@ -93,6 +94,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return {
     url: listeners[0]!.url,
     ingestUrl: listeners[1]?.url ?? null,
+    webhooks,
     async stop() {
       parts.state.stopping = true
       for (const stream of parts.streams) stream.abort()

@@ -4,18 +4,10 @@ import { systemClock } from '../clock.ts'
 import type { Invocation } from '../config.ts'
 import { listenText, UsageError } from '../option-values.ts'
 import type { OptionValues, VerbName } from '../options.ts'
+import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
 import { openData } from './hand-over.ts'
-import type { Params } from './params.ts'
 import { columns, oneLine } from './print.ts'
-
-type Answer = { [member: string]: Json }
-
-export interface DataVerb {
-  /** Lists never write: they do not even make a folder. */
-  writes: boolean
-  params(invocation: Invocation): Params | Promise<Params>
-  text(answer: Answer): string
-}
+import { webhookVerbs } from './webhook-verbs.ts'
 
 export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
   'org create': {
@@ -108,6 +100,7 @@ export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
     },
     text: ({ kind, label, id }) => `Revoked the ${kind} key "${oneLine(String(label))}" (${id}).`,
   },
+  ...webhookVerbs,
 }
 
 /** Does the verb's work where it belongs and returns its answer. */
@@ -132,19 +125,6 @@ async function passwordFromStdin(): Promise<string> {
   const password = (await Bun.stdin.text()).replace(/\r?\n$/, '')
   if (/[\r\n]/.test(password)) throw new UsageError('the password on standard input must be one line')
   return password
-}
-
-function rows(value: Json | undefined): Answer[] {
-  return Array.isArray(value) ? (value as Answer[]) : []
-}
-
-function cell(value: Json | undefined): string {
-  return value === null || value === undefined ? '' : String(value)
-}
-
-/** `2026-06-23 12:00`, UTC. */
-function minute(value: Json | undefined): string {
-  return cell(value).slice(0, 16).replace('T', ' ')
 }
 
 function linkText(link: Json | undefined): string {

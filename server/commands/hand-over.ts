@@ -7,10 +7,14 @@ import type { Clock } from '../clock.ts'
 import { controlPath, type ControlAnswer, type ControlRequest } from '../control.ts'
 import { AppError } from '../errors.ts'
 import { UsageError } from '../option-values.ts'
+import { lazySecretBox } from '../secrets.ts'
 import { version } from '../version.ts'
+import { addressGuard } from '../webhooks/address-guard.ts'
+import { resolveWith, systemResolver } from '../webhooks/resolve.ts'
 import { openDataFolder } from './open-data-folder.ts'
 import type { Params } from './params.ts'
 import { storeVerbs } from './store-verbs.ts'
+import type { VerbContext } from './verb-context.ts'
 
 export interface DataAccess {
   call(verb: string, params: Params): Promise<Json>
@@ -52,7 +56,11 @@ async function openHere({ dataDir, baseUrl, clock, create }: DataWanted): Promis
     })
   }
   const store = await openDataFolder(dataDir, clock)
-  const context = { store, clock, baseUrl, ingestUrl: null }
+  const webhooks: VerbContext['webhooks'] = ({ allow, sinkDir }) => {
+    const resolve = resolveWith(systemResolver, addressGuard(allow))
+    return { store, clock, box: lazySecretBox(dataDir), resolve, sinkDir }
+  }
+  const context = { store, clock, baseUrl, ingestUrl: null, webhooks }
   return {
     byServer: false,
     call(verb, params) {

@@ -21,7 +21,9 @@ export async function serve(config: ServeConfig): Promise<number> {
     const server = await startServer({ config, store, clock, log, fail: () => ended.resolve(1) })
     const baseUrl = config.publicUrl ?? server.url
     const ingestUrl = server.ingestUrl ?? server.url
-    const control = await startControl({ dataDir: config.dataDir, store, clock, log, baseUrl, ingestUrl })
+    const webhooks = () => server.webhooks
+    const { dataDir } = config
+    const control = await startControl({ dataDir, store, clock, log, baseUrl, ingestUrl, webhooks })
     // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
     const lines = [`sightglass ${version} listening on ${server.url}`]
     if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)

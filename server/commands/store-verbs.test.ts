@@ -26,7 +26,10 @@ afterAll(async () => {
 })
 
 function call(verb: string, params: Params = {}): Promise<Answer> {
-  const context = { store, clock, baseUrl: 'http://127.0.0.1:7400', ingestUrl: null }
+  const webhooks = () => {
+    throw new Error('no webhook verb is called here')
+  }
+  const context = { store, clock, baseUrl: 'http://127.0.0.1:7400', ingestUrl: null, webhooks }
   return storeVerbs[verb]!(context, params) as Promise<Answer>
 }
 

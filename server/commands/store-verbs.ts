@@ -4,6 +4,7 @@ import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts
 import { createKey, listKeys, revokeKeyById } from './key.ts'
 import { createOrg, listOrgs } from './org.ts'
 import type { StoreVerb } from './verb-context.ts'
+import * as webhook from './webhook.ts'
 
 export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'org create': createOrg,
@@ -14,6 +15,17 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'key create': createKey,
   'key list': listKeys,
   'key revoke': revokeKeyById,
+  'webhook secret': webhook.showSecret,
+  'webhook test': webhook.testDelivery,
+  'webhook list': webhook.listDeliveries,
+  'webhook show': webhook.showDelivery,
+  'webhook replay': webhook.replay,
+  'webhook add': webhook.addEndpoint,
+  'webhook endpoints': webhook.endpoints,
+  'webhook pause': webhook.pause,
+  'webhook resume': webhook.resume,
+  'webhook rotate-secret': webhook.rotateSecret,
+  'webhook remove': webhook.removeEndpoint,
   // Parts of `demo`, which makes its events on the side of the command line and hands them over in batches.
   'demo begin': beginDemo,
   'demo append': appendDemo,

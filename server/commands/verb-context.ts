@@ -1,6 +1,7 @@
 /** What a verb's work gets: the store, the time, and the addresses it may print. */
 import type { Json, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
+import type { EndpointParts } from '../webhooks/endpoints.ts'
 import type { Params } from './params.ts'
 
 export interface VerbContext {
@@ -10,6 +11,8 @@ export interface VerbContext {
   baseUrl: string
   /** Where ingest answers; null when no server runs. */
   ingestUrl: string | null
+  /** What webhook verbs work with. A server goes by the rules it was started with, not by the given ones. */
+  webhooks(given: { allow: string[]; sinkDir: string | null }): EndpointParts
 }
 
 export type StoreVerb = (context: VerbContext, params: Params) => Promise<Json>

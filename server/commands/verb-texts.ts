@@ -1,12 +1,7 @@
 /** What help says about each verb. */
 import type { VerbName } from '../options.ts'
-
-export interface VerbText {
-  summary: string
-  usage: string // without the program's name
-  about: string[]
-  examples: string[]
-}
+import type { VerbText } from './verb-text.ts'
+import { webhookTexts } from './webhook-texts.ts'
 
 export const verbTexts: { readonly [V in VerbName]: VerbText } = {
   serve: {
@@ -85,6 +80,7 @@ export const verbTexts: { readonly [V in VerbName]: VerbText } = {
     about: [],
     examples: ['sightglass key revoke key_3q2uVbkz0c5mYw1n8sJx4A'],
   },
+  ...webhookTexts,
   demo: {
     summary: 'fill an organization with 30 days of demo traffic, or send it live',
     usage:

@@ -1,0 +1,79 @@
+/** What help says about the webhook verbs. */
+import type { VerbText } from './verb-text.ts'
+
+export const webhookTexts = {
+  'webhook secret': {
+    summary: 'print the secret that signs deliveries to plain URLs, or replace it',
+    usage: 'webhook secret [--org ORG] [--rotate]',
+    about: [
+      'After --rotate deliveries are signed with both secrets for a day, so receivers can change in peace.',
+    ],
+    examples: ['sightglass webhook secret --org default --json'],
+  },
+  'webhook test': {
+    summary: 'schedule one delivery to a URL',
+    usage: 'webhook test URL [--payload JSON] [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook test https://hooks.example.com/in --payload \'{"hello":"world"}\''],
+  },
+  'webhook list': {
+    summary: 'list deliveries, newest first',
+    usage: 'webhook list [--status pending|delivered|dead_letter] [--limit N] [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook list --status dead_letter'],
+  },
+  'webhook show': {
+    summary: 'show one delivery with its payload and every attempt',
+    usage: 'webhook show DELIVERY_ID [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook show wh_3q2uVbkz0c5mYw1n8sJx4A'],
+  },
+  'webhook replay': {
+    summary: 'send an ended delivery again, or all dead letters',
+    usage: 'webhook replay DELIVERY_ID | --dead [--org ORG]',
+    about: [
+      'The same record and message id go out again; attempts count from 0, the log of attempts is kept.',
+    ],
+    examples: ['sightglass webhook replay wh_3q2uVbkz0c5mYw1n8sJx4A', 'sightglass webhook replay --dead'],
+  },
+  'webhook add': {
+    summary: 'add an endpoint that hears of new events; its secret is shown once',
+    usage:
+      'webhook add URL [--type TYPE …] [--outcome O …] [--class C …] [--site ID …] [--label TEXT] [--org ORG]',
+    about: [
+      'URL is http or https, file:NAME.ndjson below --sink-dir, or syslog+udp://HOST and syslog+tcp://HOST.',
+      'A type may end in .* for all that begin so. Private addresses need --webhook-allow of the server.',
+    ],
+    examples: ['sightglass webhook add https://siem.example.com/in --type "authz.*" --outcome blocked'],
+  },
+  'webhook endpoints': {
+    summary: 'list the endpoints with their state',
+    usage: 'webhook endpoints [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook endpoints --json'],
+  },
+  'webhook pause': {
+    summary: 'pause an endpoint; nothing is lost',
+    usage: 'webhook pause ENDPOINT_ID [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook pause ep_3q2uVbkz0c5mYw1n8sJx4A'],
+  },
+  'webhook resume': {
+    summary: 'resume a paused endpoint where it stopped',
+    usage: 'webhook resume ENDPOINT_ID [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook resume ep_3q2uVbkz0c5mYw1n8sJx4A'],
+  },
+  'webhook rotate-secret': {
+    summary: 'give an endpoint a new secret; the old one signs too for a day',
+    usage: 'webhook rotate-secret ENDPOINT_ID [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook rotate-secret ep_3q2uVbkz0c5mYw1n8sJx4A'],
+  },
+  'webhook remove': {
+    summary: 'remove an endpoint; what waits for it becomes a dead letter',
+    usage: 'webhook remove ENDPOINT_ID [--org ORG]',
+    about: [],
+    examples: ['sightglass webhook remove ep_3q2uVbkz0c5mYw1n8sJx4A'],
+  },
+} satisfies { [verb: string]: VerbText }

@@ -1,0 +1,119 @@
+/** The webhook verbs: their parameters out of the options, and their answers as text for people. */
+import type { Invocation } from '../config.ts'
+import { UsageError } from '../option-values.ts'
+import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
+import type { Params } from './params.ts'
+import { columns } from './print.ts'
+
+/** The word behind the verb, which every one of these needs. */
+function wordOf({ verb, words }: Invocation, what: string, hint: string): string {
+  const word = words[0]
+  if (word === undefined) throw new UsageError(`"sightglass ${verb}" needs ${what}`, hint)
+  return word
+}
+
+const ofEndpoint = (invocation: Invocation): Params => ({
+  org: invocation.values.org,
+  id: wordOf(invocation, 'the id of an endpoint', 'sightglass webhook endpoints'),
+})
+
+/** A server that holds the folder goes by its own rules; these are for work done without one. */
+const withTarget = (invocation: Invocation): Params => ({
+  org: invocation.values.org,
+  url: wordOf(invocation, 'a URL', `sightglass help ${invocation.verb}`),
+  allow: invocation.values['webhook-allow'],
+  sinkDir: invocation.values['sink-dir'],
+})
+
+const endpointOf = (answer: Answer) => rows([answer['endpoint'] ?? {}])[0] ?? {}
+const secretText = (answer: Answer) =>
+  `${cell(answer['secret'])}\n\nThis is the signing secret of ${cell(endpointOf(answer)['id'])}. It is not shown again.`
+
+export const webhookVerbs = {
+  'webhook secret': {
+    writes: true,
+    params: ({ values: { org, rotate } }) => ({ org, rotate }),
+    text: ({ secret, oldSecretUntil }) =>
+      oldSecretUntil === null
+        ? cell(secret)
+        : `${cell(secret)}\n\nThe secret before it signs too until ${minute(oldSecretUntil)} UTC.`,
+  },
+  'webhook test': {
+    writes: true,
+    params: (invocation) => ({ ...withTarget(invocation), payload: invocation.values.payload }),
+    text: ({ deliveryId }) =>
+      `Scheduled ${cell(deliveryId)}; it goes out with the next run of the dispatcher.`,
+  },
+  'webhook list': {
+    writes: false,
+    params: ({ values: { org, status, limit } }) => ({ org, status, limit }),
+    text: ({ deliveries }) =>
+      columns(
+        ['ID', 'STATUS', 'ATTEMPTS', 'SCHEDULED', 'NEXT', 'URL', 'LAST ERROR'],
+        rows(deliveries).map((delivery) => [
+          cell(delivery['id']),
+          cell(delivery['status']),
+          cell(delivery['attempts']),
+          minute(delivery['scheduledAt']),
+          minute(delivery['nextAttemptAt']),
+          cell(delivery['url']),
+          cell(delivery['lastError']),
+        ]),
+      ),
+  },
+  'webhook show': {
+    writes: false,
+    params: (invocation) => ({
+      org: invocation.values.org,
+      id: wordOf(invocation, 'the id of a delivery', 'sightglass webhook list'),
+    }),
+    text: (answer) => JSON.stringify(answer, null, 2),
+  },
+  'webhook replay': {
+    writes: true,
+    params: ({ values: { org, dead }, words }) => ({ org, dead, id: words[0] ?? null }),
+    text: ({ replayed }) => `${cell(replayed)} to go out again with the next run of the dispatcher.`,
+  },
+  'webhook add': {
+    writes: true,
+    params: (invocation) => {
+      const { label, type, outcome, class: classes, site } = invocation.values
+      return { ...withTarget(invocation), label, types: type, outcomes: outcome, classes, sites: site }
+    },
+    text: secretText,
+  },
+  'webhook endpoints': {
+    writes: false,
+    params: ({ values: { org } }) => ({ org }),
+    text: ({ endpoints }) =>
+      columns(
+        ['ID', 'STATUS', 'PENDING', 'DELIVERED', 'DEAD', 'POSITION', 'URL'],
+        rows(endpoints).map((endpoint) => [
+          cell(endpoint['id']),
+          `${cell(endpoint['status'])}${endpoint['pausedReason'] === null ? '' : ` (${cell(endpoint['pausedReason'])})`}`,
+          cell(endpoint['pending']),
+          cell(endpoint['delivered']),
+          cell(endpoint['deadLetters']),
+          cell(endpoint['position']),
+          cell(endpoint['url']),
+        ]),
+      ),
+  },
+  'webhook pause': {
+    writes: true,
+    params: ofEndpoint,
+    text: (answer) =>
+      `Paused ${cell(endpointOf(answer)['id'])}; nothing is lost, and resuming goes on from here.`,
+  },
+  'webhook resume': {
+    writes: true,
+    params: ofEndpoint,
+    text: (answer) => `Resumed ${cell(endpointOf(answer)['id'])}.`,
+  },
+  'webhook rotate-secret': { writes: true, params: ofEndpoint, text: secretText },
+  'webhook remove': {
+    writes: true,
+    params: ofEndpoint,
+    text: ({ id }) => `Removed the endpoint ${cell(id)}.`,
+  },
+} satisfies { [verb: string]: DataVerb }

@@ -1,0 +1,122 @@
+/** The webhook verbs of the executable, alone and beside a server, with a real receiver. */
+import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { Webhook } from 'standardwebhooks'
+import { cli, startAppliance, type Exit } from '../support/binary.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+function answer<T>({ code, stdout, stderr }: Exit): T {
+  if (code !== 0) throw new Error(`exit ${code}: ${stderr}`)
+  return JSON.parse(stdout) as T
+}
+interface EndpointJson {
+  id: string
+  url: string
+  status: string
+  types: string[]
+}
+
+const quick = [
+  '--dispatch-cron',
+  '* * * * * *',
+  '--webhook-backoff',
+  '1s,1s,1s',
+  '--webhook-allow',
+  '127.0.0.0/8',
+]
+
+test('beside a server: secret, test, list, show, endpoints and their life', async () => {
+  await using receiver = await startReceiver()
+  await using appliance = await startAppliance({ args: quick })
+  const run = async <T>(...args: string[]) => answer<T>(await appliance.cli('webhook', ...args, '--json'))
+  const { secret } = await run<{ secret: string }>('secret', '--org', 'default')
+  expect(secret).toMatch(/^whsec_/)
+  expect((await run<{ secret: string }>('secret')).secret).toBe(secret)
+  const { deliveryId } = await run<{ deliveryId: string }>(
+    'test',
+    `${receiver.url}/ok`,
+    '--payload',
+    '{"n":1}',
+  )
+  const [request] = await receiver.wait('/ok', 1)
+  expect(new Webhook(secret).verify(request!.body, request!.headers)).toEqual({ n: 1 })
+  const rotated = await run<{ secret: string; oldSecretUntil: string }>('secret', '--rotate')
+  expect(rotated.secret).not.toBe(secret)
+  expect(Date.parse(rotated.oldSecretUntil)).toBeGreaterThan(Date.now() + 23 * 3_600_000)
+
+  await run('test', `${receiver.url}/ok/two`)
+  const [both] = await receiver.wait('/ok/two', 1)
+  for (const each of [secret, rotated.secret]) {
+    expect(new Webhook(each).verify(both!.body, both!.headers)).toBeTruthy()
+  }
+  const shown = await run<{ id: string; status: string; attemptLog: unknown[] }>('show', deliveryId)
+  expect(shown).toMatchObject({ id: deliveryId, status: 'delivered', attemptLog: [{ status: 200 }] })
+  const { deliveries } = await run<{ deliveries: { id: string }[] }>('list', '--status', 'delivered')
+  expect(deliveries.map(({ id }) => id)).toContain(deliveryId)
+
+  const added = await run<{ endpoint: EndpointJson; secret: string }>(
+    'add',
+    `${receiver.url}/ok/ep`,
+    '--type',
+    'authz.*',
+  )
+  expect(added.endpoint).toMatchObject({ status: 'active', types: ['authz.*'] })
+  const { id } = added.endpoint
+  expect((await run<{ endpoint: EndpointJson }>('pause', id)).endpoint.status).toBe('paused')
+  expect((await run<{ endpoint: EndpointJson }>('resume', id)).endpoint.status).toBe('active')
+  expect((await run<{ secret: string }>('rotate-secret', id)).secret).not.toBe(added.secret)
+  expect((await run<{ endpoints: EndpointJson[] }>('endpoints')).endpoints).toHaveLength(1)
+  expect(await run<{ ok: boolean; id: string }>('remove', id)).toEqual({ ok: true, id })
+  const replay = await run<{ ok: boolean; replayed: number }>('replay', deliveryId)
+  expect(replay).toEqual({ ok: true, replayed: 1 })
+  expect(await receiver.wait('/ok', 3)).toBeDefined()
+  expect(appliance.stderr()).not.toContain(secret)
+})
+
+test('without a server: the same work, and lists write nothing', async () => {
+  using folder = tempDir('webhook-cli')
+  const dataDir = folder.join('data')
+  const run = (...args: string[]) => cli(['webhook', ...args, '--json'], { dataDir })
+  expect(answer<{ secret: string }>(await run('secret')).secret).toMatch(/^whsec_/)
+  expect(existsSync(folder.join('data', 'secret.key'))).toBe(true)
+  const blocked = await run('test', 'http://10.0.0.1/')
+  expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringContaining('not a public address')])
+  answer(await run('test', 'http://10.0.0.1/', '--webhook-allow', '10.0.0.0/8'))
+  expect(answer<{ deliveries: unknown[] }>(await run('list', '--status', 'pending')).deliveries).toHaveLength(
+    1,
+  )
+  answer(await run('add', 'https://hooks.invalid/in'))
+  const text = await cli(['webhook', 'endpoints'], { dataDir })
+  expect(text.stdout).toContain('https://hooks.invalid/in')
+
+  using other = tempDir('webhook-cli')
+  const made = await cli(['org', 'create', '--name', 'Only'], { dataDir: other.join('data') })
+  expect(made.code).toBe(0)
+  expect((await cli(['webhook', 'list'], { dataDir: other.join('data') })).code).toBe(0)
+  expect(existsSync(other.join('data', 'secret.key'))).toBe(false)
+})
+
+test('what is misused is exit 2 with one clear line', async () => {
+  for (const args of [
+    ['webhook'],
+    ['webhook', 'test'],
+    ['webhook', 'pause'],
+    ['webhook', 'list', '--status', 'done'],
+    ['webhook', 'test', 'http://example.com/', '--payload', '[1]'],
+    ['webhook', 'replay'],
+    ['serve', '--dispatch-cron', 'soon'],
+    ['serve', '--dispatch-cron', '0 0 31 2 *'],
+    ['serve', '--webhook-backoff', '1s,1s'],
+    ['serve', '--webhook-backoff', '1s,1s,2d'],
+    ['serve', '--webhook-allow', 'everything'],
+  ]) {
+    using folder = tempDir('webhook-cli')
+    const exit = await cli(args, { dataDir: folder.join('data') })
+    expect([args.join(' '), exit.code, exit.stderr]).toEqual([
+      args.join(' '),
+      2,
+      expect.stringMatching(/^sightglass: /),
+    ])
+  }
+})
