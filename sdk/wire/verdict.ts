@@ -24,17 +24,20 @@ export function verdictOf(reply: Reply, nowMs: number): Verdict {
   const body = isObject(reply.body) ? reply.body : null
   if (status >= 200 && status < 300) return body === null ? wrongAddress(status) : { kind: 'done', body }
   const message = sentence(status, body)
+  const cause = undefined
   if (status === 413) return { kind: 'too_large', message }
   if (status === 415 && body?.['error'] === 'unsupported_encoding') return { kind: 'no_compression' }
   if (isPassing(status)) {
     const waitMs = retryAfterMs(reply.headers.get('retry-after'), nowMs)
-    return { kind: 'again', message, status, waitMs, cause: undefined }
+    return { kind: 'again', message, status, waitMs, cause }
   }
   if (status === 400 || status === 422 || (status === 403 && body?.['reason'] === 'wrong_site')) {
     return { kind: 'rejected', message, status, issues: issuesOf(body?.['issues']) }
   }
-  if (body === null || status === 404 || status === 405) return wrongAddress(status)
-  return { kind: 'refused', message, status, cause: undefined }
+  if (typeof body?.['error'] !== 'string') return wrongAddress(status)
+  if (status === 404 || status === 405)
+    return { kind: 'refused', message: `${message}: check the url`, status, cause }
+  return { kind: 'refused', message, status, cause }
 }
 
 function isPassing(status: number): boolean {

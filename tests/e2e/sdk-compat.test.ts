@@ -1,6 +1,6 @@
 /**
  * Requests as other clients of this protocol make them, recorded by shape, against the executable: each is answered as
- * contract §4 says, so those clients go on working unchanged.
+ * contract §4 and §5 say, so those clients go on working unchanged.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Appliance } from '../support/binary.ts'
@@ -89,6 +89,27 @@ test('the scheme in small letters, a charset, no content type', async () => {
     headers: { authorization: `Bearer ${keys.ingestKey}` },
   }
   expect((await fetch(`${appliance.url}/v1/sdk/events`, init)).status).toBe(202)
+})
+
+test('tools with a description and without tokens, memory without a score', async () => {
+  const tools = [
+    { name: 'search', description: 'Finds products', inputSchema: { type: 'object', properties: {} } },
+    {
+      name: 'checkout.pay',
+      description: 'Pays',
+      inputSchema: { type: 'object' },
+      outputSchema: {},
+      group: 'checkout',
+    },
+  ]
+  expect(await post('/v1/sdk/tools', { siteId: 'shop-acme', tools })).toEqual({
+    status: 202,
+    body: { ok: true, tools: 2 },
+  })
+  const snapshot = { siteMap: { pages: [{ path: '/', name: 'Home' }] }, policies: { returns: ['30 days'] } }
+  const answer = { status: 202, body: { ok: true, siteId: 'shop-acme' } }
+  expect(await post('/v1/sdk/memory', { siteId: 'shop-acme', snapshot })).toEqual(answer)
+  expect(await post('/v1/sdk/memory', { siteId: 'shop-acme', snapshot, score: 87.5 })).toEqual(answer)
 })
 
 test('a client that checks nothing but the status sees its mistakes as 4xx', async () => {
