@@ -1,4 +1,4 @@
-/** What the store counts: queries and answers of metrics and of the dashboard's breakdowns. */
+/** What the store counts and checks: metrics, the dashboard's breakdowns, the verdict on its events. */
 
 /** Which hours to count, by occurredAt; both ends are cut down to the hour. */
 export interface MetricsQuery {
@@ -44,4 +44,16 @@ export interface BreakdownQuery {
 /** Events without the member are in none of the rows. */
 export interface Breakdown {
   rows: { value: string | null; outcome: string; startMs: number; count: number }[] // null: beyond the value limit
+}
+
+/** Something in the event tables that does not fit the rest. */
+export interface EventFault {
+  orgId: string
+  place: string // e.g. "arrivals 257 to 512"
+  problem: string
+}
+
+export interface EventVerdict {
+  orgs: { orgId: string; events: number }[]
+  faults: EventFault[] // the first hundred of each organization
 }

@@ -1,7 +1,7 @@
 /** Opens the store in a data folder: the one place that picks an engine. */
 import { openSqliteStore } from './sqlite/sqlite-store.ts'
 import { askOnce } from './sqlite/threads.ts'
-import type { AuditAnchor, AuditEntry, AuditVerdict, Org, Store } from './store.ts'
+import type { AuditAnchor, AuditEntry, AuditVerdict, EventVerdict, Org, Store } from './store.ts'
 
 export interface OpenOptions {
   folder: string // made, for its owner only, when it is not there
@@ -39,4 +39,9 @@ export async function openStore(options: OpenOptions): Promise<Store> {
 /** Checks the audit chains of a folder, also while a server holds it. `not_found` when there is no database. */
 export function verifyAudit(folder: string, anchors: AuditAnchor[] = []): Promise<AuditVerdict> {
   return askOnce(folder, 'audit.verify', anchors)
+}
+
+/** Checks every event, id, index and rollup of a folder, also while a server holds it. About 10 s a million events. */
+export function verifyEvents(folder: string): Promise<EventVerdict> {
+  return askOnce(folder, 'events.verify', null)
 }

@@ -9,6 +9,7 @@ import type {
   EventPageQuery,
   EventStore,
   EventTail,
+  EventVerdict,
   Metrics,
   MetricsQuery,
   StoredEvent,
@@ -42,5 +43,6 @@ export interface EventReader {
   lastSeq(orgId: string): number
   metrics(query: MetricsQuery): Metrics
   breakdown(query: BreakdownQuery): Breakdown
+  verify(): EventVerdict
   overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>
 }

@@ -18,6 +18,7 @@ export const readVerbs = {
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
+  'events.verify': ({ events }: ReadContext) => events.verify(),
   'events.overview': ({ events }: ReadContext, orgId: string) => events.overview(orgId),
   ...identityReadVerbs,
   'rejected.list': listRejected,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { EventFilter, EventRecord } from '../../db/store.ts'
 import { noon } from '../store/make.ts'
-import { agrees, agreesInCounts, newestFirst, walk } from './model.ts'
+import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { cramped, engine, event } from './subject.ts'
 
 const orgIds = ['org_a', 'org_b'] as const
@@ -87,6 +87,7 @@ describe('any history', () => {
             }
           }
           for (const orgId of orgIds) agrees(subject, orgId, [...model[orgId].values()])
+          isSound(subject)
           subject.close()
         }),
         { numRuns: 40 },
@@ -126,6 +127,7 @@ test('values beyond their terms are found by hash, and only the ones asked for',
   expect(vendors.rows.filter(({ value }) => value === null).reduce((sum, { count }) => sum + count, 0)).toBe(
     9_000 - 4_096,
   )
+  isSound(subject)
   for (const vendor of ['vendor 17', 'vendor 4095', 'vendor 4096', 'vendor 8999', 'vendor 9000']) {
     expect(walk(subject, 'org_a', { vendors: [vendor] }, 5)).toEqual(
       events.filter((one) => one.vendor === vendor).map(({ json }) => json),
@@ -217,6 +219,7 @@ describe('two sealed segments and a part of a third', () => {
     const kept = events.filter(({ siteId }) => siteId !== 'demo')
     check(kept)
     agreesInCounts(subject, 'org_a', kept)
+    isSound(subject)
     subject.close()
   }, 60_000)
 })

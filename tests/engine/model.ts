@@ -104,6 +104,11 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
   }
 }
 
+/** Nothing in the tables contradicts anything else. */
+export function isSound({ reader }: Engine): void {
+  expect(reader.verify().faults).toEqual([])
+}
+
 /** Everything a reader can ask, against the events that must be there in their order of arrival. */
 export function agrees(subject: Engine, orgId: string, events: EventRecord[]): void {
   const { reader } = subject

@@ -1,8 +1,10 @@
 /** The event engine on a database of its own, in this process: what the engine's suite works on. */
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
+import { rmSync } from 'node:fs'
 import type { EventRecord } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
+import type { EventReader } from '../../db/sqlite/event-engine.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
@@ -53,6 +55,16 @@ export function engine(options: EventWriterOptions = {}) {
       return removed
     },
     idle: () => writer.idle(),
+    /** Lets `look` read a copy of the database in which `sql` was run. */
+    damaged(sql: string, look: (reader: EventReader) => void): void {
+      const copy = dir.join('damaged.db')
+      db.query('VACUUM INTO ?').run(copy)
+      const damagedDb = openWriterConnection(copy, () => {})
+      if (damagedDb.run(sql).changes === 0) throw new Error(`nothing was damaged by ${sql}`)
+      look(compactEventReader(damagedDb, 60_000, options.fingerprintBits))
+      damagedDb.close()
+      rmSync(copy)
+    },
     reopen(): void {
       db.close()
       db = connect()

@@ -1,6 +1,6 @@
 /** Reading and writing blocks in `event_block` and `event_body`. */
 import type { Database } from 'bun:sqlite'
-import { openBlock, packBlock, type BlockContent } from './block.ts'
+import { blockChecksum, openBlock, packBlock, type BlockContent } from './block.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { placeOf, seqMax, seqOf } from './place.ts'
 
@@ -15,8 +15,9 @@ export interface Zone {
 export function writeBlock(db: Database, place: number, content: BlockContent): Zone {
   const packed = packBlock(content)
   db.query(
-    'INSERT OR REPLACE INTO event_block (place, events, min_at, max_at, columns) VALUES (?, ?, ?, ?, ?)',
-  ).run(place, packed.events, packed.minAt, packed.maxAt, packed.columns)
+    `INSERT OR REPLACE INTO event_block (place, events, min_at, max_at, checksum, columns)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+  ).run(place, packed.events, packed.minAt, packed.maxAt, blockChecksum(packed), packed.columns)
   db.query('INSERT OR REPLACE INTO event_body (place, ids, bodies) VALUES (?, ?, ?)').run(
     place,
     packed.ids,

@@ -74,6 +74,15 @@ export function packBlock(block: BlockContent): PackedBlock {
   }
 }
 
+/** Damage that still inflates is damage: SQLite does not look into its pages, and these frames carry no checksum. */
+export function blockChecksum({
+  columns,
+  ids,
+  bodies,
+}: Pick<PackedBlock, 'columns' | 'ids' | 'bodies'>): number {
+  return Bun.hash.xxHash32(bodies, Bun.hash.xxHash32(ids, Bun.hash.xxHash32(columns, 0)))
+}
+
 export function openBlock(columns: Uint8Array): PackedColumns {
   return openColumns(columns, columnCount)
 }

@@ -51,6 +51,21 @@ export function findInChunk(
   return false
 }
 
+/** Every entry of a chunk. */
+export function* entriesOf(
+  entries: Uint8Array,
+  chunk: number,
+): Generator<{ fingerprint: number; offset: number }> {
+  const words = new Uint32Array(entries.buffer, entries.byteOffset, entries.byteLength / 4)
+  for (let at = 0; at < words.length; at += 2) {
+    const middle = Math.floor(words[at + 1]! / seqSpanMax)
+    yield {
+      fingerprint: chunk * chunkShift + middle * 2 ** 32 + words[at]!,
+      offset: words[at + 1]! % seqSpanMax,
+    }
+  }
+}
+
 /** Looks a fingerprint up in one run: the seqs that may be its event's. */
 export function runLookup(
   db: Database,

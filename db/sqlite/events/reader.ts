@@ -14,6 +14,7 @@ import { readOverview } from './overview.ts'
 import { readPage } from './page.ts'
 import { readSeed } from './seed.ts'
 import { readTail } from './tail.ts'
+import { verifyEvents } from './verify.ts'
 
 const noMetrics = { total: 0, byType: {}, byOutcome: {}, byHour: [], rows: [], truncated: false }
 
@@ -61,6 +62,7 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
     lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
     metrics: (query) => read(query.orgId, noMetrics, (org) => readMetrics(db, org, query)),
     breakdown: (query) => read(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
+    verify: () => verifyEvents(db, fingerprintBits),
     overview: (orgId) => read(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
   }
 }

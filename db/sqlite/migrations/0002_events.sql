@@ -24,6 +24,7 @@ CREATE TABLE event_block (
   events INTEGER NOT NULL,
   min_at INTEGER NOT NULL,
   max_at INTEGER NOT NULL,
+  checksum INTEGER NOT NULL, -- of the three blobs, for `verify`
   columns BLOB NOT NULL
 ) STRICT;
 

@@ -1,0 +1,52 @@
+/** Checks that dedupe would know every id again: each folded into a run can be found in it, filter first. */
+import type { Database } from 'bun:sqlite'
+import { zonesBetween } from './block-table.ts'
+import { openNames } from './block.ts'
+import { idFilter } from './id-filter.ts'
+import { readBits } from './id-freeze.ts'
+import { chunkOf, chunksPerRun, entriesOf, spansOf } from './id-run.ts'
+import { seqOf } from './place.ts'
+import { blockName } from './verify-blocks.ts'
+import type { Report, VerifiedOrg } from './verify.ts'
+
+export function verifyIds(
+  db: Database,
+  org: VerifiedOrg,
+  print: (org: number, id: string) => number,
+  report: Report,
+): void {
+  const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
+  for (const { run, firstSeq, lastSeq } of spansOf(db, org.num)) {
+    const filter = idFilter()
+    filter.load(run, readBits(db, run))
+    const entries = runEntries(db, run)
+    for (const zone of zonesBetween(db, org.num, firstSeq, lastSeq + 1)) {
+      const { ids } = openNames(read.get(zone.place)!.ids, zone.events)
+      ids.forEach((id, row) => {
+        const seq = seqOf(zone.place) + row
+        if (id === '""' || seq < firstSeq || seq > lastSeq) return
+        const fingerprint = print(org.num, id)
+        const known =
+          entries.get(fingerprint)?.includes(seq - firstSeq) && filter.some(fingerprint, () => true)
+        if (!known) report(blockName(zone), `the id of arrival ${seq} is not in id run ${run}`)
+      })
+    }
+  }
+}
+
+/** fingerprint -> offsets of the entries of a run. */
+function runEntries(db: Database, run: number): Map<number, number[]> {
+  const all = new Map<number, number[]>()
+  const rows = db.query<{ chunk: number; entries: Uint8Array }, [number, number]>(
+    'SELECT chunk, entries FROM event_id_chunk WHERE chunk >= ? AND chunk < ?',
+  )
+  for (const { chunk, entries } of rows.iterate(run * chunksPerRun, (run + 1) * chunksPerRun)) {
+    for (const { fingerprint, offset } of entriesOf(entries, chunk % chunksPerRun)) {
+      if (chunkOf(fingerprint) !== chunk % chunksPerRun) continue
+      const offsets = all.get(fingerprint)
+      if (offsets === undefined) all.set(fingerprint, [offset])
+      else offsets.push(offset)
+    }
+  }
+  return all
+}

@@ -1,0 +1,73 @@
+/** Verify names the place of whatever is damaged, and nothing when all is well. */
+import { expect, test } from 'bun:test'
+import { engine, event } from './subject.ts'
+
+const total = 70_000 // one sealed segment, half of an id run, folded rollups
+
+/** Every kind of damage to a filled store, and what must be said of it. */
+const damages: [name: string, sql: string, place: RegExp, problem: RegExp][] = [
+  [
+    'a byte of a body',
+    `UPDATE event_body SET bodies = CAST(substr(bodies, 1, 99) || x'00' || substr(bodies, 101) AS BLOB)
+     WHERE place = (SELECT place FROM event_body LIMIT 1 OFFSET 3)`,
+    /^arrivals 769 to 1024$/,
+    /bytes/,
+  ],
+  ['a missing body', 'DELETE FROM event_body WHERE place % 65536 = 257', /^arrivals 257 to 512$/, /missing/],
+  ['a missing block', 'DELETE FROM event_block WHERE place % 65536 = 257', /^the rollup/, /there are/],
+  [
+    'a wrong time',
+    'UPDATE event_block SET min_at = min_at + 5 WHERE place % 65536 = 1',
+    /^arrivals 1 to 256$/,
+    /times/,
+  ],
+  ['a lost term', "DELETE FROM event_term WHERE text = 'tool.executed'", /^arrivals/, /the value of type/],
+  ['a count', 'UPDATE rollup_metric SET live = live + 1 WHERE outcome = 1', /^the rollup of 20/, /says/],
+  [
+    'a count by value',
+    'DELETE FROM rollup_value WHERE member = 7',
+    /^the rollup by tool of 20/,
+    /is missing/,
+  ],
+  ['a total', 'UPDATE event_type_total SET events = events - 1', /^the totals/, /says/],
+  ['an id chunk', 'DELETE FROM event_id_chunk WHERE chunk = 512', /^arrivals/, /not in id run/],
+  [
+    'an id filter',
+    'UPDATE event_id_filter SET bits = zeroblob(length(bits))',
+    /^arrivals/,
+    /not in id run/,
+  ],
+  [
+    'a posting',
+    'DELETE FROM event_posting WHERE member = 0 AND code = 1',
+    /^the index of arrivals 0/,
+    /by its type/,
+  ],
+  [
+    'rare postings',
+    'DELETE FROM event_posting_rest WHERE member = 9',
+    /^the index of arrivals 0/,
+    /by its subject/,
+  ],
+  ['a segment', 'DELETE FROM event_segment', /^the index of arrivals 0/, /leaves out/],
+]
+
+test('each kind of damage is named, and an undamaged store is found whole', () => {
+  const subject = engine({ idsPerRun: 30_000 })
+  for (let from = 0; from < total; from += 5_000) {
+    const events = Array.from({ length: 5_000 }, (_, n) => event(from + n, (from + n) * 100))
+    subject.group(() => subject.append('org_a', events))
+  }
+  subject.idle()
+  expect(subject.reader.verify()).toEqual({ orgs: [{ orgId: 'org_a', events: total }], faults: [] })
+  for (const [name, sql, place, problem] of damages) {
+    subject.damaged(sql, (reader) => {
+      const [first] = reader.verify().faults
+      expect([name, first?.orgId]).toEqual([name, 'org_a'])
+      expect(first?.place).toMatch(place)
+      expect(first?.problem).toMatch(problem)
+    })
+  }
+  expect(subject.reader.verify().faults).toEqual([])
+  subject.close()
+}, 60_000)
