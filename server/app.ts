@@ -7,6 +7,7 @@ import { assetAnswer } from './http/assets.ts'
 import { contextOf } from './http/context.ts'
 import { errorResponse, toAppError } from './http/errors.ts'
 import { pathOf } from './http/path.ts'
+import { rateLimitHeaders } from './http/rate-limit.ts'
 import { methodFinder, routesOf, type Route } from './http/routes-of.ts'
 import { ingestRoutes } from './ingest/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
@@ -24,6 +25,14 @@ export interface App {
   /** Answers one request; never throws. The request must have a context (`http/context.ts`). */
   handle(request: Request): Promise<Response>
   routes: Route[]
+}
+
+/** Tells how much of its limits a request has left; a handler's own answer and an error's alike. */
+function withRateLimits(request: Request, response: Response): Response {
+  const applied = contextOf(request).rateLimits
+  if (applied === undefined) return response
+  for (const [name, value] of Object.entries(rateLimitHeaders(applied))) response.headers.set(name, value)
+  return response
 }
 
 export function createApp(parts: Parts): App {
@@ -68,9 +77,10 @@ export function createApp(parts: Parts): App {
     routes,
     async handle(request) {
       try {
-        return await app.fetch(request)
+        parts.rateLimits.address(request)
+        return withRateLimits(request, await app.fetch(request))
       } catch (thrown) {
-        return fail(thrown, request)
+        return withRateLimits(request, fail(thrown, request))
       }
     },
   }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { readArguments, type Arguments } from './arguments.ts'
 import { readConfigFile } from './config-file.ts'
-import { UsageError, type ListenAddress } from './option-values.ts'
+import { UsageError, type ListenAddress, type RateLimit } from './option-values.ts'
 import {
   environmentTwin,
   optionFits,
@@ -43,6 +43,7 @@ export interface ServeConfig {
   allowedHosts: string[]
   trustedProxies: string[] // addresses and CIDR ranges
   diskFloorBytes: number
+  rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
   webhooks: WebhookConfig
   logLevel: 'debug' | 'info' | 'warn' | 'error'
   admin: { email: string; password: string } | null
@@ -190,6 +191,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     allowedHosts: values['allowed-host'],
     trustedProxies: values['trusted-proxy'],
     diskFloorBytes: values['disk-floor'],
+    rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },
     webhooks: {
       cron: values['dispatch-cron'],
       backoffMs: values['webhook-backoff'],

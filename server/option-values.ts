@@ -146,6 +146,23 @@ export function ratePerSecond(text: string): number {
   return perSecond
 }
 
+/** How many requests in a window, which is also how many at once. */
+export interface RateLimit {
+  count: number
+  windowMs: number
+}
+
+/** A limit such as `1200/m`, or `off` as null. */
+export function rateLimit(text: string): RateLimit | null {
+  if (text === 'off') return null
+  const match = /^([1-9]\d{0,8})\/([smh])$/.exec(text)
+  if (!match) throw new UsageError(`"${text}" is not a limit like 50/s, 1200/m or 10000/h, or off`)
+  return {
+    count: Number(match[1]),
+    windowMs: { s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as 's' | 'm' | 'h'],
+  }
+}
+
 export function flag(text: string): boolean {
   if (/^(?:true|yes|on|1)$/i.test(text)) return true
   if (/^(?:false|no|off|0)$/i.test(text)) return false

@@ -6,6 +6,7 @@ import type { Clock } from './clock.ts'
 import type { DiskWatch } from './health/disk.ts'
 import type { Assets } from './http/assets.ts'
 import type { KeyGuard } from './http/guard.ts'
+import type { RateLimits } from './http/rate-limit.ts'
 import type { Seal } from './http/seal.ts'
 import type { Jobs } from './clockwork.ts'
 import type { Rejections } from './ingest/rejections.ts'
@@ -19,6 +20,7 @@ export interface Parts {
   version: string
   publicUrl: string | null
   guard: KeyGuard
+  rateLimits: RateLimits
   signIns: SignIns
   throttle: Throttle
   seal: Seal

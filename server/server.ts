@@ -9,6 +9,7 @@ import { watchDisk } from './health/disk.ts'
 import { assetsFolder, loadAssets, type Assets } from './http/assets.ts'
 import { keyGuard } from './http/guard.ts'
 import { listen, type Listener } from './http/listen.ts'
+import { makeRateLimits } from './http/rate-limit.ts'
 import { senderReader } from './http/proxy.ts'
 import { sealWith } from './http/seal.ts'
 import { startJobs } from './clockwork.ts'
@@ -53,13 +54,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     publicUrl: config.publicUrl,
     allowedHosts: config.allowedHosts,
   }
+  const rateLimits = makeRateLimits(config.rateLimits, clock)
   const parts: Parts = {
     store,
     clock,
     log,
     version,
     publicUrl: config.publicUrl,
-    guard: keyGuard({ store, clock, used: lastUses.used }),
+    guard: keyGuard({ store, clock, limit: rateLimits.key, used: lastUses.used }),
+    rateLimits,
     signIns: makeSignIns(store, clock),
     throttle: makeThrottle(clock),
     seal: sealWith(await store.secret('cursor')),

@@ -1,5 +1,6 @@
 /** What is known of a request beside the request itself: its id, sender, listener, and who it turned out to be. */
 import type { ApiKey, SignInView } from '../../db/store.ts'
+import type { Taken } from './token-buckets.ts'
 
 export interface RequestContext {
   id: string // req_…, sent back as x-request-id
@@ -9,6 +10,7 @@ export interface RequestContext {
   local: boolean // the person reached us under a loopback name
   listener: 'main' | 'ingest'
   key?: ApiKey
+  rateLimits?: ({ policy: 'address' | 'key' } & Taken)[] // those that applied, passed or not
   signIn?: SignInView
   /** Ends the idle timer of this connection, for streams that may be quiet. */
   keepOpen(): void

@@ -18,11 +18,13 @@ export interface KeyGuard {
 interface GuardParts {
   store: Pick<Store, 'keys'>
   clock: Clock
+  /** Counts a request against its key; throws 429 when it is one too many. */
+  limit(request: Request, key: ApiKey): void
   used(key: ApiKey, atMs: number, address: string): void
 }
 
 /** Builds the guard; `used` hears of every request a key let through. */
-export function keyGuard({ store, clock, used }: GuardParts): KeyGuard {
+export function keyGuard({ store, clock, limit, used }: GuardParts): KeyGuard {
   const admit = async (request: Request, kind: KeyKind): Promise<ApiKey> => {
     const key = await identify(request, store, clock.now())
     if (key.kind !== kind) throw wrongKind(key.kind, kind)
@@ -31,6 +33,7 @@ export function keyGuard({ store, clock, used }: GuardParts): KeyGuard {
   const note = (request: Request, key: ApiKey): ApiKey => {
     const context = contextOf(request)
     context.key = key
+    limit(request, key)
     used(key, clock.now(), context.address)
     return key
   }

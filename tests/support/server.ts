@@ -85,6 +85,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   allowedHosts: [],
   trustedProxies: [],
   diskFloorBytes: 0,
+  rateLimits: { gateway: null, ingest: null },
   webhooks: {
     cron: '* * * * *',
     backoffMs: [60_000, 300_000, 1_800_000],

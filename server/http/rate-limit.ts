@@ -1,0 +1,67 @@
+/** Rate limits as token buckets, per address and per key (contract §3): a burst of n, then n in every window. */
+import type { ApiKey } from '../../db/store.ts'
+import { senderName } from '../auth/throttle.ts'
+import type { Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import type { RateLimit } from '../option-values.ts'
+import { contextOf } from './context.ts'
+import { pathOf } from './path.ts'
+import { tokenBuckets } from './token-buckets.ts'
+
+export interface RateLimits {
+  /** Before anything else is looked at; throws 429 `rate_limited`. */
+  address(request: Request): void
+  /** When the key is known and may; throws 429 `rate_limited`. */
+  key(request: Request, key: ApiKey): void
+}
+
+export interface RateLimitConfig {
+  gateway: RateLimit | null // null: off
+  ingest: RateLimit | null
+}
+
+export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Clock): RateLimits {
+  const buckets = {
+    gateway: gateway && tokenBuckets(gateway, clock),
+    ingest: ingest && tokenBuckets(ingest, clock),
+  }
+  const count = (request: Request, kind: keyof typeof buckets, policy: 'address' | 'key', name: string) => {
+    const taken = buckets[kind]?.take(`${policy} ${name}`)
+    if (taken === undefined) return
+    const context = contextOf(request)
+    context.rateLimits = [...(context.rateLimits ?? []), { policy, ...taken }]
+    if (taken.waitMs === 0) return
+    const seconds = Math.ceil(taken.waitMs / 1_000)
+    throw new AppError('rate_limited', `Too many requests from this ${policy}; try again in ${seconds} s.`, {
+      headers: { 'retry-after': String(seconds) },
+    })
+  }
+  return {
+    address(request) {
+      const kind = kindOf(pathOf(request))
+      if (kind !== null && buckets[kind] !== null)
+        count(request, kind, 'address', senderName(contextOf(request).address))
+    },
+    key: (request, { id, kind }) => count(request, kind === 'ingest' ? 'ingest' : 'gateway', 'key', id),
+  }
+}
+
+function kindOf(path: string): keyof RateLimitConfig | null {
+  if (path.startsWith('/v1/sdk/')) return 'ingest'
+  return path.startsWith('/v1/') ? 'gateway' : null
+}
+
+/** `RateLimit` and `RateLimit-Policy` of every answer that a limit applied to, refused or not. */
+export function rateLimitHeaders(limits: NonNullable<ReturnType<typeof contextOf>['rateLimits']>): {
+  [name: string]: string
+} {
+  const seconds = (ms: number) => Math.ceil(ms / 1_000)
+  return {
+    ratelimit: limits
+      .map(({ policy, remaining, fullMs }) => `"${policy}";r=${remaining};t=${seconds(fullMs)}`)
+      .join(', '),
+    'ratelimit-policy': limits
+      .map(({ policy, count, windowMs }) => `"${policy}";q=${count};w=${seconds(windowMs)}`)
+      .join(', '),
+  }
+}

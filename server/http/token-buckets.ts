@@ -1,0 +1,45 @@
+/** Token buckets by name: a burst of n, then n in every window, in bounded memory. */
+import type { Clock } from '../clock.ts'
+import type { RateLimit } from '../option-values.ts'
+
+export interface Taken {
+  count: number // of the limit
+  windowMs: number
+  remaining: number
+  fullMs: number // until the whole burst is there again
+  waitMs: number // 0: the request may pass; else until it would
+}
+
+interface Bucket {
+  tokens: number
+  atMs: number
+}
+
+const bucketsMax = 50_000
+
+export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
+  const buckets = new Map<string, Bucket>()
+  return {
+    take(name: string): Taken {
+      const now = clock.now()
+      const bucket = buckets.get(name) ?? { tokens: count, atMs: now }
+      // A clock set back gives nothing, and takes nothing away.
+      const elapsedMs = Math.max(0, now - bucket.atMs)
+      const tokens = Math.min(count, bucket.tokens + (elapsedMs * count) / windowMs)
+      const passes = tokens >= 1
+      const left = passes ? tokens - 1 : tokens
+      // Re-inserting keeps the map in order of last use: what is forgotten first has the fullest bucket.
+      buckets.delete(name)
+      buckets.set(name, { tokens: left, atMs: now })
+      if (buckets.size > bucketsMax) buckets.delete(buckets.keys().next().value!)
+      const msOf = (missing: number) => Math.ceil((missing * windowMs) / count)
+      return {
+        count,
+        windowMs,
+        remaining: Math.floor(left),
+        fullMs: msOf(count - left),
+        waitMs: passes ? 0 : Math.max(1, msOf(1 - tokens)),
+      }
+    },
+  }
+}
