@@ -1,5 +1,7 @@
 /** The table of contents: every feature's routes, and what happens to a request before and after them. */
 import { Elysia } from 'elysia'
+import { dashboardAuditRoutes } from './audit/dashboard-routes.ts'
+import { auditRoutes } from './audit/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { AppError } from './errors.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -50,8 +52,10 @@ export function createApp(parts: Parts): App {
     .use(metricsRoutes(parts))
     .use(traceRoutes(parts))
     .use(webhookRoutes(parts))
+    .use(auditRoutes(parts))
     .use(authRoutes(parts))
     .use(keyRoutes(parts))
+    .use(dashboardAuditRoutes(parts))
     .use(dashboardTraceRoutes(parts))
     .use(dashboardWebhookRoutes(parts))
     .use(liveRoutes(parts))

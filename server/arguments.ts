@@ -31,6 +31,7 @@ const wordsMax: Partial<Record<VerbName, number>> = {
   'webhook resume': 1,
   'webhook rotate-secret': 1,
   'webhook remove': 1,
+  verify: 1,
   help: 2,
 }
 

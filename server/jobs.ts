@@ -1,12 +1,18 @@
 /** Every scheduled job of the appliance, in one list. */
 import type { Store } from '../db/store.ts'
+import { writeCheckpoints } from './audit/checkpoints.ts'
+import type { SigningKey } from './audit/signing-key.ts'
 import type { DiskWatch } from './health/disk.ts'
 import type { Job } from './clockwork.ts'
 import type { LastUses } from './keys/last-use.ts'
 import { limits } from './limits.ts'
+import type { Log } from './log.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
 interface JobParts {
+  dataDir: string
+  log: Log
+  auditKey: SigningKey
   store: Store
   lastUses: LastUses
   disk: DiskWatch
@@ -14,7 +20,8 @@ interface JobParts {
   dispatchCron: string
 }
 
-export function jobTable({ store, lastUses, disk, webhooks, dispatchCron }: JobParts): Job[] {
+export function jobTable(parts: JobParts): Job[] {
+  const { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey } = parts
   return [
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },
@@ -22,6 +29,16 @@ export function jobTable({ store, lastUses, disk, webhooks, dispatchCron }: JobP
       id: 'sign-in-prune',
       schedule: '0 17 * * * *',
       run: async (now) => void (await store.signIns.prune(now, limits.signInIdleMs)),
+    },
+    {
+      id: 'audit-checkpoint',
+      schedule: '0 7 3 * * *',
+      run: async (now) => void (await writeCheckpoints({ store, key: auditKey, dataDir, log }, now)),
+    },
+    {
+      id: 'invitation-prune',
+      schedule: '0 19 4 * * *',
+      run: async (now) => void (await store.invitations.prune(now)),
     },
     { id: 'webhook-dispatch', schedule: dispatchCron, run: webhooks.run },
     { id: 'webhook-prune', schedule: '0 23 * * * *', run: webhooks.prune },

@@ -64,12 +64,19 @@ export const limits = {
   labelCharsMax: 80,
   jsonBodyBytesMax: 64 * 1024, // dashboard and gateway bodies that are not ingest
   jsonDepthMax: 100, // of the same bodies
+  auditPageDefault: 50,
+  auditPageMax: 200,
   emailCharsMax: 254,
   passwordCharsMin: 8,
   passwordCharsMax: 256,
   signInIdleMs: 12 * 3_600_000,
   signInAbsoluteMs: 7 * 24 * 3_600_000,
   setupLinkMs: 30 * 60_000,
+  invitationMs: 7 * 24 * 3_600_000,
+  secondFactorMs: 5 * 60_000, // between password and code
+  recoveryCodes: 10,
+  orgGraceMs: 7 * 24 * 3_600_000, // between asking to delete an organization and doing it
+  keyOverlapMsMax: 90 * 24 * 3_600_000, // of a rotated key and its successor
   // webhooks (contract §9)
   webhooksInFlightMax: 32,
   webhooksPerLaneMax: 2, // an endpoint or URL origin

@@ -1,5 +1,6 @@
 /** The parts a running server is made of, handed to every feature's routes; each feature takes the ones it names. */
 import type { Store } from '../db/store.ts'
+import type { SigningKey } from './audit/signing-key.ts'
 import type { SignIns } from './auth/sign-ins.ts'
 import type { Throttle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
@@ -23,6 +24,7 @@ export interface Parts {
   rateLimits: RateLimits
   signIns: SignIns
   throttle: Throttle
+  auditKey: SigningKey
   seal: Seal
   disk: DiskWatch
   jobs: Pick<Jobs, 'late'>

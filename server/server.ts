@@ -1,6 +1,8 @@
 /** Puts the parts together, opens the listeners and starts the jobs; `stop` takes it all down in the safe order. */
 import type { Store } from '../db/store.ts'
 import { createApp } from './app.ts'
+import { writeCheckpoints } from './audit/checkpoints.ts'
+import { openSigningKey } from './audit/signing-key.ts'
 import { makeSignIns } from './auth/sign-ins.ts'
 import { makeThrottle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
@@ -48,7 +50,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { dataDir } = config
   const webhooks = startWebhooks({ config: config.webhooks, dataDir, store, clock, log, version })
   const dispatchCron = config.webhooks.cron
-  const jobs = startJobs(jobTable({ store, lastUses, disk, webhooks, dispatchCron }), clock, log)
+  const auditKey = openSigningKey(dataDir)
+  const jobParts = { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey }
+  const jobs = startJobs(jobTable(jobParts), clock, log)
   const hostRule = {
     listenHosts: [config.listen.host],
     publicUrl: config.publicUrl,
@@ -65,6 +69,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     rateLimits,
     signIns: makeSignIns(store, clock),
     throttle: makeThrottle(clock),
+    auditKey,
     seal: sealWith(await store.secret('cursor')),
     disk,
     jobs,
@@ -103,6 +108,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       for (const stream of parts.streams) stream.abort()
       await Promise.all(listeners.map((listener) => listener.stop(drainMs)))
       await jobs.stop()
+      // A machine that never runs at the hour of the daily job has its checkpoints all the same.
+      await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now()).catch((error: unknown) =>
+        log.warn('audit_checkpoint_not_written', { message: String(error) }),
+      )
       await webhooks.stop()
       await parts.rejections.settled()
       await lastUses

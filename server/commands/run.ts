@@ -53,6 +53,14 @@ async function runVerb(invocation: Invocation): Promise<number> {
       const { demo } = await import('./demo.ts')
       return demo(invocation)
     }
+    case 'verify': {
+      const { verify } = await import('./verify.ts')
+      return verify(invocation)
+    }
+    case 'export audit': {
+      const { exportAudit } = await import('./export-audit.ts')
+      return exportAudit(invocation)
+    }
     default: {
       const { dataVerbs, runDataVerb } = await import('./data-verbs.ts')
       const work = dataVerbs[verb]

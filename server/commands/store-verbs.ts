@@ -3,6 +3,7 @@ import { createAccount, listAccounts, makeResetLink } from './account.ts'
 import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts'
 import { createKey, listKeys, revokeKeyById } from './key.ts'
 import { createOrg, listOrgs } from './org.ts'
+import { beginExport, exportPage } from './export-audit.ts'
 import type { StoreVerb } from './verb-context.ts'
 import * as webhook from './webhook.ts'
 
@@ -26,6 +27,9 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'webhook resume': webhook.resume,
   'webhook rotate-secret': webhook.rotateSecret,
   'webhook remove': webhook.removeEndpoint,
+  // Parts of `export audit`, which asks for one page after the other.
+  'export audit begin': beginExport,
+  'export audit page': exportPage,
   // Parts of `demo`, which makes its events on the side of the command line and hands them over in batches.
   'demo begin': beginDemo,
   'demo append': appendDemo,

@@ -97,6 +97,27 @@ export const verbTexts: { readonly [V in VerbName]: VerbText } = {
     about: ['Removes the events of the site demo-shop, and nothing else.'],
     examples: ['sightglass demo remove'],
   },
+  'export audit': {
+    summary: "write an organization's audit trail to a file",
+    usage: 'export audit [--org ORG] [--format json|csv | --proof] [--out FILE]',
+    about: [
+      'With --proof the whole chain is written with its hashes and a signed head. server/audit/PROOF.md describes the',
+      'form and has a verifier of thirty lines that needs nothing of Sightglass. The export itself is in the trail.',
+    ],
+    examples: [
+      'sightglass export audit --format csv --out audit.csv',
+      'sightglass export audit --org acme --proof --out acme-audit.jsonl',
+    ],
+  },
+  verify: {
+    summary: 'check that the audit trail is as it was written',
+    usage: 'verify [audit]',
+    about: [
+      'Reads every chain row by row, its heads and the signed checkpoints, and names the first row that was changed,',
+      'moved or taken away. Changes nothing; a server may run meanwhile. Exit code 1 when anything is not as written.',
+    ],
+    examples: ['sightglass verify audit', 'sightglass verify audit --json'],
+  },
   config: {
     summary: 'show the effective configuration and where each value came from',
     usage: 'config [options of serve]',

@@ -1,0 +1,151 @@
+/** Hand edits of the database and of every head in the folder: the checkpoints still name what was cut or rewritten. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Store } from '../../db/store.ts'
+import { openDataFolder } from '../commands/open-data-folder.ts'
+import { startLog } from '../log.ts'
+import { readCheckpoints, writeCheckpoints } from './checkpoints.ts'
+import { auditEntry } from './entry.ts'
+import { openSigningKey } from './signing-key.ts'
+import { verifyTrail } from './verify.ts'
+
+const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
+const orgId = 'org_a'
+let dataDir: string
+let store: Store
+let logged: string[]
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), 'sightglass-checkpoints-'))
+  store = await openDataFolder(dataDir, clock)
+  logged = []
+})
+afterEach(async () => {
+  await store.close()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+async function write(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const act = { action: 'thing.changed', target: `thing_${i}` }
+    await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, clock.now()))
+  }
+}
+
+function checkpoint(): Promise<number> {
+  const sink = {
+    write: (line: string) => void logged.push(line),
+    takeDropped: () => 0,
+    close: async () => {},
+  }
+  const log = startLog({ level: 'info', clock, sink })
+  return writeCheckpoints({ store, key: openSigningKey(dataDir), dataDir, log }, clock.now())
+}
+
+/** Does to the database what somebody with the file and enough knowledge could. */
+async function byHand(work: (db: Database) => void): Promise<void> {
+  await store.close()
+  const db = new Database(join(dataDir, 'sightglass.db'))
+  for (const name of ['audit_entry_no_delete', 'audit_entry_no_update']) db.run(`DROP TRIGGER ${name}`)
+  work(db)
+  db.close()
+}
+
+/** Cuts the newest entries, and makes every head of the folder agree. */
+function cutTo(db: Database, count: number): void {
+  db.query('DELETE FROM audit_entry WHERE orgId = ? AND CAST(position AS INTEGER) > ?').run(orgId, count)
+  const { hash } = db
+    .query<{ hash: string }, [string]>('SELECT hash FROM audit_entry WHERE orgId = ? ORDER BY position DESC')
+    .get(orgId)!
+  db.query('UPDATE audit_head SET count = ?, hash = ? WHERE org_id = ?').run(count, hash, orgId)
+  const path = join(dataDir, 'audit-heads')
+  const file = JSON.parse(readFileSync(path, 'utf8')) as { heads: { [orgId: string]: unknown } }
+  file.heads[orgId] = { count, hash }
+  writeFileSync(path, JSON.stringify(file))
+}
+
+test('a checkpoint is one signed line for each chain that moved, in the file and in the log', async () => {
+  await write(3)
+  expect(await checkpoint()).toBe(2) // the appliance's own chain too
+  expect(await checkpoint()).toBe(0)
+  await write(1)
+  expect(await checkpoint()).toBe(1)
+  const { anchors, unsound } = readCheckpoints(dataDir)
+  expect(anchors.map(({ orgId, count }) => [orgId, count])).toEqual([
+    ['org_a', 3],
+    ['org_system', 1],
+    ['org_a', 4],
+  ])
+  expect(unsound).toEqual([])
+  expect(logged.filter((line) => line.includes('audit_checkpoint')).length).toBe(3)
+  expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, faults: [] })
+  for (const name of ['audit-signing.key', 'audit-checkpoints'])
+    expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600)
+})
+
+test('a tail cut together with every head is found by the checkpoint', async () => {
+  await write(5)
+  await checkpoint()
+  await byHand((db) => cutTo(db, 3))
+  const { ok, faults } = await verifyTrail(dataDir)
+  expect(ok).toBe(false)
+  expect(faults).toMatchObject([{ orgId, position: 4, kind: 'cut' }])
+})
+
+test('what was appended after such a cut is named at the row that took the place of another', async () => {
+  await write(5)
+  await checkpoint()
+  await byHand((db) => cutTo(db, 3))
+  store = await openDataFolder(dataDir, clock)
+  await write(4)
+  await store.close()
+  const { faults } = await verifyTrail(dataDir)
+  expect(faults).toMatchObject([{ orgId, position: 5, kind: 'rewritten' }])
+  expect(faults[0]?.message).toContain('line 1 of the file audit-checkpoints')
+})
+
+test('a changed, a deleted and two swapped rows are named', async () => {
+  await write(5)
+  await checkpoint()
+  const at = (n: number) => `position = '${String(n).padStart(12, '0')}' AND orgId = '${orgId}'`
+  await byHand((db) => db.run(`UPDATE audit_entry SET actor = 'user:usr_other' WHERE ${at(2)}`))
+  expect((await verifyTrail(dataDir)).faults).toMatchObject([{ position: 2, kind: 'edited' }])
+  const db = new Database(join(dataDir, 'sightglass.db'))
+  db.run(`UPDATE audit_entry SET actor = 'cli' WHERE ${at(2)}`)
+  expect((await verifyTrail(dataDir)).ok).toBe(true)
+  db.run(`UPDATE audit_entry SET position = 'x' WHERE ${at(3)}`)
+  db.run(`UPDATE audit_entry SET position = '000000000003' WHERE ${at(4)}`)
+  db.run(`UPDATE audit_entry SET position = '000000000004' WHERE position = 'x'`)
+  expect((await verifyTrail(dataDir)).faults).toMatchObject([{ position: 3, kind: 'reordered' }])
+  db.run(`UPDATE audit_entry SET position = 'x' WHERE ${at(3)}`)
+  db.run(`UPDATE audit_entry SET position = '000000000003' WHERE ${at(4)}`)
+  db.run(`UPDATE audit_entry SET position = '000000000004' WHERE position = 'x'`)
+  db.run(`DELETE FROM audit_entry WHERE ${at(3)}`)
+  expect((await verifyTrail(dataDir)).faults).toMatchObject([{ position: 3, kind: 'missing' }])
+  db.close()
+})
+
+test('a line that was edited, or signed by somebody else, is unsound; one cut by a crash is not', async () => {
+  await write(2)
+  await checkpoint()
+  const path = join(dataDir, 'audit-checkpoints')
+  const [line = ''] = readFileSync(path, 'utf8').split('\n')
+  const other = mkdtempSync(join(tmpdir(), 'sightglass-key-'))
+  const foreign = { ...JSON.parse(line), key: openSigningKey(other).publicKey }
+  rmSync(other, { recursive: true })
+  appendFileSync(
+    path,
+    `${line.replace('"count":2', '"count":9')}\n${JSON.stringify(foreign)}\nnonsense\n{"orgId":`,
+  )
+  const { unsound, anchors } = readCheckpoints(dataDir)
+  expect(anchors.length).toBe(2)
+  expect(unsound.map(({ line, message }) => [line, message])).toEqual([
+    [3, 'was not signed like this'],
+    [4, 'is signed by another key than audit-signing.key'],
+    [5, 'is not a checkpoint'],
+  ])
+  expect((await verifyTrail(dataDir)).ok).toBe(false)
+})

@@ -1,0 +1,82 @@
+/** Exports audit entries as JSON or CSV (contract §8): its own row first, then the chain up to there, page by page. */
+import type { AuditEntry, AuditFilter } from '../../db/store.ts'
+import { isoTime } from '../clock.ts'
+import { csvRow } from '../http/csv.ts'
+import { streamText } from '../http/stream-text.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+import { auditEntry, type Actor } from './entry.ts'
+import type { ExportBody } from './filter.ts'
+import { emptyHead, signHead } from './signed-head.ts'
+
+export const auditColumns = ['id', 'orgId', 'actor', 'action', 'target', 'metadata', 'occurredAt']
+
+const pageEntries = 500
+
+/** The answer begins once the export's own row is on disk; the signed head stands for exactly what is in it. */
+export async function exportAudit(
+  parts: Pick<Parts, 'store' | 'clock' | 'log' | 'auditKey'>,
+  who: Actor,
+  { format, raw, filter }: ExportBody,
+): Promise<Response> {
+  const { store, clock, log, auditKey } = parts
+  const now = clock.now()
+  const metadata = { format, filter: { ...filter } }
+  await store.audit.append(auditEntry(who, { action: 'audit.exported', target: who.orgId, metadata }, now))
+  const head = (await store.audit.heads())[who.orgId] ?? emptyHead
+  const entries = walkAudit(store, { orgId: who.orgId, filter, beforeSeq: head.count + 1 })
+  const ended = (failed: unknown) => {
+    if (failed !== null) log.warn('export_cut', { message: String(failed) })
+  }
+  if (format === 'csv') {
+    const headers = {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="audit-${who.orgId}.csv"`,
+      'x-csv-formula-guard': raw ? 'off' : 'on',
+    }
+    const parts = csvParts(entries, !raw)
+    return new Response(streamText({ parts, stallMs: limits.exportStallMs, ended }), { headers })
+  }
+  const signed = signHead(auditKey, who.orgId, head, now)
+  const body = streamText({ parts: jsonParts(entries, signed), stallMs: limits.exportStallMs, ended })
+  return new Response(body, { headers: { 'content-type': 'application/json' } })
+}
+
+/** Pages of entries, newest first, before a position. */
+export async function* walkAudit(
+  store: Pick<Parts['store'], 'audit'>,
+  from: { orgId: string; filter: AuditFilter; beforeSeq: number | null },
+): AsyncGenerator<AuditEntry[]> {
+  let { beforeSeq } = from
+  do {
+    const page = await store.audit.list({ ...from, beforeSeq, limit: pageEntries })
+    if (page.entries.length > 0) yield page.entries
+    beforeSeq = page.next
+  } while (beforeSeq !== null)
+}
+
+/** An entry as people and programs get it. */
+export function entryView({ id, orgId, actor, action, target, metadata, occurredAtMs }: AuditEntry) {
+  return { id, orgId, actor, action, target, metadata, occurredAt: isoTime(occurredAtMs) }
+}
+
+async function* jsonParts(pages: AsyncGenerator<AuditEntry[]>, head: unknown): AsyncGenerator<string> {
+  let count = 0
+  yield '{"entries":['
+  for await (const entries of pages) {
+    const text = entries.map((entry) => JSON.stringify(entryView(entry))).join(',')
+    yield count === 0 ? text : `,${text}`
+    count += entries.length
+  }
+  yield `],"count":${count},"head":${JSON.stringify(head)}}`
+}
+
+async function* csvParts(pages: AsyncGenerator<AuditEntry[]>, guard: boolean): AsyncGenerator<string> {
+  yield csvRow(auditColumns, false)
+  for await (const entries of pages) yield entries.map((entry) => csvLine(entry, guard)).join('')
+}
+
+function csvLine(entry: AuditEntry, guard: boolean): string {
+  const { id, orgId, actor, action, target, metadata, occurredAt } = entryView(entry)
+  return csvRow([id, orgId, actor, action, target, JSON.stringify(metadata), occurredAt], guard)
+}

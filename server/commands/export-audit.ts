@@ -1,0 +1,112 @@
+/** `sightglass export audit`: an organization's audit trail as JSON, as CSV, or as a proof that needs nothing of ours. */
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import type { AuditEntry, AuditHead, AuditRow, Json } from '../../db/store.ts'
+import { auditEntry } from '../audit/entry.ts'
+import { auditColumns, entryView } from '../audit/export.ts'
+import { emptyHead, signHead, type SignedHead } from '../audit/signed-head.ts'
+import { openSigningKey } from '../audit/signing-key.ts'
+import { systemClock } from '../clock.ts'
+import type { Invocation } from '../config.ts'
+import { AppError } from '../errors.ts'
+import { csvRow } from '../http/csv.ts'
+import { dataPlace } from './data-verbs.ts'
+import { openData, type DataAccess } from './hand-over.ts'
+import { applianceOrgId, requireOrg } from './org.ts'
+import { numberOf, textOf, type Params } from './params.ts'
+import { print } from './print.ts'
+import type { VerbContext } from './verb-context.ts'
+
+const pageRows = 1_000
+
+export async function exportAudit({ values }: Invocation): Promise<number> {
+  const { out, yes, proof, org, json } = values
+  if (out !== null && existsSync(out) && !yes) {
+    throw new AppError('conflict', `${out} is there already.`, { hint: 'add --yes to replace it' })
+  }
+  const format = proof ? 'proof' : values.format
+  const key = openSigningKey(values['data-dir'])
+  const data = await openData({ ...dataPlace(values), create: false })
+  try {
+    const begun = (await data.call('export audit begin', { org, format })) as { orgId: string; head: Json }
+    const head = signHead(key, begun.orgId, begun.head as unknown as AuditHead, systemClock.now())
+    const output: Output = out === null ? { write: (text) => print(text), end() {} } : fileOutput(out)
+    for await (const text of lines(data, format, head)) output.write(text)
+    output.end()
+    if (out !== null) {
+      const done = { path: out, format, count: head.count, head: { ...head } }
+      print(json ? JSON.stringify(done) : `Wrote ${head.count} entries to ${out}.`)
+    }
+    return 0
+  } finally {
+    await data.close()
+  }
+}
+
+/** Writes the row that tells of the export, and returns the head of the chain with it. */
+export async function beginExport({ store, clock }: VerbContext, params: Params): Promise<Json> {
+  const asked = textOf(params, 'org')
+  // A chain outlives its organization, and the appliance has one of its own.
+  const heads = await store.audit.heads()
+  const orgId = asked === applianceOrgId || heads[asked] ? asked : (await requireOrg(store, asked)).id
+  const act = { action: 'audit.exported', target: orgId, metadata: { format: textOf(params, 'format') } }
+  await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, clock.now()))
+  const { count, hash } = (await store.audit.heads())[orgId] ?? emptyHead
+  return { orgId, head: { count, hash } }
+}
+
+export async function exportPage({ store }: VerbContext, params: Params): Promise<Json> {
+  const query = { orgId: textOf(params, 'orgId'), afterSeq: numberOf(params, 'afterSeq'), limit: pageRows }
+  return (await store.audit.rows(query)).map((row) => ({ ...row }))
+}
+
+async function* lines(data: DataAccess, format: string, head: SignedHead): AsyncGenerator<string> {
+  if (format === 'proof') yield JSON.stringify({ format: 'sightglass-audit-proof-1', head })
+  if (format === 'csv') yield csvRow(auditColumns, false).trimEnd()
+  if (format === 'json') yield '{"entries":['
+  for (let afterSeq = 0; afterSeq < head.count; afterSeq += pageRows) {
+    const rows = (await data.call('export audit page', {
+      orgId: head.orgId,
+      afterSeq,
+    })) as unknown as AuditRow[]
+    const page = rows.slice(0, head.count - afterSeq)
+    for (const row of page) {
+      const isLast = Number(row.position) === head.count
+      if (format === 'proof') yield JSON.stringify(row)
+      else if (format === 'csv')
+        yield csvRow(
+          auditColumns.map((name) => row[name as keyof AuditRow]),
+          true,
+        ).trimEnd()
+      else yield JSON.stringify(entryView(entryOf(row))) + (isLast ? '' : ',')
+    }
+  }
+  if (format === 'json') yield `],"count":${head.count},"head":${JSON.stringify(head)}}`
+}
+
+function entryOf(row: AuditRow): AuditEntry {
+  const { id, orgId, actor, action, target } = row
+  const metadata = JSON.parse(row.metadata) as AuditEntry['metadata']
+  return { id, orgId, actor, action, target, metadata, occurredAtMs: Date.parse(row.occurredAt) }
+}
+
+interface Output {
+  write(text: string): void
+  end(): void
+}
+
+/** A file that was not ended is taken away again, so that nobody takes a part for the whole. */
+function fileOutput(path: string): Output {
+  const file = openSync(path, 'w', 0o600)
+  let open = true
+  process.once('exit', () => {
+    if (open) rmSync(path, { force: true })
+  })
+  return {
+    write: (text) => void writeSync(file, `${text}\n`),
+    end() {
+      fsyncSync(file)
+      closeSync(file)
+      open = false
+    },
+  }
+}

@@ -1,0 +1,199 @@
+/** The audit trail over real HTTP: exports by key and by sign-in, filters, the guard, the organization's edge, the proof. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AuditEntry, Org } from '../../db/store.ts'
+import { auditEntry } from '../../server/audit/entry.ts'
+import { isSoundHead, type SignedHead } from '../../server/audit/signed-head.ts'
+import { makeOrg, person, type Person } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+let server: TestServer
+let other: Org
+let owner: Person
+
+interface Export {
+  entries: { id: string; orgId: string; actor: string; action: string; occurredAt: string }[]
+  count: number
+  head: SignedHead
+}
+
+beforeAll(async () => {
+  server = await testServer()
+  other = await makeOrg(server, 'other')
+  owner = await person(server, server.org, 'owner')
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function write(orgId: string, action: string, metadata: AuditEntry['metadata'] = {}): Promise<void> {
+  const act = { action, target: 'thing_1', metadata }
+  await server.store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, server.clock.now()))
+}
+
+async function exported(key: string, body: unknown = {}): Promise<Export> {
+  const answer = await server.call('/v1/audit/export', { key, body })
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json'])
+  return (await answer.json()) as Export
+}
+
+test('an export has every row of its organization, its own first, and a head that is signed', async () => {
+  await write(other.id, 'other.done')
+  const key = await server.key('secret')
+  const { entries, count, head } = await exported(key)
+  expect(count).toBe(entries.length)
+  expect(entries[0]).toMatchObject({ action: 'audit.exported', actor: expect.stringMatching(/^key:key_/) })
+  expect(new Set(entries.map(({ orgId }) => orgId))).toEqual(new Set([server.org.id]))
+  expect([head.count, head.orgId, isSoundHead(head)]).toEqual([count, server.org.id, true])
+  expect(isSoundHead({ ...head, count: head.count - 1 })).toBe(false)
+  const again = await exported(key)
+  expect(again.count).toBe(count + 1)
+  expect(again.entries.slice(1)).toEqual(entries)
+})
+
+test('an empty body is an export, filters narrow it, and what is misspelt is named', async () => {
+  const key = await server.key('secret', { scopes: ['audit:read'] })
+  const plain = await server.call('/v1/audit/export', { method: 'POST', key })
+  expect(plain.status).toBe(200)
+  const created = await exported(key, { action: ['secret_key.*', 'ingest_key.created'] })
+  expect(created.count).toBeGreaterThan(1)
+  expect(new Set(created.entries.map(({ action }) => action))).toEqual(new Set(['secret_key.created']))
+  expect((await exported(key, { actor: `user:${owner.id}` })).entries.map(({ action }) => action)).toEqual([
+    'session.created',
+  ])
+  expect((await exported(key, { since: '2200-01-01' })).count).toBe(0)
+  expect((await exported(key, { until: '2000-01-01T00:00:00Z' })).count).toBe(0)
+  for (const [body, path] of [
+    [{ format: 'xml' }, 'format'],
+    [{ since: 'yesterday' }, 'since'],
+    [{ raw: 'yes' }, 'raw'],
+    [{ orgId: other.id }, 'orgId'],
+  ] as const) {
+    const answer = await server.call('/v1/audit/export', { key, body })
+    const told = (await answer.json()) as { error: string; issues: { path: string }[] }
+    expect([answer.status, told.error, told.issues[0]?.path]).toEqual([400, 'invalid_body', path])
+  }
+})
+
+test('CSV has the columns of the specification, a guard against formulas, and a way to do without', async () => {
+  const key = await server.key('secret')
+  await server.key('ingest', { label: '=HYPERLINK("http://evil.example")' })
+  const answer = await server.call('/v1/audit/export', { key, body: { format: 'csv' } })
+  expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="audit-${server.org.id}.csv"`)
+  expect(answer.headers.get('x-csv-formula-guard')).toBe('on')
+  const lines = (await answer.text()).split('\r\n')
+  expect(lines[0]).toBe('id,orgId,actor,action,target,metadata,occurredAt')
+  expect(lines[1]).toContain(',audit.exported,')
+  const now = server.clock.now()
+  const act = { action: '=cmd()', target: '@SUM(A1)', metadata: {} }
+  await server.store.audit.append(auditEntry({ orgId: server.org.id, actor: '+1' }, act, now))
+  const guarded = await server.call('/v1/audit/export', { key, body: { format: 'csv', action: '=cmd()' } })
+  expect((await guarded.text()).split('\r\n')[1]).toContain(`,'+1,'=cmd(),'@SUM(A1),{},`)
+  const raw = await server.call('/v1/audit/export', {
+    key,
+    body: { format: 'csv', action: '=cmd()', raw: true },
+  })
+  expect(raw.headers.get('x-csv-formula-guard')).toBe('off')
+  expect((await raw.text()).split('\r\n')[1]).toContain(',+1,=cmd(),@SUM(A1),{},')
+})
+
+test('only a secret key with the scope exports, and a refused export leaves no row', async () => {
+  const before = (await server.store.audit.heads())[server.org.id]?.count
+  const wrong = await server.key('secret', { scopes: ['traces:read'] })
+  const ingest = await server.key('ingest')
+  const reasons: unknown[] = []
+  for (const key of [wrong, ingest, undefined]) {
+    const answer = await server.call('/v1/audit/export', {
+      method: 'POST',
+      body: {},
+      ...(key ? { key } : {}),
+    })
+    reasons.push([answer.status, ((await answer.json()) as { reason: string }).reason])
+  }
+  expect(reasons).toEqual([
+    [403, 'wrong_scope'],
+    [403, 'wrong_key_kind'],
+    [401, 'missing_bearer'],
+  ])
+  expect((await server.store.audit.heads())[server.org.id]?.count).toBe((before ?? 0) + 2) // the two keys
+})
+
+test('more than a page of entries comes whole, newest first', async () => {
+  for (let i = 0; i < 520; i++) await write(other.id, 'many.done', { i })
+  const outsider = await person(server, other, 'analyst')
+  const answer = await outsider.post('/api/audit/export', { action: 'many.done' })
+  const { entries, count } = (await answer.json()) as {
+    entries: { metadata: { i: number } }[]
+    count: number
+  }
+  expect(count).toBe(520)
+  expect(entries.map(({ metadata }) => metadata.i)).toEqual(Array.from({ length: 520 }, (_, i) => 519 - i))
+}, 20_000)
+
+test('the audit page walks, searches and filters its own organization', async () => {
+  const outsider = await person(server, other, 'owner')
+  type Page = { entries: { action: string; actorName: string | null }[]; nextBefore: number | null }
+  const page = async (query: string, who = outsider) =>
+    (await (await who.call(`/api/audit?${query}`)).json()) as Page
+  const first = await page('limit=2')
+  expect(first.entries.map(({ action }) => action)).toEqual(['session.created', 'account.created'])
+  expect(first.entries[0]?.actorName).toBe(outsider.email)
+  expect(first.nextBefore).toBeGreaterThan(1)
+  const found = await page('q=%22i%22%3A77%7D')
+  expect(found.entries.length).toBe(1)
+  expect((await page('q=100%25')).entries).toEqual([]) // a sign of SQL's pattern is itself only
+  expect((await page(`q=${other.id}`, owner)).entries).toEqual([])
+  for (const wrong of ['limit=0', 'before=x', 'org=1', 'since=never'])
+    expect((await outsider.call(`/api/audit?${wrong}`)).status).toBe(400)
+})
+
+/** The verifier of the documentation, as its reader would run it. */
+async function documentedVerifier(proof: string, key?: string): Promise<string> {
+  using dir = tempDir('proof')
+  const page = readFileSync(join(import.meta.dir, '../../server/audit/PROOF.md'), 'utf8')
+  const code = /```js\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
+  writeFileSync(join(dir.path, 'verify-proof.mjs'), code)
+  writeFileSync(join(dir.path, 'proof.jsonl'), proof)
+  const child = Bun.spawn([process.execPath, 'verify-proof.mjs', 'proof.jsonl', ...(key ? [key] : [])], {
+    cwd: dir.path,
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  return (await new Response(child.stdout).text()).trim()
+}
+
+test('a proof passes the verifier of its documentation, and every kind of tampering is named by it', async () => {
+  const key = await server.key('secret')
+  const { head } = await exported(key)
+  const rows = await server.store.audit.rows({ orgId: server.org.id, afterSeq: 0, limit: head.count })
+  const lines = [{ format: 'sightglass-audit-proof-1', head }, ...rows]
+  const text = (all: unknown[]) => `${all.map((line) => JSON.stringify(line)).join('\n')}\n`
+  expect(await documentedVerifier(text(lines), head.key)).toStartWith(`sound: ${head.count} entries of`)
+  const edited = lines.with(3, { ...rows[2]!, actor: 'user:usr_somebody' })
+  expect(await documentedVerifier(text(edited))).toContain('entry 3')
+  const rehashed = { ...rows[2]!, actor: 'user:usr_somebody' }
+  const { prevHash, position, id, orgId, actor, action, target, metadata, occurredAt } = rehashed
+  const fields = [
+    'sightglass-audit-1',
+    prevHash,
+    position,
+    id,
+    orgId,
+    actor,
+    action,
+    target,
+    metadata,
+    occurredAt,
+  ]
+  rehashed.hash = createHash('sha256').update(JSON.stringify(fields)).digest('hex')
+  expect(await documentedVerifier(text(lines.with(3, rehashed)))).toContain('entry 4')
+  expect(await documentedVerifier(text(lines.toSpliced(2, 1)))).toContain('not where it was written')
+  expect(await documentedVerifier(text(lines.slice(0, -1)))).toContain('not the one that was signed')
+  const forged = { ...head, count: head.count - 1, hash: rows.at(-2)!.hash }
+  expect(await documentedVerifier(text([{ ...lines[0], head: forged }, ...rows.slice(0, -1)]))).toContain(
+    'signature',
+  )
+  expect(await documentedVerifier(text(lines), 'A'.repeat(43))).toContain('another key')
+}, 20_000)
