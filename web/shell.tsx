@@ -9,7 +9,7 @@ import { Palette } from './components/palette.tsx'
 import { ShortcutList } from './components/shortcut-list.tsx'
 import { navigate, path } from './router.ts'
 import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
-import { refreshOverview, session } from './session.ts'
+import { entry, refreshOverview, session } from './session.ts'
 import { menuOpen, paletteOpen, shortcutsOpen } from './shell-state.ts'
 import { type Shortcut, useShortcuts } from './shortcuts.ts'
 
@@ -48,6 +48,9 @@ export function Shell() {
           <nav class="navigation" aria-label="Pages">
             <Navigation onFollow={() => (menuOpen.value = false)} />
           </nav>
+          <button type="button" class="button close-menu" onClick={() => (menuOpen.value = false)}>
+            Close
+          </button>
         </Dialog>
       )}
       {paletteOpen.value && <Palette />}
@@ -85,6 +88,8 @@ function CurrentPage() {
   }
   useSignalEffect(() => {
     const here = path.value
+    // Leaving for the sign-in page changes the address while this frame is still drawn.
+    if (entry.peek() !== 'signed-in') return
     if (here === '/' || here === '/sign-in' || here === '/setup')
       return navigate(frontPage, { replace: true })
     failed.value = null

@@ -5,7 +5,7 @@ import { CopyButton } from './copy-button.tsx'
 export function CodeBlock(props: { text: string; copyLabel: string; label: string }) {
   return (
     <figure class="code-block">
-      <pre tabIndex={0} aria-label={props.label}>
+      <pre tabIndex={0} role="group" aria-label={props.label}>
         {props.text}
       </pre>
       <figcaption>

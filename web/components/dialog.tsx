@@ -19,6 +19,8 @@ export function Dialog(props: DialogProps) {
     const element = dialog.current
     if (!element) return
     element.showModal()
+    // Not the autofocus attribute: the browser complains in its console when a page that has focus adds one.
+    element.querySelector<HTMLElement>('[data-first-focus]')?.focus()
     return () => element.close()
   }, [])
   return (

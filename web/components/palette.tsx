@@ -65,7 +65,7 @@ export function Palette() {
         aria-expanded="true"
         aria-controls="commands"
         aria-activedescendant={active >= 0 ? `command-${active}` : undefined}
-        autofocus
+        data-first-focus
         placeholder="Page or action"
         value={typed.value}
         onInput={(event) => {

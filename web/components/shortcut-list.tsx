@@ -18,7 +18,7 @@ export function ShortcutList() {
         ))}
       </dl>
       <div class="dialog-foot">
-        <button type="button" class="button" autofocus onClick={() => (shortcutsOpen.value = false)}>
+        <button type="button" class="button" data-first-focus onClick={() => (shortcutsOpen.value = false)}>
           Close
         </button>
       </div>

@@ -77,7 +77,7 @@ function OpenedEvent({ event, receivedAtMs, json }: Opened) {
         <CopyButton text={() => prettyJson(json)} label="Copy JSON" />
         <CopyButton text={() => sendCurl(url, keyPlaceholder, `{"events":[${json}]}`)} label="Copy as curl" />
       </div>
-      <pre class="json" tabIndex={0} aria-label="The event as JSON">
+      <pre class="json" tabIndex={0} role="group" aria-label="The event as JSON">
         {prettyTokens(json).map((part) =>
           part.kind === 'space' ? part.text : <span class={part.kind}>{part.text}</span>,
         )}

@@ -87,8 +87,11 @@ function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
           <legend>Kind</legend>
           {kinds.map((kind, i) => (
             <label>
-              <input type="radio" name="kind" value={kind} defaultChecked={i === 0} /> {kind}
-              <span class="muted">, {about[kind]}</span>
+              <input type="radio" name="kind" value={kind} defaultChecked={i === 0} />
+              <span>
+                {kind}
+                <span class="muted">, {about[kind]}</span>
+              </span>
             </label>
           ))}
         </fieldset>
@@ -100,7 +103,7 @@ function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
           name="label"
           required
           maxLength={80}
-          autofocus
+          data-first-focus
           autocomplete="off"
           aria-describedby={`${id}-hint`}
         />
@@ -130,9 +133,9 @@ function ShowOnce({ made, onClose }: { made: Made; onClose: () => void }) {
         <strong>Copy it now.</strong> Only a fingerprint is kept, so nobody can show it again.
       </p>
       <div class="secret">
-        <code tabIndex={0} aria-label="The new key">
+        <output class="mono" tabIndex={0} aria-label="The new key">
           {secret}
-        </code>
+        </output>
         <CopyButton text={secret} label="Copy key" primary />
       </div>
       {proof !== null && (

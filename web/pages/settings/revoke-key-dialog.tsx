@@ -43,7 +43,7 @@ export function RevokeKeyDialog({ revoked, onDone, onClose }: RevokeKeyDialogPro
       </p>
       {problem.value && <Problem error={problem.value} />}
       <div class="dialog-foot">
-        <button type="button" class="button" autofocus onClick={onClose}>
+        <button type="button" class="button" data-first-focus onClick={onClose}>
           Keep it
         </button>
         <button type="button" class="button danger" aria-disabled={busy.value} onClick={() => void revoke()}>

@@ -1,7 +1,7 @@
 /** The form that signing in, set-up and a new password share: the glass, a title, fields, one button. */
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId } from 'preact/hooks'
+import { useEffect, useId, useRef } from 'preact/hooks'
 import { Brand } from '../../components/marks.tsx'
 
 export interface CredentialFormProps {
@@ -40,16 +40,18 @@ export function CredentialForm(props: CredentialFormProps) {
 
 export function EmailField() {
   const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => input.current?.focus(), [])
   return (
     <div class="field">
       <label for={id}>Email</label>
       <input
+        ref={input}
         id={id}
         name="email"
         type="email"
         autocomplete="username"
         required
-        autofocus
         spellcheck={false}
       />
     </div>
