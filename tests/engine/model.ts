@@ -1,4 +1,4 @@
-/** The naive model of the event engine: a list of events in their order of arrival, and all that readers must say of it. */
+/** The naive model of the event engine: events in their order of arrival, and all that readers must say of them. */
 import { expect } from 'bun:test'
 import type { EventFilter, EventPosition, EventRecord } from '../../db/store.ts'
 import { noon } from '../store/make.ts'

@@ -31,12 +31,7 @@ const damages: [name: string, sql: string, place: RegExp, problem: RegExp][] = [
   ],
   ['a total', 'UPDATE event_type_total SET events = events - 1', /^the totals/, /says/],
   ['an id chunk', 'DELETE FROM event_id_chunk WHERE chunk = 512', /^arrivals/, /not in id run/],
-  [
-    'an id filter',
-    'UPDATE event_id_filter SET bits = zeroblob(length(bits))',
-    /^arrivals/,
-    /not in id run/,
-  ],
+  ['an id filter', 'UPDATE event_id_filter SET bits = zeroblob(length(bits))', /^arrivals/, /not in id run/],
   [
     'a posting',
     'DELETE FROM event_posting WHERE member = 0 AND code = 1',

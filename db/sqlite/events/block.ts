@@ -6,8 +6,8 @@ import { blockEventsMax } from './place.ts'
 /*
  * Three blobs, so that each reader opens only what it needs:
  *   event_block.columns  the member codes in the order of members.ts, then the extra columns below (number-columns.ts)
- *   event_body.ids       zstd of NUL, then n ids and n sessions, each with a NUL behind it; they stand as JSON texts, the
- *                        sessions without their first quote, so that none of them looks like an id
+ *   event_body.ids       zstd of NUL, then n ids and n sessions, each with a NUL behind it; they stand as JSON texts,
+ *                        the sessions without their first quote, so that none of them looks like an id
  *   event_body.bodies    zstd of n texts and the list of spilled texts, each with a NUL behind it
  * A text is the event's JSON without its id and its session, whose places are in `idAt` and `sessionAt` (0: it was
  * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. The spilled texts are those of

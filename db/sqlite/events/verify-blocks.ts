@@ -6,7 +6,7 @@ import { joinText } from './event-text.ts'
 import { isHash, member, members } from './members.ts'
 import { segmentOf, seqMax, seqOf } from './place.ts'
 import { rollupCounts, type RollupCounts } from './rollup-counts.ts'
-import type { Report, VerifiedOrg } from './verify.ts'
+import type { Report, VerifiedOrg } from './verified-org.ts'
 
 export interface VerifiedBlocks {
   events: number

@@ -7,7 +7,7 @@ import { readBits } from './id-freeze.ts'
 import { chunkOf, chunksPerRun, entriesOf, spansOf } from './id-run.ts'
 import { seqOf } from './place.ts'
 import { blockName } from './verify-blocks.ts'
-import type { Report, VerifiedOrg } from './verify.ts'
+import type { Report, VerifiedOrg } from './verified-org.ts'
 
 export function verifyIds(
   db: Database,

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { members } from './members.ts'
 import { hourMs, memberAndCode, type RollupCounts } from './rollup-counts.ts'
-import type { Report, VerifiedOrg } from './verify.ts'
+import type { Report, VerifiedOrg } from './verified-org.ts'
 
 interface StoredCount {
   key: string

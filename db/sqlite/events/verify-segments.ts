@@ -6,7 +6,7 @@ import { segmentEvents, seqOf } from './place.ts'
 import { hasBit, newBitmap } from './positions.ts'
 import { postingReader } from './posting.ts'
 import { readZones } from './seal.ts'
-import type { Report, VerifiedOrg } from './verify.ts'
+import type { Report, VerifiedOrg } from './verified-org.ts'
 
 export function verifySegments(db: Database, org: VerifiedOrg, report: Report): void {
   const postings = postingReader(db)

@@ -1,7 +1,8 @@
-/** Checks the event tables against each other: blocks, terms, ids, segment indexes, rollups; says what is wrong where. */
+/** Checks the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
 import type { Database } from 'bun:sqlite'
 import type { EventFault, EventVerdict } from '../../store.ts'
 import { termTexts } from './term-texts.ts'
+import type { Report, VerifiedOrg } from './verified-org.ts'
 import { verifyBlocks } from './verify-blocks.ts'
 import { verifyIds } from './verify-ids.ts'
 import { verifyRollups } from './verify-rollups.ts'
@@ -9,16 +10,6 @@ import { verifySegments } from './verify-segments.ts'
 import { readSeed } from './seed.ts'
 import { fingerprints } from './fingerprint.ts'
 import { extra } from './block.ts'
-
-export interface VerifiedOrg {
-  num: number
-  foldedSeq: number
-  segments: number
-  /** The codes that have a term, by member. */
-  codes: ReadonlySet<number>[]
-}
-
-export type Report = (place: string, problem: string) => void
 
 /** Faults listed of one organization; the first ones name the damage, and thousands would hide it. */
 const faultsMax = 100

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../errors.ts'
 import type { EventWriter } from '../event-engine.ts'
-import { appender } from './append.ts'
+import { appender, type Appender } from './append.ts'
 import { writeBlock, zonesBetween } from './block-table.ts'
 import { openNames } from './block.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
@@ -35,20 +35,6 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   let touched = new Set<OrgState>()
   loadIds(db, known, print)
 
-  function writeStaged(org: OrgState): number {
-    let events = 0
-    for (const { firstSeq, content } of org.staged) {
-      const zone = writeBlock(db, placeOf(org.num, firstSeq), content)
-      events += content.events
-      org.storedSeq = firstSeq + content.events - 1
-      org.unfolded.add({ column: (index) => content.columns[index]! }, 0, content.events)
-      appends.recycle(content)
-      if (mergeAfter(db, org, zone)) ids.forget()
-    }
-    org.staged = []
-    return events
-  }
-
   function readAnew(): void {
     touched = new Set()
     orgs.forget()
@@ -65,7 +51,8 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     },
     flush() {
       for (const org of touched) {
-        const events = writeStaged(org)
+        const events = org.staged.reduce((sum, { content }) => sum + content.events, 0)
+        if (writeStaged(db, org, appends)) ids.forget()
         known.step(events)
         seal.step(org, events)
         if (isFoldDue(org)) fold(db, org)
@@ -102,6 +89,20 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     },
     close() {},
   }
+}
+
+/** Writes the staged blocks of an organization; whether older ones were merged on the way. */
+function writeStaged(db: Database, org: OrgState, appends: Appender): boolean {
+  let merged = false
+  for (const { firstSeq, content } of org.staged) {
+    const zone = writeBlock(db, placeOf(org.num, firstSeq), content)
+    org.storedSeq = firstSeq + content.events - 1
+    org.unfolded.add({ column: (index) => content.columns[index]! }, 0, content.events)
+    appends.recycle(content)
+    merged = mergeAfter(db, org, zone) || merged
+  }
+  org.staged = []
+  return merged
 }
 
 /** The memory table again, from the ids of the blocks past the last run. */

@@ -1,0 +1,13 @@
+/** The n-th event of a round of `engine-kill.test.ts`, the same for the program that is killed and for the oracle. */
+import type { EventRecord } from '../../db/store.ts'
+import { makeEvent, noon } from '../store/make.ts'
+
+export const orgId = 'org_a'
+
+export function crashEvent(round: number, n: number): EventRecord {
+  const id = `r${round}-${n}`
+  const sessionId = `s${n % 97}`
+  const type = n % 3 === 0 ? 'tool.executed' : 'agent.detected'
+  const json = JSON.stringify({ id, sessionId, n })
+  return makeEvent(id, { sessionId, type, occurredAtMs: noon + n * 50, json })
+}

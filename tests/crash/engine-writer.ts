@@ -1,0 +1,21 @@
+/** Program of `engine-kill.test.ts`: appends batches until it is killed, printing `first count` once one is stored. */
+import { openStore } from '../../db/open.ts'
+import { makeBatch, noon } from '../store/make.ts'
+import { crashEvent, orgId } from './engine-events.ts'
+
+const [folder = '', round = '0', batchEvents = '1'] = Bun.argv.slice(2)
+const store = await openStore({ folder, now: noon })
+const inFlight = 4
+let sent = 0
+
+async function sender(): Promise<void> {
+  for (;;) {
+    const first = sent
+    sent += Number(batchEvents)
+    const events = Array.from({ length: sent - first }, (_, n) => crashEvent(Number(round), first + n))
+    await store.events.append(makeBatch(orgId, events))
+    process.stdout.write(`${first} ${events.length}\n`)
+  }
+}
+
+await Promise.all(Array.from({ length: inFlight }, sender))
