@@ -71,6 +71,9 @@ test('circles, depth and size end with a sentence', () => {
   const circle: { self?: unknown } = {}
   circle.self = { circle }
   expect(() => scrub(circle)).toThrow('contains itself')
+  const wide: { left?: unknown; right?: unknown } = {}
+  Object.assign(wide, { left: wide, right: wide })
+  expect(() => scrub(wide)).toThrow()
   let deep: object = {}
   for (let level = 1; level < 32; level++) deep = { deep }
   expect(scrub(deep)).toBe(deep)
