@@ -45,6 +45,7 @@ test.each([
   'curl/8.5.0',
   'Yetisports/1.0',
   'my-gptbot-clone',
+  'notgptbot/1.0',
   '',
 ])('%s is nobody we know', (userAgent) => {
   expect(detectAgent(userAgent)).toBeNull()

@@ -4,6 +4,7 @@ import type { CompleteEvent } from '../client/event.ts'
 import type { Problem } from '../client/problem.ts'
 import { edgePlatform } from '../platform/edge-platform.ts'
 import { nodePlatform } from '../platform/node-platform.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
 import { type FakeAppliance, ingestKey, problem, startFakeAppliance } from '../testing/fake-appliance.ts'
 import type { IntelExporter, IntelExporterOptions } from './exporter-options.ts'
 import { startIntelExporter } from './intel-exporter.ts'
@@ -167,6 +168,39 @@ test('limits are learned from the appliance', async () => {
   expect(sizes.slice(1).filter((size) => size > 7 && size < 15)).toEqual([])
   expect(exporter.export(event('big', { error: 'x'.repeat(500) }))).toBe(false)
   expect(problems.map(({ code }) => code)).toEqual(['event_too_large'])
+})
+
+test('limits are asked for once, after the first success', async () => {
+  const { appliance, exporter } = setUp()
+  appliance.limits = { eventBytesMax: 400 }
+  for (const id of ['a', 'b']) {
+    exporter.export(event(id))
+    await exporter.flush()
+  }
+  expect(appliance.requests.map(({ path }) => path)).toEqual([
+    '/v1/sdk/events',
+    '/v1/limits',
+    '/v1/sdk/events',
+  ])
+  expect(exporter.export(event('big', { error: 'x'.repeat(500) }))).toBe(false)
+})
+
+test('a spool brings what one exporter could not send to the next, in order and before new events', async () => {
+  using dir = tempDir('spool')
+  const spool = dir.join('events')
+  const away = setUp({ spool, url: 'http://127.0.0.1:9' })
+  send(away.exporter, 5)
+  expect(await away.exporter.close(50)).toBe(false)
+  expect(away.problems.at(-1)).toMatchObject({
+    code: 'unsent',
+    message: expect.stringMatching(/stay in the spool/),
+  })
+  const back = setUp({ spool })
+  back.exporter.export(event('new'))
+  expect(await back.exporter.close()).toBe(true)
+  expect(idsOf(back.appliance)).toEqual([...range(5), 'new'])
+  const empty = setUp({ spool })
+  expect(empty.exporter.stats().queued).toBe(0)
 })
 
 test('rejected events are reported with the reasons, the others arrive', async () => {

@@ -46,6 +46,7 @@ test('appended events are on disk after the turn and come back in order', async 
   first.append('{"id":"a"}')
   first.append('{"id":"ü"}')
   await turn()
+  expect(statSync(`${path}.000001`).size).toBe(23) // a crash from here on loses nothing
   first.close()
   const second = open(path)
   expect(second.pending).toEqual(['{"id":"a"}', '{"id":"ü"}'])
@@ -53,6 +54,20 @@ test('appended events are on disk after the turn and come back in order', async 
   second.append('{"id":"c"}')
   second.close()
   expect(open(path).pending).toEqual(['{"id":"ü"}', '{"id":"c"}'])
+})
+
+test('what is done stays done over restarts without a new word', () => {
+  const path = join(folder(), 'events')
+  const spool = open(path)
+  spool.append('a')
+  spool.append('b')
+  spool.forget(1, 1)
+  spool.close()
+  for (let restart = 0; restart < 3; restart++) {
+    const again = open(path)
+    expect(again.pending).toEqual(['b'])
+    again.close()
+  }
 })
 
 test('a spool whose events are all forgotten leaves almost nothing', () => {
