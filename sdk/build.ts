@@ -5,7 +5,6 @@ import compiler from 'typescript/package.json'
 import { userAgent } from './wire/version.ts'
 
 const root = join(import.meta.dir, '..')
-export const packageDir = join(root, 'dist/sdk')
 
 /** What of package.json is for the source tree, and in which form it is published. */
 interface Manifest {
@@ -16,10 +15,10 @@ interface Manifest {
 const entries = ['node.ts', 'edge.ts', 'browser/browser.ts', 'relay/relay.ts', 'agents/detect-agent.ts']
 entries.push('webhook/verify-webhook.ts', 'gateway/gateway.ts')
 
-/** Builds from scratch. Throws with the compiler's output when the sources are wrong. */
-export async function buildPackage(): Promise<void> {
+/** Builds from scratch into `packageDir`. Throws with the compiler's output when the sources are wrong. */
+export async function buildPackage(packageDir: string): Promise<void> {
   rmSync(packageDir, { recursive: true, force: true })
-  await Promise.all([writeDeclarations(), writeModules()])
+  await Promise.all([writeDeclarations(packageDir), writeModules(packageDir)])
   const manifest = JSON.parse(readFileSync(join(import.meta.dir, 'package.json'), 'utf8')) as Manifest
   if (userAgent !== `sightglass-sdk/${manifest.version}`)
     throw new Error('wire/version.ts is not package.json’s')
@@ -31,7 +30,7 @@ export async function buildPackage(): Promise<void> {
 }
 
 /** Names stay as they are, so that a stack trace in somebody's log can be read; only the blanks go. */
-async function writeModules(): Promise<void> {
+async function writeModules(packageDir: string): Promise<void> {
   await Bun.build({
     entrypoints: entries.map((entry) => join(import.meta.dir, entry)),
     root: import.meta.dir,
@@ -45,9 +44,10 @@ async function writeModules(): Promise<void> {
 }
 
 /** The compiler writes one declaration for each source; those that no entry leads to are taken away again. */
-async function writeDeclarations(): Promise<void> {
+async function writeDeclarations(packageDir: string): Promise<void> {
   const tsc = join(root, 'node_modules/typescript', compiler.bin.tsc)
-  const child = Bun.spawn([process.execPath, tsc, '-p', 'sdk/tsconfig.json'], { cwd: root, stdout: 'pipe' })
+  const command = [process.execPath, tsc, '-p', 'sdk/tsconfig.json', '--outDir', packageDir]
+  const child = Bun.spawn(command, { cwd: root, stdout: 'pipe' })
   const output = await new Response(child.stdout).text()
   if ((await child.exited) !== 0) throw new Error(output)
   const reached = new Set<string>()
@@ -61,7 +61,7 @@ async function writeDeclarations(): Promise<void> {
     })
     writeFileSync(path, text)
   }
-  for (const path of outputs('.d.ts')) if (!reached.has(path)) rmSync(path)
+  for (const path of outputs(packageDir, '.d.ts')) if (!reached.has(path)) rmSync(path)
 }
 
 const localImport = /((?:from |import\()\s*)['"](\.{1,2}\/[^'"]+?)\.(?:ts|js)['"]/g
@@ -82,17 +82,16 @@ function publishedExports(exports: Manifest['exports']): object {
   )
 }
 
-function outputs(ending: string): string[] {
+function outputs(packageDir: string, ending: string): string[] {
   return readdirSync(packageDir, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith(ending))
     .map((name) => join(packageDir, name))
 }
 
 if (import.meta.main) {
-  await buildPackage()
-  const bytes = outputs('').reduce(
-    (sum, path) => sum + (statSync(path).isFile() ? statSync(path).size : 0),
-    0,
-  )
-  process.stdout.write(`dist/sdk: ${outputs('.js').length} modules, ${bytes} bytes unpacked\n`)
+  const packageDir = join(root, 'dist/sdk')
+  await buildPackage(packageDir)
+  const files = outputs(packageDir, '').map((path) => statSync(path))
+  const bytes = files.reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0)
+  process.stdout.write(`dist/sdk: ${outputs(packageDir, '.js').length} modules, ${bytes} bytes unpacked\n`)
 }

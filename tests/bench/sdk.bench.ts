@@ -1,7 +1,6 @@
 /** What the client package costs its host and brings to the executable, each beside its floor in this run. */
 import { join } from 'node:path'
-import { buildPackage, packageDir } from '../../sdk/build.ts'
-import { makeKeys } from '../e2e/sdk-appliance.ts'
+import { builtPackage, makeKeys } from '../e2e/sdk-appliance.ts'
 import { startAppliance } from '../support/binary.ts'
 import { run } from '../support/process.ts'
 import { machine, recordTable, table } from './report.ts'
@@ -15,7 +14,7 @@ export interface SdkBench {
 }
 
 export async function sdkBench(events: number): Promise<SdkBench[]> {
-  await buildPackage()
+  const packageDir = await builtPackage()
   const results: SdkBench[] = []
   for (const [runtime, executable] of [
     ['Bun', process.execPath],

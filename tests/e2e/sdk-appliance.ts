@@ -1,7 +1,7 @@
 /** What the tests of the client package share: an appliance with its three keys, and the package as npm delivers it. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildPackage, packageDir } from '../../sdk/build.ts'
+import { buildPackage } from '../../sdk/build.ts'
 import { createGateway } from '../../sdk/node.ts'
 import { type Appliance, type ApplianceOptions, startAppliance } from '../support/binary.ts'
 import { run } from '../support/process.ts'
@@ -57,9 +57,21 @@ export interface Project extends Disposable {
   tarballBytes: number
 }
 
+let built: Promise<string> | null = null
+
+/** Folder of the built package; made once a process, and apart from `dist`, which another run may be writing. */
+export function builtPackage(): Promise<string> {
+  built ??= (async () => {
+    const dir = tempDir('package') // lives as long as the process
+    await buildPackage(dir.path)
+    return dir.path
+  })()
+  return built
+}
+
 /** An empty project with the packed package installed from its tarball, without a network. */
 export async function installedProject(): Promise<Project> {
-  await buildPackage()
+  const packageDir = await builtPackage()
   const dir = tempDir('project')
   const npm = async (args: string[], cwd: string): Promise<string> => {
     const child = run(['npm', ...args], {

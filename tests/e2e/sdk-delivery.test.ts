@@ -2,12 +2,11 @@
 import { afterEach, expect, test } from 'bun:test'
 import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildPackage, packageDir } from '../../sdk/build.ts'
 import { createIntelExporter, init, type IntelExporterOptions, type Problem } from '../../sdk/node.ts'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { hostEnv, type Keys, makeKeys, storedIds } from './sdk-appliance.ts'
+import { builtPackage, hostEnv, type Keys, makeKeys, storedIds } from './sdk-appliance.ts'
 
 const open: { close(timeoutMs?: number): Promise<unknown> }[] = []
 afterEach(async () => {
@@ -117,7 +116,7 @@ test.each([
   '%s: a host killed while the appliance is away loses nothing that it had spooled',
   async (_, runtime) => {
     using dir = tempDir('spool')
-    await buildPackage()
+    const packageDir = await builtPackage()
     const appliance = await startAppliance({ dataDir: dir.join('data') })
     const keys = await makeKeys(appliance)
     await appliance.kill()
@@ -182,7 +181,7 @@ test('a certificate nobody signed: one clear report, no loop', async () => {
     { stderr: 'ignore' },
   )
   expect(made.exitCode).toBe(0)
-  await buildPackage()
+  const packageDir = await builtPackage()
   let requests = 0
   const server = Bun.serve({
     port: 0,

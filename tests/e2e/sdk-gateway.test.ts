@@ -1,4 +1,4 @@
-/** The client package's other verbs against the executable: pushes, reads, and a delivery that verifies. */
+/** The client package's other verbs against the executable: pushes, reads, audit, and a delivery that verifies. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createGateway,
@@ -73,6 +73,15 @@ test('traces over several pages, and metrics that agree', async () => {
   expect(ids.size).toBe(300)
   const metrics = await gateway.metrics({ siteId: 'shop' })
   expect(metrics).toMatchObject({ total: 450, byType: { 'tool.executed': 300, 'tool.surfaced': 150 } })
+})
+
+test('the audit log in both forms', async () => {
+  const entries = await gateway.exportAudit({ action: 'ingest_key.created' })
+  expect(entries.map(({ actor, action }) => [actor, action])).toEqual([['cli', 'ingest_key.created']])
+  expect(entries[0]!.id).toMatch(/^aud_/)
+  const csv = await new Response(await gateway.exportAuditCsv()).text()
+  expect(csv).toStartWith('id,orgId,actor,action,target,metadata,occurredAt')
+  expect(csv).toContain(entries[0]!.id)
 })
 
 test('a wrong question rejects at once with what is wrong', async () => {
