@@ -1,6 +1,7 @@
 /** Settings: the list of sections and the one that the address names. */
 import './page.css'
 import type { VNode } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { PageBar } from '../../components/page-bar.tsx'
 import { path } from '../../router.ts'
 import { Account } from './account.tsx'
@@ -70,11 +71,16 @@ export default function SettingsPage() {
   const slug = path.value.split('/')[2] ?? ''
   const section =
     sections.find((candidate) => candidate.slug === slug) ?? (slug === '' ? sections[0] : undefined)
+  const list = useRef<HTMLElement>(null)
+  useEffect(() => {
+    // On a phone the list is one line that scrolls sideways.
+    list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [slug])
   return (
     <>
       <PageBar title="Settings" />
       <div class="settings">
-        <nav aria-label="Settings">
+        <nav aria-label="Settings" ref={list}>
           {sections.map((candidate) => (
             <a href={`/settings/${candidate.slug}`} aria-current={candidate === section ? 'page' : undefined}>
               {candidate.name}
