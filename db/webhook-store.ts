@@ -60,9 +60,10 @@ export interface DeliveryPage {
   next: number | null // `beforeSeq` of the next page, null exactly when there is none
 }
 
-/** A delivery that the claimer must now send, within its lease. */
+/** A delivery that the claimer sends within its lease, or gives back. */
 export interface Claim {
   leaseId: string
+  lane: string
   delivery: Delivery
   pendingSinceMs: number // when it was scheduled or last replayed
   sealedSecrets: string[] // newest first; [] when the secret is gone with its endpoint
@@ -88,6 +89,12 @@ export interface ClaimRequest {
   dueMs: number // deliveries due at or before this
   limit: number
   perLaneMax: number // claims of a lane at a time, other claimers' included
+  /**
+   * More claims, by lane, for receivers that answer quickly: they are sent one after the other without a commit in
+   * between. Only while every lane with due deliveries gets its share of `limit`, and never for a delivery that was
+   * interrupted before: for those a lease means that they are being sent.
+   */
+  ahead: { [lane: string]: number }
   /** A lease that ran out was interrupted: logged, not counted this many times in a row, counted afterwards. */
   interruptionsMax: number
   attemptsMax: number
@@ -194,7 +201,12 @@ export interface WebhookStore {
     audit: AuditEntry
   }): Promise<number>
   /** Records outcomes and claims what is due next, in one transaction. Outcomes of lost leases are dropped. */
-  turn(command: { now: number; outcomes: Outcome[]; claim: ClaimRequest | null }): Promise<Claim[]>
+  turn(command: {
+    now: number
+    outcomes: Outcome[]
+    released: { deliveryId: string; leaseId: string }[] // claims given back unsent
+    claim: ClaimRequest | null
+  }): Promise<Claim[]>
   /** Removes ended deliveries: at most `limit` at a time; returns how many went. */
   prune(command: {
     deliveredBeforeMs: number

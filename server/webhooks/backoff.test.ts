@@ -1,4 +1,4 @@
-/** The law of the waits: never earlier than the step, at most 20 % later or as late as asked, never more than the retries. */
+/** The law of the waits: never before the step, at most 20 % later or as late as asked, three times at most. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { nextAttemptAt, readRetryAfter, retryAfterMsMax } from './backoff.ts'

@@ -7,6 +7,7 @@ import type { Log } from '../log.ts'
 import { attempt, type AttemptParts } from './attempt.ts'
 import { coalesce } from './coalesce.ts'
 import { judge } from './judge.ts'
+import { isQuick, makeLanes } from './lanes.ts'
 
 export interface DispatcherParts extends AttemptParts {
   store: Pick<Store, 'webhooks'>
@@ -37,39 +38,51 @@ interface Ended {
 
 export function makeDispatcher(parts: DispatcherParts): Dispatcher {
   const { clock, log } = parts
+  const lanes = makeLanes(limits.webhooksPerLaneMax)
   const sending = new Set<Promise<void>>()
   const cut = new AbortController()
   let unrecorded: Ended[] = []
+  let released: Claim[] = []
   let dueMs: number | null = null // null: nothing may be claimed (not yet, or not any more)
 
   /** All that ended during one turn is recorded by the next, in one transaction, which also claims in its place. */
   const turn = coalesce(async () => {
-    const ended = unrecorded
+    const [ended, back] = [unrecorded, released]
     unrecorded = []
-    const outcomes = ended.map(({ outcome }) => outcome)
-    const claim = claimRequest(parts, dueMs, limits.webhooksInFlightMax - sending.size)
+    released = []
+    const claim = claimRequest(parts, dueMs, limits.webhooksInFlightMax - sending.size, lanes.ahead())
+    const now = clock.now()
     try {
-      for (const each of await parts.store.webhooks.turn({ now: clock.now(), outcomes, claim })) start(each)
+      lanes.add(await parts.store.webhooks.turn({ now, ...toRecord(ended, back), claim }), now)
+      start()
       const endpointIds = endpointsOf(ended)
       if (endpointIds.length > 0) parts.ended(endpointIds)
     } catch (error) {
       // Nothing was claimed, and what could not be recorded is kept: its lease still keeps others off.
       unrecorded = [...ended, ...unrecorded]
+      released = [...back, ...released]
       log.warn('webhook_turn_failed', { message: String(error), unrecorded: String(unrecorded.length) })
       if (unrecorded.length > 0 && !cut.signal.aborted) setTimeout(() => void turn(), recordAgainMs).unref()
     }
   })
 
-  function start(claim: Claim): void {
-    const sent = attempt(parts, claim, cut.signal).then((result) => {
-      sending.delete(sent)
-      const { stepsMs, random } = parts
-      const outcome = judge({ claim, result, stepsMs, endedAtMs: clock.now(), random: random() })
-      unrecorded.push({ outcome, endpointId: claim.delivery.endpointId })
-      tell(log, outcome)
-      void turn()
-    })
-    sending.add(sent)
+  function start(): void {
+    if (dueMs === null) released.push(...lanes.takeAll())
+    const { start: claims, release } = lanes.start(limits.webhooksInFlightMax - sending.size, clock.now())
+    released.push(...release)
+    for (const claim of claims) {
+      const sent = attempt(parts, claim, cut.signal).then((result) => {
+        sending.delete(sent)
+        lanes.ended(claim, isQuick(result.durationMs, result.fault === null))
+        const { stepsMs, random } = parts
+        const outcome = judge({ claim, result, stepsMs, endedAtMs: clock.now(), random: random() })
+        unrecorded.push({ outcome, endpointId: claim.delivery.endpointId })
+        tell(log, outcome)
+        start()
+        void turn()
+      })
+      sending.add(sent)
+    }
   }
 
   async function idle(): Promise<void> {
@@ -85,6 +98,7 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
     },
     async stop(graceMs) {
       dueMs = null
+      start()
       await Promise.race([idle(), Bun.sleep(graceMs)])
       cut.abort()
       await idle()
@@ -93,7 +107,12 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
   }
 }
 
-function claimRequest(parts: DispatcherParts, dueMs: number | null, limit: number): ClaimRequest | null {
+function claimRequest(
+  parts: DispatcherParts,
+  dueMs: number | null,
+  limit: number,
+  ahead: ClaimRequest['ahead'],
+): ClaimRequest | null {
   if (dueMs === null || limit <= 0) return null
   return {
     leaseId: newId('lea'),
@@ -101,8 +120,16 @@ function claimRequest(parts: DispatcherParts, dueMs: number | null, limit: numbe
     dueMs,
     limit,
     perLaneMax: limits.webhooksPerLaneMax,
+    ahead,
     interruptionsMax: limits.webhookInterruptionsMax,
     attemptsMax: parts.stepsMs.length + 1,
+  }
+}
+
+function toRecord(ended: Ended[], back: Claim[]) {
+  return {
+    outcomes: ended.map(({ outcome }) => outcome),
+    released: back.map(({ delivery, leaseId }) => ({ deliveryId: delivery.id, leaseId })),
   }
 }
 

@@ -54,6 +54,7 @@ function recordRoutes({ webhooks }: Parts, base: string, access: Access) {
       one,
       async ({ request, params }) => {
         const who = await access.write(request)
+        readQuery(request, {})
         const body = await readJsonObject(request, bodyLimits)
         return json({ endpoint: await changeEndpoint(webhooks, who, params.id, body) })
       },
@@ -62,7 +63,9 @@ function recordRoutes({ webhooks }: Parts, base: string, access: Access) {
     .delete(
       one,
       async ({ request, params }) => {
-        await deleteEndpoint(webhooks, await access.write(request), params.id)
+        const who = await access.write(request)
+        readQuery(request, {})
+        await deleteEndpoint(webhooks, who, params.id)
         return json({ ok: true })
       },
       unparsed,
@@ -75,6 +78,7 @@ function actionRoutes({ webhooks }: Parts, base: string, access: Access) {
       `${base}/:id/pause`,
       async ({ request, params }) => {
         const who = await access.write(request)
+        readQuery(request, {})
         await emptyBody(request)
         return json({ endpoint: await pauseEndpoint(webhooks, who, params.id) })
       },
@@ -84,6 +88,7 @@ function actionRoutes({ webhooks }: Parts, base: string, access: Access) {
       `${base}/:id/resume`,
       async ({ request, params }) => {
         const who = await access.write(request)
+        readQuery(request, {})
         await emptyBody(request)
         return json({ endpoint: await resumeEndpoint(webhooks, who, params.id) })
       },
@@ -93,6 +98,7 @@ function actionRoutes({ webhooks }: Parts, base: string, access: Access) {
       `${base}/:id/rotate-secret`,
       async ({ request, params }) => {
         const who = await access.write(request)
+        readQuery(request, {})
         await emptyBody(request)
         return json(await rotateEndpointSecret(webhooks, who, params.id))
       },
@@ -102,6 +108,7 @@ function actionRoutes({ webhooks }: Parts, base: string, access: Access) {
       `${base}/:id/replay`,
       async ({ request, params }) => {
         const who = await access.write(request)
+        readQuery(request, {})
         const body = await readJsonObject(request, bodyLimits)
         return json({ ok: true, endpoint: await replayEndpoint(webhooks, who, params.id, body) }, 202)
       },

@@ -1,4 +1,4 @@
-/** The life of a delivery as laws: 1 + 3 counted attempts at most, our own faults never counted, 410 and five days pause. */
+/** The life of a delivery as laws: 1 + 3 counted attempts at most, our own faults never; 410 and five days pause. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Claim } from '../../db/webhook-store.ts'
@@ -12,6 +12,7 @@ const now = 1_700_000_000_000
 function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Claim, 'delivery'>> = {}): Claim {
   return {
     leaseId: 'lea_1',
+    lane: 'lane',
     delivery: {
       id: 'wh_1',
       orgId: 'org_1',

@@ -1,4 +1,4 @@
-/** Names are asked once an attempt; one forbidden address refuses all; a dead name server is told from an unknown name. */
+/** One forbidden address refuses the whole name; a dead name server is told from an unknown name. */
 import { describe, expect, test } from 'bun:test'
 import { addressGuard } from './address-guard.ts'
 import { resolveWith } from './resolve.ts'

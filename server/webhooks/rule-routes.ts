@@ -24,6 +24,7 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
       `${base}/rules`,
       async ({ request }) => {
         const who = await access.write(request)
+        readQuery(request, {})
         const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
         return json({ rule: await createRule(parts, who, body) }, 201)
       },
@@ -32,7 +33,9 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
     .delete(
       `${base}/rules/:id`,
       async ({ request, params }) => {
-        await deleteRule(parts, await access.write(request), params.id)
+        const who = await access.write(request)
+        readQuery(request, {})
+        await deleteRule(parts, who, params.id)
         return json({ ok: true })
       },
       unparsed,

@@ -1,4 +1,4 @@
-/** Endpoints: what they are told, in which order of numbers, how they pause, resume, go back and change their secret. */
+/** Endpoints: what they are told and how it is numbered; how they pause, resume, go back and change their secret. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts'

@@ -100,6 +100,12 @@ const behaviours: Record<string, Behaviour> = {
     seen.set(key, times)
     answer(socket, times <= Number(argument) ? 500 : 200)
   },
+  /** Hangs the first time a message comes, then takes it. */
+  'flaky-hang': (socket, { headers }) => {
+    const key = `flaky-hang ${headers['webhook-id']}`
+    if (seen.has(key)) answer(socket, 200)
+    seen.set(key, 1)
+  },
   slow: (socket, _received, argument) => void setTimeout(() => answer(socket, 200), Number(argument)),
   hang: () => {},
   'drip-head': (socket) => {

@@ -1,7 +1,7 @@
 /** Deliveries on a real database: leases, lanes, interruptions, replay, lists, pruning. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Store } from '../../store.ts'
-import type { Outcome } from '../../webhook-store.ts'
+import type { ClaimRequest, Outcome } from '../../webhook-store.ts'
 import { attempt, audit, drain, made, orgId, request, testStore } from './test-store.ts'
 
 let store: Store
@@ -26,9 +26,11 @@ describe('claims', () => {
       delivery: made('later', 'third', { scheduledAtMs: 99_000 }),
       audit: audit(),
     })
-    const claims = await store.webhooks.turn({ now: 1_000, outcomes: [], claim: request('l1') })
+    const claims = await store.webhooks.turn({ now: 1_000, outcomes: [], released: [], claim: request('l1') })
     expect(claims.map(({ delivery }) => delivery.id)).toEqual(['quick-1', 'slow-0', 'slow-1'])
-    expect(await store.webhooks.turn({ now: 1_001, outcomes: [], claim: request('l2') })).toEqual([])
+    expect(
+      await store.webhooks.turn({ now: 1_001, outcomes: [], released: [], claim: request('l2') }),
+    ).toEqual([])
     // One outcome frees one place, in the same turn.
     const done: Outcome = {
       deliveryId: 'slow-1',
@@ -36,7 +38,12 @@ describe('claims', () => {
       attempt: attempt({ status: 204, error: null }),
       next: { status: 'delivered' },
     }
-    const next = await store.webhooks.turn({ now: 1_002, outcomes: [done], claim: request('l3') })
+    const next = await store.webhooks.turn({
+      now: 1_002,
+      outcomes: [done],
+      released: [],
+      claim: request('l3'),
+    })
     expect(next.map(({ delivery }) => delivery.id)).toEqual(['slow-2'])
     expect((await stateOf('slow-1')).delivery).toMatchObject({
       status: 'delivered',
@@ -49,8 +56,43 @@ describe('claims', () => {
   test('the limit holds over all lanes', async () => {
     for (let i = 0; i < 6; i++)
       await store.webhooks.schedule({ delivery: made(`many-${i}`, `lane-${i}`), audit: audit() })
-    const claims = await store.webhooks.turn({ now: 1_000, outcomes: [], claim: request('m1', { limit: 4 }) })
+    const claims = await store.webhooks.turn({
+      now: 1_000,
+      outcomes: [],
+      released: [],
+      claim: request('m1', { limit: 4 }),
+    })
     expect(claims).toHaveLength(4)
+    await drain(store)
+  })
+
+  test('claims ahead: for quick lanes, while all have their share, never for what was interrupted', async () => {
+    const take = (leaseId: string, now: number, more: Partial<ClaimRequest>) =>
+      store.webhooks.turn({ now, outcomes: [], released: [], claim: request(leaseId, more) })
+    for (let i = 0; i < 6; i++) {
+      await store.webhooks.schedule({ delivery: made(`ahead-${i}`, 'ahead'), audit: audit() })
+    }
+    await store.webhooks.schedule({ delivery: made('beside', 'beside'), audit: audit() })
+    const ahead = { ahead: 3 }
+    const crowded = await take('c1', 1_000, { ahead, limit: 3 })
+    expect(crowded.map(({ delivery }) => delivery.id)).toEqual(['ahead-0', 'ahead-1', 'beside'])
+    // All three leases run out, and these deliveries are claimed one for each place only.
+    const again = await take('c2', 1_500, { ahead })
+    expect(again.map(({ delivery }) => delivery.id)).toEqual([
+      'ahead-0',
+      'ahead-1',
+      'ahead-2',
+      'ahead-3',
+      'ahead-4',
+      'beside',
+    ])
+    const third = await take('c3', 2_000, { ahead })
+    expect(third.map(({ delivery }) => delivery.id)).toEqual(['ahead-0', 'ahead-1', 'ahead-5', 'beside'])
+    const released = [{ deliveryId: 'ahead-5', leaseId: 'c3' }]
+    await store.webhooks.turn({ now: 2_001, outcomes: [], released, claim: null })
+    expect((await stateOf('ahead-5')).attempts).toEqual([])
+    const fourth = await take('c4', 2_002, { ahead })
+    expect(fourth.map(({ delivery }) => delivery.id)).toEqual(['ahead-5'])
     await drain(store)
   })
 
@@ -58,11 +100,16 @@ describe('claims', () => {
     await store.webhooks.schedule({ delivery: made('lost', 'lost'), audit: audit() })
     let now = 2_000
     for (let round = 1; round <= 7; round++) {
-      const claims = await store.webhooks.turn({ now, outcomes: [], claim: request(`x${round}`) })
+      const claims = await store.webhooks.turn({
+        now,
+        outcomes: [],
+        released: [],
+        claim: request(`x${round}`),
+      })
       expect(claims.map(({ delivery }) => delivery.attempts)).toEqual([Math.max(0, round - 4)])
       now += 500
     }
-    expect(await store.webhooks.turn({ now, outcomes: [], claim: request('x8') })).toEqual([])
+    expect(await store.webhooks.turn({ now, outcomes: [], released: [], claim: request('x8') })).toEqual([])
     const { delivery, attempts } = await stateOf('lost')
     expect(delivery).toMatchObject({ status: 'dead_letter', attempts: 4, nextAttemptAtMs: null })
     expect(attempts.map(({ counted }) => counted)).toEqual([false, false, false, true, true, true, true])
@@ -71,15 +118,15 @@ describe('claims', () => {
 
   test('an outcome counts only under its own lease', async () => {
     await store.webhooks.schedule({ delivery: made('guarded', 'guarded'), audit: audit() })
-    await store.webhooks.turn({ now: 3_000, outcomes: [], claim: request('old') })
-    await store.webhooks.turn({ now: 3_500, outcomes: [], claim: request('new') })
+    await store.webhooks.turn({ now: 3_000, outcomes: [], released: [], claim: request('old') })
+    await store.webhooks.turn({ now: 3_500, outcomes: [], released: [], claim: request('new') })
     const late: Outcome = {
       deliveryId: 'guarded',
       leaseId: 'old',
       attempt: attempt(),
       next: { status: 'dead_letter' },
     }
-    await store.webhooks.turn({ now: 3_501, outcomes: [late], claim: null })
+    await store.webhooks.turn({ now: 3_501, outcomes: [late], released: [], claim: null })
     expect((await stateOf('guarded')).delivery).toMatchObject({ status: 'pending', attempts: 0 })
     await drain(store)
   })
@@ -88,14 +135,14 @@ describe('claims', () => {
     await store.webhooks.schedule({ delivery: made('ours', 'ours'), audit: audit() })
     for (let round = 0; round < 30; round++) {
       const leaseId = `o${round}`
-      await store.webhooks.turn({ now: 4_000, outcomes: [], claim: request(leaseId) })
+      await store.webhooks.turn({ now: 4_000, outcomes: [], released: [], claim: request(leaseId) })
       const outcome: Outcome = {
         deliveryId: 'ours',
         leaseId,
         attempt: attempt({ atMs: round, status: null, error: 'resolver_down', counted: false }),
         next: { status: 'pending', atMs: 4_000 },
       }
-      await store.webhooks.turn({ now: 4_000, outcomes: [outcome], claim: null })
+      await store.webhooks.turn({ now: 4_000, outcomes: [outcome], released: [], claim: null })
     }
     const { delivery, attempts } = await stateOf('ours')
     expect(delivery).toMatchObject({ status: 'pending', attempts: 0, lastError: 'resolver_down' })
@@ -107,14 +154,14 @@ describe('claims', () => {
 describe('replay', () => {
   test('the same record again, attempts from 0, log kept; pending and unknown ones are refused', async () => {
     await store.webhooks.schedule({ delivery: made('again', 'again'), audit: audit() })
-    await store.webhooks.turn({ now: 5_000, outcomes: [], claim: request('r1') })
+    await store.webhooks.turn({ now: 5_000, outcomes: [], released: [], claim: request('r1') })
     const dead: Outcome = {
       deliveryId: 'again',
       leaseId: 'r1',
       attempt: attempt(),
       next: { status: 'dead_letter' },
     }
-    await store.webhooks.turn({ now: 5_001, outcomes: [dead], claim: null })
+    await store.webhooks.turn({ now: 5_001, outcomes: [dead], released: [], claim: null })
     expect((await stateOf('again')).delivery.status).toBe('dead_letter')
     await store.webhooks.replay({ orgId, id: 'again', now: 6_000, audit: audit() })
     const { delivery, attempts } = await stateOf('again')
@@ -177,7 +224,7 @@ describe('pruning', () => {
   test('what ended long ago goes with its attempts, what is pending stays', async () => {
     await store.webhooks.schedule({ delivery: made('young', 'young'), audit: audit() })
     await store.webhooks.schedule({ delivery: made('old', 'old'), audit: audit() })
-    const claims = await store.webhooks.turn({ now: 20_000, outcomes: [], claim: request('z') })
+    const claims = await store.webhooks.turn({ now: 20_000, outcomes: [], released: [], claim: request('z') })
     expect(claims.map(({ delivery }) => delivery.id)).toContain('old')
     const ended: Outcome = {
       deliveryId: 'old',
@@ -185,7 +232,7 @@ describe('pruning', () => {
       attempt: attempt({ error: null }),
       next: { status: 'delivered' },
     }
-    await store.webhooks.turn({ now: 20_000, outcomes: [ended], claim: null })
+    await store.webhooks.turn({ now: 20_000, outcomes: [ended], released: [], claim: null })
     const prune = (deliveredBeforeMs: number) =>
       store.webhooks.prune({ deliveredBeforeMs, deadBeforeMs: 0, incidentsBeforeMs: 0, limit: 1_000 })
     await prune(20_000)

@@ -59,11 +59,14 @@ describe('endpoints', () => {
   test('paused: nothing is claimed and nothing lost; failing: one probe; its success resumes', async () => {
     const command = { orgId, endpointId: 'ep_1', now: 7_000 }
     await store.webhooks.pauseEndpoint({ ...command, audit: audit() })
-    expect(await store.webhooks.turn({ now: 7_000, outcomes: [], claim: request('p1') })).toEqual([])
+    expect(
+      await store.webhooks.turn({ now: 7_000, outcomes: [], released: [], claim: request('p1') }),
+    ).toEqual([])
     await store.webhooks.resumeEndpoint({ ...command, audit: audit() })
     const [claim] = await store.webhooks.turn({
       now: 7_000,
       outcomes: [],
+      released: [],
       claim: request('p2', { limit: 1 }),
     })
     expect(claim).toMatchObject({ delivery: { id: 'b1' }, sealedSecrets: ['sealed-ep_1'], probe: false })
@@ -74,7 +77,7 @@ describe('endpoints', () => {
       next: { status: 'pending', atMs: 8_000 },
       pause: { reason: 'failing', nextProbeAtMs: 9_000, audit: audit('webhook_endpoint.paused') },
     }
-    await store.webhooks.turn({ now: 7_001, outcomes: [failed], claim: null })
+    await store.webhooks.turn({ now: 7_001, outcomes: [failed], released: [], claim: null })
     expect((await store.webhooks.endpoint(orgId, 'ep_1'))?.endpoint).toMatchObject({
       status: 'paused',
       pausedReason: 'failing',
@@ -83,9 +86,16 @@ describe('endpoints', () => {
     const probes = (now: number) =>
       store.webhooks.startProbes({ now, nextProbeAtMs: now + 100, body: '{}', ids: ['pr'] })
     expect(await probes(8_999)).toBe(0)
-    expect(await store.webhooks.turn({ now: 9_000, outcomes: [], claim: request('p3') })).toEqual([])
+    expect(
+      await store.webhooks.turn({ now: 9_000, outcomes: [], released: [], claim: request('p3') }),
+    ).toEqual([])
     expect(await probes(9_000)).toBe(1)
-    const [probe, ...others] = await store.webhooks.turn({ now: 9_000, outcomes: [], claim: request('p4') })
+    const [probe, ...others] = await store.webhooks.turn({
+      now: 9_000,
+      outcomes: [],
+      released: [],
+      claim: request('p4'),
+    })
     expect(probe).toMatchObject({ delivery: { id: 'b1' }, probe: true })
     expect(others).toEqual([])
     const worked: Outcome = {
@@ -95,7 +105,7 @@ describe('endpoints', () => {
       next: { status: 'delivered' },
       resume: audit('webhook_endpoint.resumed'),
     }
-    await store.webhooks.turn({ now: 9_001, outcomes: [worked], claim: null })
+    await store.webhooks.turn({ now: 9_001, outcomes: [worked], released: [], claim: null })
     const { endpoint } = (await store.webhooks.endpoint(orgId, 'ep_1'))!
     expect(endpoint).toMatchObject({ status: 'active', pausedReason: null, failingSinceMs: null })
   })
@@ -111,10 +121,11 @@ describe('endpoints', () => {
     const first = await store.webhooks.turn({
       now: 9_150,
       outcomes: [],
+      released: [],
       claim: request('s1', { leaseMs: 10 }),
     })
     expect(first[0]?.sealedSecrets).toEqual(['newer', 'sealed-ep_1'])
-    const second = await store.webhooks.turn({ now: 9_200, outcomes: [], claim: request('s2') })
+    const second = await store.webhooks.turn({ now: 9_200, outcomes: [], released: [], claim: request('s2') })
     expect(second[0]?.sealedSecrets).toEqual(['newer'])
     await store.webhooks.deleteEndpoint({ ...command, audit: audit() })
     expect(await store.webhooks.endpoint(orgId, 'ep_1')).toBeNull()

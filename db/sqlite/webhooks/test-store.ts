@@ -38,7 +38,7 @@ export const made = (id: string, lane: string, more: Partial<NewDelivery> = {}):
   }
 }
 export const request = (leaseId: string, more: Partial<ClaimRequest> = {}): ClaimRequest => {
-  const limits = { limit: 32, perLaneMax: 2, interruptionsMax: 3, attemptsMax: 4 }
+  const limits = { limit: 32, perLaneMax: 2, ahead: {}, interruptionsMax: 3, attemptsMax: 4 }
   return { leaseId, leaseMs: 500, dueMs: 10_000, ...limits, ...more }
 }
 export const attempt = (more: Partial<Attempt> = {}): Attempt => {
@@ -84,6 +84,7 @@ export async function drain(store: Store): Promise<void> {
     const claims = await store.webhooks.turn({
       now: far,
       outcomes: [],
+      released: [],
       claim: request(leaseId, { dueMs: far, perLaneMax: 32 }),
     })
     if (claims.length === 0) return
@@ -95,7 +96,7 @@ export async function drain(store: Store): Promise<void> {
         next: { status: 'delivered' },
       }
     })
-    await store.webhooks.turn({ now: far, outcomes, claim: null })
+    await store.webhooks.turn({ now: far, outcomes, released: [], claim: null })
   }
   throw new Error('there is always more')
 }

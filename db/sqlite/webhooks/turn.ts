@@ -1,56 +1,61 @@
 /** The heart of sending: outcomes are recorded and what is due next is leased, in one transaction. */
-import { and, asc, eq, isNull, lte } from 'drizzle-orm'
-import type { Attempt, Claim, ClaimRequest, Outcome, WebhookStore } from '../../webhook-store.ts'
+import { and, eq, isNull } from 'drizzle-orm'
+import type { Attempt, Claim, ClaimRequest, Delivery, Outcome, WebhookStore } from '../../webhook-store.ts'
 import { appendAudit } from '../audit.ts'
 import type { WriteContext } from '../contexts.ts'
-import { deliveryOf } from './deliveries.ts'
-import { deliveryTable as table, endpointTable, orgSecretTable } from './schema.ts'
+import { endpointTable } from './schema.ts'
 
 /** Our own faults are logged too, but a long outage must not fill the log of a delivery. */
 const uncountedKept = 20
-
-type Row = typeof table.$inferSelect
 
 /** Databases that this thread has taken a turn on: leases from before are those of a process that ended. */
 const turned = new WeakSet<WriteContext['db']>()
 
 export function turn(context: WriteContext, command: Parameters<WebhookStore['turn']>[0]): Claim[] {
   for (const outcome of command.outcomes) settle(context, outcome, command.now)
+  for (const { deliveryId, leaseId } of command.released) {
+    context.db
+      .query(
+        `UPDATE webhook_delivery SET lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL
+         WHERE id = ? AND lease_id = ?`,
+      )
+      .run(deliveryId, leaseId)
+  }
   if (command.claim === null) return []
   endLostLeases(context, command.claim, command.now)
   return claimDue(context, command.claim, command.now)
 }
 
+// Deliveries go through here by the thousand, so this file speaks SQL: a statement that drizzle builds anew for each
+// call costs several times as much as the work it does.
+
 function settle(context: WriteContext, outcome: Outcome, now: number): void {
-  const { db, orm } = context
-  const row = orm
-    .select()
-    .from(table)
-    .where(and(eq(table.id, outcome.deliveryId), eq(table.leaseId, outcome.leaseId)))
-    .get()
-  if (row === undefined) return // the lease was lost, and whoever has it now decides
+  const { db } = context
+  const row = db
+    .query<{ seq: number; endpointId: string | null }, [string, string]>(
+      'SELECT seq, endpoint_id AS endpointId FROM webhook_delivery WHERE id = ? AND lease_id = ?',
+    )
+    .get(outcome.deliveryId, outcome.leaseId)
+  if (row === null) return // the lease was lost, and whoever has it now decides
   const { attempt, next } = outcome
   logAttempt(db, row.seq, attempt)
-  orm
-    .update(table)
-    .set({
-      ...noLease,
-      status: next.status,
-      attempts: row.attempts + (attempt.counted ? 1 : 0),
-      interruptions: 0,
-      probe: false,
-      nextAttemptAtMs: next.status === 'pending' ? next.atMs : null,
-      lastError: attempt.error,
-      lastStatus: attempt.status,
-      deliveredAtMs: next.status === 'delivered' ? now : null,
-      endedAtMs: next.status === 'pending' ? null : now,
-    })
-    .where(eq(table.seq, row.seq))
-    .run()
+  const isPending = next.status === 'pending'
+  db.query(
+    `UPDATE webhook_delivery SET lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL, interruptions = 0,
+       probe = 0, status = ?2, attempts = attempts + ?3, next_attempt_at_ms = ?4, last_error = ?5, last_status = ?6,
+       delivered_at_ms = ?7, ended_at_ms = ?8 WHERE seq = ?1`,
+  ).run(
+    row.seq,
+    next.status,
+    attempt.counted ? 1 : 0,
+    isPending ? next.atMs : null,
+    attempt.error,
+    attempt.status,
+    next.status === 'delivered' ? now : null,
+    isPending ? null : now,
+  )
   if (row.endpointId !== null) noteEndpoint(context, row.endpointId, outcome, now)
 }
-
-const noLease = { leaseId: null, leasedUntilMs: null, leasedAtMs: null }
 
 function noteEndpoint({ db, orm }: WriteContext, id: string, outcome: Outcome, now: number): void {
   if (outcome.next.status === 'delivered') {
@@ -107,72 +112,153 @@ function logAttempt(db: WriteContext['db'], seq: number, attempt: Attempt): void
 }
 
 /** A lease that ran out: its holder ended or hung. The delivery is due again; the receiver is not blamed. */
-function endLostLeases({ db, orm }: WriteContext, request: ClaimRequest, now: number): void {
+function endLostLeases({ db }: WriteContext, request: ClaimRequest, now: number): void {
   const lost = db
-    .query<{ seq: number }, [number]>(
-      'SELECT seq FROM webhook_delivery WHERE lease_id IS NOT NULL AND leased_until_ms <= ?',
+    .query<LostLease, [number]>(
+      `SELECT seq, attempts, interruptions, leased_at_ms AS leasedAtMs FROM webhook_delivery
+       WHERE lease_id IS NOT NULL AND leased_until_ms <= ?`,
     )
     .all(turned.has(db) ? now : Number.MAX_SAFE_INTEGER)
   turned.add(db)
-  for (const { seq } of lost) {
-    const row = orm.select().from(table).where(eq(table.seq, seq)).get()
-    if (row === undefined) continue
-    const counted = row.interruptions >= request.interruptionsMax
-    const attempts = row.attempts + (counted ? 1 : 0)
-    const isDead = attempts >= request.attemptsMax
-    const atMs = row.leasedAtMs ?? now
+  for (const { seq, attempts, interruptions, leasedAtMs } of lost) {
+    const counted = interruptions >= request.interruptionsMax
+    const isDead = counted && attempts + 1 >= request.attemptsMax
     const error = 'interrupted: the appliance stopped before the outcome was known; it may have arrived'
-    logAttempt(db, seq, { atMs, status: null, durationMs: 0, responseExcerpt: '', error, counted })
-    orm
-      .update(table)
-      .set({
-        ...noLease,
-        status: isDead ? 'dead_letter' : 'pending',
-        attempts,
-        interruptions: row.interruptions + 1,
-        nextAttemptAtMs: isDead ? null : Math.min(row.nextAttemptAtMs ?? now, now),
-        endedAtMs: isDead ? now : null,
-        lastError: error,
-        lastStatus: null,
-      })
-      .where(eq(table.seq, seq))
-      .run()
+    logAttempt(db, seq, {
+      atMs: leasedAtMs,
+      status: null,
+      durationMs: 0,
+      responseExcerpt: '',
+      error,
+      counted,
+    })
+    db.query(
+      `UPDATE webhook_delivery SET lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL,
+         interruptions = interruptions + 1, attempts = attempts + ?2, status = ?3,
+         next_attempt_at_ms = min(next_attempt_at_ms, ?4), ended_at_ms = ?5, last_error = ?6,
+         last_status = NULL
+       WHERE seq = ?1`,
+    ).run(
+      seq,
+      counted ? 1 : 0,
+      isDead ? 'dead_letter' : 'pending',
+      isDead ? null : now,
+      isDead ? now : null,
+      error,
+    )
   }
 }
 
+interface LostLease {
+  seq: number
+  attempts: number
+  interruptions: number
+  leasedAtMs: number
+}
+
 /** Lanes by how long their first delivery has been due; each gets what its limit leaves. */
-function claimDue(context: WriteContext, request: ClaimRequest, now: number): Claim[] {
+function claimDue({ db }: WriteContext, request: ClaimRequest, now: number): Claim[] {
+  const lanes = openLanes(db, request.dueMs)
+  const isCrowded = lanes.length * request.perLaneMax > request.limit
   const claims: Claim[] = []
-  for (const { lane, free, probe } of openLanes(context.db, request)) {
-    const room = Math.min(probe ? 1 : free, request.limit - claims.length)
-    if (room <= 0) continue
-    const due = context.orm
-      .select()
-      .from(table)
-      .where(
-        and(
-          eq(table.status, 'pending'),
-          isNull(table.leaseId),
-          eq(table.lane, lane),
-          probe ? eq(table.probe, true) : lte(table.nextAttemptAtMs, request.dueMs),
-        ),
-      )
-      .orderBy(asc(table.nextAttemptAtMs), asc(table.seq))
-      .limit(room)
-      .all()
-    for (const row of due) claims.push(lease(context, row, request, now))
-    if (claims.length >= request.limit) break
+  let room = request.limit
+  for (const { lane, leased, probe } of lanes) {
+    const free = probe ? 1 - leased : request.perLaneMax - leased
+    const own = leaseSome(db, request, now, {
+      lane,
+      probe,
+      count: Math.min(free, room),
+    })
+    room -= own.length
+    const wanted = isCrowded || probe ? 0 : (request.ahead[lane] ?? 0)
+    const count = wanted - Math.max(0, leased - request.perLaneMax)
+    const ahead = leaseSome(db, request, now, { lane, probe, count, uninterrupted: true })
+    for (const each of [...own, ...ahead]) claims.push(claimOf(db, each, request.leaseId, now))
   }
   return claims
 }
 
-interface OpenLane {
+interface Some {
   lane: string
-  free: number
   probe: boolean
+  count: number
+  uninterrupted?: boolean
 }
 
-function openLanes(db: WriteContext['db'], request: ClaimRequest): OpenLane[] {
+function leaseSome(db: WriteContext['db'], request: ClaimRequest, now: number, some: Some): Leased[] {
+  if (some.count <= 0) return []
+  return db
+    .query<Leased, [string, number, number, string, number, number, number, number]>(
+      `UPDATE webhook_delivery SET lease_id = ?1, leased_until_ms = ?2, leased_at_ms = ?3 WHERE seq IN (
+         SELECT seq FROM webhook_delivery WHERE status = 'pending' AND lease_id IS NULL AND lane = ?4
+           AND CASE WHEN ?5 THEN probe = 1 ELSE next_attempt_at_ms <= ?6 END AND interruptions <= ?7
+         ORDER BY next_attempt_at_ms, seq LIMIT ?8)
+       RETURNING ${leasedColumns}`,
+    )
+    .all(
+      request.leaseId,
+      now + request.leaseMs,
+      now,
+      some.lane,
+      some.probe ? 1 : 0,
+      request.dueMs,
+      some.uninterrupted === true ? 0 : Number.MAX_SAFE_INTEGER,
+      some.count,
+    )
+    .sort((a, b) => a.nextAttemptAtMs - b.nextAttemptAtMs || a.seq - b.seq)
+}
+
+const leasedColumns = `seq, lane, id, org_id AS orgId, endpoint_id AS endpointId, url, body, status, attempts,
+  next_attempt_at_ms AS nextAttemptAtMs, last_error AS lastError, last_status AS lastStatus,
+  scheduled_at_ms AS scheduledAtMs, delivered_at_ms AS deliveredAtMs, pending_since_ms AS pendingSinceMs, probe`
+
+interface Leased extends Delivery {
+  seq: number
+  lane: string
+  nextAttemptAtMs: number
+  pendingSinceMs: number
+  probe: number
+}
+
+interface Signer {
+  sealedSecret: string
+  previousSealedSecret: string | null
+  previousUntilMs: number | null
+  failingSinceMs: number | null
+}
+
+function claimOf(db: WriteContext['db'], leased: Leased, leaseId: string, now: number): Claim {
+  const { seq: _seq, lane, pendingSinceMs, probe, ...delivery } = leased
+  const { orgId, endpointId } = delivery
+  const columns = `sealed_secret AS sealedSecret, previous_sealed_secret AS previousSealedSecret,
+    previous_until_ms AS previousUntilMs`
+  const signer =
+    endpointId === null
+      ? db
+          .query<Signer, [string]>(
+            `SELECT ${columns}, NULL AS failingSinceMs FROM webhook_org_secret WHERE org_id = ?`,
+          )
+          .get(orgId)
+      : db
+          .query<Signer, [string]>(
+            `SELECT ${columns}, failing_since_ms AS failingSinceMs FROM webhook_endpoint WHERE id = ?`,
+          )
+          .get(endpointId)
+  const sealedSecrets = signer === null ? [] : [signer.sealedSecret]
+  if (signer?.previousSealedSecret && (signer.previousUntilMs ?? 0) > now) {
+    sealedSecrets.push(signer.previousSealedSecret)
+  }
+  const failingSinceMs = signer?.failingSinceMs ?? null
+  return { leaseId, lane, delivery, pendingSinceMs, sealedSecrets, probe: probe === 1, failingSinceMs }
+}
+
+interface OpenLane {
+  lane: string
+  leased: number
+  probe: boolean // paused for failing: only its probe may go out
+}
+
+function openLanes(db: WriteContext['db'], dueMs: number): OpenLane[] {
   // Jumps from lane to lane along the index, so that thousands of deliveries waiting in one cost no more than one.
   const lanes = db
     .query<{ lane: string; paused: number; probe: number; leased: number }, [number]>(
@@ -193,42 +279,8 @@ function openLanes(db: WriteContext['db'], request: ClaimRequest): OpenLane[] {
        FROM due LEFT JOIN webhook_endpoint e ON e.id = due.lane
        WHERE due.at <= ?1 OR probe = 1 ORDER BY due.at, due.lane`,
     )
-    .all(request.dueMs)
+    .all(dueMs)
   return lanes
     .filter(({ paused, probe }) => paused === 0 || probe === 1)
-    .map(({ lane, paused, leased }) => ({
-      lane,
-      free: request.perLaneMax - leased,
-      probe: paused === 1,
-    }))
-    .filter(({ free }) => free > 0)
-}
-
-function lease({ orm }: WriteContext, row: Row, request: ClaimRequest, now: number): Claim {
-  const { leaseId, leaseMs } = request
-  orm
-    .update(table)
-    .set({ leaseId, leasedUntilMs: now + leaseMs, leasedAtMs: now })
-    .where(eq(table.seq, row.seq))
-    .run()
-  const endpoint =
-    row.endpointId === null
-      ? undefined
-      : orm.select().from(endpointTable).where(eq(endpointTable.id, row.endpointId)).get()
-  const holder =
-    row.endpointId === null
-      ? orm.select().from(orgSecretTable).where(eq(orgSecretTable.orgId, row.orgId)).get()
-      : endpoint
-  const sealedSecrets = holder === undefined ? [] : [holder.sealedSecret]
-  if (holder?.previousSealedSecret && (holder.previousUntilMs ?? 0) > now) {
-    sealedSecrets.push(holder.previousSealedSecret)
-  }
-  return {
-    leaseId,
-    delivery: deliveryOf(row),
-    pendingSinceMs: row.pendingSinceMs,
-    sealedSecrets,
-    probe: row.probe,
-    failingSinceMs: endpoint?.failingSinceMs ?? null,
-  }
+    .map(({ lane, leased, paused }) => ({ lane, leased, probe: paused === 1 }))
 }
