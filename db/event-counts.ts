@@ -1,4 +1,4 @@
-/** What the store counts and checks: metrics, the dashboard's breakdowns, the verdict on its events. */
+/** What the store counts, checks and takes away: metrics, breakdowns, the verdict on its events, retention. */
 
 /** Which hours to count, by occurredAt; both ends are cut down to the hour. */
 export interface MetricsQuery {
@@ -56,4 +56,15 @@ export interface EventFault {
 export interface EventVerdict {
   orgs: { orgId: string; events: number }[]
   faults: EventFault[] // the first hundred of each organization
+}
+
+/** Retention counts from arrival; metrics keep counting what it took. */
+export interface ExpireCommand {
+  orgId: string
+  receivedBeforeMs: number
+}
+
+export interface ExpireResult {
+  events: number // taken by this step
+  done: boolean // nothing that old is left; otherwise call again
 }

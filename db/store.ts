@@ -8,7 +8,14 @@
  */
 import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
-import type { Breakdown, BreakdownQuery, Metrics, MetricsQuery } from './event-counts.ts'
+import type {
+  Breakdown,
+  BreakdownQuery,
+  ExpireCommand,
+  ExpireResult,
+  Metrics,
+  MetricsQuery,
+} from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { RegistryStore } from './registry-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
@@ -139,6 +146,8 @@ export interface EventStore {
   watch(listener: (orgIds: string[]) => void): () => void
   /** Removes every event of one site (demo data only, contract: evidence is never edited). Returns how many went. */
   removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
+  /** One step of retention, of bounded length; to be called until `done`. */
+  expire(command: ExpireCommand): Promise<ExpireResult>
 }
 
 /** A request or event that ingest refused, kept for the ingest-health page (newest 1,000 an organization). */

@@ -10,6 +10,8 @@ import type {
   EventStore,
   EventTail,
   EventVerdict,
+  ExpireCommand,
+  ExpireResult,
   Metrics,
   MetricsQuery,
   StoredEvent,
@@ -23,6 +25,8 @@ export interface EventWriter {
   flush(): void
   /** Removes every event of a site inside the open transaction; returns how many. */
   removeSite(orgId: string, siteId: string): number
+  /** Takes the oldest events away inside the open transaction, in a step of bounded length (retention). */
+  expire(command: ExpireCommand): ExpireResult
   /** The transaction is on disk. */
   committed(): void
   /** The transaction was undone: memory must say again what the tables say. */

@@ -69,6 +69,7 @@ function eventStore(
       return () => void listeners.delete(listener)
     },
     removeSite: (command) => write('events.removeSite', command),
+    expire: (command) => write('events.expire', command),
   }
 }
 

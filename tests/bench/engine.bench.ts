@@ -98,8 +98,8 @@ function fill(
     const events = Array.from({ length: Math.min(batchEvents, total - from) }, (_, n) =>
       source.event(from + n),
     )
+    old.push(events[17] ?? events[0]!)
     if ((from / batchEvents) % floorEvery === 0) {
-      old.push(events[17] ?? events[0]!)
       const started = performance.now()
       writeSync(bare, events.map(({ json }) => json).join('\n'))
       fsyncSync(bare)
@@ -138,7 +138,8 @@ function resend(
   total: number,
   old: EventRecord[],
 ): void {
-  const again = old.slice(0, batchEvents)
+  const stride = Math.max(1, Math.floor(old.length / batchEvents))
+  const again = old.filter((_, n) => n % stride === 0).slice(0, batchEvents)
   const oldStarted = performance.now()
   const { deduped } = commit(db, writer, again)
   const oldUs = ((performance.now() - oldStarted) / again.length) * 1_000

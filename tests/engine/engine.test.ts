@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { EventFilter, EventRecord } from '../../db/store.ts'
 import { noon } from '../store/make.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
-import { cramped, engine, event } from './subject.ts'
+import { cramped, engine, event, type Engine } from './subject.ts'
 
 const orgIds = ['org_a', 'org_b'] as const
 const times = fc.constantFrom(0, 1, 2, -86_400_000 * 400, 3_600_000, 86_400_000 * 3_000)
@@ -36,6 +36,14 @@ const step = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('remove' as const), org: fc.constantFrom(...orgIds) }),
   },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('expire' as const),
+      org: fc.constantFrom(...orgIds),
+      stepsKept: fc.integer({ min: 0, max: 4 }),
+    }),
+  },
 )
 
 type Batch = typeof batch extends fc.Arbitrary<infer T> ? T : never
@@ -44,53 +52,92 @@ function eventsOf({ first, count, step, time }: Batch): EventRecord[] {
   return Array.from({ length: count }, (_, n) => event(first + n * step, time))
 }
 
-/** The naive store: a list and a set of ids. */
+/** The naive store of an organization, in order of arrival. */
+interface Model {
+  stored: Map<string, { event: EventRecord; receivedMs: number }>
+  expired: EventRecord[]
+}
+
 function takes(
-  stored: Map<string, EventRecord>,
+  { stored }: Model,
   events: EventRecord[],
+  receivedMs: number,
 ): { accepted: number; deduped: number } {
   let accepted = 0
-  for (const one of events) {
-    if (stored.has(one.id)) continue
-    stored.set(one.id, one)
+  for (const event of events) {
+    if (stored.has(event.id)) continue
+    stored.set(event.id, { event, receivedMs })
     accepted++
   }
   return { accepted, deduped: events.length - accepted }
 }
+
+/** Whole blocks go, oldest first: what went was old, and hardly more than a block of what is old is left. */
+function expires({ stored, expired }: Model, count: number, receivedBeforeMs: number): void {
+  const oldest = [...stored.values()].slice(0, count)
+  for (const { event, receivedMs } of oldest) {
+    expect(receivedMs).toBeLessThan(receivedBeforeMs)
+    stored.delete(event.id)
+    expired.push(event)
+  }
+  const isOld = ({ receivedMs }: { receivedMs: number }) => receivedMs < receivedBeforeMs
+  expect([...stored.values()].filter(isOld).length).toBeLessThan(256)
+}
+
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+
+function take(
+  subject: Engine,
+  models: { [org in (typeof orgIds)[number]]: Model },
+  one: Step,
+  nowMs: number,
+): void {
+  if (one.do === 'reopen') return subject.reopen()
+  if (one.do === 'idle') return subject.idle()
+  if (one.do === 'undone') {
+    return subject.undone(() => one.batches.forEach((some) => subject.append(some.org, eventsOf(some))))
+  }
+  if (one.do === 'group') {
+    return subject.group(() => {
+      for (const some of one.batches) {
+        const events = eventsOf(some)
+        expect(subject.append(some.org, events, nowMs)).toMatchObject(takes(models[some.org], events, nowMs))
+      }
+    })
+  }
+  const model = models[one.org]
+  if (one.do === 'expire') {
+    const receivedBeforeMs = nowMs - one.stepsKept * stepMs
+    return expires(model, subject.expire(one.org, receivedBeforeMs), receivedBeforeMs)
+  }
+  const demo = [...model.stored.values()].filter(({ event }) => event.siteId === 'demo')
+  expect(subject.removeSite(one.org, 'demo')).toBe(demo.length)
+  for (const { event } of demo) model.stored.delete(event.id)
+}
+
+const stepMs = 1_000
 
 describe('any history', () => {
   for (const [name, options] of [
     ['cramped', cramped],
     ['as shipped', {}],
   ] as const) {
-    test(`${name}: batches, resends, undone groups, restarts and removals leave what the model has`, () => {
+    test(`${name}: batches, resends, undone groups, restarts, removals and retention leave what the model has`, () => {
       fc.assert(
         fc.property(fc.array(step, { minLength: 1, maxLength: 14 }), (steps) => {
           const subject = engine(options)
-          const model = { org_a: new Map<string, EventRecord>(), org_b: new Map<string, EventRecord>() }
-          for (const one of steps) {
-            if (one.do === 'reopen') subject.reopen()
-            else if (one.do === 'idle') subject.idle()
-            else if (one.do === 'undone')
-              subject.undone(() => one.batches.forEach((some) => subject.append(some.org, eventsOf(some))))
-            else if (one.do === 'group') {
-              subject.group(() => {
-                for (const some of one.batches) {
-                  const events = eventsOf(some)
-                  expect(subject.append(some.org, events)).toMatchObject(takes(model[some.org], events))
-                }
-              })
-            } else {
-              const demo = [...model[one.org].values()].filter(({ siteId }) => siteId === 'demo')
-              expect(subject.removeSite(one.org, 'demo')).toBe(demo.length)
-              for (const { id } of demo) model[one.org].delete(id)
-            }
+          const model = (): Model => ({ stored: new Map(), expired: [] })
+          const models = { org_a: model(), org_b: model() }
+          steps.forEach((one, at) => take(subject, models, one, at * stepMs))
+          for (const orgId of orgIds) {
+            const { stored, expired } = models[orgId]
+            const events = [...stored.values()].map(({ event }) => event)
+            agrees(subject, orgId, events, expired)
           }
-          for (const orgId of orgIds) agrees(subject, orgId, [...model[orgId].values()])
           isSound(subject)
           subject.close()
         }),
-        { numRuns: 40 },
+        { numRuns: 60 },
       )
     }, 60_000)
   }
@@ -223,3 +270,35 @@ describe('two sealed segments and a part of a third', () => {
     subject.close()
   }, 60_000)
 })
+
+test('retention takes segments and id runs along, and an id older than it is new again', () => {
+  const subject = engine({ idsPerRun: 20_000 })
+  const events = Array.from({ length: 90_000 }, (_, n) => event(n, n * 10))
+  for (let from = 0; from < events.length; from += 5_000) {
+    subject.group(() => subject.append('org_a', events.slice(from, from + 5_000), from))
+  }
+  subject.idle()
+  const went = subject.expire('org_a', 70_000)
+  expect(went).toBeGreaterThan(69_744)
+  expect(went).toBeLessThanOrEqual(70_000)
+  expect(subject.tables('event_segment')).toBe(0)
+  expect(subject.tables('event_posting')).toBe(0)
+  expect(subject.tables('event_posting_rest')).toBe(0)
+  expect(subject.tables('event_id_filter')).toBeLessThanOrEqual(2)
+  subject.group(() => {
+    expect(subject.append('org_a', events.slice(10, 20), 90_000).accepted).toBe(10)
+    expect(subject.append('org_a', events.slice(80_000, 80_010), 90_000).deduped).toBe(10)
+  })
+  agrees(subject, 'org_a', [...events.slice(went), ...events.slice(10, 20)], events.slice(0, went))
+  subject.reopen()
+  subject.group(() =>
+    expect(subject.append('org_a', events.slice(15, 25), 90_000)).toMatchObject({ accepted: 5, deduped: 5 }),
+  )
+  isSound(subject)
+  expect(subject.expire('org_a', 10 ** 9)).toBe(90_000 - went + 15)
+  expect(subject.reader.lastSeq('org_a')).toBe(90_015)
+  subject.reopen()
+  subject.group(() => expect(subject.append('org_a', events.slice(0, 5)).lastSeq).toBe(90_020))
+  isSound(subject)
+  subject.close()
+}, 30_000)

@@ -109,12 +109,19 @@ export function isSound({ reader }: Engine): void {
   expect(reader.verify().faults).toEqual([])
 }
 
-/** Everything a reader can ask, against the events that must be there in their order of arrival. */
-export function agrees(subject: Engine, orgId: string, events: EventRecord[]): void {
+/**
+ * Everything a reader can ask, against the events that must be there in their order of arrival. What retention took
+ * still counts.
+ */
+export function agrees(
+  subject: Engine,
+  orgId: string,
+  events: EventRecord[],
+  expired: EventRecord[] = [],
+): void {
   const { reader } = subject
-  const byType: { [type: string]: number } = {}
-  for (const { type } of events) byType[type] = (byType[type] ?? 0) + 1
-  expect(reader.overview(orgId)).toEqual({ total: events.length, byType })
+  const byType = Object.fromEntries(tally([...expired, ...events], ({ type }) => type))
+  expect(reader.overview(orgId)).toEqual({ total: expired.length + events.length, byType })
   const tail = reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 100_000 })
   expect(tail.events.map(({ json }) => json)).toEqual(events.map(({ json }) => json))
   expect(walk(subject, orgId, {}, 37)).toEqual(newestFirst(events))
@@ -126,7 +133,7 @@ export function agrees(subject: Engine, orgId: string, events: EventRecord[]): v
   expect(walk(subject, orgId, { subjects }, 2)).toEqual(
     newestFirst(events.filter((event) => event.subject !== null && subjects.includes(event.subject))),
   )
-  agreesInCounts(subject, orgId, events)
+  agreesInCounts(subject, orgId, [...expired, ...events])
   for (const event of events.filter((_, n) => n % 11 === 0)) {
     expect(reader.byId(orgId, event.id)?.json).toBe(event.json)
   }

@@ -14,17 +14,32 @@ import { makeBatch, makeEvent, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 /** Clashing fingerprints and tiny runs, so that a few hundred events meet every path of dedupe. */
-export const cramped: EventWriterOptions = { fingerprintBits: 12, idsPerRun: 50, freezePart: 2 }
+export const cramped: EventWriterOptions = {
+  fingerprintBits: 12,
+  idsPerRun: 50,
+  freezePart: 2,
+  expireBlocksMax: 2,
+}
+
+function connect(path: string): Database {
+  const db = openWriterConnection(path, () => {})
+  db.run('PRAGMA synchronous = OFF') // what a power cut would do is not asked here, and waiting for it is slow
+  return db
+}
+
+function readDamaged(db: Database, copy: string, sql: string, look: (damaged: Database) => void): void {
+  db.query('VACUUM INTO ?').run(copy)
+  const damaged = openWriterConnection(copy, () => {})
+  if (damaged.run(sql).changes === 0) throw new Error(`nothing was damaged by ${sql}`)
+  look(damaged)
+  damaged.close()
+  rmSync(copy)
+}
 
 export function engine(options: EventWriterOptions = {}) {
   const dir = tempDir('engine')
   const path = dir.join('test.db')
-  const connect = () => {
-    const opened = openWriterConnection(path, () => {})
-    opened.run('PRAGMA synchronous = OFF') // what a power cut would do is not asked here, and waiting for it is slow
-    return opened
-  }
-  let db: Database = connect()
+  let db = connect(path)
   migrate(db, migrations, noon)
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
@@ -38,7 +53,9 @@ export function engine(options: EventWriterOptions = {}) {
       })
       writer.committed()
     },
-    append: (orgId: string, events: EventRecord[]) => writer.append(makeBatch(orgId, events)),
+    /** `receivedMs` after noon. */
+    append: (orgId: string, events: EventRecord[], receivedMs = 1) =>
+      writer.append({ ...makeBatch(orgId, events), receivedAtMs: noon + receivedMs }),
     undone(work: () => void): void {
       expect(() =>
         inTransaction(db, () => {
@@ -54,20 +71,29 @@ export function engine(options: EventWriterOptions = {}) {
       writer.committed()
       return removed
     },
+    /** Expires to the end and returns how many events went. */
+    expire(orgId: string, receivedBeforeMs: number): number {
+      for (let events = 0; ;) {
+        const step = inTransaction(db, () =>
+          writer.expire({ orgId, receivedBeforeMs: noon + receivedBeforeMs }),
+        )
+        writer.committed()
+        events += step.events
+        if (step.done) return events
+      }
+    },
+    /** How many rows a table has. */
+    tables: (name: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${name}`).get()?.n,
     idle: () => writer.idle(),
     /** Lets `look` read a copy of the database in which `sql` was run. */
-    damaged(sql: string, look: (reader: EventReader) => void): void {
-      const copy = dir.join('damaged.db')
-      db.query('VACUUM INTO ?').run(copy)
-      const damagedDb = openWriterConnection(copy, () => {})
-      if (damagedDb.run(sql).changes === 0) throw new Error(`nothing was damaged by ${sql}`)
-      look(compactEventReader(damagedDb, 60_000, options.fingerprintBits))
-      damagedDb.close()
-      rmSync(copy)
+    damaged: (sql: string, look: (reader: EventReader) => void) => {
+      readDamaged(db, dir.join('damaged.db'), sql, (copy) =>
+        look(compactEventReader(copy, 60_000, options.fingerprintBits)),
+      )
     },
     reopen(): void {
       db.close()
-      db = connect()
+      db = connect(path)
       writer = compactEventWriter(db, options)
     },
     close(): void {

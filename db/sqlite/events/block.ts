@@ -1,13 +1,13 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
 import { members } from './members.ts'
+import { openIds, openSessions, packNames } from './names.ts'
 import { openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './place.ts'
 
 /*
  * Three blobs, so that each reader opens only what it needs:
  *   event_block.columns  the member codes in the order of members.ts, then the extra columns below (number-columns.ts)
- *   event_body.ids       zstd of NUL, then n ids and n sessions, each with a NUL behind it; they stand as JSON texts,
- *                        the sessions without their first quote, so that none of them looks like an id
+ *   event_body.ids       ids and sessions (names.ts)
  *   event_body.bodies    zstd of n texts and the list of spilled texts, each with a NUL behind it
  * A text is the event's JSON without its id and its session, whose places are in `idAt` and `sessionAt` (0: it was
  * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. The spilled texts are those of
@@ -62,14 +62,13 @@ export interface PackedBlock {
 
 export function packBlock(block: BlockContent): PackedBlock {
   const times = block.columns[extra.at]!.subarray(0, block.events)
-  const sessions = block.sessions.map((session) => session.slice(1))
   const spilled = block.spilled.length === 0 ? '' : JSON.stringify(block.spilled)
   return {
     events: block.events,
     minAt: times.reduce((low, at) => Math.min(low, at)),
     maxAt: times.reduce((high, at) => Math.max(high, at)),
     columns: packColumns(block.columns, block.events),
-    ids: Bun.zstdCompressSync(`\0${block.ids.join('\0')}\0${sessions.join('\0')}\0`, { level: 1 }),
+    ids: packNames(block.ids, block.sessions),
     bodies: Bun.zstdCompressSync(`${block.texts.join('\0')}\0${spilled}\0`, { level: 1 }),
   }
 }
@@ -89,26 +88,6 @@ export function openBlock(columns: Uint8Array): PackedColumns {
 
 function inflate(blob: Uint8Array): Buffer {
   return Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
-}
-
-export interface Names {
-  ids: string[]
-  sessions: string[] // without their first quote
-}
-
-export function openNames(ids: Uint8Array, events: number): Names {
-  const parts = inflate(ids).toString('utf8').split('\0')
-  return { ids: parts.slice(1, events + 1), sessions: parts.slice(events + 1, events * 2 + 1) }
-}
-
-/** The ids of a block for `hasId`, which is much cheaper than opening them all. */
-export function inflateIds(ids: Uint8Array): Buffer {
-  return inflate(ids)
-}
-
-/** Whether an id, as JSON text, is among those of the block; exact. */
-export function hasId(inflatedIds: Buffer, id: string): boolean {
-  return inflatedIds.includes(`\0${id}\0`)
 }
 
 export interface Bodies {
@@ -149,14 +128,14 @@ export function unpackBlock(packed: {
 }): BlockContent {
   const opened = openBlock(packed.columns)
   const columns = Array.from({ length: columnCount }, (_, index) => opened.column(index))
-  const { ids, sessions } = openNames(packed.ids, opened.rows)
+  const ids = openIds(packed.ids, opened.rows)
   const bodies = openBodies(packed.bodies, opened.rows)
   return {
     events: opened.rows,
     columns,
     ids,
     texts: ids.map((_, row) => bodies.text(row)),
-    sessions: sessions.map((session) => `"${session}`),
+    sessions: openSessions(packed.ids, opened.rows),
     spilled: bodies.spilled(),
   }
 }

@@ -2,8 +2,8 @@
 import type { Database } from 'bun:sqlite'
 import type { StoredEvent } from '../../store.ts'
 import { zonesBetween, type Zone } from './block-table.ts'
-import { hasId, inflateIds, openNames } from './block.ts'
 import { runLookup, spansOf } from './id-run.ts'
+import { holdsId, openIds } from './names.ts'
 import { readBlock } from './open-block.ts'
 import { seqMax, seqOf } from './place.ts'
 
@@ -32,9 +32,9 @@ export function findById(
 function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null {
   const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
   for (const zone of zones) {
-    const row = read.get(zone.place)
-    if (row === null || !hasId(inflateIds(row.ids), id)) continue
-    return readBlock(db, zone)?.event(openNames(row.ids, zone.events).ids.indexOf(id)) ?? null
+    const names = read.get(zone.place)?.ids
+    if (names === undefined || !holdsId(names, zone.events, id)) continue
+    return readBlock(db, zone)?.event(openIds(names, zone.events).indexOf(id)) ?? null
   }
   return null
 }

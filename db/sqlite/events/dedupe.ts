@@ -12,6 +12,8 @@ export interface Dedupe {
   add(org: number, seq: number, fingerprint: number): void
   /** Inside the transaction that stores `events` new ones: writes its share of a run. */
   step(events: number): void
+  /** Runs were taken from the tables, in a transaction that is committed. */
+  drop(runs: readonly number[]): void
   /** Reads the state of the tables anew; `unflushed` gives the ids past an organization's last run. */
   load(unflushed: (flushedSeq: ReadonlyMap<number, number>, add: Dedupe['add']) => void): void
 }
@@ -27,11 +29,6 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   let nextRun = 0
   let table = idTable(idsPerRun)
   let freezing: Freezing | null = null
-
-  function opened(run: number, { org, firstSeq }: FrozenSpan): void {
-    const runs = firstSeqs.get(org) ?? new Map<number, number>()
-    firstSeqs.set(org, runs.set(run, firstSeq))
-  }
 
   function add(org: number, seq: number, fingerprint: number): void {
     table.add(fingerprint, placeOf(org, seq))
@@ -63,8 +60,16 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       if (last < chunksPerRun) return
       finishRun(db, freezing)
       filtered.add(freezing.run)
-      for (const span of freezing.spans.values()) opened(freezing.run, span)
+      for (const span of freezing.spans.values()) addSpan(firstSeqs, freezing.run, span)
       freezing = null
+    },
+    drop(runs) {
+      for (const run of runs) {
+        filter.drop(run)
+        filtered.delete(run)
+      }
+      firstSeqs = new Map()
+      for (const span of readSpans(db)) addSpan(firstSeqs, span.run, span)
     },
     load(unflushed) {
       firstSeqs = new Map()
@@ -73,7 +78,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       nextRun = 0
       const flushed = new Map<number, number>()
       for (const span of readSpans(db)) {
-        opened(span.run, span)
+        addSpan(firstSeqs, span.run, span)
         flushed.set(span.org, Math.max(span.lastSeq, flushed.get(span.org) ?? 0))
         nextRun = Math.max(nextRun, span.run + 1)
         if (filtered.has(span.run)) continue
@@ -83,6 +88,15 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       unflushed(flushed, add)
     },
   }
+}
+
+function addSpan(
+  firstSeqs: Map<number, Map<number, number>>,
+  run: number,
+  { org, firstSeq }: FrozenSpan,
+): void {
+  const runs = firstSeqs.get(org) ?? new Map<number, number>()
+  firstSeqs.set(org, runs.set(run, firstSeq))
 }
 
 function readSpans(db: Database): (FrozenSpan & { run: number })[] {

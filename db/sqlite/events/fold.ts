@@ -78,3 +78,22 @@ export function addToRollups(db: Database, org: number, counts: RollupCounts, si
   }
   db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
 }
+
+/** Moves counts from `live` to `expired`: metrics, their sum, stay as they are. */
+export function expireInRollups(db: Database, org: number, counts: RollupCounts): void {
+  const metric = db.query(
+    `UPDATE rollup_metric SET live = live - ?1, expired = expired + ?1
+     WHERE org = ? AND hour = ? AND site = ? AND type = ? AND outcome = ?`,
+  )
+  const value = db.query(
+    `UPDATE rollup_value SET live = live - ?1, expired = expired + ?1
+     WHERE org = ? AND member = ? AND hour = ? AND site = ? AND type = ? AND outcome = ? AND code = ?`,
+  )
+  for (const { hour, site, type, outcome, events, values } of counts.groups()) {
+    metric.run(events, org, hour, site, type, outcome)
+    for (const [key, count] of values) {
+      const [member, code] = memberAndCode(key)
+      value.run(count, org, member, hour, site, type, outcome, code)
+    }
+  }
+}

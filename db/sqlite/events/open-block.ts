@@ -3,10 +3,11 @@ import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../errors.ts'
 import type { StoredEvent } from '../../store.ts'
 import { readColumns, type Zone } from './block-table.ts'
-import { extra, openBodies, openNames, type Bodies, type Names, type Spilled } from './block.ts'
+import { extra, openBodies, type Bodies, type Spilled } from './block.ts'
 import { joinText } from './event-text.ts'
 import type { Clause } from './filter-codes.ts'
 import { member } from './members.ts'
+import { openIds, openSessions } from './names.ts'
 import { seqOf } from './place.ts'
 
 export interface OpenBlock {
@@ -22,22 +23,25 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
   const columns = readColumns(db, place)
   if (columns === null) return null
   let bodies: Bodies | null = null
-  let names: Names | null = null
+  let names: { ids: string[]; sessions: string[] } | null = null
   let spilled: Spilled[] | null = null
 
   function openedBodies(): Bodies {
     return (bodies ??= openBodies(blob(db, place, 'bodies'), columns!.rows))
   }
 
-  function openedNames(): Names {
-    return (names ??= openNames(blob(db, place, 'ids'), columns!.rows))
+  function openedNames(): { ids: string[]; sessions: string[] } {
+    if (names !== null) return names
+    const packed = blob(db, place, 'ids')
+    names = { ids: openIds(packed, columns!.rows), sessions: openSessions(packed, columns!.rows) }
+    return names
   }
 
   function confirmed(row: number, clause: Clause, code: number): boolean {
     const wanted = clause.hashed.get(code)
     if (wanted === undefined) return true
     if (clause.member === member.sessionId)
-      return wanted.has(JSON.parse(`"${openedNames().sessions[row]}`) as string)
+      return wanted.has(JSON.parse(openedNames().sessions[row]!) as string)
     spilled ??= openedBodies().spilled()
     return spilled.some(([at, index, text]) => at === row && index === clause.member && wanted.has(text))
   }
@@ -65,7 +69,7 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
         seq: seqOf(place) + row,
         occurredAtMs: columns.column(extra.at)[row]!,
         receivedAtMs: columns.column(extra.received)[row]!,
-        json: joinText(split, ids[row]!, `"${sessions[row]}`),
+        json: joinText(split, ids[row]!, sessions[row]!),
       }
     },
   }

@@ -26,11 +26,7 @@ export function removeSiteEvents(db: Database, org: OrgState, siteId: string): n
     removed += removeFromBlock(db, place, term.code, org.foldedSeq, folded)
   }
   addToRollups(db, org.num, folded, -1)
-  db.query('DELETE FROM event_term WHERE org = ? AND member = ? AND text = ?').run(
-    org.num,
-    member.siteId,
-    siteId,
-  )
+  forgetTerm(db, org.num, siteId, term.code)
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   return removed
 }
@@ -68,4 +64,12 @@ function blank(content: BlockContent, row: number): void {
   content.ids[row] = '""'
   content.sessions[row] = '""'
   content.texts[row] = ''
+}
+
+/** Frees the site's place among those an organization may have, unless rollups of expired events still name it. */
+function forgetTerm(db: Database, org: number, siteId: string, code: number): void {
+  const named = db.query('SELECT 1 FROM rollup_metric WHERE org = ? AND site = ? LIMIT 1').get(org, code)
+  if (named !== null) return
+  const sql = 'DELETE FROM event_term WHERE org = ? AND member = ? AND text = ?'
+  db.query(sql).run(org, member.siteId, siteId)
 }

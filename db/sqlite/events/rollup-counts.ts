@@ -50,11 +50,14 @@ export interface RollupCounts {
   groups(): Generator<RollupGroup>
   /** How many rollup rows it would touch. */
   entries(): number
+  /** How many events were added. */
+  events(): number
 }
 
 export function rollupCounts(): RollupCounts {
   const byHour = new Map<number, Map<number, RollupGroup>>()
   let entries = 0
+  let events = 0
   const indexes = countedMembers.map((name) => member[name])
 
   function groupOf(hour: number, site: number, type: number, outcome: number): RollupGroup {
@@ -82,6 +85,7 @@ export function rollupCounts(): RollupCounts {
         const hour = Math.floor(times[row]! / hourMs)
         const group = groupOf(hour, sites[row]!, types[row]!, outcomes[row]!)
         group.events++
+        events++
         for (const { index, codes } of counted) {
           const code = codes[row]!
           if (code === 0) continue
@@ -96,5 +100,6 @@ export function rollupCounts(): RollupCounts {
       for (const groups of byHour.values()) yield* groups.values()
     },
     entries: () => entries,
+    events: () => events,
   }
 }

@@ -1,15 +1,15 @@
 /** Confirms a fingerprint's hit: whether the block that holds a seq really has the id. */
 import type { Database } from 'bun:sqlite'
-import { hasId, inflateIds } from './block.ts'
+import { hasId, openIdFrame, type IdFrame } from './names.ts'
 import { placeOf } from './place.ts'
 
-/** Blocks whose ids stay inflated, about 10 KB each: a resent batch asks for the same few again and again. */
-const cachedMax = 32
+/** Frames of ids that stay open, about 3 KB each: a resent batch asks for the same few again and again. */
+const cachedMax = 64
 
 interface CachedIds {
   first: number // places
   last: number
-  ids: Buffer
+  ids: IdFrame
 }
 
 export interface StoredIds {
@@ -29,7 +29,9 @@ export function storedIds(db: Database): StoredIds {
   function load(org: number, place: number): CachedIds | null {
     const row = read.get(place, placeOf(org, 0))
     if (row === null || place >= row.place + row.events) return null
-    const entry = { first: row.place, last: row.place + row.events - 1, ids: inflateIds(row.ids) }
+    const ids = openIdFrame(row.ids, place - row.place)
+    const first = row.place + ids.firstRow
+    const entry = { first, last: Math.min(first + ids.rows, row.place + row.events) - 1, ids }
     cached[next] = entry
     next = (next + 1) % cachedMax
     return entry

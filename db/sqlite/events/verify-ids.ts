@@ -1,10 +1,10 @@
 /** Checks that dedupe would know every id again: each folded into a run can be found in it, filter first. */
 import type { Database } from 'bun:sqlite'
 import { zonesBetween } from './block-table.ts'
-import { openNames } from './block.ts'
 import { idFilter } from './id-filter.ts'
 import { readBits } from './id-freeze.ts'
 import { chunkOf, chunksPerRun, entriesOf, spansOf } from './id-run.ts'
+import { openIds } from './names.ts'
 import { seqOf } from './place.ts'
 import { blockName } from './verify-blocks.ts'
 import type { Report, VerifiedOrg } from './verified-org.ts'
@@ -21,7 +21,7 @@ export function verifyIds(
     filter.load(run, readBits(db, run))
     const entries = runEntries(db, run)
     for (const zone of zonesBetween(db, org.num, firstSeq, lastSeq + 1)) {
-      const { ids } = openNames(read.get(zone.place)!.ids, zone.events)
+      const ids = openIds(read.get(zone.place)!.ids, zone.events)
       ids.forEach((id, row) => {
         const seq = seqOf(zone.place) + row
         if (id === '""' || seq < firstSeq || seq > lastSeq) return

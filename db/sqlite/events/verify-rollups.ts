@@ -29,6 +29,10 @@ export function verifyRollups(db: Database, org: VerifiedOrg, counted: RollupCou
   compare(db, org, `SELECT ${valueKey} AS key, live FROM rollup_value WHERE org = ?`, values, (at, problem) =>
     report(`the rollup by ${members[Number(at.split(' ')[4])]?.name} of ${hourName(at)}`, problem),
   )
+  const expired = db.query<{ type: number; n: number }, [number]>(
+    'SELECT type, sum(expired) AS n FROM rollup_metric WHERE org = ? AND expired > 0 GROUP BY type',
+  )
+  for (const { type, n } of expired.all(org.num)) totals.set(`${type}`, (totals.get(`${type}`) ?? 0) + n)
   const totalsSql = "SELECT type || '' AS key, events AS live FROM event_type_total WHERE org = ?"
   compare(db, org, totalsSql, totals, (_, problem) => report('the totals by type', problem))
 }

@@ -4,24 +4,25 @@ import { StoreError } from '../../errors.ts'
 import type { EventWriter } from '../event-engine.ts'
 import { appender, type Appender } from './append.ts'
 import { writeBlock, zonesBetween } from './block-table.ts'
-import { openNames } from './block.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
 import { fingerprints } from './fingerprint.ts'
 import { fold, isFoldDue } from './fold.ts'
 import { mergeAfter } from './merge.ts'
+import { openIds } from './names.ts'
 import { inTransaction } from '../transaction.ts'
 import { openOrgs, type OrgState } from './org-state.ts'
 import { placeOf, seqMax, seqOf } from './place.ts'
-import { removeSiteEvents } from './remove-site.ts'
-import { sealer } from './seal.ts'
+import { sealer, type Sealer } from './seal.ts'
 import { readSeed } from './seed.ts'
 import { storedIds } from './stored-ids.ts'
+import { takeAway } from './take-away.ts'
 
 /** Only tests ask for other sizes than the ones that were measured. */
 export interface EventWriterOptions {
   fingerprintBits?: number
   idsPerRun?: number
   freezePart?: number
+  expireBlocksMax?: number
 }
 
 export function compactEventWriter(db: Database, options: EventWriterOptions = {}): EventWriter {
@@ -33,9 +34,11 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const seal = sealer(db)
   const appends = appender(known, print, ids.has)
   let touched = new Set<OrgState>()
+  const takes = takeAway(db, { orgs, ids, seal, known }, options.expireBlocksMax)
   loadIds(db, known, print)
 
   function readAnew(): void {
+    takes.undone()
     touched = new Set()
     orgs.forget()
     seal.forget()
@@ -58,29 +61,18 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         if (isFoldDue(org)) fold(db, org)
       }
     },
-    removeSite(orgId, siteId) {
-      const org = orgs.of(orgId)
-      if (org.staged.length > 0)
-        throw new StoreError('internal', 'a site is removed between groups, not inside one')
-      const removed = removeSiteEvents(db, org, siteId)
-      ids.forget()
-      seal.forget()
-      orgs.forget()
-      return removed
-    },
+    removeSite: takes.removeSite,
+    expire: takes.expire,
     committed() {
       touched = new Set()
+      takes.committed()
       orgs.trim(seal.current())
     },
     rolledBack: readAnew,
     idle() {
       for (const org of [...orgs.loaded()]) {
-        if (org.foldedSeq === org.storedSeq && !seal.isDue(org)) continue
         try {
-          inTransaction(db, () => {
-            fold(db, org)
-            seal.finish(org)
-          })
+          if (isUnsettled(org, seal)) inTransaction(db, () => settle(db, org, seal))
         } catch (error) {
           readAnew()
           throw error
@@ -89,6 +81,16 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     },
     close() {},
   }
+}
+
+function isUnsettled(org: OrgState, seal: Sealer): boolean {
+  return org.foldedSeq < org.storedSeq || seal.isDue(org)
+}
+
+/** Does at once what commits do in steps. */
+function settle(db: Database, org: OrgState, seal: Sealer): void {
+  fold(db, org)
+  seal.finish(org)
 }
 
 /** Writes the staged blocks of an organization; whether older ones were merged on the way. */
@@ -115,7 +117,7 @@ function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) =
           .query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
           .get(place)
         if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
-        openNames(row.ids, events).ids.forEach((id, index) => {
+        openIds(row.ids, events).forEach((id, index) => {
           if (seqOf(place) + index > afterSeq) add(num, seqOf(place) + index, print(num, id))
         })
       }

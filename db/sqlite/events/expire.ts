@@ -1,0 +1,87 @@
+/** Retention: takes the oldest blocks away in bounded steps; their events stay in the rollups as expired. */
+import type { Database } from 'bun:sqlite'
+import { deleteBlock, readColumns, zonesBetween } from './block-table.ts'
+import { extra } from './block.ts'
+import { expireInRollups } from './fold.ts'
+import { chunksPerRun } from './id-run.ts'
+import type { OrgState } from './org-state.ts'
+import { segmentEvents, seqOf } from './place.ts'
+import { rollupCounts } from './rollup-counts.ts'
+
+/*
+ * A block goes when each of its events arrived before the time given, so an event may outstay it by as much as a block
+ * takes to fill. With the blocks go the segment indexes and, when they are past for every organization, the id runs:
+ * an id older than retention is new again, because the block that would confirm it is gone.
+ */
+export interface Expired {
+  events: number
+  /** Whether nothing that old is left. */
+  done: boolean
+  /** Id runs that no organization needs any more. */
+  runs: number[]
+}
+
+/** Inside a transaction; the organization's rollups must be folded. */
+export function expireBlocks(
+  db: Database,
+  org: OrgState,
+  receivedBeforeMs: number,
+  blocksMax: number,
+): Expired {
+  const counts = rollupCounts()
+  let events = 0
+  let firstKept = org.storedSeq + 1
+  let taken = 0
+  let done = true
+  for (const zone of zonesBetween(db, org.num, 0, org.foldedSeq + 1)) {
+    const block = readColumns(db, zone.place)
+    if (block === null) continue
+    const isOld = block.column(extra.received).every((received) => received < receivedBeforeMs)
+    if (!isOld || taken === blocksMax) {
+      firstKept = seqOf(zone.place)
+      done = !isOld
+      break
+    }
+    const before = counts.events()
+    counts.add(block, 0, block.rows)
+    events += counts.events() - before
+    deleteBlock(db, zone.place)
+    taken++
+  }
+  if (taken === 0) return { events: 0, done, runs: [] }
+  expireInRollups(db, org.num, counts)
+  db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
+  dropSegments(db, org, firstKept)
+  return { events, done, runs: dropRuns(db, org.num, firstKept) }
+}
+
+function dropSegments(db: Database, org: OrgState, firstKept: number): void {
+  const kept = Math.floor(firstKept / segmentEvents)
+  const gone = db
+    .query<{ segment: number }, [number, number]>(
+      'SELECT segment FROM event_segment WHERE org = ? AND segment < ?',
+    )
+    .all(org.num, kept)
+  if (gone.length === 0) return
+  db.query('DELETE FROM event_posting WHERE org = ? AND segment < ?').run(org.num, kept)
+  db.query('DELETE FROM event_posting_rest WHERE org = ? AND segment < ?').run(org.num, kept)
+  db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, kept)
+}
+
+/** Returns the runs that went. */
+function dropRuns(db: Database, org: number, firstKept: number): number[] {
+  db.query(
+    'DELETE FROM event_id_run WHERE org = ? AND last_seq < ? AND run < (SELECT max(run) FROM event_id_run)',
+  ).run(org, firstKept)
+  const gone = db
+    .query<{ run: number }, []>(
+      'SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)',
+    )
+    .all()
+  for (const { run } of gone) {
+    const first = run * chunksPerRun
+    db.query('DELETE FROM event_id_chunk WHERE chunk >= ? AND chunk < ?').run(first, first + chunksPerRun)
+    db.query('DELETE FROM event_id_filter WHERE run = ?').run(run)
+  }
+  return gone.map(({ run }) => run)
+}
