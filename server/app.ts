@@ -4,6 +4,7 @@ import { dashboardAuditRoutes } from './audit/dashboard-routes.ts'
 import { auditRoutes } from './audit/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { AppError } from './errors.ts'
+import { docsRoutes } from './docs/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { assetAnswer } from './http/assets.ts'
 import { contextOf } from './http/context.ts'
@@ -46,6 +47,7 @@ export function createApp(parts: Parts): App {
   const app = new Elysia({ handler: { standardHostname: false }, normalize: false })
     .onError(({ error, code, request }) => (code === 'NOT_FOUND' ? noRoute(request) : fail(error, request)))
     .use(healthRoutes(parts))
+    .use(docsRoutes(parts))
     .use(ingestRoutes(parts))
     .use(toolRoutes(parts))
     .use(memoryRoutes(parts))

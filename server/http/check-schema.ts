@@ -4,6 +4,7 @@ import { isLongerThan } from '../ingest/text.ts'
 
 /** The part of JSON Schema that our models use. */
 export interface Schema {
+  description?: string | undefined
   type?: string | undefined
   properties?: { [name: string]: Schema }
   required?: readonly string[] | undefined

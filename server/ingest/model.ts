@@ -1,5 +1,6 @@
 /** The wire schemas of ingest, for OpenAPI. `check-event.ts` is the same by hand, faster; a test compares the two. */
 import { t } from 'elysia'
+import { integer } from '../http/wire-types.ts'
 import { limits } from '../limits.ts'
 
 const text = (maxLength: number, description?: string) =>
@@ -87,15 +88,15 @@ export const issueModel = t.Object({
   code: t.String({
     description: 'required, wrong_type, wrong_format, too_long, too_deep, too_large, too_many or wrong_site.',
   }),
-  index: t.Optional(t.Integer({ minimum: 0, description: 'Which event, from 0.' })),
+  index: t.Optional(integer({ minimum: 0, description: 'Which event, from 0.' })),
   id: t.Optional(t.String({ description: 'The id of the event, when it has a usable one.' })),
 })
 
 /** The 202 answer. `rejected` and `errors` are there only when some events were rejected. */
 export const ingestAnswerModel = t.Object({
   ok: t.Boolean({ description: 'Whether every event was taken.' }),
-  accepted: t.Integer({ minimum: 0 }),
-  deduped: t.Integer({ minimum: 0, description: 'Events whose id is known already.' }),
-  rejected: t.Optional(t.Integer({ minimum: 1 })),
+  accepted: integer({ minimum: 0 }),
+  deduped: integer({ minimum: 0, description: 'Events whose id is known already.' }),
+  rejected: t.Optional(integer({ minimum: 1 })),
   errors: t.Optional(t.Array(issueModel)),
 })

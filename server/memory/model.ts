@@ -1,5 +1,6 @@
 /** The wire schemas of site memory: what is pushed, and what reads answer. */
 import { t } from 'elysia'
+import { integer, nullable, time } from '../http/wire-types.ts'
 import { limits } from '../limits.ts'
 import { differenceModel, siteIdModel } from '../tools/model.ts'
 
@@ -26,25 +27,24 @@ export const memoryBodyModel = t.Object(
 
 export const memoryAnswerModel = t.Object({ ok: t.Literal(true), siteId: t.String() })
 
-const time = t.String({ examples: ['2026-06-23T12:00:00.000Z'] })
 const versionMembers = {
-  version: t.Integer({ minimum: 1 }),
-  at: time,
+  version: integer({ minimum: 1 }),
+  at: time(),
   score: t.Number({ minimum: 0, maximum: 100 }),
   scoreComputed: t.Boolean({ description: 'We made the score, by the share of what is filled in.' }),
-  bytes: t.Integer({ minimum: 0, description: 'Of the snapshot as JSON.' }),
+  bytes: integer({ minimum: 0, description: 'Of the snapshot as JSON.' }),
 }
 
 export const memoryViewModel = t.Object({
   siteId: t.String(),
-  firstSeenAt: time,
+  firstSeenAt: time(),
   ...versionMembers,
   snapshot: snapshotModel,
 })
 
 export const memoryPageModel = t.Object({
   memory: t.Array(memoryViewModel),
-  nextCursor: t.Union([t.String(), t.Null()]),
+  nextCursor: nullable(t.String()),
 })
 
 export const memoryHistoryModel = t.Object({

@@ -1,13 +1,13 @@
 /** The wire schemas of GET /v1/metrics. */
 import { t } from 'elysia'
+import { integer, nullable, time } from '../http/wire-types.ts'
 import { limits } from '../limits.ts'
 
-const time = (description: string) => t.String({ description, examples: ['2026-06-23T12:00:00.000Z'] })
-const count = t.Integer({ minimum: 0 })
+const count = integer({ minimum: 0 })
 
 export const metricsModel = t.Object({
   since: time('Inclusive, cut down to the hour.'),
-  until: t.Union([time('Exclusive, cut down to the hour.'), t.Null()]),
+  until: nullable(time('Exclusive, cut down to the hour.')),
   total: count,
   byType: t.Record(t.String(), count),
   byOutcome: t.Record(t.String(), count),

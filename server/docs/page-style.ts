@@ -1,0 +1,43 @@
+/** The style of the reference; colours, sizes and radii are the dashboard's tokens, whose sheet the page links first. */
+
+export const pageStyle = `
+.reference { display: grid; grid-template-columns: 260px minmax(0, 1fr); min-height: 100dvh; }
+.reference > nav { position: sticky; top: 0; align-self: start; height: 100dvh; overflow-y: auto;
+  padding: var(--s4) var(--s3) var(--s6); border-right: 1px solid var(--line); }
+.reference > nav a { display: block; padding: 3px var(--s2); border-radius: var(--radius-small);
+  color: var(--ink-2); text-decoration: none; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.reference > nav a:hover { background: var(--sunken); color: var(--ink); }
+.reference > nav .brand { color: var(--ink); font-weight: 620; font-size: var(--text-lead); }
+.reference > nav h2 { margin: var(--s4) var(--s2) var(--s1); color: var(--ink-3); font-size: var(--text-label);
+  font-weight: 550; }
+.reference > main { display: grid; gap: var(--s5); max-width: 1040px; padding: var(--s5) var(--s5) var(--s7); }
+.reference h1 { font-size: var(--text-title); }
+.reference .lead { max-width: 72ch; white-space: pre-line; color: var(--ink-2); margin-top: var(--s2); }
+.operation { padding: var(--s4); scroll-margin-top: var(--s4); }
+.operation > * + * { margin-top: var(--s3); }
+.operation h2 { display: flex; flex-wrap: wrap; gap: var(--s2); align-items: baseline; }
+.operation h2 code { color: var(--ink-2); font-weight: 400; }
+.operation p { max-width: 72ch; color: var(--ink-2); }
+.operation h3 { color: var(--ink-3); font-size: var(--text-label); font-weight: 550; }
+.method { flex: none; padding: 1px 7px; border-radius: var(--radius-small); background: var(--accent-soft);
+  color: var(--accent); font: 600 var(--text-small) / 1.6 var(--mono); }
+.method.post, .method.patch { background: var(--review-soft); color: var(--review); }
+.method.delete { background: var(--error-soft); color: var(--error); }
+.table { overflow-x: auto; }
+.operation table { width: 100%; border-collapse: collapse; }
+.operation td { white-space: normal; vertical-align: top; overflow-wrap: break-word; min-width: 18ch; }
+.operation td:first-child, .operation th:first-child { padding-left: 0; }
+.operation td:first-child { white-space: nowrap; }
+.example { position: relative; }
+.example pre { overflow: auto; max-height: 420px; padding: 10px 12px; border-radius: var(--radius-small);
+  background: var(--sunken); white-space: pre; overflow-wrap: normal; }
+.example .button { position: absolute; top: 6px; right: 6px; min-height: 24px; padding: 1px 8px; }
+summary { cursor: pointer; color: var(--ink-2); }
+@media (max-width: 800px) {
+  .reference { grid-template-columns: minmax(0, 1fr); }
+  .reference > nav { position: static; height: auto; max-height: 40dvh; border-right: 0;
+    border-bottom: 1px solid var(--line); }
+  .reference > main { padding: var(--s4); }
+}
+@media print { .reference { display: block; } .reference > nav, .example .button { display: none; } }
+`

@@ -1,0 +1,134 @@
+/** The reference as one page of HTML that needs nothing from elsewhere. */
+import { errorStatus } from '../errors.ts'
+import { curlText } from './curl.ts'
+import { errorsOf, type Answer, type Operation } from './operation.ts'
+import { operations } from './operations.ts'
+import { schemaRows, typeText, type SchemaRow } from './schema-rows.ts'
+
+export interface PageParts {
+  about: string
+  version: string
+  baseUrl: string // of the calls to copy
+  links: string[] // the link elements of the dashboard's own page: its icon and its style sheet
+}
+
+export function referencePage({ about, version, baseUrl, links }: PageParts): string {
+  const tags = [...new Set(operations.map(({ tag }) => tag))]
+  const link = ({ id, summary }: Operation) => `<a href="#${id}">${escape(summary)}</a>`
+  const contents = tags
+    .map((tag) => {
+      const links = operations.filter((one) => one.tag === tag).map(link)
+      return `<h2>${escape(tag)}</h2>${links.join('')}`
+    })
+    .join('')
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>API reference · Sightglass</title>
+${links.join('\n')}
+<link rel="stylesheet" href="/docs/page.css">
+<script src="/docs/page.js" defer></script>
+</head>
+<body>
+<div class="reference">
+<nav aria-label="Reference"><a class="brand" href="/">Sightglass</a>${contents}</nav>
+<main>
+<header>
+<h1>API reference</h1>
+<p class="lead">${escape(about)}</p>
+<p class="lead">Version ${escape(version)}. The same as <a href="/openapi.json">OpenAPI 3.1</a>.</p>
+</header>
+${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
+</main>
+</div>
+</body>
+</html>
+`
+}
+
+function operationSection(operation: Operation, baseUrl: string): string {
+  const { id, method, path, summary, about, key, scope, body } = operation
+  const keyText = {
+    none: 'No key needed.',
+    ingest: 'With an ingest key.',
+    secret: `With a secret key that carries ${scope ?? 'any scope'}.`,
+  }[key]
+  return `<section class="panel operation" id="${id}" aria-labelledby="${id}-title">
+<h2 id="${id}-title"><span class="method ${method}">${method.toUpperCase()}</span> ${escape(summary)}
+<code>${escape(path)}</code></h2>
+<p>${escape(about === undefined ? keyText : `${about} ${keyText}`)}</p>
+${parameterTable(operation)}
+${body === undefined ? '' : details('Body', rowTable(schemaRows(body.schema)))}
+${example('curl', curlText(operation, baseUrl), 'Copy as curl')}
+${Object.entries(operation.answers)
+  .map(([status, answer]) => answerBlock(status, answer))
+  .join('\n')}
+${details('Errors', errorTable(operation))}
+</section>`
+}
+
+function parameterTable({ params = {}, query = {} }: Operation): string {
+  const rows = [
+    ...Object.entries(params).map(([name, { description }]) => [name, 'in the path', description]),
+    ...Object.entries(query).map(([name, { schema, repeats, description }]) => [
+      name,
+      repeats === true ? `${typeText(schema)}, may repeat` : typeText(schema),
+      description,
+    ]),
+  ]
+  return rows.length === 0 ? '' : table(['Parameter', 'Type', 'Meaning'], rows)
+}
+
+function answerBlock(status: string, answer: Answer | Answer[]): string {
+  return (Array.isArray(answer) ? answer : [answer])
+    .map(({ description, type = 'application/json', schema, example: value }) => {
+      const shown =
+        value === undefined
+          ? ''
+          : example('answer', typeof value === 'string' ? value : JSON.stringify(value, null, 2), 'Copy')
+      const rows = schema === undefined ? [] : schemaRows(schema)
+      const title = `${status} ${description}${type === 'application/json' ? '' : ` (${type})`}`
+      return details(title, `${rows.length === 0 ? '' : rowTable(rows)}${shown}`)
+    })
+    .join('\n')
+}
+
+function errorTable(operation: Operation): string {
+  const codes = errorsOf(operation).map((code) => [String(errorStatus[code]), code])
+  return table(['Status', 'error'], codes.sort())
+}
+
+function rowTable(rows: SchemaRow[]): string {
+  return table(
+    ['Member', 'Type', 'Meaning'],
+    rows.map(({ name, type, required, description }) => [
+      name,
+      required ? type : `${type}, optional`,
+      description,
+    ]),
+  )
+}
+
+function table(heads: string[], rows: string[][]): string {
+  const head = heads.map((text) => `<th scope="col">${escape(text)}</th>`).join('')
+  const line = ([name = '', ...rest]: string[]) =>
+    `<tr><td><code>${escape(name)}</code></td>${rest.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
+  return `<div class="table" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${rows.map(line).join('')}</tbody></table></div>`
+}
+
+function details(title: string, inside: string): string {
+  return inside === ''
+    ? `<p>${escape(title)}</p>`
+    : `<details><summary>${escape(title)}</summary>${inside}</details>`
+}
+
+function example(label: string, text: string, button: string): string {
+  return `<div class="example"><pre tabindex="0" aria-label="${label}">${escape(text)}</pre>
+<button class="button" type="button" data-copy hidden>${button}</button></div>`
+}
+
+function escape(text: string): string {
+  return Bun.escapeHTML(text)
+}

@@ -1,0 +1,110 @@
+/** The reference of what was pushed: tools and site memory with their versions. */
+import { t } from 'elysia'
+import { limits } from '../limits.ts'
+import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../memory/model.ts'
+import { toolHistoryModel, toolPageModel } from '../tools/model.ts'
+import { exampleMemory, exampleTime, exampleTool } from './examples.ts'
+import type { Operation } from './operation.ts'
+import { cursor, limit, siteIds } from './parameters-model.ts'
+
+const tool = {
+  siteId: 'shop-acme',
+  name: 'checkout.pay',
+  enabled: true,
+  tokens: 120,
+  tokensEstimated: false,
+  version: 1,
+  firstSeenAt: exampleTime,
+  changedAt: exampleTime,
+  removedAt: null,
+  tool: exampleTool,
+}
+const version = { version: 1, at: exampleTime, score: 87, scoreComputed: false, bytes: 160 }
+const memory = { siteId: 'shop-acme', firstSeenAt: exampleTime, ...version, snapshot: exampleMemory }
+
+const siteParam = { description: 'The site.', example: 'shop-acme' }
+const paging = { siteId: siteIds, limit: limit(limits.registryPageDefault, limits.registryPageMax), cursor }
+const reads = { method: 'get', key: 'secret', scope: 'traces:read', tag: 'Registry' } as const
+
+export const registryOperations: Operation[] = [
+  {
+    ...reads,
+    id: 'listTools',
+    path: '/v1/tools',
+    summary: 'The tool registry',
+    about: 'By site and name. Each entry has the descriptor as it was sent.',
+    query: {
+      ...paging,
+      removed: {
+        schema: t.Union([t.Literal('true'), t.Literal('false')]),
+        description: 'true: with those that were removed.',
+      },
+    },
+    answers: {
+      200: {
+        description: 'A page of tools.',
+        schema: toolPageModel,
+        example: { tools: [tool], nextCursor: null },
+      },
+    },
+  },
+  {
+    ...reads,
+    id: 'getTool',
+    path: '/v1/tools/{siteId}/{name}',
+    summary: 'One tool and its versions',
+    params: { siteId: siteParam, name: { description: 'The name of the tool.', example: 'checkout.pay' } },
+    answers: {
+      200: {
+        description: 'The tool, its versions newest first, and what differs in each.',
+        schema: toolHistoryModel,
+        example: {
+          tool,
+          versions: [{ version: 1, at: exampleTime, change: 'added', differences: [], tool: exampleTool }],
+        },
+      },
+    },
+  },
+  {
+    ...reads,
+    id: 'listMemory',
+    path: '/v1/memory',
+    summary: 'The newest memory of each site',
+    query: paging,
+    answers: {
+      200: {
+        description: 'A page of sites.',
+        schema: memoryPageModel,
+        example: { memory: [memory], nextCursor: null },
+      },
+    },
+  },
+  {
+    ...reads,
+    id: 'getMemory',
+    path: '/v1/memory/{siteId}',
+    summary: 'The memory of one site and its versions',
+    params: { siteId: siteParam },
+    answers: {
+      200: {
+        description: 'The newest snapshot, and when each version came.',
+        schema: memoryHistoryModel,
+        example: { memory, versions: [version] },
+      },
+    },
+  },
+  {
+    ...reads,
+    id: 'getMemoryVersion',
+    path: '/v1/memory/{siteId}/versions/{version}',
+    summary: 'One version of the memory of a site',
+    params: { siteId: siteParam, version: { description: 'Its number, from 1.', example: '1' } },
+    answers: {
+      200: {
+        description: 'The snapshot, and what differs from the version before.',
+        schema: memoryVersionModel,
+        example: { memory, differences: [] },
+      },
+    },
+  },
+]

@@ -1,0 +1,40 @@
+/** GET /openapi.json, and the reference at /docs: one page, its style and its script, from this appliance alone. */
+import { Elysia } from 'elysia'
+import type { Assets } from '../http/assets.ts'
+import { jsonText } from '../http/answer.ts'
+import { pageCsp } from '../http/headers.ts'
+import { readQuery } from '../http/query.ts'
+import type { Parts } from '../parts.ts'
+import { documentText, openApiDocument } from './openapi.ts'
+import { pageScript } from './page-script.ts'
+import { pageStyle } from './page-style.ts'
+import { referencePage } from './page.ts'
+
+export function docsRoutes({ version, publicUrl, assets }: Pick<Parts, 'version' | 'publicUrl' | 'assets'>) {
+  let document: string | null = null // made when first asked for, and never again
+  return new Elysia()
+    .get('/openapi.json', ({ request }) => {
+      readQuery(request, {})
+      document ??= JSON.stringify(openApiDocument(version))
+      return jsonText(document, 200, { 'cache-control': 'no-cache' })
+    })
+    .get('/docs', ({ request }) => {
+      const baseUrl = publicUrl ?? new URL(request.url).origin
+      const html = referencePage({ about: documentText, version, baseUrl, links: dashboardLinks(assets) })
+      return file('text/html; charset=utf-8', html)
+    })
+    .get('/docs/page.css', () => file('text/css; charset=utf-8', pageStyle))
+    .get('/docs/page.js', () => file('text/javascript; charset=utf-8', pageScript))
+}
+
+function file(type: string, text: string): Response {
+  const headers = { 'content-type': type, 'content-security-policy': pageCsp, 'cache-control': 'no-cache' }
+  return new Response(text, { headers })
+}
+
+/** What the dashboard's own page links: its icon, and the sheet with the tokens and the ground of its look. */
+function dashboardLinks(assets: Assets): string[] {
+  const shell = assets.get('/index.html')?.bytes.get('identity')
+  if (shell === undefined) return []
+  return new TextDecoder().decode(shell).match(/<link rel="(?:icon|stylesheet)"[^>]*>/g) ?? []
+}

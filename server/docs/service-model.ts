@@ -1,0 +1,101 @@
+/** The reference of metrics, limits and health. */
+import { t } from 'elysia'
+import { integer } from '../http/wire-types.ts'
+import { publishedLimits } from '../ingest/published-limits.ts'
+import { metricsModel } from '../metrics/model.ts'
+import { exampleTime } from './examples.ts'
+import type { Operation } from './operation.ts'
+import { since, siteIds, until } from './parameters-model.ts'
+
+const limitsModel = t.Object(
+  Object.fromEntries(
+    Object.entries(publishedLimits).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? t.Array(t.String()) : integer({ minimum: 1 }),
+    ]),
+  ),
+)
+
+const checkModel = t.Object({ name: t.String(), ok: t.Boolean(), detail: t.String() })
+
+export const serviceOperations: Operation[] = [
+  {
+    id: 'getMetrics',
+    method: 'get',
+    path: '/v1/metrics',
+    tag: 'Metrics',
+    summary: 'Counts by type, outcome and hour',
+    about: 'Exact at every moment: what was accepted and not erased, the running hour included.',
+    key: 'secret',
+    scope: 'metrics:read',
+    query: {
+      since: { ...since, description: 'From this hour on; left out: the last 30 days.' },
+      until: { ...until, description: 'Up to this hour, exclusive.' },
+      siteId: siteIds,
+    },
+    answers: {
+      200: {
+        description: 'The counts.',
+        schema: metricsModel,
+        example: {
+          since: '2026-06-01T00:00:00.000Z',
+          until: null,
+          total: 1,
+          byType: { 'authz.evaluated': 1 },
+          byOutcome: { blocked: 1 },
+          byHour: [{ hour: exampleTime, count: 1 }],
+          rows: [
+            {
+              orgId: 'org_example',
+              siteId: 'shop-acme',
+              bucketStart: exampleTime,
+              type: 'authz.evaluated',
+              outcome: 'blocked',
+              count: 1,
+            },
+          ],
+        },
+      },
+    },
+  },
+  {
+    id: 'getLimits',
+    method: 'get',
+    path: '/v1/limits',
+    tag: 'Service',
+    summary: 'The limits of ingest',
+    key: 'none',
+    answers: { 200: { description: 'The limits.', schema: limitsModel, example: publishedLimits } },
+  },
+  {
+    id: 'getHealth',
+    method: 'get',
+    path: '/healthz',
+    tag: 'Service',
+    summary: 'Whether the process answers',
+    key: 'none',
+    answers: {
+      200: {
+        description: 'It does.',
+        schema: t.Object({ status: t.Literal('ok'), version: t.String() }),
+        example: { status: 'ok', version: '1.0.0' },
+      },
+    },
+  },
+  {
+    id: 'getReadiness',
+    method: 'get',
+    path: '/readyz',
+    tag: 'Service',
+    summary: 'Whether it can do its work',
+    key: 'none',
+    answers: {
+      200: {
+        description: 'It can.',
+        schema: t.Object({ status: t.Literal('ready'), checks: t.Array(checkModel) }),
+        example: { status: 'ready', checks: [{ name: 'store', ok: true, detail: 'writable' }] },
+      },
+    },
+    errors: ['not_ready'],
+  },
+]

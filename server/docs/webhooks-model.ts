@@ -1,0 +1,117 @@
+/** The wire shapes of webhooks, for the reference. */
+import { t } from 'elysia'
+import { integer, nullable, time as wireTime } from '../http/wire-types.ts'
+import { limits } from '../limits.ts'
+
+const count = integer({ minimum: 0 })
+const time = wireTime()
+const url = t.String({ examples: ['https://hooks.example.com/sightglass'] })
+const words = (charsMax: number) =>
+  t.Optional(nullable(t.Array(t.String({ maxLength: charsMax + 2 }), { maxItems: 100 })))
+const label = t.Optional(nullable(t.String({ maxLength: limits.labelCharsMax })))
+const filters = {
+  types: words(limits.typeCharsMax),
+  outcomes: words(limits.outcomeCharsMax),
+  classes: words(limits.classCharsMax),
+  sites: words(limits.idCharsMax),
+}
+
+export const status = t.Union([t.Literal('pending'), t.Literal('delivered'), t.Literal('dead_letter')])
+
+export const testBody = t.Object({ url, payload: t.Object({}, { additionalProperties: true }) })
+export const scheduled = t.Object({ ok: t.Literal(true), deliveryId: t.String() })
+export const done = t.Object({ ok: t.Literal(true) })
+export const empty = t.Object({})
+
+export const delivery = t.Object({
+  id: t.String(),
+  orgId: t.String(),
+  endpointId: nullable(t.String()),
+  url: t.String(),
+  payload: t.Object({}, { additionalProperties: true }),
+  status,
+  attempts: count,
+  nextAttemptAt: nullable(time),
+  lastError: nullable(t.String()),
+  lastStatus: nullable(integer()),
+  scheduledAt: time,
+  deliveredAt: nullable(time),
+})
+export const deliveryWithAttempts = t.Composite([
+  delivery,
+  t.Object({
+    attemptLog: t.Array(
+      t.Object({
+        at: time,
+        status: nullable(integer()),
+        durationMs: t.Number({ minimum: 0 }),
+        responseExcerpt: t.String(),
+        error: nullable(t.String()),
+      }),
+    ),
+  }),
+])
+
+export const endpointBody = t.Object({ url, label, ...filters })
+export const endpointChange = t.Object({ url: t.Optional(url), label, ...filters })
+export const endpoint = t.Object({
+  id: t.String(),
+  orgId: t.String(),
+  url: t.String(),
+  label: t.String(),
+  types: t.Array(t.String()),
+  outcomes: t.Array(t.String()),
+  classes: t.Array(t.String()),
+  sites: t.Array(t.String()),
+  status: t.Union([t.Literal('active'), t.Literal('paused')]),
+  pausedReason: nullable(t.String()),
+  pausedAt: nullable(time),
+  position: count,
+  sequence: count,
+  missed: count,
+  pending: count,
+  delivered: count,
+  deadLetters: count,
+  createdAt: time,
+  lastSuccessAt: nullable(time),
+  failingSince: nullable(time),
+  nextProbeAt: nullable(time),
+  oldSecretUntil: nullable(time),
+})
+export const withSecret = t.Object({
+  endpoint,
+  secret: t.String({ description: 'Signs its messages. Shown once.', examples: ['whsec_…'] }),
+})
+export const replayBody = t.Object({
+  position: t.Optional(count),
+  since: t.Optional(time),
+})
+
+export const ruleBody = t.Object({
+  kind: t.Union(
+    ['new_vendor', 'blocked_share', 'tool_error_rate', 'silence', 'key_leaked'].map((kind) =>
+      t.Literal(kind),
+    ),
+  ),
+  endpointId: t.String(),
+  threshold: t.Optional(t.Unknown({ description: 'Of blocked_share and tool_error_rate: 0 to 1.' })),
+  minutes: t.Optional(integer({ minimum: 1, description: 'Of silence.' })),
+  eventsMin: t.Optional(t.Unknown({ description: 'Of the same: how many events it takes, from 1.' })),
+})
+export const rule = t.Object({
+  id: t.String(),
+  endpointId: t.String(),
+  kind: t.String(),
+  threshold: nullable(t.Number()),
+  minutes: nullable(integer()),
+  eventsMin: nullable(integer()),
+  createdAt: time,
+})
+export const incident = t.Object({
+  id: t.String(),
+  ruleId: t.String(),
+  subject: t.String(),
+  openedAt: time,
+  resolvedAt: nullable(time),
+  data: t.Object({}, { additionalProperties: true }),
+})

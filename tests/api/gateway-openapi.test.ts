@@ -1,0 +1,312 @@
+/** The OpenAPI document holds: it is valid, names every route, and each operation answers as it says, right or wrong. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { createApp } from '../../server/app.ts'
+import type { Issue } from '../../server/errors.ts'
+import { checkSchema, type Schema } from '../../server/http/check-schema.ts'
+import { mintKey } from '../../server/keys/mint.ts'
+import type { Parts } from '../../server/parts.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+interface Parameter {
+  name: string
+  in: 'path' | 'query'
+  schema: Schema & { items?: Schema; default?: unknown }
+  example?: string | string[]
+}
+interface Content {
+  [type: string]: { schema: Schema; example?: unknown }
+}
+interface Operation {
+  operationId: string
+  security: { [scheme: string]: string[] }[]
+  'x-scope'?: string
+  parameters?: Parameter[]
+  requestBody?: { required: boolean; content: Content }
+  responses: { [status: string]: { content: Content } }
+}
+interface Document {
+  paths: { [path: string]: { [method: string]: Operation } }
+  components: { schemas: { Error: Schema } }
+}
+interface Call extends Operation {
+  method: string
+  path: string
+}
+
+let server: TestServer
+let api: Document
+let calls: Call[]
+let keys: { ingest: string; secret: string }
+
+beforeAll(async () => {
+  const never = { cron: '0 0 29 2 *', backoffMs: [1, 1, 1], allow: [], sinkDir: null, caFile: null }
+  server = await testServer({ webhooks: never }) // nothing is sent anywhere
+  keys = { ingest: await server.key('ingest'), secret: await server.key('secret') }
+  api = (await (await server.call('/openapi.json')).json()) as Document
+  calls = Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path,
+    })),
+  )
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const keyKind = ({ security }: Call) => Object.keys(security[0] ?? {})[0] as 'ingest' | 'secret' | undefined
+const keyFor = (call: Call) => keys[keyKind(call) ?? 'secret']
+const bodyOf = ({ requestBody }: Call) => requestBody?.content['application/json']
+const statusOf = ({ responses }: Call) => Number(Object.keys(responses).find((status) => status < '300'))
+
+/** Ids that earlier calls made, in the place of the examples'. */
+const made: { [example: string]: string } = {}
+const real = (text: string) => made[text] ?? text
+
+function address({ path, parameters = [] }: Call, query: [string, string][] = []): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const example = parameters.find((one) => one.in === 'path' && one.name === name)?.example
+    return encodeURIComponent(real(String(example)))
+  })
+  return query.length === 0 ? filled : `${filled}?${new URLSearchParams(query)}`
+}
+
+async function send(call: Call, { query, key, body, headers }: Sending = {}): Promise<Response> {
+  const sent = body === undefined ? bodyOf(call)?.example : body
+  return server.call(address(call, query), {
+    method: call.method,
+    ...(key === null ? {} : { key: key ?? keyFor(call) }),
+    ...(sent === undefined ? {} : { body: typeof sent === 'string' ? sent : withReal(sent) }),
+    headers: { ...(sent === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+  })
+}
+interface Sending {
+  query?: [string, string][]
+  key?: string | null
+  body?: unknown
+  headers?: Record<string, string>
+}
+const withReal = (body: unknown): unknown =>
+  JSON.parse(JSON.stringify(body), (_, value: unknown) => (typeof value === 'string' ? real(value) : value))
+
+function issuesOf(schema: Schema, value: unknown): Issue[] {
+  const issues: Issue[] = []
+  checkSchema(schema, value, issues)
+  return issues
+}
+
+/** An error answer must be one that the document names for this operation, in the one shape. */
+async function expectError(call: Call, response: Response, status: number, codes: string[]): Promise<void> {
+  const body = (await response.json()) as { error: string }
+  const what = `${call.operationId}: ${JSON.stringify(body).slice(0, 300)}`
+  expect([what, response.status, codes.includes(body.error)]).toEqual([what, status, true])
+  expect([what, Object.keys(call.responses).includes(String(status))]).toEqual([what, true])
+  expect([what, issuesOf(api.components.schemas.Error, body)]).toEqual([what, []])
+  expect(response.headers.get('x-request-id')).toStartWith('req_')
+}
+
+test('the document is valid OpenAPI 3.1', async () => {
+  const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(api)))
+  expect([valid, errors]).toEqual([true, undefined])
+  expect(JSON.stringify(api).startsWith('{"openapi":"3.1.0"')).toBe(true)
+})
+
+test('it names exactly the routes of the public API', () => {
+  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
+  const routes = createApp(anything as Parts)
+    .routes.filter(({ path }) => /^\/(v1\/|healthz|readyz)/.test(path))
+    .map(({ method, path }) => `${method} ${path}`)
+  const named = calls.map(({ method, path }) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`)
+  expect(named.toSorted()).toEqual(routes.toSorted())
+})
+
+describe('every operation', () => {
+  test('answers its example with its status and schema; the example answers fit the schemas too', async () => {
+    const order = ({ method, operationId }: Call) =>
+      method === 'GET' ? 2 : operationId === 'replayDelivery' ? 3 : 1
+    const others = calls.filter(({ method }) => method !== 'DELETE')
+    for (const call of others.toSorted((a, b) => order(a) - order(b))) await expectExample(call)
+  })
+
+  test('refuses wrong query parameters by name', async () => {
+    for (const call of calls) {
+      await expectWrongQuery(call, [['nosuchparameter', '1']], 'nosuchparameter')
+      for (const parameter of (call.parameters ?? []).filter((one) => one.in === 'query')) {
+        const { name, schema } = parameter
+        const since: [string, string][] = name === 'q' ? [['since', '2026-01-01']] : []
+        for (const value of wrongValues(name, schema.items ?? schema))
+          await expectWrongQuery(call, [...since, [name, value]], name)
+        const right = String(parameter.example ?? 'true')
+        if (schema.items === undefined)
+          await expectWrongQuery(call, [...since, [name, right], [name, right]], name)
+      }
+    }
+  })
+
+  test('refuses wrong bodies, types and sizes', async () => {
+    for (const call of calls.filter((one) => one.requestBody !== undefined)) {
+      const { schema, example } = bodyOf(call)!
+      const check = async (sending: Sending, status: number, ...codes: string[]) =>
+        expectError(call, await send(call, sending), status, codes)
+      await check({ body: '{' }, 400, 'invalid_json')
+      await check({ body: '[1]' }, 400, 'invalid_body')
+      await check({ body: '"text"' }, 400, 'invalid_body')
+      await check({ body: `${'['.repeat(50_000)}` }, 400, 'invalid_json', 'invalid_body')
+      await check({ headers: { 'content-type': 'text/html' } }, 415, 'unsupported_media_type')
+      await check({ headers: { 'content-encoding': 'rot13' } }, 415, 'unsupported_encoding')
+      await check({ body: JSON.stringify({ pad: 'x'.repeat(9 * 1024 * 1024) }) }, 413, 'payload_too_large')
+      if (call.requestBody!.required) await check({ body: '' }, 400, 'invalid_json')
+      for (const [name, member] of Object.entries(schema.properties ?? {})) {
+        for (const value of wrongMembers(member)) {
+          if (issuesOf(member, value).length === 0) continue
+          await check({ body: { ...(withReal(example) as object), [name]: value } }, 400, 'invalid_body')
+        }
+        if (schema.required?.includes(name)) {
+          const { [name]: _, ...rest } = withReal(example) as { [member: string]: unknown }
+          await check({ body: rest }, 400, 'invalid_body')
+        }
+      }
+    }
+  })
+
+  test('answers 404 for what is not there, 405 with Allow for other methods', async () => {
+    for (const call of calls) {
+      const parameters = call.parameters?.map((one) =>
+        one.in === 'path' ? { ...one, example: 'nobody' } : one,
+      )
+      if (call.path.includes('{'))
+        await expectError(call, await send({ ...call, parameters: parameters ?? [] }), 404, ['not_found'])
+      const response = await server.call(address(call), { method: 'PUT', key: keyFor(call) })
+      expect([call.path, response.status]).toEqual([call.path, 405])
+      expect(response.headers.get('allow')!.split(', ')).toContain(call.method)
+    }
+  })
+})
+
+async function expectExample(call: Call): Promise<void> {
+  const examples = (call.parameters ?? []).filter((one) => one.in === 'query' && one.example !== undefined)
+  const query = examples.map((one): [string, string] => [one.name, String(one.example)])
+  const response = await send(call, { query })
+  const text = await response.text()
+  const what = `${call.operationId}: ${text.slice(0, 300)}`
+  const isPending = call.operationId === 'replayDelivery' // nothing has been sent yet
+  expect([what, response.status]).toEqual([what, isPending ? 409 : statusOf(call)])
+  if (isPending) return
+  const { schema, example } = call.responses[String(response.status)]!.content['application/json']!
+  const answer = JSON.parse(text) as unknown
+  expect([what, issuesOf(schema, answer)]).toEqual([what, []])
+  expect([what, issuesOf(schema, example)]).toEqual([what, []])
+  remember(call, answer)
+}
+
+function remember({ operationId }: Call, answer: unknown): void {
+  const { deliveryId, endpoint, rule } = answer as {
+    deliveryId?: string
+    endpoint?: { id: string }
+    rule?: { id: string }
+  }
+  if (operationId === 'testWebhook') made['wh_example'] = deliveryId!
+  if (operationId === 'createEndpoint') made['ep_example'] = endpoint!.id
+  if (operationId === 'createRule') made['rul_example'] = rule!.id
+}
+
+async function expectWrongQuery(call: Call, query: [string, string][], name: string): Promise<void> {
+  const response = await send(call, { query })
+  const body = (await response.clone().json()) as { issues?: { path: string }[] }
+  const what = `${call.operationId} ${JSON.stringify(query).slice(0, 100)}`
+  expect([what, response.status, body.issues?.[0]?.path]).toEqual([what, 400, name])
+  await expectError(call, response, 400, ['invalid_query'])
+}
+
+/** Values that the parameter's own schema refuses, and of times and cursors, which it calls text. */
+function wrongValues(name: string, schema: Schema): string[] {
+  const values = ['x'.repeat(7_000)]
+  if (name === 'since' || name === 'until') return ['soon', '2026-02-30', '', ...values]
+  if (name === 'cursor') return ['', 'abc', 'A'.repeat(80), ...values]
+  if (schema.type === 'integer') return ['0', '-1', '1.5', 'ten', '', '1e3', ...values]
+  if (schema.anyOf !== undefined || schema.const !== undefined) return ['nosuchword', '', ...values]
+  if (schema.pattern !== undefined) values.push('NOT THIS', '..')
+  if (schema.minLength === 1) values.push('')
+  return values
+}
+
+/** Values of every other kind; those that the schema takes are left out by the caller. */
+function wrongMembers(_schema: Schema): unknown[] {
+  return [true, 7.5, -1, 'x'.repeat(3_000), ['x'.repeat(3_000)], { a: [1] }, [{ a: 1 }]]
+}
+
+describe('keys', () => {
+  test('every operation x {no key, unknown, wrong kind, wrong scope, expired, revoked, other organization}', async () => {
+    const org = { id: 'org_other', slug: 'other', name: 'Other', createdAtMs: 0 }
+    const audit = {
+      id: 'aud_other',
+      orgId: 'org_system',
+      actor: 'cli',
+      action: 'org.created',
+      target: org.id,
+    }
+    await server.store.orgs.create({ org, audit: { ...audit, metadata: {}, occurredAtMs: 0 } })
+    const secretScopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
+    const soon = () => ({ expiresAtMs: server.clock.now() + 100 })
+    const revokedOf = async (kind: 'ingest' | 'secret') => {
+      const key = await server.key(kind, { label: 'to revoke' })
+      const { id } = (await server.store.keys.list(server.org.id)).find(
+        (one) => one.prefix === key.slice(0, 16),
+      )!
+      const entry = { ...audit, id: `aud_${kind}`, orgId: server.org.id, metadata: {}, occurredAtMs: 0 }
+      await server.store.keys.revoke({ orgId: server.org.id, keyId: id, now: Date.now(), audit: entry })
+      return key
+    }
+    const bad = {
+      ingest: {
+        wrongKinds: [keys.secret, await server.key('publishable')],
+        expired: await server.key('ingest', soon()),
+        revoked: await revokedOf('ingest'),
+      },
+      secret: {
+        wrongKinds: [keys.ingest, await server.key('publishable')],
+        expired: await server.key('secret', soon()),
+        revoked: await revokedOf('secret'),
+      },
+    }
+    const clock = server.clock
+    const asked = { orgId: org.id, kind: 'secret', label: 'foreign', actor: 'cli' } as const
+    const foreign = (await mintKey(server.store, asked, clock)).secret
+    server.clock.move(200)
+    for (const call of calls) {
+      const kind = keyKind(call)
+      if (kind === undefined) {
+        expect([call.path, (await send(call, { key: null })).status]).toEqual([call.path, 200])
+        continue
+      }
+      const expectReason = async (key: string | null, status: number, reason: string) => {
+        const response = await send(call, { key })
+        const body = (await response.clone().json()) as { reason?: string }
+        expect([call.operationId, reason, body.reason]).toEqual([call.operationId, reason, reason])
+        await expectError(call, response, status, ['unauthorized', 'forbidden'])
+        if (status === 401) expect(response.headers.get('www-authenticate')).toStartWith('Bearer')
+      }
+      await expectReason(null, 401, 'missing_bearer')
+      await expectReason(`agtx_${kind === 'ingest' ? 'ik' : 'sk'}_${'x'.repeat(32)}`, 401, 'invalid_key')
+      await expectReason(bad[kind].expired, 401, 'expired_key')
+      await expectReason(bad[kind].revoked, 401, 'revoked_key')
+      for (const key of bad[kind].wrongKinds) await expectReason(key, 403, 'wrong_key_kind')
+      const scope = call['x-scope']
+      if (scope !== undefined) {
+        const scopes = secretScopes.filter((one) => one !== scope)
+        await expectReason(await server.key('secret', { scopes }), 403, 'wrong_scope')
+      }
+      if (kind === 'secret' && call.path.includes('{'))
+        await expectError(call, await send(call, { key: foreign }), 404, ['not_found'])
+    }
+  })
+})
+
+test('what was made can be deleted, once', async () => {
+  for (const operationId of ['deleteRule', 'deleteEndpoint']) {
+    const call = calls.find((one) => one.operationId === operationId)!
+    await expectExample(call)
+    await expectError(call, await send(call), 404, ['not_found'])
+  }
+  expect(calls.filter(({ method }) => method === 'DELETE').length).toBe(2)
+})

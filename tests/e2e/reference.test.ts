@@ -1,0 +1,90 @@
+/** The reference at /docs in a real Chromium: whole without a network, in both themes, its calls ready to paste. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+
+let server: Appliance
+
+beforeAll(async () => {
+  server = await startAppliance()
+})
+afterAll(async () => {
+  await closeBrowser()
+  await server.stop()
+})
+
+interface Document {
+  paths: { [path: string]: { [method: string]: { operationId: string; summary: string } } }
+}
+
+test('every operation of the document is on the page, with its link and its call', async () => {
+  const api = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document
+  const ids = Object.values(api.paths).flatMap((path) => Object.values(path).map((one) => one.operationId))
+  await withPage(`${server.url}/docs`, async (page) => {
+    expect(await page.title()).toBe('API reference · Sightglass')
+    const sections = await page.locator('section.operation').evaluateAll((all) => all.map(({ id }) => id))
+    expect(sections.toSorted()).toEqual(ids.toSorted())
+    const links = await page
+      .locator('nav a[href^="#"]')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
+    expect(links).toEqual(sections.map((id) => `#${id}`))
+    expect(await page.locator('section:not(:has(pre))').count()).toBe(0)
+  })
+})
+
+test('copy as curl copies the call, with this appliance in it', async () => {
+  await withPage(
+    `${server.url}/docs`,
+    async (page) => {
+      await page.locator('#postEvents').getByRole('button', { name: 'Copy as curl' }).click()
+      await page.locator('#postEvents').getByRole('button', { name: 'Copied' }).waitFor()
+      const copied = await page.evaluate(() => navigator.clipboard.readText())
+      expect(copied).toStartWith(
+        `curl '${server.url}/v1/sdk/events' \\\n  -H "authorization: Bearer $SIGHTGLASS_INGEST_KEY"`,
+      )
+      expect(copied).toContain(`-d '{"events":[{"id":"evt_1"`)
+    },
+    { context: { permissions: ['clipboard-read', 'clipboard-write'] } },
+  )
+})
+
+test('the copied call works in a shell', async () => {
+  const key = JSON.parse(
+    (await server.cli('key', 'create', '--kind', 'ingest', '--label', 'docs', '--json')).stdout,
+  ) as { key: string }
+  const html = await (await fetch(`${server.url}/docs`)).text()
+  const call = /aria-label="curl">(curl [^<]*sdk\/events[^<]*)</.exec(html)?.[1] ?? ''
+  const text = call
+    .replaceAll('&#x27;', "'")
+    .replaceAll('&quot;', '"')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
+  // The shell's own words of the call, without needing curl on this machine.
+  const words = Bun.spawnSync(['sh', '-c', `curl() { printf '%s\\0' "$@"; }; ${text}`], {
+    env: { PATH: process.env.PATH ?? '', SIGHTGLASS_INGEST_KEY: key.key },
+  })
+  const [address = '', , authorization = '', , contentType = '', , body = ''] = words.stdout
+    .toString()
+    .split('\0')
+  const header = (line: string) => line.split(': ') as [string, string]
+  const headers = Object.fromEntries([header(authorization), header(contentType)])
+  const response = await fetch(address, { method: 'POST', headers, body })
+  expect([response.status, await response.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
+})
+
+test.each(['light', 'dark'] as const)(
+  'in %s it has the look of the dashboard, also on a phone',
+  async (colorScheme) => {
+    await withPage(
+      `${server.url}/docs`,
+      async (page) => {
+        const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+        expect(ground).toBe(colorScheme === 'light' ? 'rgb(246, 246, 244)' : 'rgb(18, 19, 21)')
+        await page.setViewportSize({ width: 390, height: 800 })
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+        expect(overflow).toBeLessThanOrEqual(0)
+      },
+      { colorScheme },
+    )
+  },
+)
