@@ -1,8 +1,12 @@
 /** The table of contents: every feature's routes, and what happens to a request before and after them. */
 import { Elysia } from 'elysia'
+import { accountRoutes } from './accounts/account-routes.ts'
+import { peopleRoutes } from './accounts/people-routes.ts'
 import { dashboardAuditRoutes } from './audit/dashboard-routes.ts'
 import { auditRoutes } from './audit/routes.ts'
+import { providerRoutes } from './auth/provider-routes.ts'
 import { authRoutes } from './auth/routes.ts'
+import { signInRoutes } from './auth/sign-in-routes.ts'
 import { AppError } from './errors.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -17,7 +21,9 @@ import { keyRoutes } from './keys/routes.ts'
 import { liveRoutes } from './live/routes.ts'
 import { memoryRoutes } from './memory/routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
+import { orgRoutes } from './orgs/routes.ts'
 import type { Parts } from './parts.ts'
+import { siteRoutes } from './sites/routes.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
 import { toolRoutes } from './tools/routes.ts'
 import { traceRoutes } from './traces/routes.ts'
@@ -56,6 +62,12 @@ export function createApp(parts: Parts): App {
     .use(webhookRoutes(parts))
     .use(auditRoutes(parts))
     .use(authRoutes(parts))
+    .use(signInRoutes(parts))
+    .use(providerRoutes(parts))
+    .use(accountRoutes(parts))
+    .use(peopleRoutes(parts))
+    .use(orgRoutes(parts))
+    .use(siteRoutes(parts))
     .use(keyRoutes(parts))
     .use(dashboardAuditRoutes(parts))
     .use(dashboardTraceRoutes(parts))

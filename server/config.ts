@@ -13,6 +13,7 @@ import {
   type OptionValues,
   type VerbName,
 } from './options.ts'
+import type { OidcConfig } from './auth/provider-config.ts'
 import type { WebhookConfig } from './webhooks/config.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -45,6 +46,7 @@ export interface ServeConfig {
   diskFloorBytes: number
   rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
   webhooks: WebhookConfig
+  oidc: OidcConfig | null
   logLevel: 'debug' | 'info' | 'warn' | 'error'
   admin: { email: string; password: string } | null
   warnings: string[] // for the log: settings that look like a mistake
@@ -166,6 +168,15 @@ function strangers(environment: Environment): string[] {
     .map((name) => `the environment variable ${name} is not an option and has no effect`)
 }
 
+function oidcConfig(values: OptionValues): OidcConfig | null {
+  const issuer = values['oidc-issuer']
+  const clientId = values['oidc-client-id']
+  if (issuer === null && clientId === null) return null
+  if (issuer === null || clientId === null)
+    throw new UsageError('--oidc-issuer and --oidc-client-id go together; only one is set')
+  return { issuer, clientId, clientSecret: values['oidc-client-secret'], name: values['oidc-name'] }
+}
+
 /** What `serve` needs, out of the settled values. */
 export function serveConfig({ values, warnings }: Invocation): ServeConfig {
   const listen = values.listen
@@ -199,6 +210,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
       sinkDir: values['sink-dir'],
       caFile: values['webhook-ca'],
     },
+    oidc: oidcConfig(values),
     logLevel: values['log-level'],
     admin: email !== null && password !== null ? { email, password } : null,
     warnings,

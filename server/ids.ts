@@ -25,6 +25,12 @@ export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
+/** Random base32 (RFC 4648), 5 bits a character: TOTP seeds and recovery codes. */
+export function newBase32(chars: number): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+  return Array.from(randomBytes(chars), (byte) => alphabet.charAt(byte & 31)).join('')
+}
+
 /** Hex SHA-256: the only form in which keys and tokens reach the store. */
 export function sha256Hex(text: string): string {
   return createHash('sha256').update(text).digest('hex')

@@ -6,6 +6,7 @@ import type { DiskWatch } from './health/disk.ts'
 import type { Job } from './clockwork.ts'
 import type { LastUses } from './keys/last-use.ts'
 import { limits } from './limits.ts'
+import { deleteDueOrgs } from './orgs/organize.ts'
 import type { Log } from './log.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
@@ -35,6 +36,7 @@ export function jobTable(parts: JobParts): Job[] {
       schedule: '0 7 3 * * *',
       run: async (now) => void (await writeCheckpoints({ store, key: auditKey, dataDir, log }, now)),
     },
+    { id: 'org-deletion', schedule: '0 11 * * * *', run: (now) => deleteDueOrgs({ store }, log, now) },
     {
       id: 'invitation-prune',
       schedule: '0 19 4 * * *',

@@ -61,6 +61,17 @@ export function origin(text: string): string {
   return url.origin
 }
 
+/** Where a provider is known: https with any path, or http on this machine alone. */
+export function issuerAddress(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isLocal = url !== null && /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  if (!url || (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal)))
+    throw new UsageError(`"${text}" is not an https address like https://id.example.com`)
+  if (url.username || url.password || url.search || url.hash)
+    throw new UsageError('the address of a provider has no user name, query or fragment')
+  return text
+}
+
 function splitList(text: string): string[] {
   return text
     .split(',')

@@ -1,6 +1,7 @@
 /** The parts a running server is made of, handed to every feature's routes; each feature takes the ones it names. */
 import type { Store } from '../db/store.ts'
 import type { SigningKey } from './audit/signing-key.ts'
+import type { Provider } from './auth/provider.ts'
 import type { SignIns } from './auth/sign-ins.ts'
 import type { Throttle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
@@ -25,6 +26,7 @@ export interface Parts {
   signIns: SignIns
   throttle: Throttle
   auditKey: SigningKey
+  provider: Provider | null
   seal: Seal
   disk: DiskWatch
   jobs: Pick<Jobs, 'late'>

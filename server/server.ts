@@ -3,6 +3,7 @@ import type { Store } from '../db/store.ts'
 import { createApp } from './app.ts'
 import { writeCheckpoints } from './audit/checkpoints.ts'
 import { openSigningKey } from './audit/signing-key.ts'
+import { makeProvider } from './auth/provider.ts'
 import { makeSignIns } from './auth/sign-ins.ts'
 import { makeThrottle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
@@ -70,6 +71,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     signIns: makeSignIns(store, clock),
     throttle: makeThrottle(clock),
     auditKey,
+    provider: config.oidc === null ? null : makeProvider(config.oidc),
     seal: sealWith(await store.secret('cursor')),
     disk,
     jobs,

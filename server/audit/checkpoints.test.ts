@@ -39,7 +39,7 @@ function checkpoint(): Promise<number> {
   const sink = {
     write: (line: string) => void logged.push(line),
     takeDropped: () => 0,
-    close: async () => {},
+    flush: async () => {},
   }
   const log = startLog({ level: 'info', clock, sink })
   return writeCheckpoints({ store, key: openSigningKey(dataDir), dataDir, log }, clock.now())

@@ -1,7 +1,9 @@
 /**
  * Dashboard sign-ins: begins one, finds the one behind a request, ends it; the cookie's hash is all the store keeps.
  */
-import type { AuditEntry, Role, SignIn, SignInView, Store } from '../../db/store.ts'
+import { StoreError } from '../../db/errors.ts'
+import type { AuditEntry, Proof, Role, SignInView, Store } from '../../db/store.ts'
+import { auditEntry } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, newToken, sha256Hex } from '../ids.ts'
@@ -10,20 +12,35 @@ import { limits } from '../limits.ts'
 import { cookieHeader, readCookie } from './cookie.ts'
 import { requireSameOrigin } from './same-origin.ts'
 
+export interface HowSignedIn {
+  by: 'totp' | 'recovery_code' | 'provider'
+  proof?: Proof // used up in the same transaction
+  external?: { issuer: string; subject: string }
+}
+
+export type Begun = { status: 'done'; cookie: string } | { status: 'used'; cookie: '' }
+
 export interface SignIns {
-  /** Starts a sign-in for an account in one organization; returns the Set-Cookie header. */
-  begin(request: Request, who: { accountId: string; orgId: string; email: string }): Promise<string>
+  /** Starts a sign-in for an account in one organization; `cookie` is the Set-Cookie header. */
+  begin(
+    request: Request,
+    who: { accountId: string; orgId: string; email: string },
+    how?: HowSignedIn,
+  ): Promise<Begun>
+  noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
   /** The live sign-in behind a request; throws 401 `no_session`, or 403 for a cross-site or unprivileged one. */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
   /** Whether the sign-in behind a request still lives; streams ask again while they run. */
   isLive(request: Request): Promise<boolean>
+  /** Has the sign-in show another organization of its account; returns the Set-Cookie header, for the token is new. */
+  switchOrg(request: Request, view: SignInView, orgId: string): Promise<string>
   /** Ends the sign-in behind a request, if any; returns the Set-Cookie header that clears the cookie. */
   end(request: Request): Promise<string>
 }
 
 const touchEveryMs = 60_000
 
-export function makeSignIns(store: Pick<Store, 'signIns'>, clock: Clock): SignIns {
+export function makeSignIns(store: Pick<Store, 'signIns' | 'audit'>, clock: Clock): SignIns {
   const find = async (request: Request): Promise<SignInView | null> => {
     const token = readCookie(request.headers.get('cookie'), contextOf(request).secure)
     if (!token) return null
@@ -34,24 +51,22 @@ export function makeSignIns(store: Pick<Store, 'signIns'>, clock: Clock): SignIn
     return view
   }
   return {
-    async begin(request, { accountId, orgId, email }) {
+    async begin(request, { accountId, orgId, email }, how) {
       const context = contextOf(request)
       const token = newToken()
       const now = clock.now()
-      const signIn = {
-        id: newId('ses'),
-        tokenHash: sha256Hex(token),
-        accountId,
-        orgId,
-        createdAtMs: now,
-        lastSeenAtMs: now,
-        expiresAtMs: now + limits.signInAbsoluteMs,
-        address: context.address,
-        userAgent: (request.headers.get('user-agent') ?? '').slice(0, 300),
-      }
-      const audit = entry('session.created', signIn, { email, address: context.address }, now)
-      await store.signIns.create({ signIn, audit })
-      return cookieHeader(token, context.secure, limits.signInAbsoluteMs)
+      const signIn = newSignIn(request, { accountId, orgId, token, now })
+      const metadata = { email, address: context.address, ...(how === undefined ? {} : { by: how.by }) }
+      const act = { action: 'session.created', target: signIn.id, metadata }
+      const audit = auditEntry({ orgId, actor: `user:${accountId}` }, act, now)
+      const { proof, external } = how ?? {}
+      const command = { signIn, ...(proof ? { proof } : {}), ...(external ? { external } : {}), audit }
+      if ((await store.signIns.create(command)) === 'used') return { status: 'used', cookie: '' }
+      return { status: 'done', cookie: cookieHeader(token, context.secure, limits.signInAbsoluteMs) }
+    },
+    async noteFailure({ accountId, orgId }, metadata) {
+      const act = { action: 'session.failed', target: accountId, metadata }
+      await store.audit.append(auditEntry({ orgId, actor: `user:${accountId}` }, act, clock.now()))
     },
     async require(request, roles) {
       requireSameOrigin(request)
@@ -68,20 +83,46 @@ export function makeSignIns(store: Pick<Store, 'signIns'>, clock: Clock): SignIn
       return view
     },
     isLive: async (request) => (await find(request)) !== null,
+    async switchOrg(request, { account, signIn, org }, orgId) {
+      const token = newToken()
+      const metadata = { email: account.email, from: org.id }
+      const act = { action: 'session.switched', target: signIn.id, metadata }
+      const audit = auditEntry({ orgId, actor: `user:${account.id}` }, act, clock.now())
+      const command = { tokenHash: signIn.tokenHash, newTokenHash: sha256Hex(token), orgId, audit }
+      await store.signIns.switchOrg(command).catch((error: unknown) => {
+        if (!(error instanceof StoreError) || error.kind !== 'not_found') throw error
+        throw new AppError('not_found', 'You are in no organization with this id.')
+      })
+      const leftMs = signIn.expiresAtMs - clock.now()
+      return cookieHeader(token, contextOf(request).secure, leftMs)
+    },
     async end(request) {
       requireSameOrigin(request)
       const view = await find(request)
       if (view) {
-        const audit = entry('session.ended', view.signIn, { email: view.account.email }, clock.now())
-        await store.signIns.end({ tokenHash: view.signIn.tokenHash, audit })
+        const { account, org, signIn } = view
+        const act = { action: 'session.ended', target: signIn.id, metadata: { email: account.email } }
+        const audit = auditEntry({ orgId: org.id, actor: `user:${account.id}` }, act, clock.now())
+        await store.signIns.end({ tokenHash: signIn.tokenHash, audit })
       }
       return cookieHeader('', contextOf(request).secure, 0)
     },
   }
 }
 
-/** The audit row of what a person did with a sign-in of their own. */
-function entry(action: string, of: SignIn, metadata: AuditEntry['metadata'], now: number): AuditEntry {
-  const { id: target, orgId, accountId } = of
-  return { id: newId('aud'), orgId, actor: `user:${accountId}`, action, target, metadata, occurredAtMs: now }
+function newSignIn(
+  request: Request,
+  { accountId, orgId, token, now }: { accountId: string; orgId: string; token: string; now: number },
+) {
+  return {
+    id: newId('ses'),
+    tokenHash: sha256Hex(token),
+    accountId,
+    orgId,
+    createdAtMs: now,
+    lastSeenAtMs: now,
+    expiresAtMs: now + limits.signInAbsoluteMs,
+    address: contextOf(request).address,
+    userAgent: (request.headers.get('user-agent') ?? '').slice(0, 300),
+  }
 }

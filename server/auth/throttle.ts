@@ -4,10 +4,13 @@
  */
 import { isIP } from 'node:net'
 import type { Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
 
 export interface Throttle {
   /** Milliseconds this name must still wait before the next try; 0 when it may try now. */
   waitMs(name: string): number
+  /** Throws 429 with `Retry-After` while any of the names must wait. */
+  require(names: string[]): void
   failed(name: string): void
   succeeded(name: string): void
   /** Counts one refused try; returns how many were refused since the last `failed`. */
@@ -27,8 +30,22 @@ const rowsMax = 10_000
 
 export function makeThrottle(clock: Clock): Throttle {
   const rows = new Map<string, Row>()
+  const waitMs = (name: string) => Math.max(0, (rows.get(name)?.untilMs ?? 0) - clock.now())
+  const refused = (name: string) => {
+    const row = rows.get(name)
+    return row ? ++row.refusals : 0
+  }
   return {
-    waitMs: (name) => Math.max(0, (rows.get(name)?.untilMs ?? 0) - clock.now()),
+    waitMs,
+    require(names) {
+      const longestMs = Math.max(...names.map(waitMs))
+      if (longestMs === 0) return
+      for (const each of names) refused(each)
+      const seconds = Math.ceil(longestMs / 1000)
+      throw new AppError('rate_limited', `Too many wrong tries; wait ${seconds} s and try again.`, {
+        headers: { 'retry-after': String(seconds) },
+      })
+    },
     failed(name) {
       const row = rows.get(name) ?? { failures: 0, refusals: 0, untilMs: 0 }
       row.failures++
@@ -41,10 +58,7 @@ export function makeThrottle(clock: Clock): Throttle {
       if (rows.size > rowsMax) rows.delete(rows.keys().next().value!)
     },
     succeeded: (name) => void rows.delete(name),
-    refused(name) {
-      const row = rows.get(name)
-      return row ? ++row.refusals : 0
-    },
+    refused,
   }
 }
 

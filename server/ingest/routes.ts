@@ -10,6 +10,7 @@ import type { Parts } from '../parts.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
 import { publishedLimits } from './published-limits.ts'
 import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
+import { refuseRestricted } from './refuse-restricted.ts'
 import { requireRoom, writeOrExplain } from './room.ts'
 import { eventSamples, requestSample } from './samples.ts'
 
@@ -24,7 +25,8 @@ export function ingestRoutes(parts: Parts) {
       async ({ request }) => {
         const key = await parts.guard.ingest(request)
         requireRoom(parts)
-        const accepted = await takeEvents(parts, request, key)
+        const taken = await takeEvents(parts, request, key)
+        const accepted = await refuseRestricted(parts.store, key, taken)
         return answer(parts, key, accepted, await append(parts, key, accepted))
       },
       { parse: 'none' },

@@ -1,9 +1,9 @@
-/** Makes a key: checks its label, mints the secret, stores its hash with the audit row; the secret is returned once. */
+/** Makes a key: checks what it may be given, mints the secret, stores its hash with the audit row; shown once. */
 import type { ApiKey, KeyKind, Store } from '../../db/store.ts'
+import { auditEntry } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
-import { AppError } from '../errors.ts'
 import { newApiKey, newId, sha256Hex } from '../ids.ts'
-import { limits } from '../limits.ts'
+import { checkTerms, readLabel, termsView } from './terms.ts'
 
 export interface MintRequest {
   orgId: string
@@ -22,42 +22,30 @@ export async function mintKey(
   request: MintRequest,
   clock: Clock,
 ): Promise<{ key: ApiKey; secret: string }> {
-  const label = request.label.trim()
-  const chars = [...label].length
-  if (chars < 1 || chars > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(label)) {
-    const message = `Give the key a label of 1 to ${limits.labelCharsMax} characters.`
-    throw new AppError('invalid_body', message, {
-      issues: [{ path: 'label', message, code: 'wrong_format' }],
-    })
-  }
-  const secret = newApiKey(request.kind)
-  const now = clock.now()
-  const key: ApiKey = {
-    id: newId('key'),
-    orgId: request.orgId,
-    kind: request.kind,
-    label,
-    prefix: secret.slice(0, 16),
-    hash: sha256Hex(secret),
-    scopes: request.scopes ?? [],
-    siteIds: request.siteIds ?? [],
-    behindProxy: request.behindProxy ?? false,
-    createdAtMs: now,
-    expiresAtMs: request.expiresAtMs ?? null,
-    revokedAtMs: null,
-    lastUsedAtMs: null,
-    lastUsedAddress: null,
-    exposedAtMs: null,
-  }
-  const audit = {
-    id: newId('aud'),
-    orgId: key.orgId,
-    actor: request.actor,
+  const { key, secret } = newKey(request, clock.now())
+  const act = {
     action: `${key.kind}_key.created`,
     target: key.id,
-    metadata: { label, prefix: key.prefix, scopes: key.scopes, siteIds: key.siteIds },
-    occurredAtMs: now,
+    metadata: { prefix: key.prefix, ...termsView(key) },
   }
-  await store.keys.create({ key, audit })
+  await store.keys.create({ key, audit: auditEntry(request, act, key.createdAtMs) })
   return { key, secret }
+}
+
+/** A key that is not stored yet. */
+export function newKey(request: MintRequest, now: number): { key: ApiKey; secret: string } {
+  const { orgId, kind } = request
+  const terms = {
+    label: readLabel(request.label),
+    scopes: [...new Set(request.scopes)],
+    siteIds: [...new Set(request.siteIds)],
+    behindProxy: request.behindProxy ?? false,
+    expiresAtMs: request.expiresAtMs ?? null,
+  }
+  checkTerms(kind, terms, now)
+  const secret = newApiKey(kind)
+  const unused = { revokedAtMs: null, lastUsedAtMs: null, lastUsedAddress: null, exposedAtMs: null }
+  const id = newId('key')
+  const shown = { prefix: secret.slice(0, 16), hash: sha256Hex(secret) }
+  return { key: { id, orgId, kind, ...terms, ...shown, createdAtMs: now, ...unused }, secret }
 }

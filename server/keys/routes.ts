@@ -1,55 +1,96 @@
-/** Settings → keys: list, create (the key shown once) and revoke, for owners and admins. */
+/** Settings → keys: list, create (the key shown once), change, rotate and revoke, for owners and admins. */
 import { Elysia } from 'elysia'
 import type { ApiKey, KeyKind } from '../../db/store.ts'
+import { rolesOf } from '../auth/permissions.ts'
 import { isoTime } from '../clock.ts'
-import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
-import { readJsonObject } from '../http/body.ts'
+import { readMembers, wrongMember } from '../http/members.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
-import { limits } from '../limits.ts'
+import { parseTime } from '../ingest/time.ts'
 import type { Parts } from '../parts.ts'
+import { changeKey, rotateKey } from './change.ts'
 import { mintKey } from './mint.ts'
 import { revokeKey } from './revoke.ts'
 
 const kinds: readonly string[] = ['ingest', 'secret', 'publishable']
-const managers = ['owner', 'admin'] as const
+const unparsed = { parse: 'none' } as const
+const hourMs = 3_600_000
 
-export function keyRoutes({ store, clock, signIns }: Parts) {
+const keyMembers = {
+  kind: 'text',
+  label: 'text',
+  scopes: 'texts?',
+  siteIds: 'texts?',
+  behindProxy: 'flag?',
+  expiresAt: 'text?',
+} as const
+const changeMembers = { label: 'text?', scopes: 'texts?', siteIds: 'texts?', behindProxy: 'flag?' } as const
+
+export function keyRoutes(parts: Parts) {
+  const { store, clock, signIns } = parts
+  const manager = async (request: Request) => {
+    const { org, account } = await signIns.require(request, rolesOf('key.manage'))
+    return { orgId: org.id, actor: `user:${account.id}` }
+  }
   return new Elysia()
     .get('/api/keys', async ({ request }) => {
-      const { org } = await signIns.require(request, managers)
+      const { orgId } = await manager(request)
       const kind = readQuery(request, { kind: 'one' }).one('kind')
       if (kind !== undefined && !kinds.includes(kind))
         throw invalidQuery('kind', `kind must be ${kinds.join(', ')}`)
-      const keys = await store.keys.list(org.id, kind as KeyKind | undefined)
+      const keys = await store.keys.list(orgId, kind as KeyKind | undefined)
       return json({ keys: keys.map(keyView) })
     })
     .post(
       '/api/keys',
       async ({ request }) => {
-        const { org, account } = await signIns.require(request, managers)
-        const { kind, label } = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
-        if (typeof kind !== 'string' || !kinds.includes(kind)) {
-          throw wrong('kind', `kind must be one of ${kinds.join(', ')}`)
+        const who = await manager(request)
+        const { kind, label, scopes, siteIds, behindProxy, expiresAt } = await readMembers(
+          request,
+          keyMembers,
+        )
+        if (!kinds.includes(kind)) throw wrongMember('kind', `kind must be one of ${kinds.join(', ')}`)
+        const asked = {
+          ...who,
+          kind: kind as KeyKind,
+          label,
+          scopes: scopes ?? [],
+          siteIds: siteIds ?? [],
+          behindProxy: behindProxy ?? false,
+          expiresAtMs: expiresAt === undefined ? null : readTime(expiresAt),
         }
-        const asked = { orgId: org.id, kind: kind as KeyKind, label: typeof label === 'string' ? label : '' }
-        const made = await mintKey(store, { ...asked, actor: `user:${account.id}` }, clock)
+        const made = await mintKey(store, asked, clock)
         return json({ key: keyView(made.key), secret: made.secret }, 201)
       },
-      { parse: 'none' },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/change',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const change = await readMembers(request, changeMembers)
+        return json({ key: keyView(await changeKey(parts, who, params.id, change)) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/rotate',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const { overlapHours } = await readMembers(request, { overlapHours: 'number' })
+        const { key, secret, old } = await rotateKey(parts, who, params.id, overlapHours * hourMs)
+        return json({ key: keyView(key), secret, old: keyView(old) }, 201)
+      },
+      unparsed,
     )
     .post(
       '/api/keys/:id/revoke',
       async ({ request, params }) => {
-        const { org, account } = await signIns.require(request, managers)
-        const key = await revokeKey(
-          store,
-          { orgId: org.id, keyId: params.id, actor: `user:${account.id}` },
-          clock,
-        )
+        const who = await manager(request)
+        const key = await revokeKey(store, { ...who, keyId: params.id }, clock)
         return json({ key: keyView(key) })
       },
-      { parse: 'none' },
+      unparsed,
     )
 }
 
@@ -73,6 +114,8 @@ export function keyView(key: ApiKey) {
   }
 }
 
-function wrong(path: string, message: string): AppError {
-  return new AppError('invalid_body', message, { issues: [{ path, message, code: 'wrong_format' }] })
+function readTime(text: string): number {
+  const ms = parseTime(text)
+  if (ms === null) throw wrongMember('expiresAt', 'expiresAt must be a time such as 2027-01-31T18:00:00Z')
+  return ms
 }

@@ -93,6 +93,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
     sinkDir: null,
     caFile: null,
   },
+  oidc: null,
   logLevel: 'error',
   admin: null,
   warnings: [],

@@ -1,0 +1,29 @@
+/** The session as the dashboard sees it. */
+import type { SignInView } from '../../db/store.ts'
+import { contextOf } from '../http/context.ts'
+import { sha256Hex } from '../ids.ts'
+import type { Parts } from '../parts.ts'
+
+/** Right after its cookie was made. */
+export async function sessionOf(parts: Parts, request: Request, cookie: string) {
+  const token = cookie.slice(cookie.indexOf('=') + 1, cookie.indexOf(';'))
+  const view = await parts.store.signIns.find(sha256Hex(token))
+  if (!view) throw new Error('a sign-in just made is not there')
+  return sessionView(parts, request, view)
+}
+
+export function sessionView(
+  { publicUrl, version }: Parts,
+  request: Request,
+  { account, org, role }: SignInView,
+) {
+  const { secure, local } = contextOf(request)
+  return {
+    account: { id: account.id, email: account.email, operator: account.operator },
+    org: { id: org.id, slug: org.slug, name: org.name },
+    role,
+    version,
+    ingestUrl: publicUrl ?? new URL(request.url).origin,
+    insecure: !secure && !local,
+  }
+}

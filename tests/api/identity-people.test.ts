@@ -1,0 +1,382 @@
+/** Organizations, people, invitations, sites, second factor, sign-ins and keys, over real HTTP with real cookies. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { TOTP, Secret } from 'otpauth'
+import { deleteDueOrgs } from '../../server/orgs/organize.ts'
+import { startLog } from '../../server/log.ts'
+import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let owner: Person
+
+beforeAll(async () => {
+  server = await testServer()
+  owner = await person(server, server.org, 'owner', { operator: true })
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+interface Told {
+  error?: string
+  reason?: string
+  issues?: { path: string }[]
+}
+
+async function told(answer: Response): Promise<[number, string | undefined, string | undefined]> {
+  const { error, reason, issues } = (await answer.json()) as Told
+  return [answer.status, error, reason ?? issues?.[0]?.path]
+}
+
+test('an operator makes an organization and owns it; others cannot; switching needs membership', async () => {
+  const admin = await person(server, server.org, 'admin')
+  expect(await told(await admin.post('/api/orgs', { name: 'Mine' }))).toEqual([
+    403,
+    'forbidden',
+    'wrong_role',
+  ])
+  const made = await owner.post('/api/orgs', { name: 'Acme Zürich' })
+  expect(made.status).toBe(201)
+  const { org } = (await made.json()) as { org: { id: string; slug: string } }
+  expect(org.slug).toBe('acme-zurich')
+  expect(await told(await owner.post('/api/orgs', { name: 'x', slug: 'acme-zurich' }))).toEqual([
+    409,
+    'conflict',
+    undefined,
+  ])
+  expect(await told(await owner.post('/api/orgs', { name: 'x', slug: 'A B' }))).toEqual([
+    400,
+    'invalid_body',
+    'slug',
+  ])
+  expect(await told(await owner.post('/api/orgs', { name: ' ' }))).toEqual([400, 'invalid_body', 'name'])
+  expect((await admin.post('/api/session/org', { orgId: org.id })).status).toBe(404)
+  const switched = await owner.post('/api/session/org', { orgId: org.id })
+  expect(await switched.json()).toMatchObject({ org: { id: org.id }, role: 'owner' })
+  // The old cookie must not open the other organization, nor go on at all.
+  expect((await owner.call('/api/session')).status).toBe(401)
+  owner = { ...owner, ...caller(server, cookieOf(switched)) }
+  const { orgs } = (await (await owner.call('/api/orgs')).json()) as {
+    orgs: { slug: string; role: string }[]
+  }
+  expect(orgs.map(({ slug, role }) => [slug, role])).toEqual([
+    ['default', 'owner'],
+    ['acme-zurich', 'owner'],
+  ])
+  const back = await owner.post('/api/session/org', { orgId: server.org.id })
+  owner = { ...owner, ...caller(server, cookieOf(back)) }
+})
+
+test('an organization is renamed, and deleted with grace: kept, asked again, then gone but for its chain', async () => {
+  const org = await makeOrg(server, 'doomed')
+  const boss = await person(server, org, 'owner')
+  const key = await server.store.keys.list(org.id)
+  expect(key).toEqual([])
+  const made = (await (await boss.post('/api/keys', { kind: 'ingest', label: 'x' })).json()) as {
+    secret: string
+  }
+  const event = {
+    id: 'e1',
+    siteId: 's',
+    sessionId: 's',
+    occurredAt: '2026-06-23T12:00:00Z',
+    type: 'a.b',
+    outcome: 'success',
+  }
+  const send = () => server.call('/v1/sdk/events', { key: made.secret, body: { events: [event] } })
+  expect((await send()).status).toBe(202)
+  await boss.post('/api/sites', { siteId: 's', name: 'Shop', restricted: true })
+  await boss.post('/api/invitations', { email: 'new@example.com', role: 'viewer' })
+  expect((await boss.post('/api/org/rename', { name: 'Doom' })).status).toBe(200)
+  expect(await told(await boss.post('/api/org/delete', { confirm: 'Doom' }))).toEqual([
+    400,
+    'invalid_body',
+    'confirm',
+  ])
+  expect(await told(await boss.post('/api/org/keep'))).toEqual([409, 'conflict', undefined])
+  const asked = (await (await boss.post('/api/org/delete', { confirm: 'doomed' })).json()) as {
+    org: { deletesAt: string }
+  }
+  expect(Date.parse(asked.org.deletesAt) - server.clock.now()).toBeGreaterThan(6 * 86_400_000)
+  expect((await boss.post('/api/org/delete', { confirm: 'doomed' })).status).toBe(409)
+  expect((await boss.post('/api/org/keep')).status).toBe(200)
+  await boss.post('/api/org/delete', { confirm: 'doomed' })
+  const log = startLog({ level: 'error', clock: server.clock })
+  const { store } = server
+  await deleteDueOrgs({ store }, log, server.clock.now())
+  expect(await store.orgs.find('doomed')).not.toBeNull()
+  await deleteDueOrgs({ store }, log, server.clock.now() + 7 * 86_400_000 + 1_000)
+  await log.close()
+  expect(await store.orgs.find('doomed')).toBeNull()
+  expect(await store.keys.list(org.id)).toEqual([])
+  expect(await store.events.overview(org.id)).toMatchObject({ total: 0 })
+  expect((await send()).status).toBe(401)
+  expect((await boss.call('/api/session')).status).toBe(401)
+  const { entries } = await store.audit.list({ orgId: org.id, limit: 3, beforeSeq: null })
+  expect(entries[0]?.action).toBe('org.deletion_asked')
+  const system = await store.audit.list({ orgId: 'org_system', limit: 1, beforeSeq: null })
+  expect(system.entries[0]).toMatchObject({
+    action: 'org.deleted',
+    target: org.id,
+    metadata: { slug: 'doomed' },
+  })
+  expect((await store.audit.verify()).faults).toEqual([])
+})
+
+test('an invitation makes a member once; a used, revoked, replaced or expired link does not', async () => {
+  const invite = async (email: string, role = 'analyst') =>
+    (await (await owner.post('/api/invitations', { email, role })).json()) as {
+      link: string
+      invitation: { id: string }
+    }
+  const tokenOf = ({ link }: { link: string }) => link.slice(link.indexOf('#') + 1)
+  const first = await invite('Ann@Example.com')
+  expect(first.link).toStartWith(`${server.url}/invitation#`)
+  const second = await invite('ann@example.com')
+  const accept = (token: string, secret = 'another long password') =>
+    server.call('/api/invitations/accept', { body: { token, password: secret } })
+  const look = (token: string) => server.call('/api/invitations/look', { body: { token } })
+  expect((await look(tokenOf(first))).status).toBe(403) // replaced
+  expect(await (await look(tokenOf(second))).json()).toEqual({
+    email: 'ann@example.com',
+    role: 'analyst',
+    orgName: 'Default',
+    hasAccount: false,
+  })
+  expect(await told(await accept(tokenOf(second), 'short'))).toEqual([400, 'invalid_body', 'password'])
+  expect(await (await accept(tokenOf(second))).json()).toEqual({
+    email: 'ann@example.com',
+    hadAccount: false,
+  })
+  expect((await accept(tokenOf(second))).status).toBe(403)
+  const signIn = await server.call('/api/sign-in', {
+    body: { email: 'ann@example.com', password: 'another long password' },
+  })
+  expect(await signIn.json()).toMatchObject({ role: 'analyst' })
+  expect((await owner.post('/api/invitations', { email: 'ann@example.com', role: 'viewer' })).status).toBe(
+    409,
+  )
+  const third = await invite('bob@example.com')
+  expect((await owner.post(`/api/invitations/${third.invitation.id}/revoke`)).status).toBe(204)
+  expect((await accept(tokenOf(third))).status).toBe(403)
+  const fourth = await invite('cyd@example.com')
+  server.clock.move(7 * 86_400_000 + 1)
+  expect((await accept(tokenOf(fourth))).status).toBe(403)
+  server.clock.move(-7 * 86_400_000 - 1)
+  // Somebody with an account elsewhere proves with their password that the invitation is theirs.
+  const elsewhere = await makeOrg(server, 'elsewhere')
+  const guest = await person(server, elsewhere, 'viewer')
+  const fifth = await invite(guest.email, 'admin')
+  expect(await told(await accept(tokenOf(fifth), 'not the password'))).toEqual([
+    403,
+    'forbidden',
+    'wrong_password',
+  ])
+  expect(await (await accept(tokenOf(fifth), password)).json()).toEqual({
+    email: guest.email,
+    hadAccount: true,
+  })
+  expect((await guest.post('/api/session/org', { orgId: server.org.id })).status).toBe(200)
+}, 20_000)
+
+test('the last owner stays, admins do not touch owners, and a new role ends the sign-ins of before', async () => {
+  const org = await makeOrg(server, 'roles')
+  const boss = await person(server, org, 'owner')
+  const admin = await person(server, org, 'admin')
+  const viewer = await person(server, org, 'viewer')
+  expect(await told(await boss.post(`/api/people/${boss.id}/role`, { role: 'admin' }))).toEqual([
+    409,
+    'conflict',
+    undefined,
+  ])
+  expect(await told(await boss.post(`/api/people/${boss.id}/remove`))).toEqual([409, 'conflict', undefined])
+  for (const [path, body] of [
+    [`/api/people/${boss.id}/role`, { role: 'viewer' }],
+    [`/api/people/${boss.id}/remove`, {}],
+    [`/api/people/${viewer.id}/role`, { role: 'owner' }],
+    ['/api/invitations', { email: 'o@example.com', role: 'owner' }],
+  ] as const)
+    expect(await told(await admin.post(path, body))).toEqual([403, 'forbidden', 'wrong_role'])
+  expect((await boss.post(`/api/people/${viewer.id}/role`, { role: 'root' })).status).toBe(400)
+  expect((await owner.post(`/api/people/${viewer.id}/role`, { role: 'admin' })).status).toBe(404)
+  expect((await admin.post(`/api/people/${viewer.id}/role`, { role: 'analyst' })).status).toBe(200)
+  expect((await viewer.call('/api/session')).status).toBe(401)
+  expect((await boss.post(`/api/people/${admin.id}/role`, { role: 'owner' })).status).toBe(200)
+  expect((await boss.post(`/api/people/${boss.id}/role`, { role: 'viewer' })).status).toBe(200)
+  const people = await (await server.call('/api/sign-in', { body: { email: admin.email, password } })).json()
+  expect(people).toMatchObject({ role: 'owner' })
+})
+
+test('sign-ins are listed and revoked, and a new password ends the others', async () => {
+  const me = await person(server, server.org, 'viewer')
+  const again = async () =>
+    caller(server, cookieOf(await server.call('/api/sign-in', { body: { email: me.email, password } })))
+  const [phone, laptop] = [await again(), await again()]
+  type Account = { signIns: { id: string; current: boolean }[] }
+  const list = async () => ((await (await me.call('/api/account')).json()) as Account).signIns
+  expect((await list()).filter(({ current }) => current).length).toBe(1)
+  const mine = (await (await phone.call('/api/account')).json()) as Account
+  const phoneId = mine.signIns.find(({ current }) => current)?.id
+  expect((await owner.post(`/api/account/sign-ins/${phoneId}/end`)).status).toBe(404)
+  expect((await me.post(`/api/account/sign-ins/${phoneId}/end`)).status).toBe(204)
+  expect((await phone.call('/api/session')).status).toBe(401)
+  const next = 'a much better password'
+  expect(
+    await told(await me.post('/api/account/password', { current: 'wrong one', password: next })),
+  ).toEqual([403, 'forbidden', 'wrong_password'])
+  expect((await me.post('/api/account/password', { current: password, password: next })).status).toBe(204)
+  expect([(await me.call('/api/session')).status, (await laptop.call('/api/session')).status]).toEqual([
+    200, 401,
+  ])
+  expect(await (await me.post('/api/account/sign-ins/end-others')).json()).toEqual({ ended: 0 })
+}, 20_000)
+
+test('a second factor: set, asked for, never twice the same code, recovery codes once each, removed', async () => {
+  const me = await person(server, server.org, 'admin')
+  const begun = (await (await me.post('/api/account/second-factor/begin')).json()) as {
+    seed: string
+    token: string
+  }
+  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const codeAt = (ms: number) => totp.generate({ timestamp: ms })
+  const set = (code: string, secret = password) =>
+    me.post('/api/account/second-factor', { token: begun.token, code, password: secret })
+  expect(await told(await set(codeAt(0)))).toEqual([400, 'invalid_body', 'code'])
+  expect(await told(await set(codeAt(server.clock.now()), 'wrong'))).toEqual([
+    403,
+    'forbidden',
+    'wrong_password',
+  ])
+  const used = codeAt(server.clock.now())
+  const { recoveryCodes } = (await (await set(used)).json()) as { recoveryCodes: string[] }
+  expect(recoveryCodes.length).toBe(10)
+  const half = async () => {
+    const answer = await server.call('/api/sign-in', { body: { email: me.email, password } })
+    expect(answer.headers.get('set-cookie')).toBeNull()
+    return (await answer.json()) as { secondFactor: boolean; token: string }
+  }
+  const { token, secondFactor } = await half()
+  expect(secondFactor).toBe(true)
+  const withCode = (code: string, of = token) =>
+    server.call('/api/sign-in/code', { body: { token: of, code } })
+  expect((await withCode(used)).status).toBe(401) // used when it was set
+  server.clock.move(60_000)
+  const good = codeAt(server.clock.now())
+  const both = await Promise.all([withCode(good), withCode(good)])
+  expect(both.map(({ status }) => status).sort()).toEqual([200, 401])
+  server.clock.move(20 * 60_000)
+  expect((await withCode(codeAt(server.clock.now()))).status).toBe(401) // the password was too long ago
+  const later = await half()
+  const [first = '', second = ''] = recoveryCodes
+  expect((await withCode(first.toLowerCase(), later.token)).status).toBe(200)
+  expect((await withCode(first, later.token)).status).toBe(401)
+  server.clock.move(60_000)
+  const recovered = await withCode(second, later.token)
+  const signedIn = caller(server, cookieOf(recovered))
+  expect(await (await signedIn.call('/api/account')).json()).toMatchObject({
+    secondFactor: { recoveryLeft: 8 },
+  })
+  expect((await signedIn.post('/api/account/second-factor/remove', { password: 'wrong' })).status).toBe(403)
+  expect((await signedIn.post('/api/account/second-factor/remove', { password })).status).toBe(204)
+  expect(
+    (await server.call('/api/sign-in', { body: { email: me.email, password } })).headers.get('set-cookie'),
+  ).not.toBeNull()
+}, 20_000)
+
+test('wrong codes slow down', async () => {
+  const me = await person(server, server.org, 'viewer')
+  const begun = (await (await me.post('/api/account/second-factor/begin')).json()) as {
+    seed: string
+    token: string
+  }
+  const code = new TOTP({ secret: Secret.fromBase32(begun.seed) }).generate({ timestamp: server.clock.now() })
+  await me.post('/api/account/second-factor', { token: begun.token, code, password })
+  const { token } = (await (
+    await server.call('/api/sign-in', { body: { email: me.email, password } })
+  ).json()) as { token: string }
+  const statuses: number[] = []
+  for (let i = 0; i < 4; i++)
+    statuses.push((await server.call('/api/sign-in/code', { body: { token, code: '000000' } })).status)
+  expect(statuses).toEqual([401, 401, 401, 429])
+  server.clock.move(20 * 60_000)
+})
+
+test('a restricted site takes only keys that name it', async () => {
+  const org = server.org
+  await owner.post('/api/sites', { siteId: 'vault', name: 'The vault', restricted: true })
+  const open = await server.key('ingest')
+  const named = await server.key('ingest', { siteIds: ['vault'] })
+  const event = (siteId: string, id: string) => ({
+    id,
+    siteId,
+    sessionId: 's',
+    occurredAt: '2026-06-23T12:00:00Z',
+    type: 'agent.detected',
+    outcome: 'success',
+  })
+  const send = (key: string, ...events: unknown[]) => server.call('/v1/sdk/events', { key, body: { events } })
+  const mixed = await send(open, event('vault', 'v1'), event('shop', 'v2'))
+  expect(await mixed.json()).toMatchObject({
+    ok: false,
+    accepted: 1,
+    rejected: 1,
+    errors: [{ code: 'wrong_site', index: 0 }],
+  })
+  expect(await told(await send(open, event('vault', 'v3')))).toEqual([403, 'forbidden', 'wrong_site'])
+  expect(await (await send(named, event('vault', 'v4'))).json()).toEqual({
+    ok: true,
+    accepted: 1,
+    deduped: 0,
+  })
+  await owner.post('/api/sites', { siteId: 'vault', restricted: false, hidden: true })
+  expect((await send(open, event('vault', 'v5'))).status).toBe(202)
+  const { sites } = (await (await owner.call('/api/sites')).json()) as { sites: unknown[] }
+  expect(sites).toEqual([
+    { siteId: 'shop', name: null, hidden: false, restricted: false, seen: true },
+    { siteId: 'vault', name: 'The vault', hidden: true, restricted: false, seen: true },
+  ])
+  expect(await server.store.sites.restricted(org.id)).toEqual(new Set())
+})
+
+test('keys: terms that fit their kind, change in use, rotation with overlap, one audit row each', async () => {
+  const make = (body: unknown) => owner.post('/api/keys', body)
+  for (const [body, path] of [
+    [{ kind: 'ingest', label: 'x', scopes: ['traces:read'] }, 'scopes'],
+    [{ kind: 'secret', label: 'x', scopes: ['everything'] }, 'scopes'],
+    [{ kind: 'secret', label: 'x', siteIds: ['a'] }, 'siteIds'],
+    [{ kind: 'secret', label: 'x', behindProxy: true }, 'behindProxy'],
+    [{ kind: 'ingest', label: 'x', expiresAt: '2020-01-01T00:00:00Z' }, 'expiresAt'],
+    [{ kind: 'ingest', label: 'x', hash: 'a'.repeat(64) }, 'hash'],
+  ] as const)
+    expect(await told(await make(body))).toEqual([400, 'invalid_body', path])
+  const made = await make({ kind: 'secret', label: 'export', scopes: ['traces:read'] })
+  const { key, secret } = (await made.json()) as { key: { id: string }; secret: string }
+  const reads = async (token: string) => (await server.call('/v1/traces?limit=1', { key: token })).status
+  const metrics = async (token: string) =>
+    (await server.call('/v1/audit/export', { key: token, body: { until: '2000-01-01' } })).status
+  expect([await reads(secret), await metrics(secret)]).toEqual([200, 403])
+  const before = await auditCount(server)
+  expect(
+    (await owner.post(`/api/keys/${key.id}/change`, { scopes: ['audit:read'], label: 'auditor' })).status,
+  ).toBe(200)
+  expect(await auditCount(server)).toBe(before + 1)
+  expect([await reads(secret), await metrics(secret)]).toEqual([403, 200])
+  expect(await told(await owner.post(`/api/keys/${key.id}/rotate`, { overlapHours: -1 }))).toEqual([
+    400,
+    'invalid_body',
+    'overlapHours',
+  ])
+  const rotated = (await (await owner.post(`/api/keys/${key.id}/rotate`, { overlapHours: 1 })).json()) as {
+    key: { label: string; scopes: string[] }
+    secret: string
+  }
+  expect(rotated.key).toMatchObject({ label: 'auditor', scopes: ['audit:read'], expiresAt: null })
+  expect([await metrics(secret), await metrics(rotated.secret)]).toEqual([200, 200])
+  server.clock.move(3_600_001)
+  expect([await metrics(secret), await metrics(rotated.secret)]).toEqual([401, 200])
+  server.clock.move(-3_600_001)
+  const foreign = await makeOrg(server, 'foreign-keys')
+  const stranger = await person(server, foreign, 'owner')
+  for (const act of ['change', 'rotate', 'revoke'])
+    expect(
+      (await stranger.post(`/api/keys/${key.id}/${act}`, act === 'rotate' ? { overlapHours: 0 } : {})).status,
+    ).toBe(404)
+})
