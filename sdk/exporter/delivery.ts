@@ -39,7 +39,7 @@ export interface Delivery {
   refusal: string | null // why nothing is taken at the moment
   running: boolean
   waiting: { pause: Pause; isAsked: boolean } | null
-  onSettled: (() => void)[] // called after every request
+  onSettled: Set<() => void> // called after every request; a set, as callees take themselves out meanwhile
 }
 
 export function isBatchFull({ queue, options }: Delivery): boolean {

@@ -12,7 +12,7 @@ export function flushWithin(state: Delivery, run: () => Promise<void>, timeoutMs
   return new Promise((resolve) => {
     const end = (isEmpty: boolean): void => {
       clearTimeout(timer)
-      state.onSettled.splice(state.onSettled.indexOf(check), 1)
+      state.onSettled.delete(check)
       resolve(isEmpty)
     }
     const check = (): void => {
@@ -20,7 +20,7 @@ export function flushWithin(state: Delivery, run: () => Promise<void>, timeoutMs
       else if (state.refusal !== null) end(false)
     }
     const timer = setTimeout(() => end(false), timeoutMs) // keeps the process alive, as a flush should
-    state.onSettled.push(check)
+    state.onSettled.add(check)
     void run()
   })
 }

@@ -37,7 +37,7 @@ export function startIntelExporter(options: IntelExporterOptions, platform: Plat
   }
   const closeTimeoutMs = options.closeTimeoutMs ?? 5_000
   state.spool = openSpool(options.spool, state, platform)
-  state.onSettled.push(() => state.failures === 0 && drops.tellRest())
+  state.onSettled.add(() => state.failures === 0 && drops.tellRest())
   const flush = (timeoutMs = 30_000): Promise<boolean> => flushWithin(state, () => run(parts), timeoutMs)
   const takeBack = platform.onIdleExit(async () => reportUnsent(await flush(closeTimeoutMs), state))
   if (state.queue.count > 0) schedule(parts)
@@ -107,7 +107,7 @@ function deliveryOf(options: IntelExporterOptions, platform: Platform): Delivery
     refusal: null,
     running: false,
     waiting: null,
-    onSettled: [],
+    onSettled: new Set(),
   }
 }
 

@@ -1,5 +1,6 @@
 /** Tests of the relay: who may send, how much, and what the server stamps over a browser's word. */
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
 import type { CompleteEvent } from '../client/event.ts'
 import { ingestKey, publishableKey } from '../testing/fake-appliance.ts'
 import { createRelayHandler, type RelayContext } from './relay.ts'
@@ -155,6 +156,31 @@ test('a full queue, an appliance that is away and an identify that throws are an
     },
   })
   expect(await broken.post(body())).toMatchObject({ status: 500, body: { error: 'internal_error' } })
+})
+
+test('law: whatever a browser sends is answered, and only objects with ids get through', async () => {
+  const any = fc.oneof(
+    fc.jsonValue(),
+    fc.constant(body()),
+    fc.array(fc.jsonValue()).map((events) => ({ publishableKey, events })),
+  )
+  const sent = fc.oneof(
+    any.map((value) => JSON.stringify(value)),
+    fc.string({ unit: 'binary' }),
+  )
+  const method = fc.constantFrom('POST', 'GET', 'OPTIONS', 'PUT')
+  await fc.assert(
+    fc.asyncProperty(sent, method, fc.constantFrom(page, 'null', 'x'), async (text, verb, origin) => {
+      const { handle, taken } = setUp({ eventsPerMinute: 1e9 })
+      const headers = { origin, 'user-agent': text.replace(/[^ -~]/g, '') }
+      const init = { method: verb, headers, ...(verb === 'GET' ? {} : { body: text }) }
+      const { status } = await handle(new Request('https://relay.example/traces', init))
+      expect([202, 204, 400, 403, 405, 413]).toContain(status)
+      if (taken.length > 0) expect([status, origin, verb]).toEqual([202, page, 'POST'])
+      for (const each of taken) expect(typeof each.id).toBe('string')
+    }),
+    { numRuns: 300 },
+  )
 })
 
 test('wrong options throw at once', () => {

@@ -9,7 +9,7 @@ export interface ReceivedRequest {
 }
 
 /** What to answer instead; `null` for the true answer. */
-export type Fault = (request: ReceivedRequest) => Response | Promise<Response> | null
+export type Fault = (request: ReceivedRequest) => Response | null | Promise<Response | null>
 
 export interface FakeAppliance extends AsyncDisposable {
   url: string
