@@ -1,5 +1,5 @@
 /** Turns new events of the log into batches for each endpoint, and advances its position in the same transaction. */
-import type { Store } from '../../db/store.ts'
+import type { EventStore, Store } from '../../db/store.ts'
 import type { Endpoint } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -21,6 +21,16 @@ export async function feedEndpoint(
 ): Promise<FeedResult> {
   const { id, orgId, url, types, outcomes, classes, siteIds } = endpoint
   let { position, sequence } = endpoint
+  const missed = position < untilSeq ? await missedAfter(store.events, orgId, position) : 0
+  if (missed > 0) {
+    // What is gone cannot be told any more; how much it was can, and the endpoint's notice says it.
+    const from = { position, sequence }
+    const gap = { position: position + missed, missed, delivery: null }
+    const pendingMax = limits.webhookPendingBatchesMax
+    const result = await store.webhooks.advance({ endpointId: id, from, ...gap, pendingMax })
+    if (result !== 'advanced') return result
+    position += missed
+  }
   while (position < untilSeq) {
     const filter = { types, outcomes, classes, siteIds }
     const tail = await store.events.tail({
@@ -52,6 +62,13 @@ export async function feedEndpoint(
     if (used > 0) sequence++
   }
   return 'end'
+}
+
+/** Arrivals are counted without a gap, so a gap behind the position is what was removed before it was looked at. */
+async function missedAfter(events: EventStore, orgId: string, position: number): Promise<number> {
+  const { events: found, lastSeq } = await events.tail({ orgId, filter: {}, afterSeq: position, limit: 1 })
+  const next = found[0]?.seq ?? lastSeq + 1
+  return next - position - 1
 }
 
 /** The message of contract §9 with as many of the events, given as JSON text, as fit; always at least one. */

@@ -73,12 +73,13 @@ test('vendors first seen since the rule, keys that leaked', () => {
 
 test('rates forget what is older than an hour, minute by minute', () => {
   const rates = makeRates()
-  const event = { type: 'tool.executed', outcome: 'error', tool: 'pay' }
-  rates.add({ ...event, receivedAtMs: now })
-  rates.add({ ...event, receivedAtMs: now, outcome: 'success' })
-  rates.add({ receivedAtMs: now + minuteMs, type: 'authz.evaluated', outcome: 'blocked', tool: 'pay' })
+  rates.addExecution(now, 'pay', true)
+  rates.addExecution(now, 'pay', false)
+  rates.addBlocked(now, { total: 2, bad: 0 })
+  rates.addBlocked(now + minuteMs, { total: 1, bad: 1 })
   expect(rates.blocked(now + minuteMs)).toEqual({ total: 3, bad: 1 })
   expect(rates.toolErrors(now + minuteMs).get('pay')).toEqual({ total: 2, bad: 1 })
   expect(rates.blocked(now + windowMs)).toEqual({ total: 1, bad: 1 })
+  expect(rates.toolErrors(now + windowMs).size).toBe(0)
   expect(rates.blocked(now + 2 * windowMs)).toEqual({ total: 0, bad: 0 })
 })

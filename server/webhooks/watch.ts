@@ -1,36 +1,24 @@
 /** Looks at the rules that speak: one message goes out when an incident opens, and one when it is over. */
-import type { ApiKey, EventStore, Json, Store, StoredEvent } from '../../db/store.ts'
+import type { ApiKey, EventStore, Json, Store } from '../../db/store.ts'
 import type { Endpoint, Incident, NewDelivery, Rule } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { findings, type Finding, type OrgView } from './findings.ts'
-import { positionBefore } from './position.ts'
-import { makeRates, windowMs, type Rates } from './rates.ts'
+import { newVendorMs, orgMemory, type OrgMemory } from './org-memory.ts'
 
 export interface WatchParts {
   store: Pick<Store, 'webhooks' | 'events' | 'keys'>
   log: Log
 }
 
-/** What is remembered of an organization with rules; after a start it is built again from the last hour's events. */
-interface Memory {
-  position: number
-  rates: Rates
-  vendors: Set<string> // seen since the start; asked once whether they are new
-  newVendors: { vendor: string; firstAtMs: number }[]
-}
-
-const tailMax = 1_000
-const newVendorMs = 24 * 3_600_000
-
 export function makeWatch({ store, log }: WatchParts): (now: number) => Promise<void> {
-  const memories = new Map<string, Memory>()
+  const memories = new Map<string, OrgMemory>()
 
   async function lookAt(orgId: string, rules: Rule[], open: Incident[], now: number): Promise<void> {
-    const memory = memories.get(orgId) ?? (await newMemory(store.events, orgId, now))
+    const memory = memories.get(orgId) ?? (await orgMemory(store.events, orgId, now))
     memories.set(orgId, memory)
-    await readTail(store.events, orgId, memory)
+    await memory.readOn(new Set(rules.map(({ kind }) => kind)), now)
     const view = await viewOf(store, orgId, rules, memory, now)
     const endpoints = new Map(
       (await store.webhooks.endpoints(orgId)).map(({ endpoint }) => [endpoint.id, endpoint]),
@@ -56,52 +44,14 @@ export function makeWatch({ store, log }: WatchParts): (now: number) => Promise<
   }
 }
 
-async function newMemory(events: EventStore, orgId: string, now: number): Promise<Memory> {
-  const position = await positionBefore(events, orgId, now - windowMs)
-  return { position, rates: makeRates(), vendors: new Set(), newVendors: [] }
-}
-
-async function readTail(events: EventStore, orgId: string, memory: Memory): Promise<void> {
-  for (;;) {
-    const tail = await events.tail({ orgId, filter: {}, afterSeq: memory.position, limit: tailMax })
-    for (const stored of tail.events) await readEvent(events, orgId, memory, stored)
-    memory.position = Math.max(memory.position, tail.lastSeq)
-    if (tail.events.length < tailMax) return
-  }
-}
-
-async function readEvent(
-  events: EventStore,
-  orgId: string,
-  memory: Memory,
-  { json, seq, receivedAtMs }: StoredEvent,
-): Promise<void> {
-  const event = JSON.parse(json) as {
-    type: string
-    outcome: string
-    tool?: string | null
-    agent?: { vendor?: string | null } | null
-  }
-  const { type, outcome } = event
-  memory.rates.add({ receivedAtMs, type, outcome, tool: event.tool ?? null })
-  const vendor = event.agent?.vendor ?? ''
-  if (vendor === '' || memory.vendors.has(vendor)) return
-  // Any earlier event of the vendor, as far back as events are kept, makes it an old acquaintance.
-  const filter = { vendors: [vendor] }
-  const earlier = await events.page({ orgId, filter, limit: 1, before: null, ceilingSeq: seq - 1 })
-  memory.vendors.add(vendor)
-  if (earlier.events.length === 0) memory.newVendors.push({ vendor, firstAtMs: receivedAtMs })
-}
-
 async function viewOf(
   store: WatchParts['store'],
   orgId: string,
   rules: Rule[],
-  memory: Memory,
+  memory: OrgMemory,
   now: number,
 ): Promise<OrgView> {
   const asks = (kind: Rule['kind']) => rules.some((rule) => rule.kind === kind)
-  memory.newVendors = memory.newVendors.filter(({ firstAtMs }) => firstAtMs > now - newVendorMs)
   return {
     newVendors: memory.newVendors,
     blocked: memory.rates.blocked(now),

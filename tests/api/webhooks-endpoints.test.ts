@@ -195,6 +195,25 @@ describe('pause and resume', () => {
   })
 })
 
+test('what was removed before it was sent is counted, and the rest goes on', async () => {
+  const { endpoint } = await make()
+  await act(endpoint.id, 'pause')
+  await hook.ingest(Array.from({ length: 5 }, (_, n) => ({ id: `m_gone_${n}`, siteId: 'gone' })))
+  await hook.ingest([{ id: 'm_kept' }])
+  const { store, org } = hook.server
+  const about = { orgId: org.id, actor: 'cli', action: 'demo.removed', target: 'gone', metadata: {} }
+  await store.events.removeSite({
+    orgId: org.id,
+    siteId: 'gone',
+    audit: { id: 'aud_gone', ...about, occurredAtMs: 1 },
+  })
+  await act(endpoint.id, 'resume')
+  await hook.run()
+  expect(batches().map(idsOf)).toEqual([['m_kept']])
+  expect(await look(endpoint.id)).toMatchObject({ missed: 5, sequence: 1 })
+  await remove(endpoint.id)
+})
+
 describe('going back', () => {
   test('to a position or a time of arrival: what follows is delivered again, under new numbers', async () => {
     const { endpoint } = await make()

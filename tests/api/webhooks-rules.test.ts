@@ -133,6 +133,13 @@ describe('each kind opens once and resolves once', () => {
     expect(said()).toEqual(['alert.opened Fresh', 'alert.resolved Fresh'])
   })
 
+  test('a flood of random vendors makes a hundred messages, not thousands', async () => {
+    await rule({ kind: 'new_vendor' })
+    await hook.ingest(Array.from({ length: 500 }, (_, n) => ({ agent: { vendor: `random ${n}` } })))
+    await look()
+    expect(messages()).toHaveLength(100)
+  })
+
   test('a key that leaked, until it is revoked', async () => {
     await rule({ kind: 'key_leaked' })
     const key = await hook.server.key('ingest', { label: 'shop page' })
