@@ -1,0 +1,233 @@
+/** Every route of the dashboard in every role and without one, against the table in server/auth/DESIGN.md. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Org, Role } from '../../db/store.ts'
+import { auditEntry } from '../../server/audit/entry.ts'
+import { newId, newToken, sha256Hex } from '../../server/ids.ts'
+import { makeAccount, makeOrg } from '../support/people.ts'
+import { allRoutes, nameOf } from '../support/routes.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+const people = ['owner', 'admin', 'analyst', 'viewer', 'operator'] as const
+type Person = (typeof people)[number]
+const table = readTable()
+const routes = allRoutes().filter(({ path }) => path.startsWith('/api/'))
+
+function readTable(): Map<string, string[]> {
+  const text = readFileSync(join(import.meta.dir, '../../server/auth/DESIGN.md'), 'utf8')
+  const rows = text.matchAll(/^\| `([A-Z]+ \/api\S*)` +\| (.+?) +\|$/gm)
+  return new Map(
+    [...rows].map(([, route = '', who = '']) => [route, who === 'signed in' ? [...people] : who.split(' ')]),
+  )
+}
+
+let server: TestServer
+let other: Org
+const accounts = new Map<Person, string>()
+
+beforeAll(async () => {
+  server = await testServer()
+  other = await makeOrg(server, 'other')
+  for (const who of people) {
+    const role: Role = who === 'operator' ? 'viewer' : who
+    accounts.set(who, (await makeAccount(server, server.org, role, { operator: who === 'operator' })).id)
+  }
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+/** A sign-in of its own for each call: some calls end the one they came with. */
+async function cookie(accountId: string, org: Org): Promise<string> {
+  const token = newToken()
+  const now = server.clock.now()
+  const id = newId('ses')
+  const signIn = {
+    id,
+    tokenHash: sha256Hex(token),
+    accountId,
+    orgId: org.id,
+    createdAtMs: now,
+    lastSeenAtMs: now,
+    expiresAtMs: now + 3_600_000,
+    address: '127.0.0.1',
+    userAgent: 'test',
+  }
+  const audit = auditEntry({ orgId: org.id, actor: 'cli' }, { action: 'session.created', target: id }, now)
+  await server.store.signIns.create({ signIn, audit })
+  return `sightglass=${token}`
+}
+
+interface Outcome {
+  status: number
+  reason: string | undefined
+}
+
+async function call(method: string, path: string, who: Person | null): Promise<Outcome> {
+  const headers: Record<string, string> = {}
+  if (who !== null) headers['cookie'] = await cookie(accounts.get(who)!, server.org)
+  const filled = path.replaceAll(/:\w+/g, 'no-such-thing')
+  const ended = new AbortController()
+  const init = method === 'GET' ? { signal: ended.signal } : { body: '{}', signal: ended.signal }
+  const answer = await fetch(server.url + filled, {
+    method,
+    headers: method === 'GET' ? headers : { ...headers, 'content-type': 'application/json' },
+    redirect: 'manual',
+    ...init,
+  })
+  const isError = answer.status >= 400
+  const body = isError ? ((await answer.json()) as { reason?: string }) : {}
+  ended.abort() // the live stream would never end by itself
+  return { status: answer.status, reason: body.reason }
+}
+
+test('the table has every route of the dashboard, and no other', () => {
+  expect([...table.keys()].sort()).toEqual(routes.map(nameOf).sort())
+  expect(routes.length).toBeGreaterThan(60)
+})
+
+describe('each route', () => {
+  for (const route of routes) {
+    const may = table.get(nameOf(route)) ?? []
+    test(`${nameOf(route)} is for ${may.join(', ') || 'nobody'}`, async () => {
+      const outcomes = await Promise.all([null, ...people].map((who) => call(route.method, route.path, who)))
+      const [stranger, ...members] = outcomes
+      if (may.includes('anybody')) {
+        expect(outcomes.map(({ reason }) => reason).filter((reason) => reason === 'wrong_role')).toEqual([])
+        if (route.path !== '/api/sign-in/code') expect(stranger?.status).not.toBe(401)
+        return
+      }
+      expect(stranger).toEqual({ status: 401, reason: 'no_session' })
+      // The operator of this test is a viewer otherwise.
+      const allowed = (who: Person) => may.includes(who) || (who === 'operator' && may.includes('viewer'))
+      const got = people.map((who, at) => {
+        const { status, reason } = members[at]!
+        expect([who, status]).not.toEqual([who, 401])
+        expect([who, status < 500 || status === 503]).toEqual([who, true])
+        return [who, !(status === 403 && reason === 'wrong_role')]
+      })
+      expect(got).toEqual(people.map((who) => [who, allowed(who)]))
+    })
+  }
+})
+
+test('a page of another site can change nothing, whoever is signed in', async () => {
+  for (const { method, path } of routes.filter((route) => route.method !== 'GET')) {
+    const answer = await fetch(server.url + path.replaceAll(/:\w+/g, 'x'), {
+      method,
+      headers: {
+        cookie: await cookie(accounts.get('owner')!, server.org),
+        'content-type': 'application/json',
+        'sec-fetch-site': 'cross-site',
+      },
+      body: '{}',
+    })
+    const { error } = (await answer.json()) as { error: string }
+    expect([method, path, answer.status, error]).toEqual([method, path, 403, 'forbidden'])
+  }
+})
+
+describe('what belongs to another organization is not there', () => {
+  const when = Date.UTC(2026, 5, 1)
+  let ids: { [kind: string]: string }
+  let owner: string
+
+  beforeAll(async () => {
+    const { store } = server
+    const stranger = await makeAccount(server, other, 'owner')
+    const theirs = await cookie(stranger.id, other)
+    const post = async (path: string, body: unknown) =>
+      (await (await server.call(path, { body, headers: { cookie: theirs } })).json()) as Record<
+        string,
+        { id: string }
+      >
+    const key = (await post('/api/keys', { kind: 'ingest', label: 'x' })) as unknown as {
+      key: { id: string }
+      secret: string
+    }
+    const invitation = await post('/api/invitations', { email: 'x@example.com', role: 'viewer' })
+    const event = {
+      id: 'evt_theirs',
+      siteId: 'theirs',
+      sessionId: 's',
+      occurredAt: new Date(when).toISOString(),
+      type: 'authz.evaluated',
+      outcome: 'success',
+    }
+    await server.call('/v1/sdk/events', { key: key.secret, body: { events: [event] } })
+    const tool = { name: 'checkout.pay' }
+    await server.call('/v1/sdk/tools', { key: key.secret, body: { siteId: 'theirs', tools: [tool] } })
+    await server.call('/v1/sdk/memory', {
+      key: key.secret,
+      body: { siteId: 'theirs', snapshot: { siteMap: {} } },
+    })
+    const endpoint = await post('/api/webhooks/endpoints', { url: 'https://hooks.example.com/in' })
+    const delivery = (await post('/api/webhooks/test', {
+      url: 'https://hooks.example.com/in',
+      payload: {},
+    })) as unknown as {
+      deliveryId: string
+    }
+    const rule = await post('/api/webhooks/rules', {
+      endpointId: endpoint['endpoint']!.id,
+      kind: 'new_vendor',
+    })
+    ids = {
+      key: key.key.id,
+      person: stranger.id,
+      invitation: invitation['invitation']!.id,
+      signIn: (await store.signIns.list(stranger.id))[0]!.id,
+      event: event.id,
+      endpoint: endpoint['endpoint']!.id,
+      delivery: delivery.deliveryId,
+      rule: rule['rule']?.id ?? '',
+    }
+    owner = accounts.get('owner')!
+  })
+
+  /** What stands for `:id` and the like in the other organization, and a body that would do in one's own. */
+  function theirs(path: string): { path: string; body?: unknown } | null {
+    const fill = (id: string | undefined, body: unknown = {}) =>
+      id === undefined ? null : { path: path.replace(/:\w+/, encodeURIComponent(id)), body }
+    if (path.startsWith('/api/keys/'))
+      return fill(ids['key'], path.endsWith('rotate') ? { overlapHours: 0 } : {})
+    if (path.startsWith('/api/people/'))
+      return fill(ids['person'], path.endsWith('role') ? { role: 'viewer' } : {})
+    if (path.startsWith('/api/invitations/')) return fill(ids['invitation'])
+    if (path.startsWith('/api/account/sign-ins/')) return fill(ids['signIn'])
+    if (path.startsWith('/api/sessions/')) return fill('s')
+    if (path.startsWith('/api/events/') || path.startsWith('/api/authz/why/')) return fill(ids['event'])
+    if (path.startsWith('/api/tools/')) return { path: '/api/tools/theirs/checkout.pay' }
+    if (path === '/api/memory/:siteId') return { path: '/api/memory/theirs' }
+    if (path.startsWith('/api/memory/')) return { path: '/api/memory/theirs/versions/1' }
+    if (path.startsWith('/api/webhooks/endpoints/')) {
+      const body = path.endsWith('replay') ? { since: new Date(when).toISOString() } : {}
+      return fill(ids['endpoint'], body)
+    }
+    if (path.startsWith('/api/webhooks/rules/')) return fill(ids['rule'])
+    if (path.startsWith('/api/webhooks/')) return fill(ids['delivery'])
+    return null
+  }
+
+  // Backups are of the whole appliance: no organization has its own.
+  const named = routes.filter(({ path }) => path.includes(':') && !path.startsWith('/api/backups/'))
+  for (const { method, path } of named) {
+    test(`${method} ${path}`, async () => {
+      const wanted = theirs(path)
+      if (wanted === null) throw new Error(`say here what ${path} names in another organization`)
+      const answers: unknown[] = []
+      for (const target of [
+        wanted.path,
+        path.replaceAll(/:version/g, '1').replaceAll(/:\w+/g, 'no-such-thing'),
+      ]) {
+        const headers = { cookie: await cookie(owner, server.org) }
+        const body = method === 'GET' || method === 'DELETE' ? {} : { body: wanted.body ?? {} }
+        const answer = await server.call(target, { method, headers, ...body })
+        const { requestId, ...rest } = (await answer.json()) as { requestId: string }
+        expect(requestId).toStartWith('req_')
+        answers.push([answer.status, rest])
+      }
+      expect(answers[0]).toMatchObject([404, { error: 'not_found' }])
+      expect(answers[1]).toEqual(answers[0])
+    })
+  }
+})

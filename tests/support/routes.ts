@@ -1,0 +1,18 @@
+/** The route table of the whole appliance, as data: what tests go through that must forget no route. */
+import { createApp } from '../../server/app.ts'
+import type { Route } from '../../server/http/routes-of.ts'
+import type { Parts } from '../../server/parts.ts'
+
+/** Putting the routes together touches the parts of a server, but uses none of them. */
+function untouchedParts(): Parts {
+  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
+  return anything as Parts
+}
+
+export function allRoutes(): Route[] {
+  return createApp(untouchedParts()).routes.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+}
+
+export function nameOf({ method, path }: Route): string {
+  return `${method} ${path}`
+}
