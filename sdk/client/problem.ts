@@ -1,4 +1,5 @@
 /** What the client tells its host when something goes wrong: through `onError`, never by throwing. */
+import { nowMs } from '../platform/clock.ts'
 
 export type ProblemCode =
   | 'invalid_event' // the host's event could not be taken; it is not sent
@@ -31,12 +32,24 @@ export interface Problem {
 
 export type OnError = (problem: Problem) => void
 
-/** Calls the host's function, whose own faults stay its own; without one, warns on standard error. */
+const quietMs = 60_000
+
+/**
+ * Calls the host's function, whose own faults stay its own. Without one it warns on the console, of each kind of
+ * problem at most once a minute: a mistake on a busy path must not drown the host's log.
+ */
 export function reporter(onError: OnError | undefined): OnError {
+  const saidMs = new Map<ProblemCode, number>()
+  const warn = ({ code, message }: Problem): void => {
+    const ms = nowMs()
+    if (ms - (saidMs.get(code) ?? Number.NEGATIVE_INFINITY) < quietMs) return
+    saidMs.set(code, ms)
+    console.warn(`sightglass: ${message}`)
+  }
   return (problem) => {
     try {
-      if (onError !== undefined) onError(problem)
-      else console.warn(`sightglass: ${problem.message}`)
+      if (onError === undefined) warn(problem)
+      else onError(problem)
     } catch {
       // A report that fails must not take down what it reports about.
     }

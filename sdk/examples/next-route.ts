@@ -13,7 +13,9 @@ const relay = createRelayHandler({
 })
 
 export function POST(request: Request): Promise<Response> {
-  return relay(request, { address: request.headers.get('x-forwarded-for') }) // set by the platform in front
+  // The last entry is the one that the proxy right in front wrote; those before it are the caller's word.
+  const address = request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null
+  return relay(request, { address })
 }
 
 export const OPTIONS = POST

@@ -109,6 +109,25 @@ ${more}`
   }
 }, 30_000)
 
+test('Node.js 18 has no global crypto: ids, gzip and webhooks do without', async () => {
+  const text = `
+import { createIntelExporter, init, verifyWebhook } from '@sightglass/sdk'
+import { createHmac } from 'node:crypto'
+if (globalThis.crypto !== undefined) throw new Error('this is not what it should try')
+const { env } = process
+const settings = { url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY, gzip: true }
+const exporter = createIntelExporter(settings)
+const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, siteId: 'old', exporters: [exporter] })
+for (let index = 0; index < 20; index++) client.trace({ type: 'agent.detected', metadata: { page: '/' + index } })
+await client.close()
+const seconds = Math.floor(Date.now() / 1000)
+const signature = createHmac('sha256', 'key').update('wh_1.' + seconds + '.{}').digest('base64')
+const headers = { 'webhook-id': 'wh_1', 'webhook-timestamp': String(seconds), 'webhook-signature': 'v1,' + signature }
+await verifyWebhook(headers, '{}', 'whsec_' + Buffer.from('key').toString('base64'))
+process.stdout.write(JSON.stringify(exporter.stats().accepted))`
+  expect(await runProgram('old.mjs', ['node', '--no-experimental-global-webcrypto'], text)).toBe('20')
+})
+
 test.each(['nodenext', 'bundler'])(
   'its types hold in a strict project with module resolution %s',
   async (resolution) => {
