@@ -68,3 +68,9 @@ export interface ExpireResult {
   events: number // taken by this step
   done: boolean // nothing that old is left; otherwise call again
 }
+
+/** A rollup row that differs from its recount. */
+export interface RollupRepair {
+  row: string // the engine's name for it
+  difference: number
+}

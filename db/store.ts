@@ -18,6 +18,7 @@ import type {
 } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { RegistryStore } from './registry-store.ts'
+import type { SessionStore } from './session-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 export type * from './identity-store.ts'
 export type * from './event-counts.ts'
@@ -146,6 +147,8 @@ export interface EventStore {
   watch(listener: (orgIds: string[]) => void): () => void
   /** Removes every event of one site (demo data only, contract: evidence is never edited). Returns how many went. */
   removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
+  /** Recounts an hour's live events and repairs its rollups; returns how many rows were wrong (expected: 0). */
+  recount(query: { orgId: string; hourStartMs: number }): Promise<number>
   /** One step of retention, of bounded length; to be called until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>
 }
@@ -174,6 +177,7 @@ export interface Store extends IdentityStore {
   events: EventStore
   webhooks: WebhookStore
   registry: RegistryStore
+  sessions: SessionStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>
     list(orgId: string, limit: number): Promise<RejectedSample[]>

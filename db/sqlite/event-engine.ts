@@ -14,6 +14,7 @@ import type {
   ExpireResult,
   Metrics,
   MetricsQuery,
+  RollupRepair,
   StoredEvent,
 } from '../store.ts'
 
@@ -27,6 +28,7 @@ export interface EventWriter {
   removeSite(orgId: string, siteId: string): number
   /** Takes the oldest events away inside the open transaction, in a step of bounded length (retention). */
   expire(command: ExpireCommand): ExpireResult
+  repair(command: { orgId: string; repairs: RollupRepair[] }): void
   /** The transaction is on disk. */
   committed(): void
   /** The transaction was undone: memory must say again what the tables say. */
@@ -47,6 +49,7 @@ export interface EventReader {
   lastSeq(orgId: string): number
   metrics(query: MetricsQuery): Metrics
   breakdown(query: BreakdownQuery): Breakdown
+  recount(query: { orgId: string; hourStartMs: number }): RollupRepair[]
   verify(): EventVerdict
   overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>
 }

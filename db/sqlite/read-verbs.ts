@@ -6,6 +6,8 @@ import { health } from './health.ts'
 import { identityReadVerbs } from './identity-verbs.ts'
 import { listRejected } from './rejected.ts'
 import { registryReadVerbs } from './registry/verbs.ts'
+import { listSessions } from './sessions/page.ts'
+import { readStory } from './sessions/story.ts'
 import { webhookReadVerbs } from './webhooks/verbs.ts'
 
 export const readVerbs = {
@@ -18,12 +20,16 @@ export const readVerbs = {
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
+  'events.recount': ({ events }: ReadContext, query: { orgId: string; hourStartMs: number }) =>
+    events.recount(query),
   'events.verify': ({ events }: ReadContext) => events.verify(),
   'events.overview': ({ events }: ReadContext, orgId: string) => events.overview(orgId),
   ...identityReadVerbs,
   'rejected.list': listRejected,
   ...webhookReadVerbs,
   ...registryReadVerbs,
+  'sessions.page': listSessions,
+  'sessions.story': readStory,
   health,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 

@@ -41,6 +41,10 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
     webhooks: webhookStore(verbs),
     registry: registryStore(verbs),
+    sessions: {
+      page: (query) => verbs.read('sessions.page', query),
+      story: (query) => verbs.read('sessions.story', query),
+    },
     keys: { ...identity.keys, findByHash: whileOpen(identity.keys.findByHash) },
     sites: { ...identity.sites, restricted: whileOpen(identity.sites.restricted) },
     secret: whileOpen(secrets(verbs)),
@@ -70,6 +74,11 @@ function eventStore(
     },
     removeSite: (command) => write('events.removeSite', command),
     expire: (command) => write('events.expire', command),
+    async recount(query) {
+      const repairs = await read('events.recount', query)
+      if (repairs.length > 0) await write('events.repair', { orgId: query.orgId, repairs })
+      return repairs.length
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 /** Every verb that changes something, by the name under which it reaches the writer. Each runs in a transaction. */
-import type { EventStore, ExpireCommand } from '../store.ts'
+import type { EventStore, ExpireCommand, RollupRepair } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
 import { identityWriteVerbs } from './identity-verbs.ts'
@@ -12,6 +12,8 @@ export const writeVerbs = {
   ...identityWriteVerbs,
   'rejected.add': addRejected,
   'events.removeSite': removeSite,
+  'events.repair': ({ events }: WriteContext, command: { orgId: string; repairs: RollupRepair[] }) =>
+    events.repair(command),
   'events.expire': ({ events }: WriteContext, command: ExpireCommand) => events.expire(command),
   ...webhookWriteVerbs,
   ...registryWriteVerbs,

@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord, RollupRepair } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
 import type { EventReader } from '../../db/sqlite/event-engine.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
@@ -84,6 +84,11 @@ export function engine(options: EventWriterOptions = {}) {
     },
     /** How many rows a table has. */
     tables: (name: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${name}`).get()?.n,
+    sql: (statement: string) => void db.run(statement),
+    repair(orgId: string, repairs: RollupRepair[]): void {
+      inTransaction(db, () => writer.repair({ orgId, repairs }))
+      writer.committed()
+    },
     idle: () => writer.idle(),
     /** Lets `look` read a copy of the database in which `sql` was run. */
     damaged: (sql: string, look: (reader: EventReader) => void) => {

@@ -1,5 +1,7 @@
 /** Verify names the place of whatever is damaged, and nothing when all is well. */
 import { expect, test } from 'bun:test'
+import { noon } from '../store/make.ts'
+import { agrees, isSound } from './model.ts'
 import { engine, event } from './subject.ts'
 
 const total = 70_000 // one sealed segment, half of an id run, folded rollups
@@ -14,7 +16,7 @@ const damages: [name: string, sql: string, place: RegExp, problem: RegExp][] = [
     /bytes/,
   ],
   ['a missing body', 'DELETE FROM event_body WHERE place % 65536 = 257', /^arrivals 257 to 512$/, /missing/],
-  ['a missing block', 'DELETE FROM event_block WHERE place % 65536 = 257', /^the rollup/, /there are/],
+  ['a missing block', 'DELETE FROM event_block WHERE place % 65536 = 257', /^the rollup/, /too many/],
   [
     'a wrong time',
     'UPDATE event_block SET min_at = min_at + 5 WHERE place % 65536 = 1',
@@ -22,14 +24,14 @@ const damages: [name: string, sql: string, place: RegExp, problem: RegExp][] = [
     /times/,
   ],
   ['a lost term', "DELETE FROM event_term WHERE text = 'tool.executed'", /^arrivals/, /the value of type/],
-  ['a count', 'UPDATE rollup_metric SET live = live + 1 WHERE outcome = 1', /^the rollup of 20/, /says/],
   [
-    'a count by value',
-    'DELETE FROM rollup_value WHERE member = 7',
-    /^the rollup by tool of 20/,
-    /is missing/,
+    'a count',
+    'UPDATE rollup_metric SET live = live + 1 WHERE outcome = 1',
+    /^the rollup of 20/,
+    /1 too many/,
   ],
-  ['a total', 'UPDATE event_type_total SET events = events - 1', /^the totals/, /says/],
+  ['a count by value', 'DELETE FROM rollup_value WHERE member = 7', /^the rollup by tool of 20/, /too few/],
+  ['a total', 'UPDATE event_type_total SET events = events - 1', /^the totals/, /differ/],
   ['an id chunk', 'DELETE FROM event_id_chunk WHERE chunk = 512', /^arrivals/, /not in id run/],
   ['an id filter', 'UPDATE event_id_filter SET bits = zeroblob(length(bits))', /^arrivals/, /not in id run/],
   [
@@ -66,3 +68,27 @@ test('each kind of damage is named, and an undamaged store is found whole', () =
   expect(subject.reader.verify().faults).toEqual([])
   subject.close()
 }, 60_000)
+
+test('a recount finds the rows of its hour that are wrong, and repairs them', () => {
+  const subject = engine()
+  const hourMs = 3_600_000
+  const events = Array.from({ length: 4_000 }, (_, n) => event(n, (n % 4) * hourMs + n))
+  subject.group(() => subject.append('org_a', events.slice(0, 2_500)))
+  subject.idle()
+  subject.group(() => subject.append('org_a', events.slice(2_500))) // behind the watermark: none of the recount's business
+  const recount = (hour: number) =>
+    subject.reader.recount({ orgId: 'org_a', hourStartMs: noon + hour * hourMs })
+  expect([-1, 0, 1, 2, 3, 4].flatMap(recount)).toEqual([])
+  const damage = [
+    'UPDATE rollup_metric SET live = live + 7 WHERE hour % 2 = 1',
+    'DELETE FROM rollup_value WHERE hour % 2 = 1 AND code = 2',
+  ]
+  for (const sql of damage) subject.sql(sql)
+  expect(subject.reader.verify().faults.length).toBeGreaterThan(0)
+  const wrong = [0, 1, 2, 3].map((hour) => recount(hour).length)
+  expect(wrong.filter((rows) => rows > 0).length).toBe(2)
+  for (const hour of [0, 1, 2, 3]) subject.repair('org_a', recount(hour))
+  agrees(subject, 'org_a', events)
+  isSound(subject)
+  subject.close()
+}, 20_000)

@@ -12,6 +12,7 @@ import { readMetrics } from './metrics.ts'
 import { storedLastSeq } from './org-state.ts'
 import { readOverview } from './overview.ts'
 import { readPage } from './page.ts'
+import { recountHour } from './recount.ts'
 import { readSeed } from './seed.ts'
 import { readTail } from './tail.ts'
 import { verifyEvents } from './verify.ts'
@@ -62,6 +63,7 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
     lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
     metrics: (query) => read(query.orgId, noMetrics, (org) => readMetrics(db, org, query)),
     breakdown: (query) => read(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
+    recount: ({ orgId, hourStartMs }) => read(orgId, [], (org) => recountHour(db, org, hourStartMs, watch())),
     verify: () => verifyEvents(db, fingerprintBits),
     overview: (orgId) => read(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
   }

@@ -12,6 +12,7 @@ import { openIds } from './names.ts'
 import { inTransaction } from '../transaction.ts'
 import { openOrgs, type OrgState } from './org-state.ts'
 import { placeOf, seqMax, seqOf } from './place.ts'
+import { repairRollups } from './recount.ts'
 import { sealer, type Sealer } from './seal.ts'
 import { readSeed } from './seed.ts'
 import { storedIds } from './stored-ids.ts'
@@ -63,6 +64,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     },
     removeSite: takes.removeSite,
     expire: takes.expire,
+    repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
     committed() {
       touched = new Set()
       takes.committed()

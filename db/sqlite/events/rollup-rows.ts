@@ -1,0 +1,67 @@
+/** Rollup rows by key, as they are stored and as a recount has them, so that both can be compared. */
+import type { Database } from 'bun:sqlite'
+import { members } from './members.ts'
+import { hourMs, memberAndCode, type RollupCounts } from './rollup-counts.ts'
+
+/** `hour site type outcome` names a row of rollup_metric; with `member code` behind it, one of rollup_value. */
+export type RowKey = string
+
+export function countedRows(counts: RollupCounts): Map<RowKey, number> {
+  const rows = new Map<RowKey, number>()
+  for (const { hour, site, type, outcome, events, values } of counts.groups()) {
+    const key = `${hour} ${site} ${type} ${outcome}`
+    rows.set(key, events)
+    for (const [value, count] of values) rows.set(`${key} ${memberAndCode(value).join(' ')}`, count)
+  }
+  return rows
+}
+
+/** The stored `live` counts, of one hour or of all. */
+export function* storedRows(db: Database, org: number, hour: number | null): Generator<[RowKey, number]> {
+  const key = "hour || ' ' || site || ' ' || type || ' ' || outcome"
+  const within = 'org = ?1 AND (?2 IS NULL OR hour = ?2)'
+  const queries = [
+    `SELECT ${key} AS key, live FROM rollup_metric WHERE ${within}`,
+    `SELECT ${key} || ' ' || member || ' ' || code AS key, live FROM rollup_value WHERE ${within}`,
+  ]
+  for (const sql of queries) {
+    const rows = db.query<{ key: string; live: number }, [number, number | null]>(sql)
+    for (const { key, live } of rows.iterate(org, hour)) yield [key, live]
+  }
+}
+
+/** Where stored and counted rows differ, by how much the stored one is too small. Empties `counted`. */
+export function* rowDifferences(
+  stored: Iterable<[RowKey, number]>,
+  counted: Map<RowKey, number>,
+): Generator<[RowKey, number]> {
+  for (const [key, live] of stored) {
+    const difference = (counted.get(key) ?? 0) - live
+    counted.delete(key)
+    if (difference !== 0) yield [key, difference]
+  }
+  yield* counted
+}
+
+/** Adds to a stored row, inside a transaction. */
+export function addToRow(db: Database, org: number, key: RowKey, difference: number): void {
+  const [hour, site, type, outcome, member, code] = key.split(' ').map(Number)
+  if (member === undefined || code === undefined) {
+    db.query(
+      `INSERT INTO rollup_metric (org, hour, site, type, outcome, live) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET live = live + excluded.live`,
+    ).run(org, hour!, site!, type!, outcome!, difference)
+    return
+  }
+  db.query(
+    `INSERT INTO rollup_value (org, member, hour, site, type, outcome, code, live) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET live = live + excluded.live`,
+  ).run(org, member, hour!, site!, type!, outcome!, code, difference)
+}
+
+/** For people: "the rollup of 2026-06-01T12:00:00.000Z" or "the rollup by tool of …". */
+export function rowName(key: RowKey): string {
+  const [hour, , , , member] = key.split(' ').map(Number)
+  const by = member === undefined ? '' : ` by ${members[member]?.name}`
+  return `the rollup${by} of ${new Date(hour! * hourMs).toISOString()}`
+}
