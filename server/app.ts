@@ -24,6 +24,7 @@ import { metricsRoutes } from './metrics/routes.ts'
 import { orgRoutes } from './orgs/routes.ts'
 import type { Parts } from './parts.ts'
 import { siteRoutes } from './sites/routes.ts'
+import { sessionRoutes } from './sessions/routes.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
 import { toolRoutes } from './tools/routes.ts'
 import { traceRoutes } from './traces/routes.ts'
@@ -58,6 +59,7 @@ export function createApp(parts: Parts): App {
     .use(toolRoutes(parts))
     .use(memoryRoutes(parts))
     .use(metricsRoutes(parts))
+    .use(sessionRoutes(parts))
     .use(traceRoutes(parts))
     .use(webhookRoutes(parts))
     .use(auditRoutes(parts))

@@ -58,6 +58,8 @@ export const limits = {
   cursorCharsMax: 6_000,
   metricsDefaultMs: 30 * 24 * 3_600_000, // before now, without `since`
   metricsRowsMax: 100_000,
+  sessionEventsMax: 10_000, // counted and told of one session, the newest
+  sessionPageMs: 300, // after which a page of sessions comes back short
   exportsMax: 8, // streamed at a time, of everybody
   exportStallMs: 60_000, // without the receiver taking anything
   exportCountMs: 25_000, // to count rows before a CSV begins; below requestDeadlineMs

@@ -3,6 +3,7 @@ import { auditOperations } from './audit-model.ts'
 import { ingestOperations } from './ingest-model.ts'
 import type { Operation } from './operation.ts'
 import { registryOperations } from './registry-model.ts'
+import { sessionOperations } from './sessions-model.ts'
 import { serviceOperations } from './service-model.ts'
 import { traceOperations } from './traces-model.ts'
 import { webhookOperations } from './webhook-operations-model.ts'
@@ -10,6 +11,7 @@ import { webhookOperations } from './webhook-operations-model.ts'
 export const operations: readonly Operation[] = [
   ...ingestOperations,
   ...traceOperations,
+  ...sessionOperations,
   ...registryOperations,
   ...serviceOperations,
   ...auditOperations,

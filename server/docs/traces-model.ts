@@ -6,7 +6,7 @@ import { exampleEvent } from './examples.ts'
 import type { Operation, Parameter } from './operation.ts'
 import { anyOf, cursor, limit, since, until } from './parameters-model.ts'
 
-const filters: { [name: string]: Parameter } = {
+export const traceFilters: { [name: string]: Parameter } = {
   since,
   until,
   type: {
@@ -63,7 +63,7 @@ export const traceOperations: Operation[] = [
     query: {
       limit: limit(limits.tracesPageDefault, limits.tracesPageMax),
       cursor,
-      ...filters,
+      ...traceFilters,
       raw: {
         schema: t.Union([t.Literal('true'), t.Literal('false')]),
         description: 'With text/csv only: true leaves formulas as they are.',
