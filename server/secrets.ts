@@ -13,6 +13,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 
+/** A secret that this box cannot open. */
+export class SealedError extends Error {}
+
 export interface SecretBox {
   /** `purpose` says what the secret is for; it opens only for the same purpose. */
   seal(purpose: string, secret: string): string
@@ -53,14 +56,19 @@ export function secretBox(key: Buffer): SecretBox {
     open(purpose, sealed) {
       const [version, sealedBy, text] = sealed.split('.')
       if (version !== 'v1' || sealedBy !== keyId) {
-        throw new Error(`a secret was sealed under the key ${sealedBy}, but ${keyFileName} holds ${keyId}`)
+        throw new SealedError(
+          `a secret was sealed under the key ${sealedBy}, but ${keyFileName} holds ${keyId}`,
+        )
       }
       const bytes = Buffer.from(text ?? '', 'base64url')
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes))
       decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(-tagBytes))
-      return (
-        decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
-      )
+      const body = bytes.subarray(nonceBytes, -tagBytes)
+      try {
+        return decipher.update(body, undefined, 'utf8') + decipher.final('utf8')
+      } catch {
+        throw new SealedError('a sealed secret was altered, or is for another purpose')
+      }
     },
   }
 }

@@ -1,5 +1,6 @@
 /** `sightglass webhook`: the signing secret, deliveries and endpoints of an organization. */
 import type { Json } from '../../db/store.ts'
+import type { Actor } from '../audit/entry.ts'
 import { isoTime } from '../clock.ts'
 import { UsageError } from '../option-values.ts'
 import {
@@ -20,12 +21,11 @@ import {
 } from '../webhooks/endpoints.ts'
 import { orgSecret, rotateOrgSecret } from '../webhooks/org-secret.ts'
 import { attemptView, deliveryText } from '../webhooks/view.ts'
-import type { Who } from '../webhooks/who.ts'
 import { requireOrg } from './org.ts'
 import { flagOf, numberOf, textOf, textOrNull, textsOf, type Params } from './params.ts'
 import type { StoreVerb, VerbContext } from './verb-context.ts'
 
-type Work = (parts: EndpointParts, who: Who, params: Params) => Promise<Json>
+type Work = (parts: EndpointParts, who: Actor, params: Params) => Promise<Json>
 
 /** Every verb of webhooks works in one organization; the actor is the command line. */
 function inOrg(work: Work): StoreVerb {

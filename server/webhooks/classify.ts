@@ -1,4 +1,5 @@
 /** Gives every way an attempt can fail one stable code and a sentence, and says whose fault it is. */
+import { SealedError } from '../secrets.ts'
 
 export interface Fault {
   code: string
@@ -43,6 +44,8 @@ const known: { [code: string]: Fault } = {
 
 /** The fault behind what a delivery threw. `stopping`: the appliance itself cut the attempt off. */
 export function classify(thrown: unknown, stopping: boolean): Fault {
+  if (thrown instanceof SealedError)
+    return ours('secret_sealed', 'the signing secret does not open; rotate it')
   if (stopping) return ours('interrupted', 'the appliance was stopped before the answer came')
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   if (error.name === 'TimeoutError' || error.name === 'AbortError') {

@@ -17,6 +17,7 @@ import { listEndpoints } from './endpoints.ts'
 import { notices } from './notices.ts'
 import { orgSecret, rotateOrgSecret, type ShownSecret } from './org-secret.ts'
 import { ruleRoutes } from './rule-routes.ts'
+import { snippets } from './snippets.ts'
 
 const unparsed = { parse: 'none' } as const
 const managers = ['owner', 'admin'] as const
@@ -38,6 +39,11 @@ export function dashboardWebhookRoutes(parts: Parts) {
       const { orgId } = await access.read(request)
       readQuery(request, {})
       return json({ notices: notices(await listEndpoints(webhooks, orgId)) })
+    })
+    .get('/api/webhooks/snippets', async ({ request }) => {
+      await access.read(request)
+      readQuery(request, {})
+      return json({ snippets })
     })
     .get('/api/webhooks/secret', async ({ request }) => {
       // Whoever reads the secret can sign in our name, so it is for those who may also rotate it.

@@ -2,20 +2,20 @@
 import { StoreError } from '../../db/errors.ts'
 import type { Store } from '../../db/store.ts'
 import type { Attempt, Delivery, DeliveryStatus } from '../../db/webhook-store.ts'
+import { auditEntry, type Actor } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { checkUrl, type UrlRules } from './check-url.ts'
 import { orgSecret, type SecretParts } from './org-secret.ts'
 import { laneOf, type HttpTarget } from './target.ts'
-import { auditOf, type Who } from './who.ts'
 
 export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
 
 /** Schedules `payload` (JSON text) for the next run; returns the delivery's id. */
 export async function scheduleDelivery(
   parts: SecretParts & UrlRules,
-  who: Who,
+  who: Actor,
   wanted: { url: unknown; payload: string },
 ): Promise<string> {
   const { url, target } = await checkUrl(parts, wanted.url, true)
@@ -32,7 +32,7 @@ export async function scheduleDelivery(
       body: wanted.payload,
       scheduledAtMs: now,
     },
-    audit: auditOf(who, 'webhook_delivery.created', id, { url }, now),
+    audit: auditEntry(who, { action: 'webhook_delivery.created', target: id, metadata: { url } }, now),
   })
   return id
 }
@@ -43,12 +43,12 @@ interface ReplayParts {
 }
 
 /** The same record and message id once more, attempts from 0. 404 when unknown, 409 when pending or deleted. */
-export async function replayDelivery({ store, clock }: ReplayParts, who: Who, id: string): Promise<void> {
+export async function replayDelivery({ store, clock }: ReplayParts, who: Actor, id: string): Promise<void> {
   const now = clock.now()
   const { delivery } = await findDelivery(store, who.orgId, id)
   const metadata = { url: delivery.url, status: delivery.status }
   try {
-    const audit = auditOf(who, 'webhook_delivery.replayed', id, metadata, now)
+    const audit = auditEntry(who, { action: 'webhook_delivery.replayed', target: id, metadata }, now)
     await store.webhooks.replay({ orgId: who.orgId, id, now, audit })
   } catch (error) {
     if (error instanceof StoreError && error.kind === 'conflict') {
@@ -65,12 +65,12 @@ export async function replayDelivery({ store, clock }: ReplayParts, who: Who, id
 /** Every dead letter, of one endpoint or of all; returns how many. */
 export async function replayDead(
   { store, clock }: ReplayParts,
-  who: Who,
+  who: Actor,
   endpointId: string | null,
 ): Promise<number> {
   const now = clock.now()
   const metadata = endpointId === null ? {} : { endpointId }
-  const audit = auditOf(who, 'webhook_delivery.replayed', 'dead_letter', metadata, now)
+  const audit = auditEntry(who, { action: 'webhook_delivery.replayed', target: 'dead_letter', metadata }, now)
   return store.webhooks.replayDead({ orgId: who.orgId, endpointId, now, audit })
 }
 

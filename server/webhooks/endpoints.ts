@@ -2,6 +2,7 @@
 import { StoreError } from '../../db/errors.ts'
 import type { EventStore, Store } from '../../db/store.ts'
 import type { Endpoint, EndpointChange } from '../../db/webhook-store.ts'
+import { auditEntry, type Actor } from '../audit/entry.ts'
 import { AppError } from '../errors.ts'
 import { newId, newSigningSecret } from '../ids.ts'
 import { limits } from '../limits.ts'
@@ -12,7 +13,6 @@ import type { SecretParts } from './org-secret.ts'
 import { positionBefore } from './position.ts'
 import { sealPurpose } from './seal-purpose.ts'
 import { endpointView } from './view.ts'
-import { auditOf, type Who } from './who.ts'
 
 export interface EndpointParts extends SecretParts, UrlRules {
   store: Pick<Store, 'webhooks' | 'events'>
@@ -23,7 +23,7 @@ type Body = { [member: string]: unknown }
 
 export async function createEndpoint(
   parts: EndpointParts,
-  who: Who,
+  who: Actor,
   body: Body,
 ): Promise<{ endpoint: EndpointJson; secret: string }> {
   const { store, clock, box } = parts
@@ -61,7 +61,11 @@ export async function createEndpoint(
     previousSealedSecret: null,
     previousUntilMs: null,
   }
-  const audit = auditOf(who, 'webhook_endpoint.created', id, { url, label, ...filters }, now)
+  const audit = auditEntry(
+    who,
+    { action: 'webhook_endpoint.created', target: id, metadata: { url, label, ...filters } },
+    now,
+  )
   await takenUrl(store.webhooks.createEndpoint({ endpoint, audit }))
   return { endpoint: await findEndpoint(parts, orgId, id), secret }
 }
@@ -89,7 +93,7 @@ export async function listEndpoints(parts: EndpointParts, orgId: string): Promis
 /** Changes what `body` names; the audit row tells what it was before. */
 export async function changeEndpoint(
   parts: EndpointParts,
-  who: Who,
+  who: Actor,
   id: string,
   body: Body,
 ): Promise<EndpointJson> {
@@ -107,20 +111,20 @@ export async function changeEndpoint(
   return findEndpoint(parts, who.orgId, id)
 }
 
-function commandFor(parts: EndpointParts, who: Who, id: string, did: string, metadata = {}) {
+function commandFor(parts: EndpointParts, who: Actor, id: string, did: string, metadata = {}) {
   const now = parts.clock.now()
-  const audit = auditOf(who, `webhook_endpoint.${did}`, id, metadata, now)
+  const audit = auditEntry(who, { action: `webhook_endpoint.${did}`, target: id, metadata }, now)
   return { orgId: who.orgId, endpointId: id, now, audit }
 }
 
-export async function pauseEndpoint(parts: EndpointParts, who: Who, id: string): Promise<EndpointJson> {
+export async function pauseEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<EndpointJson> {
   const { url } = await findEndpoint(parts, who.orgId, id)
   const command = commandFor(parts, who, id, 'paused', { url, reason: 'asked' })
   await parts.store.webhooks.pauseEndpoint(command)
   return findEndpoint(parts, who.orgId, id)
 }
 
-export async function resumeEndpoint(parts: EndpointParts, who: Who, id: string): Promise<EndpointJson> {
+export async function resumeEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<EndpointJson> {
   const { url } = await findEndpoint(parts, who.orgId, id)
   await parts.store.webhooks.resumeEndpoint(commandFor(parts, who, id, 'resumed', { url }))
   return findEndpoint(parts, who.orgId, id)
@@ -129,7 +133,7 @@ export async function resumeEndpoint(parts: EndpointParts, who: Who, id: string)
 /** A new secret, shown once; for a day messages are signed with the old one too. */
 export async function rotateEndpointSecret(
   parts: EndpointParts,
-  who: Who,
+  who: Actor,
   id: string,
 ): Promise<{ endpoint: EndpointJson; secret: string }> {
   const { url } = await findEndpoint(parts, who.orgId, id)
@@ -143,7 +147,7 @@ export async function rotateEndpointSecret(
   return { endpoint: await findEndpoint(parts, who.orgId, id), secret }
 }
 
-export async function deleteEndpoint(parts: EndpointParts, who: Who, id: string): Promise<void> {
+export async function deleteEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<void> {
   const { url, label } = await findEndpoint(parts, who.orgId, id)
   await parts.store.webhooks.deleteEndpoint(commandFor(parts, who, id, 'deleted', { url, label }))
 }
@@ -151,7 +155,7 @@ export async function deleteEndpoint(parts: EndpointParts, who: Who, id: string)
 /** Moves the position back to a number or to where a time of arrival lies; all that follows is delivered again. */
 export async function replayEndpoint(
   parts: EndpointParts,
-  who: Who,
+  who: Actor,
   id: string,
   body: Body,
 ): Promise<EndpointJson> {

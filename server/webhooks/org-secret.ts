@@ -1,11 +1,11 @@
 /** The signing secret of an organization: made when first needed, shown to those who may, rotated with an overlap. */
 import type { Store } from '../../db/store.ts'
+import { auditEntry, type Actor } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { newSigningSecret } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { SecretBox } from '../secrets.ts'
 import { sealPurpose } from './seal-purpose.ts'
-import { auditOf, type Who } from './who.ts'
 
 export interface SecretParts {
   store: Pick<Store, 'webhooks'>
@@ -18,13 +18,13 @@ export interface ShownSecret {
   previousUntilMs: number | null // while set and not over, the one before signs too
 }
 
-export async function orgSecret({ store, clock, box }: SecretParts, who: Who): Promise<ShownSecret> {
+export async function orgSecret({ store, clock, box }: SecretParts, who: Actor): Promise<ShownSecret> {
   const purpose = sealPurpose({ orgId: who.orgId, endpointId: null })
   const now = clock.now()
   const found = await store.webhooks.orgSecret({
     orgId: who.orgId,
     sealedIfNone: box.seal(purpose, newSigningSecret()),
-    audit: auditOf(who, 'webhook_secret.created', who.orgId, {}, now),
+    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
   })
   const isOver = (found.previousUntilMs ?? 0) <= now
   return {
@@ -34,7 +34,7 @@ export async function orgSecret({ store, clock, box }: SecretParts, who: Who): P
 }
 
 /** Makes a new secret; for a day messages are signed with both. */
-export async function rotateOrgSecret(parts: SecretParts, who: Who): Promise<ShownSecret> {
+export async function rotateOrgSecret(parts: SecretParts, who: Actor): Promise<ShownSecret> {
   const { store, clock, box } = parts
   const sealedSecret = box.seal(sealPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
   const now = clock.now()
@@ -43,9 +43,9 @@ export async function rotateOrgSecret(parts: SecretParts, who: Who): Promise<Sho
   const first = { orgId: who.orgId, sealedIfNone: sealedSecret }
   await store.webhooks.orgSecret({
     ...first,
-    audit: auditOf(who, 'webhook_secret.created', who.orgId, {}, now),
+    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
   })
-  const audit = auditOf(who, 'webhook_secret.rotated', who.orgId, {}, now)
+  const audit = auditEntry(who, { action: 'webhook_secret.rotated', target: who.orgId }, now)
   await store.webhooks.rotateOrgSecret({ orgId: who.orgId, sealedSecret, previousUntilMs, audit })
   return orgSecret(parts, who)
 }

@@ -1,13 +1,13 @@
 /** What people do with rules, and the numbers a rule of each kind takes. */
 import type { Store } from '../../db/store.ts'
 import type { Rule, RuleKind } from '../../db/webhook-store.ts'
+import { auditEntry, type Actor } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import { wrongBody } from './check-url.ts'
 import { ruleView } from './view.ts'
-import { auditOf, type Who } from './who.ts'
 
 interface RuleParts {
   store: Pick<Store, 'webhooks'>
@@ -41,7 +41,7 @@ const numbersOf: { readonly [kind in RuleKind]: (body: Body) => Numbers } = {
 
 const kinds = Object.keys(numbersOf) as RuleKind[]
 
-export async function createRule({ store, clock }: RuleParts, who: Who, body: Body): Promise<RuleJson> {
+export async function createRule({ store, clock }: RuleParts, who: Actor, body: Body): Promise<RuleJson> {
   const kind = kinds.find((each) => each === body['kind'])
   if (kind === undefined) throw wrongBody('kind', 'wrong_format', `kind must be one of ${kinds.join(', ')}`)
   const { endpointId } = body
@@ -55,7 +55,11 @@ export async function createRule({ store, clock }: RuleParts, who: Who, body: Bo
   }
   const now = clock.now()
   const rule: Rule = { id: newId('rul'), orgId: who.orgId, endpointId, kind, ...numbers, createdAtMs: now }
-  const audit = auditOf(who, 'webhook_rule.created', rule.id, { kind, endpointId, ...numbers }, now)
+  const audit = auditEntry(
+    who,
+    { action: 'webhook_rule.created', target: rule.id, metadata: { kind, endpointId, ...numbers } },
+    now,
+  )
   await store.webhooks.createRule({ rule, audit })
   return ruleView(rule)
 }
@@ -64,11 +68,15 @@ export async function listRules({ store }: RuleParts, orgId: string): Promise<Ru
   return (await store.webhooks.rules(orgId)).map(ruleView)
 }
 
-export async function deleteRule({ store, clock }: RuleParts, who: Who, ruleId: string): Promise<void> {
+export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId: string): Promise<void> {
   const rule = (await store.webhooks.rules(who.orgId)).find(({ id }) => id === ruleId)
   if (rule === undefined) throw new AppError('not_found', 'No rule with this id is in this organization.')
   const { kind, endpointId } = rule
-  const audit = auditOf(who, 'webhook_rule.deleted', ruleId, { kind, endpointId }, clock.now())
+  const audit = auditEntry(
+    who,
+    { action: 'webhook_rule.deleted', target: ruleId, metadata: { kind, endpointId } },
+    clock.now(),
+  )
   await store.webhooks.deleteRule({ orgId: who.orgId, ruleId, audit })
 }
 

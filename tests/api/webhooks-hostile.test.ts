@@ -1,5 +1,7 @@
 /** Hostile receivers and names: every one ends as one classified failed attempt, in time, with memory flat. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { selfSigned } from '../support/certificate.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { newId } from '../../server/ids.ts'
 import { startLog } from '../../server/log.ts'
@@ -143,13 +145,10 @@ test('rebinding: the address that was checked is the one dialled, and each attem
 
 test('certificates: refused unless they are for the name and of a known authority', async () => {
   using certificates = tempDir('tls')
-  const [keyPath, certPath] = [certificates.join('key.pem'), certificates.join('cert.pem')]
-  const made = Bun.spawnSync([
-    ...['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=hooks.test'],
-    ...['-addext', 'subjectAltName=DNS:hooks.test', '-keyout', keyPath, '-out', certPath],
-  ])
-  expect(made.exitCode).toBe(0)
-  const tls = { key: Bun.file(keyPath), cert: Bun.file(certPath) }
+  const { key, cert } = selfSigned('hooks.test')
+  const certPath = certificates.join('cert.pem')
+  writeFileSync(certPath, cert)
+  const tls = { key, cert }
   const https = Bun.serve({ port: 0, hostname: '127.0.0.1', tls, fetch: () => new Response('ok') })
   names.set('hooks.test', [['127.0.0.1']])
   names.set('other.test', [['127.0.0.1']])

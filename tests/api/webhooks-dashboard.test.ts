@@ -1,0 +1,131 @@
+/** The dashboard's webhook API: the public one by sign-in, by role, with the secret, notices, the request and snippets. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Webhook } from 'standardwebhooks'
+import { auditCount, makeOrg, person, type Person } from '../support/people.ts'
+import { startReceiver, type Receiver } from '../support/receiver.ts'
+import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+let hook: WebhookServer
+let receiver: Receiver
+let admin: Person
+let viewer: Person
+beforeAll(async () => {
+  receiver = await startReceiver()
+  hook = await webhookServer()
+  const { server } = hook
+  admin = await person(server, server.org, 'admin')
+  viewer = await person(server, server.org, 'viewer')
+})
+afterAll(async () => {
+  await hook[Symbol.asyncDispose]()
+  await receiver[Symbol.asyncDispose]()
+})
+
+async function jsonOf<T>(answer: Promise<Response>, status = 200): Promise<T> {
+  const response = await answer
+  const text = await response.text()
+  if (response.status !== status) throw new Error(`${response.status} ${text}`)
+  return JSON.parse(text) as T
+}
+
+test('an admin sends, looks, replays and rotates; each change is one audit row', async () => {
+  const before = await auditCount(hook.server)
+  const { secret } = await jsonOf<{ secret: string }>(admin.call('/api/webhooks/secret'))
+  const body = { url: `${receiver.url}/status/500/d`, payload: { n: 1 } }
+  const { deliveryId } = await jsonOf<{ deliveryId: string }>(admin.post('/api/webhooks/test', body), 202)
+  await hook.run()
+  const list = await jsonOf<{ deliveries: { id: string }[] }>(admin.call('/api/webhooks?status=pending'))
+  expect(list.deliveries.map(({ id }) => id)).toEqual([deliveryId])
+  interface Shown {
+    attemptLog: { status: number }[]
+    nextAttemptAt: string
+  }
+  const shown = await jsonOf<Shown>(viewer.call(`/api/webhooks/${deliveryId}`))
+  expect(shown).toMatchObject({ attemptLog: [{ status: 500 }], nextAttemptAt: expect.any(String) })
+
+  interface RequestJson {
+    method: string
+    url: string
+    headers: Record<string, string>
+    body: string
+  }
+  const request = await jsonOf<RequestJson>(admin.call(`/api/webhooks/${deliveryId}/request`))
+  const [received] = receiver.received('/status/500/d')
+  expect(request).toMatchObject({ method: 'POST', url: body.url, body: received!.body })
+  expect(received!.headers).toMatchObject({ ...request.headers, 'user-agent': expect.any(String) })
+  expect(new Webhook(secret).verify(request.body, request.headers)).toEqual({ n: 1 })
+
+  const rotated = await jsonOf<{ secret: string; oldSecretUntil: string }>(
+    admin.post('/api/webhooks/secret/rotate'),
+  )
+  expect(rotated).toEqual({ secret: expect.not.stringMatching(secret), oldSecretUntil: expect.any(String) })
+  for (let i = 0; i < 3; i++) {
+    hook.server.clock.move(2_000)
+    await hook.run()
+  }
+  expect(await jsonOf<{ replayed: number }>(admin.post('/api/webhooks/replay-dead'), 202)).toMatchObject({
+    replayed: 1,
+  })
+  expect(await jsonOf<{ replayed: number }>(admin.post('/api/webhooks/replay-dead'), 202)).toMatchObject({
+    replayed: 0,
+  })
+  // The secret, the delivery, the rotation, the replay.
+  expect((await auditCount(hook.server)) - before).toBe(4)
+})
+
+test('notices say which endpoints need somebody', async () => {
+  const url = `${receiver.url}/status/410/n`
+  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(
+    admin.post('/api/webhooks/endpoints', { url }),
+    201,
+  )
+  await hook.ingest([{}])
+  await hook.run()
+  const { notices } = await jsonOf<{ notices: unknown[] }>(viewer.call('/api/webhooks/notices'))
+  expect(notices).toEqual([
+    { code: 'endpoint_paused_gone', endpointId: endpoint.id, message: expect.stringContaining('410') },
+  ])
+  await jsonOf(admin.call(`/api/webhooks/endpoints/${endpoint.id}`, { method: 'DELETE' }))
+  expect(await jsonOf<{ notices: unknown[] }>(viewer.call('/api/webhooks/notices'))).toEqual({ notices: [] })
+})
+
+test('a viewer looks and changes nothing, and never sees a secret', async () => {
+  const refused = [
+    viewer.call('/api/webhooks/secret'),
+    viewer.call('/api/webhooks/wh_none/request'),
+    viewer.post('/api/webhooks/secret/rotate'),
+    viewer.post('/api/webhooks/replay-dead'),
+    viewer.post('/api/webhooks/test', { url: receiver.url, payload: {} }),
+    viewer.post('/api/webhooks/endpoints', { url: receiver.url }),
+    viewer.post('/api/webhooks/rules', { kind: 'new_vendor', endpointId: 'x' }),
+    viewer.post('/api/webhooks/wh_none/replay'),
+  ]
+  expect((await Promise.all(refused)).map(({ status }) => status)).toEqual(refused.map(() => 403))
+  for (const path of ['', '/endpoints', '/rules', '/incidents', '/notices', '/snippets']) {
+    const answer = await viewer.call(`/api/webhooks${path}`)
+    expect([path, answer.status, (await answer.text()).includes('whsec_M')]).toEqual([path, 200, false])
+    expect((await hook.server.call(`/api/webhooks${path}`)).status).toBe(401)
+  }
+})
+
+test('another organization sees nothing of this one', async () => {
+  const other = await person(hook.server, await makeOrg(hook.server, 'other'), 'owner')
+  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(
+    admin.post('/api/webhooks/endpoints', { url: receiver.url }),
+    201,
+  )
+  const { deliveries } = await jsonOf<{ deliveries: { id: string }[] }>(admin.call('/api/webhooks'))
+  expect(deliveries.length).toBeGreaterThan(0)
+  expect(await jsonOf<unknown>(other.call('/api/webhooks'))).toEqual({ deliveries: [], nextCursor: null })
+  expect(await jsonOf<unknown>(other.call('/api/webhooks/endpoints'))).toEqual({ endpoints: [] })
+  const { id } = deliveries[0]!
+  const paths = [`/${id}`, `/${id}/request`, `/endpoints/${endpoint.id}`]
+  for (const path of paths)
+    expect([path, (await other.call(`/api/webhooks${path}`)).status]).toEqual([path, 404])
+  const acts = [`/${id}/replay`, `/endpoints/${endpoint.id}/pause`, `/endpoints/${endpoint.id}/rotate-secret`]
+  for (const path of acts)
+    expect([path, (await other.post(`/api/webhooks${path}`)).status]).toEqual([path, 404])
+  expect(await jsonOf<{ replayed: number }>(other.post('/api/webhooks/replay-dead'), 202)).toMatchObject({
+    replayed: 0,
+  })
+})

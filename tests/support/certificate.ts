@@ -1,0 +1,69 @@
+/** Makes a self-signed certificate for one host name, for tests of TLS; nothing but node:crypto is needed. */
+import { generateKeyPairSync, sign } from 'node:crypto'
+
+/** PEM texts. Valid from yesterday to tomorrow. */
+export function selfSigned(host: string): { key: string; cert: string } {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const name = sequence(set(sequence(oid(2, 5, 4, 3), der(0x0c, Buffer.from(host)))))
+  const algorithm = sequence(oid(1, 2, 840, 10_045, 4, 3, 2)) // ECDSA with SHA-256
+  const dayMs = 24 * 3_600_000
+  const names = sequence(der(0x82, Buffer.from(host)))
+  const authority = sequence(der(0x01, Buffer.from([0xff])))
+  const extensions = sequence(
+    sequence(oid(2, 5, 29, 17), der(0x04, names)), // subjectAltName
+    sequence(oid(2, 5, 29, 19), der(0x01, Buffer.from([0xff])), der(0x04, authority)), // basicConstraints: CA
+  )
+  const body = sequence(
+    der(0xa0, der(0x02, Buffer.from([2]))), // version 3
+    der(0x02, Buffer.from([1])),
+    algorithm,
+    name,
+    sequence(time(Date.now() - dayMs), time(Date.now() + dayMs)),
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, extensions),
+  )
+  const signature = sign('sha256', body, privateKey)
+  const cert = sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature])))
+  return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), cert: pem(cert) }
+}
+
+/** One value of DER: its tag, its length, its content. */
+function der(tag: number, ...contents: Uint8Array[]): Buffer {
+  const content = Buffer.concat(contents)
+  if (content.length < 0x80) return Buffer.concat([Buffer.from([tag, content.length]), content])
+  // The shortest form is the only one that strict readers take.
+  const length =
+    content.length < 0x100 ? [0x81, content.length] : [0x82, content.length >> 8, content.length & 0xff]
+  return Buffer.concat([Buffer.from([tag, ...length]), content])
+}
+
+const sequence = (...contents: Uint8Array[]) => der(0x30, ...contents)
+const set = (...contents: Uint8Array[]) => der(0x31, ...contents)
+
+function oid(first: number, second: number, ...rest: number[]): Buffer {
+  const base128 = (value: number): number[] => {
+    const bytes = [value & 0x7f]
+    for (let left = value >> 7; left > 0; left >>= 7) bytes.unshift((left & 0x7f) | 0x80)
+    return bytes
+  }
+  return der(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]))
+}
+
+/** UTCTime: `YYMMDDHHMMSSZ`. */
+function time(ms: number): Buffer {
+  return der(
+    0x17,
+    Buffer.from(
+      `${new Date(ms)
+        .toISOString()
+        .replace(/[-:T]|\..*/g, '')
+        .slice(2)}Z`,
+    ),
+  )
+}
+
+function pem(bytes: Buffer): string {
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? []
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
+}
