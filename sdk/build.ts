@@ -8,6 +8,7 @@ const root = join(import.meta.dir, '..')
 
 /** What of package.json is for the source tree, and in which form it is published. */
 interface Manifest {
+  private: true
   version: string
   exports: { [entry: string]: string | { [condition: string]: string } }
 }
@@ -22,7 +23,8 @@ export async function buildPackage(packageDir: string): Promise<void> {
   const manifest = JSON.parse(readFileSync(join(import.meta.dir, 'package.json'), 'utf8')) as Manifest
   if (userAgent !== `sightglass-sdk/${manifest.version}`)
     throw new Error('wire/version.ts is not package.json’s')
-  const published = { ...manifest, exports: publishedExports(manifest.exports) }
+  const { private: _isSource, exports, ...rest } = manifest // the sources themselves must not be published
+  const published = { ...rest, main: './node.js', types: './node.d.ts', exports: publishedExports(exports) }
   writeFileSync(join(packageDir, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
   for (const name of ['README.md', 'NOTICE'])
     copyFileSync(join(import.meta.dir, name), join(packageDir, name))

@@ -47,8 +47,8 @@ async function bodyOf(
 ): Promise<{ body: string | Bytes; headers: Record<string, string> }> {
   if (!compress || text.length < compressBytesMin) return { body: text, headers: {} }
   const bytes: Bytes = new TextEncoder().encode(text)
-  const compressed = await platform.gzip(bytes)
-  if (bytes.length > compressed.length * ratioMax) return { body: bytes, headers: {} }
+  const compressed = await platform.gzip(bytes).catch(() => null) // some edge runtimes have no CompressionStream
+  if (compressed === null || bytes.length > compressed.length * ratioMax) return { body: bytes, headers: {} }
   return { body: compressed, headers: { 'content-encoding': 'gzip' } }
 }
 

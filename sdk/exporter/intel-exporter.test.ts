@@ -325,6 +325,14 @@ test.each([
   expect(posts(appliance).at(-1)?.headers['content-encoding']).toBeUndefined()
 })
 
+test('where nothing can compress, bodies travel as they are', async () => {
+  const broken = { ...nodePlatform, gzip: () => Promise.reject(new Error('no CompressionStream')) }
+  const { appliance, exporter } = setUp({ gzip: true }, broken)
+  send(exporter, 20, { error: 'x'.repeat(100) })
+  expect(await exporter.flush(5_000)).toBe(true)
+  expect(appliance.events.length).toBe(20)
+})
+
 test('what would inflate too far for the appliance travels as it is', async () => {
   const { appliance, exporter } = setUp({ gzip: true })
   send(exporter, 20, { error: ' '.repeat(2_000) })

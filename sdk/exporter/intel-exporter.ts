@@ -43,7 +43,7 @@ export function startIntelExporter(options: IntelExporterOptions, platform: Plat
   if (state.queue.count > 0) schedule(parts)
   return {
     attach(host: ExporterHost) {
-      if (options.onError === undefined) state.report = host.report
+      if (options.onError === undefined) state.report = reporter(host.report)
     },
     export: (event) => take(parts, event),
     flush,
