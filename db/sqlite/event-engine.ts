@@ -26,6 +26,8 @@ export interface EventWriter {
   flush(): void
   /** Removes every event of a site inside the open transaction; returns how many. */
   removeSite(orgId: string, siteId: string): number
+  /** Removes everything of an organization inside the open transaction. */
+  removeOrg(orgId: string): void
   /** Takes the oldest events away inside the open transaction, in a step of bounded length (retention). */
   expire(command: ExpireCommand): ExpireResult
   repair(command: { orgId: string; repairs: RollupRepair[] }): void

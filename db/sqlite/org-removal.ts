@@ -4,7 +4,6 @@ import { StoreError } from '../errors.ts'
 import type { OrgStore } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
-import { member } from './events/members.ts'
 import { org, orgDeletion } from './schema.ts'
 
 /** The audit chain outlives its organization; the event engine keeps the number it gave, in memory too. */
@@ -17,7 +16,7 @@ export function removeOrg(context: WriteContext, command: Parameters<OrgStore['r
   if (asked === undefined || asked.dueAtMs > now) {
     throw new StoreError('conflict', `the time to remove ${orgId} has not come`)
   }
-  for (const siteId of sitesWithEvents(context, orgId)) context.events.removeSite(orgId, siteId)
+  context.events.removeOrg(orgId)
   db.query(
     'DELETE FROM webhook_attempt WHERE delivery_seq IN (SELECT seq FROM webhook_delivery WHERE org_id = ?)',
   ).run(orgId)
@@ -28,16 +27,6 @@ export function removeOrg(context: WriteContext, command: Parameters<OrgStore['r
   }
   orm.delete(org).where(eq(org.id, orgId)).run()
   appendAudit(db, audit)
-}
-
-function sitesWithEvents({ db }: WriteContext, orgId: string): string[] {
-  return db
-    .query<{ text: string }, [string, number]>(
-      `SELECT text FROM event_term JOIN event_org ON event_org.num = event_term.org
-       WHERE org_id = ? AND member = ?`,
-    )
-    .all(orgId, member.siteId)
-    .map(({ text }) => text)
 }
 
 /** From the schema itself, so that a table of tomorrow is not forgotten. */

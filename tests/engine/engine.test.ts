@@ -38,6 +38,10 @@ const step = fc.oneof(
   },
   {
     weight: 1,
+    arbitrary: fc.record({ do: fc.constant('removeOrg' as const), org: fc.constantFrom(...orgIds) }),
+  },
+  {
+    weight: 1,
     arbitrary: fc.record({
       do: fc.constant('expire' as const),
       org: fc.constantFrom(...orgIds),
@@ -109,6 +113,10 @@ function take(
   if (one.do === 'expire') {
     const receivedBeforeMs = nowMs - one.stepsKept * stepMs
     return expires(model, subject.expire(one.org, receivedBeforeMs), receivedBeforeMs)
+  }
+  if (one.do === 'removeOrg') {
+    models[one.org] = { stored: new Map(), expired: [] }
+    return subject.removeOrg(one.org)
   }
   const demo = [...model.stored.values()].filter(({ event }) => event.siteId === 'demo')
   expect(subject.removeSite(one.org, 'demo')).toBe(demo.length)
@@ -299,6 +307,34 @@ test('retention takes segments and id runs along, and an id older than it is new
   expect(subject.reader.lastSeq('org_a')).toBe(90_015)
   subject.reopen()
   subject.group(() => expect(subject.append('org_a', events.slice(0, 5)).lastSeq).toBe(90_020))
+  isSound(subject)
+  subject.close()
+}, 30_000)
+
+test('nothing of a removed organization is left in the tables, and another is as it was', () => {
+  const subject = engine({ idsPerRun: 5_000 })
+  const events = Array.from({ length: 12_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))
+  subject.group(() =>
+    subject.append(
+      'org_b',
+      events.slice(0, 7_000).map((_, n) => event(n, n)),
+    ),
+  )
+  subject.group(() => subject.append('org_a', events))
+  subject.idle()
+  subject.removeOrg('org_a')
+  subject.reopen()
+  agrees(subject, 'org_a', [])
+  agrees(
+    subject,
+    'org_b',
+    events.slice(0, 7_000).map((_, n) => event(n, n)),
+  )
+  isSound(subject)
+  for (const table of ['event_term', 'rollup_value', 'event_posting', 'event_id_run']) {
+    expect([table, subject.tables(`${table} WHERE org = 2`)]).toEqual([table, 0])
+  }
+  subject.group(() => expect(subject.append('org_a', events).accepted).toBe(12_000))
   isSound(subject)
   subject.close()
 }, 30_000)

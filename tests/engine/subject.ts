@@ -71,6 +71,10 @@ export function engine(options: EventWriterOptions = {}) {
       writer.committed()
       return removed
     },
+    removeOrg(orgId: string): void {
+      inTransaction(db, () => writer.removeOrg(orgId))
+      writer.committed()
+    },
     /** Expires to the end and returns how many events went. */
     expire(orgId: string, receivedBeforeMs: number): number {
       for (let events = 0; ;) {

@@ -52,7 +52,8 @@ export function expireBlocks(
   expireInRollups(db, org.num, counts)
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   dropSegments(db, org, firstKept)
-  return { events, done, runs: dropRuns(db, org.num, firstKept) }
+  dropSpans(db, org.num, firstKept)
+  return { events, done, runs: dropUnusedRuns(db) }
 }
 
 function dropSegments(db: Database, org: OrgState, firstKept: number): void {
@@ -68,14 +69,19 @@ function dropSegments(db: Database, org: OrgState, firstKept: number): void {
   db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, kept)
 }
 
-/** Returns the runs that went. */
-function dropRuns(db: Database, org: number, firstKept: number): number[] {
+/** The newest run stays, so that no number is given twice while memory remembers the first. */
+function dropSpans(db: Database, org: number, firstKept: number): void {
   db.query(
     'DELETE FROM event_id_run WHERE org = ? AND last_seq < ? AND run < (SELECT max(run) FROM event_id_run)',
   ).run(org, firstKept)
+}
+
+/** Deletes the chunks and filters of runs that no organization needs, and returns these. */
+export function dropUnusedRuns(db: Database): number[] {
   const gone = db
     .query<{ run: number }, []>(
-      'SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)',
+      `SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)
+       AND run < (SELECT max(run) FROM event_id_filter)`,
     )
     .all()
   for (const { run } of gone) {

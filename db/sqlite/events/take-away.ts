@@ -5,6 +5,7 @@ import type { Dedupe } from './dedupe.ts'
 import { expireBlocks } from './expire.ts'
 import { fold } from './fold.ts'
 import type { Orgs } from './org-state.ts'
+import { removeOrgEvents } from './remove-org.ts'
 import { removeSiteEvents } from './remove-site.ts'
 import type { Sealer } from './seal.ts'
 import type { StoredIds } from './stored-ids.ts'
@@ -12,7 +13,7 @@ import type { StoredIds } from './stored-ids.ts'
 /** Blocks that one step of retention takes: about 50 ms. */
 const expireBlocksMax = 128
 
-export interface TakeAway extends Pick<EventWriter, 'removeSite' | 'expire' | 'committed'> {
+export interface TakeAway extends Pick<EventWriter, 'removeSite' | 'removeOrg' | 'expire' | 'committed'> {
   undone(): void
 }
 
@@ -35,6 +36,10 @@ export function takeAway(
       const removed = removeSiteEvents(db, orgs.of(orgId), siteId)
       forget()
       return removed
+    },
+    removeOrg(orgId) {
+      runs = removeOrgEvents(db, orgs.of(orgId))
+      forget()
     },
     expire({ orgId, receivedBeforeMs }) {
       const org = orgs.of(orgId)

@@ -63,6 +63,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       }
     },
     removeSite: takes.removeSite,
+    removeOrg: takes.removeOrg,
     expire: takes.expire,
     repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
     committed() {
