@@ -223,13 +223,36 @@ process.exit(0)`
   await server.stop(true)
 }, 30_000)
 
-test('a name that does not resolve: one report, seldom tried', async () => {
-  const { client, exporter, problems } = host('http://sightglass.invalid', fakeKeys, { intervalMs: 5 })
+test('an address where nobody listens: one report, seldom tried', async () => {
+  const { client, exporter, problems } = host('http://127.0.0.1:9', fakeKeys, { intervalMs: 5 })
   client.trace({ type: 'a' })
   while (problems.length === 0) await Bun.sleep(5)
   await Bun.sleep(1_000)
   expect(problems.map(({ code }) => code)).toEqual(['unreachable'])
   expect(exporter.stats().requests).toBeLessThan(12)
+}, 30_000)
+
+test('events that the appliance does not want are named one by one, the others arrive', async () => {
+  await using appliance = await startAppliance()
+  const keys = await makeKeys(appliance)
+  const { client, exporter, problems } = host(appliance.url, keys, { intervalMs: 60_000 })
+  const bad: [string, object][] = [
+    ['nul', { tool: 'a\u0000b' }],
+    ['lone', { error: 'half \ud800 of a pair' }],
+    ['words', { type: 'Not A Type' }],
+    ['time', { occurredAt: 'yesterday' }],
+    ['kind', { agent: 'GPTBot' }],
+  ]
+  for (const [id, more] of bad) {
+    client.trace({ id: `good-${id}`, type: 'tool.executed', metadata: { note: 'ünïcode 🙂' } })
+    client.trace({ id, type: 'tool.executed', ...more })
+  }
+  expect(await exporter.flush()).toBe(true)
+  expect(exporter.stats()).toMatchObject({ accepted: 5, rejected: 5, requests: 1 })
+  expect(problems.map(({ code, count }) => [code, count])).toEqual([['rejected', 5]])
+  expect(new Set(problems[0]?.issues?.map(({ id }) => id))).toEqual(new Set(bad.map(([id]) => id)))
+  const ids = await storedIds(appliance.url, keys.secretKey)
+  expect(new Set(ids)).toEqual(new Set(bad.map(([id]) => `good-${id}`)))
 }, 30_000)
 
 test('a revoked key: one report, and the events wait', async () => {
