@@ -46,6 +46,7 @@ export const limits = {
   registryPageDefault: 50,
   registryPageMax: 200,
   registryPageBytesMax: 4 * 1024 * 1024,
+  toolSitesCountedMax: 50, // sites whose calls the page of tools counts one by one
   versionsShownMax: 50,
   differencesMax: 100, // shown between two versions
   differenceCharsMax: 2_000, // of a value shown in one
@@ -60,6 +61,9 @@ export const limits = {
   metricsRowsMax: 100_000,
   sessionEventsMax: 10_000, // counted and told of one session, the newest
   sessionPageMs: 300, // after which a page of sessions comes back short
+  ingestCountsKeptMs: 400 * 24 * 3_600_000,
+  ingestHealthMs: 31 * 24 * 3_600_000, // shown at most
+  rejectedShownMax: 100,
   exportsMax: 8, // streamed at a time, of everybody
   exportStallMs: 60_000, // without the receiver taking anything
   exportCountMs: 25_000, // to count rows before a CSV begins; below requestDeadlineMs
@@ -89,7 +93,7 @@ export const limits = {
   webhookBatchBytesMax: 512 * 1024,
   webhookPendingBatchesMax: 100, // of an endpoint: beyond, its position waits
   webhookPayloadBytesMax: 512 * 1024,
-  webhookPageBytesMax: 4 * 1024 * 1024,
+  webhookPageBytesMax: 3 * 1024 * 1024, // of payloads; with the rest around them a page stays under 4 MiB
   webhookEndpointsPerOrgMax: 100,
   webhookRulesPerOrgMax: 100,
   webhookDeliveredKeptMs: 7 * 24 * 3_600_000,

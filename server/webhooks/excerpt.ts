@@ -1,4 +1,6 @@
 /** Turns the start of a receiver's answer, which may be anything, into text that is safe to keep and to show. */
+import { cutBytes } from '../ingest/text.ts'
+import { excerptBytesMax } from './deliver.ts'
 
 const decoder = new TextDecoder('utf-8')
 
@@ -8,5 +10,6 @@ export function excerptText(bytes: Uint8Array, encoding: string | null): string 
   const coding = encoding?.trim().toLowerCase() ?? 'identity'
   if (coding !== '' && coding !== 'identity') return `(${bytes.length} bytes in content-encoding, not shown)`
   // NUL and other control characters stand for a receiver that answers binary.
-  return decoder.decode(bytes).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '\ufffd')
+  const text = decoder.decode(bytes).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '\ufffd')
+  return cutBytes(text, excerptBytesMax) // a byte that is no text became three
 }

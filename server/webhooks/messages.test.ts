@@ -108,4 +108,5 @@ test('excerpts show text, and neither control characters nor what would have to 
     /^\(\d+ bytes in content-encoding, not shown\)$/,
   )
   expect(excerptText(new Uint8Array(), 'gzip')).toBe('')
+  expect(Buffer.byteLength(excerptText(new Uint8Array(16_384).fill(0xff), null))).toBeLessThanOrEqual(16_384)
 })

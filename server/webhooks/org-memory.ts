@@ -51,27 +51,13 @@ export async function orgMemory(events: EventStore, orgId: string, now: number):
     }
   }
 
-  /** Counted where the events lie, without reading them: this is asked every minute, whatever the traffic. */
-  async function countBlocked(untilSeq: number, atMs: number): Promise<void> {
-    let bad = 0
-    for (let afterSeq = position; afterSeq < untilSeq;) {
-      const counted = await events.count({
-        orgId,
-        filter: { outcomes: ['blocked'] },
-        afterSeq,
-        ceilingSeq: untilSeq,
-      })
-      bad += counted.count
-      if (counted.lastSeq <= afterSeq) break
-      afterSeq = counted.lastSeq
-    }
-    memory.rates.addBlocked(atMs, { total: untilSeq - position, bad })
-  }
-
   async function readTo(untilSeq: number, atMs: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
     if (untilSeq <= position) return
     await readEvents(untilSeq, kinds)
-    if (kinds.has('blocked_share')) await countBlocked(untilSeq, atMs)
+    if (kinds.has('blocked_share')) {
+      const bad = await countBlocked(events, orgId, position, untilSeq)
+      memory.rates.addBlocked(atMs, { total: untilSeq - position, bad })
+    }
     position = untilSeq
   }
 
@@ -90,6 +76,24 @@ export async function orgMemory(events: EventStore, orgId: string, now: number):
       await readTo(await events.lastSeq(orgId), at, kinds)
     },
   }
+}
+
+/** Counted where the events lie, without reading them: this is asked every minute, whatever the traffic. */
+async function countBlocked(
+  events: EventStore,
+  orgId: string,
+  fromSeq: number,
+  untilSeq: number,
+): Promise<number> {
+  let total = 0
+  for (let afterSeq = fromSeq; afterSeq < untilSeq;) {
+    const filter = { outcomes: ['blocked'] }
+    const { count, lastSeq } = await events.count({ orgId, filter, afterSeq, ceilingSeq: untilSeq })
+    total += count
+    if (lastSeq <= afterSeq) break
+    afterSeq = lastSeq
+  }
+  return total
 }
 
 interface EventParts {

@@ -1,4 +1,4 @@
-/** The dashboard's webhook API: the public one by sign-in, by role, with the secret, notices, the request and snippets. */
+/** The dashboard's webhook API: the public one by sign-in and role, with the secret, notices, request, snippets. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { auditCount, makeOrg, person, type Person } from '../support/people.ts'
