@@ -17,6 +17,7 @@ import type {
   MetricsQuery,
 } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
+import type { IngestCountStore } from './ingest-count-store.ts'
 import type { RegistryStore } from './registry-store.ts'
 import type { SessionStore } from './session-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
@@ -177,6 +178,7 @@ export interface Store extends IdentityStore {
   events: EventStore
   webhooks: WebhookStore
   registry: RegistryStore
+  ingestCounts: IngestCountStore
   sessions: SessionStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>

@@ -16,6 +16,7 @@ import { errorResponse, toAppError } from './http/errors.ts'
 import { pathOf } from './http/path.ts'
 import { rateLimitHeaders } from './http/rate-limit.ts'
 import { methodFinder, routesOf, type Route } from './http/routes-of.ts'
+import { ingestHealthRoutes } from './ingest/health-routes.ts'
 import { ingestRoutes } from './ingest/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { liveRoutes } from './live/routes.ts'
@@ -56,6 +57,7 @@ export function createApp(parts: Parts): App {
     .use(healthRoutes(parts))
     .use(docsRoutes(parts))
     .use(ingestRoutes(parts))
+    .use(ingestHealthRoutes(parts))
     .use(toolRoutes(parts))
     .use(memoryRoutes(parts))
     .use(metricsRoutes(parts))

@@ -4,6 +4,7 @@ import { writeCheckpoints } from './audit/checkpoints.ts'
 import type { SigningKey } from './audit/signing-key.ts'
 import type { DiskWatch } from './health/disk.ts'
 import type { Job } from './clockwork.ts'
+import type { IngestCounts } from './ingest/counts.ts'
 import type { LastUses } from './keys/last-use.ts'
 import { limits } from './limits.ts'
 import { deleteDueOrgs } from './orgs/organize.ts'
@@ -16,6 +17,7 @@ interface JobParts {
   auditKey: SigningKey
   store: Store
   lastUses: LastUses
+  ingestCounts: IngestCounts
   disk: DiskWatch
   webhooks: Webhooks
   dispatchCron: string
@@ -25,6 +27,7 @@ export function jobTable(parts: JobParts): Job[] {
   const { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey } = parts
   return [
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
+    { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => parts.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },
     {
       id: 'sign-in-prune',

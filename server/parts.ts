@@ -11,6 +11,7 @@ import type { KeyGuard } from './http/guard.ts'
 import type { RateLimits } from './http/rate-limit.ts'
 import type { Seal } from './http/seal.ts'
 import type { Jobs } from './clockwork.ts'
+import type { IngestCounts } from './ingest/counts.ts'
 import type { Rejections } from './ingest/rejections.ts'
 import type { Log } from './log.ts'
 import type { Webhooks } from './webhooks/start.ts'
@@ -31,6 +32,7 @@ export interface Parts {
   disk: DiskWatch
   jobs: Pick<Jobs, 'late'>
   rejections: Rejections
+  ingestCounts: IngestCounts
   webhooks: Webhooks
   assets: Assets
   streams: Set<AbortController> // open live streams, ended before the listener stops

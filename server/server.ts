@@ -16,6 +16,7 @@ import { makeRateLimits } from './http/rate-limit.ts'
 import { senderReader } from './http/proxy.ts'
 import { sealWith } from './http/seal.ts'
 import { startJobs } from './clockwork.ts'
+import { makeIngestCounts } from './ingest/counts.ts'
 import { makeRejections } from './ingest/rejections.ts'
 import { jobTable } from './jobs.ts'
 import { makeLastUses } from './keys/last-use.ts'
@@ -52,7 +53,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const webhooks = startWebhooks({ config: config.webhooks, dataDir, store, clock, log, version })
   const dispatchCron = config.webhooks.cron
   const auditKey = openSigningKey(dataDir)
-  const jobParts = { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey }
+  const ingestCounts = makeIngestCounts(store, clock, log)
+  const jobParts = { ingestCounts, store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey }
   const jobs = startJobs(jobTable(jobParts), clock, log)
   const hostRule = {
     listenHosts: [config.listen.host],
@@ -76,6 +78,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     disk,
     jobs,
     rejections: makeRejections(store, log),
+    ingestCounts,
     webhooks,
     assets: options.assets ?? loadAssets(assetsFolder()),
     streams: new Set(),
@@ -116,6 +119,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       )
       await webhooks.stop()
       await parts.rejections.settled()
+      await ingestCounts.flush()
       await lastUses
         .flush()
         .catch((error: unknown) => log.warn('last_use_not_written', { message: String(error) }))

@@ -41,6 +41,10 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
     webhooks: webhookStore(verbs),
     registry: registryStore(verbs),
+    ingestCounts: {
+      add: (command) => verbs.write('ingestCounts.add', command),
+      list: (query) => verbs.read('ingestCounts.list', query),
+    },
     sessions: {
       page: (query) => verbs.read('sessions.page', query),
       story: (query) => verbs.read('sessions.story', query),

@@ -8,6 +8,7 @@ import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
+import type { RequestCount } from './counts.ts'
 import { publishedLimits } from './published-limits.ts'
 import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
 import { refuseRestricted } from './refuse-restricted.ts'
@@ -24,10 +25,13 @@ export function ingestRoutes(parts: Parts) {
       '/v1/sdk/events',
       async ({ request }) => {
         const key = await parts.guard.ingest(request)
-        requireRoom(parts)
-        const taken = await takeEvents(parts, request, key)
-        const accepted = await refuseRestricted(parts.store, key, taken)
-        return answer(parts, key, accepted, await append(parts, key, accepted))
+        return parts.ingestCounts.request(key, async (count) => {
+          requireRoom(parts)
+          const taken = await takeEvents(parts, request, key)
+          const accepted = await refuseRestricted(parts.store, key, taken)
+          count.newestMs = newestOf(accepted)
+          return answer(parts, key, accepted, await append(parts, key, accepted), count)
+        })
       },
       { parse: 'none' },
     )
@@ -54,12 +58,27 @@ async function append(parts: Parts, key: ApiKey, { records }: Accepted): Promise
   return writeOrExplain(parts, () => parts.store.events.append(batch))
 }
 
+function newestOf({ records }: Accepted): number | null {
+  return records.length === 0
+    ? null
+    : records.reduce((newest, { occurredAtMs }) => Math.max(newest, occurredAtMs), -Infinity)
+}
+
 /** 202 with the counts; the issues when some were rejected; 400 or 403 when all were. */
-function answer(parts: Parts, key: ApiKey, accepted: Accepted, result: AppendResult): Response {
+function answer(
+  parts: Parts,
+  key: ApiKey,
+  accepted: Accepted,
+  result: AppendResult,
+  count: RequestCount,
+): Response {
   const rejected: Rejected[] = [...accepted.rejected]
   for (const { index, member } of result.rejected) {
     rejected.push(guardRailRejected(accepted.positions[index]!, member, accepted.records[index]!))
   }
+  count.accepted = result.accepted
+  count.deduped = result.deduped
+  count.rejected = rejected.length
   if (rejected.length === 0)
     return json({ ok: true, accepted: result.accepted, deduped: result.deduped }, 202)
   rejected.sort((a, b) => a.index - b.index)

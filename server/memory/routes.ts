@@ -27,8 +27,10 @@ export function memoryRoutes(parts: Parts) {
       '/v1/sdk/memory',
       async ({ request }) => {
         const key = await parts.guard.ingest(request)
-        requireRoom(parts)
-        return json({ ok: true, siteId: await push(parts, request, key) }, 202)
+        return parts.ingestCounts.request(key, async () => {
+          requireRoom(parts)
+          return json({ ok: true, siteId: await push(parts, request, key) }, 202)
+        })
       },
       { parse: 'none' },
     )

@@ -1,10 +1,12 @@
 /** The registry's verbs of the writer and of the readers, by the names under which they travel. */
+import { addIngestCounts, listIngestCounts } from './ingest-counts.ts'
 import { findMemory, listMemories, listMemoryVersions, pushMemory } from './memory.ts'
 import { findTool, listTools, pushTools } from './tools.ts'
 
 export const registryWriteVerbs = {
   'registry.pushTools': pushTools,
   'registry.pushMemory': pushMemory,
+  'ingestCounts.add': addIngestCounts,
 }
 
 export const registryReadVerbs = {
@@ -13,4 +15,5 @@ export const registryReadVerbs = {
   'registry.memories': listMemories,
   'registry.memory': findMemory,
   'registry.memoryVersions': listMemoryVersions,
+  'ingestCounts.list': listIngestCounts,
 }

@@ -1,0 +1,42 @@
+/** What ingest counted by hour and key, in SQLite. */
+import type { IngestCount, IngestCountStore } from '../../ingest-count-store.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
+
+const hourMs = 3_600_000
+
+export function addIngestCounts(
+  { db }: WriteContext,
+  { counts, keptSinceMs }: Parameters<IngestCountStore['add']>[0],
+): void {
+  const add = db.query(
+    `INSERT INTO ingest_hour (org_id, hour, key_id, requests, refused, accepted, deduped, rejected,
+       ahead_max_ms, behind_min_ms)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+     ON CONFLICT DO UPDATE SET requests = requests + ?4, refused = refused + ?5, accepted = accepted + ?6,
+       deduped = deduped + ?7, rejected = rejected + ?8, ahead_max_ms = max(ahead_max_ms, ?9),
+       behind_min_ms = CASE WHEN ?10 IS NULL THEN behind_min_ms
+                            ELSE min(coalesce(behind_min_ms, ?10), ?10) END`,
+  )
+  for (const one of counts) {
+    const hour = Math.floor(one.hourStartMs / hourMs)
+    const { orgId, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
+    add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
+  }
+  const trim = db.query('DELETE FROM ingest_hour WHERE org_id = ? AND hour < ?')
+  for (const orgId of new Set(counts.map((one) => one.orgId)))
+    trim.run(orgId, Math.floor(keptSinceMs / hourMs))
+}
+
+export function listIngestCounts(
+  { db }: ReadContext,
+  { orgId, sinceMs }: { orgId: string; sinceMs: number },
+): IngestCount[] {
+  return db
+    .query<Omit<IngestCount, 'hourStartMs'> & { hour: number }, [string, number]>(
+      `SELECT org_id AS orgId, hour, key_id AS keyId, requests, refused, accepted, deduped, rejected,
+         ahead_max_ms AS aheadMaxMs, behind_min_ms AS behindMinMs
+       FROM ingest_hour WHERE org_id = ? AND hour >= ? ORDER BY hour, key_id`,
+    )
+    .all(orgId, Math.floor(sinceMs / hourMs))
+    .map(({ hour, ...one }) => ({ ...one, hourStartMs: hour * hourMs }))
+}

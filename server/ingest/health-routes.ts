@@ -1,0 +1,30 @@
+/** GET /api/ingest/health: how ingest has gone, for the dashboard. */
+import { Elysia } from 'elysia'
+import { json } from '../http/answer.ts'
+import { invalidQuery, readQuery } from '../http/query.ts'
+import { parseQueryTime } from '../http/query-time.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../parts.ts'
+import { ingestHealth } from './health.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+export function ingestHealthRoutes({ store, clock, signIns, ingestCounts, rejections }: Parts) {
+  return new Elysia().get('/api/ingest/health', async ({ request }) => {
+    const { org } = await signIns.require(request)
+    const now = clock.now()
+    const since = readQuery(request, { since: 'one' }).one('since')
+    const asked = since === undefined ? now - dayMs : parseQueryTime('since', since)
+    if (asked < now - limits.ingestHealthMs)
+      throw invalidQuery('since', `since may lie at most ${limits.ingestHealthMs / dayMs} days back`)
+    const sinceMs = Math.floor(asked / hourMs) * hourMs
+    await Promise.all([ingestCounts.flush(), rejections.settled()])
+    const [counts, keys, samples] = await Promise.all([
+      store.ingestCounts.list({ orgId: org.id, sinceMs }),
+      store.keys.list(org.id, 'ingest'),
+      store.rejected.list(org.id, limits.rejectedShownMax),
+    ])
+    return json(ingestHealth(counts, keys, samples, { sinceMs, now }))
+  })
+}

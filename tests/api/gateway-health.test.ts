@@ -1,0 +1,163 @@
+/** GET /api/ingest/health after a storm of good and bad requests from several keys equals what was sent. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { hashPassword } from '../../server/auth/password.ts'
+import { newId } from '../../server/ids.ts'
+import { event } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+interface Sums {
+  requests: number
+  refused: number
+  accepted: number
+  deduped: number
+  rejected: number
+}
+interface Health {
+  since: string
+  totals: Sums
+  keys: (Sums & {
+    id: string
+    label: string
+    state: string
+    neverUsed: boolean
+    seenInBrowserAt: string | null
+    clock: { state: string; offMs: number } | null
+  })[]
+  hours: (Sums & { hour: string; keyId: string })[]
+  rejected: { at: string; keyId: string; code: string; message: string; path: string; excerpt: string }[]
+}
+
+let server: TestServer
+let cookie: string
+
+beforeAll(async () => {
+  server = await testServer()
+  const account = {
+    id: newId('usr'),
+    email: 'h@example.com',
+    passwordHash: await hashPassword('an open window'),
+    operator: false,
+    createdAtMs: 0,
+  }
+  const audit = {
+    id: newId('aud'),
+    orgId: server.org.id,
+    actor: 'cli',
+    action: 'account.created',
+    target: account.id,
+    metadata: {},
+    occurredAtMs: 0,
+  }
+  await server.store.accounts.create({ account, orgId: server.org.id, role: 'viewer', audit })
+  const signedIn = await server.call('/api/sign-in', {
+    body: { email: account.email, password: 'an open window' },
+  })
+  cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function health(query = ''): Promise<Health> {
+  const response = await server.call(`/api/ingest/health${query}`, { headers: { cookie } })
+  expect(response.status).toBe(200)
+  return (await response.json()) as Health
+}
+
+const nothing = (): Sums => ({ requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 })
+const add = (into: Sums, more: Partial<Sums>) => {
+  for (const name of Object.keys(more) as (keyof Sums)[]) into[name] += more[name] ?? 0
+}
+
+test('a mixed storm from three keys, equal to what was sent', async () => {
+  const keys = await Promise.all(
+    ['one', 'two', 'idle'].map(async (label) => ({ label, key: await server.key('ingest', { label }) })),
+  )
+  const sums = new Map(keys.map(({ label }) => [label, nothing()]))
+  const now = () => new Date().toISOString()
+  const good = (id: string) => event(id, { occurredAt: now() })
+  const bad = (id: string) => ({ ...event(id), type: 'NOT A TYPE' })
+  const kinds: ((n: number) => [body: unknown, path: string, counts: Partial<Sums>])[] = [
+    (n) => [{ events: [good(`a${n}`), good(`b${n}`)] }, 'events', { accepted: 2 }],
+    (n) => [{ events: [good(`c${n}`), good(`c${n}`)] }, 'events', { accepted: 1, deduped: 1 }],
+    (n) => [{ events: [good(`d${n}`), bad(`e${n}`)] }, 'events', { accepted: 1, rejected: 1 }],
+    (n) => [{ events: [bad(`f${n}`), bad(`g${n}`)] }, 'events', { refused: 1, rejected: 2 }],
+    () => ['{"events":', 'events', { refused: 1 }],
+    () => [{ events: [] }, 'events', { refused: 1 }],
+    (n) => [{ siteId: 'shop', tools: [{ name: `t${n}` }] }, 'tools', {}],
+    () => [{ siteId: 'shop', tools: [{}] }, 'tools', { refused: 1 }],
+    () => [{ siteId: 'shop', snapshot: {} }, 'memory', {}],
+    () => [{ siteId: 'shop' }, 'memory', { refused: 1 }],
+  ]
+  const requests = Array.from({ length: 300 }, async (_, n) => {
+    const { label, key } = keys[n % 2]!
+    const [body, path, counts] = kinds[n % kinds.length]!(n)
+    add(sums.get(label)!, { requests: 1, ...counts })
+    await (await server.call(`/v1/sdk/${path}`, { key, body })).text()
+  })
+  await Promise.all(requests)
+  const { totals, keys: told, hours, rejected } = await health()
+  const all = nothing()
+  for (const { label } of keys) {
+    const own = sums.get(label)!
+    add(all, own)
+    expect(told.find((one) => one.label === label)).toMatchObject({ ...own, state: 'active' })
+  }
+  expect(totals).toEqual(all)
+  const fromHours = nothing()
+  for (const hour of hours) add(fromHours, { ...hour, hour: undefined, keyId: undefined } as Partial<Sums>)
+  expect(fromHours).toMatchObject(all)
+  expect(told.find(({ label }) => label === 'idle')).toMatchObject({ neverUsed: true, clock: null })
+  expect(told.find(({ label }) => label === 'one')).toMatchObject({
+    neverUsed: false,
+    clock: { state: 'fine' },
+  })
+  const codes = new Set(rejected.map(({ code }) => code))
+  expect([...codes].toSorted()).toEqual(['invalid_body', 'invalid_json', 'wrong_format'])
+  expect(rejected.find(({ path }) => path === 'type')?.excerpt).toContain('NOT A TYPE')
+})
+
+test('senders whose clock is off, keys seen in a browser', async () => {
+  const send = async (label: string, offMs: number) => {
+    const key = await server.key('ingest', { label })
+    const occurredAt = new Date(server.clock.now() + offMs).toISOString()
+    await server.call('/v1/sdk/events', { key, body: { events: [event(label, { occurredAt })] } })
+    return key
+  }
+  await send('ahead', 10 * 60_000)
+  await send('behind', -60 * 60_000)
+  const leaked = await send('right', -500)
+  const refused = await server.call('/v1/sdk/events', {
+    key: leaked,
+    body: { events: [event('x')] },
+    headers: { origin: 'https://shop.example.com' },
+  })
+  expect(refused.status).toBe(403)
+  const { keys } = await health()
+  const one = (label: string) => keys.find((key) => key.label === label)
+  expect(one('ahead')?.clock).toMatchObject({ state: 'ahead' })
+  expect(one('behind')?.clock).toMatchObject({ state: 'behind' })
+  expect(one('right')).toMatchObject({
+    clock: { state: 'fine' },
+    seenInBrowserAt: expect.any(String) as string,
+  })
+})
+
+test('counts lie in the hour of arrival, and outlive a restart', async () => {
+  const before = (await health()).totals.accepted
+  const key = await server.key('ingest', { label: 'later' })
+  server.clock.move(3_600_000)
+  await server.call('/v1/sdk/events', { key, body: { events: [event('later')] } })
+  const { hours, totals } = await health()
+  expect(totals.accepted).toBe(before + 1)
+  expect(new Set(hours.map(({ hour }) => hour)).size).toBe(2)
+  const kept = await server.store.ingestCounts.list({ orgId: server.org.id, sinceMs: 0 })
+  expect(kept.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(totals.accepted)
+})
+
+test('another organization sees nothing of it; wrong questions are refused', async () => {
+  expect(await server.store.ingestCounts.list({ orgId: 'org_other', sinceMs: 0 })).toEqual([])
+  const status = async (query: string, headers: Record<string, string> = { cookie }) =>
+    (await server.call(`/api/ingest/health${query}`, { headers })).status
+  expect(await status('?since=2020-01-01')).toBe(400)
+  expect(await status('?nope=1')).toBe(400)
+  expect(await status('', {})).toBe(401)
+})
