@@ -7,6 +7,7 @@ import { auditRoutes } from './audit/routes.ts'
 import { providerRoutes } from './auth/provider-routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { signInRoutes } from './auth/sign-in-routes.ts'
+import { backupRoutes } from './backup/routes.ts'
 import { AppError } from './errors.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -73,6 +74,7 @@ export function createApp(parts: Parts): App {
     .use(orgRoutes(parts))
     .use(siteRoutes(parts))
     .use(keyRoutes(parts))
+    .use(backupRoutes(parts))
     .use(dashboardAuditRoutes(parts))
     .use(dashboardTraceRoutes(parts))
     .use(dashboardWebhookRoutes(parts))

@@ -31,6 +31,8 @@ const wordsMax: Partial<Record<VerbName, number>> = {
   'webhook resume': 1,
   'webhook rotate-secret': 1,
   'webhook remove': 1,
+  'backup verify': 1,
+  restore: 1,
   verify: 1,
   help: 2,
 }

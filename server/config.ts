@@ -14,6 +14,8 @@ import {
   type VerbName,
 } from './options.ts'
 import type { OidcConfig } from './auth/provider-config.ts'
+import { backupDirOf, type BackupConfig } from './backup/config.ts'
+import type { TlsFiles } from './http/tls.ts'
 import type { WebhookConfig } from './webhooks/config.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -45,6 +47,8 @@ export interface ServeConfig {
   trustedProxies: string[] // addresses and CIDR ranges
   diskFloorBytes: number
   rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
+  tls: TlsFiles | null
+  backup: BackupConfig
   webhooks: WebhookConfig
   oidc: OidcConfig | null
   logLevel: 'debug' | 'info' | 'warn' | 'error'
@@ -203,6 +207,13 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     trustedProxies: values['trusted-proxy'],
     diskFloorBytes: values['disk-floor'],
     rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },
+    tls: tlsFiles(values),
+    backup: {
+      dir: backupDirOf(values['data-dir'], values['backup-dir']),
+      cron: values['backup-cron'],
+      keep: values['backup-keep'],
+      passphrase: values['backup-passphrase'],
+    },
     webhooks: {
       cron: values['dispatch-cron'],
       backoffMs: values['webhook-backoff'],

@@ -2,6 +2,7 @@
 import type { Store } from '../db/store.ts'
 import { writeCheckpoints } from './audit/checkpoints.ts'
 import type { SigningKey } from './audit/signing-key.ts'
+import type { Backups } from './backup/backups.ts'
 import type { DiskWatch } from './health/disk.ts'
 import type { Job } from './clockwork.ts'
 import type { IngestCounts } from './ingest/counts.ts'
@@ -21,11 +22,19 @@ interface JobParts {
   disk: DiskWatch
   webhooks: Webhooks
   dispatchCron: string
+  backups: Backups
+  backupCron: string | null
 }
 
 export function jobTable(parts: JobParts): Job[] {
   const { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey } = parts
+  const { backups, backupCron } = parts
+  const backup: Job[] =
+    backupCron === null
+      ? []
+      : [{ id: 'backup', schedule: backupCron, run: async () => backups.startScheduled() }]
   return [
+    ...backup,
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => parts.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },

@@ -194,6 +194,11 @@ export function cronPattern(text: string): string {
   return text
 }
 
+/** A cron pattern, or null for `off`. */
+export function cronOrOff(text: string): string | null {
+  return text === 'off' ? null : cronPattern(text)
+}
+
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 
 /** Three waits such as `60s,300s,1800s`: one before each retry. */

@@ -513,8 +513,6 @@ export const optionsNotYet = [
   'metrics-token',
   'retention-bytes',
   'retention-days',
-  'tls-cert',
-  'tls-key',
 ] as const
 
 export type OptionName = keyof typeof options
@@ -533,7 +531,8 @@ export function optionOf(name: OptionName): Option<unknown> {
 
 export function optionFits(name: OptionName, verb: VerbName): boolean {
   const { verbs } = optionOf(name)
-  return verbs === 'all' || verbs.includes(verb)
+  // The doctor looks at what serve would be started with.
+  return verbs === 'all' || verbs.includes(verb) || (verb === 'doctor' && verbs.includes('serve'))
 }
 
 /** `--data-dir` = `SIGHTGLASS_DATA_DIR`. */

@@ -2,6 +2,7 @@
 import type { Store } from '../db/store.ts'
 import type { SigningKey } from './audit/signing-key.ts'
 import type { Provider } from './auth/provider.ts'
+import type { Backups } from './backup/backups.ts'
 import type { SignIns } from './auth/sign-ins.ts'
 import type { Throttle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
@@ -34,6 +35,7 @@ export interface Parts {
   rejections: Rejections
   ingestCounts: IngestCounts
   webhooks: Webhooks
+  backups: Backups
   assets: Assets
   streams: Set<AbortController> // open live streams, ended before the listener stops
   state: { stopping: boolean; storeFailed: string | null }

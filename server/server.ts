@@ -8,8 +8,10 @@ import { makeSignIns } from './auth/sign-ins.ts'
 import { makeThrottle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
 import type { ServeConfig } from './config.ts'
+import { makeBackups } from './backup/backups.ts'
 import { watchDisk } from './health/disk.ts'
 import { assetsFolder, loadAssets, type Assets } from './http/assets.ts'
+import { watchCertificate } from './http/certificate.ts'
 import { keyGuard } from './http/guard.ts'
 import { listen, type Listener } from './http/listen.ts'
 import { makeRateLimits } from './http/rate-limit.ts'
@@ -44,6 +46,7 @@ export interface RunningServer {
 }
 
 const drainMs = 20_000
+const backupStopMs = 3_000 // one that takes longer is given up and made anew
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config, store, clock, log } = options
@@ -53,8 +56,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const webhooks = startWebhooks({ config: config.webhooks, dataDir, store, clock, log, version })
   const dispatchCron = config.webhooks.cron
   const auditKey = openSigningKey(dataDir)
+  const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
+  const backupCron = config.backup.cron
   const ingestCounts = makeIngestCounts(store, clock, log)
-  const jobParts = { ingestCounts, store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey }
+  const jobParts = { ingestCounts, store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey, backups, backupCron }
   const jobs = startJobs(jobTable(jobParts), clock, log)
   const hostRule = {
     listenHosts: [config.listen.host],
@@ -80,6 +85,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     rejections: makeRejections(store, log),
     ingestCounts,
     webhooks,
+    backups,
     assets: options.assets ?? loadAssets(assetsFolder()),
     streams: new Set(),
     state: { stopping: false, storeFailed: null },
@@ -101,15 +107,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       sender: senderReader(config.trustedProxies),
       stopping: () => parts.state.stopping,
       log,
+      tls: certificate.pair(),
     })
+  const certificate = watchCertificate(config.tls, log)
   const listeners = [open('main', config.listen)]
   if (config.ingestListen) listeners.push(open('ingest', config.ingestListen))
+  certificate.start((pair) => listeners.forEach((listener) => listener.showCertificate(pair)))
   return {
     url: listeners[0]!.url,
     ingestUrl: listeners[1]?.url ?? null,
     webhooks,
     async stop() {
       parts.state.stopping = true
+      certificate.stop()
       for (const stream of parts.streams) stream.abort()
       await Promise.all(listeners.map((listener) => listener.stop(drainMs)))
       await jobs.stop()
@@ -118,6 +128,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         log.warn('audit_checkpoint_not_written', { message: String(error) }),
       )
       await webhooks.stop()
+      await backups.settle(backupStopMs)
       await parts.rejections.settled()
       await ingestCounts.flush()
       await lastUses

@@ -13,6 +13,11 @@ export function databasePath(folder: string): string {
   return `${folder}/sightglass.db`
 }
 
+/** There exactly while a restore is exchanging the database: whoever opens the folder then must not. */
+export function unfinishedRestorePath(folder: string): string {
+  return `${folder}/restore-unfinished`
+}
+
 /** Makes the data folder, for its owner only, when it is not there. */
 export function makeFolder(folder: string): void {
   try {
@@ -28,6 +33,12 @@ export function makeFolder(folder: string): void {
  * somebody must hear of, not a fresh start.
  */
 export function requireWholeOrNew(folder: string): void {
+  if (existsSync(unfinishedRestorePath(folder))) {
+    throw new StoreError(
+      'corrupt',
+      'a restore into the data folder was interrupted: run "sightglass restore" again',
+    )
+  }
   const bytes = statSync(databasePath(folder), { throwIfNoEntry: false })?.size ?? 0
   if (bytes > 0) return
   if (existsSync(auditHeadsPath(folder))) {

@@ -2,6 +2,7 @@
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
+import { fileVerbs } from './backup/file-verbs.ts'
 import { openReaderConnection } from './connection.ts'
 import type { ReadContext } from './contexts.ts'
 import { databasePath, requireDatabase } from './files.ts'
@@ -29,6 +30,8 @@ serve((verb, command) => {
     setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
     return null
   }
+  const ofFiles = fileVerbs[verb as keyof typeof fileVerbs] as ((command: unknown) => unknown) | undefined
+  if (ofFiles !== undefined) return ofFiles(command)
   if (reader === null) throw new StoreError('closed', 'the store is closed')
   const run = readVerbs[verb as keyof typeof readVerbs] as
     ((context: ReadContext, query: unknown) => unknown) | undefined

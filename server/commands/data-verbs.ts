@@ -7,9 +7,11 @@ import type { OptionValues, VerbName } from '../options.ts'
 import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
 import { openData } from './hand-over.ts'
 import { columns, oneLine } from './print.ts'
+import { backupCreateVerb } from './backup.ts'
 import { webhookVerbs } from './webhook-verbs.ts'
 
 export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
+  'backup create': backupCreateVerb,
   'org create': {
     writes: true,
     params: ({ values: { name, slug } }) => ({ name, slug }),

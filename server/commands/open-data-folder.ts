@@ -1,11 +1,18 @@
 /** Opens the data folder for whoever holds it, server or verb; an empty one gets the organization `default`. */
 import { openStore } from '../../db/open.ts'
 import type { Org, Store } from '../../db/store.ts'
+import { backUpBeforeUpgrade, type UpgradeBackup } from '../backup/before-upgrade.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { applianceOrgId } from './org.ts'
 
-export function openDataFolder(dataDir: string, clock: Clock): Promise<Store> {
+/** Data of an older schema is upgraded after a backup; without a word about that (`backup` null) it is refused. */
+export async function openDataFolder(
+  dataDir: string,
+  clock: Clock,
+  backup: UpgradeBackup | null = null,
+): Promise<Store> {
+  await backUpBeforeUpgrade(dataDir, clock, backup)
   const now = clock.now()
   const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
   const audit = {

@@ -6,6 +6,7 @@ import { UsageError } from '../option-values.ts'
 import { version } from '../version.ts'
 import { configJson, configText } from './config.ts'
 import { helpJson, helpText } from './help.ts'
+import { operateVerbs } from './operate-verbs.ts'
 import { print, printError } from './print.ts'
 
 export async function run(args: string[], environment: Environment): Promise<number> {
@@ -62,6 +63,8 @@ async function runVerb(invocation: Invocation): Promise<number> {
       return exportAudit(invocation)
     }
     default: {
+      const own = operateVerbs[verb]
+      if (own) return own(invocation)
       const { dataVerbs, runDataVerb } = await import('./data-verbs.ts')
       const work = dataVerbs[verb]
       if (!work) throw new Error(`nothing is written for "${verb}"`)

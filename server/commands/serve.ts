@@ -12,7 +12,7 @@ import { openDataFolder } from './open-data-folder.ts'
 export async function serve(config: ServeConfig): Promise<number> {
   const clock = systemClock
   const log = startLog({ level: config.logLevel, clock })
-  const store = await openDataFolder(config.dataDir, clock)
+  const store = await openDataFolder(config.dataDir, clock, config.backup)
   const ended = Promise.withResolvers<number>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => ended.resolve(0))
   try {
@@ -23,7 +23,7 @@ export async function serve(config: ServeConfig): Promise<number> {
     const ingestUrl = server.ingestUrl ?? server.url
     const webhooks = () => server.webhooks
     const { dataDir } = config
-    const control = await startControl({ dataDir, store, clock, log, baseUrl, ingestUrl, webhooks })
+    const control = await startControl({ dataDir, store, clock, log, baseUrl, ingestUrl, webhooks, backups: config.backup })
     // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
     const lines = [`sightglass ${version} listening on ${server.url}`]
     if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)

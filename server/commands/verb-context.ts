@@ -11,6 +11,8 @@ export interface VerbContext {
   baseUrl: string
   /** Where ingest answers; null when no server runs. */
   ingestUrl: string | null
+  /** Where a running server keeps its backups, and what encrypts them. */
+  backups?: { dir: string; passphrase: string | null }
   /** What webhook verbs work with. A server goes by the rules it was started with, not by the given ones. */
   webhooks(given: { allow: string[]; sinkDir: string | null }): EndpointParts
 }

@@ -10,6 +10,7 @@ import { addCommonHeaders } from './headers.ts'
 import { hostAllowed, hostName, type HostRule } from './host.ts'
 import { pathOf } from './path.ts'
 import type { Sender } from './proxy.ts'
+import type { TlsPair } from './tls.ts'
 
 export interface ListenOptions {
   handle(request: Request): Promise<Response> // never rejects
@@ -20,11 +21,17 @@ export interface ListenOptions {
   sender(peer: string, headers: Headers): Sender
   stopping(): boolean
   log: Log
+  tls: TlsPair | null
 }
 
 export interface Listener {
   url: string // as printed: http://host:port
   host: string
+  /**
+   * Shows another certificate from the next connection on: the port is given up and taken again, within a millisecond
+   * in which a connection is refused. Requests and streams in flight go on over the connections they have.
+   */
+  showCertificate(tls: TlsPair): void
   /** Refuses new requests, waits for those in flight until the deadline, then cuts. */
   stop(deadlineMs: number): Promise<void>
 }
@@ -32,9 +39,38 @@ export interface Listener {
 /** Throws when the address cannot be taken, with a sentence that says which. */
 export function listen(options: ListenOptions): Listener {
   const { host, port } = options
-  const server = bind(host, port, {
-    hostname: host,
+  const open = (at: number, tls: TlsPair | null) => bind(host, at, serveOptions(options, at, tls))
+  let server = open(port, options.tls)
+  const taken = server.port ?? port
+  let shownTls = options.tls
+  const drained: Promise<void>[] = []
+  const shown = host.includes(':') ? `[${host}]` : host
+  return {
+    url: `${options.tls === null ? 'http' : 'https'}://${shown}:${taken}`,
+    host,
+    showCertificate(tls) {
+      drained.push(server.stop())
+      try {
+        server = open(taken, tls)
+        shownTls = tls
+      } catch (error) {
+        server = open(taken, shownTls)
+        throw error
+      }
+    },
+    async stop(deadlineMs) {
+      drained.push(server.stop())
+      const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
+      if ((await Promise.race([Promise.all(drained), late])) === 'late') await server.stop(true)
+    },
+  }
+}
+
+function serveOptions(options: ListenOptions, port: number, tls: TlsPair | null): Bun.Serve.Options<undefined> {
+  return {
+    hostname: options.host,
     port,
+    ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
     reusePort: false, // a second appliance on the same port must fail, not share the traffic
     development: false,
     idleTimeout: 30,
@@ -45,16 +81,6 @@ export function listen(options: ListenOptions): Listener {
         status: 500,
         headers: { 'content-type': 'application/json' },
       }),
-  })
-  const shown = host.includes(':') ? `[${host}]` : host
-  return {
-    url: `http://${shown}:${server.port}`,
-    host,
-    async stop(deadlineMs) {
-      const drained = server.stop()
-      const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
-      if ((await Promise.race([drained, late])) === 'late') await server.stop(true)
-    },
   }
 }
 
@@ -80,7 +106,7 @@ async function answer(
     id: newId('req'),
     startedMs: performance.now(),
     address,
-    secure,
+    secure: secure || options.tls !== null,
     local: isLoopbackHost(request.headers.get('host')),
     listener: options.kind,
     keepOpen: () => server.timeout(request, 0),
@@ -89,6 +115,7 @@ async function answer(
   const response =
     refusal(options, request, context) ?? (await withDeadline(options.handle(request), context.id))
   addCommonHeaders(response, context.id)
+  if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
   const line = {
     requestId: context.id,

@@ -86,6 +86,8 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   trustedProxies: [],
   diskFloorBytes: 0,
   rateLimits: { gateway: null, ingest: null },
+  tls: null,
+  backup: { dir: '', cron: null, keep: 3, passphrase: null },
   webhooks: {
     cron: '* * * * *',
     backoffMs: [60_000, 300_000, 1_800_000],

@@ -1,0 +1,46 @@
+/** What a database holds, in numbers that can be compared: schema, events, organizations, ends of the audit chains. */
+import type { Database } from 'bun:sqlite'
+import type { DatabaseFacts } from '../../backup-contract.ts'
+import { auditHeads } from '../audit.ts'
+import { openReaderConnection } from '../connection.ts'
+import { databasePath, requireDatabase } from '../files.ts'
+import { schemaVersion } from '../migrate.ts'
+
+export function folderFacts(folder: string): DatabaseFacts {
+  requireDatabase(folder)
+  const db = openReaderConnection(databasePath(folder))
+  try {
+    return readFacts(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** One moment of the database; tables that its schema does not have yet count as empty. */
+export function readFacts(db: Database): DatabaseFacts {
+  db.run('BEGIN')
+  try {
+    const count = (table: string, sql: string) => (hasTable(db, table) ? number(db, sql) : 0)
+    return {
+      schema: schemaVersion(db),
+      events: count('event_block', 'SELECT coalesce(sum(events), 0) AS n FROM event_block'),
+      orgs: count('org', 'SELECT count(*) AS n FROM org'),
+      accounts: count('account', 'SELECT count(*) AS n FROM account'),
+      keys: count('api_key', 'SELECT count(*) AS n FROM api_key'),
+      auditHeads: hasTable(db, 'audit_head') ? auditHeads(db) : {},
+    }
+  } finally {
+    db.run('COMMIT')
+  }
+}
+
+export function hasTable(db: Database, name: string): boolean {
+  const found = db.query<{ n: number }, [string]>(
+    "SELECT count(*) AS n FROM sqlite_schema WHERE type = 'table' AND name = ?",
+  )
+  return found.get(name)?.n === 1
+}
+
+function number(db: Database, sql: string): number {
+  return db.query<{ n: number }, []>(sql).get()?.n ?? 0
+}

@@ -1,0 +1,19 @@
+/** The verbs a reader's thread answers without an open store: they work on whole database files. */
+import { checkup } from './checkup.ts'
+import { copyDatabase } from './copy.ts'
+import { folderFacts } from './facts.ts'
+import { inspectDatabase } from './inspect.ts'
+import { placeDatabase, requireFreeFolder } from './place.ts'
+import { readSchema } from './schema.ts'
+
+export const fileVerbs = {
+  'file.checkup': checkup,
+  'file.copy': copyDatabase,
+  'file.facts': folderFacts,
+  'file.inspect': inspectDatabase,
+  'file.schema': readSchema,
+  'file.place': placeDatabase,
+  'file.requireFree': requireFreeFolder,
+} satisfies { [verb: string]: (command: never) => unknown }
+
+export type FileVerbs = typeof fileVerbs

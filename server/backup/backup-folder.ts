@@ -1,0 +1,127 @@
+/** The folder with the backups: their names, what is known of each, and which scheduled ones are too many. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isoTime } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { readManifest, type BackupReason, type Manifest } from './manifest.ts'
+
+const extension = '.backup'
+const proofExtension = '.proof.json'
+const lastRunFile = 'last-run.json'
+const partialPrefix = '.partial-'
+const partialKeptMs = 3_600_000
+
+/** What was found when a backup was proven, kept beside it. */
+export interface Proof {
+  sha256: string // of the whole file
+  provenAt: string
+}
+
+export interface BackupView {
+  name: string
+  path: string
+  bytes: number
+  manifest: Manifest | null // null when the file is damaged
+  problem: string | null
+  proof: Proof | null
+}
+
+/** How the newest attempt ended, successful or not. */
+export interface LastRun {
+  at: string
+  ok: boolean
+  name: string | null
+  message: string
+}
+
+export function makeBackupFolder(dir: string): void {
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+}
+
+/** A name nobody has: the time to the second, the reason, and a number where that is not enough. */
+export function freeName(dir: string, reason: BackupReason, now: number): string {
+  const stem = `sightglass-${isoTime(now).slice(0, 19).replaceAll(':', '')}Z-${reason}`
+  for (let number = 1; ; number++) {
+    const name = `${stem}${number === 1 ? '' : `-${number}`}${extension}`
+    if (!existsSync(join(dir, name))) return name
+  }
+}
+
+/** A folder for work in progress; what a crash left of others goes after an hour. */
+export function makePartial(dir: string, name: string, now: number): string {
+  for (const entry of readdirSync(dir)) {
+    if (!entry.startsWith(partialPrefix)) continue
+    const age = now - (statSync(join(dir, entry), { throwIfNoEntry: false })?.mtimeMs ?? now)
+    if (age > partialKeptMs) rmSync(join(dir, entry), { recursive: true, force: true })
+  }
+  const path = join(dir, `${partialPrefix}${name}`)
+  rmSync(path, { recursive: true, force: true })
+  mkdirSync(path, { mode: 0o700 })
+  return path
+}
+
+/** The path of a backup by its bare name; a name that is none is refused, so that no other file is reached. */
+export function backupPath(dir: string, name: string): string {
+  const fits = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,120}\.backup$/.test(name)
+  if (!fits || !existsSync(join(dir, name))) throw new AppError('not_found', 'There is no such backup.')
+  return join(dir, name)
+}
+
+/** Newest first, damaged ones by their name. */
+export async function listBackups(dir: string): Promise<BackupView[]> {
+  if (!existsSync(dir)) return []
+  const names = readdirSync(dir).filter((name) => name.endsWith(extension))
+  const views = await Promise.all(names.map((name) => viewOf(dir, name)))
+  const key = ({ manifest, name }: BackupView) => `${manifest?.createdAt ?? ''} ${name}`
+  return views.sort((a, b) => (key(a) < key(b) ? 1 : -1))
+}
+
+async function viewOf(dir: string, name: string): Promise<BackupView> {
+  const path = join(dir, name)
+  const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  const about = { name, path, bytes, proof: readJson<Proof>(`${path}${proofExtension}`) }
+  try {
+    return { ...about, manifest: await readManifest(path), problem: null }
+  } catch (error) {
+    return { ...about, manifest: null, problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+export async function writeProof(path: string, proof: Proof): Promise<void> {
+  await writeJson(`${path}${proofExtension}`, proof)
+}
+
+export async function removeBackup(path: string): Promise<void> {
+  await rm(path)
+  await rm(`${path}${proofExtension}`, { force: true })
+}
+
+/** Removes scheduled backups beyond the newest `keep`; those that people or upgrades made stay. Returns the names. */
+export async function pruneBackups(dir: string, keep: number): Promise<string[]> {
+  const scheduled = (await listBackups(dir)).filter(({ manifest }) => manifest?.reason === 'scheduled')
+  const surplus = scheduled.slice(keep)
+  for (const { path } of surplus) await removeBackup(path)
+  return surplus.map(({ name }) => name)
+}
+
+export function readLastRun(dir: string): LastRun | null {
+  return readJson<LastRun>(join(dir, lastRunFile))
+}
+
+export async function writeLastRun(dir: string, run: LastRun): Promise<void> {
+  await writeJson(join(dir, lastRunFile), run)
+}
+
+function readJson<T>(path: string): T | null {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as T
+  } catch {
+    return null
+  }
+}
+
+async function writeJson(path: string, value: unknown): Promise<void> {
+  await writeFile(`${path}.tmp`, `${JSON.stringify(value)}\n`, { mode: 0o600 })
+  await rename(`${path}.tmp`, path)
+}

@@ -1,0 +1,50 @@
+/** `sightglass doctor`: looks for what is wrong or will be soon, alone or beside a running server. */
+import { existsSync } from 'node:fs'
+import { systemClock } from '../clock.ts'
+import { serveConfig, type Invocation } from '../config.ts'
+import { controlPath, type ControlAnswer } from '../control.ts'
+import type { Check } from '../doctor/check.ts'
+import { diagnose, liveChecks, unreachable } from '../doctor/diagnose.ts'
+import { version } from '../version.ts'
+import { oneLine, print } from './print.ts'
+
+/** Exit code 1 for failures, 0 for warnings. */
+export async function doctor(invocation: Invocation): Promise<number> {
+  const config = serveConfig(invocation)
+  const live = await askServer(config.dataDir)
+  const diagnosis = await diagnose({ config, now: systemClock.now(), live })
+  print(invocation.values.json ? JSON.stringify(diagnosis) : diagnosis.checks.map(line).join('\n'))
+  return diagnosis.ok ? 0 : 1
+}
+
+const marks = { ok: 'ok      ', warning: 'WARNING ', failure: 'FAILURE ' } as const
+
+function line({ id, status, detail, hint }: Check): string {
+  return oneLine(`${marks[status]} ${id}: ${detail}${hint === null ? '' : ` -> ${hint}`}`)
+}
+
+const patienceMs = 2_000
+
+/** Its own address over the control socket, then /readyz there; a socket that a crash left behind is no server. */
+async function askServer(dataDir: string): Promise<Check[]> {
+  const unix = controlPath(dataDir)
+  if (!existsSync(unix)) return []
+  const signal = AbortSignal.timeout(patienceMs)
+  let url: unknown
+  try {
+    const body = JSON.stringify({ version, verb: 'server address', params: {} })
+    const answered = await fetch('http://localhost/', { unix, method: 'POST', body, signal })
+    const answer = (await answered.json()) as ControlAnswer
+    if ('error' in answer) return [unreachable(answer.error.message)]
+    url = (answer.result as { ingestUrl?: unknown }).ingestUrl
+  } catch (error) {
+    return error instanceof Error && error.name === 'TimeoutError' ? [unreachable('it is too busy')] : []
+  }
+  try {
+    const ready = await fetch(`${String(url)}/readyz`, { signal, tls: { rejectUnauthorized: false } })
+    const { checks } = (await ready.json()) as { checks: { name: string; ok: boolean; detail: string }[] }
+    return liveChecks(checks)
+  } catch (error) {
+    return [unreachable(error instanceof Error ? error.message : String(error))]
+  }
+}

@@ -1,0 +1,69 @@
+/** What help says about the verbs that run the appliance itself. */
+import type { VerbText } from './verb-text.ts'
+
+export const operateTexts = {
+  'backup create': {
+    summary: 'make a backup and prove it, also while a server runs',
+    usage: 'backup create [--backup-dir FOLDER]',
+    about: [
+      'Copies one moment of the database beside the running writer, reads the copy from end to end, compares it with what',
+      'it was taken from, and seals it with its SHA-256. Without encryption it is also a database any SQLite tool opens,',
+      'and the key file secret.key does not travel along: keep a copy of it apart. With SIGHTGLASS_BACKUP_PASSPHRASE (or',
+      'SIGHTGLASS_BACKUP_PASSPHRASE_FILE) the backup is encrypted and carries the key files.',
+    ],
+    examples: [
+      'sightglass backup create',
+      'sightglass backup create --backup-dir /mnt/nas/sightglass --json',
+    ],
+  },
+  'backup list': {
+    summary: 'list the backups, newest first',
+    usage: 'backup list [--backup-dir FOLDER]',
+    about: [],
+    examples: ['sightglass backup list'],
+  },
+  'backup verify': {
+    summary: 'prove a backup again: every byte, every event count, every audit chain',
+    usage: 'backup verify PATH',
+    about: ['Changes nothing and needs no data folder. Exit code 1 when anything is not as it was written.'],
+    examples: [
+      'sightglass backup verify sightglass-data/backups/sightglass-2026-06-23T031700Z-scheduled.backup',
+    ],
+  },
+  restore: {
+    summary: 'put a backup in the place of the data, or take that back',
+    usage: 'restore PATH [--dry-run] [--yes] [--key-file FILE] | restore --undo',
+    about: [
+      'Proves the backup first and refuses while a server holds the folder. What was there moves aside whole, and one',
+      'step (--undo) brings it back; --yes is needed when there is something to replace. The audit trail records it.',
+    ],
+    examples: [
+      'sightglass restore nightly.backup --dry-run',
+      'sightglass restore nightly.backup --data-dir ./other-data',
+      'sightglass restore --undo',
+    ],
+  },
+  'migrate status': {
+    summary: 'say which schema the data has and what an upgrade would change',
+    usage: 'migrate status',
+    about: ['Changes nothing; a server may run meanwhile. Exit code 1 for data of a newer release.'],
+    examples: ['sightglass migrate status --json'],
+  },
+  'migrate up': {
+    summary: "bring the data to this release's schema, after a backup",
+    usage: 'migrate up [--backup-dir FOLDER]',
+    about: [
+      'The same happens by itself when serve starts. All changes are one transaction: they happen whole or not at all.',
+    ],
+    examples: ['sightglass migrate up'],
+  },
+  doctor: {
+    summary: 'look for what is wrong or will be soon',
+    usage: 'doctor [options of serve]',
+    about: [
+      'Looks at the folder, disk, database, jobs, keys, TLS, proxy settings and backups, alone or beside a running server,',
+      'and changes nothing. Exit code 1 when a check fails; warnings leave it 0.',
+    ],
+    examples: ['sightglass doctor', 'sightglass doctor --json'],
+  },
+} satisfies { [verb: string]: VerbText }

@@ -1,0 +1,14 @@
+/** The verbs that run the appliance itself, each loaded when it is asked for; they print and give the exit code. */
+import type { Invocation } from '../config.ts'
+import type { VerbName } from '../verb-names.ts'
+
+type Run = (invocation: Invocation) => Promise<number>
+
+export const operateVerbs: { readonly [V in VerbName]?: Run } = {
+  'backup list': async (invocation) => (await import('./backup.ts')).backupList(invocation),
+  'backup verify': async (invocation) => (await import('./backup.ts')).backupVerify(invocation),
+  restore: async (invocation) => (await import('./restore.ts')).restore(invocation),
+  'migrate status': async (invocation) => (await import('./migrate.ts')).migrateStatus(invocation),
+  'migrate up': async (invocation) => (await import('./migrate.ts')).migrateUp(invocation),
+  doctor: async (invocation) => (await import('./doctor.ts')).doctor(invocation),
+}

@@ -1,0 +1,27 @@
+/** The form of one finding of `doctor`. */
+
+export interface Check {
+  id: string
+  status: 'ok' | 'warning' | 'failure'
+  detail: string // one sentence
+  hint: string | null // what to do about it
+}
+
+export function ok(id: string, detail: string): Check {
+  return { id, status: 'ok', detail, hint: null }
+}
+
+export function warning(id: string, detail: string, hint: string): Check {
+  return { id, status: 'warning', detail, hint }
+}
+
+export function failure(id: string, detail: string, hint: string): Check {
+  return { id, status: 'failure', detail, hint }
+}
+
+export interface Diagnosis {
+  ok: boolean // no failure; warnings are fine
+  at: string
+  version: string
+  checks: Check[]
+}

@@ -1,0 +1,63 @@
+/** Keeps the listeners' certificate current: looks at its files and hands on a renewed pair that holds together. */
+import { statSync } from 'node:fs'
+import type { Log } from '../log.ts'
+import { readTlsPair, type TlsFiles, type TlsPair } from './tls.ts'
+
+export interface Certificate {
+  /** What the listeners begin with; null without TLS. */
+  pair(): TlsPair | null
+  /** Looks now and then, and at once on SIGHUP; `show` gets every renewed pair. */
+  start(show: (pair: TlsPair) => void): void
+  stop(): void
+}
+
+const lookEveryMs = 5_000
+
+/** Throws when the first pair is not usable. A later one that is not leaves the old one in place, with a log line. */
+export function watchCertificate(files: TlsFiles | null, log: Log): Certificate {
+  if (files === null) return { pair: () => null, start() {}, stop() {} }
+  let seen = stamp(files)
+  let current = readTlsPair(files)
+  let timer: Timer | null = null
+  let onHangUp: (() => void) | null = null
+
+  function look(show: (pair: TlsPair) => void, always: boolean): void {
+    if (files === null) return
+    const now = stamp(files)
+    if (now === seen && !always) return
+    seen = now // a broken pair is told once, not at every look
+    try {
+      const next = readTlsPair(files)
+      if (next.cert === current.cert && next.key === current.key) return
+      show(next)
+      current = next
+      log.info('certificate_renewed', { file: files.certFile })
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      log.error('certificate_not_renewed', { message })
+    }
+  }
+
+  return {
+    pair: () => current,
+    start(show) {
+      timer = setInterval(() => look(show, false), lookEveryMs)
+      timer.unref()
+      onHangUp = () => look(show, true)
+      process.on('SIGHUP', onHangUp)
+    },
+    stop() {
+      if (timer !== null) clearInterval(timer)
+      if (onHangUp !== null) process.off('SIGHUP', onHangUp)
+    },
+  }
+}
+
+/** Changes with every replacement of a file, also by a link that now points elsewhere. */
+function stamp({ certFile, keyFile }: TlsFiles): string {
+  const of = (path: string) => {
+    const stat = statSync(path, { throwIfNoEntry: false })
+    return stat === undefined ? 'none' : `${stat.dev}:${stat.ino}:${stat.mtimeMs}:${stat.size}`
+  }
+  return `${of(certFile)} ${of(keyFile)}`
+}

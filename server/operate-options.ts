@@ -1,0 +1,77 @@
+/** The options around backups, restores and the running of the appliance. */
+import { cronOrOff, flag, folderPath, plainText, wholeNumber } from './option-values.ts'
+import { option } from './option-form.ts'
+
+const serving = ['serve', 'config'] as const
+const withBackups = ['backup create', 'backup list', 'backup verify', 'migrate up', 'doctor'] as const
+
+export const operateOptions = {
+  'tls-cert': option({
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'the certificate chain (PEM); with it everything is https, and a renewed file is taken up by itself',
+    verbs: serving,
+  }),
+  'tls-key': option({
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'the private key (PEM) of the certificate',
+    verbs: serving,
+  }),
+  'backup-dir': option({
+    read: folderPath,
+    value: 'FOLDER',
+    default: null,
+    help: 'where backups go; left out: the folder backups inside the data folder',
+    verbs: [...serving, ...withBackups],
+  }),
+  'backup-cron': option({
+    read: cronOrOff,
+    value: 'CRON|off',
+    default: '17 3 * * *',
+    help: 'when a backup is made by itself (UTC), or off',
+    verbs: serving,
+  }),
+  'backup-keep': option({
+    read: wholeNumber(1, 1_000),
+    value: 'COUNT',
+    default: '3',
+    help: 'how many of the backups made by themselves are kept',
+    verbs: serving,
+  }),
+  'backup-passphrase': option({
+    read: plainText,
+    value: 'PASSPHRASE',
+    default: null,
+    help: 'encrypts backups, and opens encrypted ones',
+    verbs: [...serving, 'backup create', 'backup verify', 'restore', 'migrate up'],
+    environmentOnly: true,
+    secret: true,
+  }),
+  'dry-run': option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'prove the backup and say what would happen; change nothing',
+    verbs: ['restore'],
+    flagOnly: true,
+  }),
+  undo: option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'bring back what the newest restore moved aside',
+    verbs: ['restore'],
+    flagOnly: true,
+  }),
+  'key-file': option({
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'a copy of the secret.key that belongs to an unencrypted backup',
+    verbs: ['restore'],
+    flagOnly: true,
+  }),
+}
