@@ -22,8 +22,10 @@ export function toolRoutes(parts: Parts) {
       '/v1/sdk/tools',
       async ({ request }) => {
         const key = await parts.guard.ingest(request)
-        requireRoom(parts)
-        return json({ ok: true, tools: await push(parts, request, key) }, 202)
+        return parts.ingestCounts.request(key, async () => {
+          requireRoom(parts)
+          return json({ ok: true, tools: await push(parts, request, key) }, 202)
+        })
       },
       { parse: 'none' },
     )
