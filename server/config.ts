@@ -227,3 +227,10 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     warnings,
   }
 }
+
+function tlsFiles({ 'tls-cert': certFile, 'tls-key': keyFile }: OptionValues): TlsFiles | null {
+  if ((certFile === null) !== (keyFile === null)) {
+    throw new UsageError('--tls-cert and --tls-key go together; only one is given')
+  }
+  return certFile === null || keyFile === null ? null : { certFile, keyFile }
+}

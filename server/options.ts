@@ -17,65 +17,12 @@ import {
   textList,
   wholeNumber,
 } from './option-values.ts'
+import { operateOptions } from './operate-options.ts'
+import { option, type Option } from './option-form.ts'
+import { verbNames, type VerbName } from './verb-names.ts'
 
-export const verbNames = [
-  'serve',
-  'account create',
-  'account list',
-  'account reset-password',
-  'org create',
-  'org list',
-  'key create',
-  'key list',
-  'key revoke',
-  'webhook secret',
-  'webhook test',
-  'webhook list',
-  'webhook show',
-  'webhook replay',
-  'webhook add',
-  'webhook endpoints',
-  'webhook pause',
-  'webhook resume',
-  'webhook rotate-secret',
-  'webhook remove',
-  'demo',
-  'demo remove',
-  'export audit',
-  'verify',
-  'config',
-  'version',
-  'help',
-] as const
-export type VerbName = (typeof verbNames)[number]
-
-export interface Option<T> {
-  read: (text: string) => T
-  /** What stands for the value in help; null for a switch that takes none. */
-  value: string | null
-  default: string | null
-  help: string
-  verbs: readonly VerbName[] | 'all'
-  /** Verbs that refuse to run without it. */
-  neededBy?: readonly VerbName[]
-  /** Never shown again, may come from a file named by `…_FILE`. */
-  secret?: true
-  /** A secret on the command line would be in the process list: environment only. */
-  environmentOnly?: true
-  /** Repeats add up instead of the last one winning: things a record has several of. */
-  adds?: true
-  /** The option says where the file is, so it cannot stand in it. */
-  notInFile?: true
-  /** Makes sense only on the line itself. */
-  flagOnly?: true
-}
-
-/** An option without a default is null when nobody gives it. */
-function option<T, const D extends string | null>(
-  given: Omit<Option<T>, 'default'> & { default: D },
-): Omit<Option<T>, 'default'> & { default: D } {
-  return given
-}
+export { verbNames, type VerbName }
+export type { Option }
 
 const serving = ['serve', 'config'] as const
 const targeting = ['webhook test', 'webhook add'] as const // verbs that check an address
@@ -187,6 +134,7 @@ export const options = {
     help: 'the same for ingest, which the write queue governs anyway',
     verbs: serving,
   }),
+  ...operateOptions,
   'log-level': option({
     read: oneOf('debug', 'info', 'warn', 'error'),
     value: 'LEVEL',
@@ -440,7 +388,7 @@ export const options = {
     value: null,
     default: 'false',
     help: 'replace what is there',
-    verbs: ['export audit'],
+    verbs: ['export audit', 'restore'],
     flagOnly: true,
   }),
   live: option({

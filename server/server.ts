@@ -59,7 +59,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
   const backupCron = config.backup.cron
   const ingestCounts = makeIngestCounts(store, clock, log)
-  const jobParts = { ingestCounts, store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey, backups, backupCron }
+  const jobParts = {
+    store,
+    lastUses,
+    ingestCounts,
+    disk,
+    webhooks,
+    dispatchCron,
+    dataDir,
+    log,
+    auditKey,
+    backups,
+    backupCron,
+  }
   const jobs = startJobs(jobTable(jobParts), clock, log)
   const hostRule = {
     listenHosts: [config.listen.host],

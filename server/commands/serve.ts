@@ -23,7 +23,16 @@ export async function serve(config: ServeConfig): Promise<number> {
     const ingestUrl = server.ingestUrl ?? server.url
     const webhooks = () => server.webhooks
     const { dataDir } = config
-    const control = await startControl({ dataDir, store, clock, log, baseUrl, ingestUrl, webhooks, backups: config.backup })
+    const control = await startControl({
+      dataDir,
+      store,
+      clock,
+      log,
+      baseUrl,
+      ingestUrl,
+      webhooks,
+      backups: config.backup,
+    })
     // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
     const lines = [`sightglass ${version} listening on ${server.url}`]
     if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)

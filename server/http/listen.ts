@@ -66,7 +66,11 @@ export function listen(options: ListenOptions): Listener {
   }
 }
 
-function serveOptions(options: ListenOptions, port: number, tls: TlsPair | null): Bun.Serve.Options<undefined> {
+function serveOptions(
+  options: ListenOptions,
+  port: number,
+  tls: TlsPair | null,
+): Bun.Serve.Options<undefined> {
   return {
     hostname: options.host,
     port,

@@ -40,7 +40,12 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
   const store = await openDataFolder(temp.path, clock)
   const failure = Promise.withResolvers<void>()
   const server = await startServer({
-    config: { ...defaults, dataDir: temp.path, ...config },
+    config: {
+      ...defaults,
+      dataDir: temp.path,
+      backup: { ...defaults.backup, dir: `${temp.path}/backups` },
+      ...config,
+    },
     store,
     clock,
     log,
