@@ -1,11 +1,12 @@
 /** Reads the body of a push (tools, memory): limits, JSON, schema, site; with the exact spelling of its numbers. */
-import type { ApiKey } from '../../db/store.ts'
+import type { ApiKey, Store } from '../../db/store.ts'
 import { AppError, type Issue } from '../errors.ts'
 import { parseJson, readBody } from '../http/body.ts'
 import { checkSchema, type Schema } from '../http/check-schema.ts'
 import { mediaType } from '../http/media-type.ts'
 import { limits } from '../limits.ts'
 import { parseExact } from './exact-json.ts'
+import { isRestricted, restrictedIssue } from './refuse-restricted.ts'
 import { skipSpace, skipValue, type Scan } from './scan.ts'
 import { isKeepable } from './text.ts'
 
@@ -18,6 +19,7 @@ export interface Push {
 
 /** Throws 4xx in the order of the contract; `read` hears the text, for the sample of a refused request. */
 export async function readPush(
+  store: Pick<Store, 'sites'>,
   request: Request,
   key: ApiKey,
   schema: Schema,
@@ -44,10 +46,15 @@ export async function readPush(
   requireKeepable(push.body)
   if (key.siteIds.length > 0 && !key.siteIds.includes(siteId)) {
     const issue = { path: 'siteId', code: 'wrong_site', message: 'is not a site of this ingest key' }
-    const details = { reason: 'wrong_site', issues: [issue] }
-    throw new AppError('forbidden', 'This ingest key is limited to other sites.', details)
+    throw wrongSite('This ingest key is limited to other sites.', issue)
   }
+  if (await isRestricted(store, key, siteId))
+    throw wrongSite('This ingest key may not write this site.', restrictedIssue())
   return { ...push, siteId }
+}
+
+function wrongSite(message: string, issue: Issue): AppError {
+  return new AppError('forbidden', message, { reason: 'wrong_site', issues: [issue] })
 }
 
 /** A 400 that lists what is wrong; nothing of the push is stored. */

@@ -54,7 +54,13 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<string
   let text = ''
   try {
     readQuery(request, {})
-    const { siteId, body, exact } = await readPush(request, key, memoryBodyModel, (read) => (text = read))
+    const { siteId, body, exact } = await readPush(
+      parts.store,
+      request,
+      key,
+      memoryBodyModel,
+      (read) => (text = read),
+    )
     const snapshot = body['snapshot'] as { [member: string]: unknown }
     const sent = body['score']
     const score = typeof sent === 'number' ? sent : computedScore(snapshot)

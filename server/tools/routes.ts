@@ -46,7 +46,13 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<number
     const mode = readQuery(request, { mode: 'one' }).one('mode')
     if (mode !== undefined && mode !== 'replace')
       throw invalidQuery('mode', 'mode must be replace, or left out')
-    const { siteId, body, exact } = await readPush(request, key, toolsBodyModel, (read) => (text = read))
+    const { siteId, body, exact } = await readPush(
+      parts.store,
+      request,
+      key,
+      toolsBodyModel,
+      (read) => (text = read),
+    )
     const sent = body['tools'] as unknown[]
     const result = await writeOrExplain(parts, () =>
       parts.store.registry.pushTools({

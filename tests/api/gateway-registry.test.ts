@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { limits } from '../../server/limits.ts'
+import { person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 interface ToolView {
@@ -197,6 +198,20 @@ test('a key limited to sites pushes nothing elsewhere', async () => {
     const body = (await response.json()) as { error: string; reason: string }
     expect([response.status, body.error, body.reason]).toEqual([403, 'forbidden', 'wrong_site'])
   }
+})
+
+test('a restricted site takes pushes only by keys that name it', async () => {
+  const owner = await person(server, server.org, 'owner')
+  await owner.post('/api/sites', { siteId: 'vault', restricted: true })
+  const named = await server.key('ingest', { siteIds: ['vault'] })
+  const both = async (key: string) => [
+    (await push({ siteId: 'vault', tools: [] }, '', key)).status,
+    (await pushMemory({ siteId: 'vault', snapshot: {} }, key)).status,
+  ]
+  expect([await both(ingest), await both(named)]).toEqual([
+    [403, 403],
+    [202, 202],
+  ])
 })
 
 interface Memory {
