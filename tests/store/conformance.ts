@@ -8,6 +8,8 @@ import { accountCases, firstOwnerCases, orgCases, passwordLinkCases } from './id
 import { makeAudit, makeOrg } from './make.ts'
 import { filterCases, walkCases } from './page-cases.ts'
 import { auditCases, restCases } from './record-cases.ts'
+import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
+import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
 import type { Cases, OpenFolder } from './subject.ts'
 
 const groups: { [name: string]: Cases } = {
@@ -24,6 +26,11 @@ const groups: { [name: string]: Cases } = {
   'guard rails': guardRailCases,
   'filtering events': filterCases,
   'walking events': walkCases,
+  'claiming deliveries': claimCases,
+  deliveries: deliveryCases,
+  'webhook endpoints': endpointCases,
+  'webhook rules': ruleCases,
+  'audit of webhooks': webhookAuditCases,
   'the rest': restCases,
 }
 

@@ -1,0 +1,262 @@
+/** Conformance of endpoints and rules: positions, pauses, probes, secrets, incidents. */
+import { expect } from 'bun:test'
+import type { AuditEntry, Store } from '../../db/store.ts'
+import type { Outcome } from '../../db/webhook-store.ts'
+import { makeAudit } from './make.ts'
+import { failure, writesNothing, writesOnce, type Cases } from './subject.ts'
+import { drain, makeAttempt, makeClaim, makeDelivery, makeEndpoint } from './webhook-make.ts'
+
+async function stateOf(store: Store, orgId: string, id: string) {
+  return (await store.webhooks.find(orgId, id))!
+}
+
+const batch = (orgId: string, id: string, endpointId: string) =>
+  makeDelivery(orgId, id, endpointId, { endpointId, url: 'http://receiver/' })
+
+/** An endpoint with two batches pending, `<id>-1` and `<id>-2`. */
+async function endpointWithTwo(store: Store, orgId: string, id: string): Promise<void> {
+  await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, id), audit: makeAudit(orgId) })
+  for (const n of [1, 2]) {
+    const from = { position: n - 1, sequence: n - 1 }
+    const delivery = batch(orgId, `${id}-${n}`, id)
+    await store.webhooks.advance({ endpointId: id, from, position: n, missed: 0, delivery, pendingMax: 9 })
+  }
+}
+
+export const endpointCases: Cases = {
+  async 'a position advances once, with its batch, and waits behind a hundred pending ones'({
+    store,
+    orgId,
+  }) {
+    await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, 'ep_1'), audit: makeAudit(orgId) })
+    const step = (position: number, sequence: number, id: string | null, pendingMax = 2) =>
+      store.webhooks.advance({
+        endpointId: 'ep_1',
+        from: { position, sequence },
+        position: position + 10,
+        missed: 0,
+        delivery: id === null ? null : batch(orgId, id, 'ep_1'),
+        pendingMax,
+      })
+    expect(await step(0, 0, 'b1')).toBe('advanced')
+    expect(await step(0, 0, 'b2')).toBe('stale')
+    expect(await step(10, 1, null)).toBe('advanced')
+    expect(await step(20, 1, 'b3')).toBe('advanced')
+    expect(await step(30, 2, 'b4')).toBe('full')
+    const found = await store.webhooks.endpoint(orgId, 'ep_1')
+    expect(found).toMatchObject({ endpoint: { position: 30, sequence: 2 }, counts: { pending: 2 } })
+    expect(await store.webhooks.endpoint('org_none', 'ep_1')).toBeNull()
+    await drain(store)
+  },
+
+  async 'a file belongs to one organization, whichever asked first'({ store, orgId }) {
+    const org = { id: 'org_b', slug: 'b', name: 'B', createdAtMs: 1 }
+    await store.orgs.create({ org, audit: makeAudit(orgId) })
+    const url = 'file:siem.ndjson'
+    const create = (id: string, of: string) =>
+      store.webhooks
+        .createEndpoint({ endpoint: makeEndpoint(orgId, id, { orgId: of, url }), audit: makeAudit(orgId) })
+        .then(
+          () => 'done',
+          ({ kind }: { kind: string }) => kind,
+        )
+    expect([await create('ep_f1', orgId), await create('ep_f2', orgId)]).toEqual(['done', 'done'])
+    expect(await create('ep_f3', 'org_b')).toBe('conflict')
+    const command = { orgId, now: 1, audit: makeAudit(orgId) }
+    await store.webhooks.deleteEndpoint({ ...command, endpointId: 'ep_f1' })
+    await store.webhooks.deleteEndpoint({ ...command, endpointId: 'ep_f2', audit: makeAudit(orgId) })
+    expect(await create('ep_f3', 'org_b')).toBe('done')
+  },
+
+  async 'paused: nothing is claimed and nothing lost; failing: one probe; its success resumes'({
+    store,
+    orgId,
+  }) {
+    await endpointWithTwo(store, orgId, 'ep_p')
+    const command = { orgId, endpointId: 'ep_p', now: 7_000 }
+    await store.webhooks.pauseEndpoint({ ...command, audit: makeAudit(orgId) })
+    expect(
+      await store.webhooks.turn({ now: 7_000, outcomes: [], released: [], claim: makeClaim('p1') }),
+    ).toEqual([])
+    await store.webhooks.resumeEndpoint({ ...command, audit: makeAudit(orgId) })
+    const [claim] = await store.webhooks.turn({
+      now: 7_000,
+      outcomes: [],
+      released: [],
+      claim: makeClaim('p2', { limit: 1 }),
+    })
+    expect(claim).toMatchObject({ delivery: { id: 'ep_p-1' }, sealedSecrets: ['sealed-ep_p'], probe: false })
+    const failed: Outcome = {
+      deliveryId: 'ep_p-1',
+      leaseId: 'p2',
+      attempt: makeAttempt(),
+      next: { status: 'pending', atMs: 8_000 },
+      pause: {
+        reason: 'failing',
+        nextProbeAtMs: 9_000,
+        audit: makeAudit(orgId, { action: 'webhook_endpoint.paused' }),
+      },
+    }
+    await store.webhooks.turn({ now: 7_001, outcomes: [failed], released: [], claim: null })
+    expect((await store.webhooks.endpoint(orgId, 'ep_p'))?.endpoint).toMatchObject({
+      status: 'paused',
+      pausedReason: 'failing',
+      failingSinceMs: 7_001,
+    })
+    const probes = (now: number) =>
+      store.webhooks.startProbes({ now, nextProbeAtMs: now + 100, body: '{}', ids: ['pr'] })
+    expect(await probes(8_999)).toBe(0)
+    expect(
+      await store.webhooks.turn({ now: 9_000, outcomes: [], released: [], claim: makeClaim('p3') }),
+    ).toEqual([])
+    expect(await probes(9_000)).toBe(1)
+    const [probe, ...others] = await store.webhooks.turn({
+      now: 9_000,
+      outcomes: [],
+      released: [],
+      claim: makeClaim('p4'),
+    })
+    expect(probe).toMatchObject({ delivery: { id: 'ep_p-1' }, probe: true })
+    expect(others).toEqual([])
+    const worked: Outcome = {
+      deliveryId: 'ep_p-1',
+      leaseId: 'p4',
+      attempt: makeAttempt({ status: 200, error: null }),
+      next: { status: 'delivered' },
+      resume: makeAudit(orgId, { action: 'webhook_endpoint.resumed' }),
+    }
+    await store.webhooks.turn({ now: 9_001, outcomes: [worked], released: [], claim: null })
+    const { endpoint } = (await store.webhooks.endpoint(orgId, 'ep_p'))!
+    expect(endpoint).toMatchObject({ status: 'active', pausedReason: null, failingSinceMs: null })
+    await drain(store)
+  },
+
+  async 'both secrets sign while one rotates; deletion ends what is pending and keeps the record'({
+    store,
+    orgId,
+  }) {
+    await endpointWithTwo(store, orgId, 'ep_s')
+    const command = { orgId, endpointId: 'ep_s', now: 9_100 }
+    await store.webhooks.rotateEndpointSecret({
+      ...command,
+      sealedSecret: 'newer',
+      previousUntilMs: 9_200,
+      audit: makeAudit(orgId),
+    })
+    const first = await store.webhooks.turn({
+      now: 9_150,
+      outcomes: [],
+      released: [],
+      claim: makeClaim('s1', { leaseMs: 10 }),
+    })
+    expect(first[0]?.sealedSecrets).toEqual(['newer', 'sealed-ep_s'])
+    const second = await store.webhooks.turn({
+      now: 9_200,
+      outcomes: [],
+      released: [],
+      claim: makeClaim('s2'),
+    })
+    expect(second[0]?.sealedSecrets).toEqual(['newer'])
+    await store.webhooks.deleteEndpoint({ ...command, audit: makeAudit(orgId) })
+    expect(await store.webhooks.endpoint(orgId, 'ep_s')).toBeNull()
+    expect((await stateOf(store, orgId, 'ep_s-2')).delivery).toMatchObject({
+      status: 'dead_letter',
+      lastError: expect.stringMatching(/^endpoint_deleted/),
+    })
+  },
+}
+
+export const webhookAuditCases: Cases = {
+  async 'every change of an endpoint is one audit entry, and pausing twice is one'({ store, orgId }) {
+    const command = () => ({ orgId, endpointId: 'ep_a', now: 5, audit: makeAudit(orgId) })
+    const { webhooks } = store
+    const once = <C extends { audit: AuditEntry }>(verb: (command: C) => Promise<unknown>, given: C) =>
+      writesOnce(store, given.audit, () => verb(given))
+    await once(webhooks.createEndpoint, { endpoint: makeEndpoint(orgId, 'ep_a'), audit: makeAudit(orgId) })
+    await once(webhooks.changeEndpoint, { ...command(), change: { label: 'new' } })
+    await once(webhooks.pauseEndpoint, command())
+    await writesNothing(store, orgId, () => webhooks.pauseEndpoint(command()))
+    await once(webhooks.resumeEndpoint, command())
+    await writesNothing(store, orgId, () => webhooks.resumeEndpoint(command()))
+    await once(webhooks.moveEndpoint, { ...command(), position: 0 })
+    await once(webhooks.rotateEndpointSecret, { ...command(), sealedSecret: 's', previousUntilMs: 9 })
+    await once(webhooks.deleteEndpoint, command())
+    const gone = await writesNothing(store, orgId, () => failure(webhooks.pauseEndpoint(command())))
+    expect(gone.kind).toBe('not_found')
+  },
+
+  async 'the secret of an organization is made once, and rotation keeps the one before'({ store, orgId }) {
+    const { webhooks } = store
+    expect(await webhooks.findOrgSecret(orgId)).toBeNull()
+    const rotate = { orgId, sealedSecret: 'two', previousUntilMs: 9, audit: makeAudit(orgId) }
+    const early = await writesNothing(store, orgId, () => failure(webhooks.rotateOrgSecret(rotate)))
+    expect(early.kind).toBe('not_found')
+    const audit = makeAudit(orgId)
+    await writesOnce(store, audit, () => webhooks.orgSecret({ orgId, sealedIfNone: 'one', audit }))
+    const again = { orgId, sealedIfNone: 'other', audit: makeAudit(orgId) }
+    const kept = await writesNothing(store, orgId, () => webhooks.orgSecret(again))
+    expect(kept).toEqual({ sealedSecret: 'one', previousSealedSecret: null, previousUntilMs: null })
+    await writesOnce(store, rotate.audit, () => webhooks.rotateOrgSecret(rotate))
+    const rotated = { sealedSecret: 'two', previousSealedSecret: 'one', previousUntilMs: 9 }
+    expect(await webhooks.findOrgSecret(orgId)).toEqual(rotated)
+  },
+
+  async 'a delivery whose audit entry cannot be written is not scheduled'({ store, orgId }) {
+    const taken = makeAudit(orgId)
+    await store.audit.append(taken)
+    const delivery = makeDelivery(orgId, 'wh_untold', 'untold')
+    const error = await failure(store.webhooks.schedule({ delivery, audit: taken }))
+    expect([error.kind, await store.webhooks.find(orgId, 'wh_untold')]).toEqual(['conflict', null])
+  },
+
+  async 'all dead letters are replayed by one entry, those of deleted endpoints stay'({ store, orgId }) {
+    await endpointWithTwo(store, orgId, 'ep_d1')
+    await endpointWithTwo(store, orgId, 'ep_d2')
+    const command = { orgId, endpointId: 'ep_d2', now: 3, audit: makeAudit(orgId) }
+    const claims = await store.webhooks.turn({ now: 2, outcomes: [], released: [], claim: makeClaim('d1') })
+    const outcomes = claims.map(({ delivery, leaseId }): Outcome => {
+      return { deliveryId: delivery.id, leaseId, attempt: makeAttempt(), next: { status: 'dead_letter' } }
+    })
+    await store.webhooks.turn({ now: 2, outcomes, released: [], claim: null })
+    await store.webhooks.deleteEndpoint(command)
+    const replay = () => ({ orgId, endpointId: null, now: 9, audit: makeAudit(orgId) })
+    const first = replay()
+    const entry = { ...first.audit, metadata: { ...first.audit.metadata, count: 2 } }
+    expect(await writesOnce(store, entry, () => store.webhooks.replayDead(first))).toBe(2)
+    expect(await writesNothing(store, orgId, () => store.webhooks.replayDead(replay()))).toBe(0)
+    expect((await stateOf(store, orgId, 'ep_d2-1')).delivery.status).toBe('dead_letter')
+    await drain(store)
+  },
+}
+
+export const ruleCases: Cases = {
+  async 'one message an incident, one resolve, and none for a rule that is gone'({ store, orgId }) {
+    await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, 'ep_2'), audit: makeAudit(orgId) })
+    const rule = { id: 'rul_1', orgId, endpointId: 'ep_2', kind: 'silence' as const, createdAtMs: 1 }
+    const numbers = { threshold: null, minutes: 5, eventsMin: null }
+    await store.webhooks.createRule({ rule: { ...rule, ...numbers }, audit: makeAudit(orgId) })
+    const open = (id: string, once = false) => {
+      const times = { openedAtMs: 1, resolvedAtMs: null }
+      const incident = { id, orgId, ruleId: 'rul_1', subject: '', ...times, data: { minutes: 5 } }
+      return store.webhooks.openIncident({
+        incident,
+        delivery: makeDelivery(orgId, `wh-${id}`, 'ep_2', { endpointId: 'ep_2' }),
+        once,
+      })
+    }
+    const resolve = (id: string) => {
+      return store.webhooks.resolveIncident({
+        id,
+        now: 9,
+        delivery: makeDelivery(orgId, `re-${id}`, 'ep_2', { endpointId: 'ep_2' }),
+      })
+    }
+    expect([await open('i1'), await open('i2')]).toEqual([true, false])
+    expect([await resolve('i1'), await resolve('i1')]).toEqual([true, false])
+    expect([await open('i3', true), await open('i4')]).toEqual([false, true])
+    expect(await store.webhooks.openIncidents(null)).toMatchObject([{ id: 'i4', data: { minutes: 5 } }])
+    await store.webhooks.deleteRule({ orgId, ruleId: 'rul_1', audit: makeAudit(orgId) })
+    expect(await store.webhooks.openIncidents(orgId)).toEqual([])
+    expect(await open('i5')).toBe(false)
+  },
+}
