@@ -16,40 +16,41 @@ export interface BatchResult {
 const compressBytesMin = 1_024
 const ratioMax = 50 // the appliance refuses what inflates a hundredfold; so alike events travel as they are
 
+/** Events made into the body of a request. */
+export interface Batch {
+  events: QueuedEvent[]
+  body: string | Bytes
+  headers: Record<string, string>
+}
+
+export async function makeBatch(
+  events: QueuedEvent[],
+  compress: boolean,
+  platform: Pick<Platform, 'gzip'>,
+): Promise<Batch> {
+  const text = `{"events":[${events.map((event) => event.text).join(',')}]}`
+  if (!compress || text.length < compressBytesMin) return { events, body: text, headers: {} }
+  const bytes: Bytes = new TextEncoder().encode(text)
+  const compressed = await platform.gzip(bytes).catch(() => null) // some edge runtimes have no CompressionStream
+  if (compressed === null || bytes.length > compressed.length * ratioMax)
+    return { events, body: bytes, headers: {} }
+  return { events, body: compressed, headers: { 'content-encoding': 'gzip' } }
+}
+
 /** Sends the events in one request. `done` comes with what became of each of them. */
 export async function sendBatch(
   connection: Connection,
-  platform: Pick<Platform, 'nowMs' | 'gzip'>,
-  events: QueuedEvent[],
-  options: { compress: boolean; signal: AbortSignal },
+  { body, headers }: Batch,
+  options: { nowMs: () => number; signal: AbortSignal },
 ): Promise<{ verdict: Verdict; result: BatchResult | null }> {
-  const text = `{"events":[${events.map((event) => event.text).join(',')}]}`
-  const { body, headers } = await bodyOf(text, options.compress, platform)
-  const reply = await request(connection, {
-    method: 'POST',
-    path: '/v1/sdk/events',
-    body,
-    headers,
-    signal: options.signal,
-  })
-  const verdict = verdictOf(reply, platform.nowMs())
+  const call = { method: 'POST', path: '/v1/sdk/events', body, headers, signal: options.signal } as const
+  const reply = await request(connection, call)
+  const verdict = verdictOf(reply, options.nowMs())
   if (verdict.kind !== 'done') return { verdict, result: null }
   const result = resultOf(verdict.body)
   if (result !== null) return { verdict, result }
   const message = 'what answers does not count events as a Sightglass appliance does: check the url'
   return { verdict: { kind: 'refused', message, status: null, cause: undefined }, result: null }
-}
-
-async function bodyOf(
-  text: string,
-  compress: boolean,
-  platform: Pick<Platform, 'gzip'>,
-): Promise<{ body: string | Bytes; headers: Record<string, string> }> {
-  if (!compress || text.length < compressBytesMin) return { body: text, headers: {} }
-  const bytes: Bytes = new TextEncoder().encode(text)
-  const compressed = await platform.gzip(bytes).catch(() => null) // some edge runtimes have no CompressionStream
-  if (compressed === null || bytes.length > compressed.length * ratioMax) return { body: bytes, headers: {} }
-  return { body: compressed, headers: { 'content-encoding': 'gzip' } }
 }
 
 function resultOf(body: { [member: string]: unknown }): BatchResult | null {

@@ -51,6 +51,7 @@ test('law: exactly once and in order, whatever happens on the way', async () => 
       async (blows, steps) => {
         await using appliance = startFakeAppliance()
         appliance.fault = faultOf([...blows], () => appliance.url)
+        appliance.limits = { eventsPerRequestMax: 12 } // learned on the way; then batches are made ahead
         const problems: Problem[] = []
         const exporter = startIntelExporter(
           {

@@ -7,7 +7,7 @@ import type { Platform, Spool } from '../platform/platform.ts'
 import type { Connection } from '../wire/connection.ts'
 import { backoffMs, type Pause, pause } from '../wire/pause.ts'
 import type { Verdict } from '../wire/verdict.ts'
-import { type BatchResult, sendBatch } from './batch.ts'
+import { type Batch, type BatchResult, makeBatch, sendBatch } from './batch.ts'
 import type { ExporterStats } from './exporter-options.ts'
 import { type IngestLimits, learnLimits } from './limits.ts'
 import type { Queue, QueuedEvent } from './queue.ts'
@@ -50,24 +50,28 @@ export function isBatchFull({ queue, options }: Delivery): boolean {
 export async function deliver(state: Delivery): Promise<void> {
   if (state.running) return
   state.running = true
+  let ready: Promise<Batch> | null = null
   while (state.queue.count > 0 && (state.owed > 0 || isBatchFull(state)) && !state.stop.signal.aborted) {
-    const { limits, bytesMax } = state
-    const events = state.queue.peek(
-      limits.eventsPerRequestMax,
-      Math.min(bytesMax, limits.bodyBytesMax - 1_024),
-    )
-    const { compress, stop } = state
+    const batch: Batch = await (ready ?? nextBatch(state, 0))
+    const { limits, stop, platform } = state
     state.counts.requests++
-    const { verdict, result } = await sendBatch(state.connection, state.platform, events, {
-      compress,
-      signal: stop.signal,
-    })
+    const sending = sendBatch(state.connection, batch, { nowMs: platform.nowMs, signal: stop.signal })
+    // While the appliance works on this one the next is made, if enough wait that it would not have grown any more.
+    const waiting = state.queue.count - batch.events.length
+    ready = waiting >= limits.eventsPerRequestMax ? nextBatch(state, batch.events.length) : null
+    const { verdict, result } = await sending
     if (stop.signal.aborted && verdict.kind === 'again') break
-    await settle(state, events, verdict, result)
+    await settle(state, batch.events, verdict, result)
+    if (verdict.kind !== 'done' || state.limits !== limits) ready = null
     for (const tell of state.onSettled) tell()
     if (state.refusal !== null) break
   }
   state.running = false
+}
+
+function nextBatch({ queue, limits, bytesMax, compress, platform }: Delivery, skip: number): Promise<Batch> {
+  const bodyBytesMax = Math.min(bytesMax, limits.bodyBytesMax - 1_024)
+  return makeBatch(queue.peek(limits.eventsPerRequestMax, bodyBytesMax, skip), compress, platform)
 }
 
 async function settle(

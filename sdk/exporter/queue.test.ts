@@ -29,6 +29,7 @@ test('law: it behaves like a list with two bounds', () => {
         } else {
           const seen = queue.peek(each.count, each.bytes)
           expect(seen).toEqual(model.slice(0, seen.length))
+          expect(queue.peek(each.count, 1e9, 3)).toEqual(model.slice(3, 3 + each.count))
           if (model.length > 0) expect(seen.length).toBeGreaterThan(0)
           const total = seen.reduce((bytes, event) => bytes + event.bytes, 0)
           if (seen.length > 1) expect(total).toBeLessThanOrEqual(each.bytes)

@@ -12,8 +12,8 @@ export interface Queue {
   push(event: QueuedEvent): boolean
   /** Takes an event beyond all bounds: it was queued before, by an earlier process. */
   restore(event: QueuedEvent): void
-  /** The oldest events that fit, always at least one of a queue that is not empty. They stay queued. */
-  peek(countMax: number, bytesMax: number): QueuedEvent[]
+  /** The oldest events after `skip` that fit, at least one if there is one. They stay queued. */
+  peek(countMax: number, bytesMax: number, skip?: number): QueuedEvent[]
   /** Removes the oldest. */
   drop(count: number): void
 }
@@ -42,13 +42,14 @@ export function createQueue(limits: { eventsMax: number; bytesMax: number }): Qu
       return true
     },
     restore: add,
-    peek(countMax, bytesMax) {
-      let end = first
-      for (let room = bytesMax; end < events.length && end - first < countMax; end++) {
+    peek(countMax, bytesMax, skip = 0) {
+      const start = Math.min(first + skip, events.length)
+      let end = start
+      for (let room = bytesMax; end < events.length && end - start < countMax; end++) {
         room -= events[end]?.bytes ?? 0
-        if (room < 0 && end > first) break
+        if (room < 0 && end > start) break
       }
-      return events.slice(first, end)
+      return events.slice(start, end)
     },
     drop(count) {
       for (const end = Math.min(first + count, events.length); first < end; first++) {
