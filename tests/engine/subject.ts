@@ -2,9 +2,9 @@
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
-import type { EventRecord, RollupRepair } from '../../db/store.ts'
+import type { EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
-import type { EventReader } from '../../db/sqlite/event-engine.ts'
+import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
@@ -34,6 +34,15 @@ function readDamaged(db: Database, copy: string, sql: string, look: (damaged: Da
   look(damaged)
   damaged.close()
   rmSync(copy)
+}
+
+function expireAll(db: Database, writer: EventWriter, command: ExpireCommand): number {
+  for (let events = 0; ;) {
+    const step = inTransaction(db, () => writer.expire(command))
+    writer.committed()
+    events += step.events
+    if (step.done) return events
+  }
 }
 
 export function engine(options: EventWriterOptions = {}) {
@@ -76,16 +85,8 @@ export function engine(options: EventWriterOptions = {}) {
       writer.committed()
     },
     /** Expires to the end and returns how many events went. */
-    expire(orgId: string, receivedBeforeMs: number): number {
-      for (let events = 0; ;) {
-        const step = inTransaction(db, () =>
-          writer.expire({ orgId, receivedBeforeMs: noon + receivedBeforeMs }),
-        )
-        writer.committed()
-        events += step.events
-        if (step.done) return events
-      }
-    },
+    expire: (orgId: string, receivedBeforeMs: number) =>
+      expireAll(db, writer, { orgId, receivedBeforeMs: noon + receivedBeforeMs }),
     /** How many rows a table has. */
     tables: (name: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${name}`).get()?.n,
     sql: (statement: string) => void db.run(statement),

@@ -3,18 +3,9 @@ import type { Database } from 'bun:sqlite'
 import type { Breakdown, BreakdownQuery } from '../../store.ts'
 import { countUnfolded } from './fold.ts'
 import { member } from './members.ts'
-import { hourMs, memberAndCode, otherCode } from './rollup-counts.ts'
+import { hourMs, memberAndCode, otherCode, outcomesSpan } from './rollup-counts.ts'
 import { hourRange, siteCodes, typeCodes } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
-
-interface ValueCount {
-  hour: number
-  site: number
-  type: number
-  outcome: number
-  code: number
-  events: number
-}
 
 export function readBreakdown(db: Database, org: number, query: BreakdownQuery): Breakdown {
   const range = hourRange(query.sinceMs, query.untilMs)
@@ -22,51 +13,57 @@ export function readBreakdown(db: Database, org: number, query: BreakdownQuery):
   const types = typeCodes(db, org, query.types)
   const index = member[query.by]
   const stepHours = query.stepMs === null ? null : Math.max(1, Math.floor(query.stepMs / hourMs))
-  const sums = new Map<string, { code: number; outcome: number; hour: number; count: number }>()
+  const sums = new Map<number, Map<number, number>>() // start -> codes -> events
 
-  function add({ hour, site, type, outcome, code, events }: ValueCount): void {
+  function add(
+    hour: number,
+    site: number,
+    type: number,
+    outcome: number,
+    code: number,
+    events: number,
+  ): void {
     if (hour < range.from || hour >= range.until) return
     if (sites?.has(site) === false || types?.has(type) === false) return
     const start = stepHours === null ? range.from : hour - (hour % stepHours)
-    const key = `${start} ${code} ${outcome}`
-    const sum = sums.get(key)
-    if (sum === undefined) sums.set(key, { code, outcome, hour: start, count: events })
-    else sum.count += events
+    let codes = sums.get(start)
+    if (codes === undefined) sums.set(start, (codes = new Map()))
+    const key = code * outcomesSpan + outcome
+    codes.set(key, (codes.get(key) ?? 0) + events)
   }
 
-  for (const count of foldedValues(db, org, index, range.from, range.until, stepHours)) add(count)
+  // Summed here and not by GROUP BY, which would sort every row first.
+  const folded = db.query<unknown, [number, number, number, number]>(
+    `SELECT hour, site, type, outcome, code, live + expired FROM rollup_value
+     WHERE org = ? AND member = ? AND hour >= ? AND hour < ?`,
+  )
+  for (const row of folded.values(org, index, range.from, range.until) as RollupRow[]) add(...row)
   for (const { hour, site, type, outcome, values } of countUnfolded(db, org).groups()) {
     for (const [key, events] of values) {
       const [at, code] = memberAndCode(key)
-      if (at === index) add({ hour, site, type, outcome, code, events })
+      if (at === index) add(hour, site, type, outcome, code, events)
     }
   }
-  const texts = termTexts(db, org, index)
-  const outcomes = termTexts(db, org, member.outcome)
-  const rows = [...sums.values()].map(({ code, outcome, hour, count }) => ({
-    value: code === otherCode ? null : (texts.get(code) ?? ''),
-    outcome: outcomes.get(outcome) ?? '',
-    startMs: hour * hourMs,
-    count,
-  }))
-  return { rows: rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count) }
+  return { rows: namedRows(db, org, index, sums) }
 }
 
-/** SQLite sums what need not be told apart, so that a month of hours costs a few milliseconds. */
-function foldedValues(
+type RollupRow = [hour: number, site: number, type: number, outcome: number, code: number, events: number]
+
+/** By time, then the most frequent first. */
+function namedRows(
   db: Database,
   org: number,
   index: number,
-  from: number,
-  until: number,
-  stepHours: number | null,
-): ValueCount[] {
-  const start = stepHours === null ? 'min(hour)' : 'hour - hour % ?5'
-  const group = stepHours === null ? '' : ', hour - hour % ?5'
-  const sql = `SELECT ${start} AS hour, site, type, outcome, code, sum(live + expired) AS events FROM rollup_value
-               WHERE org = ?1 AND member = ?2 AND hour >= ?3 AND hour < ?4 GROUP BY site, type, outcome, code${group}`
-  const values = stepHours === null ? [org, index, from, until] : [org, index, from, until, stepHours]
-  const rows = db.query<ValueCount, number[]>(sql).all(...values)
-  // The first step may begin before the range; its hours do not.
-  return rows.map((row) => ({ ...row, hour: Math.max(row.hour, from) }))
+  sums: Map<number, Map<number, number>>,
+): Breakdown['rows'] {
+  const texts = termTexts(db, org, index)
+  const outcomes = termTexts(db, org, member.outcome)
+  const rows = [...sums].flatMap(([start, codes]) =>
+    Array.from(codes, ([key, count]) => {
+      const code = Math.floor(key / outcomesSpan)
+      const value = code === otherCode ? null : (texts.get(code) ?? '')
+      return { value, outcome: outcomes.get(key % outcomesSpan) ?? '', startMs: start * hourMs, count }
+    }),
+  )
+  return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
 }

@@ -42,7 +42,7 @@ export function memberAndCode(key: number): [member: number, code: number] {
 
 /** Guard rails keep types and outcomes below these; a site's code may rise for ever and comes first. */
 const typesSpan = 4_096
-const outcomesSpan = 512
+export const outcomesSpan = 512
 
 export interface RollupCounts {
   /** Adds the events of a block's rows from `first` to before `end`; removed ones are none. */
