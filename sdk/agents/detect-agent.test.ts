@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import crawlers from 'crawler-user-agents'
 import fc from 'fast-check'
 import { operators } from './agent-list.ts'
+import { agentSources } from './agent-sources.ts'
 import { detectAgent } from './detect-agent.ts'
 
 const samples = crawlers.flatMap(({ instances = [] }) => instances)
@@ -12,7 +13,8 @@ const names = operators.flatMap(({ vendor, agents }) =>
 
 test('about forty operators, each with a source, no agent twice', () => {
   expect(operators.length).toBeGreaterThanOrEqual(40)
-  for (const { source } of operators) expect(new URL(source).protocol).toMatch(/^https?:$/)
+  expect(Object.keys(agentSources).toSorted()).toEqual(operators.map(({ vendor }) => vendor).toSorted())
+  for (const source of Object.values(agentSources)) expect(new URL(source).protocol).toMatch(/^https?:$/)
   const lower = names.map(([name]) => name.toLowerCase())
   expect(new Set(lower).size).toBe(lower.length)
 })
