@@ -77,8 +77,13 @@ export interface Outcome {
   leaseId: string
   attempt: Attempt
   next: { status: 'delivered' } | { status: 'pending'; atMs: number } | { status: 'dead_letter' }
-  /** Pauses the endpoint when it is active. */
-  pause?: { reason: 'gone' | 'failing'; nextProbeAtMs: number | null; audit: AuditEntry }
+  /** Pauses the endpoint when it is active; for failing only while it has not succeeded since the claim. */
+  pause?: {
+    reason: 'gone' | 'failing'
+    failingSinceMs: number | null
+    nextProbeAtMs: number | null
+    audit: AuditEntry
+  }
   /** Resumes the endpoint when failing had paused it. */
   resume?: AuditEntry
 }
@@ -117,6 +122,7 @@ export interface Endpoint extends EndpointFilter {
   orgId: string
   url: string
   label: string
+  batchSize: number // events in a message at most
   status: 'active' | 'paused'
   pausedReason: PauseReason | null
   pausedAtMs: number | null
@@ -141,6 +147,7 @@ export interface EndpointCounts {
 export interface EndpointChange {
   url?: string
   label?: string
+  batchSize?: number
   types?: string[]
   outcomes?: string[]
   classes?: string[]

@@ -6,6 +6,7 @@ import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { migrate, schemaVersion } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import * as schema from './schema.ts'
+import * as webhooks from './webhooks/schema.ts'
 
 interface Column {
   name: string
@@ -20,7 +21,7 @@ function migrated(): Database {
   return db
 }
 
-const tables = Object.values(schema).filter((one) => is(one, SQLiteTable))
+const tables = Object.values({ ...schema, ...webhooks }).filter((one) => is(one, SQLiteTable))
 
 for (const table of tables) {
   test(`${getTableName(table)} is the same in drizzle and in the migrations`, () => {

@@ -33,6 +33,14 @@ export function readFilters(body: { [member: string]: unknown }): Partial<Endpoi
 }
 
 /** Undefined when not given. */
+export function readBatchSize(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined
+  const max = limits.webhookBatchEventsMax
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= max) return value
+  throw wrongBody('batchSize', 'wrong_format', `batchSize must be a whole number from 1 to ${max}`)
+}
+
+/** Undefined when not given. */
 export function readLabel(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   const label = typeof value === 'string' ? value.trim() : null

@@ -8,7 +8,7 @@ import { newId, newSigningSecret } from '../ids.ts'
 import { limits } from '../limits.ts'
 import { parseTime } from '../ingest/time.ts'
 import { checkUrl, wrongBody, type UrlRules } from './check-url.ts'
-import { readFilters, readLabel } from './endpoint-members.ts'
+import { readBatchSize, readFilters, readLabel } from './endpoint-members.ts'
 import type { SecretParts } from './org-secret.ts'
 import { positionBefore } from './position.ts'
 import { sealPurpose } from './seal-purpose.ts'
@@ -30,6 +30,7 @@ export async function createEndpoint(
   const { orgId } = who
   const filters = { types: [], outcomes: [], classes: [], siteIds: [], ...readFilters(body) }
   const label = readLabel(body['label']) ?? ''
+  const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
   const { url } = await checkUrl(parts, body['url'], false)
   const existing = await store.webhooks.endpoints(orgId)
   if (existing.length >= limits.webhookEndpointsPerOrgMax) {
@@ -46,6 +47,7 @@ export async function createEndpoint(
     orgId,
     url,
     label,
+    batchSize,
     ...filters,
     status: 'active',
     pausedReason: null,
@@ -101,6 +103,8 @@ export async function changeEndpoint(
   const change: EndpointChange = { ...readFilters(body) }
   const label = readLabel(body['label'])
   if (label !== undefined) change.label = label
+  const batchSize = readBatchSize(body['batchSize'])
+  if (batchSize !== undefined) change.batchSize = batchSize
   if (body['url'] !== undefined) change.url = (await checkUrl(parts, body['url'], false)).url
   const names = Object.keys(change) as (keyof EndpointChange)[]
   if (names.length === 0) throw wrongBody('', 'required', 'name at least one member to change')

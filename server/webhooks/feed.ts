@@ -19,7 +19,7 @@ export async function feedEndpoint(
   untilSeq: number,
   now: number,
 ): Promise<FeedResult> {
-  const { id, orgId, url, types, outcomes, classes, siteIds } = endpoint
+  const { id, orgId, url, types, outcomes, classes, siteIds, batchSize } = endpoint
   let { position, sequence } = endpoint
   const missed = position < untilSeq ? await missedAfter(store.events, orgId, position) : 0
   if (missed > 0) {
@@ -37,7 +37,7 @@ export async function feedEndpoint(
       orgId,
       filter,
       afterSeq: position,
-      limit: limits.webhookBatchEventsMax,
+      limit: batchSize,
     })
     const { body, used } = batchBody(
       sequence + 1,

@@ -39,8 +39,11 @@ export function judge(judgement: Judgement): Outcome {
     },
     next: isCounted ? nextOf(judgement) : { status: 'pending', atMs: laterAt(judgement) },
   }
-  if (fault === null)
-    return claim.probe ? { ...outcome, resume: endpointAudit(claim, endedAtMs, 'resumed') } : outcome
+  if (fault === null) {
+    // A message that gets through ends the failing, also when another one of the same run just led to the pause.
+    const wasFailing = claim.failingSinceMs !== null
+    return wasFailing ? { ...outcome, resume: endpointAudit(claim, endedAtMs, 'resumed') } : outcome
+  }
   const pause = isCounted ? pauseOf(judgement) : null
   return pause === null ? outcome : { ...outcome, pause }
 }
@@ -68,11 +71,12 @@ function pauseOf({ claim, result, endedAtMs }: Judgement): NonNullable<Outcome['
   if (claim.delivery.endpointId === null) return null
   if (result.status === gone) {
     const audit = endpointAudit(claim, endedAtMs, 'paused', { reason: 'gone', answered: gone })
-    return { reason: 'gone', nextProbeAtMs: null, audit }
+    return { reason: 'gone', failingSinceMs: null, nextProbeAtMs: null, audit }
   }
   if (claim.failingSinceMs === null || endedAtMs - claim.failingSinceMs < failingMsMax) return null
   const audit = endpointAudit(claim, endedAtMs, 'paused', { reason: 'failing' })
-  return { reason: 'failing', nextProbeAtMs: endedAtMs + probeEveryMs, audit }
+  const { failingSinceMs } = claim
+  return { reason: 'failing', failingSinceMs, nextProbeAtMs: endedAtMs + probeEveryMs, audit }
 }
 
 function endpointAudit(

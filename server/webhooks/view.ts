@@ -37,6 +37,7 @@ export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts:
     outcomes,
     classes,
     sites: siteIds,
+    batchSize: endpoint.batchSize,
     status,
     pausedReason,
     pausedAt: time(endpoint.pausedAtMs),

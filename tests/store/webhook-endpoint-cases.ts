@@ -83,7 +83,7 @@ export const endpointCases: Cases = {
       now: 7_000,
       outcomes: [],
       released: [],
-      claim: makeClaim('p2', { limit: 1 }),
+      claim: makeClaim('p2'),
     })
     expect(claim).toMatchObject({ delivery: { id: 'ep_p-1' }, sealedSecrets: ['sealed-ep_p'], probe: false })
     const failed: Outcome = {
@@ -93,11 +93,21 @@ export const endpointCases: Cases = {
       next: { status: 'pending', atMs: 8_000 },
       pause: {
         reason: 'failing',
+        failingSinceMs: 7_001,
         nextProbeAtMs: 9_000,
         audit: makeAudit(orgId, { action: 'webhook_endpoint.paused' }),
       },
     }
-    await store.webhooks.turn({ now: 7_001, outcomes: [failed], released: [], claim: null })
+    // Somebody else saw it succeed meanwhile: what was failing then is not any more.
+    const stale: Outcome = {
+      ...failed,
+      deliveryId: 'ep_p-2',
+      next: { status: 'pending', atMs: 50_000 },
+      pause: { ...failed.pause!, failingSinceMs: 6_000 },
+    }
+    await store.webhooks.turn({ now: 7_001, outcomes: [stale], released: [], claim: null })
+    expect((await store.webhooks.endpoint(orgId, 'ep_p'))?.endpoint.status).toBe('active')
+    await store.webhooks.turn({ now: 8_001, outcomes: [failed], released: [], claim: null })
     expect((await store.webhooks.endpoint(orgId, 'ep_p'))?.endpoint).toMatchObject({
       status: 'paused',
       pausedReason: 'failing',

@@ -45,6 +45,7 @@ export const makeEndpoint = (orgId: string, id: string, more: Partial<Endpoint> 
   outcomes: [],
   classes: [],
   siteIds: [],
+  batchSize: 100,
   status: 'active',
   pausedReason: null,
   pausedAtMs: null,

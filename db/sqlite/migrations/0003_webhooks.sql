@@ -17,6 +17,7 @@ CREATE TABLE webhook_endpoint (
   outcomes TEXT NOT NULL,
   classes TEXT NOT NULL,
   site_ids TEXT NOT NULL,
+  batch_size INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('active', 'paused')),
   paused_reason TEXT CHECK (paused_reason IN ('asked', 'gone', 'failing')),
   paused_at_ms INTEGER,

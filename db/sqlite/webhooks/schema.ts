@@ -21,6 +21,7 @@ export const endpointTable = sqliteTable('webhook_endpoint', {
   outcomes: texts('outcomes'),
   classes: texts('classes'),
   siteIds: texts('site_ids'),
+  batchSize: integer('batch_size').notNull(),
   status: text('status').$type<Endpoint['status']>().notNull(),
   pausedReason: text('paused_reason').$type<PauseReason>(),
   pausedAtMs: integer('paused_at_ms'),

@@ -69,11 +69,12 @@ function noteEndpoint({ db, orm }: WriteContext, id: string, outcome: Outcome, n
     orm.update(endpointTable).set({ failingSinceMs: now }).where(isFirst).run()
   }
   if (outcome.pause !== undefined) {
-    const { reason, nextProbeAtMs, audit } = outcome.pause
+    const { reason, failingSinceMs, nextProbeAtMs, audit } = outcome.pause
+    const still = reason === 'failing' ? eq(endpointTable.failingSinceMs, failingSinceMs ?? 0) : undefined
     const paused = orm
       .update(endpointTable)
       .set({ status: 'paused', pausedReason: reason, pausedAtMs: now, nextProbeAtMs })
-      .where(and(eq(endpointTable.id, id), eq(endpointTable.status, 'active')))
+      .where(and(eq(endpointTable.id, id), eq(endpointTable.status, 'active'), still))
       .returning({ id: endpointTable.id })
       .all()
     if (paused.length > 0) appendAudit(db, audit)
