@@ -1,7 +1,8 @@
 /** The only place that makes ids, keys and tokens; all from the system's random source. */
 import { createHash, randomBytes } from 'node:crypto'
 
-export type IdPrefix = 'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'rul' | 'inc' | 'lea' | 'inv' | 'req'
+export type IdPrefix =
+  'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'rul' | 'inc' | 'lea' | 'inv' | 'req'
 
 /** A new id such as `key_k3vX…`: the prefix and 16 random bytes as 22 base64url characters. */
 export function newId(prefix: IdPrefix): string {

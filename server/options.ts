@@ -17,6 +17,7 @@ import {
   textList,
   wholeNumber,
 } from './option-values.ts'
+import { carryOptions } from './carry-options.ts'
 import { operateOptions } from './operate-options.ts'
 import { option, type Option } from './option-form.ts'
 import { verbNames, type VerbName } from './verb-names.ts'
@@ -135,6 +136,7 @@ export const options = {
     verbs: serving,
   }),
   ...operateOptions,
+  ...carryOptions,
   'log-level': option({
     read: oneOf('debug', 'info', 'warn', 'error'),
     value: 'LEVEL',
@@ -203,6 +205,9 @@ export const options = {
       'demo',
       'demo remove',
       'export audit',
+      'export traces',
+      'export metrics',
+      'import',
     ],
   }),
   name: option({
@@ -361,35 +366,6 @@ export const options = {
     help: 'agent classes to hear of; left out: every class',
     verbs: ['webhook add'],
     adds: true,
-  }),
-  format: option({
-    read: oneOf('json', 'csv'),
-    value: 'FORMAT',
-    default: 'json',
-    help: 'json or csv',
-    verbs: ['export audit'],
-  }),
-  proof: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'write the whole chain, signed, in a form that others can check without Sightglass',
-    verbs: ['export audit'],
-  }),
-  out: option({
-    read: folderPath,
-    value: 'FILE',
-    default: null,
-    help: 'where to write; left out: standard output',
-    verbs: ['export audit'],
-  }),
-  yes: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'replace what is there',
-    verbs: ['export audit', 'restore'],
-    flagOnly: true,
   }),
   live: option({
     read: flag,

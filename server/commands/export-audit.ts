@@ -1,5 +1,4 @@
 /** `sightglass export audit`: an organization's audit trail as JSON, as CSV, or as a proof that needs nothing of ours. */
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import type { AuditEntry, AuditHead, AuditRow, Json } from '../../db/store.ts'
 import { auditEntry } from '../audit/entry.ts'
 import { auditColumns, entryView } from '../audit/export.ts'
@@ -7,11 +6,11 @@ import { emptyHead, signHead, type SignedHead } from '../audit/signed-head.ts'
 import { openSigningKey } from '../audit/signing-key.ts'
 import { systemClock } from '../clock.ts'
 import type { Invocation } from '../config.ts'
-import { AppError } from '../errors.ts'
 import { csvRow } from '../http/csv.ts'
 import { dataPlace } from './data-verbs.ts'
 import { openData, type DataAccess } from './hand-over.ts'
 import { applianceOrgId, requireOrg } from './org.ts'
+import { openOutput } from './output.ts'
 import { numberOf, textOf, type Params } from './params.ts'
 import { print } from './print.ts'
 import type { VerbContext } from './verb-context.ts'
@@ -20,16 +19,13 @@ const pageRows = 1_000
 
 export async function exportAudit({ values }: Invocation): Promise<number> {
   const { out, yes, proof, org, json } = values
-  if (out !== null && existsSync(out) && !yes) {
-    throw new AppError('conflict', `${out} is there already.`, { hint: 'add --yes to replace it' })
-  }
   const format = proof ? 'proof' : values.format
   const key = openSigningKey(values['data-dir'])
   const data = await openData({ ...dataPlace(values), create: false })
   try {
+    const output = openOutput(out, yes)
     const begun = (await data.call('export audit begin', { org, format })) as { orgId: string; head: Json }
     const head = signHead(key, begun.orgId, begun.head as unknown as AuditHead, systemClock.now())
-    const output: Output = out === null ? { write: (text) => print(text), end() {} } : fileOutput(out)
     for await (const text of lines(data, format, head)) output.write(text)
     output.end()
     if (out !== null) {
@@ -87,26 +83,4 @@ function entryOf(row: AuditRow): AuditEntry {
   const { id, orgId, actor, action, target } = row
   const metadata = JSON.parse(row.metadata) as AuditEntry['metadata']
   return { id, orgId, actor, action, target, metadata, occurredAtMs: Date.parse(row.occurredAt) }
-}
-
-interface Output {
-  write(text: string): void
-  end(): void
-}
-
-/** A file that was not ended is taken away again, so that nobody takes a part for the whole. */
-function fileOutput(path: string): Output {
-  const file = openSync(path, 'w', 0o600)
-  let open = true
-  process.once('exit', () => {
-    if (open) rmSync(path, { force: true })
-  })
-  return {
-    write: (text) => void writeSync(file, `${text}\n`),
-    end() {
-      fsyncSync(file)
-      closeSync(file)
-      open = false
-    },
-  }
 }

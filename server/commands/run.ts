@@ -58,6 +58,15 @@ async function runVerb(invocation: Invocation): Promise<number> {
       const { verify } = await import('./verify.ts')
       return verify(invocation)
     }
+    case 'export traces':
+    case 'export metrics': {
+      const { exportData } = await import('./export.ts')
+      return exportData(invocation)
+    }
+    case 'import': {
+      const { importEvents } = await import('./import.ts')
+      return importEvents(invocation)
+    }
     case 'export audit': {
       const { exportAudit } = await import('./export-audit.ts')
       return exportAudit(invocation)

@@ -2,6 +2,8 @@
 import { createAccount, listAccounts, makeResetLink } from './account.ts'
 import { createBackupNow } from './backup.ts'
 import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts'
+import { beginTraces, exportMetrics, tracesPage } from './export.ts'
+import { appendImport, beginImport } from './import.ts'
 import { createKey, listKeys, revokeKeyById } from './key.ts'
 import { createOrg, listOrgs } from './org.ts'
 import { beginExport, exportPage } from './export-audit.ts'
@@ -32,6 +34,12 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   // Parts of `export audit`, which asks for one page after the other.
   'export audit begin': beginExport,
   'export audit page': exportPage,
+  // Parts of `export traces`, `export metrics` and `import`.
+  'export traces begin': beginTraces,
+  'export traces page': tracesPage,
+  'export metrics': exportMetrics,
+  'import begin': beginImport,
+  'import append': appendImport,
   // Parts of `demo`, which makes its events on the side of the command line and hands them over in batches.
   'demo begin': beginDemo,
   'demo append': appendDemo,

@@ -1,5 +1,6 @@
 /** What help says about each verb. */
 import type { VerbName } from '../options.ts'
+import { carryTexts } from './carry-texts.ts'
 import { operateTexts } from './operate-texts.ts'
 import type { VerbText } from './verb-text.ts'
 import { webhookTexts } from './webhook-texts.ts'
@@ -120,6 +121,7 @@ export const verbTexts: { readonly [V in VerbName]: VerbText } = {
     examples: ['sightglass verify audit', 'sightglass verify audit --json'],
   },
   ...operateTexts,
+  ...carryTexts,
   config: {
     summary: 'show the effective configuration and where each value came from',
     usage: 'config [options of serve]',
