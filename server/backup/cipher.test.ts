@@ -1,0 +1,81 @@
+/** Encrypted bodies: what went in comes out, and nothing can be altered, moved, repeated or cut off unseen. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { decrypted, encrypted, keyOf, newEncryption } from './cipher.ts'
+
+const encryption = { ...newEncryption(), cost: 2 ** 10, chunkBytes: 64 }
+const key = await keyOf('correct horse battery staple', encryption)
+
+async function* inPieces(bytes: Uint8Array, pieceBytes: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield Buffer.from(bytes.subarray(at, at + pieceBytes))
+}
+
+async function whole(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
+  const all: Buffer[] = []
+  for await (const piece of pieces) all.push(piece)
+  return Buffer.concat(all)
+}
+
+const seal = (clear: Uint8Array, pieceBytes = 1_000) =>
+  whole(encrypted(inPieces(clear, pieceBytes), key, encryption))
+const open = (body: Uint8Array, pieceBytes = 1_000, by = key) =>
+  whole(decrypted(inPieces(body, pieceBytes), by, encryption))
+
+test('any bytes come back, however they were cut into pieces', async () => {
+  const pieceBytes = fc.integer({ min: 1, max: 200 })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uint8Array({ maxLength: 700 }),
+      pieceBytes,
+      pieceBytes,
+      async (clear, into, outOf) => {
+        const body = await seal(clear, into)
+        expect(body.length).toBe(clear.length + 16 * Math.max(1, Math.ceil(clear.length / 64)))
+        expect(await open(body, outOf)).toEqual(Buffer.from(clear))
+      },
+    ),
+  )
+})
+
+test('one altered byte anywhere is noticed', async () => {
+  const body = await seal(crypto.getRandomValues(new Uint8Array(300)))
+  for (let at = 0; at < body.length; at++) {
+    const altered = Buffer.from(body)
+    altered[at]! ^= 1
+    expect(await refusal(open(altered))).toMatch(/damaged/)
+  }
+})
+
+test('chunks cannot be left out, exchanged, repeated or cut off', async () => {
+  const chunk = 64 + 16
+  const body = await seal(new Uint8Array(64 * 4))
+  const part = (index: number) => body.subarray(index * chunk, (index + 1) * chunk)
+  const forgeries = [
+    [part(1), part(2), part(3)],
+    [part(0), part(2), part(3)],
+    [part(1), part(0), part(2), part(3)],
+    [part(0), part(0), part(1), part(2), part(3)],
+    [part(0), part(1), part(2)],
+    [],
+  ]
+  for (const parts of forgeries) expect(await refusal(open(Buffer.concat(parts)))).toMatch(/damaged/)
+})
+
+test('another passphrase or another salt opens nothing; composed and decomposed letters are the same', async () => {
+  const body = await seal(Buffer.from('secret'))
+  for (const other of [
+    await keyOf('Correct horse', encryption),
+    await keyOf('correct horse battery staple', newEncryption()),
+  ])
+    expect(await refusal(open(body, 1_000, other))).toMatch(/passphrase does not open/)
+  expect(await keyOf('caf\u00e9', encryption)).toEqual(await keyOf('cafe\u0301', encryption))
+})
+
+async function refusal(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof Error) return error.message
+  }
+  return 'it was accepted'
+}

@@ -1,0 +1,150 @@
+/** Backups in one process: what they hold, that every damage is noticed, and what the folder of them does. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import type { Store } from '../../db/store.ts'
+import { makeBatch, makeEvent } from './make.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { AppError } from '../../server/errors.ts'
+import { openSecretBox } from '../../server/secrets.ts'
+import { backupPath, listBackups, pruneBackups } from '../../server/backup/backup-folder.ts'
+import { checkBackup } from '../../server/backup/check.ts'
+import { createBackup, type MadeBackup } from '../../server/backup/create.ts'
+import type { BackupReason } from '../../server/backup/manifest.ts'
+
+setDefaultTimeout(30_000)
+const temp = tempDir('backup')
+const dataDir = temp.join('data')
+const dir = temp.join('backups')
+let now = Date.UTC(2026, 5, 1, 3, 17)
+const clock = { now: () => (now += 1_000) }
+let store: Store
+let plain: MadeBackup
+let sealed: MadeBackup
+
+const make = (passphrase: string | null = null, reason: BackupReason = 'manual') =>
+  createBackup({ dataDir, dir, reason, passphrase, clock })
+
+beforeAll(async () => {
+  store = await openDataFolder(dataDir, clock)
+  openSecretBox(dataDir)
+  const events = Array.from({ length: 500 }, (_, index) => makeEvent(`evt_${index}`))
+  await store.events.append(makeBatch((await store.orgs.find('default'))!.id, events))
+  plain = await make()
+  sealed = await make('a long passphrase')
+}, 60_000)
+afterAll(async () => {
+  await store.close()
+  temp.remove()
+})
+
+test('a backup says what it holds and is proven', async () => {
+  expect(plain).toMatchObject({
+    events: 500,
+    manifest: { schema: expect.any(Number), encryption: null, orgs: 1 },
+  })
+  expect(plain.name).toMatch(/^sightglass-2026-06-01T0317\d\dZ-manual\.backup$/)
+  expect(await checkBackup(plain.path, null)).toMatchObject({
+    ok: true,
+    opened: true,
+    sha256: plain.sha256,
+    bytes: plain.bytes,
+  })
+  expect(new Bun.CryptoHasher('sha256').update(readFileSync(plain.path)).digest('hex')).toBe(plain.sha256)
+  expect(statSync(plain.path).mode & 0o777).toBe(0o600)
+  expect(readdirSync(dir).filter((name) => name.startsWith('.partial'))).toEqual([])
+})
+
+test('an unencrypted one is a database for any SQLite tool, and carries no key file', () => {
+  const db = new Database(plain.path, { readonly: true })
+  expect(db.query('SELECT sum(events) AS n FROM event_block').get()).toEqual({ n: 500 })
+  db.close()
+  const key = readFileSync(`${dataDir}/secret.key`, 'utf8').trim()
+  expect(readFileSync(plain.path).includes(key)).toBe(false)
+  expect(plain.manifest.keyId).toMatch(/^[0-9a-f]{8}$/)
+})
+
+test('an encrypted one shows nothing of its content and opens with its passphrase alone', async () => {
+  const bytes = readFileSync(sealed.path)
+  expect(bytes.includes('SQLite format 3')).toBe(false)
+  expect(bytes.includes('evt_1')).toBe(false)
+  expect(await checkBackup(sealed.path, 'a long passphrase')).toMatchObject({ ok: true, opened: true })
+  expect(await checkBackup(sealed.path, null)).toMatchObject({ ok: true, opened: false })
+  const wrong = await checkBackup(sealed.path, 'another')
+  expect(wrong).toMatchObject({ ok: false, opened: false, problems: [expect.stringContaining('passphrase')] })
+})
+
+test('a flipped bit anywhere is noticed', async () => {
+  for (const { path } of [plain, sealed]) {
+    const good = readFileSync(path)
+    const copy = temp.join('flipped.backup')
+    const places = Array.from({ length: 40 }, (_, index) => Math.floor(((index + 0.5) * good.length) / 40))
+    for (const at of [0, ...places, good.length - 49, good.length - 20, good.length - 1]) {
+      const bad = Buffer.from(good)
+      bad[at]! ^= 1 << (at % 8)
+      writeFileSync(copy, bad)
+      expect([at, await isSound(copy)]).toEqual([at, false])
+    }
+  }
+})
+
+test('a file that was cut, is empty or something else is refused with a sentence', async () => {
+  const cut = temp.join('cut.backup')
+  for (const bytes of [plain.bytes - 1, plain.bytes / 2, 10, 0]) {
+    cpSync(plain.path, cut)
+    truncateSync(cut, Math.floor(bytes))
+    expect(await isSound(cut)).toBe(false)
+  }
+  writeFileSync(cut, 'not a backup at all, but long enough to have a footer somewhere')
+  expect(await isSound(cut)).toBe(false)
+  expect(await isSound(temp.join('absent.backup'))).toBe(false)
+})
+
+test('the list is newest first, tells damaged ones, and prunes only scheduled ones', async () => {
+  const scheduled = [
+    await make(null, 'scheduled'),
+    await make(null, 'scheduled'),
+    await make(null, 'scheduled'),
+  ]
+  writeFileSync(`${dir}/broken.backup`, 'x')
+  const before = await listBackups(dir)
+  expect(before.map(({ name }) => name)).toEqual([
+    ...scheduled.map(({ name }) => name).reverse(),
+    sealed.name,
+    plain.name,
+    'broken.backup',
+  ])
+  expect(before.at(-1)).toMatchObject({
+    manifest: null,
+    problem: expect.stringContaining('not a whole backup'),
+  })
+  expect(before[0]).toMatchObject({ proof: { sha256: scheduled[2]!.sha256 } })
+  expect(await pruneBackups(dir, 1)).toEqual([scheduled[1]!.name, scheduled[0]!.name])
+  expect(existsSync(plain.path)).toBe(true)
+  expect(existsSync(`${scheduled[0]!.path}.proof.json`)).toBe(false)
+})
+
+test('a name reaches no other file', () => {
+  writeFileSync(temp.join('outside.backup'), 'x')
+  for (const name of [
+    '../outside.backup',
+    '/etc/passwd',
+    '..',
+    '',
+    '.hidden.backup',
+    'absent.backup',
+    'last-run.json',
+  ])
+    expect(() => backupPath(dir, name)).toThrow(AppError)
+  expect(backupPath(dir, plain.name)).toBe(plain.path)
+})
+
+async function isSound(path: string): Promise<boolean> {
+  try {
+    return (await checkBackup(path, 'a long passphrase')).ok
+  } catch (error) {
+    if (error instanceof AppError) return false // one clear sentence, not a fault of ours
+    throw error
+  }
+}

@@ -1,0 +1,219 @@
+/** Restoring: into an empty folder, over data, over damage; undone in one step; refused without changing anything. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openStore, verifyAudit } from '../../db/open.ts'
+import { createBackup } from '../../server/backup/create.ts'
+import { planRestore, restoreBackup, undoRestore } from '../../server/backup/restore.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { openSecretBox } from '../../server/secrets.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
+import { auditOf } from './subject.ts'
+
+setDefaultTimeout(60_000)
+
+let now = noon
+const clock = { now: () => (now += 1_000) }
+
+interface Folder {
+  dataDir: string
+  backup: string
+}
+
+/** A folder with two events in the backup, and a third and an organization that came after it. */
+async function lived(temp: TempDir, passphrase: string | null = null): Promise<Folder> {
+  const dataDir = temp.join('data')
+  const store = await openDataFolder(dataDir, clock)
+  openSecretBox(dataDir)
+  await store.events.append(makeBatch(await defaultOrg(store), [makeEvent('a'), makeEvent('b')]))
+  const { path } = await createBackup({
+    dataDir,
+    dir: temp.join('backups'),
+    reason: 'manual',
+    passphrase,
+    clock,
+  })
+  await store.events.append(makeBatch(await defaultOrg(store), [makeEvent('c')]))
+  const org = makeOrg({ slug: 'later' })
+  await store.orgs.create({ org, audit: makeAudit('org_system', { action: 'org.created' }) })
+  await store.close()
+  return { dataDir, backup: path }
+}
+
+async function defaultOrg(store: Awaited<ReturnType<typeof openStore>>): Promise<string> {
+  return (await store.orgs.find('default'))!.id
+}
+
+/** What people would see: events, organizations, and whether the trail holds. */
+async function seen(dataDir: string) {
+  const store = await openStore({ folder: dataDir, now: clock.now() })
+  const { total } = await store.events.overview(await defaultOrg(store))
+  const slugs = (await store.orgs.list()).map(({ slug }) => slug).sort()
+  const trail = (await auditOf(store, 'org_system')).map(({ action }) => action).reverse()
+  await store.close()
+  return { total, slugs, trail, faults: (await verifyAudit(dataDir)).faults }
+}
+
+const after = { total: 3, slugs: ['default', 'later'], trail: ['org.created', 'org.created'], faults: [] }
+const restored = { total: 2, slugs: ['default'], trail: ['org.created', 'appliance.restored'], faults: [] }
+
+const wanted = (dataDir: string, path: string, more: object = {}) => {
+  return { dataDir, path, passphrase: null, keyFile: null, overwrite: false, clock, ...more }
+}
+
+/** Every file with its bytes, but for what opening a database for reading leaves behind. */
+function bytesOf(folder: string): { [name: string]: string } {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()
+  const files = names.filter(
+    (name) => statSync(join(folder, name)).isFile() && !/-(shm|wal)$|\.lock$/.test(name),
+  )
+  return Object.fromEntries(
+    files.map((name) => [name, Bun.hash(readFileSync(join(folder, name))).toString()]),
+  )
+}
+
+async function refusal(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof Error) return error.message
+  }
+  return 'it was done'
+}
+
+test('into an empty folder: the same events, a sound trail that tells of it', async () => {
+  using temp = tempDir('restore')
+  const { backup } = await lived(temp)
+  const elsewhere = temp.join('elsewhere')
+  const done = await restoreBackup(wanted(elsewhere, backup))
+  expect(done).toMatchObject({ events: 2, replaced: null })
+  expect(await seen(elsewhere)).toEqual(restored)
+  expect(
+    readdirSync(elsewhere).filter((name) => /^(\.restoring|restore-unfinished|replaced-)/.test(name)),
+  ).toEqual([])
+})
+
+test('over data: only when told, and undone in one step, and that undone too', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  const untouched = bytesOf(dataDir)
+  expect(await refusal(restoreBackup(wanted(dataDir, backup)))).toContain('holds data already')
+  expect(bytesOf(dataDir)).toEqual(untouched)
+  const done = await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
+  expect(done.replaced).toMatchObject({ events: 3 })
+  expect(await seen(dataDir)).toEqual(restored)
+  await undoRestore(dataDir, clock)
+  expect(await seen(dataDir)).toEqual({ ...after, trail: [...after.trail, 'appliance.restored'] })
+  await undoRestore(dataDir, clock)
+  expect(await seen(dataDir)).toMatchObject({ total: 2, slugs: ['default'], faults: [] })
+})
+
+test('a dry run proves and tells, and changes nothing', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  const untouched = bytesOf(dataDir)
+  const plan = await planRestore(wanted(dataDir, backup))
+  expect(plan).toMatchObject({ events: 2, replaced: { events: 3 } })
+  expect(bytesOf(dataDir)).toEqual(untouched)
+  writeFileSync(backup, Buffer.concat([readFileSync(backup).subarray(0, -1), Buffer.from('x')]))
+  expect(await refusal(planRestore(wanted(dataDir, backup)))).toContain('not a whole backup')
+})
+
+test('over damage: the broken database moves aside whole and nothing of its log reaches the new one', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  writeFileSync(join(dataDir, 'sightglass.db'), Buffer.alloc(65_536, 7))
+  writeFileSync(join(dataDir, 'sightglass.db-wal'), Buffer.alloc(40_000, 9))
+  const done = await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
+  expect(done.replaced).toMatchObject({ events: null })
+  expect(await seen(dataDir)).toEqual(restored)
+  const aside = done.replaced!.path
+  expect(readFileSync(join(aside, 'sightglass.db'))).toEqual(Buffer.alloc(65_536, 7))
+  expect(existsSync(join(aside, 'audit-heads'))).toBe(true)
+})
+
+test('refused while somebody holds the folder', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  const store = await openStore({ folder: dataDir, now: clock.now() })
+  expect(await refusal(restoreBackup(wanted(dataDir, backup, { overwrite: true })))).toMatch(
+    /in use by process/,
+  )
+  expect(await refusal(undoRestore(dataDir, clock))).toContain('nothing to undo')
+  await store.close()
+  expect(await seen(dataDir)).toEqual(after)
+})
+
+test('a damaged backup and one of a newer schema are refused, and the data stays as it was', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  const untouched = bytesOf(dataDir)
+  const bad = temp.join('bad.backup')
+  const bytes = readFileSync(backup)
+  bytes[20_000]! ^= 1
+  writeFileSync(bad, bytes)
+  expect(await refusal(restoreBackup(wanted(dataDir, bad, { overwrite: true })))).toMatch(
+    /not the one that was written/,
+  )
+  expect(bytesOf(dataDir)).toEqual(untouched)
+  const future = temp.join('future')
+  cpSync(dataDir, future, { recursive: true })
+  const db = new Database(join(future, 'sightglass.db'))
+  db.run("INSERT INTO schema_migration VALUES (9999, '9999_future', 0)")
+  db.close()
+  const made = await createBackup({
+    dataDir: future,
+    dir: temp.join('b2'),
+    reason: 'manual',
+    passphrase: null,
+    clock,
+  })
+  expect(await refusal(restoreBackup(wanted(dataDir, made.path, { overwrite: true })))).toContain(
+    'has schema 9999',
+  )
+  expect(bytesOf(dataDir)).toEqual(untouched)
+})
+
+test('a folder whose restore was interrupted opens only after another', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  writeFileSync(join(dataDir, 'restore-unfinished'), 'replaced-x\n')
+  expect(await refusal(openStore({ folder: dataDir, now: clock.now() }))).toContain('restore')
+  await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
+  expect(await seen(dataDir)).toEqual(restored)
+})
+
+test('the key of the secrets: carried in encrypted ones only, given by hand, or missed loudly', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
+  const missed = await restoreBackup(wanted(temp.join('missed'), backup))
+  expect(missed.warnings.join(' ')).toContain('secret.key')
+  expect(existsSync(temp.join('missed', 'secret.key'))).toBe(false)
+  const given = await restoreBackup(
+    wanted(temp.join('given'), backup, { keyFile: join(dataDir, 'secret.key') }),
+  )
+  expect(given.warnings.join(' ')).not.toContain('secret.key')
+  expect(readFileSync(temp.join('given', 'secret.key'), 'utf8')).toBe(key)
+  expect(statSync(temp.join('given', 'secret.key')).mode & 0o777).toBe(0o600)
+  writeFileSync(temp.join('other.key'), `${'ab'.repeat(32)}\n`)
+  const wrong = restoreBackup(wanted(temp.join('wrong'), backup, { keyFile: temp.join('other.key') }))
+  expect(await refusal(wrong)).toContain('not the key')
+})
+
+test('an encrypted backup restores with its passphrase alone, keys included', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp, 'a long passphrase')
+  const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
+  rmSync(dataDir, { recursive: true })
+  expect(await refusal(restoreBackup(wanted(dataDir, backup)))).toContain('passphrase')
+  expect(await refusal(restoreBackup(wanted(dataDir, backup, { passphrase: 'wrong' })))).toContain(
+    'passphrase',
+  )
+  const done = await restoreBackup(wanted(dataDir, backup, { passphrase: 'a long passphrase' }))
+  expect(done.warnings.join(' ')).not.toContain('secret.key')
+  expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe(key)
+  expect(await seen(dataDir)).toEqual(restored)
+})
