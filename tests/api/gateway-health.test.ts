@@ -1,7 +1,5 @@
 /** GET /api/ingest/health after a storm of good and bad requests from several keys equals what was sent. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { hashPassword } from '../../server/auth/password.ts'
-import { newId } from '../../server/ids.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -32,27 +30,7 @@ let cookie: string
 
 beforeAll(async () => {
   server = await testServer()
-  const account = {
-    id: newId('usr'),
-    email: 'h@example.com',
-    passwordHash: await hashPassword('an open window'),
-    operator: false,
-    createdAtMs: 0,
-  }
-  const audit = {
-    id: newId('aud'),
-    orgId: server.org.id,
-    actor: 'cli',
-    action: 'account.created',
-    target: account.id,
-    metadata: {},
-    occurredAtMs: 0,
-  }
-  await server.store.accounts.create({ account, orgId: server.org.id, role: 'viewer', audit })
-  const signedIn = await server.call('/api/sign-in', {
-    body: { email: account.email, password: 'an open window' },
-  })
-  cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+  cookie = await server.signIn('viewer')
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

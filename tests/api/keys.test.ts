@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hashPassword } from '../../server/auth/password.ts'
 import { newId } from '../../server/ids.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -21,27 +20,7 @@ interface KeyView {
 
 beforeAll(async () => {
   server = await testServer()
-  const account = {
-    id: newId('usr'),
-    email: 'a@example.com',
-    passwordHash: await hashPassword('an open window'),
-    operator: false,
-    createdAtMs: 0,
-  }
-  const audit = {
-    id: newId('aud'),
-    orgId: server.org.id,
-    actor: 'cli',
-    action: 'account.created',
-    target: account.id,
-    metadata: {},
-    occurredAtMs: 0,
-  }
-  await server.store.accounts.create({ account, orgId: server.org.id, role: 'admin', audit })
-  const response = await server.call('/api/sign-in', {
-    body: { email: account.email, password: 'an open window' },
-  })
-  cookie = response.headers.get('set-cookie')!.split(';')[0]!
+  cookie = await server.signIn('admin')
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

@@ -1,7 +1,5 @@
 /** GET /api/live over real HTTP: what arrives, in which order, after a break, and when a sign-in ends. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { newId } from '../../server/ids.ts'
-import { hashPassword } from '../../server/auth/password.ts'
 import { event, eventsInOrder } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -12,27 +10,7 @@ let cookie: string
 beforeAll(async () => {
   server = await testServer()
   ingest = await server.key('ingest')
-  const account = {
-    id: newId('usr'),
-    email: 'v@example.com',
-    passwordHash: await hashPassword('an open window'),
-    operator: false,
-    createdAtMs: 0,
-  }
-  const audit = {
-    id: newId('aud'),
-    orgId: server.org.id,
-    actor: 'cli',
-    action: 'account.created',
-    target: account.id,
-    metadata: {},
-    occurredAtMs: 0,
-  }
-  await server.store.accounts.create({ account, orgId: server.org.id, role: 'viewer', audit })
-  const response = await server.call('/api/sign-in', {
-    body: { email: account.email, password: 'an open window' },
-  })
-  cookie = response.headers.get('set-cookie')!.split(';')[0]!
+  cookie = await server.signIn('viewer')
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

@@ -1,8 +1,10 @@
 /** A whole server in this process for API tests: a store in a temporary folder, a clock to move, real HTTP. */
-import type { KeyKind, Org, Store } from '../../db/store.ts'
+import type { KeyKind, Org, Role, Store } from '../../db/store.ts'
+import { hashPassword } from '../../server/auth/password.ts'
 import type { Clock } from '../../server/clock.ts'
 import { openDataFolder } from '../../server/commands/open-data-folder.ts'
 import type { ServeConfig } from '../../server/config.ts'
+import { newId } from '../../server/ids.ts'
 import { mintKey } from '../../server/keys/mint.ts'
 import { startLog } from '../../server/log.ts'
 import { startServer } from '../../server/server.ts'
@@ -20,6 +22,8 @@ export interface TestServer extends AsyncDisposable {
     kind: KeyKind,
     more?: { label?: string; siteIds?: string[]; scopes?: string[]; expiresAtMs?: number },
   ): Promise<string>
+  /** Makes an account with this role in the default organization, signs it in, and returns its cookie header. */
+  signIn(role: Role): Promise<string>
   /** `fetch` below `url`; with `key` as bearer, an object body as JSON. */
   call(path: string, options?: CallOptions): Promise<Response>
   failed: Promise<void> // settles when the server said it failed for good
@@ -53,6 +57,7 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
     fail: failure.resolve,
   })
   const org = (await store.orgs.find('default'))!
+  const call = caller(server.url)
   return {
     url: server.url,
     ingestUrl: server.ingestUrl,
@@ -65,14 +70,11 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
       const request = { orgId: org.id, kind, label: 'test', actor: 'cli', ...more }
       return (await mintKey(store, request, clock)).secret
     },
-    call(path, { method, key, body, headers = {} } = {}) {
-      const sent: Record<string, string> = { ...headers }
-      if (key !== undefined) sent['authorization'] = `Bearer ${key}`
-      const plain = typeof body === 'string' || body instanceof Uint8Array || body instanceof ReadableStream
-      if (body !== undefined && !plain) sent['content-type'] ??= 'application/json'
-      const init: RequestInit = { method: method ?? (body === undefined ? 'GET' : 'POST'), headers: sent }
-      if (body !== undefined) init.body = plain ? (body as string) : JSON.stringify(body)
-      return fetch(server.url + path, init)
+    call,
+    async signIn(role) {
+      const email = await createAccount(store, org, role)
+      const response = await call('/api/sign-in', { body: { email, password } })
+      return response.headers.get('set-cookie')!.split(';')[0]!
     },
     async [Symbol.asyncDispose]() {
       await server.stop()
@@ -81,6 +83,42 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
       temp.remove()
     },
   }
+}
+
+function caller(url: string): TestServer['call'] {
+  return (path, { method, key, body, headers = {} } = {}) => {
+    const sent: Record<string, string> = { ...headers }
+    if (key !== undefined) sent['authorization'] = `Bearer ${key}`
+    const plain = typeof body === 'string' || body instanceof Uint8Array || body instanceof ReadableStream
+    if (body !== undefined && !plain) sent['content-type'] ??= 'application/json'
+    const init: RequestInit = { method: method ?? (body === undefined ? 'GET' : 'POST'), headers: sent }
+    if (body !== undefined) init.body = plain ? (body as string) : JSON.stringify(body)
+    return fetch(url + path, init)
+  }
+}
+
+const password = 'an open window'
+
+/** Returns the e-mail of a new account whose password is `password`. */
+async function createAccount(store: Store, org: Org, role: Role): Promise<string> {
+  const id = newId('usr')
+  const email = `${id.slice(4).toLowerCase()}@example.com`
+  const passwordHash = await hashPassword(password)
+  await store.accounts.create({
+    account: { id, email, passwordHash, operator: false, createdAtMs: 0 },
+    orgId: org.id,
+    role,
+    audit: {
+      id: newId('aud'),
+      orgId: org.id,
+      actor: 'cli',
+      action: 'account.created',
+      target: id,
+      metadata: {},
+      occurredAtMs: 0,
+    },
+  })
+  return email
 }
 
 const defaults: Omit<ServeConfig, 'dataDir'> = {
