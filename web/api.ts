@@ -13,6 +13,12 @@ export interface Session {
   insecure: boolean // plain HTTP off loopback
 }
 
+/** The password was right; a code is asked for before there is a session. */
+export interface HalfSignedIn {
+  secondFactor: true
+  token: string
+}
+
 export interface Overview {
   total: number
   byType: { [type: string]: number }
@@ -32,6 +38,15 @@ export interface Key {
   siteIds: string[]
   scopes: string[]
   behindProxy: boolean
+}
+
+export interface KeyWanted {
+  kind: KeyKind
+  label: string
+  scopes?: string[]
+  siteIds?: string[]
+  behindProxy?: boolean
+  expiresAt?: string | null
 }
 
 /** A trace event as a client sent it; the server has checked the members named here, others may be anything. */
@@ -162,7 +177,7 @@ async function exchange(url: string, init: RequestInit, signingIn = false): Prom
 }
 
 /** A 200 whose body is not ours (a proxy's page, a cut connection) is an error like any other. */
-async function json<T>(answer: Response): Promise<T> {
+export async function json<T>(answer: Response): Promise<T> {
   try {
     return (await answer.json()) as T
   } catch {
@@ -173,11 +188,11 @@ async function json<T>(answer: Response): Promise<T> {
   }
 }
 
-async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
+export async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
   return json<T>(await exchange(url, signal ? { signal } : {}))
 }
 
-function post(url: string, body: unknown, signingIn = false): Promise<Response> {
+export function post(url: string, body: unknown, signingIn = false): Promise<Response> {
   const headers = { 'content-type': 'application/json' }
   return exchange(url, { method: 'POST', headers, body: JSON.stringify(body) }, signingIn)
 }
@@ -191,11 +206,15 @@ function filterParams(filter: EventFilter): URLSearchParams {
 
 export const api = {
   /** Asked first: whether anybody owns this appliance, and whether this browser is signed in to it. */
-  entryState: () => get<{ needsOwner: boolean; signedIn: boolean }>('/api/setup'),
+  entryState: () =>
+    get<{ needsOwner: boolean; signedIn: boolean; provider: string | null }>('/api/setup'),
   createOwner: async (owner: { token: string; email: string; password: string }) =>
     json<Session>(await post('/api/setup', owner, true)),
   signIn: async (who: { email: string; password: string }) =>
-    json<Session>(await post('/api/sign-in', who, true)),
+    json<Session | HalfSignedIn>(await post('/api/sign-in', who, true)),
+  /** The second step, with a code of the app or a recovery code. */
+  signInWithCode: async (proof: { token: string; code: string }) =>
+    json<Session>(await post('/api/sign-in/code', proof, true)),
   signOut: async () => void (await post('/api/sign-out', {})),
   resetPassword: async (reset: { token: string; password: string }) =>
     void (await post('/api/reset-password', reset, true)),
@@ -204,7 +223,7 @@ export const api = {
   overview: () => get<Overview>('/api/overview'),
 
   keys: async (kind: KeyKind) => (await get<{ keys: Key[] }>(`/api/keys?kind=${kind}`)).keys,
-  createKey: async (key: { kind: KeyKind; label: string }) =>
+  createKey: async (key: KeyWanted) =>
     json<{ key: Key; secret: string }>(await post('/api/keys', key)),
   revokeKey: async (id: string) =>
     (await json<{ key: Key }>(await post(`/api/keys/${encodeURIComponent(id)}/revoke`, {}))).key,

@@ -3,6 +3,7 @@ import { render } from 'preact'
 import { onSignedOut } from './api.ts'
 import { Brand } from './components/marks.tsx'
 import { Problem } from './components/problem.tsx'
+import { AcceptInvitation } from './pages/sign-in/invitation.tsx'
 import { ResetPassword } from './pages/sign-in/reset-password.tsx'
 import { Setup } from './pages/sign-in/setup.tsx'
 import { SignIn } from './pages/sign-in/page.tsx'
@@ -16,6 +17,7 @@ function App() {
   // The one-time links work whoever is signed in.
   if (path.value === '/setup') return <Setup />
   if (path.value === '/reset') return <ResetPassword />
+  if (path.value === '/invitation') return <AcceptInvitation />
   if (entry.value === 'signed-in') return <Shell />
   if (entry.value === 'signed-out') return <SignIn />
   if (entry.value === 'failed' && entryError.value) {

@@ -9,6 +9,9 @@ export const entry = signal<Entry>('asking')
 export const session = signal<Session | null>(null)
 export const entryError = signal<ApiError | null>(null)
 export const needsOwner = signal(false)
+
+/** What the button names that signs in through the network's identity provider; null without one. */
+export const providerName = signal<string | null>(null)
 export const overview = signal<Overview | null>(null)
 
 /** Says on the sign-in page why the reader is there, e.g. after a password was changed. */
@@ -18,10 +21,11 @@ export async function askWhoIsThere(): Promise<void> {
   try {
     const state = await api.entryState()
     needsOwner.value = state.needsOwner
+    providerName.value = state.provider
     session.value = state.signedIn ? await api.session() : null
     entry.value = state.signedIn ? 'signed-in' : 'signed-out'
     entryError.value = null
-    if (!state.signedIn && !['/setup', '/reset'].includes(place.peek().path)) leave()
+    if (!state.signedIn && !['/setup', '/reset', '/invitation'].includes(place.peek().path)) leave()
   } catch (error) {
     entryError.value = asApiError(error)
     entry.value = 'failed'
@@ -79,6 +83,6 @@ export function asApiError(error: unknown): ApiError {
   throw error
 }
 
-export function mayManageKeys(who: Session | null): boolean {
+export function mayManage(who: Session | null): boolean {
   return who?.role === 'owner' || who?.role === 'admin'
 }

@@ -8,7 +8,7 @@ import { ApiError, api } from '../api.ts'
 import { now } from '../clock.ts'
 import { keyPlaceholder, sampleBody, type SampleKind, sendCurl } from '../curl.ts'
 import { followLive } from '../live.ts'
-import { mayManageKeys, refreshOverview, session } from '../session.ts'
+import { mayManage, refreshOverview, session } from '../session.ts'
 import { CodeBlock } from './code-block.tsx'
 import { Brand } from './marks.tsx'
 
@@ -32,7 +32,7 @@ export function FirstEvent(props: FirstEventProps) {
       {props.children}
       <p class="muted">
         {props.lead}{' '}
-        {mayManageKeys(session.value)
+        {mayManage(session.value)
           ? 'Create an ingest key in Settings, put it in the place marked below, and send the first event:'
           : 'Ask an owner or admin for an ingest key, put it in the place marked below, and send the first event:'}
       </p>
@@ -41,7 +41,7 @@ export function FirstEvent(props: FirstEventProps) {
         label="Command that sends a first event"
         copyLabel="Copy command"
       />
-      {mayManageKeys(session.value) && (
+      {mayManage(session.value) && (
         <a class="button primary" href="/settings/ingest-keys">
           Create an ingest key
         </a>

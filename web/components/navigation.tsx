@@ -74,7 +74,10 @@ function Foot(props: { onFollow: () => void }) {
       <div class="nav-who">
         {who && (
           <p>
-            <Text value={who.org.slug} max={18} /> · {who.role}
+            <a href="/settings/organization" onClick={props.onFollow}>
+              <Text value={who.org.slug} max={18} />
+            </a>{' '}
+            · {who.role}
           </p>
         )}
         <button type="button" class="link-button" onClick={out}>

@@ -9,6 +9,7 @@ import { Dialog } from '../../components/dialog.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { sampleBody, sendCurl } from '../../curl.ts'
 import { asApiError, session } from '../../session.ts'
+import { KeyTermsFields, termsOf } from './key-terms.tsx'
 import { kindName, provingCall } from './model.ts'
 
 interface CreateKeyDialogProps {
@@ -67,7 +68,7 @@ function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
     problem.value = null
     try {
       const kind = kinds.find((candidate) => candidate === form.get('kind')) ?? kinds[0] ?? 'ingest'
-      onMade(await api.createKey({ kind, label: String(form.get('label')).trim() }))
+      onMade(await api.createKey({ kind, label: String(form.get('label')).trim(), ...termsOf(kind, form) }))
     } catch (error) {
       problem.value = asApiError(error)
     } finally {
@@ -111,6 +112,7 @@ function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
           Says where the key is used, such as “shop backend”.
         </p>
       </div>
+      <KeyTermsFields kinds={kinds} />
       {problem.value && <Problem error={problem.value} />}
       <div class="dialog-foot">
         <button type="button" class="button" onClick={onClose}>

@@ -3,13 +3,14 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { api, type ApiError, type Key, type KeyKind } from '../../api.ts'
 import { Problem } from '../../components/problem.tsx'
-import { asApiError, mayManageKeys, session } from '../../session.ts'
+import { asApiError, mayManage, session } from '../../session.ts'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
 import { keyState } from './model.ts'
 import { KeyTable } from './key-table.tsx'
 import { RevokeKeyDialog } from './revoke-key-dialog.tsx'
+import { RotateKeyDialog } from './rotate-key-dialog.tsx'
 
 interface KeySectionProps {
   kinds: KeyKind[]
@@ -21,6 +22,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
   const problem = useSignal<ApiError | null>(null)
   const creating = useSignal(false)
   const revoking = useSignal<Key | null>(null)
+  const rotating = useSignal<Key | null>(null)
   const load = async (): Promise<void> => {
     try {
       keys.value = (await Promise.all(kinds.map((kind) => api.keys(kind)))).flat()
@@ -29,7 +31,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
       problem.value = asApiError(error)
     }
   }
-  const allowed = mayManageKeys(session.value)
+  const allowed = mayManage(session.value)
   useEffect(() => void (allowed && load()), [])
   return (
     <section class="settings-section">
@@ -47,12 +49,13 @@ export function KeySection({ kinds, about }: KeySectionProps) {
         <p class="muted">Keys are for owners and admins; your role is {session.value?.role}.</p>
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
-      {keys.value && <ExposedNotice keys={keys.value} />}
+      {keys.value && <ExposedNotice keys={keys.value} onRotate={(key) => (rotating.value = key)} />}
       {keys.value && (
         <KeyTable
           keys={keys.value}
           showKind={kinds.length > 1}
           onRevoke={allowed ? (key) => (revoking.value = key) : null}
+          onRotate={(key) => (rotating.value = key)}
         />
       )}
       {creating.value && (
@@ -69,23 +72,36 @@ export function KeySection({ kinds, about }: KeySectionProps) {
           onClose={() => (revoking.value = null)}
         />
       )}
+      {rotating.value && (
+        <RotateKeyDialog
+          rotated={rotating.value}
+          onDone={() => void load()}
+          onClose={() => (rotating.value = null)}
+        />
+      )}
     </section>
   )
 }
 
 /** A key that came with a browser's headers is in a browser, where anybody can read it. */
-function ExposedNotice({ keys }: { keys: Key[] }) {
+function ExposedNotice({ keys, onRotate }: { keys: Key[]; onRotate: (key: Key) => void }) {
   const exposed = keys.filter((key) => keyState(key, now()) === 'exposed')
   return (
     <>
       {exposed.map((key) => (
-        <p class="exposed" role="note" key={key.id}>
-          <strong>
-            <Text value={key.label} max={36} />
-          </strong>{' '}
-          was sent by a browser, so it is public. Create another key for your server, then revoke this one. If
-          a proxy of yours adds browser headers, have it strip Origin and Sec-Fetch-Site.
-        </p>
+        <div class="exposed" role="note" key={key.id}>
+          <p>
+            <strong>
+              <Text value={key.label} max={36} />
+            </strong>{' '}
+            was sent by a browser, so it is public. Replace it and give the new one to your server. If a proxy
+            of yours adds browser headers, have it strip Origin and Sec-Fetch-Site, or make a key that is
+            marked “behind a proxy”.
+          </p>
+          <button type="button" class="button" onClick={() => onRotate(key)}>
+            Replace this key
+          </button>
+        </div>
       ))}
     </>
   )

@@ -2,8 +2,8 @@
 import type { Key } from '../../api.ts'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
-import { ago, fullTime, utcTime } from '../../format.ts'
 import { inOrder, keyState } from './model.ts'
+import { Moment } from './moment.tsx'
 
 const stateChip = { active: 'allow', exposed: 'error', expired: 'plain', revoked: 'plain' } as const
 
@@ -11,9 +11,10 @@ interface KeyTableProps {
   keys: Key[]
   showKind: boolean
   onRevoke: ((key: Key) => void) | null
+  onRotate: (key: Key) => void
 }
 
-export function KeyTable({ keys, showKind, onRevoke }: KeyTableProps) {
+export function KeyTable({ keys, showKind, onRevoke, onRotate }: KeyTableProps) {
   if (keys.length === 0) return <p class="muted">There is no key yet.</p>
   const nowMs = now()
   return (
@@ -29,14 +30,21 @@ export function KeyTable({ keys, showKind, onRevoke }: KeyTableProps) {
             <th scope="col">State</th>
             {onRevoke && (
               <th scope="col">
-                <span class="visually-hidden">Revoke</span>
+                <span class="visually-hidden">Replace or revoke</span>
               </th>
             )}
           </tr>
         </thead>
         <tbody>
           {inOrder(keys, nowMs).map((key) => (
-            <KeyRow key={key.id} shown={key} showKind={showKind} nowMs={nowMs} onRevoke={onRevoke} />
+            <KeyRow
+              key={key.id}
+              shown={key}
+              showKind={showKind}
+              nowMs={nowMs}
+              onRevoke={onRevoke}
+              onRotate={onRotate}
+            />
           ))}
         </tbody>
       </table>
@@ -49,27 +57,29 @@ interface KeyRowProps {
   showKind: boolean
   nowMs: number
   onRevoke: ((key: Key) => void) | null
+  onRotate: (key: Key) => void
 }
 
-function KeyRow({ shown, showKind, nowMs, onRevoke }: KeyRowProps) {
+function KeyRow({ shown, showKind, nowMs, onRevoke, onRotate }: KeyRowProps) {
   const state = keyState(shown, nowMs)
   const works = state === 'active' || state === 'exposed'
   return (
     <tr class={works ? undefined : 'ended'}>
       <th scope="row">
         <Text value={shown.label} max={36} />
+        <Terms shown={shown} />
       </th>
       {showKind && <td>{shown.kind}</td>}
       <td class="mono">{shown.prefix}…</td>
       <td>
-        <Moment iso={shown.createdAt} nowMs={nowMs} />
+        <Moment iso={shown.createdAt} />
       </td>
       <td>
         {shown.lastUsedAt === null ? (
           <span class="muted">never</span>
         ) : (
           <>
-            <Moment iso={shown.lastUsedAt} nowMs={nowMs} />
+            <Moment iso={shown.lastUsedAt} />
             {shown.lastUsedAddress !== null && <span class="muted"> from {shown.lastUsedAddress}</span>}
           </>
         )}
@@ -80,14 +90,24 @@ function KeyRow({ shown, showKind, nowMs, onRevoke }: KeyRowProps) {
       {onRevoke && (
         <td class="actions">
           {works && (
-            <button
-              type="button"
-              class="button"
-              aria-label={`Revoke ${shown.label}`}
-              onClick={() => onRevoke(shown)}
-            >
-              Revoke
-            </button>
+            <>
+              <button
+                type="button"
+                class="button"
+                aria-label={`Replace ${shown.label}`}
+                onClick={() => onRotate(shown)}
+              >
+                Replace
+              </button>{' '}
+              <button
+                type="button"
+                class="button"
+                aria-label={`Revoke ${shown.label}`}
+                onClick={() => onRevoke(shown)}
+              >
+                Revoke
+              </button>
+            </>
           )}
         </td>
       )}
@@ -95,11 +115,18 @@ function KeyRow({ shown, showKind, nowMs, onRevoke }: KeyRowProps) {
   )
 }
 
-function Moment({ iso, nowMs }: { iso: string; nowMs: number }) {
-  const ms = Date.parse(iso)
+/** What the key is limited to, in a line below its name. */
+function Terms({ shown }: { shown: Key }) {
+  const terms = [
+    shown.siteIds.length > 0 ? `sites ${shown.siteIds.join(', ')}` : '',
+    shown.scopes.length > 0 ? `scopes ${shown.scopes.join(', ')}` : '',
+    shown.behindProxy ? 'behind a proxy' : '',
+    shown.expiresAt === null ? '' : `until ${shown.expiresAt.slice(0, 16).replace('T', ' ')} UTC`,
+  ].filter((term) => term !== '')
+  if (terms.length === 0) return null
   return (
-    <time dateTime={iso} title={`${fullTime(ms)}\n${utcTime(ms)}`}>
-      {ago(ms, nowMs)}
-    </time>
+    <small class="key-terms muted">
+      <Text value={terms.join('; ')} max={80} />
+    </small>
   )
 }

@@ -1,11 +1,16 @@
 /** Settings: the list of sections and the one that the address names. */
 import './page.css'
+import './identity.css'
 import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { PageBar } from '../../components/page-bar.tsx'
 import { path } from '../../router.ts'
 import { Account } from './account.tsx'
+import { AuditLog } from './audit.tsx'
 import { KeySection } from './key-section.tsx'
+import { Organization } from './organization.tsx'
+import { People } from './people.tsx'
+import { Sites } from './sites.tsx'
 import { System } from './system.tsx'
 
 interface Section {
@@ -41,26 +46,15 @@ const sections: Section[] = [
     name: 'API keys',
     draw: () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
   },
-  {
-    slug: 'sites',
-    name: 'Sites',
-    draw: later('Sites come into being with their first event; here they will be named and limited.'),
-  },
+  { slug: 'sites', name: 'Sites', draw: () => <Sites /> },
   {
     slug: 'webhooks',
     name: 'Webhooks',
     draw: later('Here endpoints, their filters and the signing secret will be kept.'),
   },
-  {
-    slug: 'people',
-    name: 'People',
-    draw: later('Until then, accounts are made on the machine with "sightglass account create".'),
-  },
-  {
-    slug: 'audit',
-    name: 'Audit log',
-    draw: later('Every change is written to the audit log already; here it will be read.'),
-  },
+  { slug: 'people', name: 'People', draw: () => <People /> },
+  { slug: 'organization', name: 'Organization', draw: () => <Organization /> },
+  { slug: 'audit', name: 'Audit log', draw: () => <AuditLog /> },
   { slug: 'data', name: 'Data and retention', draw: later('Nothing is deleted until a retention is set.') },
   { slug: 'backups', name: 'Backups', draw: later('Until then, stop Sightglass and copy its data folder.') },
   { slug: 'system', name: 'System', draw: () => <System /> },

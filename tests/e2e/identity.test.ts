@@ -1,0 +1,209 @@
+/** People in a real browser: an invitation, a second factor with recovery, organizations, sites, keys, the audit log. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { Secret, TOTP } from 'otpauth'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { ingestKey, owner, ownerEnv, send, signIn } from './dashboard-actions.ts'
+
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+async function signInAs(page: Page, email: string, password: string): Promise<void> {
+  await page.getByLabel('Email').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+test('an invitation by link: made, opened, accepted, and the new person sees what their role may see', async () => {
+  const link = await withPage(`${appliance.url}/settings/people`, async (page) => {
+    await signIn(page)
+    await page.getByRole('button', { name: 'Invite somebody' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Email').fill('vera@example.com')
+    await dialog.getByLabel('Role').selectOption('viewer')
+    await dialog.getByRole('button', { name: 'Make the link' }).click()
+    const shown = await page.getByLabel('The invitation link').innerText()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('region', { name: 'Open invitations' }).getByText('vera@example.com').waitFor()
+    return shown
+  })
+  expect(link).toStartWith(`${appliance.url}/invitation#`)
+  await withPage(link, async (page) => {
+    await page.getByText('vera@example.com is invited to Default as viewer.').waitFor()
+    await page.getByLabel('Choose a password').fill('wide open window')
+    await page.getByRole('button', { name: 'Accept' }).click()
+    await page.getByText('You are in. Sign in to go on.').waitFor()
+    await signInAs(page, 'vera@example.com', 'wide open window')
+    await page.locator('.shell').waitFor()
+    await page.goto(`${appliance.url}/settings/people`)
+    await page.getByText('People are for owners and admins; your role is viewer.').waitFor()
+    await page.goto(`${appliance.url}/settings/audit`)
+    await page.getByText('The audit log is for owners, admins and analysts.').waitFor()
+  })
+  await withPage(
+    link,
+    async (page) => {
+      expect(await page.getByRole('alert').innerText()).toContain('used or has expired')
+    },
+    { allow: [/status of 403/] },
+  )
+}, 60_000)
+
+test('a second factor: set up with an app, asked for, and a recovery code when the app is lost', async () => {
+  const password = 'a window of one’s own'
+  const made = await appliance.cli(
+    'account',
+    'create',
+    '--email',
+    'theo@example.com',
+    '--role',
+    'admin',
+    '--json',
+  )
+  const { link } = JSON.parse(made.stdout) as { link: string }
+  let seed = ''
+  let recovery = ''
+  await withPage(link, async (page) => {
+    await page.getByLabel('New password').fill(password)
+    await page.getByRole('button', { name: 'Set password' }).click()
+    await page.getByText('The password is changed').waitFor()
+    await signInAs(page, 'theo@example.com', password)
+    await page.locator('.shell').waitFor()
+    await page.goto(`${appliance.url}/settings/account`)
+    await page.getByRole('button', { name: 'Set up a second factor' }).click()
+    const dialog = page.getByRole('dialog')
+    seed = (await dialog.getByLabel('The key for the app').innerText()).replaceAll(' ', '')
+    // The code of half a minute ago counts as well, and leaves the one of now for signing in.
+    const code = new TOTP({ secret: Secret.fromBase32(seed) }).generate({ timestamp: Date.now() - 30_000 })
+    await dialog.getByLabel('Code').fill(code)
+    await dialog.getByLabel('Your password').fill(password)
+    await dialog.getByRole('button', { name: 'Turn on' }).click()
+    recovery = await page.getByLabel('Recovery codes').locator('li').first().innerText()
+    await page.getByRole('button', { name: 'I have kept them' }).click()
+    await page.getByText('10 recovery codes are left').waitFor()
+  })
+  const withCode = (code: string, check: (page: Page) => Promise<void>, allow: RegExp[] = []) =>
+    withPage(
+      `${appliance.url}/settings/account`,
+      async (page) => {
+        await signInAs(page, 'theo@example.com', password)
+        await page.getByLabel('Code').fill(code)
+        await page.getByRole('button', { name: 'Go on' }).click()
+        await check(page)
+      },
+      { allow },
+    )
+  await withCode(
+    '000000',
+    async (page) => expect(await page.getByRole('alert').innerText()).toContain('wrong or was used'),
+    [/status of 401/],
+  )
+  const code = new TOTP({ secret: Secret.fromBase32(seed) }).generate()
+  await withCode(code, async (page) => page.getByText('10 recovery codes are left').waitFor())
+  await withCode(recovery, async (page) => page.getByText('9 recovery codes are left').waitFor())
+}, 60_000)
+
+test('an organization is made, opened, renamed and left to be deleted, and kept', async () => {
+  await withPage(`${appliance.url}/settings/organization`, async (page) => {
+    await signIn(page)
+    await page.getByRole('button', { name: 'New organization' }).click()
+    await page.getByRole('dialog').getByLabel('Name', { exact: true }).fill('Branch Office')
+    await page.getByRole('dialog').getByRole('button', { name: 'Create organization' }).click()
+    await page.getByRole('button', { name: 'Open Branch Office' }).click()
+    await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+    await page.getByRole('link', { name: 'branch-office' }).click()
+    await page.getByRole('button', { name: 'Rename' }).click()
+    await page.getByRole('dialog').getByLabel('Name').fill('The Branch')
+    await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click()
+    await page.getByRole('definition').filter({ hasText: 'The Branch' }).waitFor()
+    await page.getByRole('button', { name: 'Delete organization' }).click()
+    await page.getByRole('dialog').getByLabel('Type branch-office to confirm').fill('branch-office')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete in seven days' }).click()
+    await page.getByText('This organization will be deleted on').waitFor()
+    await page.getByRole('button', { name: 'Keep it' }).click()
+    await page.getByText('This organization will be deleted on').waitFor({ state: 'detached' })
+  })
+}, 60_000)
+
+test('a site is named, a leaked key is replaced, and the audit log tells both, with before and after', async () => {
+  const key = await ingestKey(appliance)
+  const event = {
+    id: 'e1',
+    siteId: '<img src=x onerror=alert(1)>',
+    sessionId: 's',
+    occurredAt: new Date().toISOString(),
+    type: 'agent.detected',
+    outcome: 'success',
+  }
+  await send(appliance.url, key, [event])
+  const leaked = await fetch(`${appliance.url}/v1/sdk/events`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, origin: 'https://shop.example' },
+    body: '{}',
+  })
+  expect(leaked.status).toBe(403)
+  await withPage(`${appliance.url}/settings/sites`, async (page) => {
+    await signIn(page)
+    await page.getByRole('button', { name: `Change ${event.siteId}` }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('The shop')
+    await dialog.getByRole('checkbox', { name: /Restricted/ }).check()
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('cell', { name: 'The shop' }).waitFor()
+
+    await page.goto(`${appliance.url}/settings/ingest-keys`)
+    await page.getByRole('button', { name: 'Replace this key' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Make the new key' }).click()
+    const fresh = await page.getByLabel('The new key').innerText()
+    expect(fresh).toMatch(/^agtx_ik_/)
+    expect(fresh).not.toBe(key)
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('cell', { name: 'expired' }).waitFor()
+
+    await page.goto(`${appliance.url}/settings/audit`)
+    await page.getByRole('button', { name: 'ingest_key.rotated' }).waitFor()
+    await page.getByLabel('Words').fill('The shop')
+    await page.getByRole('button', { name: 'Find' }).click()
+    await page.getByRole('button', { name: 'ingest_key.rotated' }).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'site.changed' }).click()
+    const changed = page.getByRole('table', { name: 'What changed' })
+    expect(await changed.innerText()).toMatch(/name\s+none\s+The shop/)
+    await page.getByRole('button', { name: 'Close' }).click()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ])
+    const csv = readFileSync((await download.path()) ?? '', 'utf8')
+      .trim()
+      .split('\r\n')
+    expect(csv[0]).toBe('id,orgId,actor,action,target,metadata,occurredAt')
+    // The site's row, and the row of this export: it names what was asked for.
+    expect(csv.slice(1).map((line) => /(site\.changed|audit\.exported)/.exec(line)?.[0])).toEqual([
+      'audit.exported',
+      'site.changed',
+    ])
+  })
+}, 60_000)
+
+test('sign-ins elsewhere are ended from the account page, and the trail verifies', async () => {
+  await withPage(`${appliance.url}/settings/account`, async (page) => {
+    await signIn(page)
+    await page.getByRole('button', { name: 'End all others' }).click()
+    await page.getByRole('button', { name: 'End all others' }).waitFor({ state: 'detached' })
+    await page.getByLabel('Password of now').fill(owner.password)
+    await page.getByLabel('New password').fill('another horse battery')
+    await page.getByRole('button', { name: 'Change password' }).click()
+    await page.getByText('The password is changed.').waitFor()
+  })
+  const verified = await appliance.cli('verify', 'audit', '--json')
+  expect([verified.code, verified.stderr]).toEqual([0, ''])
+  expect(JSON.parse(verified.stdout)).toMatchObject({ ok: true, faults: [] })
+}, 60_000)

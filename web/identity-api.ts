@@ -1,0 +1,125 @@
+/** The calls of Settings about who may do what: people, organizations, sites, the own account, keys, the audit trail. */
+import { get, json, post, type Key, type Role, type Session } from './api.ts'
+
+export interface Member {
+  id: string
+  email: string
+  role: Role
+  operator: boolean
+  secondFactor: boolean
+  createdAt: string
+  lastSeenAt: string | null
+}
+
+export interface Invitation {
+  id: string
+  email: string
+  role: Role
+  createdAt: string
+  expiresAt: string
+}
+
+export interface OwnOrg {
+  id: string
+  slug: string
+  name: string
+  role: Role
+  createdAt: string
+  deletesAt: string | null
+}
+
+export interface Site {
+  siteId: string
+  name: string | null
+  hidden: boolean
+  restricted: boolean
+  seen: boolean
+}
+
+export interface OwnSignIn {
+  id: string
+  address: string
+  userAgent: string
+  createdAt: string
+  lastSeenAt: string
+  current: boolean
+}
+
+export interface OwnAccount {
+  email: string
+  secondFactor: { since: string; recoveryLeft: number } | null
+  signIns: OwnSignIn[]
+}
+
+export type Metadata = { [member: string]: unknown }
+
+export interface AuditEntry {
+  id: string
+  orgId: string
+  actor: string
+  actorName: string | null // the e-mail address of a user
+  action: string
+  target: string
+  metadata: Metadata
+  occurredAt: string
+  position: number
+}
+
+const done = async (call: Promise<Response>): Promise<void> => void (await call)
+const id = encodeURIComponent
+
+export const identityApi = {
+  people: () => get<{ members: Member[]; invitations: Invitation[] }>('/api/people'),
+  changeRole: (who: string, role: Role) => done(post(`/api/people/${id(who)}/role`, { role })),
+  removeMember: (who: string) => done(post(`/api/people/${id(who)}/remove`, {})),
+  invite: async (wanted: { email: string; role: Role }) =>
+    json<{ invitation: Invitation; link: string }>(await post('/api/invitations', wanted)),
+  revokeInvitation: (which: string) => done(post(`/api/invitations/${id(which)}/revoke`, {})),
+  lookAtInvitation: async (token: string) =>
+    json<{ email: string; role: Role; orgName: string; hasAccount: boolean }>(
+      await post('/api/invitations/look', { token }, true),
+    ),
+  acceptInvitation: async (accepted: { token: string; password: string }) =>
+    json<{ email: string }>(await post('/api/invitations/accept', accepted, true)),
+
+  orgs: async () => (await get<{ orgs: OwnOrg[] }>('/api/orgs')).orgs,
+  createOrg: async (wanted: { name: string; slug?: string }) =>
+    json<{ org: OwnOrg }>(await post('/api/orgs', wanted)),
+  switchOrg: async (orgId: string) => json<Session>(await post('/api/session/org', { orgId })),
+  renameOrg: (name: string) => done(post('/api/org/rename', { name })),
+  deleteOrg: (confirm: string) => done(post('/api/org/delete', { confirm })),
+  keepOrg: () => done(post('/api/org/keep', {})),
+
+  sites: async () => (await get<{ sites: Site[] }>('/api/sites')).sites,
+  changeSite: (site: { siteId: string; name?: string; hidden?: boolean; restricted?: boolean }) =>
+    done(post('/api/sites', site)),
+
+  account: () => get<OwnAccount>('/api/account'),
+  changePassword: (change: { current: string; password: string }) =>
+    done(post('/api/account/password', change)),
+  endSignIn: (which: string) => done(post(`/api/account/sign-ins/${id(which)}/end`, {})),
+  endOtherSignIns: () => done(post('/api/account/sign-ins/end-others', {})),
+  beginSecondFactor: async () =>
+    json<{ seed: string; uri: string; token: string }>(await post('/api/account/second-factor/begin', {})),
+  setSecondFactor: async (set: { token: string; code: string; password: string }) =>
+    (await json<{ recoveryCodes: string[] }>(await post('/api/account/second-factor', set))).recoveryCodes,
+  newRecoveryCodes: async (password: string) =>
+    (
+      await json<{ recoveryCodes: string[] }>(
+        await post('/api/account/second-factor/recovery-codes', { password }),
+      )
+    ).recoveryCodes,
+  removeSecondFactor: (password: string) => done(post('/api/account/second-factor/remove', { password })),
+
+  changeKey: (
+    key: string,
+    change: { label?: string; siteIds?: string[]; scopes?: string[]; behindProxy?: boolean },
+  ) => done(post(`/api/keys/${id(key)}/change`, change)),
+  rotateKey: async (key: string, overlapHours: number) =>
+    json<{ key: Key; secret: string }>(await post(`/api/keys/${id(key)}/rotate`, { overlapHours })),
+
+  audit: (params: URLSearchParams) =>
+    get<{ entries: AuditEntry[]; nextBefore: number | null }>(`/api/audit?${params}`),
+  exportAudit: async (wanted: { [member: string]: unknown }) =>
+    (await post('/api/audit/export', wanted)).blob(),
+}

@@ -1,0 +1,116 @@
+/** A dialog that asks for something and does one thing with it; says what went wrong and stays open then. */
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+import { Dialog } from '../../components/dialog.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useTask } from '../../components/task.ts'
+
+interface FormDialogProps {
+  title: string
+  action: string
+  danger?: boolean
+  onSubmit: (form: FormData) => Promise<void>
+  onClose: () => void
+  children: ComponentChildren
+}
+
+/** Closes by itself when what was asked for is done. */
+export function FormDialog({ title, action, danger, onSubmit, onClose, children }: FormDialogProps) {
+  const { busy, problem, run } = useTask()
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        class="key-form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          const form = new FormData(event.currentTarget)
+          void run(() => onSubmit(form)).then((done) => done && onClose())
+        }}
+      >
+        {children}
+        {problem.value && <Problem error={problem.value} />}
+        <div class="dialog-foot">
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class={`button ${danger ? 'danger' : 'primary'}`} aria-disabled={busy.value}>
+            {action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+interface FieldProps {
+  name: string
+  label: string
+  hint?: string
+  type?: 'text' | 'email' | 'password' | 'date'
+  value?: string
+  autocomplete?: string
+  required?: boolean
+  autofocus?: boolean
+  maxLength?: number
+}
+
+export function Field(props: FieldProps) {
+  const { name, label, hint, type = 'text', value = '', autocomplete = 'off' } = props
+  const id = useId()
+  const shared = {
+    id,
+    name,
+    defaultValue: value,
+    autocomplete,
+    spellcheck: false,
+    'aria-describedby': hint === undefined ? undefined : `${id}-hint`,
+    required: props.required ?? false,
+    autofocus: props.autofocus ?? false,
+    maxLength: props.maxLength ?? 1_000,
+  }
+  const inputs = {
+    text: <input type="text" {...shared} />,
+    email: <input type="email" {...shared} />,
+    password: <input type="password" {...shared} />,
+    date: <input type="date" {...shared} />,
+  }
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {inputs[type]}
+      {hint !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+interface ChoiceProps<T extends string> {
+  name: string
+  label: string
+  options: readonly { value: T; text: string }[]
+  value?: T
+}
+
+export function Choice<T extends string>({ name, label, options, value }: ChoiceProps<T>) {
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select id={id} name={name}>
+        {options.map((option) => (
+          <option value={option.value} selected={option.value === value}>
+            {option.text}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+/** A member of the form as text; empty when it is not there. */
+export function textOf(form: FormData, name: string): string {
+  return String(form.get(name) ?? '')
+}

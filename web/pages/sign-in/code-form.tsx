@@ -1,0 +1,26 @@
+/** The second step of signing in: a code from the app, or a recovery code. */
+import { useEffect, useId, useRef } from 'preact/hooks'
+
+export function CodeField() {
+  const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => input.current?.focus(), [])
+  return (
+    <div class="field">
+      <label for={id}>Code</label>
+      <input
+        ref={input}
+        id={id}
+        name="code"
+        autocomplete="one-time-code"
+        required
+        maxLength={30}
+        spellcheck={false}
+        aria-describedby={`${id}-hint`}
+      />
+      <p class="hint" id={`${id}-hint`}>
+        Six digits from your authenticator app. Without the app, one of your recovery codes.
+      </p>
+    </div>
+  )
+}
