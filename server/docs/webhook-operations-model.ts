@@ -29,6 +29,7 @@ const endpoint = {
   outcomes: ['blocked'],
   classes: [],
   sites: [],
+  batchSize: 100,
   status: 'active',
   pausedReason: null,
   pausedAt: null,

@@ -52,8 +52,10 @@ export const deliveryWithAttempts = t.Composite([
   }),
 ])
 
-export const endpointBody = t.Object({ url, label, ...filters })
-export const endpointChange = t.Object({ url: t.Optional(url), label, ...filters })
+const batchSize = t.Optional(nullable(integer({ minimum: 1, maximum: limits.webhookBatchEventsMax })))
+
+export const endpointBody = t.Object({ url, label, batchSize, ...filters })
+export const endpointChange = t.Object({ url: t.Optional(url), label, batchSize, ...filters })
 export const endpoint = t.Object({
   id: t.String(),
   orgId: t.String(),
@@ -63,6 +65,7 @@ export const endpoint = t.Object({
   outcomes: t.Array(t.String()),
   classes: t.Array(t.String()),
   sites: t.Array(t.String()),
+  batchSize: integer({ minimum: 1 }),
   status: t.Union([t.Literal('active'), t.Literal('paused')]),
   pausedReason: nullable(t.String()),
   pausedAt: nullable(time),
