@@ -8,6 +8,7 @@
  */
 import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
+import type { Histogram } from './histogram.ts'
 import type {
   Breakdown,
   BreakdownQuery,
@@ -174,6 +175,12 @@ export interface StoreHealth {
   walBytes: number
 }
 
+/** Since the store was opened. */
+export interface StoreTimes {
+  commit: Histogram // commits of the writer, each with its fsync
+  append: Histogram // batches of events, from `append` to the acknowledgement
+}
+
 export interface Store extends IdentityStore {
   events: EventStore
   webhooks: WebhookStore
@@ -187,6 +194,7 @@ export interface Store extends IdentityStore {
   /** A secret of this store, made once (32 random bytes, hex), e.g. to seal cursors. */
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>
+  times(): Promise<StoreTimes>
   /** Finishes what is queued, truncates the log, closes. Afterwards every verb rejects with `closed`. */
   close(): Promise<void>
 }

@@ -25,6 +25,7 @@ import { memoryRoutes } from './memory/routes.ts'
 import { metricsRoutes } from './metrics/routes.ts'
 import { orgRoutes } from './orgs/routes.ts'
 import type { Parts } from './parts.ts'
+import { prometheusRoutes } from './prometheus/routes.ts'
 import { siteRoutes } from './sites/routes.ts'
 import { sessionRoutes } from './sessions/routes.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
@@ -55,8 +56,10 @@ export function createApp(parts: Parts): App {
   // Elysia's own host shortcut breaks wildcard routes for short Host headers, and its normalisation drops members.
   const app = new Elysia({ handler: { standardHostname: false }, normalize: false })
     .onError(({ error, code, request }) => (code === 'NOT_FOUND' ? noRoute(request) : fail(error, request)))
+    .onBeforeHandle({ as: 'global' }, ({ request, route }) => void (contextOf(request).route = route))
     .use(healthRoutes(parts))
     .use(docsRoutes(parts))
+    .use(prometheusRoutes(parts))
     .use(ingestRoutes(parts))
     .use(ingestHealthRoutes(parts))
     .use(toolRoutes(parts))

@@ -44,6 +44,8 @@ export interface ServeConfig {
   dataDir: string // absolute
   publicUrl: string | null // origin, without a slash at the end
   allowedHosts: string[]
+  metricsListen: ListenAddress | null
+  metricsToken: string | null
   trustedProxies: string[] // addresses and CIDR ranges
   diskFloorBytes: number
   rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
@@ -204,6 +206,8 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     dataDir: values['data-dir'],
     publicUrl: values['public-url'],
     allowedHosts: values['allowed-host'],
+    metricsListen: values['metrics-listen'],
+    metricsToken: values['metrics-token'],
     trustedProxies: values['trusted-proxy'],
     diskFloorBytes: values['disk-floor'],
     rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },

@@ -157,6 +157,13 @@ export function ratePerSecond(text: string): number {
   return perSecond
 }
 
+/** A secret that a scraper sends in a header. */
+export function metricsToken(text: string): string {
+  if (!/^[\x21-\x7e]{16,200}$/.test(text))
+    throw new UsageError('a token has 16 to 200 visible ASCII characters')
+  return text
+}
+
 /** How many requests in a window, which is also how many at once. */
 export interface RateLimit {
   count: number

@@ -7,6 +7,7 @@ import {
   hostNameList,
   issuerAddress,
   listenAddress,
+  metricsToken,
   oneOf,
   origin,
   plainText,
@@ -120,6 +121,21 @@ export const options = {
     default: null,
     help: 'lets webhook endpoints append to files below this folder',
     verbs: [...serving, 'webhook add'],
+  }),
+  'metrics-listen': option({
+    read: listenAddress,
+    value: 'HOST:PORT',
+    default: null,
+    help: 'a further address that answers only /metrics, to everybody who reaches it',
+    verbs: serving,
+  }),
+  'metrics-token': option({
+    read: metricsToken,
+    value: 'TOKEN',
+    default: null,
+    help: 'opens /metrics on the main address to whoever sends it as Bearer',
+    verbs: serving,
+    secret: true,
   }),
   'rate-limit-gateway': option({
     read: rateLimit,
@@ -431,13 +447,7 @@ export const options = {
  * Options of the contract that this release does not have yet. They are named so that a set-up that counts on one is
  * refused with a clear line instead of running without it.
  */
-export const optionsNotYet = [
-  'base-path',
-  'metrics-listen',
-  'metrics-token',
-  'retention-bytes',
-  'retention-days',
-] as const
+export const optionsNotYet = ['base-path', 'retention-bytes', 'retention-days'] as const
 
 export type OptionName = keyof typeof options
 export const optionNames = Object.keys(options) as OptionName[]

@@ -13,6 +13,8 @@ import type { RateLimits } from './http/rate-limit.ts'
 import type { Seal } from './http/seal.ts'
 import type { Jobs } from './clockwork.ts'
 import type { IngestCounts } from './ingest/counts.ts'
+import type { HttpTimes } from './prometheus/http-times.ts'
+import type { WebhookOutcomes } from './prometheus/webhook-outcomes.ts'
 import type { Rejections } from './ingest/rejections.ts'
 import type { Log } from './log.ts'
 import type { Webhooks } from './webhooks/start.ts'
@@ -31,9 +33,12 @@ export interface Parts {
   provider: Provider | null
   seal: Seal
   disk: DiskWatch
-  jobs: Pick<Jobs, 'late'>
+  jobs: Pick<Jobs, 'late' | 'report'>
   rejections: Rejections
   ingestCounts: IngestCounts
+  httpTimes: HttpTimes
+  webhookOutcomes: WebhookOutcomes
+  metricsToken: string | null // opens /metrics; null: nothing does on the main listener
   webhooks: Webhooks
   backups: Backups
   assets: Assets

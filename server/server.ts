@@ -23,7 +23,10 @@ import { makeRejections } from './ingest/rejections.ts'
 import { jobTable } from './jobs.ts'
 import { makeLastUses } from './keys/last-use.ts'
 import type { Log } from './log.ts'
+import type { ListenAddress } from './option-values.ts'
 import type { Parts } from './parts.ts'
+import { makeHttpTimes } from './prometheus/http-times.ts'
+import { makeWebhookOutcomes } from './prometheus/webhook-outcomes.ts'
 import { version } from './version.ts'
 import { startWebhooks, type Webhooks } from './webhooks/start.ts'
 
@@ -40,6 +43,7 @@ export interface ServerOptions {
 export interface RunningServer {
   url: string
   ingestUrl: string | null
+  metricsUrl: string | null
   webhooks: Webhooks
   /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
   stop(): Promise<void>
@@ -53,7 +57,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(config.dataDir, config.diskFloorBytes, log)
   const { dataDir } = config
-  const webhooks = startWebhooks({ config: config.webhooks, dataDir, store, clock, log, version })
+  const webhookOutcomes = makeWebhookOutcomes()
+  const countedStore = { ...store, webhooks: webhookOutcomes.counted(store.webhooks) }
+  const webhooks = startWebhooks({ config: config.webhooks, dataDir, store: countedStore, clock, log, version })
   const dispatchCron = config.webhooks.cron
   const auditKey = openSigningKey(dataDir)
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
@@ -96,6 +102,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     jobs,
     rejections: makeRejections(store, log),
     ingestCounts,
+    httpTimes: makeHttpTimes(),
+    webhookOutcomes,
+    metricsToken: config.metricsToken,
     webhooks,
     backups,
     assets: options.assets ?? loadAssets(assetsFolder()),
@@ -109,12 +118,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     },
   }
   const app = createApp(parts)
-  const open = (kind: 'main' | 'ingest', { host, port }: { host: string; port: number }): Listener =>
+  const open = (kind: 'main' | 'ingest' | 'metrics', { host, port }: ListenAddress): Listener =>
     listen({
       kind,
       host,
       port,
       handle: app.handle,
+      observe: parts.httpTimes.note,
       hostRule,
       sender: senderReader(config.trustedProxies),
       stopping: () => parts.state.stopping,
@@ -123,11 +133,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     })
   const certificate = watchCertificate(config.tls, log)
   const listeners = [open('main', config.listen)]
-  if (config.ingestListen) listeners.push(open('ingest', config.ingestListen))
+  const ingestListener = config.ingestListen && open('ingest', config.ingestListen)
+  if (ingestListener) listeners.push(ingestListener)
+  const metricsListener = config.metricsListen && open('metrics', config.metricsListen)
+  if (metricsListener) {
+    listeners.push(metricsListener)
+    log.info('metrics_listening', { url: metricsListener.url })
+  }
   certificate.start((pair) => listeners.forEach((listener) => listener.showCertificate(pair)))
   return {
     url: listeners[0]!.url,
-    ingestUrl: listeners[1]?.url ?? null,
+    ingestUrl: ingestListener?.url ?? null,
+    metricsUrl: metricsListener?.url ?? null,
     webhooks,
     async stop() {
       parts.state.stopping = true

@@ -3,6 +3,7 @@
  * Two groups may be outstanding, so that the writer finds the next one ready when it has finished the last.
  */
 import { StoreError } from '../errors.ts'
+import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../histogram.ts'
 import type { AppendResult, EventBatch } from '../store.ts'
 import type { AppendOutcome } from './protocol.ts'
 
@@ -21,6 +22,7 @@ interface Waiting {
 export interface AppendQueue {
   append(batch: EventBatch): Promise<AppendResult>
   pressure(): { queuedBytes: number; oldestMs: number }
+  times(): Histogram
   /** Fulfilled when nothing waits and nothing is outstanding. */
   drained(): Promise<void>
 }
@@ -31,6 +33,7 @@ export function appendQueue(
 ): AppendQueue {
   const waiting: Waiting[] = []
   const outstanding = new Set<Waiting[]>()
+  const times = makeHistogram(diskBoundsMs)
   let queuedChars = 0
   let onDrained: (() => void)[] = []
 
@@ -50,6 +53,8 @@ export function appendQueue(
       for (const one of group) one.reject(error)
       return
     }
+    const now = performance.now()
+    for (const one of group) observe(times, now - one.sinceMs)
     const touched = answer(group, outcomes)
     if (touched.length > 0) committed(touched)
   }
@@ -78,6 +83,7 @@ export function appendQueue(
       const oldestMs = oldest === undefined ? 0 : performance.now() - oldest.sinceMs
       return { queuedBytes: queuedChars, oldestMs }
     },
+    times: () => times,
     drained() {
       if (outstanding.size === 0) return Promise.resolve()
       return new Promise((resolve) => onDrained.push(resolve))

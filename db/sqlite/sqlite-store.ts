@@ -39,6 +39,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     ...restStore(verbs),
     write: verbs.write,
     events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
+    times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
     webhooks: webhookStore(verbs),
     registry: registryStore(verbs),
     ingestCounts: {

@@ -1,5 +1,6 @@
 /** The store's threads seen from the calling one: a writer, some readers, and how to ask them. */
 import { StoreError } from '../errors.ts'
+import type { Histogram } from '../histogram.ts'
 import type { EventBatch } from '../store.ts'
 import { openPort, type Port } from './port.ts'
 import { packAppend, type AppendOutcome } from './protocol.ts'
@@ -18,6 +19,7 @@ export interface Threads {
   ): Promise<ResultOf<WriteVerbs[K]>>
   read<K extends keyof ReadVerbs>(verb: K, query: CommandOf<ReadVerbs[K]>): Promise<ResultOf<ReadVerbs[K]>>
   append(batches: EventBatch[]): Promise<AppendOutcome[]>
+  commitTimes(): Promise<Histogram>
   /** Readers first, then the writer, which truncates the log and gives the folder back. */
   close(): Promise<void>
 }
@@ -54,6 +56,7 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
     write: (verb, command) => writer.ask(verb, command) as Promise<never>,
     read: (verb, query) => freest().ask(verb, query) as Promise<never>,
     append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
+    commitTimes: () => writer.ask('times', null) as Promise<Histogram>,
     close: () => closeAll(writer, readers),
   }
 }

@@ -16,7 +16,7 @@ import { compactEventWriter } from './events/writer.ts'
 import { unpackBatches } from './protocol.ts'
 import { dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
 import { serve } from './serve.ts'
-import { inTransaction } from './transaction.ts'
+import { commitTimes, inTransaction } from './transaction.ts'
 import { housekeeping } from './wal.ts'
 import { writeGuard } from './write-guard.ts'
 import { writeVerbs } from './write-verbs.ts'
@@ -45,6 +45,7 @@ serve((verb, command, bodies) => {
     setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
     return null
   }
+  if (verb === 'times') return commitTimes
   if (writer === null) throw new StoreError('closed', 'the store is closed')
   return verb === 'append' ? writer.append(unpackBatches(command, bodies)) : writer.write(verb, command)
 })

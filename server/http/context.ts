@@ -8,7 +8,8 @@ export interface RequestContext {
   address: string // the client's, after trusted proxies
   secure: boolean // reached us (or the trusted proxy) by https
   local: boolean // the person reached us under a loopback name
-  listener: 'main' | 'ingest'
+  listener: 'main' | 'ingest' | 'metrics'
+  route?: string // the pattern that took it
   key?: ApiKey
   rateLimits?: ({ policy: 'address' | 'key' } & Taken)[] // those that applied, passed or not
   signIn?: SignInView

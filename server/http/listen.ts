@@ -14,7 +14,9 @@ import type { TlsPair } from './tls.ts'
 
 export interface ListenOptions {
   handle(request: Request): Promise<Response> // never rejects
-  kind: 'main' | 'ingest'
+  kind: 'main' | 'ingest' | 'metrics'
+  /** Hears of every answer: the route's pattern (none when refused before), method, status, milliseconds. */
+  observe(route: string | undefined, method: string, status: number, ms: number): void
   host: string
   port: number
   hostRule: HostRule
@@ -121,6 +123,7 @@ async function answer(
   addCommonHeaders(response, context.id)
   if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
+  options.observe(context.route, request.method, response.status, durationMs)
   const line = {
     requestId: context.id,
     method: request.method,
@@ -145,6 +148,9 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
     return errorResponse(new AppError('not_found', 'This listener serves ingest only.'), context.id)
   }
+  if (options.kind === 'metrics' && path !== '/metrics') {
+    return errorResponse(new AppError('not_found', 'This listener serves /metrics only.'), context.id)
+  }
   if (isDashboard(path) && !hostAllowed(request.headers.get('host'), options.hostRule)) {
     const error = new AppError('forbidden', 'The dashboard does not answer under this host name.', {
       hint: 'Start the appliance with --public-url or --allowed-host naming this host.',
@@ -154,9 +160,9 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   return null
 }
 
-/** Everything but the public API and health belongs to the dashboard. */
+/** Everything but the public API, health and metrics belongs to the dashboard. */
 function isDashboard(path: string): boolean {
-  return !path.startsWith('/v1/') && path !== '/healthz' && path !== '/readyz'
+  return !path.startsWith('/v1/') && !['/healthz', '/readyz', '/metrics'].includes(path)
 }
 
 /** Bun's idle timeout does not reach a handler whose body is read, so every handler gets a deadline of ours. */

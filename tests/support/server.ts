@@ -126,6 +126,8 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   ingestListen: null,
   publicUrl: null,
   allowedHosts: [],
+  metricsListen: null,
+  metricsToken: null,
   trustedProxies: [],
   diskFloorBytes: 0,
   rateLimits: { gateway: null, ingest: null },

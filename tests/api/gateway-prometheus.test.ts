@@ -1,0 +1,162 @@
+/** GET /metrics: who may see it, that its text can be parsed, and that its numbers are what happened. */
+import { expect, test } from 'bun:test'
+import { startAppliance } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+const token = 'a-token-of-the-scraper'
+
+interface Sample {
+  name: string
+  labels: { [name: string]: string }
+  value: number
+}
+
+/** By the letter of the text format; throws at the first line that does not keep it. */
+function parse(text: string): Sample[] {
+  const types = new Map<string, string>()
+  const samples: Sample[] = []
+  expect(text.endsWith('\n')).toBe(true)
+  for (const line of text.trimEnd().split('\n')) {
+    const type = /^# TYPE (\w+) (counter|gauge|histogram)$/.exec(line)
+    if (type) types.set(type[1]!, type[2]!)
+    if (line.startsWith('#')) {
+      expect(line).toMatch(/^# (HELP \w+ .+|TYPE \w+ (counter|gauge|histogram))$/)
+      continue
+    }
+    const found = /^([a-z_]+)(?:\{(.*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(line)
+    expect([line, found !== null]).toEqual([line, true])
+    const [, name = '', inside = '', value = ''] = found!
+    expect([name, types.has(name.replace(/_(bucket|sum|count)$/, '')) || types.has(name)]).toEqual([
+      name,
+      true,
+    ])
+    const labels = [...inside.matchAll(/(\w+)="((?:[^"\\]|\\.)*)",?/g)].map(([, label, text]) => [
+      label,
+      text,
+    ])
+    samples.push({ name, labels: Object.fromEntries(labels) as Sample['labels'], value: Number(value) })
+  }
+  return samples
+}
+
+async function scrape(server: TestServer): Promise<(name: string, labels?: Sample['labels']) => number> {
+  const response = await server.call('/metrics', { key: token })
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/plain; version=0.0.4; charset=utf-8',
+  ])
+  const samples = parse(await response.text())
+  return (name, labels = {}) =>
+    samples
+      .filter((one) => one.name === `sightglass_${name}`)
+      .filter((one) => Object.entries(labels).every(([label, text]) => one.labels[label] === text))
+      .reduce((sum, { value }) => sum + value, 0)
+}
+
+test('without a token there is nothing; with one, only for who sends it', async () => {
+  await using closed = await testServer()
+  expect((await closed.call('/metrics')).status).toBe(404)
+  expect((await closed.call('/metrics', { key: token })).status).toBe(404)
+  await using server = await testServer({ metricsToken: token })
+  const statusOf = async (key?: string) =>
+    (await server.call('/metrics', key === undefined ? {} : { key })).status
+  expect([await statusOf(), await statusOf('another-token-of-another'), await statusOf(token)]).toEqual([
+    401, 401, 200,
+  ])
+  expect(await statusOf(await server.key('secret'))).toBe(401)
+  expect((await server.call('/metrics?x=1', { key: token })).status).toBe(400)
+})
+
+test('counts what happened', async () => {
+  await using server = await testServer({ metricsToken: token })
+  const ingest = await server.key('ingest')
+  const secret = await server.key('secret')
+  const post = (body: unknown) => server.call('/v1/sdk/events', { key: ingest, body })
+  await post({ events: [event('a'), event('b'), event('a')] })
+  await post({ events: [event('c'), { ...event('d'), type: 'NO' }] })
+  await post('{')
+  for (let n = 0; n < 5; n++) await server.call(`/v1/traces/${'x'.repeat(n)}?`, { key: secret })
+  await server.call('/v1/nothing/here')
+  const of = await scrape(server)
+  expect(of('ingest_requests_total')).toBe(3)
+  expect(of('ingest_refused_requests_total')).toBe(1)
+  const outcomes = ['accepted', 'deduped', 'rejected'].map((outcome) =>
+    of('ingest_events_total', { outcome }),
+  )
+  expect(outcomes).toEqual([3, 1, 1])
+  expect(of('append_seconds_count')).toBe(2)
+  expect(of('commit_seconds_count')).toBeGreaterThanOrEqual(2)
+  expect(of('commit_seconds_bucket', { le: '+Inf' })).toBe(of('commit_seconds_count'))
+  expect(of('http_request_seconds_count', { route: '/v1/sdk/events', method: 'POST', status: '202' })).toBe(2)
+  expect(of('http_request_seconds_count', { route: '/v1/sdk/events', status: '400' })).toBe(1)
+  expect(of('http_request_seconds_count', { route: '/v1/traces/:id', status: '404' })).toBe(4)
+  expect(of('http_request_seconds_count', { route: 'none', status: '404' })).toBe(1)
+  expect(of('build_info')).toBe(1)
+  for (const name of ['store_bytes', 'memory_bytes', 'disk_free_bytes']) expect(of(name)).toBeGreaterThan(0)
+  expect(of('job_late')).toBe(0)
+})
+
+test('hostile paths and methods add no series', async () => {
+  await using server = await testServer({ metricsToken: token })
+  const lines = async () =>
+    (await (await server.call('/metrics', { key: token })).text())
+      .split('\n')
+      .filter((line) => line.includes('http_')).length
+  await server.call('/v1/x0')
+  await server.call('/v1/traces', { method: 'PROPFIND' })
+  await lines()
+  const before = await lines()
+  for (let n = 0; n < 50; n++) await server.call(`/v1/x${n}/${'"\n'.repeat(n)}`)
+  for (const method of ['LINK', 'UNLINK', 'PURGE']) await server.call('/v1/traces', { method })
+  expect(await lines()).toBe(before)
+})
+
+test('answers fast, also while events stream in', async () => {
+  await using server = await testServer({ metricsToken: token })
+  const ingest = await server.key('ingest')
+  await scrape(server)
+  let stop = false
+  const load = async (name: string) => {
+    for (let n = 0; !stop; n++) {
+      const events = Array.from({ length: 100 }, (_, at) => event(`${name}${n}_${at}`))
+      await (await server.call('/v1/sdk/events', { key: ingest, body: { events } })).text()
+    }
+  }
+  const loads = ['a', 'b'].map(load)
+  const tookMs: number[] = []
+  for (let n = 0; n < 40; n++) {
+    const startedMs = performance.now()
+    await (await server.call('/metrics', { key: token })).text()
+    tookMs.push(performance.now() - startedMs)
+    await Bun.sleep(5)
+  }
+  stop = true
+  await Promise.all(loads)
+  const median = tookMs.sort((a, b) => a - b)[20]!
+  expect(median).toBeLessThan(100) // 20 ms on a machine of its own; this one also makes the load
+})
+
+test('the executable: a listener for /metrics alone, and a token that stays out of sight', async () => {
+  await using server = await startAppliance({
+    args: ['--metrics-listen', '127.0.0.1:0'],
+    env: { SIGHTGLASS_METRICS_TOKEN: token },
+  })
+  const logged = /"metrics_listening".*?"url":"([^"]+)"|"url":"([^"]+)".*?"metrics_listening"/
+  const endMs = performance.now() + 5_000
+  while (!logged.test(server.stderr()) && performance.now() < endMs) await Bun.sleep(10)
+  const [, first, second] = logged.exec(server.stderr())!
+  const url = first ?? second
+  const samples = parse(await (await fetch(`${url}/metrics`)).text())
+  expect(samples.length).toBeGreaterThan(30)
+  expect((await fetch(`${url}/v1/limits`)).status).toBe(404)
+  expect((await fetch(`${url}/`)).status).toBe(404)
+  expect((await fetch(`${server.url}/metrics`)).status).toBe(401)
+  const authorization = `Bearer ${token}`
+  expect(
+    (await fetch(`${server.url}/metrics`, { headers: { authorization, host: 'scraper.example' } })).status,
+  ).toBe(200)
+  expect(server.stderr() + server.stdout()).not.toContain(token)
+  const short = await server.cli('serve', '--metrics-token', 'short')
+  expect([short.code, short.stderr]).toEqual([2, 'sightglass: --metrics-token: the value is not usable\n'])
+})
