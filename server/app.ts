@@ -8,6 +8,7 @@ import { providerRoutes } from './auth/provider-routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { signInRoutes } from './auth/sign-in-routes.ts'
 import { backupRoutes } from './backup/routes.ts'
+import { doctorRoutes } from './doctor/routes.ts'
 import { AppError } from './errors.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -78,6 +79,7 @@ export function createApp(parts: Parts): App {
     .use(siteRoutes(parts))
     .use(keyRoutes(parts))
     .use(backupRoutes(parts))
+    .use(doctorRoutes(parts))
     .use(dashboardAuditRoutes(parts))
     .use(dashboardTraceRoutes(parts))
     .use(dashboardWebhookRoutes(parts))

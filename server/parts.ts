@@ -6,6 +6,7 @@ import type { Backups } from './backup/backups.ts'
 import type { SignIns } from './auth/sign-ins.ts'
 import type { Throttle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
+import type { Diagnosed } from './doctor/diagnose.ts'
 import type { DiskWatch } from './health/disk.ts'
 import type { Assets } from './http/assets.ts'
 import type { KeyGuard } from './http/guard.ts'
@@ -41,6 +42,7 @@ export interface Parts {
   metricsToken: string | null // opens /metrics; null: nothing does on the main listener
   webhooks: Webhooks
   backups: Backups
+  diagnosed: Diagnosed
   assets: Assets
   streams: Set<AbortController> // open live streams, ended before the listener stops
   state: { stopping: boolean; storeFailed: string | null }

@@ -107,6 +107,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     metricsToken: config.metricsToken,
     webhooks,
     backups,
+    diagnosed: config,
     assets: options.assets ?? loadAssets(assetsFolder()),
     streams: new Set(),
     state: { stopping: false, storeFailed: null },

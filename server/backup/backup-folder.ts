@@ -70,7 +70,7 @@ export function backupPath(dir: string, name: string): string {
 
 /** Newest first, damaged ones by their name. */
 export async function listBackups(dir: string): Promise<BackupView[]> {
-  if (!existsSync(dir)) return []
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) return []
   const names = readdirSync(dir).filter((name) => name.endsWith(extension))
   const views = await Promise.all(names.map((name) => viewOf(dir, name)))
   const key = ({ manifest, name }: BackupView) => `${manifest?.createdAt ?? ''} ${name}`

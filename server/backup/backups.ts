@@ -13,6 +13,7 @@ import {
   readLastRun,
   removeBackup,
   writeLastRun,
+  type LastRun,
 } from './backup-folder.ts'
 import { checkBackup } from './check.ts'
 import type { BackupConfig } from './config.ts'
@@ -47,12 +48,15 @@ export function makeBackups(parts: BackupsParts): Backups {
   const { config, store, clock } = parts
   const { dir } = config
   let running: { startedAt: string; reason: BackupReason; work: Promise<void> } | null = null
+  let lastRun: LastRun | null = null
   let checking: { name: string; work: Promise<void> } | null = null
   const checked = new Map<string, Checked>()
 
   function start(reason: BackupReason, actor: string): void {
     if (running !== null) throw new AppError('conflict', 'A backup is being made already.')
-    const work = runOnce(parts, reason, actor).finally(() => (running = null))
+    const work = runOnce(parts, reason, actor)
+      .then((ended) => void (lastRun = ended))
+      .finally(() => (running = null))
     running = { startedAt: isoTime(clock.now()), reason, work }
   }
 
@@ -69,7 +73,7 @@ export function makeBackups(parts: BackupsParts): Backups {
         schedule: scheduleView(config),
         running: now,
         checking: checking?.name ?? null,
-        lastRun: readLastRun(dir),
+        lastRun: lastRun ?? readLastRun(dir),
       }
     },
     check(name) {
@@ -107,7 +111,7 @@ async function runOnce(
   { config, dataDir, store, clock, log }: BackupsParts,
   reason: BackupReason,
   actor: string,
-): Promise<void> {
+): Promise<LastRun> {
   const { dir, passphrase, keep } = config
   const startMs = performance.now()
   try {
@@ -117,12 +121,15 @@ async function runOnce(
     const { name, bytes, sha256, events } = made
     const durationMs = Math.round(performance.now() - startMs)
     log.info('backup_made', { name, bytes, sha256, events, durationMs })
-    await writeLastRun(dir, { at: isoTime(clock.now()), ok: true, name, message: 'made and proven' })
+    const last = { at: isoTime(clock.now()), ok: true, name, message: 'made and proven' }
+    await writeLastRun(dir, last)
+    return last
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     log.error('backup_failed', { reason, message })
     const last = { at: isoTime(clock.now()), ok: false, name: null, message }
     await writeLastRun(dir, last).catch(() => {}) // the log has it; the disk may be why it failed
+    return last
   }
 }
 

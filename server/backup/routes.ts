@@ -1,8 +1,8 @@
 /** Settings → Backups, for operators: list, make, prove, download and delete. */
 import { basename } from 'node:path'
 import { Elysia } from 'elysia'
+import { requireOperator } from '../auth/operator.ts'
 import type { SignIns } from '../auth/sign-ins.ts'
-import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
 import { contextOf } from '../http/context.ts'
 import { readQuery } from '../http/query.ts'
@@ -15,12 +15,9 @@ interface BackupRouteParts {
 
 export function backupRoutes({ backups, signIns }: BackupRouteParts) {
   const operator = async (request: Request): Promise<string> => {
-    const { account } = await signIns.require(request)
-    if (!account.operator) {
-      throw new AppError('forbidden', 'This is for operators of the appliance.', { reason: 'wrong_role' })
-    }
+    const actor = await requireOperator(signIns, request)
     readQuery(request, {})
-    return `user:${account.id}`
+    return actor
   }
   return new Elysia()
     .get('/api/backups', async ({ request }) => {

@@ -17,11 +17,14 @@ import {
 } from './folder-checks.ts'
 import { checkProxies, checkReach } from './network-checks.ts'
 
+/** The settings it looks at. */
+export type Diagnosed = Pick<
+  ServeConfig,
+  'dataDir' | 'diskFloorBytes' | 'backup' | 'listen' | 'publicUrl' | 'trustedProxies' | 'tls'
+>
+
 export interface DiagnosisWanted {
-  config: Pick<
-    ServeConfig,
-    'dataDir' | 'diskFloorBytes' | 'backup' | 'listen' | 'publicUrl' | 'trustedProxies' | 'tls'
-  >
+  config: Diagnosed
   now: number
   /** What a running server says of itself. */
   live: Check[]

@@ -1,0 +1,181 @@
+/** Backups and restores with the executable: beside a server under load, on another machine, interrupted by kill -9. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { binaryPath, cli, startAppliance, type Exit } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { run } from '../support/process.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(90_000)
+
+let dir: TempDir
+beforeAll(() => void (dir = tempDir('operate')))
+afterAll(() => dir.remove())
+
+async function json(
+  args: string[],
+  options: Parameters<typeof cli>[1] = {},
+): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await cli([...args, '--json'], options)
+  expect([args[0], code, stderr]).toEqual([args[0], 0, ''])
+  return JSON.parse(stdout) as Record<string, unknown>
+}
+
+/** Fills a folder and leaves a backup of it, without a server at the end. */
+async function filled(name: string, events: number): Promise<{ dataDir: string; backup: string }> {
+  const dataDir = dir.join(name)
+  const appliance = await startAppliance({ dataDir })
+  const { key } = await json(['key', 'create', '--kind', 'ingest', '--label', 'x'], { dataDir })
+  for (let at = 0; at < events; at += 500) await post(appliance.url, String(key), batch(`e${at}_`, 500))
+  const { path } = await json(['backup', 'create'], { dataDir })
+  await appliance.stop()
+  return { dataDir, backup: String(path) }
+}
+
+const batch = (prefix: string, count: number) =>
+  Array.from({ length: count }, (_, index) => event(`${prefix}${index}`))
+
+async function post(url: string, key: string, events: unknown[]): Promise<number> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${url}/v1/sdk/events`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ events }),
+  })
+  expect(answer.status).toBe(202)
+  return ((await answer.json()) as { accepted: number }).accepted
+}
+
+/** What the gateway counts, from a server started on the folder. */
+async function countIn(dataDir: string): Promise<number> {
+  await using appliance = await startAppliance({ dataDir })
+  const { key } = await json(['key', 'create', '--kind', 'secret', '--label', 'count'], { dataDir })
+  const headers = { authorization: `Bearer ${String(key)}` }
+  const since = '?since=2020-01-01'
+  const answer = await fetch(`${appliance.url}/v1/metrics${since}`, { headers })
+  return ((await answer.json()) as { total: number }).total
+}
+
+test('under full ingest: nothing acknowledged waits for it, and elsewhere it holds what it says', async () => {
+  const dataDir = dir.join('loaded')
+  const appliance = await startAppliance({ dataDir })
+  const { key } = await json(['key', 'create', '--kind', 'ingest', '--label', 'load'], { dataDir })
+  let sent = 0
+  let during: number[] = []
+  let stop = false
+  const sender = async (number: number) => {
+    for (let round = 0; !stop; round++) {
+      const startMs = performance.now()
+      const accepted = await post(appliance.url, String(key), batch(`s${number}r${round}i`, 100))
+      sent += accepted
+      during.push(performance.now() - startMs)
+    }
+  }
+  const senders = Array.from({ length: 6 }, (_, number) => sender(number))
+  await Bun.sleep(2_000)
+  const aloneMs = Math.max(...during)
+  during = []
+  const before = sent
+  const made = await json(['backup', 'create'], { dataDir })
+  const worstMs = Math.max(...during)
+  stop = true
+  await Promise.all(senders)
+  expect(worstMs).toBeLessThan(Math.max(250, 3 * aloneMs)) // on a busy machine everything waits, backup or not
+  expect(Number(made['events'])).toBeGreaterThanOrEqual(before)
+  expect(Number(made['events'])).toBeLessThanOrEqual(sent)
+  await appliance.stop()
+
+  const path = String(made['path'])
+  const moved = dir.join('moved.backup')
+  cpSync(path, moved)
+  expect(await json(['backup', 'verify', moved])).toMatchObject({
+    ok: true,
+    sha256: made['sha256'],
+    opened: true,
+  })
+  const elsewhere = dir.join('elsewhere')
+  expect(await json(['restore', moved], { dataDir: elsewhere })).toMatchObject({
+    events: made['events'],
+    replaced: null,
+  })
+  expect(await json(['verify'], { dataDir: elsewhere })).toMatchObject({ ok: true, faults: [] })
+  expect(await countIn(elsewhere)).toBe(Number(made['events']))
+})
+
+test('refused while a server holds the folder, in one line', async () => {
+  await using appliance = await startAppliance({ dataDir: dir.join('held') })
+  const { path } = await json(['backup', 'create'], { dataDir: appliance.dataDir })
+  const refused = await cli(['restore', String(path), '--yes'], { dataDir: appliance.dataDir })
+  expectLine(refused, /in use by process/)
+  expectLine(await cli(['migrate', 'up'], { dataDir: appliance.dataDir }), /in use by process/)
+  expect((await fetch(`${appliance.url}/readyz`)).status).toBe(200)
+})
+
+test('kill -9 anywhere in a restore leaves the old data, the new data, or a folder that says what to do', async () => {
+  const { dataDir, backup } = await filled('killed', 2_000)
+  await using later = await startAppliance({ dataDir })
+  const { key } = await json(['key', 'create', '--kind', 'ingest', '--label', 'later'], { dataDir })
+  await post(later.url, String(key), batch('late', 100))
+  await later.stop()
+  for (const afterMs of [30, 120, 250, 400, 600, 800]) {
+    const folder = dir.join(`killed-${afterMs}`)
+    cpSync(dataDir, folder, { recursive: true })
+    const child = run([binaryPath, 'restore', backup, '--yes', '--data-dir', folder], {
+      cwd: dir.path,
+      env: {},
+    })
+    await Promise.race([child.exited, Bun.sleep(afterMs)])
+    child.signal('SIGKILL')
+    await child.exited
+    if (existsSync(join(folder, 'restore-unfinished'))) {
+      expectLine(await cli(['org', 'list'], { dataDir: folder }), /restore/)
+    } else {
+      expect([2_000, 2_100]).toContain(await countIn(folder))
+      expect(await json(['verify'], { dataDir: folder })).toMatchObject({ ok: true })
+    }
+    await json(['restore', backup, '--yes'], { dataDir: folder })
+    expect(await countIn(folder)).toBe(2_000)
+    expect(readdirSync(folder)).not.toContain('.restoring')
+  }
+})
+
+test('the passphrase comes from the environment or a file, and stands nowhere', async () => {
+  const dataDir = dir.join('sealed')
+  const env = { SIGHTGLASS_BACKUP_PASSPHRASE: 'correct horse battery' }
+  await using appliance = await startAppliance({ dataDir, env })
+  // The server's own passphrase holds for what the command line asks of it.
+  const made = await json(['backup', 'create'], { dataDir })
+  expect(made).toMatchObject({ encrypted: true })
+  await appliance.stop()
+  const path = String(made['path'])
+  expect(await json(['backup', 'verify', path], { env })).toMatchObject({ ok: true, opened: true })
+  expect(await json(['backup', 'verify', path])).toMatchObject({ ok: true, opened: false })
+  const file = dir.join('passphrase.txt')
+  await Bun.write(file, 'correct horse battery\n')
+  const restored = dir.join('unsealed')
+  await json(['restore', path], { dataDir: restored, env: { SIGHTGLASS_BACKUP_PASSPHRASE_FILE: file } })
+  expect(existsSync(join(restored, 'secret.key'))).toBe(true)
+  expectLine(await cli(['restore', path], { dataDir: dir.join('no') }), /encrypted and needs its passphrase/)
+  for (const text of [appliance.stderr(), appliance.stdout(), (await cli(['config'], { env })).stdout])
+    expect(text).not.toContain('correct horse')
+})
+
+test('wrong usage and absent files are one line each', async () => {
+  const { code, stderr } = await cli(['backup', 'verify'])
+  expect([code, stderr.split('\n').length]).toEqual([2, 2])
+  expect((await cli(['restore'], { dataDir: dir.join('none') })).code).toBe(2)
+  expectLine(
+    await cli(['restore', dir.join('absent.backup')], { dataDir: dir.join('none') }),
+    /cannot be read/,
+  )
+  expectLine(await cli(['backup', 'create'], { dataDir: dir.join('none') }), /There is no data/)
+  expect(existsSync(dir.join('none'))).toBe(false)
+  expect(await json(['backup', 'list'], { dataDir: dir.join('none') })).toMatchObject({ backups: [] })
+})
+
+function expectLine({ code, stdout, stderr }: Exit, saying: RegExp): void {
+  expect([code, stdout]).toEqual([1, ''])
+  expect(stderr).toMatch(/^sightglass: [^\n]+\n$/)
+  expect(stderr).toMatch(saying)
+}
