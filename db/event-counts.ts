@@ -69,6 +69,13 @@ export interface ExpireResult {
   done: boolean // nothing that old is left; otherwise call again
 }
 
+/** Events to erase: of these sessions, or of these subjects; of both only where both fit. */
+export interface EraseCommand {
+  orgId: string
+  sessionIds: string[]
+  subjects: string[]
+}
+
 /** A rollup row that differs from its recount. */
 export interface RollupRepair {
   row: string // the engine's name for it

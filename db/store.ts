@@ -12,6 +12,7 @@ import type { Histogram } from './histogram.ts'
 import type {
   Breakdown,
   BreakdownQuery,
+  EraseCommand,
   ExpireCommand,
   ExpireResult,
   Metrics,
@@ -151,6 +152,11 @@ export interface EventStore {
   removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
   /** Recounts an hour's live events and repairs its rollups; returns how many rows were wrong (expected: 0). */
   recount(query: { orgId: string; hourStartMs: number }): Promise<number>
+  /**
+   * One step of an erasure, of bounded length; to be called until `done`, with the audit entry (which must not hold the
+   * session or subject in clear) at the first. A resend of what was erased counts as deduped while retention lasts.
+   */
+  erase(command: EraseCommand & { audit: AuditEntry | null }): Promise<ExpireResult>
   /** One step of retention, of bounded length; to be called until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>
 }

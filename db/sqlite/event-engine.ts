@@ -3,6 +3,7 @@ import type {
   AppendResult,
   Breakdown,
   BreakdownQuery,
+  EraseCommand,
   EventBatch,
   EventCountQuery,
   EventPage,
@@ -30,6 +31,8 @@ export interface EventWriter {
   removeOrg(orgId: string): void
   /** Takes the oldest events away inside the open transaction, in a step of bounded length (retention). */
   expire(command: ExpireCommand): ExpireResult
+  /** Erases in a step of bounded length. */
+  erase(command: EraseCommand): ExpireResult
   repair(command: { orgId: string; repairs: RollupRepair[] }): void
   /** The transaction is on disk. */
   committed(): void

@@ -78,6 +78,7 @@ function eventStore(
       return () => void listeners.delete(listener)
     },
     removeSite: (command) => write('events.removeSite', command),
+    erase: (command) => write('events.erase', command),
     expire: (command) => write('events.expire', command),
     async recount(query) {
       const repairs = await read('events.recount', query)

@@ -1,5 +1,5 @@
 /** Every verb that changes something, by the name under which it reaches the writer. Each runs in a transaction. */
-import type { EventStore, ExpireCommand, RollupRepair } from '../store.ts'
+import type { EventStore, ExpireCommand, RollupRepair, ExpireResult } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
 import { identityWriteVerbs } from './identity-verbs.ts'
@@ -12,6 +12,7 @@ export const writeVerbs = {
   ...identityWriteVerbs,
   'rejected.add': addRejected,
   'events.removeSite': removeSite,
+  'events.erase': erase,
   'events.repair': ({ events }: WriteContext, command: { orgId: string; repairs: RollupRepair[] }) =>
     events.repair(command),
   'events.expire': ({ events }: WriteContext, command: ExpireCommand) => events.expire(command),
@@ -29,4 +30,13 @@ function removeSite(
   const removed = events.removeSite(orgId, siteId)
   appendAudit(db, audit)
   return removed
+}
+
+function erase(
+  { db, events }: WriteContext,
+  { audit, ...command }: Parameters<EventStore['erase']>[0],
+): ExpireResult {
+  const step = events.erase(command)
+  if (audit !== null) appendAudit(db, audit)
+  return step
 }

@@ -38,6 +38,14 @@ const step = fc.oneof(
   },
   {
     weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('erase' as const),
+      org: fc.constantFrom(...orgIds),
+      session: fc.constantFrom('ses_1', 'ses_3', 'nobody'),
+    }),
+  },
+  {
+    weight: 1,
     arbitrary: fc.record({ do: fc.constant('removeOrg' as const), org: fc.constantFrom(...orgIds) }),
   },
   {
@@ -60,16 +68,22 @@ function eventsOf({ first, count, step, time }: Batch): EventRecord[] {
 interface Model {
   stored: Map<string, { event: EventRecord; receivedMs: number }>
   expired: EventRecord[]
+  erased: Map<string, number> // id -> received; a resend is known
+  doubtful: Set<string> // erased and past retention: the block that remembers them may be gone or not
+}
+
+function emptyModel(): Model {
+  return { stored: new Map(), expired: [], erased: new Map(), doubtful: new Set() }
 }
 
 function takes(
-  { stored }: Model,
+  { stored, erased }: Model,
   events: EventRecord[],
   receivedMs: number,
 ): { accepted: number; deduped: number } {
   let accepted = 0
   for (const event of events) {
-    if (stored.has(event.id)) continue
+    if (stored.has(event.id) || erased.has(event.id)) continue
     stored.set(event.id, { event, receivedMs })
     accepted++
   }
@@ -77,7 +91,11 @@ function takes(
 }
 
 /** Whole blocks go, oldest first: what went was old, and hardly more than a block of what is old is left. */
-function expires({ stored, expired }: Model, count: number, receivedBeforeMs: number): void {
+function expires(
+  { stored, expired, erased, doubtful }: Model,
+  count: number,
+  receivedBeforeMs: number,
+): void {
   const oldest = [...stored.values()].slice(0, count)
   for (const { event, receivedMs } of oldest) {
     expect(receivedMs).toBeLessThan(receivedBeforeMs)
@@ -86,6 +104,20 @@ function expires({ stored, expired }: Model, count: number, receivedBeforeMs: nu
   }
   const isOld = ({ receivedMs }: { receivedMs: number }) => receivedMs < receivedBeforeMs
   expect([...stored.values()].filter(isOld).length).toBeLessThan(256)
+  for (const [id, receivedMs] of erased) {
+    if (receivedMs >= receivedBeforeMs) continue
+    erased.delete(id)
+    doubtful.add(id)
+  }
+}
+
+function erases({ stored, erased }: Model, session: string): number {
+  const found = [...stored.values()].filter(({ event }) => event.sessionId === session)
+  for (const { event, receivedMs } of found) {
+    stored.delete(event.id)
+    erased.set(event.id, receivedMs)
+  }
+  return found.length
 }
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
@@ -104,7 +136,8 @@ function take(
   if (one.do === 'group') {
     return subject.group(() => {
       for (const some of one.batches) {
-        const events = eventsOf(some)
+        const events = eventsOf(some).filter(({ id }) => !models[some.org].doubtful.has(id))
+        if (events.length === 0) continue
         expect(subject.append(some.org, events, nowMs)).toMatchObject(takes(models[some.org], events, nowMs))
       }
     })
@@ -115,8 +148,12 @@ function take(
     return expires(model, subject.expire(one.org, receivedBeforeMs), receivedBeforeMs)
   }
   if (one.do === 'removeOrg') {
-    models[one.org] = { stored: new Map(), expired: [] }
+    models[one.org] = emptyModel()
     return subject.removeOrg(one.org)
+  }
+  if (one.do === 'erase') {
+    const erased = erases(model, one.session)
+    return expect(subject.erase(one.org, [one.session], [])).toBe(erased)
   }
   const demo = [...model.stored.values()].filter(({ event }) => event.siteId === 'demo')
   expect(subject.removeSite(one.org, 'demo')).toBe(demo.length)
@@ -134,8 +171,7 @@ describe('any history', () => {
       fc.assert(
         fc.property(fc.array(step, { minLength: 1, maxLength: 14 }), (steps) => {
           const subject = engine(options)
-          const model = (): Model => ({ stored: new Map(), expired: [] })
-          const models = { org_a: model(), org_b: model() }
+          const models = { org_a: emptyModel(), org_b: emptyModel() }
           steps.forEach((one, at) => take(subject, models, one, at * stepMs))
           for (const orgId of orgIds) {
             const { stored, expired } = models[orgId]
@@ -278,63 +314,3 @@ describe('two sealed segments and a part of a third', () => {
     subject.close()
   }, 60_000)
 })
-
-test('retention takes segments and id runs along, and an id older than it is new again', () => {
-  const subject = engine({ idsPerRun: 20_000 })
-  const events = Array.from({ length: 90_000 }, (_, n) => event(n, n * 10))
-  for (let from = 0; from < events.length; from += 5_000) {
-    subject.group(() => subject.append('org_a', events.slice(from, from + 5_000), from))
-  }
-  subject.idle()
-  const went = subject.expire('org_a', 70_000)
-  expect(went).toBeGreaterThan(69_744)
-  expect(went).toBeLessThanOrEqual(70_000)
-  expect(subject.tables('event_segment')).toBe(0)
-  expect(subject.tables('event_posting')).toBe(0)
-  expect(subject.tables('event_posting_rest')).toBe(0)
-  expect(subject.tables('event_id_filter')).toBeLessThanOrEqual(2)
-  subject.group(() => {
-    expect(subject.append('org_a', events.slice(10, 20), 90_000).accepted).toBe(10)
-    expect(subject.append('org_a', events.slice(80_000, 80_010), 90_000).deduped).toBe(10)
-  })
-  agrees(subject, 'org_a', [...events.slice(went), ...events.slice(10, 20)], events.slice(0, went))
-  subject.reopen()
-  subject.group(() =>
-    expect(subject.append('org_a', events.slice(15, 25), 90_000)).toMatchObject({ accepted: 5, deduped: 5 }),
-  )
-  isSound(subject)
-  expect(subject.expire('org_a', 10 ** 9)).toBe(90_000 - went + 15)
-  expect(subject.reader.lastSeq('org_a')).toBe(90_015)
-  subject.reopen()
-  subject.group(() => expect(subject.append('org_a', events.slice(0, 5)).lastSeq).toBe(90_020))
-  isSound(subject)
-  subject.close()
-}, 30_000)
-
-test('nothing of a removed organization is left in the tables, and another is as it was', () => {
-  const subject = engine({ idsPerRun: 5_000 })
-  const events = Array.from({ length: 12_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))
-  subject.group(() =>
-    subject.append(
-      'org_b',
-      events.slice(0, 7_000).map((_, n) => event(n, n)),
-    ),
-  )
-  subject.group(() => subject.append('org_a', events))
-  subject.idle()
-  subject.removeOrg('org_a')
-  subject.reopen()
-  agrees(subject, 'org_a', [])
-  agrees(
-    subject,
-    'org_b',
-    events.slice(0, 7_000).map((_, n) => event(n, n)),
-  )
-  isSound(subject)
-  for (const table of ['event_term', 'rollup_value', 'event_posting', 'event_id_run']) {
-    expect([table, subject.tables(`${table} WHERE org = 2`)]).toEqual([table, 0])
-  }
-  subject.group(() => expect(subject.append('org_a', events).accepted).toBe(12_000))
-  isSound(subject)
-  subject.close()
-}, 30_000)

@@ -2,9 +2,10 @@
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
-import type { EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
+import type { EraseCommand, EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
 import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
+import { openIds, openSessions } from '../../db/sqlite/events/names.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
@@ -36,6 +37,32 @@ function readDamaged(db: Database, copy: string, sql: string, look: (damaged: Da
   rmSync(copy)
 }
 
+function inflatedTexts(db: Database): string[] {
+  const bodies = db.query<{ ids: Uint8Array; bodies: Uint8Array; events: number }, []>(
+    'SELECT ids, bodies, events FROM event_body JOIN event_block USING (place)',
+  )
+  const terms = db.query<{ text: string }, []>('SELECT text FROM event_term').all()
+  return [
+    ...terms.map(({ text }) => text),
+    ...bodies
+      .all()
+      .flatMap(({ ids, bodies, events }) => [
+        Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>).toString('utf8'),
+        ...openIds(ids, events),
+        ...openSessions(ids, events),
+      ]),
+  ]
+}
+
+function eraseAll(db: Database, writer: EventWriter, command: EraseCommand): number {
+  for (let events = 0; ;) {
+    const step = inTransaction(db, () => writer.erase(command))
+    writer.committed()
+    events += step.events
+    if (step.done) return events
+  }
+}
+
 function expireAll(db: Database, writer: EventWriter, command: ExpireCommand): number {
   for (let events = 0; ;) {
     const step = inTransaction(db, () => writer.expire(command))
@@ -53,6 +80,11 @@ export function engine(options: EventWriterOptions = {}) {
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
   const reader = compactEventReader(readerDb, 60_000, options.fingerprintBits)
+  function alone<T>(work: () => T): T {
+    const result = inTransaction(db, work)
+    writer.committed()
+    return result
+  }
   return {
     reader,
     group(work: () => void): void {
@@ -75,25 +107,19 @@ export function engine(options: EventWriterOptions = {}) {
       ).toThrow('undo')
       writer.rolledBack()
     },
-    removeSite(orgId: string, siteId: string): number {
-      const removed = inTransaction(db, () => writer.removeSite(orgId, siteId))
-      writer.committed()
-      return removed
-    },
-    removeOrg(orgId: string): void {
-      inTransaction(db, () => writer.removeOrg(orgId))
-      writer.committed()
-    },
+    removeSite: (orgId: string, siteId: string) => alone(() => writer.removeSite(orgId, siteId)),
+    removeOrg: (orgId: string) => alone(() => writer.removeOrg(orgId)),
     /** Expires to the end and returns how many events went. */
     expire: (orgId: string, receivedBeforeMs: number) =>
       expireAll(db, writer, { orgId, receivedBeforeMs: noon + receivedBeforeMs }),
+    /** Everything the tables hold, inflated. */
+    texts: () => inflatedTexts(db),
     /** How many rows a table has. */
     tables: (name: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${name}`).get()?.n,
+    erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
+      eraseAll(db, writer, { orgId, sessionIds, subjects }),
     sql: (statement: string) => void db.run(statement),
-    repair(orgId: string, repairs: RollupRepair[]): void {
-      inTransaction(db, () => writer.repair({ orgId, repairs }))
-      writer.committed()
-    },
+    repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
     /** Lets `look` read a copy of the database in which `sql` was run. */
     damaged: (sql: string, look: (reader: EventReader) => void) => {

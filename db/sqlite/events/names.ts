@@ -51,7 +51,7 @@ export function openIdFrame(names: Uint8Array, row: number): IdFrame {
   return { firstRow: frame * idsPerFrame, rows: idsPerFrame, bytes: inflateFrame(names, frame) }
 }
 
-/** Whether an id, as JSON text, is in the frame; exact. */
+/** Whether an id, as JSON text, or the mark of an erased one is in the frame; exact. */
 export function hasId({ bytes }: IdFrame, id: string): boolean {
   return bytes.includes(`\0${id}\0`)
 }

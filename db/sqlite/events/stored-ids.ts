@@ -1,5 +1,6 @@
 /** Confirms a fingerprint's hit: whether the block that holds a seq really has the id. */
 import type { Database } from 'bun:sqlite'
+import type { EraseMark } from './erased-id.ts'
 import { hasId, openIdFrame, type IdFrame } from './names.ts'
 import { placeOf } from './place.ts'
 
@@ -18,7 +19,8 @@ export interface StoredIds {
   forget(): void
 }
 
-export function storedIds(db: Database): StoredIds {
+/** A resend of an erased event is known too, by what stands in its id's place. */
+export function storedIds(db: Database, mark: EraseMark): StoredIds {
   let cached: CachedIds[] = []
   let next = 0
   const read = db.query<{ place: number; events: number; ids: Uint8Array }, [number, number]>(
@@ -41,7 +43,7 @@ export function storedIds(db: Database): StoredIds {
     has(org, seq, id) {
       const place = placeOf(org, seq)
       const entry = cached.find(({ first, last }) => first <= place && place <= last) ?? load(org, place)
-      return entry !== null && hasId(entry.ids, id)
+      return entry !== null && (hasId(entry.ids, id) || hasId(entry.ids, mark(org, id)))
     },
     forget() {
       cached = []

@@ -1,8 +1,12 @@
 /** The writer's verbs that take events away, and what its memory must forget afterwards. */
 import type { Database } from 'bun:sqlite'
+import { StoreError } from '../../errors.ts'
 import type { EventWriter } from '../event-engine.ts'
 import type { Dedupe } from './dedupe.ts'
+import { eraseEvents } from './erase.ts'
+import type { EraseMark } from './erased-id.ts'
 import { expireBlocks } from './expire.ts'
+import { filterClauses } from './filter-codes.ts'
 import { fold } from './fold.ts'
 import type { Orgs } from './org-state.ts'
 import { removeOrgEvents } from './remove-org.ts'
@@ -13,14 +17,26 @@ import type { StoredIds } from './stored-ids.ts'
 /** Blocks that one step of retention takes: about 50 ms. */
 const expireBlocksMax = 128
 
-export interface TakeAway extends Pick<EventWriter, 'removeSite' | 'removeOrg' | 'expire' | 'committed'> {
+export interface TakeAway extends Pick<
+  EventWriter,
+  'removeSite' | 'removeOrg' | 'expire' | 'erase' | 'committed'
+> {
   undone(): void
+}
+
+interface Memory {
+  orgs: Orgs
+  ids: StoredIds
+  seal: Sealer
+  known: Dedupe
+  mark: EraseMark
+  hashSeed: number
 }
 
 /** These verbs have a transaction of their own, between groups: nothing is staged when they run. */
 export function takeAway(
   db: Database,
-  { orgs, ids, seal, known }: { orgs: Orgs; ids: StoredIds; seal: Sealer; known: Dedupe },
+  { orgs, ids, seal, known, mark, hashSeed }: Memory,
   blocksMax = expireBlocksMax,
 ): TakeAway {
   let runs: number[] = [] // taken by the open transaction
@@ -36,6 +52,14 @@ export function takeAway(
       const removed = removeSiteEvents(db, orgs.of(orgId), siteId)
       forget()
       return removed
+    },
+    erase({ orgId, sessionIds, subjects }) {
+      const org = orgs.of(orgId)
+      const clauses = filterClauses(db, org.num, hashSeed, { sessionIds, subjects })
+      if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
+      const erased = eraseEvents(db, org, clauses, blocksMax, mark)
+      if (erased.events > 0) forget()
+      return erased
     },
     removeOrg(orgId) {
       runs = removeOrgEvents(db, orgs.of(orgId))

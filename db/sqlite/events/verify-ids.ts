@@ -1,6 +1,7 @@
 /** Checks that dedupe would know every id again: each folded into a run can be found in it, filter first. */
 import type { Database } from 'bun:sqlite'
 import { zonesBetween } from './block-table.ts'
+import { fingerprintOf } from './erased-id.ts'
 import { idFilter } from './id-filter.ts'
 import { readBits } from './id-freeze.ts'
 import { chunkOf, chunksPerRun, entriesOf, spansOf } from './id-run.ts'
@@ -24,8 +25,8 @@ export function verifyIds(
       const ids = openIds(read.get(zone.place)!.ids, zone.events)
       ids.forEach((id, row) => {
         const seq = seqOf(zone.place) + row
-        if (id === '""' || seq < firstSeq || seq > lastSeq) return
-        const fingerprint = print(org.num, id)
+        const fingerprint = fingerprintOf(id, (text) => print(org.num, text))
+        if (fingerprint === null || seq < firstSeq || seq > lastSeq) return
         const known =
           entries.get(fingerprint)?.includes(seq - firstSeq) && filter.some(fingerprint, () => true)
         if (!known) report(blockName(zone), `the id of arrival ${seq} is not in id run ${run}`)

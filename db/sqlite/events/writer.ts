@@ -5,6 +5,7 @@ import type { EventWriter } from '../event-engine.ts'
 import { appender, type Appender } from './append.ts'
 import { writeBlock, zonesBetween } from './block-table.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
+import { eraseMarks, fingerprintOf } from './erased-id.ts'
 import { fingerprints } from './fingerprint.ts'
 import { fold, isFoldDue } from './fold.ts'
 import { mergeAfter } from './merge.ts'
@@ -30,12 +31,13 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, options.fingerprintBits)
   const known = dedupe(db, options.idsPerRun, options.freezePart)
-  const ids = storedIds(db)
+  const mark = eraseMarks(seed.erased, print)
+  const ids = storedIds(db, mark)
   const orgs = openOrgs(db, seed.values)
   const seal = sealer(db)
   const appends = appender(known, print, ids.has)
   let touched = new Set<OrgState>()
-  const takes = takeAway(db, { orgs, ids, seal, known }, options.expireBlocksMax)
+  const takes = takeAway(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.expireBlocksMax)
   loadIds(db, known, print)
 
   function readAnew(): void {
@@ -65,6 +67,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     removeSite: takes.removeSite,
     removeOrg: takes.removeOrg,
     expire: takes.expire,
+    erase: takes.erase,
     repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
     committed() {
       touched = new Set()
@@ -121,7 +124,9 @@ function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) =
           .get(place)
         if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
         openIds(row.ids, events).forEach((id, index) => {
-          if (seqOf(place) + index > afterSeq) add(num, seqOf(place) + index, print(num, id))
+          const fingerprint = fingerprintOf(id, (text) => print(num, text))
+          const seq = seqOf(place) + index
+          if (seq > afterSeq && fingerprint !== null) add(num, seq, fingerprint)
         })
       }
     }

@@ -1,7 +1,7 @@
 -- The event engine. What each table holds is told at the head of the module that writes it (see DESIGN.md there).
 
 CREATE TABLE event_seed (seed BLOB NOT NULL) STRICT;
-INSERT INTO event_seed VALUES (randomblob(8));
+INSERT INTO event_seed VALUES (randomblob(40)); -- 8 bytes for fingerprints and codes, 32 for erased ids
 
 CREATE TABLE event_org (
   num INTEGER PRIMARY KEY,

@@ -1,0 +1,37 @@
+/** Erases the events of a session or a subject for good, in bounded steps; a resend of one counts as deduped. */
+import type { Database } from 'bun:sqlite'
+import type { ExpireResult } from '../../store.ts'
+import { blankRows, matchingRows } from './blank-rows.ts'
+import type { EraseMark } from './erased-id.ts'
+import type { Clause } from './filter-codes.ts'
+import { addToRollups } from './fold.ts'
+import type { OrgState } from './org-state.ts'
+import { rollupCounts } from './rollup-counts.ts'
+
+/*
+ * Gone are the texts, the values and the counts; of the id a keyed hash stays (erased-id.ts). Segment indexes keep the
+ * hashes of sessions and subjects that they had. Freed pages are overwritten (secure_delete); the log keeps older pages
+ * until it is truncated, and backups are out of reach.
+ */
+export function eraseEvents(
+  db: Database,
+  org: OrgState,
+  clauses: readonly Clause[],
+  blocksMax: number,
+  mark: EraseMark,
+): ExpireResult {
+  const folded = rollupCounts()
+  let events = 0
+  let blocks = 0
+  let done = true
+  for (const found of matchingRows(db, org.num, clauses)) {
+    if (blocks++ === blocksMax) {
+      done = false
+      break
+    }
+    blankRows(db, found, org.foldedSeq, folded, (id) => mark(org.num, id))
+    events += found.rows.length
+  }
+  addToRollups(db, org.num, folded, -1)
+  return { events, done }
+}

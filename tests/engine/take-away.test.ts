@@ -1,0 +1,95 @@
+/** Retention, removal of an organization and erasure: what goes, what stays, and what is known of it afterwards. */
+import { expect, test } from 'bun:test'
+import { agrees, isSound } from './model.ts'
+import { engine, event } from './subject.ts'
+
+test('retention takes segments and id runs along, and an id older than it is new again', () => {
+  const subject = engine({ idsPerRun: 20_000 })
+  const events = Array.from({ length: 90_000 }, (_, n) => event(n, n * 10))
+  for (let from = 0; from < events.length; from += 5_000) {
+    subject.group(() => subject.append('org_a', events.slice(from, from + 5_000), from))
+  }
+  subject.idle()
+  const went = subject.expire('org_a', 70_000)
+  expect(went).toBeGreaterThan(69_744)
+  expect(went).toBeLessThanOrEqual(70_000)
+  expect(subject.tables('event_segment')).toBe(0)
+  expect(subject.tables('event_posting')).toBe(0)
+  expect(subject.tables('event_posting_rest')).toBe(0)
+  expect(subject.tables('event_id_filter')).toBeLessThanOrEqual(2)
+  subject.group(() => {
+    expect(subject.append('org_a', events.slice(10, 20), 90_000).accepted).toBe(10)
+    expect(subject.append('org_a', events.slice(80_000, 80_010), 90_000).deduped).toBe(10)
+  })
+  agrees(subject, 'org_a', [...events.slice(went), ...events.slice(10, 20)], events.slice(0, went))
+  subject.reopen()
+  subject.group(() =>
+    expect(subject.append('org_a', events.slice(15, 25), 90_000)).toMatchObject({ accepted: 5, deduped: 5 }),
+  )
+  isSound(subject)
+  expect(subject.expire('org_a', 10 ** 9)).toBe(90_000 - went + 15)
+  expect(subject.reader.lastSeq('org_a')).toBe(90_015)
+  subject.reopen()
+  subject.group(() => expect(subject.append('org_a', events.slice(0, 5)).lastSeq).toBe(90_020))
+  isSound(subject)
+  subject.close()
+}, 30_000)
+
+test('nothing of a removed organization is left in the tables, and another is as it was', () => {
+  const subject = engine({ idsPerRun: 5_000 })
+  const events = Array.from({ length: 12_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))
+  subject.group(() =>
+    subject.append(
+      'org_b',
+      events.slice(0, 7_000).map((_, n) => event(n, n)),
+    ),
+  )
+  subject.group(() => subject.append('org_a', events))
+  subject.idle()
+  subject.removeOrg('org_a')
+  subject.reopen()
+  agrees(subject, 'org_a', [])
+  agrees(
+    subject,
+    'org_b',
+    events.slice(0, 7_000).map((_, n) => event(n, n)),
+  )
+  isSound(subject)
+  for (const table of ['event_term', 'rollup_value', 'event_posting', 'event_id_run']) {
+    expect([table, subject.tables(`${table} WHERE org = 2`)]).toEqual([table, 0])
+  }
+  subject.group(() => expect(subject.append('org_a', events).accepted).toBe(12_000))
+  isSound(subject)
+  subject.close()
+}, 30_000)
+
+test('an erased subject is nowhere in the tables, and a resend of its events counts as deduped', () => {
+  const subject = engine({ idsPerRun: 3_000 })
+  const who = 'somebody-to-forget'
+  const events = Array.from({ length: 8_000 }, (_, n) => {
+    const isTheirs = n % 100 === 7
+    const named = {
+      ...event(n, n),
+      id: isTheirs ? `${who}-${n}` : `evt_${n}`,
+      subject: isTheirs ? who : null,
+    }
+    return { ...named, json: JSON.stringify({ id: named.id, by: named.subject }) }
+  })
+  const theirs = events.filter((one) => one.subject === who)
+  const kept = events.filter((one) => one.subject !== who)
+  subject.group(() => subject.append('org_a', events.slice(0, 6_000)))
+  subject.idle()
+  subject.group(() => subject.append('org_a', events.slice(6_000)))
+  expect(subject.texts().filter((text) => text.includes(who)).length).toBeGreaterThan(0)
+  expect(subject.erase('org_a', [], [who])).toBe(theirs.length)
+  expect(subject.erase('org_a', [], [who])).toBe(0)
+  expect(subject.texts().filter((text) => text.includes(who))).toEqual([])
+  agrees(subject, 'org_a', kept)
+  isSound(subject)
+  for (let start = 0; start < 2; start++) {
+    subject.group(() => expect(subject.append('org_a', theirs).deduped).toBe(theirs.length))
+    subject.reopen()
+  }
+  agrees(subject, 'org_a', kept)
+  subject.close()
+}, 30_000)
