@@ -86,3 +86,41 @@ test('one hanging receiver among fifty delays no other beyond a run', async () =
   await appliance.kill()
   for (const receiver of receivers) await receiver.stop(true)
 }, 60_000)
+
+test('kill -9 in the middle of a drain, three times: every delivery arrives, none has used up a retry', async () => {
+  using folder = tempDir('webhook-load')
+  const seen = new Set<string>()
+  let requests = 0
+  const receiver = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      await request.arrayBuffer()
+      requests++
+      seen.add(request.headers.get('webhook-id')!)
+      return new Response()
+    },
+  })
+  const dataDir = folder.join('data')
+  const total = 3_000
+  await folderWithDue(dataDir, total, [`http://127.0.0.1:${receiver.port}/`])
+  for (const untilSeen of [400, 1_200, 2_000]) {
+    const appliance = await startAppliance({ args, dataDir })
+    const deadlineMs = performance.now() + 15_000
+    while (seen.size < untilSeen && performance.now() < deadlineMs) await Bun.sleep(2)
+    await appliance.kill()
+  }
+  expect(seen.size).toBeLessThan(total) // the last kill came in the middle, too
+  await using appliance = await startAppliance({ args, dataDir })
+  const db = new Database(`${dataDir}/sightglass.db`, { readonly: true })
+  const count = (where: string) =>
+    db.query<{ n: number }, []>(`SELECT count(*) AS n FROM webhook_delivery WHERE ${where}`).get()!.n
+  const deadlineMs = performance.now() + 20_000
+  while (count("status = 'pending'") > 0 && performance.now() < deadlineMs) await Bun.sleep(50)
+  expect([seen.size, count("status = 'delivered' AND attempts = 1")]).toEqual([total, total])
+  // What was sent twice was being sent, or about to be, when the process died.
+  expect(requests - total).toBeLessThanOrEqual(3 * 32)
+  db.close()
+  await appliance.stop()
+  await receiver.stop(true)
+}, 90_000)
