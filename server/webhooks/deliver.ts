@@ -1,6 +1,7 @@
 /** The only file that calls out: HTTP posts, datagrams and streams, each to an address that was checked before. */
 import { createSocket } from 'node:dgram'
 import { connect, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 
 export const excerptBytesMax = 16 * 1024
 
@@ -98,11 +99,26 @@ export function sendStream(peer: Peer, bytes: string, signal: AbortSignal): Prom
     const stop = () => socket.destroy(signal.reason as Error)
     signal.addEventListener('abort', stop, { once: true })
     socket.once('connect', () => socket.end(bytes))
-    socket.once('error', reject)
+    socket.once('error', (error) => {
+      // Bun calls every connection that fails refused, also where no network leads out of this machine.
+      const isCutOff = 'code' in error && error.code === 'ECONNREFUSED' && !hasWayTo(peer)
+      reject(isCutOff ? Object.assign(new Error('no network'), { code: 'ENETUNREACH' }) : error)
+    })
     socket.once('close', (failed) => {
       signal.removeEventListener('abort', stop)
       if (!failed) resolve()
     })
     socket.resume() // whatever the receiver says is not for us, but unread it would keep the connection open
   })
+}
+
+/** Whether this machine has an address of the peer's kind beside its own loopback. */
+function hasWayTo({ address }: Peer): boolean {
+  const family = isIP(address) === 6 ? 'IPv6' : 'IPv4'
+  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  return isLoopback(address) || own.some((each) => !each.internal && each.family === family)
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1'
 }

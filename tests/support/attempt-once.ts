@@ -1,0 +1,34 @@
+/** Makes one attempt at each URL of the command line and prints the fault of each: run where there is no network. */
+import { secretBox } from '../../server/secrets.ts'
+import { addressGuard } from '../../server/webhooks/address-guard.ts'
+import { attempt } from '../../server/webhooks/attempt.ts'
+import { resolveWith, systemResolver } from '../../server/webhooks/resolve.ts'
+
+for (const url of process.argv.slice(2)) {
+  const parts = {
+    clock: { now: () => Date.now() },
+    box: secretBox(Buffer.alloc(32)),
+    resolve: resolveWith(systemResolver, addressGuard([])),
+    version: 'test',
+    sinkDir: null,
+    ca: null,
+    timeoutMs: 5_000,
+  }
+  const times = { scheduledAtMs: 0, nextAttemptAtMs: 0, deliveredAtMs: null }
+  const about = { id: 'wh_1', orgId: 'org_1', endpointId: null, url, body: '{}' }
+  const delivery = {
+    ...about,
+    ...times,
+    status: 'pending' as const,
+    attempts: 0,
+    lastError: null,
+    lastStatus: null,
+  }
+  const claim = { leaseId: 'lea_1', lane: 'lane', delivery, pendingSinceMs: 0, sealedSecrets: [] }
+  const result = await attempt(
+    parts,
+    { ...claim, probe: false, failingSinceMs: null },
+    new AbortController().signal,
+  )
+  process.stdout.write(`${JSON.stringify(result.fault)}\n`)
+}
