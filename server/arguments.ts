@@ -23,6 +23,9 @@ export interface Arguments {
 /** Verbs that take words of their own, with how many at most. */
 const wordsMax: Partial<Record<VerbName, number>> = {
   'key revoke': 1,
+  'key rotate': 1,
+  'key change': 1,
+  'site change': 1,
   import: 1,
   'webhook test': 1,
   'webhook show': 1,

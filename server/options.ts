@@ -19,6 +19,7 @@ import {
   wholeNumber,
 } from './option-values.ts'
 import { carryOptions } from './carry-options.ts'
+import { identityOptions } from './identity-options.ts'
 import { operateOptions } from './operate-options.ts'
 import { option, type Option } from './option-form.ts'
 import { verbNames, type VerbName } from './verb-names.ts'
@@ -28,6 +29,8 @@ export type { Option }
 
 const serving = ['serve', 'config'] as const
 const targeting = ['webhook test', 'webhook add'] as const // verbs that check an address
+const accountVerbs = verbNames.filter((verb) => verb.startsWith('account ') && verb !== 'account list')
+const linking = ['account create', 'account reset-password', 'account invite'] as const // verbs that print links
 const webhookVerbNames = verbNames.filter((verb) => verb.startsWith('webhook '))
 export const options = {
   listen: option({
@@ -35,7 +38,7 @@ export const options = {
     value: 'HOST:PORT',
     default: '127.0.0.1:7400',
     help: 'where dashboard and API answer; port 0 picks a free one',
-    verbs: [...serving, 'account create', 'account reset-password', 'demo'],
+    verbs: [...serving, ...linking, 'demo'],
   }),
   'ingest-listen': option({
     read: listenAddress,
@@ -64,7 +67,7 @@ export const options = {
     value: 'URL',
     default: null,
     help: 'the address people open, when a proxy stands in front',
-    verbs: [...serving, 'account create', 'account reset-password'],
+    verbs: [...serving, ...linking],
   }),
   'allowed-host': option({
     read: hostNameList,
@@ -152,6 +155,7 @@ export const options = {
     verbs: serving,
   }),
   ...operateOptions,
+  ...identityOptions,
   ...carryOptions,
   'log-level': option({
     read: oneOf('debug', 'info', 'warn', 'error'),
@@ -217,6 +221,14 @@ export const options = {
       'key create',
       'key list',
       'key revoke',
+      'account invite',
+      'account set-role',
+      'account remove',
+      'org rename',
+      'org delete',
+      'org keep',
+      'site list',
+      'site change',
       ...webhookVerbNames,
       'demo',
       'demo remove',
@@ -230,9 +242,9 @@ export const options = {
     read: plainText,
     value: 'NAME',
     default: null,
-    help: 'what people call the organization',
-    verbs: ['org create'],
-    neededBy: ['org create'],
+    help: 'what people call the organization or site',
+    verbs: ['org create', 'org rename', 'site change'],
+    neededBy: ['org create', 'org rename'],
   }),
   slug: option({
     read: plainText,
@@ -246,16 +258,16 @@ export const options = {
     value: 'EMAIL',
     default: null,
     help: "the account's e-mail address",
-    verbs: ['account create', 'account reset-password'],
-    neededBy: ['account create', 'account reset-password'],
+    verbs: accountVerbs,
+    neededBy: accountVerbs,
   }),
   role: option({
     read: oneOf('owner', 'admin', 'analyst', 'viewer'),
     value: 'ROLE',
     default: null,
     help: 'owner, admin, analyst or viewer',
-    verbs: ['account create'],
-    neededBy: ['account create'],
+    verbs: ['account create', 'account invite', 'account set-role'],
+    neededBy: ['account create', 'account invite', 'account set-role'],
   }),
   operator: option({
     read: flag,
@@ -284,7 +296,7 @@ export const options = {
     value: 'TEXT',
     default: null,
     help: 'what the key or endpoint is for (at most 80 characters)',
-    verbs: ['key create', 'webhook add'],
+    verbs: ['key create', 'key change', 'webhook add'],
     neededBy: ['key create'],
   }),
   site: option({
@@ -292,7 +304,7 @@ export const options = {
     value: 'ID[,ID]',
     default: '',
     help: 'sites an ingest key may write, or an endpoint hears of; left out: every site',
-    verbs: ['key create', 'webhook add'],
+    verbs: ['key create', 'key change', 'webhook add'],
     adds: true,
   }),
   scope: option({
@@ -300,7 +312,7 @@ export const options = {
     value: 'SCOPE[,SCOPE]',
     default: '',
     help: 'what a secret key may do; left out: everything of its kind',
-    verbs: ['key create'],
+    verbs: ['key create', 'key change'],
     adds: true,
   }),
   expires: option({
@@ -315,7 +327,7 @@ export const options = {
     value: null,
     default: 'false',
     help: 'accept browser headers that a relaying proxy leaves on',
-    verbs: ['key create'],
+    verbs: ['key create', 'key change'],
   }),
   id: option({
     read: plainText,

@@ -8,10 +8,12 @@ import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
 import { openData } from './hand-over.ts'
 import { columns, oneLine } from './print.ts'
 import { backupCreateVerb } from './backup.ts'
+import { identityVerbs } from './identity-verbs.ts'
 import { webhookVerbs } from './webhook-verbs.ts'
 
 export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
   'backup create': backupCreateVerb,
+  ...identityVerbs,
   'org create': {
     writes: true,
     params: ({ values: { name, slug } }) => ({ name, slug }),

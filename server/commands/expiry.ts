@@ -16,9 +16,15 @@ export function readExpiry(text: string, nowMs: number): number {
   return atMs
 }
 
-function fromSpan(text: string, nowMs: number): number | null {
+/** `90d` or `12h` in milliseconds, or null. */
+export function readSpan(text: string): number | null {
   const match = /^(\d{1,6})([mhdw])$/.exec(text)
-  return match ? nowMs + Number(match[1]) * spanMs[match[2]!]! : null
+  return match ? Number(match[1]) * spanMs[match[2]!]! : null
+}
+
+function fromSpan(text: string, nowMs: number): number | null {
+  const ms = readSpan(text)
+  return ms === null ? null : nowMs + ms
 }
 
 function fromTime(text: string): number | null {

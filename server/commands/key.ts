@@ -4,14 +4,13 @@ import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { mintKey } from '../keys/mint.ts'
 import { revokeKey } from '../keys/revoke.ts'
+import { scopes } from '../keys/terms.ts'
 import { limits } from '../limits.ts'
 import { UsageError } from '../option-values.ts'
 import { readExpiry } from './expiry.ts'
 import { requireOrg } from './org.ts'
 import { flagOf, textOf, textOrNull, textsOf, type Params } from './params.ts'
 import type { VerbContext } from './verb-context.ts'
-
-const scopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
 
 export async function createKey({ store, clock }: VerbContext, params: Params): Promise<Json> {
   const kind = textOf(params, 'kind') as KeyKind
@@ -45,7 +44,7 @@ export async function revokeKeyById({ store, clock }: VerbContext, params: Param
 }
 
 /** An id names its key in the whole appliance; `--org` only narrows the search. */
-async function orgOfKey(
+export async function orgOfKey(
   store: Pick<Store, 'orgs' | 'keys'>,
   keyId: string,
   idOrSlug: string | null,
@@ -60,7 +59,7 @@ async function orgOfKey(
 function readScopes(kind: KeyKind, given: string[]): string[] {
   if (given.length > 0 && kind !== 'secret')
     throw new UsageError(`only secret keys have scopes, not ${kind} keys`)
-  const strange = given.find((scope) => !scopes.includes(scope))
+  const strange = given.find((scope) => !scopes.some((known) => known === scope))
   if (strange !== undefined)
     throw new UsageError(`"${strange}" is not a scope`, `scopes are ${scopes.join(' ')}`)
   return [...new Set(given)]
@@ -86,7 +85,7 @@ function keyState(key: ApiKey, nowMs: number): 'active' | 'expired' | 'revoked' 
 }
 
 /** A key as people may see it: everything but its hash. */
-function keyView(key: ApiKey): { [member: string]: Json } {
+export function keyView(key: ApiKey): { [member: string]: Json } {
   const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
   return {
     id: key.id,

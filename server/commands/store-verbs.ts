@@ -4,6 +4,7 @@ import { createBackupNow } from './backup.ts'
 import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts'
 import { beginTraces, exportMetrics, tracesPage } from './export.ts'
 import { appendImport, beginImport } from './import.ts'
+import * as identity from './identity.ts'
 import { createKey, listKeys, revokeKeyById } from './key.ts'
 import { createOrg, listOrgs } from './org.ts'
 import { beginExport, exportPage } from './export-audit.ts'
@@ -19,6 +20,19 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'key create': createKey,
   'key list': listKeys,
   'key revoke': revokeKeyById,
+  'account invite': identity.invite,
+  'account set-role': identity.setRole,
+  'account remove': identity.removeMember,
+  'account make-operator': identity.setOperator(true),
+  'account drop-operator': identity.setOperator(false),
+  'account reset-second-factor': identity.resetSecondFactor,
+  'org rename': identity.renameOrg,
+  'org delete': identity.deleteOrg,
+  'org keep': identity.keepOrg,
+  'site list': identity.listSites,
+  'site change': identity.changeSite,
+  'key rotate': identity.rotateKey,
+  'key change': identity.changeKey,
   'webhook secret': webhook.showSecret,
   'webhook test': webhook.testDelivery,
   'webhook list': webhook.listDeliveries,

@@ -1,6 +1,7 @@
 /** What help says about each verb. */
 import type { VerbName } from '../options.ts'
 import { carryTexts } from './carry-texts.ts'
+import { identityTexts } from './identity-texts.ts'
 import { operateTexts } from './operate-texts.ts'
 import type { VerbText } from './verb-text.ts'
 import { webhookTexts } from './webhook-texts.ts'
@@ -121,6 +122,7 @@ export const verbTexts: { readonly [V in VerbName]: VerbText } = {
     examples: ['sightglass verify audit', 'sightglass verify audit --json'],
   },
   ...operateTexts,
+  ...identityTexts,
   ...carryTexts,
   config: {
     summary: 'show the effective configuration and where each value came from',

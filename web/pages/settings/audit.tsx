@@ -125,7 +125,7 @@ function EntryTable({ entries, onShow }: { entries: AuditEntry[]; onShow: (entry
               <td>
                 <button
                   type="button"
-                  class="link-button"
+                  class="entry-link"
                   aria-haspopup="dialog"
                   onClick={() => onShow(entry)}
                 >
