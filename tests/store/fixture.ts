@@ -1,0 +1,151 @@
+/**
+ * Databases of earlier schemas, kept in `fixtures/`: each was written by the release that had this schema, with what it
+ * must still hold after every later upgrade. Save one before the schema changes: `bun tests/store/save-fixture.ts`.
+ */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { copyDatabase } from '../../db/backup.ts'
+import { openStore } from '../../db/open.ts'
+import type { Store } from '../../db/store.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
+import { makeEndpoint } from './webhook-make.ts'
+
+export const fixturesFolder = join(import.meta.dir, 'fixtures')
+
+/** What people would miss if an upgrade lost it. Only ever gains members, for older fixtures lack the newer ones. */
+export interface Content {
+  orgs: string[]
+  accounts: string[]
+  keys: string[] // hashes
+  endpoints: string[]
+  tools: string[]
+  memories: string[]
+  events: { [orgId: string]: { total: number; texts: string } } // hash of all events, newest first
+  metrics: { [orgId: string]: number }
+  trail: { [orgId: string]: string } // hash of the chain at the fixture's length
+}
+
+export interface Fixture {
+  schema: number
+  content: Content
+  /** Writes the data folder as the earlier release left it. */
+  unpack(folder: string): void
+}
+
+export function fixtures(folder = fixturesFolder): Fixture[] {
+  const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  return names.sort().map((name) => {
+    const { schema, content, heads } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
+      schema: number
+      content: Content
+      heads: string
+    }
+    return {
+      schema,
+      content,
+      unpack(to) {
+        mkdirSync(to, { recursive: true, mode: 0o700 })
+        const packed = readFileSync(join(folder, name.replace('.json', '.db.zst')))
+        writeFileSync(join(to, 'sightglass.db'), Bun.zstdDecompressSync(packed), { mode: 0o600 })
+        writeFileSync(join(to, 'audit-heads'), heads, { mode: 0o600 })
+      },
+    }
+  })
+}
+
+/** Makes a folder with something of everything and packs it. Returns the schema it has. */
+export async function saveFixture(into: string): Promise<number> {
+  using temp = tempDir('fixture')
+  const folder = temp.join('data')
+  const store = await openStore({ folder, now: noon })
+  for (const orgId of ['org_first', 'org_second']) await fill(store, orgId)
+  const content = await contentOf(store)
+  const { schema } = await store.health()
+  await store.close()
+  await copyDatabase(folder, temp.join('copy.db'))
+  const packed = Bun.zstdCompressSync(readFileSync(temp.join('copy.db')), { level: 19 })
+  const heads = readFileSync(join(folder, 'audit-heads'), 'utf8')
+  mkdirSync(into, { recursive: true })
+  const stem = join(into, `schema-${String(schema).padStart(4, '0')}`)
+  writeFileSync(`${stem}.db.zst`, packed)
+  writeFileSync(`${stem}.json`, `${JSON.stringify({ schema, content, heads }, null, 1)}\n`)
+  return schema
+}
+
+async function fill(store: Store, orgId: string): Promise<void> {
+  const audit = () => makeAudit(orgId)
+  await store.orgs.create({ org: makeOrg({ id: orgId, slug: orgId.replace('_', '-') }), audit: audit() })
+  await store.accounts.create({ account: makeAccount(), orgId, role: 'owner', audit: audit() })
+  await store.keys.create({ key: makeKey(orgId), audit: audit() })
+  await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, `ep_${orgId}`), audit: audit() })
+  const tools = ['cart.add', 'cart.pay'].map((name) => ({
+    name,
+    digest: name,
+    json: JSON.stringify({ name }),
+  }))
+  const of = { orgId, siteId: 'shop-acme', now: noon, sitesMax: 10 }
+  await store.registry.pushTools({ ...of, tools, replace: false, toolsMax: 10, versionsMax: 10 })
+  const snapshot = { digest: 'd', json: '{"siteMap":{}}', score: 17, computed: true, versionsMax: 10 }
+  await store.registry.pushMemory({ ...of, ...snapshot })
+  // More than one sealed segment, some late arrivals, and a tail that is not folded yet.
+  for (let at = 0; at < 60; at++) {
+    const events = Array.from({ length: 100 }, (_, index) => {
+      const number = at * 100 + index
+      const occurredAtMs = noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
+      const vendor = `vendor ${number % 13}`
+      const type = number % 3 === 0 ? 'tool.executed' : 'agent.detected'
+      const json = JSON.stringify({ id: `evt_${number}`, number, vendor, odd: '\u2028 "é" 漢字' })
+      return makeEvent(`evt_${number}`, { occurredAtMs, vendor, type, siteId: `site-${number % 4}`, json })
+    })
+    await store.events.append(makeBatch(orgId, events))
+  }
+}
+
+export async function contentOf(store: Store): Promise<Content> {
+  const orgs = (await store.orgs.list()).map(({ id }) => id).sort()
+  const found: Content = {
+    orgs,
+    accounts: (await store.accounts.list()).map(({ email }) => email).sort(),
+    keys: [],
+    endpoints: [],
+    tools: [],
+    memories: [],
+    events: {},
+    metrics: {},
+    trail: {},
+  }
+  for (const orgId of orgs) {
+    const everywhere = { orgId, siteIds: [], limit: 100, bytesMax: 1_000_000, after: null }
+    found.keys.push(...(await store.keys.list(orgId)).map(({ hash }) => hash))
+    found.endpoints.push(...(await store.webhooks.endpoints(orgId)).map(({ endpoint }) => endpoint.url))
+    found.tools.push(
+      ...(await store.registry.tools({ ...everywhere, withRemoved: true })).tools.map(({ json }) => json),
+    )
+    found.memories.push(...(await store.registry.memories(everywhere)).memories.map(({ json }) => json))
+    found.events[orgId] = await eventsOf(store, orgId)
+    const { total } = await store.events.metrics({ orgId, sinceMs: 0, untilMs: null, rowsMax: 100_000 })
+    found.metrics[orgId] = total
+  }
+  for (const [orgId, { hash }] of Object.entries(await store.audit.heads())) found.trail[orgId] = hash
+  return found
+}
+
+async function eventsOf(store: Store, orgId: string): Promise<{ total: number; texts: string }> {
+  const hash = new Bun.CryptoHasher('sha256')
+  let total = 0
+  let before: Parameters<Store['events']['page']>[0]['before'] = null
+  do {
+    const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page({
+      orgId,
+      filter: {},
+      limit: 1_000,
+      before,
+      ceilingSeq: null,
+    })
+    for (const { json } of page.events) hash.update(json)
+    total += page.events.length
+    before = page.next
+  } while (before !== null)
+  return { total, texts: hash.digest('hex') }
+}

@@ -1,0 +1,167 @@
+/** Upgrades from every earlier schema: nothing lost, a backup before, whole or not at all, and newer data refused. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { newestSchema, readSchema } from '../../db/backup.ts'
+import { openStore, verifyAudit } from '../../db/open.ts'
+import { migrate } from '../../db/sqlite/migrate.ts'
+import { migrations } from '../../db/sqlite/migrations.ts'
+import { checkBackup } from '../../server/backup/check.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { cli } from '../support/binary.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { contentOf, fixtures, saveFixture, type Fixture } from './fixture.ts'
+import { noon } from './make.ts'
+
+setDefaultTimeout(60_000)
+
+const clock = { now: () => noon }
+let temp: TempDir
+beforeAll(() => void (temp = tempDir('upgrade')))
+afterAll(() => temp.remove())
+
+const unpacked = (fixture: Fixture, name: string): string => {
+  const folder = temp.join(`schema-${fixture.schema}-${name}`)
+  fixture.unpack(folder)
+  return folder
+}
+const backupOf = (folder: string) => ({ dir: join(folder, 'backups'), passphrase: null })
+
+async function expectWhole(folder: string, { content }: Fixture): Promise<void> {
+  const store = await openStore({ folder, now: noon })
+  expect(await contentOf(store)).toMatchObject({ ...content })
+  await store.close()
+  expect((await verifyAudit(folder)).faults).toEqual([])
+  expect(await readSchema(folder)).toMatchObject({ version: newestSchema, pending: [] })
+}
+
+test('a fixture of any schema can be saved and read back; the newest one is that of this release', async () => {
+  const into = temp.join('saved')
+  const schema = await saveFixture(into)
+  expect(schema).toBe(newestSchema)
+  const [saved] = fixtures(into)
+  expect(saved!.content.events['org_first']!.total).toBe(6_000)
+  await expectWhole(unpacked(saved!, 'saved'), saved!)
+})
+
+describe.each(fixtures().map((fixture) => [fixture.schema, fixture] as const))(
+  'from schema %i',
+  (schema, fixture) => {
+    test('everything is there, a sound backup was made before, and doing it again does nothing', async () => {
+      const folder = unpacked(fixture, 'whole')
+      const store = await openDataFolder(folder, clock, backupOf(folder))
+      await store.close()
+      await expectWhole(folder, fixture)
+      const backups = existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []
+      const made = backups.filter((name) => name.endsWith('-upgrade.backup'))
+      expect(made.length).toBe(schema < newestSchema ? 1 : 0)
+      for (const name of made) {
+        const verdict = await checkBackup(join(folder, 'backups', name), null)
+        expect(verdict).toMatchObject({ ok: true, manifest: { schema, reason: 'upgrade' } })
+      }
+      const again = await openDataFolder(folder, clock, backupOf(folder))
+      await again.close()
+      expect(existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []).toEqual(backups)
+    })
+  },
+)
+
+/** A database that has only the first migrations, as a release of that time would have left it empty. */
+function early(schema: number): string {
+  const folder = temp.join(`early-${schema}-${Math.random().toString(36).slice(2)}`)
+  mkdirSync(folder)
+  const db = new Database(join(folder, 'sightglass.db'), { create: true })
+  db.run('PRAGMA journal_mode = WAL')
+  migrate(db, migrations.slice(0, schema), noon)
+  db.run("INSERT INTO org (id, slug, name, created_at_ms) VALUES ('org_early', 'early', 'Early', 1)")
+  db.close()
+  return folder
+}
+
+describe('from every number of migrations', () => {
+  test('comes to the newest, with a backup before', async () => {
+    for (let schema = 1; schema < newestSchema; schema++) {
+      const folder = early(schema)
+      const store = await openDataFolder(folder, clock, backupOf(folder))
+      expect((await store.orgs.list()).map(({ id }) => id)).toContain('org_early')
+      await store.close()
+      expect(readdirSync(join(folder, 'backups')).filter((name) => name.endsWith('.backup')).length).toBe(1)
+    }
+  })
+
+  test('a migration that fails leaves the schema before, whole', () => {
+    const folder = early(newestSchema)
+    const db = new Database(join(folder, 'sightglass.db'))
+    const broken = [
+      ...migrations,
+      {
+        version: newestSchema + 1,
+        name: 'broken',
+        sql: 'CREATE TABLE half (x) STRICT; INSERT INTO nowhere VALUES (1)',
+      },
+    ]
+    expect(() => migrate(db, broken, noon)).toThrow()
+    expect(db.query("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'half'").get()).toEqual({ n: 0 })
+    expect(db.query('SELECT max(version) AS v FROM schema_migration').get()).toEqual({ v: newestSchema })
+    db.close()
+  })
+
+  test('verbs that only work on data say what to do instead of upgrading', async () => {
+    const folder = early(newestSchema - 1)
+    const before = await readSchema(folder)
+    const { code, stderr } = await cli(['org', 'list'], { dataDir: folder })
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^sightglass: The data has schema .*migrate up.*\n$/),
+    ])
+    expect(await readSchema(folder)).toEqual(before)
+  })
+
+  test('migrate status and up: told, done once, told again', async () => {
+    const folder = early(2)
+    const status = async () => {
+      const { code, stdout } = await cli(['migrate', 'status', '--json'], { dataDir: folder })
+      return { code, ...(JSON.parse(stdout) as object) }
+    }
+    expect(await status()).toMatchObject({ code: 0, state: 'pending', schema: 2, newest: newestSchema })
+    const up = await cli(['migrate', 'up', '--json'], { dataDir: folder })
+    const done = JSON.parse(up.stdout) as { from: number; to: number; backup: string }
+    expect(done).toMatchObject({ from: 2, to: newestSchema })
+    expect(await checkBackup(done.backup, null)).toMatchObject({ ok: true, manifest: { schema: 2 } })
+    expect(await status()).toMatchObject({ code: 0, state: 'current', schema: newestSchema })
+    const again = await cli(['migrate', 'up', '--json'], { dataDir: folder })
+    expect(JSON.parse(again.stdout)).toEqual({ from: newestSchema, to: newestSchema, backup: null })
+  })
+
+  test('killed at any moment, it is the old schema or the new one, and the next run finishes', async () => {
+    for (const afterMs of [20, 80, 140, 200, 260, 320, 400]) {
+      const folder = early(1)
+      await cli(['migrate', 'up'], { dataDir: folder, timeoutMs: afterMs })
+      expect([1, newestSchema]).toContain((await readSchema(folder)).version)
+      expect((await cli(['migrate', 'up'], { dataDir: folder })).code).toBe(0)
+      expect((await cli(['org', 'list', '--json'], { dataDir: folder })).stdout).toContain('org_early')
+    }
+  })
+
+  test('data of a newer release is refused by every verb with what helps, and stays as it was', async () => {
+    const folder = early(newestSchema)
+    const db = new Database(join(folder, 'sightglass.db'))
+    db.run("INSERT INTO schema_migration VALUES (?, 'future', 0)", [newestSchema + 1])
+    db.close()
+    const bytes = readFileSync(join(folder, 'sightglass.db'))
+    for (const verb of [
+      ['serve', '--listen', '127.0.0.1:0'],
+      ['org', 'list'],
+      ['migrate', 'up'],
+      ['backup', 'create'],
+    ]) {
+      const { code, stderr } = await cli(verb, { dataDir: folder })
+      expect([verb[0], code]).toEqual([verb[0], 1])
+      expect(stderr).toMatch(/schema .*newer/)
+    }
+    const status = await cli(['migrate', 'status', '--json'], { dataDir: folder })
+    expect([status.code, JSON.parse(status.stdout)]).toMatchObject([1, { state: 'newer' }])
+    expect(readFileSync(join(folder, 'sightglass.db'))).toEqual(bytes)
+  })
+})
