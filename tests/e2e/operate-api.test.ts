@@ -1,4 +1,4 @@
-/** Backups and the doctor on the dashboard's API: for operators alone, every act in the audit trail, schedule and all. */
+/** Backups and the doctor on the dashboard's API: for operators alone, every act in the audit trail, schedule too. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

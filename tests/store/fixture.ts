@@ -1,6 +1,6 @@
 /**
  * Databases of earlier schemas, kept in `fixtures/`: each was written by the release that had this schema, with what it
- * must still hold after every later upgrade. Save one before the schema changes: `bun tests/store/save-fixture.ts`.
+ * must still hold after every later upgrade. Save one before the schema changes: `bun tests/store/fixture.ts`.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ export interface Fixture {
 }
 
 export function fixtures(folder = fixturesFolder): Fixture[] {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  const names = readdirSync(folder).filter((name) => name.endsWith('.facts'))
   return names.sort().map((name) => {
     const { schema, content, heads } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
       schema: number
@@ -46,7 +46,7 @@ export function fixtures(folder = fixturesFolder): Fixture[] {
       content,
       unpack(to) {
         mkdirSync(to, { recursive: true, mode: 0o700 })
-        const packed = readFileSync(join(folder, name.replace('.json', '.db.zst')))
+        const packed = readFileSync(join(folder, name.replace('.facts', '.db.zst')))
         writeFileSync(join(to, 'sightglass.db'), Bun.zstdDecompressSync(packed), { mode: 0o600 })
         writeFileSync(join(to, 'audit-heads'), heads, { mode: 0o600 })
       },
@@ -69,7 +69,7 @@ export async function saveFixture(into: string): Promise<number> {
   mkdirSync(into, { recursive: true })
   const stem = join(into, `schema-${String(schema).padStart(4, '0')}`)
   writeFileSync(`${stem}.db.zst`, packed)
-  writeFileSync(`${stem}.json`, `${JSON.stringify({ schema, content, heads }, null, 1)}\n`)
+  writeFileSync(`${stem}.facts`, `${JSON.stringify({ schema, content, heads }, null, 1)}\n`)
   return schema
 }
 
@@ -148,4 +148,9 @@ async function eventsOf(store: Store, orgId: string): Promise<{ total: number; t
     before = page.next
   } while (before !== null)
   return { total, texts: hash.digest('hex') }
+}
+
+if (import.meta.main) {
+  const schema = await saveFixture(fixturesFolder)
+  process.stdout.write(`saved a database of schema ${schema}\n`)
 }
