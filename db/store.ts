@@ -8,6 +8,7 @@
  */
 import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
+import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'
 import type { Histogram } from './histogram.ts'
 import type {
   Breakdown,
@@ -26,6 +27,7 @@ import type { WebhookStore } from './webhook-store.ts'
 export type * from './identity-store.ts'
 export type * from './event-counts.ts'
 export type { AuditEntry, Json, StoreError }
+export type { EventFilter, EventPosition, StoredEvent }
 
 // ---------------------------------------------------------------- events
 
@@ -68,41 +70,6 @@ export interface AppendResult {
   lastSeq: number // highest arrival number of this organization's accepted events; 0 when none was accepted
 }
 
-/**
- * Filters of contract §6. A list means any of, an absent or empty one does not filter; '' in a list means the member is
- * missing; `types` take a trailing `.*`.
- */
-export interface EventFilter {
-  sinceMs?: number // inclusive, by occurredAt
-  untilMs?: number // exclusive
-  types?: string[]
-  outcomes?: string[]
-  classes?: string[]
-  vendors?: string[]
-  trusts?: string[]
-  siteIds?: string[]
-  sessionIds?: string[]
-  tools?: string[]
-  protocols?: string[]
-  decisions?: string[]
-  subjects?: string[]
-  /** A part of any text in the event, whatever its case. `tail` does not take it. */
-  text?: string
-}
-
-export interface StoredEvent {
-  seq: number // arrival number, rising; never shown to clients in clear
-  occurredAtMs: number
-  receivedAtMs: number
-  json: string
-}
-
-/** Where a walk stands: the next event is the newest one strictly before this pair. */
-export interface EventPosition {
-  occurredAtMs: number
-  seq: number
-}
-
 export interface EventPageQuery {
   orgId: string
   filter: EventFilter
@@ -113,7 +80,8 @@ export interface EventPageQuery {
 
 export interface EventPage {
   events: StoredEvent[] // newest first by (occurredAt, seq)
-  next: EventPosition | null // null exactly when no further event matches; with `text`: when none is left to look at
+  /** Null exactly when no further event matches; with `text`: when none is left to look at. */
+  next: EventPosition | null
   ceilingSeq: number
 }
 
@@ -136,7 +104,7 @@ export interface EventStore {
   pressure(): { queuedBytes: number; oldestMs: number }
   page(query: EventPageQuery): Promise<EventPage>
   byId(orgId: string, id: string): Promise<StoredEvent | null>
-  /** Counts matches among the arrivals after `afterSeq` up to `ceilingSeq`; go on after `lastSeq` until it is reached. */
+  /** Counts matches after arrival `afterSeq` up to `ceilingSeq`; go on after `lastSeq` until that is reached. */
   count(query: EventCountQuery): Promise<{ count: number; lastSeq: number }>
   /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhooks stand on it. */
   tail(query: { orgId: string; filter: EventFilter; afterSeq: number; limit: number }): Promise<EventTail>

@@ -7,11 +7,9 @@ import {
   hostNameList,
   issuerAddress,
   listenAddress,
-  metricsToken,
   oneOf,
   origin,
   plainText,
-  rateLimit,
   ratePerSecond,
   retrySteps,
   sizeBytes,
@@ -20,6 +18,7 @@ import {
 } from './option-values.ts'
 import { carryOptions } from './carry-options.ts'
 import { identityOptions } from './identity-options.ts'
+import { gatewayOptions } from './gateway-options.ts'
 import { operateOptions } from './operate-options.ts'
 import { option, type Option } from './option-form.ts'
 import { verbNames, type VerbName } from './verb-names.ts'
@@ -125,38 +124,10 @@ export const options = {
     help: 'lets webhook endpoints append to files below this folder',
     verbs: [...serving, 'webhook add'],
   }),
-  'metrics-listen': option({
-    read: listenAddress,
-    value: 'HOST:PORT',
-    default: null,
-    help: 'a further address that answers only /metrics, to everybody who reaches it',
-    verbs: serving,
-  }),
-  'metrics-token': option({
-    read: metricsToken,
-    value: 'TOKEN',
-    default: null,
-    help: 'opens /metrics on the main address to whoever sends it as Bearer',
-    verbs: serving,
-    secret: true,
-  }),
-  'rate-limit-gateway': option({
-    read: rateLimit,
-    value: 'N/s|m|h',
-    default: '1200/m',
-    help: 'requests of one key or address to the gateway, as many at once; or off',
-    verbs: serving,
-  }),
-  'rate-limit-ingest': option({
-    read: rateLimit,
-    value: 'N/s|m|h',
-    default: 'off',
-    help: 'the same for ingest, which the write queue governs anyway',
-    verbs: serving,
-  }),
   ...operateOptions,
   ...identityOptions,
   ...carryOptions,
+  ...gatewayOptions,
   'log-level': option({
     read: oneOf('debug', 'info', 'warn', 'error'),
     value: 'LEVEL',

@@ -1,21 +1,14 @@
 /** `sightglass export traces` and `export metrics`: what the gateway would stream, written to a file. */
-import type { EventFilter, EventPosition, Json } from '../../db/store.ts'
-import { auditEntry } from '../audit/entry.ts'
+import type { Json } from '../../db/store.ts'
 import type { Invocation } from '../config.ts'
 import { csvRow } from '../http/csv.ts'
-import { readQuery } from '../http/query.ts'
-import { metricsAnswer } from '../metrics/answer.ts'
-import { rangeParameters, readRange } from '../metrics/range.ts'
+import type { metricsAnswer } from '../metrics/answer.ts'
 import { csvColumns, eventRow } from '../traces/csv-columns.ts'
-import { filterParameters, readFilter } from '../traces/filter.ts'
-import { walkPageEvents } from '../traces/walk.ts'
 import { dataPlace } from './data-verbs.ts'
 import { openData, type DataAccess } from './hand-over.ts'
-import { requireOrg } from './org.ts'
 import { openOutput } from './output.ts'
-import { numberOf, textOf, type Params } from './params.ts'
+import type { Params } from './params.ts'
 import { print } from './print.ts'
-import type { VerbContext } from './verb-context.ts'
 
 export async function exportData({ verb, values }: Invocation): Promise<number> {
   const { org, filter, format, raw, out, yes, json } = values
@@ -82,53 +75,4 @@ async function* metricLines(data: DataAccess, asked: Asked, guard: boolean): Asy
     ),
   )
   yield { text: csvRow(columns, false) + lines.join(''), count: rows.length }
-}
-
-/** Fixes what the export covers and writes the row that tells of it. */
-export async function beginTraces(context: VerbContext, params: Params): Promise<Json> {
-  const { store } = context
-  const org = await requireOrg(store, textOf(params, 'org'))
-  const filter = filterOf(textOf(params, 'filter'))
-  await tell(context, org.id, 'traces.exported', { format: textOf(params, 'format'), filter: { ...filter } })
-  return { orgId: org.id, ceilingSeq: await store.events.lastSeq(org.id) }
-}
-
-export async function tracesPage({ store }: VerbContext, params: Params): Promise<Json> {
-  const page = await store.events.page({
-    orgId: textOf(params, 'orgId'),
-    filter: filterOf(textOf(params, 'filter')),
-    limit: walkPageEvents,
-    before: (params['before'] ?? null) as EventPosition | null,
-    ceilingSeq: numberOf(params, 'ceilingSeq'),
-  })
-  const next = page.next === null ? null : { ...page.next }
-  return { events: page.events.map((event) => event.json), next }
-}
-
-export async function exportMetrics(context: VerbContext, params: Params): Promise<Json> {
-  const { store, clock } = context
-  const org = await requireOrg(store, textOf(params, 'org'))
-  const range = readRange(readQuery(requestOf(textOf(params, 'filter')), rangeParameters), clock.now())
-  await tell(context, org.id, 'metrics.exported', { format: textOf(params, 'format'), filter: { ...range } })
-  return (await metricsAnswer(store, org.id, range)) as unknown as Json
-}
-
-function filterOf(query: string): EventFilter {
-  return readFilter(readQuery(requestOf(query), filterParameters))
-}
-
-/** The query of an export is read by the rules of the gateway. */
-function requestOf(query: string): Request {
-  return new Request(`http://localhost/?${query.replace(/^\?/, '')}`)
-}
-
-async function tell(
-  { store, clock }: VerbContext,
-  orgId: string,
-  action: string,
-  metadata: { [member: string]: Json },
-): Promise<void> {
-  await store.audit.append(
-    auditEntry({ orgId, actor: 'cli' }, { action, target: orgId, metadata }, clock.now()),
-  )
 }

@@ -1,21 +1,12 @@
 /** `sightglass import`: takes the events of an NDJSON file through the checks of ingest; known ids are left alone. */
-import type { Json } from '../../db/store.ts'
-import { auditEntry } from '../audit/entry.ts'
 import type { Invocation } from '../config.ts'
 import type { Issue } from '../errors.ts'
-import { acceptEvents } from '../ingest/accept.ts'
 import { limits } from '../limits.ts'
 import { dataPlace } from './data-verbs.ts'
 import { openData, type DataAccess } from './hand-over.ts'
+import { issuesShown } from './import-work.ts'
 import { linesOf } from './lines-of.ts'
-import { requireOrg } from './org.ts'
-import { textOf, type Params } from './params.ts'
 import { oneLine, print } from './print.ts'
-import type { VerbContext } from './verb-context.ts'
-
-/** Stands where the id of an ingest key does in ordinary batches. */
-const importKeyId = 'import'
-const issuesShown = 20
 
 export async function importEvents({ words, values }: Invocation): Promise<number> {
   const path = words[0] ?? '-'
@@ -82,38 +73,6 @@ async function* batches(path: string, promised: (count: number) => void): AsyncG
 function endOf(line: string): number | null {
   const count = /^\{"_end":\{"count":(\d{1,15})\}\}$/.exec(line.trim())?.[1]
   return count === undefined ? null : Number(count)
-}
-
-/** One audit row for the whole import, before its first batch. */
-export async function beginImport({ store, clock }: VerbContext, params: Params): Promise<Json> {
-  const org = await requireOrg(store, textOf(params, 'org'))
-  const act = { action: 'traces.imported', target: org.id, metadata: { file: textOf(params, 'path') } }
-  await store.audit.append(auditEntry({ orgId: org.id, actor: 'cli' }, act, clock.now()))
-  return { orgId: org.id }
-}
-
-export async function appendImport({ store, clock }: VerbContext, params: Params): Promise<Json> {
-  const { records, positions, rejected } = acceptEvents(textOf(params, 'body'), 'application/x-ndjson', [])
-  const issues: Issue[] = rejected.flatMap((one) => one.issues.slice(0, 1))
-  let [accepted, deduped, railed] = [0, 0, 0]
-  if (records.length > 0) {
-    const orgId = textOf(params, 'orgId')
-    const batch = { orgId, keyId: importKeyId, receivedAtMs: clock.now(), events: records }
-    const result = await store.events.append(batch)
-    accepted = result.accepted
-    deduped = result.deduped
-    railed = result.rejected.length
-    for (const { index, member } of result.rejected) {
-      const message = 'is one value too many for the organization'
-      issues.push({ path: member, code: 'too_many', message, index: positions[index] ?? 0 })
-    }
-  }
-  return {
-    accepted,
-    deduped,
-    rejected: rejected.length + railed,
-    issues: issues.slice(0, issuesShown).map((issue) => ({ ...issue })),
-  }
 }
 
 function importText({

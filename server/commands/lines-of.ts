@@ -3,8 +3,8 @@ import { AppError } from '../errors.ts'
 import { limits } from '../limits.ts'
 
 /**
- * Lines end with LF and nothing else: JSON may hold other characters that end a line elsewhere (U+2028). `-` is standard
- * input. Throws when it cannot be read, is not UTF-8, or has a line longer than a request may be.
+ * Lines end with LF and nothing else: JSON may hold other characters that end a line elsewhere (U+2028). `-` is
+ * standard input. Throws when it cannot be read, is not UTF-8, or has a line longer than a request may be.
  */
 export async function* linesOf(path: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })

@@ -1,4 +1,4 @@
-/** The style of the reference; colours, sizes and radii are the dashboard's tokens, whose sheet the page links first. */
+/** The style of the reference; colours, sizes and radii are the dashboard's tokens, whose sheet is linked first. */
 
 export const pageStyle = `
 .reference { display: grid; grid-template-columns: 260px minmax(0, 1fr); min-height: 100dvh; }

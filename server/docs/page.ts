@@ -115,7 +115,8 @@ function table(heads: string[], rows: string[][]): string {
   const head = heads.map((text) => `<th scope="col">${escape(text)}</th>`).join('')
   const line = ([name = '', ...rest]: string[]) =>
     `<tr><td><code>${escape(name)}</code></td>${rest.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
-  return `<div class="table" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${rows.map(line).join('')}</tbody></table></div>`
+  const body = rows.map(line).join('')
+  return `<div class="table" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`
 }
 
 function details(title: string, inside: string): string {

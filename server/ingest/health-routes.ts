@@ -12,7 +12,7 @@ const dayMs = 24 * hourMs
 
 export function ingestHealthRoutes({ store, clock, signIns, ingestCounts, rejections }: Parts) {
   return new Elysia().get('/api/ingest/health', async ({ request }) => {
-    const { org } = await signIns.require(request)
+    const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
     const now = clock.now()
     const since = readQuery(request, { since: 'one' }).one('since')
     const asked = since === undefined ? now - dayMs : parseQueryTime('since', since)

@@ -1,4 +1,4 @@
-/** The quality score of a snapshot that came without one: the share of its six parts that are filled in (contract §5). */
+/** The score of a snapshot that came without one: the share of its six parts that are filled in (contract §5). */
 
 interface Members {
   [member: string]: unknown

@@ -1,4 +1,4 @@
-/** GET /v1/metrics: counts by type, outcome and hour, exact at every moment (contract §7); the same for the dashboard. */
+/** GET /v1/metrics: counts by type, outcome and hour, exact at every moment (contract §7); also for the dashboard. */
 import { Elysia } from 'elysia'
 import { json } from '../http/answer.ts'
 import { readQuery } from '../http/query.ts'

@@ -1,4 +1,4 @@
-/** How long answers took, by route, method and status: routes are patterns, so that addresses cannot fill the memory. */
+/** How long answers took, by route, method and status: routes are patterns, so that no address fills the memory. */
 import { makeHistogram, observe, type Histogram } from '../../db/histogram.ts'
 
 export interface HttpTimes {

@@ -73,7 +73,6 @@ async function story({ store, seal }: Parts, request: Request, orgId: string, id
   const { session, events, next, ceilingSeq } = found
   const nextCursor = next && closeCursor(seal, 'session-cursor', orgId, id, { ...next, ceilingSeq })
   const texts = events.map(({ json }) => json).join(',')
-  return jsonText(
-    `{"session":${JSON.stringify(sessionView(session))},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`,
-  )
+  const told = JSON.stringify(sessionView(session))
+  return jsonText(`{"session":${told},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`)
 }

@@ -30,7 +30,7 @@ let cookie: string
 
 beforeAll(async () => {
   server = await testServer()
-  cookie = await server.signIn('viewer')
+  cookie = await server.signIn('analyst')
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

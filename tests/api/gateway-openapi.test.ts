@@ -1,4 +1,4 @@
-/** The OpenAPI document holds: it is valid, names every route, and each operation answers as it says, right or wrong. */
+/** The OpenAPI document holds: valid, naming every route, and each operation answers as it says, right or wrong. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { createApp } from '../../server/app.ts'

@@ -1,4 +1,4 @@
-/** Lists sessions by their newest matching event: the log is walked backwards, each session told where it shows first. */
+/** Lists sessions by their newest matching event: the log is walked backwards, each told where it shows first. */
 import type { Session, SessionPage, SessionPageQuery } from '../../session-store.ts'
 import type { EventPosition, StoredEvent } from '../../store.ts'
 import type { ReadContext } from '../contexts.ts'
