@@ -1,6 +1,7 @@
 /** POST /v1/sdk/tools (contract §5), and the registry as it stands: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
 import type { ApiKey } from '../../db/store.ts'
+import { periodParameters, readPeriod } from '../dashboard/period.ts'
 import { AppError } from '../errors.ts'
 import { json, jsonText } from '../http/answer.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
@@ -9,6 +10,7 @@ import { requireRoom, writeOrExplain } from '../ingest/room.ts'
 import { requestSample } from '../ingest/samples.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
+import { toolCalls } from './calls.ts'
 import { toolsBodyModel } from './model.ts'
 import { readToolPage } from './page.ts'
 import { toolRecords } from './records.ts'
@@ -33,6 +35,11 @@ export function toolRoutes(parts: Parts) {
     .get('/v1/tools/:siteId/:name', async ({ request, params }) =>
       one(parts, request, await gateway(request), params),
     )
+    .get('/api/tools/calls', async ({ request }) => {
+      const orgId = await dashboard(request)
+      const period = readPeriod(readQuery(request, periodParameters), parts.clock.now())
+      return json(await toolCalls(parts, orgId, period))
+    })
     .get('/api/tools', async ({ request }) => list(parts, request, await dashboard(request)))
     .get('/api/tools/:siteId/:name', async ({ request, params }) =>
       one(parts, request, await dashboard(request), params),

@@ -1,0 +1,110 @@
+/** What an agent reads before it does anything: the tokens of each page's tools against a budget. */
+import { signal } from '@preact/signals'
+import { useId } from 'preact/hooks'
+import { Text } from '../../components/text.tsx'
+import { count, counted } from '../../format.ts'
+import { remember, remembered } from '../../remembered.ts'
+import { place, withQuery } from '../../router.ts'
+import type { PageCost } from './rows.ts'
+
+export const budgetDefault = 4_000
+const budgetMax = 10_000_000
+const shownMax = 8
+
+/** Of this browser; null: not read yet. */
+const chosen = signal<number | null>(null)
+
+export function readBudget(text: string | null): number | null {
+  if (text === null || !/^[0-9]{1,8}$/.test(text.trim())) return null
+  const tokens = Number(text)
+  return tokens >= 1 && tokens <= budgetMax ? tokens : null
+}
+
+export function budget(): number {
+  return chosen.value ?? readBudget(remembered('tools.budget')) ?? budgetDefault
+}
+
+const pageName = (page: string): string => (page === '' ? 'no page' : page)
+
+/** Pages over the budget in words first: colour alone would not say it. */
+export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boolean }) {
+  const field = useId()
+  const of = budget()
+  const over = pages.filter((page) => page.tokens > of).length
+  const highest = Math.max(of, ...pages.map((page) => page.tokens))
+  const set = (text: string): void => {
+    const tokens = readBudget(text)
+    if (tokens === null) return
+    chosen.value = tokens
+    remember('tools.budget', `${tokens}`)
+  }
+  return (
+    <section class="panel budget" aria-label="Token cost of each page">
+      <header>
+        <h2>Tokens a page</h2>
+        <label for={field}>
+          Budget{' '}
+          <input
+            id={field}
+            inputMode="numeric"
+            size={6}
+            value={`${of}`}
+            title="Kept in this browser"
+            onChange={(event) => {
+              set(event.currentTarget.value)
+              event.currentTarget.value = `${budget()}`
+            }}
+          />
+        </label>
+      </header>
+      <p class="muted">
+        {over === 0
+          ? `${counted(pages.length, 'page')}, all within ${count(of)} tokens.`
+          : `${counted(over, 'page')} of ${count(pages.length)} over ${count(of)} tokens.`}
+      </p>
+      <ul>
+        {pages.slice(0, shownMax).map((page) => (
+          <PageLine
+            key={`${page.siteId}\n${page.page}`}
+            cost={page}
+            of={of}
+            highest={highest}
+            showSite={showSite}
+          />
+        ))}
+      </ul>
+      {pages.length > shownMax && (
+        <p class="muted">
+          {counted(pages.length - shownMax, 'cheaper page')} not drawn; all are in the table.
+        </p>
+      )}
+    </section>
+  )
+}
+
+function PageLine(props: { cost: PageCost; of: number; highest: number; showSite: boolean }) {
+  const { cost, of, highest, showSite } = props
+  const isOver = cost.tokens > of
+  const search = withQuery(place.value.search, { page: [cost.page], show: [] })
+  return (
+    <li class={isOver ? 'over' : ''}>
+      <a href={`${place.value.path}${search}`}>
+        {showSite && (
+          <>
+            <Text value={cost.siteId} max={18} /> ·{' '}
+          </>
+        )}
+        <Text value={pageName(cost.page)} max={28} />
+      </a>
+      <span class="budget-track" aria-hidden="true">
+        <i style={{ width: `${(100 * cost.tokens) / highest}%` }} />
+        <b style={{ left: `${(100 * of) / highest}%` }} />
+      </span>
+      <span class="budget-number">
+        {cost.estimated && '≈ '}
+        <b>{count(cost.tokens)}</b>
+        <small>{isOver ? `${count(cost.tokens - of)} over` : counted(cost.tools, 'tool')}</small>
+      </span>
+    </li>
+  )
+}

@@ -1,0 +1,255 @@
+/** One tool, whole: what is wrong with it first, then how it is used, what it takes, and how it came to be so. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { ApiError, api, type PeriodView } from '../../api.ts'
+import { JsonView } from '../../components/json-view.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { count, counted, fullTime, utcTime } from '../../format.ts'
+import { memberText } from '../../json-text.ts'
+import { logsHref } from '../../range/logs-link.ts'
+import { rangeWords } from '../../range/range.ts'
+import { registryApi, type ToolHistory } from '../../registry-api.ts'
+import { place, withQuery } from '../../router.ts'
+import { placeName } from '../../components/differences.tsx'
+import { type Finding, findingNames, lint } from './lint.ts'
+import type { ToolRow } from './rows.ts'
+import { SchemaView } from './schema-view.tsx'
+import { Moment } from '../settings/moment.tsx'
+import { Versions } from './versions.tsx'
+
+interface Opened extends ToolHistory {
+  json: string // the newest descriptor, digits untouched
+}
+
+interface ToolDetailProps {
+  siteId: string
+  name: string
+  row: ToolRow | null
+  period: PeriodView | null
+}
+
+export function ToolDetail({ siteId, name, row, period }: ToolDetailProps) {
+  const opened = useSignal<Opened | null>(null)
+  const lastCall = useSignal<string | null>(null)
+  const problem = useSignal<ApiError | null>(null)
+  const newest = `${row?.version ?? 0}` // a push that changes it is shown
+  useEffect(() => {
+    const stop = new AbortController()
+    load(siteId, name, stop.signal).then(
+      (found) => (opened.value = found),
+      (error: unknown) => {
+        if (stop.signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        problem.value = error
+      },
+    )
+    return () => stop.abort()
+  }, [newest])
+  useLastCall(siteId, name, row?.calls ?? 0, lastCall)
+  const back = place.value.path + withQuery(place.value.search, { site: [], tool: [] })
+  const unknown = problem.value?.code === 'not_found'
+  return (
+    <article class="tool-detail" aria-busy={!opened.value && !problem.value}>
+      <p>
+        <a href={back}>← All tools</a>
+      </p>
+      <header>
+        <h2>
+          <Text value={name} max={128} mono />
+        </h2>
+        {opened.value && <State opened={opened.value} />}
+      </header>
+      {unknown && (
+        <p class="panel lead">
+          This name was called at <Text value={siteId} max={80} />, but no registry of the site has it. Push
+          the tool with your registry, or find out who calls a tool that is not there.
+        </p>
+      )}
+      {problem.value && !unknown && <Problem error={problem.value} />}
+      {opened.value && <FindingList findings={lint(name, opened.value.tool.tool)} />}
+      <Use row={row} siteId={siteId} name={name} period={period} lastCall={lastCall.value} />
+      {opened.value && <Descriptor opened={opened.value} />}
+    </article>
+  )
+}
+
+async function load(siteId: string, name: string, signal: AbortSignal): Promise<Opened> {
+  const text = await registryApi.toolText(siteId, name, signal)
+  const json = memberText(memberText(text, 'tool') ?? '{}', 'tool') ?? '{}'
+  return { ...(JSON.parse(text) as ToolHistory), json }
+}
+
+/** The counts know the hour; the newest event knows the moment. */
+function useLastCall(siteId: string, name: string, calls: number, last: { value: string | null }): void {
+  useEffect(() => {
+    const stop = new AbortController()
+    const params = new URLSearchParams({ type: 'tool.executed', tool: name, siteId, limit: '1' })
+    api.eventsWhere(params, stop.signal).then(
+      (page) => (last.value = page.events[0]?.event.occurredAt ?? null),
+      (error: unknown) => {
+        // The page is right without it; the counts say the hour.
+        if (!(error instanceof ApiError) && !stop.signal.aborted) throw error
+      },
+    )
+    return () => stop.abort()
+  }, [calls])
+}
+
+function State({ opened }: { opened: Opened }) {
+  const { tool } = opened
+  return (
+    <p class="tool-state">
+      <span class={tool.removedAt === null && tool.enabled ? 'chip allow' : 'chip plain'}>
+        {tool.removedAt !== null ? 'removed' : tool.enabled ? 'enabled' : 'disabled'}
+      </span>
+      <span>
+        version {tool.version}, changed <Moment iso={tool.changedAt} />
+      </span>
+      <span class="muted">
+        at <Text value={tool.siteId} max={60} mono />
+      </span>
+    </p>
+  )
+}
+
+function FindingList({ findings }: { findings: Finding[] }) {
+  if (findings.length === 0) return null
+  return (
+    <section class="panel findings">
+      <h3>{counted(findings.length, 'finding')}</h3>
+      <ul>
+        {findings.map((finding) => (
+          <li key={finding.code + finding.says}>
+            <span
+              class={
+                finding.code === 'instructions' || finding.code === 'hidden' ? 'chip error' : 'chip block'
+              }
+            >
+              {findingNames[finding.code]}
+            </span>{' '}
+            It {finding.says}.{' '}
+            <span class="muted">
+              In <Text value={placeName(finding.where)} max={100} mono />.
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+interface UseProps {
+  row: ToolRow | null
+  siteId: string
+  name: string
+  period: PeriodView | null
+  lastCall: string | null
+}
+
+function Use({ row, siteId, name, period, lastCall }: UseProps) {
+  if (period === null) return null
+  const { since, until } = period
+  const href = (outcome?: string): string =>
+    logsHref({
+      type: 'tool.executed',
+      tool: name,
+      siteIds: [siteId],
+      since,
+      until,
+      ...(outcome && { outcome }),
+    })
+  const calls = row?.calls ?? 0
+  return (
+    <section class="panel lead">
+      <p>
+        <a href={href()}>{counted(calls, 'call')}</a> {rangeWords(period)}
+        {row !== null && row.errors > 0 && (
+          <>
+            , <a href={href('error')}>{count(row.errors)} failed</a>
+          </>
+        )}
+        {row !== null && row.blocked > 0 && (
+          <>
+            , <a href={href('blocked')}>{count(row.blocked)} blocked</a>
+          </>
+        )}
+        .{' '}
+        {lastCall === null ? (
+          'No call of it is kept.'
+        ) : (
+          <>
+            Last called{' '}
+            <time dateTime={lastCall} title={utcTime(Date.parse(lastCall))}>
+              {fullTime(Date.parse(lastCall))}
+            </time>
+            .
+          </>
+        )}
+      </p>
+    </section>
+  )
+}
+
+function Descriptor({ opened }: { opened: Opened }) {
+  const { tool, versions, json } = opened
+  const { description, annotations, inputSchema, outputSchema, group, page, title } = tool.tool
+  const texts: [string, unknown][] = [
+    ['Title', title],
+    ['Page', page],
+    ['Group', group],
+  ]
+  return (
+    <>
+      <section class="panel lead">
+        <h3>What agents read</h3>
+        {typeof description === 'string' && description.trim() !== '' ? (
+          <p class="description">
+            <Text value={description} multiline />
+          </p>
+        ) : (
+          <p class="muted">It has no description.</p>
+        )}
+        <dl class="tool-facts">
+          <dt>Tokens</dt>
+          <dd>
+            {count(tool.tokens)}{' '}
+            {tool.tokensEstimated && <span class="muted">estimated from the descriptor</span>}
+          </dd>
+          {texts.map(
+            ([word, value]) =>
+              typeof value === 'string' &&
+              value !== '' && (
+                <>
+                  <dt>{word}</dt>
+                  <dd>
+                    <Text value={value} max={160} />
+                  </dd>
+                </>
+              ),
+          )}
+          {typeof annotations === 'object' &&
+            annotations !== null &&
+            Object.entries(annotations)
+              .slice(0, 20)
+              .map(([hint, value]) => (
+                <>
+                  <dt>
+                    <Text value={hint} max={32} />
+                  </dt>
+                  <dd>
+                    <Text value={typeof value === 'string' ? value : JSON.stringify(value)} max={160} />
+                  </dd>
+                </>
+              ))}
+        </dl>
+      </section>
+      <SchemaView title="What it takes" schema={inputSchema} none="It has no input schema." />
+      <SchemaView title="What it gives back" schema={outputSchema} none="It has no output schema." />
+      <Versions versions={versions} />
+      <section class="panel lead">
+        <JsonView json={json} title="As pushed" label="The tool as JSON" />
+      </section>
+    </>
+  )
+}

@@ -1,0 +1,131 @@
+/** What is wrong with a tool's descriptor as an agent reads it: its name, its description, text that should not be. */
+import type { Json, JsonObject } from '../../registry-api.ts'
+import { segments } from '../../text.ts'
+
+export type FindingCode = 'name' | 'description' | 'instructions' | 'hidden' | 'read_only'
+
+export interface Finding {
+  code: FindingCode
+  says: string // a sentence
+  where: string // member of the descriptor, as a JSON Pointer
+}
+
+const nameRule = /^[A-Za-z0-9_.-]{1,128}$/
+
+/** Words that tell an agent what to do beyond using the tool. They are signs, not proof: a person decides. */
+const instructionSigns: { pattern: RegExp; says: string }[] = [
+  {
+    pattern:
+      /\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|other|all|system)\b[^.]{0,40}\b(?:instructions?|prompts?|rules?|messages?|guidelines?)\b/i,
+    says: 'tells the agent to set aside its instructions',
+  },
+  {
+    pattern:
+      /\b(?:do not|don't|never|without)\b[^.]{0,30}\b(?:tell|telling|mention|mentioning|inform|informing|reveal|revealing|notify|notifying)\b[^.]{0,30}\b(?:user|human|person|anyone)\b/i,
+    says: 'asks the agent to keep something from its user',
+  },
+  {
+    pattern: /<\/?(?:system|important|instructions?|assistant|secret)\b[^>]*>/i,
+    says: 'has a tag that imitates a prompt',
+  },
+  {
+    pattern: /\b(?:system prompt|you are now|new instructions?:)/i,
+    says: 'speaks to the agent as its operator',
+  },
+  {
+    pattern: /\b(?:before|instead of|after)\b[^.]{0,20}\busing\b[^.]{0,20}\bany other tools?\b/i,
+    says: 'steers the use of other tools',
+  },
+  { pattern: /<!--/, says: 'has a comment that is not shown' },
+]
+
+const words = (text: string): Set<string> => new Set(text.split(' '))
+
+const writingVerbs = words(
+  'add append approve archive assign buy cancel clear close create delete disable dismiss drop edit enable execute ' +
+    'insert invite merge modify overwrite pay publish purchase put refund remove rename replace revoke send set submit ' +
+    'subscribe trigger unassign unblock unlock unstar unsubscribe update upload upsert write',
+)
+/** Also names of things ("read the post"), so they count only where a name begins with them. */
+const verbsOrThings = words(
+  'block book charge checkout commit fork lock move order post push reply request reset run star transfer',
+)
+
+/** "cart.addItem" → cart, add, item */
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== '')
+}
+
+export function writingWord(name: string): string | null {
+  const own = wordsOf(name.split('.').at(-1) ?? '')[0] ?? ''
+  if (verbsOrThings.has(own)) return own
+  return wordsOf(name).find((word) => writingVerbs.has(word)) ?? null
+}
+
+const depthMax = 12
+const textsMax = 2_000
+
+/** Every text of the descriptor with its place, names of members too: an agent reads them all. */
+function* texts(
+  value: Json | undefined,
+  place: string,
+  depth: number,
+): Generator<{ text: string; where: string }> {
+  if (typeof value === 'string') yield { text: value, where: place }
+  if (typeof value !== 'object' || value === null || depth >= depthMax) return
+  for (const [name, inner] of Object.entries(value)) {
+    const where = `${place}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+    if (!Array.isArray(value)) yield { text: name, where }
+    yield* texts(inner, where, depth + 1)
+  }
+}
+
+const layout = new Set(['U+0009', 'U+000A', 'U+000D'])
+
+export function hiddenCharacters(text: string): string[] {
+  const hidden = segments(text).filter((segment) => segment.hidden && !layout.has(segment.text))
+  return [...new Set(hidden.map((segment) => segment.text))]
+}
+
+/** Findings in the order of their weight; the same thing in many places is named once, at the first. */
+export function lint(name: string, tool: JsonObject): Finding[] {
+  const found = new Map<string, Finding>()
+  const add = (code: FindingCode, says: string, where: string): void => {
+    if (!found.has(code + says)) found.set(code + says, { code, says, where })
+  }
+  let looked = 0
+  for (const { text, where } of texts(tool, '', 0)) {
+    if ((looked += 1) > textsMax) break
+    for (const { pattern, says } of instructionSigns) if (pattern.test(text)) add('instructions', says, where)
+    const hidden = hiddenCharacters(text)
+    if (hidden.length > 0) add('hidden', `has hidden characters: ${hidden.slice(0, 5).join(', ')}`, where)
+  }
+  if (!nameRule.test(name))
+    add(
+      'name',
+      'has a name that agents may refuse: 1 to 128 of letters, digits, dot, dash, underscore',
+      '/name',
+    )
+  const description = tool['description']
+  if (typeof description !== 'string' || description.trim() === '')
+    add('description', 'has no description, so an agent can only guess what it does', '/description')
+  const hints = tool['annotations']
+  const word = writingWord(name)
+  const readOnly =
+    typeof hints === 'object' && hints !== null && !Array.isArray(hints) && hints['readOnlyHint'] === true
+  if (readOnly && word !== null)
+    add('read_only', `says that it only reads, but its name says “${word}”`, '/annotations/readOnlyHint')
+  return [...found.values()]
+}
+
+export const findingNames: { [code in FindingCode]: string } = {
+  instructions: 'Instructions in text',
+  hidden: 'Hidden text',
+  name: 'Name',
+  description: 'No description',
+  read_only: 'Read-only hint',
+}

@@ -1,0 +1,232 @@
+/** WebMCP Tools: what agents are offered on each page, what it costs them to read, and whether they use it. */
+import './page.css'
+import { useComputed } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { api, type PeriodView, type ToolCalls } from '../../api.ts'
+import { ChartPanel } from '../../charts/chart-panel.tsx'
+import { type Headline, Headlines } from '../../charts/headlines.tsx'
+import { shareOf } from '../../charts/change.ts'
+import { outcomeSeries } from '../../charts/series.ts'
+import { FirstEvent } from '../../components/first-event.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { count } from '../../format.ts'
+import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
+import { choiceOf } from '../../range/range.ts'
+import { useCounts } from '../../range/use-counts.ts'
+import { createPushed, type Pushed } from '../../pushed-model.ts'
+import { registryApi, type Tool } from '../../registry-api.ts'
+import { navigate, place, query, withQuery } from '../../router.ts'
+import { overview } from '../../session.ts'
+import { Budget } from './budget.tsx'
+import { ToolDetail } from './detail.tsx'
+import { pageCosts, type Show, summaryOf, type ToolRow, toolRows, wantedOf, wantedRows } from './rows.ts'
+import { ToolTable } from './table.tsx'
+
+const toolsShownMax = 2_000
+
+export default function ToolsPage() {
+  const calls = useCounts('tools/calls', ['tool.*'])
+  const siteIds = useComputed(() => JSON.stringify(choiceOf(query.value).siteIds))
+  const registry = useMemo(
+    () =>
+      createPushed<Tool>({
+        ask: (sites, signal) => registryApi.tools(sites, toolsShownMax, signal),
+        siteIds,
+        moved: calls.data,
+        freshMs: 10_000, // calls come all the time, pushes do not
+      }),
+    [],
+  )
+  useEffect(() => registry.stop, [])
+  const period = calls.data.value?.period ?? null
+  const error = registry.error.value ?? calls.error.value
+  const known = registry.data.value
+  return (
+    <>
+      <RangeBar title="WebMCP Tools" period={period} connection={calls.connection.value} />
+      <div class={calls.stale.value ? 'page tools stale' : 'page tools'} aria-busy={calls.stale.value}>
+        {error && <Problem error={error} onRetry={registry.retry} />}
+        {known && calls.data.value && (
+          <Body registry={known} calls={calls.data.value} period={calls.data.value.period} />
+        )}
+      </div>
+    </>
+  )
+}
+
+const sample = `{"siteId":"my-site","tools":[{"name":"cart.add","description":"Puts a product into the cart.",
+       "page":"/cart","inputSchema":{"type":"object","required":["product"],
+       "properties":{"product":{"type":"string","description":"Product number"}}}}]}`
+
+function Nothing() {
+  return (
+    <FirstEvent
+      title="No tools yet"
+      lead={
+        <>
+          WebMCP Tools fills from the registry that your backend pushes, and from <code>tool.executed</code>{' '}
+          events.
+        </>
+      }
+      kind="tool"
+      push={{ path: '/v1/sdk/tools', body: sample }}
+    />
+  )
+}
+
+const neverSeen = (): boolean =>
+  !Object.keys(overview.value?.byType ?? {}).some((type) => type === 'tool.executed')
+
+function Body({ registry, calls, period }: { registry: Pushed<Tool>; calls: ToolCalls; period: PeriodView }) {
+  const { list: tools, hasMore } = registry
+  const rows = useMemo(() => toolRows(tools, calls), [tools, calls])
+  const choice = choiceOf(query.value)
+  if (rows.length === 0 && choice.siteIds.length === 0 && neverSeen()) return <Nothing />
+  const [site, name] = [query.value.get('site'), query.value.get('tool')]
+  if (site !== null && name !== null) {
+    const row = rows.find((one) => one.siteId === site && one.name === name) ?? null
+    return <ToolDetail key={`${site}\n${name}`} siteId={site} name={name} row={row} period={period} />
+  }
+  return <Overview rows={rows} hasMore={hasMore} calls={calls} compare={choice.compare} />
+}
+
+interface OverviewProps {
+  rows: ToolRow[]
+  hasMore: boolean
+  calls: ToolCalls
+  compare: boolean
+}
+
+function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
+  const pages = useMemo(() => pageCosts(rows), [rows])
+  const wanted = wantedOf(query.value)
+  const shown = wantedRows(rows, wanted)
+  const showSite = new Set(rows.map((row) => row.siteId)).size > 1
+  const { period, executed } = calls
+  const divisions = [
+    {
+      name: 'outcome',
+      series: outcomeSeries(executed),
+      filterOf: (outcome: string) => ({ type: 'tool.executed', outcome }),
+    },
+  ]
+  return (
+    <>
+      <PeriodLine period={period} />
+      <Headlines period={period} lines={headlines(rows, calls)} />
+      <div class="tools-top">
+        <ChartPanel
+          what="Tool calls"
+          period={period}
+          divisions={divisions}
+          filter={{ type: 'tool.executed' }}
+        />
+        <Budget pages={pages} showSite={showSite} />
+      </div>
+      <Filters rows={rows} />
+      <ToolTable rows={shown} all={rows.length} showSite={showSite} compare={compare} />
+      {hasMore && (
+        <p class="muted">
+          The first {count(toolsShownMax)} tools by site and name are counted here. Choose a site to see
+          others.
+        </p>
+      )}
+      {calls.sitesLeftOut > 0 && (
+        <p class="muted">
+          Calls of {count(calls.sitesLeftOut)} more sites are not told apart. Choose a site to see them.
+        </p>
+      )}
+    </>
+  )
+}
+
+function headlines(rows: ToolRow[], { executed }: ToolCalls): Headline[] {
+  const sum = summaryOf(rows)
+  const errors = executed.outcomes['error']
+  const never = `${place.value.path}${withQuery(place.value.search, { show: ['never'], page: [] })}`
+  return [
+    {
+      ...{ kind: 'count', name: 'Tools executed', now: executed.count, before: executed.before },
+      href: '/logs?type=tool.executed',
+    },
+    {
+      kind: 'share',
+      name: 'Failed',
+      now: shareOf(errors?.count ?? 0, executed.count),
+      before: shareOf(errors?.before ?? 0, executed.before),
+    },
+    {
+      ...{ kind: 'count', name: 'Tools registered', now: sum.tools, before: null },
+      note: sum.disabled === 0 ? 'all enabled' : `${count(sum.disabled)} disabled`,
+    },
+    {
+      ...{ kind: 'count', name: 'Tokens of them all', now: sum.tokens, before: null },
+      note: sum.estimated ? 'estimated' : 'as pushed',
+    },
+    {
+      ...{ kind: 'count', name: 'Never called', now: sum.never, before: null, href: never },
+      note: `${count(sum.neverTokens)} tokens`,
+    },
+  ]
+}
+
+const showNames: { [show in Show]: string } = {
+  all: 'All',
+  never: 'Never called',
+  findings: 'With findings',
+  unregistered: 'Not registered',
+}
+
+function set(changes: { [name: string]: string[] }, replace = false): void {
+  const here = place.peek()
+  navigate(here.path + withQuery(here.search, changes), { replace })
+}
+
+function Filters({ rows }: { rows: ToolRow[] }) {
+  const wanted = wantedOf(query.value)
+  return (
+    <div class="tool-filters" role="group" aria-label="Filters">
+      <label class="visually-hidden" for="find-tool">
+        Find a tool
+      </label>
+      <input
+        id="find-tool"
+        class="search-field"
+        placeholder="Find a tool by name"
+        autocomplete="off"
+        spellcheck={false}
+        value={wanted.text}
+        onInput={(event) =>
+          set({ find: event.currentTarget.value === '' ? [] : [event.currentTarget.value] }, true)
+        }
+      />
+      {(Object.keys(showNames) as Show[]).map((show) => (
+        <button
+          type="button"
+          key={show}
+          class="button choice"
+          aria-pressed={wanted.show === show}
+          onClick={() => set({ show: show === 'all' ? [] : [show] })}
+        >
+          {showNames[show]}
+          <small>{count(wantedRows(rows, { show, page: null, text: '' }).length)}</small>
+        </button>
+      ))}
+      {wanted.page !== null && (
+        <button
+          type="button"
+          class="button"
+          aria-label={`Remove filter page ${wanted.page}`}
+          onClick={() => set({ page: [] })}
+        >
+          page{' '}
+          <b>
+            <Text value={wanted.page === '' ? 'none' : wanted.page} max={32} />
+          </b>
+          <span aria-hidden="true">×</span>
+        </button>
+      )}
+    </div>
+  )
+}

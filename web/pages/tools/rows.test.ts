@@ -1,0 +1,83 @@
+/** The join of registry and calls keeps every tool and every call, and sums what an agent must read. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { ToolCalls } from '../../api.ts'
+import type { Tool } from '../../registry-api.ts'
+import { pageCosts, summaryOf, toolRows, wantedOf, wantedRows } from './rows.ts'
+
+const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
+  siteId: 'shop',
+  name,
+  enabled: true,
+  tokens: 100,
+  tokensEstimated: false,
+  version: 1,
+  firstSeenAt: '',
+  changedAt: '',
+  removedAt: null,
+  tool: { description: 'Does it.', page: '/cart' },
+  ...more,
+})
+
+const calls = (rows: ToolCalls['rows']): ToolCalls =>
+  ({ period: {}, executed: {}, rows, sitesLeftOut: 0 }) as unknown as ToolCalls
+const call = (name: string | null, count: number, outcomes = {}, siteId = 'shop') => ({
+  ...{ siteId, name, count, before: 0, outcomes },
+  lastHour: null,
+})
+
+test('calls go to the tool of their own site; names without a tool stand below', () => {
+  const rows = toolRows(
+    [tool('a'), tool('b')],
+    calls([
+      call('a', 3, { error: 1, success: 2 }),
+      call('a', 9, {}, 'other'),
+      call('gone', 2),
+      call(null, 5),
+    ]),
+  )
+  expect(
+    rows.map(({ name, siteId, calls: n, errors, registered }) => [name, siteId, n, errors, registered]),
+  ).toEqual([
+    ['a', 'shop', 3, 1, true],
+    ['b', 'shop', 0, 0, true],
+    ['a', 'other', 9, 0, false],
+    ['gone', 'shop', 2, 0, false],
+  ])
+})
+
+test('a page costs what its enabled tools cost', () => {
+  const rows = toolRows(
+    [tool('a'), tool('b', { tokens: 50, tokensEstimated: true }), tool('off', { enabled: false })],
+    calls([call('a', 1)]),
+  )
+  expect(pageCosts(rows)).toEqual([{ siteId: 'shop', page: '/cart', tools: 2, tokens: 150, estimated: true }])
+  expect(summaryOf(rows)).toEqual({
+    ...{ tools: 3, disabled: 1, tokens: 150, estimated: true },
+    ...{ never: 1, neverTokens: 50, findings: 0 },
+  })
+})
+
+test('pages add up to the whole, and every filter keeps a part of the rows', () => {
+  const tools = fc.uniqueArray(
+    fc.record({ name: fc.string({ minLength: 1 }), tokens: fc.nat(9_999), page: fc.string() }),
+    {
+      selector: (one) => one.name,
+      maxLength: 30,
+    },
+  )
+  fc.assert(
+    fc.property(tools, fc.string(), (given, text) => {
+      const rows = toolRows(
+        given.map(({ name, tokens, page }) => tool(name, { tokens, tool: { page, description: 'x' } })),
+        null,
+      )
+      const total = pageCosts(rows).reduce((sum, page) => sum + page.tokens, 0)
+      expect(total).toBe(summaryOf(rows).tokens)
+      for (const show of ['never', 'findings', 'unregistered', 'all'])
+        for (const row of wantedRows(rows, wantedOf(new URLSearchParams({ show, find: text }))))
+          expect(rows).toContain(row)
+      expect(wantedRows(rows, wantedOf(new URLSearchParams()))).toEqual(rows)
+    }),
+  )
+})

@@ -1,0 +1,178 @@
+/** The registry joined with what was called: one row a tool, pages with their token cost, and what a reader wants. */
+import type { ToolCalls } from '../../api.ts'
+import type { JsonObject, Tool } from '../../registry-api.ts'
+import { type Finding, lint } from './lint.ts'
+
+export interface ToolRow {
+  siteId: string
+  name: string
+  title: string | null
+  page: string // '' when the tool names none
+  group: string
+  enabled: boolean
+  tokens: number
+  estimated: boolean
+  calls: number
+  before: number // in the time before
+  errors: number
+  blocked: number
+  lastHour: string | null
+  version: number
+  changedAt: string
+  findings: Finding[]
+  registered: boolean // false: it is called, but no registry has it
+}
+
+export interface PageCost {
+  siteId: string
+  page: string
+  tools: number
+  tokens: number // of the enabled ones: only they reach an agent
+  estimated: boolean // at least one of them
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+const countOf = (outcomes: { [outcome: string]: number }, name: string): number =>
+  Object.hasOwn(outcomes, name) ? (outcomes[name] ?? 0) : 0
+
+const key = (siteId: string, name: string): string => JSON.stringify([siteId, name])
+
+/** Tools of the registry, and below them names that were called without being in it. */
+export function toolRows(tools: Tool[], calls: ToolCalls | null): ToolRow[] {
+  const called = new Map((calls?.rows ?? []).map((row) => [key(row.siteId, row.name ?? ''), row]))
+  const rows = tools.map((tool) => {
+    const call = called.get(key(tool.siteId, tool.name))
+    called.delete(key(tool.siteId, tool.name))
+    return rowOf(tool, call)
+  })
+  for (const call of called.values()) {
+    if (call.name === null || call.count === 0) continue
+    rows.push(rowOf(unregistered(call.siteId, call.name), call, false))
+  }
+  return rows
+}
+
+type Call = ToolCalls['rows'][number]
+
+function rowOf(tool: Tool, call: Call | undefined, registered = true): ToolRow {
+  const sent: JsonObject = tool.tool
+  return {
+    siteId: tool.siteId,
+    name: tool.name,
+    title: textOf(sent['title']) || null,
+    page: textOf(sent['page']),
+    group: textOf(sent['group']),
+    enabled: tool.enabled,
+    tokens: tool.tokens,
+    estimated: tool.tokensEstimated,
+    calls: call?.count ?? 0,
+    before: call?.before ?? 0,
+    errors: countOf(call?.outcomes ?? {}, 'error'),
+    blocked: countOf(call?.outcomes ?? {}, 'blocked'),
+    lastHour: call?.lastHour ?? null,
+    version: tool.version,
+    changedAt: tool.changedAt,
+    findings: registered ? lint(tool.name, sent) : [],
+    registered,
+  }
+}
+
+function unregistered(siteId: string, name: string): Tool {
+  return {
+    siteId,
+    name,
+    enabled: true,
+    tokens: 0,
+    tokensEstimated: false,
+    version: 0,
+    firstSeenAt: '',
+    changedAt: '',
+    removedAt: null,
+    tool: {},
+  }
+}
+
+/** What an agent must read on each page, dearest first. */
+export function pageCosts(rows: ToolRow[]): PageCost[] {
+  const pages = new Map<string, PageCost>()
+  for (const row of rows) {
+    if (!row.registered || !row.enabled) continue
+    const at = key(row.siteId, row.page)
+    const cost = pages.get(at) ?? {
+      siteId: row.siteId,
+      page: row.page,
+      tools: 0,
+      tokens: 0,
+      estimated: false,
+    }
+    pages.set(at, {
+      ...cost,
+      tools: cost.tools + 1,
+      tokens: cost.tokens + row.tokens,
+      estimated: cost.estimated || row.estimated,
+    })
+  }
+  return [...pages.values()].sort((a, b) => b.tokens - a.tokens || (a.page < b.page ? -1 : 1))
+}
+
+export const isNeverCalled = (row: ToolRow): boolean => row.registered && row.enabled && row.calls === 0
+
+export interface ToolSummary {
+  tools: number
+  disabled: number
+  tokens: number
+  estimated: boolean
+  never: number
+  neverTokens: number
+  findings: number // tools with at least one
+}
+
+export function summaryOf(rows: ToolRow[]): ToolSummary {
+  const registered = rows.filter((row) => row.registered)
+  const enabled = registered.filter((row) => row.enabled)
+  const never = registered.filter(isNeverCalled)
+  const sum = (of: ToolRow[]): number => of.reduce((total, row) => total + row.tokens, 0)
+  return {
+    tools: registered.length,
+    disabled: registered.length - enabled.length,
+    tokens: sum(enabled),
+    estimated: enabled.some((row) => row.estimated),
+    never: never.length,
+    neverTokens: sum(never),
+    findings: registered.filter((row) => row.findings.length > 0).length,
+  }
+}
+
+export type Show = 'all' | 'never' | 'findings' | 'unregistered'
+
+export interface Wanted {
+  show: Show
+  page: string | null // null: every page
+  text: string
+}
+
+export function wantedOf(query: URLSearchParams): Wanted {
+  const show = query.get('show')
+  return {
+    show: show === 'never' || show === 'findings' || show === 'unregistered' ? show : 'all',
+    page: query.get('page'),
+    text: query.get('find') ?? '',
+  }
+}
+
+const shows: { [show in Show]: (row: ToolRow) => boolean } = {
+  all: () => true,
+  never: isNeverCalled,
+  findings: (row) => row.findings.length > 0,
+  unregistered: (row) => !row.registered,
+}
+
+export function wantedRows(rows: ToolRow[], { show, page, text }: Wanted): ToolRow[] {
+  const part = text.trim().toLowerCase()
+  return rows.filter(
+    (row) =>
+      shows[show](row) &&
+      (page === null || row.page === page) &&
+      (part === '' || `${row.name}\n${row.title ?? ''}\n${row.group}`.toLowerCase().includes(part)),
+  )
+}

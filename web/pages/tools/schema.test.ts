@@ -1,0 +1,64 @@
+/** Schemas become rows with the right words, and no schema, however odd, breaks the page. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Json, JsonObject } from '../../registry-api.ts'
+import { schemaTable, typeOf } from './schema.ts'
+
+test('members, nesting, lists and limits are told in words', () => {
+  const schema: JsonObject = {
+    type: 'object',
+    required: ['query'],
+    properties: {
+      query: { type: 'string', description: 'Words', minLength: 1, maxLength: 200 },
+      page: { type: 'integer', minimum: 1, default: 1 },
+      sort: { type: 'string', enum: ['price', 'name'] },
+      filters: { type: 'array', items: { type: 'object', properties: { field: { type: 'string' } } } },
+      either: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+    },
+  }
+  const { rows, more } = schemaTable(schema)
+  expect(more).toBe(false)
+  expect(rows.map(({ name, depth, type, required }) => [name, depth, type, required])).toEqual([
+    ['query', 0, 'text', true],
+    ['page', 0, 'whole number', false],
+    ['sort', 0, 'text', false],
+    ['filters', 0, 'list of object', false],
+    ['field', 1, 'text', false],
+    ['either', 0, 'text or nothing', false],
+  ])
+  expect(rows[0]?.limits).toEqual(['1 to 200 signs'])
+  expect(rows[1]?.limits).toEqual(['at least 1', 'default 1'])
+  expect(rows[2]?.choices).toEqual(['price', 'name'])
+})
+
+test('words of odd types', () => {
+  expect(typeOf({ type: 'constructor' })).toBe('constructor')
+  expect(typeOf({ $ref: '#/definitions/Money' })).toBe('Money')
+  expect(typeOf({ const: 3 })).toBe('always 3')
+  expect(typeOf({ oneOf: ['string', 'integer', 'number', 'boolean'].map((type) => ({ type })) })).toBe(
+    'one of 4 forms',
+  )
+  expect(typeOf(false)).toBe('nothing')
+})
+
+test('every real tool has a row for each of its parameters', async () => {
+  const real = new URL('../../../server/demo/tools.github.json', import.meta.url)
+  const { tools } = (await Bun.file(real).json()) as { tools: { inputSchema: JsonObject }[] }
+  for (const { inputSchema } of tools) {
+    const names = Object.keys((inputSchema['properties'] ?? {}) as JsonObject)
+    const shown = schemaTable(inputSchema).rows.filter((row) => row.depth === 0)
+    expect(shown.map((row) => row.name)).toEqual(names)
+    expect(shown.every((row) => row.type !== '')).toBe(true)
+  }
+})
+
+test('any JSON value is a schema that can be shown', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.jsonValue(), (value, inner) => {
+      const { rows } = schemaTable({
+        properties: { a: value, b: { items: inner, enum: inner, type: 'array' } },
+      } as Json)
+      expect(rows.length).toBeGreaterThanOrEqual(2)
+    }),
+  )
+})

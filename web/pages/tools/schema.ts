@@ -1,0 +1,118 @@
+/** A JSON Schema laid out as rows that a person reads: one a member, with its type, whether it must be, and limits. */
+import type { Json, JsonObject } from '../../registry-api.ts'
+
+export interface SchemaRow {
+  name: string // of the member; "each" for items of a list
+  depth: number
+  type: string // "text", "whole number", "list of text", "one of 3 forms"
+  required: boolean
+  description: string
+  limits: string[] // "1 to 100", "default 30", "at most 200 signs"
+  choices: string[] // an enumeration
+}
+
+export interface SchemaTable {
+  rows: SchemaRow[]
+  more: boolean // there are more than are shown
+}
+
+const rowsMax = 200
+const depthMax = 6
+
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const typeNames: { [type: string]: string } = {
+  string: 'text',
+  integer: 'whole number',
+  number: 'number',
+  boolean: 'yes or no',
+  object: 'object',
+  array: 'list',
+  null: 'nothing',
+}
+
+const own = (names: { [name: string]: string }, name: string): string =>
+  Object.hasOwn(names, name) ? (names[name] ?? name) : name
+
+/** The words for a schema's type. */
+export function typeOf(schema: Json | undefined, depth = 0): string {
+  if (schema === true || schema === undefined) return 'anything'
+  if (schema === false) return 'nothing'
+  if (!isObject(schema) || depth > depthMax) return 'anything'
+  const { type, items } = schema
+  if (typeof schema['$ref'] === 'string') return schema['$ref'].split('/').at(-1) || 'anything'
+  if (Array.isArray(schema['enum']) && type === undefined) return 'one of a list'
+  if (schema['const'] !== undefined) return `always ${JSON.stringify(schema['const'])}`
+  if (type === 'array') return items === undefined ? 'list' : `list of ${typeOf(items, depth + 1)}`
+  if (typeof type === 'string') return own(typeNames, type)
+  if (Array.isArray(type)) return type.map((one) => own(typeNames, `${one}`)).join(' or ')
+  for (const member of ['anyOf', 'oneOf', 'allOf']) {
+    const forms = schema[member]
+    if (!Array.isArray(forms) || forms.length === 0) continue
+    const names = [...new Set(forms.map((form) => typeOf(form, depth + 1)))]
+    return names.length <= 3
+      ? names.join(member === 'allOf' ? ' and ' : ' or ')
+      : `one of ${forms.length} forms`
+  }
+  return isObject(schema['properties']) ? 'object' : 'anything'
+}
+
+function rangeOf(schema: JsonObject, low: string, high: string, unit: string): string[] {
+  const [min, max] = [schema[low], schema[high]]
+  const end = unit === '' ? '' : ` ${unit}`
+  if (typeof min === 'number' && typeof max === 'number') return [`${min} to ${max}${end}`]
+  if (typeof min === 'number') return [`at least ${min}${end}`]
+  return typeof max === 'number' ? [`at most ${max}${end}`] : []
+}
+
+function limitsOf(schema: JsonObject): string[] {
+  const { pattern, format, default: standard } = schema
+  return [
+    ...rangeOf(schema, 'minimum', 'maximum', ''),
+    ...rangeOf(schema, 'exclusiveMinimum', 'exclusiveMaximum', 'exclusive'),
+    ...rangeOf(schema, 'minLength', 'maxLength', 'signs'),
+    ...rangeOf(schema, 'minItems', 'maxItems', 'items'),
+    ...(typeof format === 'string' ? [`as ${format}`] : []),
+    ...(typeof pattern === 'string' ? [`matches ${pattern}`] : []),
+    ...(standard === undefined ? [] : [`default ${JSON.stringify(standard)}`]),
+  ]
+}
+
+const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** The members of an object schema, members of members below them. */
+export function schemaTable(schema: Json | undefined): SchemaTable {
+  const rows: SchemaRow[] = []
+  let more = false
+  const walk = (of: Json | undefined, depth: number): void => {
+    if (!isObject(of) || depth > depthMax) return
+    const required = Array.isArray(of['required']) ? of['required'] : []
+    const members = isObject(of['properties']) ? Object.entries(of['properties']) : []
+    for (const [name, inner] of members) {
+      if (rows.length >= rowsMax) {
+        more = true
+        return
+      }
+      const told = isObject(inner) ? inner : {}
+      const items = isObject(told['items']) ? told['items'] : {}
+      const choices = Array.isArray(told['enum']) ? told['enum'] : items['enum']
+      rows.push({
+        name,
+        depth,
+        type: typeOf(inner),
+        required: required.includes(name),
+        description: typeof told['description'] === 'string' ? told['description'] : '',
+        limits: limitsOf(told),
+        choices: Array.isArray(choices) ? choices.map(textOf) : [],
+      })
+      walk(told['type'] === 'array' ? told['items'] : told, depth + 1)
+    }
+    for (const member of ['anyOf', 'oneOf', 'allOf']) {
+      const forms = of[member]
+      if (Array.isArray(forms)) for (const form of forms) walk(form, depth + (members.length > 0 ? 1 : 0))
+    }
+  }
+  walk(schema, 0)
+  return { rows, more }
+}

@@ -1,0 +1,146 @@
+/** The registry as a table: one row a tool, with what it costs, how it is used and what is wrong with it. */
+import { ChangeMark } from '../../charts/headlines.tsx'
+import { changeOf, percent, shareOf } from '../../charts/change.ts'
+import { type Column, DataTable } from '../../charts/data-table.tsx'
+import { now } from '../../clock.ts'
+import { Text } from '../../components/text.tsx'
+import { ago, count, utcTime } from '../../format.ts'
+import { navigate, place, withQuery } from '../../router.ts'
+import { findingNames } from './lint.ts'
+import type { ToolRow } from './rows.ts'
+
+const hourMs = 3_600_000
+
+export function toolHref(siteId: string, name: string): string {
+  return place.value.path + withQuery(place.value.search, { site: [siteId], tool: [name] })
+}
+
+export function ToolTable(props: { rows: ToolRow[]; all: number; showSite: boolean; compare: boolean }) {
+  const { rows, all, showSite, compare } = props
+  return (
+    <DataTable
+      title="Tools"
+      about={
+        rows.length === all
+          ? `${count(all)} in the registry or called`
+          : `${count(rows.length)} of ${count(all)}`
+      }
+      csvName="tools"
+      columns={columnsOf(showSite, compare)}
+      rows={rows}
+      keyOf={(row) => `${row.siteId}\n${row.name}`}
+      sortBy="Tokens"
+      onOpen={(row) => navigate(toolHref(row.siteId, row.name))}
+      empty="No tool is like that."
+    />
+  )
+}
+
+function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
+  const site: Column<ToolRow> = {
+    name: 'Site',
+    value: (row) => row.siteId,
+    show: (row) => <Text value={row.siteId} max={24} />,
+  }
+  const change: Column<ToolRow> = {
+    name: 'Change',
+    value: (row) => row.calls - row.before,
+    show: (row) => <CallsChange row={row} />,
+    number: true,
+  }
+  return [
+    { name: 'Tool', value: (row) => row.name, show: (row) => <ToolName row={row} /> },
+    {
+      name: 'Findings',
+      value: (row) => row.findings.length || null,
+      show: (row) => <Findings row={row} />,
+    },
+    ...(showSite ? [site] : []),
+    {
+      name: 'Page',
+      value: (row) => row.page || null,
+      show: (row) => row.page !== '' && <Text value={row.page} max={24} mono />,
+    },
+    {
+      name: 'Tokens',
+      value: (row) => (row.registered ? row.tokens : null),
+      show: (row) => row.registered && <Tokens row={row} />,
+      number: true,
+    },
+    { name: 'Calls', value: (row) => row.calls, number: true },
+    ...(compare ? [change] : []),
+    {
+      name: 'Error rate',
+      value: (row) => (row.calls === 0 ? null : Math.round((10_000 * row.errors) / row.calls) / 100),
+      show: (row) => (row.calls === 0 ? '' : percent(shareOf(row.errors, row.calls))),
+      number: true,
+    },
+    {
+      name: 'Last called',
+      value: (row) => row.lastHour,
+      show: (row) => <LastCalled row={row} />,
+    },
+    {
+      name: 'Version',
+      value: (row) => (row.registered ? row.version : null),
+      number: true,
+    },
+  ]
+}
+
+function CallsChange({ row }: { row: ToolRow }) {
+  const change = changeOf(row.calls, row.before)
+  return change.text === 'new' ? <>new</> : <ChangeMark change={change} />
+}
+
+function ToolName({ row }: { row: ToolRow }) {
+  return (
+    <span class={row.enabled ? 'tool-name' : 'tool-name disabled'}>
+      <a href={toolHref(row.siteId, row.name)}>
+        <Text value={row.name} max={36} />
+      </a>
+      {!row.registered && <span class="chip block">not registered</span>}
+      {!row.enabled && <span class="chip plain">disabled</span>}
+      {row.title !== null && (
+        <small>
+          <Text value={row.title} max={40} />
+        </small>
+      )}
+    </span>
+  )
+}
+
+function Tokens({ row }: { row: ToolRow }) {
+  if (!row.estimated) return <>{count(row.tokens)}</>
+  return (
+    <span title="Estimated from the descriptor: a quarter of its characters">
+      <span aria-hidden="true">≈ </span>
+      <span class="visually-hidden">about </span>
+      {count(row.tokens)}
+    </span>
+  )
+}
+
+/** Counts are kept by hour; the tool's own page says the very moment. */
+function LastCalled({ row }: { row: ToolRow }) {
+  if (row.lastHour === null) return <span class="muted">{row.registered ? 'not in range' : ''}</span>
+  const startMs = Date.parse(row.lastHour)
+  const inHour = now() - startMs < hourMs
+  return (
+    <time dateTime={row.lastHour} title={`In the hour from ${utcTime(startMs)}`}>
+      {inHour ? 'this hour' : ago(startMs, now())}
+    </time>
+  )
+}
+
+function Findings({ row }: { row: ToolRow }) {
+  const names = [...new Set(row.findings.map((finding) => findingNames[finding.code]))]
+  const grave = row.findings.some((finding) => finding.code === 'instructions' || finding.code === 'hidden')
+  if (names.length === 0) return null
+  return (
+    <span class={grave ? 'chip error' : 'chip block'} title={names.join(', ')}>
+      {names[0]}
+      {names.length > 1 && ` +${names.length - 1}`}
+    </span>
+  )
+}

@@ -1,0 +1,47 @@
+/** The versions of a tool, newest first, each with what changed against the one before. */
+import { Differences } from '../../components/differences.tsx'
+import { counted } from '../../format.ts'
+import { Moment } from '../settings/moment.tsx'
+import type { ToolVersion } from '../../registry-api.ts'
+
+const words = {
+  added: 'registered',
+  changed: 'changed',
+  removed: 'removed from the registry',
+  restored: 'registered again',
+} as const
+
+export function Versions({ versions }: { versions: ToolVersion[] }) {
+  const last = versions.at(-1)
+  return (
+    <section class="panel versions">
+      <h3>Versions</h3>
+      <ol>
+        {versions.map((version, index) => (
+          <li key={`${version.version} ${version.change} ${version.at}`}>
+            <details open={index === 0 && version.differences.length > 0}>
+              <summary>
+                <b>Version {version.version}</b> {words[version.change]} <Moment iso={version.at} />
+                {version.differences.length > 0 && (
+                  <span class="muted"> · {counted(version.differences.length, 'difference')}</span>
+                )}
+              </summary>
+              {version.differences.length > 0 ? (
+                <Differences list={version.differences} />
+              ) : (
+                <p class="muted">
+                  {version.change === 'added'
+                    ? 'The first one: nothing to compare with.'
+                    : 'The descriptor is as before.'}
+                </p>
+              )}
+            </details>
+          </li>
+        ))}
+      </ol>
+      {last !== undefined && last.change !== 'added' && (
+        <p class="muted">Older versions are kept but not listed here.</p>
+      )}
+    </section>
+  )
+}

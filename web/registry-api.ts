@@ -1,0 +1,116 @@
+/** The calls that read pushed tool registries and site memory. */
+import { exchange, get } from './api.ts'
+
+/** A value of JSON as JSON.parse gives it. */
+export type Json = string | number | boolean | null | Json[] | { [member: string]: Json }
+export interface JsonObject {
+  [member: string]: Json
+}
+
+export interface Tool {
+  siteId: string
+  name: string
+  enabled: boolean
+  tokens: number
+  tokensEstimated: boolean
+  version: number
+  firstSeenAt: string
+  changedAt: string
+  removedAt: string | null
+  tool: JsonObject // as it was pushed
+}
+
+export interface Difference {
+  path: string // JSON Pointer
+  change: 'added' | 'removed' | 'changed'
+  before?: Json
+  after?: Json
+}
+
+export interface ToolVersion {
+  version: number
+  at: string
+  change: 'added' | 'changed' | 'removed' | 'restored'
+  differences: Difference[]
+  tool: JsonObject
+}
+
+export interface ToolHistory {
+  tool: Tool
+  versions: ToolVersion[] // newest first
+}
+
+export interface MemoryVersion {
+  version: number
+  at: string
+  score: number
+  scoreComputed: boolean
+  bytes: number
+}
+
+export interface Memory extends MemoryVersion {
+  siteId: string
+  firstSeenAt: string
+  snapshot: JsonObject
+}
+
+export interface MemoryHistory {
+  memory: Memory
+  versions: MemoryVersion[] // newest first
+}
+
+const pageMax = 200
+
+const one = (path: string, ...parts: string[]): string =>
+  `/api/${path}/${parts.map(encodeURIComponent).join('/')}`
+
+/** Pages of a list until its end or until `max` things are there. */
+async function all<T>(
+  siteIds: string[],
+  max: number,
+  signal: AbortSignal,
+  ask: (params: URLSearchParams, signal: AbortSignal) => Promise<{ list: T[]; nextCursor: string | null }>,
+): Promise<{ list: T[]; hasMore: boolean }> {
+  const first = new URLSearchParams(siteIds.map((siteId) => ['siteId', siteId]))
+  const found: T[] = []
+  let cursor: string | null = null
+  do {
+    const params: URLSearchParams = cursor === null ? first : new URLSearchParams({ cursor })
+    params.set('limit', `${pageMax}`)
+    const page = await ask(params, signal)
+    found.push(...page.list)
+    cursor = page.nextCursor
+  } while (cursor !== null && found.length < max)
+  return { list: found, hasMore: cursor !== null }
+}
+
+export const registryApi = {
+  /** All tools that are registered now, by site and name. */
+  tools: (siteIds: string[], max: number, signal: AbortSignal) =>
+    all(siteIds, max, signal, async (params) => {
+      const { tools, nextCursor } = await get<{ tools: Tool[]; nextCursor: string | null }>(
+        `/api/tools?${params}`,
+        signal,
+      )
+      return { list: tools, nextCursor }
+    }),
+  /** The answer as text, because JSON.parse would round numbers that were pushed exactly. */
+  toolText: async (siteId: string, name: string, signal: AbortSignal) =>
+    (await exchange(one('tools', siteId, name), { signal })).text(),
+  memories: (siteIds: string[], max: number, signal: AbortSignal) =>
+    all(siteIds, max, signal, async (params) => {
+      const { memory, nextCursor } = await get<{ memory: Memory[]; nextCursor: string | null }>(
+        `/api/memory?${params}`,
+        signal,
+      )
+      return { list: memory, nextCursor }
+    }),
+  /** As text, like a tool. */
+  memoryText: async (siteId: string, signal: AbortSignal) =>
+    (await exchange(one('memory', siteId), { signal })).text(),
+  memoryVersion: (siteId: string, version: number, signal: AbortSignal) =>
+    get<{ memory: Memory; differences: Difference[] }>(
+      one('memory', siteId, 'versions', `${version}`),
+      signal,
+    ),
+}

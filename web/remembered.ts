@@ -1,0 +1,23 @@
+/** What a reader chose for this browser and organization: a convenience of theirs, not a fact of the appliance. */
+import { session } from './session.ts'
+
+const keyOf = (name: string): string => `sightglass.${session.peek()?.org.id ?? ''}.${name}`
+
+/** Null when nothing is kept or storage is forbidden. */
+export function remembered(name: string): string | null {
+  try {
+    return localStorage.getItem(keyOf(name))
+  } catch {
+    return null
+  }
+}
+
+/** False when the browser keeps nothing: the choice then holds until the page is left. */
+export function remember(name: string, value: string): boolean {
+  try {
+    localStorage.setItem(keyOf(name), value)
+    return true
+  } catch {
+    return false
+  }
+}
