@@ -9,6 +9,7 @@ import { authRoutes } from './auth/routes.ts'
 import { signInRoutes } from './auth/sign-in-routes.ts'
 import { backupRoutes } from './backup/routes.ts'
 import { doctorRoutes } from './doctor/routes.ts'
+import { dashboardCountRoutes } from './dashboard/routes.ts'
 import { AppError } from './errors.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -66,6 +67,7 @@ export function createApp(parts: Parts): App {
     .use(toolRoutes(parts))
     .use(memoryRoutes(parts))
     .use(metricsRoutes(parts))
+    .use(dashboardCountRoutes(parts))
     .use(sessionRoutes(parts))
     .use(traceRoutes(parts))
     .use(webhookRoutes(parts))

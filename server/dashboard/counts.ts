@@ -1,0 +1,125 @@
+/** The counts of each page: which events it is about, and by which members they are divided. */
+import { isoTime } from '../clock.ts'
+import type { Parts } from '../parts.ts'
+import { cut, type CutQuery } from './cut.ts'
+import { type Period, periodView } from './period.ts'
+import type { AgentMonths, AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts } from './shapes.ts'
+import { noTally, typeCounts } from './type-counts.ts'
+
+export interface Asked {
+  store: Pick<Parts['store'], 'events' | 'sites'>
+  orgId: string
+  period: Period
+}
+
+async function ground({ store, orgId, period }: Asked) {
+  const [sites, counts] = await Promise.all([
+    store.sites.list(orgId),
+    typeCounts(store.events, orgId, period),
+  ])
+  return {
+    period: periodView(period, sites),
+    counts,
+    tally: (type: string) => counts.types.get(type) ?? noTally(period),
+  }
+}
+
+function cuts<K extends string>(asked: Asked, queries: { [name in K]: CutQuery }) {
+  const names = Object.keys(queries) as K[]
+  const all = names.map(async (name) => [
+    name,
+    await cut(asked.store.events, asked.orgId, asked.period, queries[name]),
+  ])
+  return Promise.all(all).then((found) => Object.fromEntries(found) as { [name in K]: Cut })
+}
+
+export async function detectCounts(asked: Asked): Promise<DetectCounts> {
+  const types = ['agent.detected']
+  const [{ period, tally }, found] = await Promise.all([
+    ground(asked),
+    cuts(asked, {
+      classes: { by: 'class', types, stepped: true },
+      vendors: { by: 'vendor', types, stepped: true },
+      trusts: { by: 'trust', types },
+      decided: { by: 'vendor', types: ['authz.evaluated'] },
+    }),
+  ])
+  return { period, detected: tally('agent.detected'), missed: tally('agent.missed'), ...found }
+}
+
+export async function authCounts(asked: Asked): Promise<AuthCounts> {
+  const types = ['auth.identity_presented']
+  const [{ period, tally }, found] = await Promise.all([
+    ground(asked),
+    cuts(asked, {
+      protocols: { by: 'protocol', types, stepped: true },
+      trusts: { by: 'trust', types, stepped: true },
+      vendors: { by: 'vendor', types },
+    }),
+  ])
+  return {
+    period,
+    presented: tally('auth.identity_presented'),
+    cleared: tally('auth.identity_cleared'),
+    ...found,
+  }
+}
+
+/** A denial is one `authz.evaluated`; that the tool call then ends blocked as well does not count twice. */
+export async function authzCounts(asked: Asked): Promise<AuthzCounts> {
+  const types = ['authz.evaluated']
+  const [{ period, tally }, found] = await Promise.all([
+    ground(asked),
+    cuts(asked, {
+      decisions: { by: 'decision', types, stepped: true },
+      tools: { by: 'tool', types },
+      rules: { by: 'ruleId', types },
+      reasons: { by: 'reason', types },
+      vendors: { by: 'vendor', types },
+    }),
+  ])
+  return { period, evaluated: tally('authz.evaluated'), ...found }
+}
+
+export async function analyticsCounts(asked: Asked): Promise<AnalyticsCounts> {
+  const [{ period, counts }, found] = await Promise.all([
+    ground(asked),
+    cuts(asked, {
+      classes: { by: 'class' },
+      vendors: { by: 'vendor' },
+      tools: { by: 'tool', types: ['tool.executed'] },
+      pages: { by: 'page' },
+      protocols: { by: 'protocol', types: ['auth.identity_presented'] },
+      rules: { by: 'ruleId', types: ['authz.evaluated'] },
+    }),
+  ])
+  return { period, all: counts.all, types: Object.fromEntries(counts.types), ...found }
+}
+
+const monthsShown = 12
+
+/** Vendors are told apart within a month only; a month's number is not the sum of its days. */
+export async function agentMonths({ store, orgId, period }: Asked): Promise<AgentMonths> {
+  const now = new Date(period.nowMs)
+  const startOf = (back: number) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)
+  const backs = Array.from({ length: monthsShown }, (_, index) => monthsShown - 1 - index)
+  const months = await Promise.all(
+    backs.map(async (back) => {
+      const { rows } = await store.events.breakdown({
+        orgId,
+        sinceMs: startOf(back),
+        untilMs: startOf(back - 1),
+        by: 'vendor',
+        types: ['agent.detected'],
+        stepMs: null,
+        ...(period.siteIds && { siteIds: period.siteIds }),
+      })
+      return {
+        month: isoTime(startOf(back)).slice(0, 7),
+        vendors: new Set(rows.filter((row) => row.value !== null).map((row) => row.value)).size,
+        detections: rows.reduce((sum, row) => sum + row.count, 0),
+      }
+    }),
+  )
+  return { months }
+}

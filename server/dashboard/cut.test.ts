@@ -1,0 +1,46 @@
+/** A cut sums steps and outcomes of each value, keeps the largest, and loses no event. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { cutRowsMax, makeCut } from './cut.ts'
+import type { Period } from './period.ts'
+
+const hourMs = 3_600_000
+const period = { sinceMs: 0, untilMs: 4 * hourMs, stepMs: hourMs, nowMs: 4 * hourMs - 1 } as Period
+
+const row = fc.record({
+  value: fc.oneof(fc.constant(null), fc.constantFrom('', 'a', 'b', '__proto__'), fc.string()),
+  outcome: fc.constantFrom('success', 'blocked', 'constructor'),
+  startMs: fc.integer({ min: 0, max: 3 }).map((hour) => hour * hourMs),
+  count: fc.integer({ min: 1, max: 1_000 }),
+})
+const sum = (rows: readonly { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
+
+test('every event is in one row, one outcome and, where there are steps, one step', () => {
+  fc.assert(
+    fc.property(fc.array(row), fc.array(row), (now, before) => {
+      const cut = makeCut({ rows: now }, { rows: before }, period, true)
+      expect(sum(cut.rows) + (cut.more?.count ?? 0)).toBe(sum(now))
+      for (const one of cut.rows) {
+        expect(Object.values(one.outcomes).reduce((total, count) => total + count, 0)).toBe(one.count)
+        if (one.steps) expect(one.steps.reduce((total, count) => total + count, 0)).toBe(one.count)
+        expect(one.before).toBe(sum(before.filter(({ value }) => value === one.value)))
+      }
+      const counts = cut.rows.map((one) => one.count)
+      expect(counts).toEqual(counts.toSorted((a, b) => b - a))
+    }),
+  )
+})
+
+test('values beyond the rows are summed, not lost', () => {
+  const rows = Array.from({ length: cutRowsMax + 7 }, (_, index) => ({
+    value: `v${index}`,
+    outcome: 'success',
+    startMs: 0,
+    count: index < 5 ? 100 : 1,
+  }))
+  const cut = makeCut({ rows }, { rows: rows.slice(-3) }, period, false)
+  expect(cut.rows).toHaveLength(cutRowsMax)
+  expect(cut.more?.values).toBe(7)
+  expect(cut.more?.count).toBe(7)
+  expect(sum(cut.rows) + 7).toBe(sum(rows))
+})

@@ -1,0 +1,69 @@
+/** Events by the values of one member over a period, beside the time before; the largest values also step by step. */
+import type { Breakdown, CountedMember, EventStore } from '../../db/store.ts'
+import { type Period, stepCount } from './period.ts'
+import type { Cut, CutRow } from './shapes.ts'
+
+/** Rows a page can show and a reader can sort; a thousand vendors an hour would otherwise make an endless answer. */
+export const cutRowsMax = 500
+const steppedRowsMax = 8
+
+export interface CutQuery {
+  by: CountedMember
+  types?: string[]
+  stepped?: boolean
+}
+
+export async function cut(
+  events: Pick<EventStore, 'breakdown'>,
+  orgId: string,
+  period: Period,
+  { by, types, stepped = false }: CutQuery,
+): Promise<Cut> {
+  const of = { orgId, by, ...(types && { types }), ...(period.siteIds && { siteIds: period.siteIds }) }
+  const { sinceMs, untilMs, stepMs } = period
+  const [now, before] = await Promise.all([
+    events.breakdown({ ...of, sinceMs, untilMs, stepMs: stepped ? stepMs : null }),
+    events.breakdown({ ...of, ...period.before, stepMs: null }),
+  ])
+  return makeCut(now, before, period, stepped)
+}
+
+export function makeCut(now: Breakdown, before: Breakdown, period: Period, stepped: boolean): Cut {
+  const rows = new Map<string | null, CutRow>()
+  const rowOf = (value: string | null): CutRow => {
+    const row = rows.get(value) ?? { value, count: 0, before: 0, outcomes: {}, steps: null }
+    rows.set(value, row)
+    return row
+  }
+  for (const { value, outcome, count } of now.rows) {
+    const row = rowOf(value)
+    row.count += count
+    row.outcomes[outcome] = (Object.hasOwn(row.outcomes, outcome) ? (row.outcomes[outcome] ?? 0) : 0) + count
+  }
+  for (const { value, count } of before.rows) rowOf(value).before += count
+  const sorted = [...rows.values()].sort(
+    (a, b) => b.count - a.count || b.before - a.before || compare(a.value ?? '', b.value ?? ''),
+  )
+  if (stepped) addSteps(sorted.slice(0, steppedRowsMax), now, period)
+  const left = sorted.slice(cutRowsMax)
+  if (left.length === 0) return { rows: sorted, more: null }
+  const sum = (of: 'count' | 'before') => left.reduce((total, row) => total + row[of], 0)
+  return {
+    rows: sorted.slice(0, cutRowsMax),
+    more: { values: left.length, count: sum('count'), before: sum('before') },
+  }
+}
+
+function addSteps(largest: CutRow[], { rows }: Breakdown, period: Period): void {
+  const byValue = new Map(largest.map((row) => [row.value, row]))
+  for (const row of largest) row.steps = Array<number>(stepCount(period)).fill(0)
+  for (const { value, startMs, count } of rows) {
+    const steps = byValue.get(value)?.steps
+    const step = Math.floor((startMs - period.sinceMs) / period.stepMs)
+    if (steps) steps[step] = (steps[step] ?? 0) + count
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,91 @@
+/** What the newest events of a period say beyond the counts: a vendor's doings, identities and why they failed. */
+import type { EventFilter, StoredEvent } from '../../db/store.ts'
+import { isoTime } from '../clock.ts'
+import type { Asked } from './counts.ts'
+import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
+
+const newestMax = 1_000
+const namesMax = 20
+
+/** The members that are looked at; the events were checked when they came. */
+interface Seen {
+  sessionId: string
+  outcome: string
+  tool?: string | null
+  error?: string | null
+  agent?: {
+    class?: string | null
+    trust?: string | null
+    vendor?: string | null
+    userAgent?: string | null
+  } | null
+  policy?: { reason?: string | null } | null
+  metadata?: { page?: string | null; protocol?: string | null; subject?: string | null } | null
+}
+
+async function newest({ store, orgId, period }: Asked, filter: EventFilter) {
+  const { sinceMs, untilMs, siteIds } = period
+  const page = await store.events.page({
+    orgId,
+    filter: { ...filter, sinceMs, untilMs, ...(siteIds && { siteIds }) },
+    limit: newestMax,
+    before: null,
+    ceilingSeq: null,
+  })
+  const seen = page.events.map((event) => JSON.parse(event.json) as Seen)
+  return { stored: page.events, seen, looked: seen.length, complete: page.next === null }
+}
+
+/** Counts names, most first; the rest beyond twenty stays out, because the page names only the largest. */
+function names(all: Iterable<string | null | undefined>): Named[] {
+  const counts = new Map<string, number>()
+  for (const name of all) if (name != null && name !== '') counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts]
+    .map(([name, count]) => ({ name, count }))
+    .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
+    .slice(0, namesMax)
+}
+
+const timeOf = (event: StoredEvent | undefined): string | null =>
+  event === undefined ? null : isoTime(event.occurredAtMs)
+
+export async function vendorDetail(asked: Asked, vendor: string): Promise<VendorDetail> {
+  const { stored, seen, looked, complete } = await newest(asked, { vendors: [vendor] })
+  return {
+    looked,
+    complete,
+    firstAt: timeOf(stored.at(-1)),
+    lastAt: timeOf(stored[0]),
+    sessions: new Set(seen.map((event) => event.sessionId)).size,
+    classes: names(seen.map((event) => event.agent?.class)),
+    trusts: names(seen.map((event) => event.agent?.trust)),
+    pages: names(seen.map((event) => event.metadata?.page)),
+    tools: names(seen.map((event) => event.tool)),
+    userAgents: names(seen.map((event) => event.agent?.userAgent)),
+    subjects: names(seen.map((event) => event.metadata?.subject)),
+  }
+}
+
+export async function identityDetail(asked: Asked): Promise<IdentityDetail> {
+  const { stored, seen, looked, complete } = await newest(asked, { types: ['auth.identity_presented'] })
+  const failed = seen.filter((event) => event.outcome !== 'success')
+  const subjects = new Map<string, IdentityDetail['subjects'][number]>()
+  seen.forEach((event, index) => {
+    const subject = event.metadata?.subject ?? ''
+    if (event.outcome !== 'success' || subject === '') return
+    const [protocol, trust] = [event.metadata?.protocol ?? '', event.agent?.trust ?? '']
+    const key = JSON.stringify([subject, protocol, trust])
+    const known = subjects.get(key)
+    if (known) known.count += 1
+    else {
+      const lastAt = timeOf(stored[index]) ?? ''
+      subjects.set(key, { subject, protocol, trust, vendor: event.agent?.vendor ?? '', count: 1, lastAt })
+    }
+  })
+  return {
+    looked,
+    complete,
+    failures: names(failed.map((event) => event.policy?.reason || event.error || '(no reason given)')),
+    subjects: [...subjects.values()].sort((a, b) => b.count - a.count).slice(0, 200),
+  }
+}

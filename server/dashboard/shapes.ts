@@ -1,0 +1,129 @@
+/** What the pages Detect, Auth, Authz and Analytics are told; the dashboard takes these types. */
+
+export type RangeName = '24h' | '7d' | '30d' | 'custom'
+
+/** Times are ISO; step `n` begins at `since` plus n times `stepHours`. */
+export interface PeriodView {
+  range: RangeName
+  since: string
+  until: string // exclusive
+  before: { since: string; until: string } // the hours it is compared with
+  now: string // when it was counted, by the server's clock
+  stepHours: number
+  siteIds: string[] // [] = every site
+  sites: { siteId: string; name: string | null }[] // to choose from
+}
+
+export interface OutcomeTally {
+  count: number
+  before: number // in the time before
+  steps: number[]
+}
+
+/** Events of one type, or of several together. */
+export interface Tally extends OutcomeTally {
+  outcomes: { [outcome: string]: OutcomeTally }
+}
+
+export interface CutRow {
+  value: string | null // null: the values beyond a thousand in an hour, together
+  count: number
+  before: number
+  outcomes: { [outcome: string]: number }
+  steps: number[] | null // of the largest values only
+}
+
+/** Events by the values of one member. Those without the member are in none of the rows. */
+export interface Cut {
+  rows: CutRow[] // most first
+  more: { values: number; count: number; before: number } | null // values for which there is no room
+}
+
+export interface DetectCounts {
+  period: PeriodView
+  detected: Tally
+  missed: Tally
+  classes: Cut
+  vendors: Cut
+  trusts: Cut
+  decided: Cut // decisions by vendor, for how often each was refused
+}
+
+export interface AuthCounts {
+  period: PeriodView
+  presented: Tally
+  cleared: Tally
+  protocols: Cut
+  trusts: Cut
+  vendors: Cut
+}
+
+export interface AuthzCounts {
+  period: PeriodView
+  evaluated: Tally
+  decisions: Cut
+  tools: Cut
+  rules: Cut
+  reasons: Cut
+  vendors: Cut
+}
+
+export interface AnalyticsCounts {
+  period: PeriodView
+  all: Tally
+  types: { [type: string]: Tally }
+  classes: Cut
+  vendors: Cut
+  tools: Cut
+  pages: Cut
+  protocols: Cut
+  rules: Cut
+}
+
+/** Distinct vendors detected in each UTC month, the running one last. */
+export interface AgentMonths {
+  months: { month: string; vendors: number; detections: number }[]
+}
+
+export interface Named {
+  name: string
+  count: number
+}
+
+/** What the newest events say; `complete` when these are all of the period. */
+export interface VendorDetail {
+  looked: number
+  complete: boolean
+  firstAt: string | null
+  lastAt: string | null
+  sessions: number
+  classes: Named[]
+  trusts: Named[]
+  pages: Named[]
+  tools: Named[]
+  userAgents: Named[]
+  subjects: Named[]
+}
+
+export interface IdentityDetail {
+  looked: number
+  complete: boolean
+  failures: Named[]
+  subjects: {
+    subject: string
+    protocol: string
+    trust: string
+    vendor: string
+    count: number
+    lastAt: string
+  }[]
+}
+
+/** What led to a decision: the session up to it, and the tool's descriptor as it stood then. */
+export interface Why {
+  receivedAt: string
+  event: unknown
+  earlier: { receivedAt: string; event: unknown }[] // newest first, the decision itself left out
+  earlierComplete: boolean
+  tool: { version: number; since: string; description: string | null } | null
+}

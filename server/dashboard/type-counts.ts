@@ -1,0 +1,74 @@
+/** Events by type, outcome and step over a period and the time before, from the exact hourly counts. */
+import type { EventStore, MetricsRow } from '../../db/store.ts'
+import { limits } from '../limits.ts'
+import { type Period, stepCount } from './period.ts'
+import type { OutcomeTally, Tally } from './shapes.ts'
+
+export interface TypeCounts {
+  all: Tally
+  types: Map<string, Tally>
+}
+
+const hourMs = 3_600_000
+
+export async function typeCounts(
+  events: Pick<EventStore, 'metrics'>,
+  orgId: string,
+  period: Period,
+): Promise<TypeCounts> {
+  const { before, untilMs, siteIds } = period
+  const time = { sinceMs: before.sinceMs, untilMs, ...(siteIds && { siteIds }) }
+  const rows = await hourRows(events, orgId, time)
+  return tallyTypes(rows, period)
+}
+
+/** All rows of a time, asked for in halves where one answer would not hold them. */
+async function hourRows(
+  events: Pick<EventStore, 'metrics'>,
+  orgId: string,
+  time: { sinceMs: number; untilMs: number; siteIds?: string[] },
+): Promise<MetricsRow[]> {
+  const found = await events.metrics({ orgId, ...time, rowsMax: limits.metricsRowsMax })
+  const hours = (time.untilMs - time.sinceMs) / hourMs
+  if (!found.truncated || hours <= 1) return found.rows
+  const middleMs = time.sinceMs + Math.floor(hours / 2) * hourMs
+  const first = await hourRows(events, orgId, { ...time, untilMs: middleMs })
+  return first.concat(await hourRows(events, orgId, { ...time, sinceMs: middleMs }))
+}
+
+const noCount = (steps: number): OutcomeTally => ({
+  count: 0,
+  before: 0,
+  steps: Array<number>(steps).fill(0),
+})
+
+/** Nothing counted: what a page shows for a type that never came. */
+export function noTally(period: Period): Tally {
+  return { ...noCount(stepCount(period)), outcomes: {} }
+}
+
+export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
+  const steps = stepCount(period)
+  const all = noTally(period)
+  const types = new Map<string, Tally>()
+  const outcomeOf = (tally: Tally, outcome: string): OutcomeTally => {
+    // Own members only: an outcome may be called like a member that every object has.
+    if (!Object.hasOwn(tally.outcomes, outcome)) tally.outcomes[outcome] = noCount(steps)
+    return tally.outcomes[outcome] as OutcomeTally
+  }
+  for (const { type, outcome, bucketStartMs, count } of rows) {
+    // A running range leaves a few hours between the two times uncounted.
+    if (bucketStartMs >= period.before.untilMs && bucketStartMs < period.sinceMs) continue
+    const known = types.get(type) ?? noTally(period)
+    types.set(type, known)
+    for (const tally of [all, outcomeOf(all, outcome), known, outcomeOf(known, outcome)]) {
+      if (bucketStartMs < period.sinceMs) tally.before += count
+      else {
+        const step = Math.floor((bucketStartMs - period.sinceMs) / period.stepMs)
+        tally.count += count
+        tally.steps[step] = (tally.steps[step] ?? 0) + count
+      }
+    }
+  }
+  return { all, types }
+}

@@ -1,0 +1,284 @@
+/** The counts of Detect, Auth, Authz and Analytics equal a recount of the posted events, by range and by site. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type {
+  AgentMonths,
+  AnalyticsCounts,
+  AuthCounts,
+  AuthzCounts,
+  Cut,
+  DetectCounts,
+  IdentityDetail,
+  PeriodView,
+  Tally,
+  VendorDetail,
+  Why,
+} from '../../server/dashboard/shapes.ts'
+import { event, type TestEvent } from '../support/events.ts'
+import { makeOrg, person, type Person } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let viewer: Person
+let key: string
+const sent: TestEvent[] = []
+
+const hourMs = 3_600_000
+const types = [
+  'agent.detected',
+  'agent.missed',
+  'auth.identity_presented',
+  'authz.evaluated',
+  'tool.executed',
+]
+const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
+
+/** Varied by number, spread over the last 70 days, some in the running hour; every seventh without an agent. */
+function traffic(nowMs: number): TestEvent[] {
+  return Array.from({ length: 1_400 }, (_, n) => {
+    const occurredAt = new Date(n < 60 ? nowMs - n * 100 : nowMs - n * 4_300_000).toISOString()
+    const agent = {
+      class: pick(['crawler', 'dom', 'webmcp'], n),
+      trust: pick(['detected', 'verified'], n >> 2),
+      vendor: pick(['GPTBot', 'Operator', 'constructor', ''], n >> 1),
+      userAgent: `agent/${n % 3}`,
+    }
+    return event(`e${n}`, {
+      occurredAt,
+      siteId: pick(['shop', 'blog'], n >> 3),
+      sessionId: `s${n % 40}`,
+      type: pick(types, n >> 1),
+      outcome: pick(['success', 'success', 'blocked', 'error'], n),
+      tool: pick(['cart.add', 'checkout.pay'], n),
+      agent: n % 7 === 0 ? null : agent,
+      policy:
+        n % 5 === 0 ? null : { decision: pick(['allow', 'deny'], n), ruleId: `r${n % 4}`, reason: 'why' },
+      metadata: { page: `/p${n % 6}`, protocol: pick(['oauth2', 'bearer'], n), subject: `who${n % 9}` },
+    })
+  })
+}
+
+beforeAll(async () => {
+  server = await testServer()
+  key = await server.key('ingest')
+  viewer = await person(server, server.org, 'viewer')
+  sent.push(...traffic(Date.now()))
+  for (let from = 0; from < sent.length; from += 700) {
+    const body = { events: sent.slice(from, from + 700) }
+    expect(await (await server.call('/v1/sdk/events', { key, body })).json()).toMatchObject({ ok: true })
+  }
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function ask<T>(path: string): Promise<T> {
+  const answer = await viewer.call(path)
+  expect([path, answer.status]).toEqual([path, 200])
+  return (await answer.json()) as T
+}
+
+interface Range {
+  since: string
+  until: string
+}
+
+function within({ since, until }: Range, sites: string[]): TestEvent[] {
+  return sent.filter(({ occurredAt, siteId }) => {
+    const at = Date.parse(occurredAt)
+    return at >= Date.parse(since) && at < Date.parse(until) && (sites.length === 0 || sites.includes(siteId))
+  })
+}
+
+function tallyOf(period: PeriodView, of: (one: TestEvent) => boolean): Tally {
+  const [now, before] = [period, period.before].map((range) => within(range, period.siteIds).filter(of))
+  const stepMs = period.stepHours * hourMs
+  const length = Math.ceil((Date.parse(period.until) - Date.parse(period.since)) / stepMs)
+  const count = (outcome: string | null) => {
+    const steps = Array<number>(length).fill(0)
+    const mine = (one: TestEvent) => outcome === null || one.outcome === outcome
+    for (const one of now!.filter(mine)) {
+      steps[Math.floor((Date.parse(one.occurredAt) - Date.parse(period.since)) / stepMs)]! += 1
+    }
+    return { count: now!.filter(mine).length, before: before!.filter(mine).length, steps }
+  }
+  const outcomes = [...new Set([...now!, ...before!].map((one) => one.outcome))]
+  return { ...count(null), outcomes: Object.fromEntries(outcomes.map((one) => [one, count(one)])) }
+}
+
+/** `of` gives the value of an event; nothing or an empty text is the same as a missing member. */
+function expectCut(cut: Cut, period: PeriodView, of: (one: TestEvent) => string | null | undefined): void {
+  const values = new Map<string, { count: number; before: number; blocked: number; steps: number[] }>()
+  const at = (value: string) => {
+    const found = values.get(value) ?? { count: 0, before: 0, blocked: 0, steps: [] }
+    values.set(value, found)
+    return found
+  }
+  for (const one of within(period, period.siteIds)) {
+    const value = of(one)
+    if (value == null || value === '') continue
+    at(value).count += 1
+    if (one.outcome === 'blocked') at(value).blocked += 1
+  }
+  for (const one of within(period.before, period.siteIds)) {
+    const value = of(one)
+    if (value != null && value !== '') at(value).before += 1
+  }
+  const told = cut.rows.map(({ value, count, before, outcomes, steps }) => {
+    if (steps) expect([value, steps.reduce((sum, one) => sum + one, 0)]).toEqual([value, count])
+    return [value, count, before, outcomes['blocked'] ?? 0]
+  })
+  const counted = [...values].map(([value, one]) => [value, one.count, one.before, one.blocked])
+  const order = (a: unknown[], b: unknown[]) => (String(a[0]) < String(b[0]) ? -1 : 1)
+  expect(told.sort(order)).toEqual(counted.sort(order) as never)
+}
+
+const ranges = [
+  '?range=24h',
+  '?range=7d',
+  '?range=30d',
+  '?range=30d&siteId=shop',
+  `?since=${new Date(Date.now() - 50 * 86_400_000).toISOString().slice(0, 10)}&siteId=shop&siteId=blog`,
+]
+const only = (type: string, of: (one: TestEvent) => string | null | undefined) => (one: TestEvent) =>
+  one.type === type ? of(one) : undefined
+
+test.each(ranges)(
+  'every page in %s',
+  async (range) => {
+    const detect = await ask<DetectCounts>(`/api/detect${range}`)
+    const of = detect.period
+    expect(detect.detected).toEqual(tallyOf(of, (one) => one.type === 'agent.detected'))
+    expect(detect.missed).toEqual(tallyOf(of, (one) => one.type === 'agent.missed'))
+    expect(within(of, of.siteIds).length).toBeGreaterThan(10)
+    expectCut(
+      detect.classes,
+      of,
+      only('agent.detected', (one) => one.agent?.class),
+    )
+    expectCut(
+      detect.vendors,
+      of,
+      only('agent.detected', (one) => one.agent?.vendor),
+    )
+    expectCut(
+      detect.trusts,
+      of,
+      only('agent.detected', (one) => one.agent?.trust),
+    )
+    expectCut(
+      detect.decided,
+      of,
+      only('authz.evaluated', (one) => one.agent?.vendor),
+    )
+    const auth = await ask<AuthCounts>(`/api/auth${range}`)
+    expect(auth.presented).toEqual(tallyOf(auth.period, (one) => one.type === 'auth.identity_presented'))
+    expectCut(
+      auth.protocols,
+      auth.period,
+      only('auth.identity_presented', (one) => one.metadata.protocol),
+    )
+    const authz = await ask<AuthzCounts>(`/api/authz${range}`)
+    expect(authz.evaluated).toEqual(tallyOf(authz.period, (one) => one.type === 'authz.evaluated'))
+    expectCut(
+      authz.tools,
+      authz.period,
+      only('authz.evaluated', (one) => one.tool),
+    )
+    expectCut(
+      authz.rules,
+      authz.period,
+      only('authz.evaluated', (one) => one.policy?.ruleId),
+    )
+    const derived: { [outcome: string]: string } = { blocked: 'deny', success: 'allow' }
+    expectCut(
+      authz.decisions,
+      authz.period,
+      only('authz.evaluated', (one) => one.policy?.decision ?? derived[one.outcome]),
+    )
+    const analytics = await ask<AnalyticsCounts>(`/api/analytics${range}`)
+    expect(analytics.all).toEqual(tallyOf(analytics.period, () => true))
+    for (const type of types) {
+      expect(analytics.types[type]).toEqual(tallyOf(analytics.period, (one) => one.type === type))
+    }
+    expectCut(analytics.pages, analytics.period, (one) => one.metadata.page)
+  },
+  30_000,
+)
+
+test('months tell vendors apart', async () => {
+  const { months } = await ask<AgentMonths>('/api/analytics/months?siteId=shop')
+  expect(months).toHaveLength(12)
+  for (const { month, vendors, detections } of months) {
+    const mine = sent.filter(
+      (one) =>
+        one.siteId === 'shop' &&
+        one.type === 'agent.detected' &&
+        one.agent?.vendor &&
+        one.occurredAt.startsWith(month),
+    )
+    expect([month, vendors, detections]).toEqual([
+      month,
+      new Set(mine.map((one) => one.agent.vendor)).size,
+      mine.length,
+    ])
+  }
+})
+
+test('a vendor and the identities, from the newest events', async () => {
+  const detail = await ask<VendorDetail>('/api/detect/vendor?range=30d&vendor=GPTBot&siteId=blog')
+  const { period } = await ask<DetectCounts>('/api/detect?range=30d&siteId=blog')
+  const mine = within(period, ['blog']).filter((one) => one.agent?.vendor === 'GPTBot')
+  expect([detail.looked, detail.complete, detail.sessions]).toEqual([
+    mine.length,
+    true,
+    new Set(mine.map((one) => one.sessionId)).size,
+  ])
+  expect(detail.classes.reduce((sum, one) => sum + one.count, 0)).toBe(mine.length)
+  const { failures, subjects } = await ask<IdentityDetail>('/api/auth/identities?range=30d&siteId=blog')
+  const presented = within(period, ['blog']).filter((one) => one.type === 'auth.identity_presented')
+  const accepted = presented.filter((one) => one.outcome === 'success').length
+  expect(subjects.reduce((sum, one) => sum + one.count, 0)).toBe(accepted)
+  expect(failures.reduce((sum, one) => sum + one.count, 0)).toBe(presented.length - accepted)
+})
+
+test('why: the session before the decision, and the version of the tool that was in force then', async () => {
+  const startMs = Date.now() + hourMs // after the push below
+  const tool = (description: string) => ({ siteId: 'shop', tools: [{ name: 'pay', description }] })
+  expect((await server.call('/v1/sdk/tools', { key, body: tool('pays') })).status).toBe(202)
+  const of = { siteId: 'shop', sessionId: 'why', tool: 'pay' }
+  const at = (ms: number) => new Date(startMs + ms).toISOString()
+  const events = [
+    event('w1', { ...of, type: 'agent.detected', occurredAt: at(0) }),
+    event('w2', { ...of, occurredAt: at(10) }),
+    event('w3', { ...of, occurredAt: at(20) }),
+    event('w4', { ...of, type: 'tool.executed', occurredAt: at(30) }),
+    event('w5', { ...of, siteId: 'blog', occurredAt: at(5) }),
+  ]
+  expect((await server.call('/v1/sdk/events', { key, body: { events } })).status).toBe(202)
+  const found = await ask<Why>('/api/authz/why/w3')
+  expect((found.event as { id: string }).id).toBe('w3')
+  expect(found.earlier.map((one) => (one.event as { id: string }).id)).toEqual(['w2', 'w1'])
+  expect(found.earlierComplete).toBe(true)
+  expect(found.tool).toMatchObject({ version: 1, description: 'pays' })
+  const early = await ask<Why>('/api/authz/why/e6')
+  expect(early.tool).toBeNull()
+  for (const id of ['nobody', 'w1']) {
+    expect((await viewer.call(`/api/authz/why/${id}`)).status).toBe(404)
+  }
+})
+
+test('wrong parameters are named; without a sign-in and in another organization there is nothing', async () => {
+  for (const path of ['detect', 'auth', 'authz', 'analytics', 'analytics/months', 'auth/identities']) {
+    const wrong = await viewer.call(`/api/${path}?range=year`)
+    const body = (await wrong.json()) as { error: string; issues: { path: string }[] }
+    expect([path, wrong.status, body.error, body.issues[0]?.path]).toEqual([
+      path,
+      400,
+      'invalid_query',
+      'range',
+    ])
+    expect((await server.call(`/api/${path}`)).status).toBe(401)
+  }
+  const other = await person(server, await makeOrg(server, 'other'), 'owner')
+  const detect = (await (await other.call('/api/detect?range=30d')).json()) as DetectCounts
+  expect([detect.detected.count, detect.vendors.rows]).toEqual([0, []])
+  expect((await other.call('/api/authz/why/w3')).status).toBe(404)
+})
