@@ -1,5 +1,28 @@
 /** The one place of the dashboard that talks HTTP: typed calls, and one shape for everything that can go wrong. */
+import type {
+  AgentMonths,
+  AnalyticsCounts,
+  AuthCounts,
+  AuthzCounts,
+  DetectCounts,
+  IdentityDetail,
+  VendorDetail,
+  Why,
+} from '../server/dashboard/shapes.ts'
 import type { ErrorCode, Issue } from '../server/errors.ts'
+
+export type * from '../server/dashboard/shapes.ts'
+
+/** What each page of counts is told, by its address below /api/. */
+export interface PageCounts {
+  detect: DetectCounts
+  'detect/vendor': VendorDetail
+  auth: AuthCounts
+  'auth/identities': IdentityDetail
+  authz: AuthzCounts
+  analytics: AnalyticsCounts
+  'analytics/months': AgentMonths
+}
 
 export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
 export type KeyKind = 'ingest' | 'secret' | 'publishable'
@@ -227,6 +250,13 @@ export const api = {
     json<{ key: Key; secret: string }>(await post('/api/keys', key)),
   revokeKey: async (id: string) =>
     (await json<{ key: Key }>(await post(`/api/keys/${encodeURIComponent(id)}/revoke`, {}))).key,
+
+  counts: <P extends keyof PageCounts>(page: P, params: URLSearchParams, signal?: AbortSignal) =>
+    get<PageCounts[P]>(`/api/${page}?${params}`, signal),
+  why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),
+  /** Events by any filter of the gateway, newest first. */
+  eventsWhere: (params: URLSearchParams, signal?: AbortSignal) =>
+    get<EventPage>(`/api/events?${params}`, signal),
 
   events: (
     filter: EventFilter,

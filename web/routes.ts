@@ -13,9 +13,30 @@ export interface PageRoute {
 const planned = () => import('./pages/planned/page.tsx')
 
 export const routes: PageRoute[] = [
-  { path: '/detect', name: 'Detect', group: 'Agents', prefix: 'agent', key: 'd', load: planned },
-  { path: '/auth', name: 'Auth', group: 'Agents', prefix: 'auth', key: 'a', load: planned },
-  { path: '/authz', name: 'Authz', group: 'Agents', prefix: 'authz', key: 'z', load: planned },
+  {
+    path: '/detect',
+    name: 'Detect',
+    group: 'Agents',
+    prefix: 'agent',
+    key: 'd',
+    load: () => import('./pages/detect/page.tsx'),
+  },
+  {
+    path: '/auth',
+    name: 'Auth',
+    group: 'Agents',
+    prefix: 'auth',
+    key: 'a',
+    load: () => import('./pages/auth/page.tsx'),
+  },
+  {
+    path: '/authz',
+    name: 'Authz',
+    group: 'Agents',
+    prefix: 'authz',
+    key: 'z',
+    load: () => import('./pages/authz/page.tsx'),
+  },
   { path: '/tools', name: 'WebMCP Tools', group: 'Site', prefix: 'tool', key: 't', load: planned },
   { path: '/knaph', name: 'Knaph', group: 'Site', prefix: 'memory', key: 'k', load: planned },
   {
@@ -27,7 +48,14 @@ export const routes: PageRoute[] = [
     load: () => import('./pages/logs/page.tsx'),
   },
   { path: '/sessions', name: 'Sessions', group: 'Record', prefix: null, key: 's', load: planned },
-  { path: '/analytics', name: 'Analytics', group: 'Record', prefix: null, key: 'y', load: planned },
+  {
+    path: '/analytics',
+    name: 'Analytics',
+    group: 'Record',
+    prefix: null,
+    key: 'y',
+    load: () => import('./pages/analytics/page.tsx'),
+  },
   { path: '/webhooks', name: 'Webhooks', group: 'Deliver', prefix: null, key: 'w', load: planned },
   {
     path: '/settings',

@@ -4,7 +4,7 @@ import { routes } from '../../routes.ts'
 import { keptTypes, plannedPages } from './model.ts'
 
 test('each page that is not built has its words, and no page that is built has them', () => {
-  const built = ['/logs', '/settings']
+  const built = ['/logs', '/settings', '/detect', '/auth', '/authz', '/analytics']
   const waiting = routes
     .filter((route) => !built.includes(route.path))
     .map(({ path, name }) => ({ path, name }))

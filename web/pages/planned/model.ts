@@ -12,30 +12,6 @@ export interface PlannedPage {
 
 export const plannedPages: PlannedPage[] = [
   {
-    path: '/detect',
-    name: 'Detect',
-    shows: 'agents identified, by class (crawlers included) and vendor',
-    prefix: 'agent',
-    sample: 'agent',
-    missing: 'No agents yet',
-  },
-  {
-    path: '/auth',
-    name: 'Auth',
-    shows: 'identities presented, by protocol and trust',
-    prefix: 'auth',
-    sample: 'auth',
-    missing: 'No identities yet',
-  },
-  {
-    path: '/authz',
-    name: 'Authz',
-    shows: 'allow and blocked decisions',
-    prefix: 'authz',
-    sample: 'authz',
-    missing: 'No decisions yet',
-  },
-  {
     path: '/tools',
     name: 'WebMCP Tools',
     shows: 'the synced tool registry, page by page, with token cost',
@@ -58,14 +34,6 @@ export const plannedPages: PlannedPage[] = [
     prefix: null,
     sample: 'agent',
     missing: 'No sessions yet',
-  },
-  {
-    path: '/analytics',
-    name: 'Analytics',
-    shows: 'volume over time across all kinds of events',
-    prefix: null,
-    sample: 'agent',
-    missing: 'Nothing to count yet',
   },
   {
     path: '/webhooks',

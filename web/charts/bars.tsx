@@ -1,0 +1,77 @@
+/** The largest values of a member as bars, each leading to its events; what has no room is summed in one. */
+import './bars.css'
+import type { ComponentChildren } from 'preact'
+import { Text } from '../components/text.tsx'
+import { count } from '../format.ts'
+
+export interface Bar {
+  key: string
+  name: string
+  mark?: ComponentChildren
+  colour: string // token
+  count: number
+  href?: string
+}
+
+interface BarsProps {
+  title: string
+  unit: string
+  bars: Bar[] // most first
+  rest: { names: number; count: number } // what the bars do not show
+  restName?: string
+  empty?: string
+  /** Names are sentences and stand above their bars. */
+  wide?: boolean
+}
+
+const barsMax = 8
+
+export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsProps) {
+  const max = wide ? 90 : 26
+  const shown = bars.slice(0, barsMax)
+  const left = bars.slice(barsMax).reduce((sum, bar) => sum + bar.count, rest.count)
+  const names = rest.names + Math.max(0, bars.length - barsMax)
+  const highest = Math.max(1, ...shown.map((bar) => bar.count))
+  return (
+    <section class={wide ? 'panel bars wide' : 'panel bars'}>
+      <header>
+        <h2>{title}</h2>
+        <small class="muted">{unit}</small>
+      </header>
+      {shown.length === 0 && left === 0 && <p class="muted">{empty ?? 'None in this range.'}</p>}
+      <ul>
+        {shown.map((bar) => (
+          <li key={bar.key}>
+            <span class="bar-name">
+              {bar.mark}
+              {bar.href === undefined ? (
+                <Text value={bar.name} max={max} />
+              ) : (
+                <a href={bar.href}>
+                  <Text value={bar.name} max={max} />
+                </a>
+              )}
+            </span>
+            <Track share={bar.count / highest} colour={bar.colour} />
+            <b>{count(bar.count)}</b>
+          </li>
+        ))}
+        {left > 0 && (
+          <li class="muted">
+            <span class="bar-name">{restName ?? (names > 0 ? `${count(names)} more` : 'others')}</span>
+            <span />
+            <b>{count(left)}</b>
+          </li>
+        )}
+      </ul>
+    </section>
+  )
+}
+
+function Track({ share, colour }: { share: number; colour: string }) {
+  return (
+    <span class="bar-track" aria-hidden="true">
+      <i style={{ width: `${share * 100}%`, background: `var(--${colour})` }} />
+    </span>
+  )
+}

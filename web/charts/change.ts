@@ -1,0 +1,40 @@
+/** How a number compares with the time before, in few words and without false precision. */
+import { count } from '../format.ts'
+
+export interface Change {
+  arrow: '▲' | '▼' | ''
+  text: string
+}
+
+/** "▲ 18 %"; "new" where there was nothing; "12 times" where a percentage would say little. */
+export function changeOf(now: number, before: number): Change {
+  if (now === before) return { arrow: '', text: now === 0 ? '' : 'no change' }
+  if (before === 0) return { arrow: '', text: 'new' }
+  const arrow = now > before ? '▲' : '▼'
+  if (now >= 11 * before) return { arrow, text: `${count(Math.round(now / before))} times` }
+  const percent = Math.round((Math.abs(now - before) / before) * 100)
+  return { arrow, text: percent === 0 ? 'under 1 %' : `${percent} %` }
+}
+
+/** Between two shares, 0 to 1 each: "▲ 3 pts", by what is shown of them. Null where a share of nothing is none. */
+export function pointsOf(now: number | null, before: number | null): Change {
+  if (now === null || before === null) return { arrow: '', text: '' }
+  const points = Math.round(now * 100) - Math.round(before * 100)
+  if (points === 0) return { arrow: '', text: 'no change' }
+  return {
+    arrow: points > 0 ? '▲' : '▼',
+    text: `${Math.abs(points)} ${points * points === 1 ? 'pt' : 'pts'}`,
+  }
+}
+
+export function shareOf(part: number, whole: number): number | null {
+  return whole === 0 ? null : part / whole
+}
+
+/** "61 %"; "under 1 %" and "over 99 %" where rounding would tell a lie; "–" for a share of nothing. */
+export function percent(share: number | null): string {
+  if (share === null) return '–'
+  if (share > 0 && share < 0.005) return 'under 1 %'
+  if (share < 1 && share > 0.995) return 'over 99 %'
+  return `${Math.round(share * 100)} %`
+}

@@ -1,0 +1,118 @@
+/** The settings of a chart as a pure function of what it shows; nothing here touches the page. */
+import type { Options } from 'uplot'
+import { compactCount } from '../format.ts'
+import { utcDay } from '../range/range.ts'
+import type { Series } from './series.ts'
+
+export interface ChartInk {
+  line: string
+  text: string
+  font: string
+  colours: string[] // of the series, in their order
+  select: string
+}
+
+export interface ChartSize {
+  width: number
+  height: number
+}
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const axisSteps = [1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 672, 1344, 2688, 5376].map((hours) => hours * hourMs)
+const labelWidthPx = 64
+
+/** Round UTC times between which there is room for a label; hours that divide a day, or whole days. */
+export function timeSplits(fromMs: number, toMs: number, widthPx: number): number[] {
+  const room = Math.max(2, Math.floor(widthPx / labelWidthPx))
+  const wanted = (toMs - fromMs) / room
+  const stepMs = axisSteps.find((step) => step >= wanted) ?? axisSteps.at(-1) ?? dayMs
+  const splits: number[] = []
+  // A label at the very end would be cut in half.
+  const lastMs = toMs - ((toMs - fromMs) * (labelWidthPx / 3)) / Math.max(1, widthPx)
+  for (let at = Math.ceil(fromMs / stepMs) * stepMs; at <= lastMs; at += stepMs) splits.push(at)
+  return splits
+}
+
+/** "14:00" inside a day, "Fri 14" at its beginning; "14 Nov" where only days are told apart. */
+export function timeLabels(splits: readonly number[]): string[] {
+  const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0)
+  return splits.map((at) => {
+    const [weekday = '', date = '', month = ''] = utcDay(at).split(' ')
+    if (at % dayMs !== 0) return new Date(at).toISOString().slice(11, 16)
+    return stepMs > 2 * dayMs ? `${date} ${month}` : `${weekday} ${date}`
+  })
+}
+
+const roundParts = [1, 2, 2.5, 5, 10]
+
+/** A few round numbers from zero to beyond the highest; counts are whole, so steps are too. */
+export function countSplits(highest: number): number[] {
+  const wanted = Math.max(1, highest) / 4
+  const magnitude = 10 ** Math.floor(Math.log10(wanted))
+  const part = roundParts.find((one) => one * magnitude >= wanted) ?? 10
+  const step = Math.max(1, part === 2.5 && magnitude < 10 ? 5 * magnitude : part * magnitude)
+  const splits: number[] = []
+  for (let at = 0; splits.length === 0 || (splits.at(-1) ?? 0) < highest; at += step) splits.push(at)
+  return splits
+}
+
+export function chartOptions(
+  series: readonly Series[],
+  size: ChartSize,
+  ink: ChartInk,
+  stepped: Options['series'][number]['paths'],
+): Options {
+  const axis = { stroke: ink.text, font: ink.font, ticks: { show: false } }
+  const grid = { stroke: ink.line, width: 1 }
+  return {
+    ...size,
+    ms: 1,
+    padding: [12, 12, 0, 0],
+    legend: { show: false },
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: false, setScale: false, dist: 4 },
+    },
+    scales: {
+      x: { time: true },
+      y: { range: (_, __, max) => [0, countSplits(max).at(-1) ?? 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        gap: 6,
+        splits: (chart, _, min, max) => timeSplits(min, max, chart.bbox.width / devicePixels()),
+        values: (_, splits) => timeLabels(splits),
+      },
+      {
+        ...axis,
+        grid,
+        size: 46,
+        gap: 8,
+        splits: (_, __, ___, max) => countSplits(max),
+        values: (_, splits) => splits.map(compactCount),
+      },
+    ],
+    series: [
+      {},
+      // Drawn from the highest down, as the columns stand.
+      ...series
+        .map((one, index) => ({
+          label: one.name,
+          fill: ink.colours[index] ?? ink.text,
+          width: 0,
+          points: { show: false },
+          ...(stepped && { paths: stepped }),
+        }))
+        .reverse(),
+    ],
+  }
+}
+
+function devicePixels(): number {
+  return typeof window === 'undefined' ? 1 : window.devicePixelRatio
+}

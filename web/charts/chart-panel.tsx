@@ -1,0 +1,164 @@
+/** A chart with its title, the ways to divide it, its legend, and the same numbers as a table. */
+import './chart.css'
+import { useSignal } from '@preact/signals'
+import { useId } from 'preact/hooks'
+import type { PeriodView } from '../api.ts'
+import { isoTime } from '../clock.ts'
+import { Text } from '../components/text.tsx'
+import { count } from '../format.ts'
+import { navigate } from '../router.ts'
+import { stepName } from '../range/range.ts'
+import { type LogsFilter, logsHref } from '../range/logs-link.ts'
+import type { Series } from './series.ts'
+import { StackChart } from './stack-chart.tsx'
+
+export interface Division {
+  name: string // "class"
+  series: Series[] // the lowest first
+  /** The events of a series, for Logs. */
+  filterOf: (value: string) => LogsFilter
+}
+
+interface ChartPanelProps {
+  what: string // "Detections"
+  period: PeriodView
+  divisions: Division[] // the first is shown at first
+  filter: LogsFilter // the events of the whole chart, for Logs
+}
+
+const stepWords: { [hours: number]: string } = {
+  1: 'an hour',
+  3: 'in three hours',
+  6: 'in six hours',
+  24: 'a day',
+}
+
+export function ChartPanel({ what, period, divisions, filter }: ChartPanelProps) {
+  const chosen = useSignal(divisions[0]?.name ?? '')
+  const group = useId()
+  const division = divisions.find((one) => one.name === chosen.value) ?? divisions[0]
+  if (!division) return null
+  const stepMs = period.stepHours * 3_600_000
+  const startMs = Date.parse(period.since)
+  const endMs = Math.min(Date.parse(period.until), Math.max(startMs, Date.parse(period.now)))
+  const steps = Math.ceil((Date.parse(period.until) - startMs) / stepMs)
+  const title = `${what} ${stepWords[period.stepHours] ?? ''}, by ${division.name}`
+  const linkOf = (value: string | null, times: LogsFilter): string =>
+    logsHref({ ...(value === null ? filter : division.filterOf(value)), siteIds: period.siteIds, ...times })
+  const whole = { since: period.since, until: period.until }
+  return (
+    <section class="panel chart-panel">
+      <header>
+        <h2>{title}</h2>
+        {divisions.length > 1 && (
+          <fieldset class="divide">
+            <legend class="visually-hidden">Divide by</legend>
+            {divisions.map(({ name }) => (
+              <label key={name}>
+                <input
+                  type="radio"
+                  name={group}
+                  class="visually-hidden"
+                  checked={name === division.name}
+                  onChange={() => (chosen.value = name)}
+                />
+                {name}
+              </label>
+            ))}
+          </fieldset>
+        )}
+        <small class="muted">UTC · drag to zoom</small>
+      </header>
+      <ul class="legend">
+        {division.series.map((one) => (
+          <li key={one.name}>
+            {one.value === null ? (
+              <span>
+                <SeriesName series={one} />
+              </span>
+            ) : (
+              <a href={linkOf(one.value, whole)}>
+                <SeriesName series={one} />
+              </a>
+            )}
+          </li>
+        ))}
+      </ul>
+      <StackChart
+        label={title}
+        series={division.series}
+        startMs={startMs}
+        stepMs={stepMs}
+        steps={steps}
+        endMs={endMs}
+        onPick={(step, series) => {
+          const since = startMs + step * stepMs
+          const times = { since: isoTime(since), until: isoTime(since + stepMs) }
+          navigate(linkOf(series?.value ?? null, times))
+        }}
+      />
+      <AsTable series={division.series} startMs={startMs} stepMs={stepMs} steps={steps} title={title} />
+    </section>
+  )
+}
+
+function SeriesName({ series }: { series: Series }) {
+  return (
+    <>
+      <i class="series-mark" style={{ background: `var(--${series.colour})` }} />
+      <Text value={series.name} max={24} />
+    </>
+  )
+}
+
+interface AsTableProps {
+  title: string
+  series: Series[]
+  startMs: number
+  stepMs: number
+  steps: number
+}
+
+/** Hundreds of cells are made only when somebody wants to read them, and for print, which opens it. */
+function AsTable({ title, series, startMs, stepMs, steps }: AsTableProps) {
+  const open = useSignal(false)
+  return (
+    <details onToggle={(event) => (open.value = event.currentTarget.open)}>
+      <summary>Show as table</summary>
+      {open.value && (
+        <div class="data-scroll" tabIndex={0} role="group" aria-label={title}>
+          <table class="data-table">
+            <thead>
+              <tr>
+                <th scope="col">Time, UTC</th>
+                {series.map((one) => (
+                  <th key={one.name} scope="col" class="number">
+                    <Text value={one.name} max={24} />
+                  </th>
+                ))}
+                <th scope="col" class="number">
+                  All
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {Array.from({ length: steps }, (_, step) => (
+                <tr key={step}>
+                  <td>{stepName(startMs + step * stepMs, stepMs)}</td>
+                  {series.map((one) => (
+                    <td key={one.name} class="number">
+                      {count(one.counts[step] ?? 0)}
+                    </td>
+                  ))}
+                  <td class="number">
+                    {count(series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0))}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </details>
+  )
+}

@@ -1,0 +1,179 @@
+/** A table that sorts by its heads, is walked by keys, opens its rows, and gives what it shows as CSV. */
+import './data-table.css'
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useRef } from 'preact/hooks'
+import { count } from '../format.ts'
+import { csvText, download } from './csv.ts'
+
+export type Cell = string | number | null
+
+export interface Column<Row> {
+  name: string
+  /** What sorting and CSV take; a number is set to the right, null sorts last and is an empty cell. */
+  value: (row: Row) => Cell
+  show?: (row: Row) => ComponentChildren // the value itself by default
+  number?: boolean
+}
+
+interface DataTableProps<Row> {
+  title: string
+  about?: ComponentChildren
+  csvName: string
+  columns: Column<Row>[]
+  rows: Row[]
+  keyOf: (row: Row) => string
+  sortBy?: string // the column by which it is sorted at first; the first number by default
+  ascending?: boolean
+  onOpen?: (row: Row) => void
+  empty?: string
+}
+
+const rowsMax = 100
+
+function compare(a: Cell, b: Cell): number {
+  if (a === null || b === null) return 0
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Rows without the value come last, whichever way it is sorted. */
+export function sorted<Row>(rows: readonly Row[], column: Column<Row> | undefined, up: boolean): Row[] {
+  if (!column) return [...rows]
+  return rows.toSorted((a, b) => {
+    const [x, y] = [column.value(a), column.value(b)]
+    if (x === null || y === null) return Number(x === null) - Number(y === null)
+    return up ? compare(x, y) : compare(y, x)
+  })
+}
+
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { columns } = props
+  const first = props.sortBy ?? columns.find((column) => column.number)?.name ?? ''
+  const by = useSignal({ name: first, up: props.ascending ?? false })
+  const whole = useSignal(false)
+  const rows = sorted(
+    props.rows,
+    columns.find((column) => column.name === by.value.name),
+    by.value.up,
+  )
+  const shown = whole.value ? rows : rows.slice(0, rowsMax)
+  const sortBy = (column: Column<Row>): void => {
+    const same = by.value.name === column.name
+    by.value = { name: column.name, up: same ? !by.value.up : !column.number }
+  }
+  const save = (): void => {
+    const cells = rows.map((row) => columns.map((column) => column.value(row) ?? ''))
+    const head = columns.map((column) => column.name)
+    download(`${props.csvName}.csv`, csvText(head, cells))
+  }
+  return (
+    <section class="panel data-panel">
+      <header>
+        <h2>{props.title}</h2>
+        {props.about !== undefined && <small class="muted">{props.about}</small>}
+        {rows.length > 0 && (
+          <button type="button" class="link-button csv-button" onClick={save}>
+            Save as CSV
+          </button>
+        )}
+      </header>
+      {rows.length === 0 ? (
+        <p class="muted no-rows">{props.empty ?? 'Nothing in this range.'}</p>
+      ) : (
+        <Rows {...props} rows={shown} sort={by.value} onSort={sortBy} />
+      )}
+      {shown.length < rows.length && (
+        <p class="table-more">
+          <button type="button" class="button" onClick={() => (whole.value = true)}>
+            Show all {count(rows.length)}
+          </button>
+        </p>
+      )}
+    </section>
+  )
+}
+
+interface RowsProps<Row> extends DataTableProps<Row> {
+  sort: { name: string; up: boolean }
+  onSort: (column: Column<Row>) => void
+}
+
+function Rows<Row>({ title, columns, rows, keyOf, onOpen, sort, onSort }: RowsProps<Row>) {
+  const body = useRef<HTMLTableSectionElement>(null)
+  const active = useSignal(0)
+  const move = (to: number): void => {
+    active.value = Math.max(0, Math.min(rows.length - 1, to))
+    body.current?.rows[active.value]?.focus()
+  }
+  const onKey = (event: KeyboardEvent, index: number): void => {
+    const to = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: rows.length - 1 }[event.key]
+    const onRow = event.target === event.currentTarget
+    if (to !== undefined) move(to)
+    else if (event.key === 'Enter' && onRow && onOpen) onOpen(rows[index] as Row)
+    else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+  const current = Math.min(active.value, rows.length - 1)
+  return (
+    <div class="data-scroll">
+      <table class="data-table" aria-label={title}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <HeadCell key={column.name} column={column} sort={sort} onSort={onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={body}>
+          {rows.map((row, index) => (
+            <tr
+              key={keyOf(row)}
+              tabIndex={index === current ? 0 : -1}
+              class={onOpen ? 'opens' : ''}
+              onFocus={() => (active.value = index)}
+              onKeyDown={(event) => onKey(event, index)}
+              onClick={(event) => {
+                if (event.target instanceof Element && event.target.closest('a, button')) return
+                onOpen?.(row)
+              }}
+            >
+              {columns.map((column) => (
+                <td key={column.name} class={column.number ? 'number' : ''}>
+                  <Shown column={column} row={row} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function HeadCell<Row>(props: {
+  column: Column<Row>
+  sort: { name: string; up: boolean }
+  onSort: (column: Column<Row>) => void
+}) {
+  const { column, sort, onSort } = props
+  const mine = sort.name === column.name
+  return (
+    <th
+      scope="col"
+      class={column.number ? 'number' : ''}
+      aria-sort={mine ? (sort.up ? 'ascending' : 'descending') : undefined}
+    >
+      <button type="button" onClick={() => onSort(column)}>
+        {column.name}
+        <span aria-hidden="true">{mine ? (sort.up ? ' ↑' : ' ↓') : ''}</span>
+      </button>
+    </th>
+  )
+}
+
+function Shown<Row>({ column, row }: { column: Column<Row>; row: Row }) {
+  if (column.show) return <>{column.show(row)}</>
+  const value = column.value(row)
+  return <>{typeof value === 'number' ? count(value) : value}</>
+}

@@ -1,0 +1,67 @@
+/** The numbers at the head of a page, each a sentence: what, how many, how that changed and from what. */
+import './headlines.css'
+import type { PeriodView } from '../api.ts'
+import { count } from '../format.ts'
+import { query } from '../router.ts'
+import { choiceOf, lengthName, rangeWords } from '../range/range.ts'
+import { type Change, changeOf, percent, pointsOf } from './change.ts'
+
+export type Headline = { name: string; note?: string; href?: string } & (
+  | { kind: 'count'; now: number; before: number | null }
+  | { kind: 'share'; now: number | null; before: number | null }
+)
+
+export function Headlines({ period, lines }: { period: PeriodView; lines: Headline[] }) {
+  const compare = choiceOf(query.value).compare
+  return (
+    <dl class="headlines panel">
+      {lines.map((line) => (
+        <div key={line.name}>
+          <dt>
+            {line.name}
+            <span class="visually-hidden"> {rangeWords(period)}</span>
+          </dt>
+          <dd>
+            <strong>
+              <Value line={line} />
+            </strong>
+            <small>
+              {compare && line.before !== null && <Compared line={line} period={period} />}
+              {line.note !== undefined && <span>{line.note}</span>}
+            </small>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function Value({ line }: { line: Headline }) {
+  const shown = line.kind === 'count' ? count(line.now) : percent(line.now)
+  return line.href === undefined ? <>{shown}</> : <a href={line.href}>{shown}</a>
+}
+
+function Compared({ line, period }: { line: Headline; period: PeriodView }) {
+  const before = line.before ?? 0
+  const change = line.kind === 'count' ? changeOf(line.now, before) : pointsOf(line.now, line.before)
+  if (change.text === '') return null
+  const from = line.kind === 'count' ? count(before) : percent(line.before)
+  return (
+    <span class="change" title={`${from} in the ${lengthName(period)} before`}>
+      <ChangeMark change={change} /> {change.text === 'new' ? 'none before' : `from ${from}`}
+    </span>
+  )
+}
+
+const arrowWords = { '▲': 'up', '▼': 'down', '': '' } as const
+
+/** The arrow is drawn; its word is read. */
+export function ChangeMark({ change }: { change: Change }) {
+  if (change.arrow === '') return change.text === 'new' ? null : <>{change.text}</>
+  return (
+    <b>
+      <span aria-hidden="true">{change.arrow}</span>
+      <span class="visually-hidden">{arrowWords[change.arrow]}</span> {change.text}
+    </b>
+  )
+}

@@ -1,0 +1,104 @@
+/** What a chart draws: named counts step by step, made from the answers of the server, and stacked for drawing. */
+import type { CutRow, Tally } from '../api.ts'
+
+export interface Series {
+  name: string
+  colour: string // a token without its dashes, e.g. "class-dom"
+  counts: number[]
+  value: string | null // what Logs is filtered by; null: several together
+}
+
+export type ColourOf = (value: string, index: number) => string
+
+const byName: { [value: string]: string } = {
+  webmcp: 'class-webmcp',
+  dom: 'class-dom',
+  screenshot: 'class-screenshot',
+  crawler: 'class-crawler',
+  detected: 'trust-detected',
+  declared: 'trust-declared',
+  verified: 'trust-verified',
+  linked: 'trust-linked',
+  success: 'allow',
+  allow: 'allow',
+  blocked: 'block',
+  deny: 'block',
+  error: 'error',
+  review: 'review',
+}
+
+const ownColours = 8
+
+/** Known words have their own colour everywhere; other values get one by their place. */
+export const colourOf: ColourOf = (value, index) =>
+  Object.hasOwn(byName, value) ? (byName[value] ?? '') : `series-${(index % ownColours) + 1}`
+
+/**
+ * The stepped rows of a cut as series, in the given order where it names them, and what is left of the whole as one
+ * more: events without the member, and values that are not among the largest.
+ */
+export function cutSeries(
+  rows: readonly CutRow[],
+  whole: Tally,
+  options: { order?: readonly string[]; without: string; colour?: ColourOf },
+): Series[] {
+  const place = (value: string): number => {
+    const at = options.order?.indexOf(value) ?? -1
+    return at === -1 ? Number.POSITIVE_INFINITY : at
+  }
+  const series: Series[] = rows
+    .filter((row) => row.steps !== null && row.value !== null && row.count > 0)
+    .map((row, index) => {
+      const value = row.value ?? ''
+      const colour = (options.colour ?? colourOf)(value, index)
+      return { name: value, value, colour, counts: row.steps ?? [] }
+    })
+    .sort((a, b) => place(a.value) - place(b.value) || 0)
+  const rest = whole.steps.map(
+    (total, step) => total - series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0),
+  )
+  if (rest.some((count) => count > 0)) {
+    series.push({ name: options.without, value: null, colour: 'class-other', counts: rest })
+  }
+  return series
+}
+
+const outcomeOrder = ['success', 'blocked', 'error']
+
+export function outcomeSeries(tally: Tally): Series[] {
+  const place = (name: string) => (outcomeOrder.indexOf(name) + outcomeOrder.length + 1) % 4
+  return Object.entries(tally.outcomes)
+    .filter(([, outcome]) => outcome.count > 0)
+    .sort(([a], [b]) => place(a) - place(b) || (a < b ? -1 : 1))
+    .map(([name, { steps }], index) => ({
+      name,
+      value: name,
+      colour: colourOf(name, index),
+      counts: steps,
+    }))
+}
+
+/**
+ * Columns for the chart: the times, then each series on top of those before it, the highest first, so that a lower one
+ * is drawn over it. Each step is closed by its end, where the next begins.
+ */
+export function stacked(series: readonly Series[], startMs: number, stepMs: number): number[][] {
+  const steps = Math.max(0, ...series.map((one) => one.counts.length))
+  const times = Array.from({ length: steps + 1 }, (_, step) => startMs + step * stepMs)
+  const sums = Array<number>(steps).fill(0)
+  const columns = series.map(({ counts }) => {
+    for (let step = 0; step < steps; step++) sums[step] = (sums[step] ?? 0) + (counts[step] ?? 0)
+    return [...sums, sums[steps - 1] ?? 0]
+  })
+  return [times, ...columns.reverse()]
+}
+
+/** The series whose area holds `value` at a step, or null above all of them. */
+export function seriesAt(series: readonly Series[], step: number, value: number): Series | null {
+  let top = 0
+  for (const one of series) {
+    top += one.counts[step] ?? 0
+    if (value <= top && (one.counts[step] ?? 0) > 0) return one
+  }
+  return null
+}

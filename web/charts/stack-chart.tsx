@@ -1,0 +1,173 @@
+/** A stacked chart over time: makes the chart, feeds it, ends it; pointer and keys read steps and choose ranges. */
+import './chart.css'
+import { type Signal, useSignal } from '@preact/signals'
+import type { RefObject } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+import { chooseTimes } from '../range/use-counts.ts'
+import { chartOptions } from './chart-options.ts'
+import { readInk, useThemeOnScreen } from './ink.ts'
+import { type Series, seriesAt, stacked } from './series.ts'
+import { StepTip } from './step-tip.tsx'
+
+export interface StackChartProps {
+  label: string
+  series: Series[] // the lowest first
+  startMs: number
+  stepMs: number
+  steps: number
+  endMs: number // where counting ends; inside the last step while that one runs
+  /** A step was clicked, on a series or (null) beside them all. */
+  onPick: (step: number, series: Series | null) => void
+}
+
+interface Drawn {
+  chart: RefObject<uPlot | null>
+  props: RefObject<StackChartProps>
+  pointed: Signal<number | null>
+  anchor: Signal<number | null> // where a choice by keys began
+}
+
+const keyHelp =
+  'Arrow keys read it step by step, with Shift they choose a range, Enter takes it or opens Logs.'
+
+export function StackChart(props: StackChartProps) {
+  const host = useRef<HTMLDivElement>(null)
+  const drawn: Drawn = {
+    chart: useRef<uPlot | null>(null),
+    props: useRef(props),
+    pointed: useSignal<number | null>(null),
+    anchor: useSignal<number | null>(null),
+  }
+  drawn.props.current = props
+  const look = JSON.stringify(props.series.map(({ name, colour }) => [name, colour]))
+  useChart(host, drawn, look)
+  return (
+    <div
+      class="stack-chart"
+      tabIndex={0}
+      role="group"
+      aria-roledescription="chart"
+      aria-label={`${props.label}. ${keyHelp}`}
+      onKeyDown={(event) => onKey(event, drawn)}
+      onBlur={() => point(drawn, null)}
+    >
+      <div class="plot" ref={host} />
+      <StepTip {...props} step={drawn.pointed.value} anchor={drawn.anchor.value} chart={drawn.chart} />
+    </div>
+  )
+}
+
+function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: string): void {
+  const scheme = useThemeOnScreen()
+  const { series, startMs, stepMs, steps } = drawn.props.current
+  useEffect(() => {
+    const element = host.current
+    if (!element) return
+    const made = makeChart(element, drawn)
+    drawn.chart.current = made
+    const sized = new ResizeObserver(() => made.setSize(sizeOf(element)))
+    sized.observe(element)
+    return () => {
+      sized.disconnect()
+      drawn.chart.current = null
+      made.destroy()
+    }
+  }, [scheme, look])
+  useEffect(() => {
+    drawn.chart.current?.setData(stacked(series, startMs, stepMs) as uPlot.AlignedData)
+  }, [series, startMs, stepMs, steps])
+}
+
+const sizeOf = (element: HTMLElement) => ({ width: element.clientWidth, height: element.clientHeight })
+
+function makeChart(element: HTMLElement, drawn: Drawn): uPlot {
+  const { series, startMs, stepMs } = drawn.props.current
+  const ink = readInk(
+    element,
+    series.map((one) => one.colour),
+  )
+  const paths = uPlot.paths.stepped?.({ align: 1 })
+  const options = chartOptions(series, sizeOf(element), ink, paths)
+  options.hooks = {
+    setCursor: [(chart) => (drawn.pointed.value = pointedStep(chart, drawn))],
+    setSelect: [(chart) => takeSelection(chart, drawn)],
+    ready: [(chart) => chart.over.addEventListener('click', () => pick(chart, drawn))],
+  }
+  return new uPlot(options, stacked(series, startMs, stepMs) as uPlot.AlignedData, element)
+}
+
+/** The step under the cursor; null outside. */
+function pointedStep(chart: uPlot, drawn: Drawn): number | null {
+  const { left = -1 } = chart.cursor
+  if (left < 0) return null
+  const { startMs, stepMs, steps } = drawn.props.current
+  const step = Math.floor((chart.posToVal(left, 'x') - startMs) / stepMs)
+  return step >= 0 && step < steps ? step : null
+}
+
+/** A dragged range is widened to whole steps and becomes the page's range. */
+function takeSelection(chart: uPlot, drawn: Drawn): void {
+  const { left, width } = chart.select
+  if (width <= 0) return
+  const { startMs, stepMs, steps } = drawn.props.current
+  const stepAt = (px: number): number => (chart.posToVal(px, 'x') - startMs) / stepMs
+  const first = Math.max(0, Math.floor(stepAt(left)))
+  const last = Math.min(steps, Math.ceil(stepAt(left + width)))
+  chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+  if (last > first) chooseTimes(startMs + first * stepMs, startMs + last * stepMs)
+}
+
+function pick(chart: uPlot, drawn: Drawn): void {
+  const step = pointedStep(chart, drawn)
+  const { series, onPick } = drawn.props.current
+  if (step === null) return
+  const value = chart.posToVal(chart.cursor.top ?? 0, 'y')
+  onPick(step, seriesAt(series, step, value))
+}
+
+/** Moves the cursor to a step, or away, and shows what is chosen so far. */
+function point(drawn: Drawn, step: number | null): void {
+  const chart = drawn.chart.current
+  const { startMs, stepMs } = drawn.props.current
+  drawn.pointed.value = step
+  if (step === null) drawn.anchor.value = null
+  if (!chart) return
+  const at = (steps: number): number => chart.valToPos(startMs + steps * stepMs, 'x')
+  chart.setCursor({ left: step === null ? -10 : at(step + 0.5), top: 10 }, false)
+  const anchor = drawn.anchor.value
+  const height = chart.over.clientHeight
+  if (anchor === null || step === null) chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+  else {
+    const [from, to] = [Math.min(anchor, step), Math.max(anchor, step) + 1]
+    chart.setSelect({ left: at(from), top: 0, width: at(to) - at(from), height }, false)
+  }
+}
+
+function onKey(event: KeyboardEvent, drawn: Drawn): void {
+  const { startMs, stepMs, steps, onPick } = drawn.props.current
+  const here = drawn.pointed.value
+  const last = steps - 1
+  const moves: { [key: string]: number } = {
+    ArrowLeft: here === null ? last : Math.max(0, here - 1),
+    ArrowRight: here === null ? 0 : Math.min(last, here + 1),
+    Home: 0,
+    End: last,
+  }
+  const to = moves[event.key]
+  if (to !== undefined) {
+    drawn.anchor.value = event.shiftKey ? (drawn.anchor.value ?? here ?? to) : null
+    point(drawn, to)
+  } else if (event.key === 'Escape' && here !== null) point(drawn, null)
+  else if (event.key === 'Enter' && here !== null) {
+    const anchor = drawn.anchor.value
+    point(drawn, null)
+    if (anchor === null) onPick(here, null)
+    else {
+      const [from, until] = [Math.min(anchor, here), Math.max(anchor, here) + 1]
+      chooseTimes(startMs + from * stepMs, startMs + until * stepMs)
+    }
+  } else return
+  event.preventDefault()
+  event.stopPropagation()
+}

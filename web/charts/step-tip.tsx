@@ -1,0 +1,63 @@
+/** What a step of a chart holds, beside the pointer; the same words are announced when keys point at it. */
+import type { RefObject } from 'preact'
+import type uPlot from 'uplot'
+import { Text } from '../components/text.tsx'
+import { count } from '../format.ts'
+import { stepName } from '../range/range.ts'
+import type { Series } from './series.ts'
+
+interface StepTipProps {
+  series: Series[]
+  startMs: number
+  stepMs: number
+  endMs: number
+  step: number | null
+  anchor: number | null
+  chart: RefObject<uPlot | null>
+}
+
+const rowsMax = 10
+
+export function StepTip(props: StepTipProps) {
+  const { series, step, stepMs, startMs, anchor } = props
+  const chart = props.chart.current
+  if (step === null || !chart) return null
+  const [from, to] = anchor === null ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
+  const sumOf = (one: Series): number =>
+    one.counts.slice(from, to + 1).reduce((sum, events) => sum + events, 0)
+  // Shown in the order of the stack, top first.
+  const rows = series
+    .map((one) => ({ ...one, sum: sumOf(one) }))
+    .filter((one) => one.sum > 0)
+    .reverse()
+  const total = rows.reduce((sum, one) => sum + one.sum, 0)
+  const atMs = startMs + step * stepMs
+  const x = chart.valToPos(atMs + stepMs / 2, 'x') + chart.over.offsetLeft
+  const right = x > chart.width / 2
+  const running = atMs + stepMs > props.endMs
+  const begins = startMs + from * stepMs
+  return (
+    <div
+      class="step-tip panel"
+      role="status"
+      style={right ? { right: `${chart.width - x + 12}px` } : { left: `${x + 12}px` }}
+    >
+      <p class="muted">
+        {from === to ? stepName(begins, stepMs) : `${stepName(begins, (to - from + 1) * stepMs)}`}
+        {running && ', so far'}
+      </p>
+      <p>
+        <b>{count(total)}</b> in all
+      </p>
+      <ul>
+        {rows.slice(0, rowsMax).map((one) => (
+          <li key={one.name}>
+            <i class="series-mark" style={{ background: `var(--${one.colour})` }} />
+            <Text value={one.name} max={28} />
+            <b>{count(one.sum)}</b>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

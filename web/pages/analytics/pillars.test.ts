@@ -1,0 +1,26 @@
+/** Pillars take types by whole first words, and every event is in one of them. */
+import { expect, test } from 'bun:test'
+import { pillarCounts, pillarSeries } from './pillars.ts'
+
+const tally = (count: number, before: number) => ({ count, before, steps: [count, 0], outcomes: {} })
+
+test('auth and authz are told apart; what belongs to none is counted with the others', () => {
+  const counts = pillarCounts(
+    { 'auth.x': tally(1, 2), 'authz.evaluated': tally(3, 0), authz: tally(4, 1), 'sdk.error': tally(5, 0) },
+    2,
+  )
+  const found = counts.map(({ pillar, count, before }) => [pillar?.name ?? null, count, before])
+  expect(found).toEqual([
+    ['Detect', 0, 0],
+    ['Auth', 1, 2],
+    ['Authz', 7, 1],
+    ['WebMCP Tools', 0, 0],
+    ['Knaph', 0, 0],
+    [null, 5, 0],
+  ])
+  expect(pillarSeries(counts).map(({ name, counts: steps }) => [name, ...steps])).toEqual([
+    ['Auth', 1, 0],
+    ['Authz', 7, 0],
+    ['others', 5, 0],
+  ])
+})

@@ -1,0 +1,56 @@
+/** The pillars: the first words of the types, each the page that shows them. */
+import type { Tally } from '../../api.ts'
+import type { Series } from '../../charts/series.ts'
+
+export interface Pillar {
+  prefix: string
+  name: string
+  path: string
+  colour: string
+}
+
+export const pillars: Pillar[] = [
+  { prefix: 'agent', name: 'Detect', path: '/detect', colour: 'series-5' },
+  { prefix: 'auth', name: 'Auth', path: '/auth', colour: 'series-4' },
+  { prefix: 'authz', name: 'Authz', path: '/authz', colour: 'series-2' },
+  { prefix: 'tool', name: 'WebMCP Tools', path: '/tools', colour: 'series-1' },
+  { prefix: 'memory', name: 'Knaph', path: '/knaph', colour: 'series-3' },
+]
+
+export interface PillarCounts {
+  pillar: Pillar | null // null: every other type
+  count: number
+  before: number
+  steps: number[]
+}
+
+/** Types of no pillar come last, together. */
+export function pillarCounts(types: { [type: string]: Tally }, steps: number): PillarCounts[] {
+  const of = (pillar: Pillar | null): PillarCounts => ({
+    pillar,
+    count: 0,
+    before: 0,
+    steps: Array<number>(steps).fill(0),
+  })
+  const found = [...pillars.map(of), of(null)]
+  for (const [type, tally] of Object.entries(types)) {
+    const word = type.split('.', 1)[0]
+    const mine = found.find((one) => one.pillar?.prefix === word) ?? found.at(-1)
+    if (!mine) continue
+    mine.count += tally.count
+    mine.before += tally.before
+    tally.steps.forEach((count, step) => (mine.steps[step] = (mine.steps[step] ?? 0) + count))
+  }
+  return found
+}
+
+export function pillarSeries(counts: readonly PillarCounts[]): Series[] {
+  return counts
+    .filter((one) => one.count > 0)
+    .map(({ pillar, steps }) => ({
+      name: pillar?.name ?? 'others',
+      value: pillar?.prefix ?? null,
+      colour: pillar?.colour ?? 'class-other',
+      counts: steps,
+    }))
+}

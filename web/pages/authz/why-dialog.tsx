@@ -1,0 +1,191 @@
+/** Why an agent was refused: the answer first, then who it was, what proved it, the tool then, and earlier attempts. */
+import type { ComponentChildren } from 'preact'
+import { api, type TraceEvent, type Why } from '../../api.ts'
+import { Dialog } from '../../components/dialog.tsx'
+import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { duration, fullTime, utcTime } from '../../format.ts'
+import { logsHref } from '../../range/logs-link.ts'
+import { useAnswer } from '../../range/use-answer.ts'
+import { attempts, deedOf, evidenceOf, verdictOf } from './why-words.ts'
+
+export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) {
+  const { found, problem } = useAnswer(id, (signal) => api.why(id, signal))
+  const event = found?.event as TraceEvent | undefined
+  return (
+    <Dialog title={event ? verdictOf(event) : 'Why'} class="why-dialog" onClose={onClose}>
+      {problem && <Problem error={problem} />}
+      {found && event && <Explained why={found} event={event} />}
+      <footer>
+        <a class="button" href={`/logs?event=${encodeURIComponent(id)}`}>
+          The whole event
+        </a>
+        <button type="button" class="button" onClick={onClose} data-first-focus>
+          Close
+        </button>
+      </footer>
+    </Dialog>
+  )
+}
+
+function Explained({ why, event }: { why: Why; event: TraceEvent }) {
+  const earlier = why.earlier.map((one) => one.event as TraceEvent)
+  const { refusals, sameTool } = attempts(event, earlier)
+  const occurredAtMs = Date.parse(event.occurredAt)
+  return (
+    <>
+      <Answer event={event} refusalNumber={refusals + 1} complete={why.earlierComplete} />
+      <dl class="why-facts">
+        <Fact name="When">
+          <time dateTime={event.occurredAt} title={utcTime(occurredAtMs)}>
+            {fullTime(occurredAtMs)}
+          </time>
+        </Fact>
+        <Fact name="Agent">
+          <span class="with-mark">
+            {event.agent?.class != null && <ClassMark class={event.agent.class} />}
+            <Text value={event.agent?.vendor ?? 'without a name'} max={60} />
+            {event.agent?.class != null && <Text value={event.agent.class} max={30} />}
+          </span>
+        </Fact>
+        <Fact name="Identity">
+          <Identity event={event} />
+        </Fact>
+        {evidenceOf(event).map(({ name, text }) => (
+          <Fact key={name} name={name}>
+            <Text value={text} max={240} mono />
+          </Fact>
+        ))}
+        {event.tool != null && (
+          <Fact name="Tool">
+            <Text value={event.tool} max={80} /> <ToolThen why={why} />
+          </Fact>
+        )}
+      </dl>
+      <section>
+        <h3>Earlier in this session</h3>
+        <Earlier why={why} event={event} earlier={earlier} sameTool={sameTool} />
+      </section>
+    </>
+  )
+}
+
+function Fact(props: { name: string; children: ComponentChildren }) {
+  return (
+    <>
+      <dt>{props.name}</dt>
+      <dd>{props.children}</dd>
+    </>
+  )
+}
+
+const ordinals = ['', 'First', 'Second', 'Third', 'Fourth', 'Fifth']
+
+function Answer(props: { event: TraceEvent; refusalNumber: number; complete: boolean }) {
+  const { event, refusalNumber, complete } = props
+  const { ruleId = null, reason = null } = event.policy ?? {}
+  const trust = event.agent?.trust ?? null
+  return (
+    <p class="why-answer">
+      {ruleId === null ? (
+        'The event names no rule'
+      ) : (
+        <>
+          Rule <Text value={ruleId} max={80} mono /> decided
+        </>
+      )}
+      {reason === null ? (
+        ', and it carries no reason.'
+      ) : (
+        <>
+          :{' '}
+          <b>
+            <Text value={reason} />
+          </b>
+          .
+        </>
+      )}
+      {trust !== null && (
+        <>
+          {' '}
+          This agent’s trust was{' '}
+          <span class="with-mark">
+            <Vial trust={trust} />
+            <b>
+              <Text value={trust} max={40} />
+            </b>
+          </span>
+          .
+        </>
+      )}{' '}
+      {complete && `${ordinals[refusalNumber] ?? `${refusalNumber}th`} refusal in this session.`}
+    </p>
+  )
+}
+
+function Identity({ event }: { event: TraceEvent }) {
+  const { subject, protocol } = event.metadata ?? {}
+  if (typeof subject !== 'string' && typeof protocol !== 'string') return <>none presented</>
+  return (
+    <>
+      {typeof subject === 'string' && <Text value={subject} max={100} mono />}
+      {typeof subject === 'string' && typeof protocol === 'string' && ' by '}
+      {typeof protocol === 'string' && <Text value={protocol} max={40} />}
+    </>
+  )
+}
+
+function ToolThen({ why }: { why: Why }) {
+  if (!why.tool) return <span class="muted">(no version of it is kept from before this moment)</span>
+  return (
+    <span class="muted">
+      version {why.tool.version}, in force since {fullTime(Date.parse(why.tool.since))}
+      {why.tool.description !== null && (
+        <>
+          : <Text value={why.tool.description} max={160} />
+        </>
+      )}
+    </span>
+  )
+}
+
+interface EarlierProps {
+  why: Why
+  event: TraceEvent
+  earlier: TraceEvent[]
+  sameTool: number
+}
+
+const shownMax = 12
+
+function Earlier({ why, event, earlier, sameTool }: EarlierProps) {
+  if (earlier.length === 0) return <p class="muted">Nothing: this was the first that was seen of it.</p>
+  const atMs = Date.parse(event.occurredAt)
+  return (
+    <>
+      {sameTool > 0 && (
+        <p class="muted">
+          It was refused {sameTool === 1 ? 'once' : `${sameTool} times`} before for the same tool.
+        </p>
+      )}
+      <ol class="earlier">
+        {earlier.slice(0, shownMax).map((one) => (
+          <li key={one.id}>
+            <span class="muted">{duration(Math.max(0, atMs - Date.parse(one.occurredAt)))} before</span>
+            <span>
+              {deedOf(one)} {one.tool != null && <Text value={one.tool} max={40} />}
+            </span>
+            <Chip value={one.policy?.decision ?? one.outcome} />
+          </li>
+        ))}
+      </ol>
+      {(earlier.length > shownMax || !why.earlierComplete) && (
+        <p class="muted">
+          And more before.{' '}
+          <a href={logsHref({ sessionId: event.sessionId, siteIds: [event.siteId] })}>The session in Logs</a>
+        </p>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,173 @@
+/** Detect: the agents identified, by class and vendor, over time and as a table, each explained and opened. */
+import './page.css'
+import type { DetectCounts } from '../../api.ts'
+import { Bars } from '../../charts/bars.tsx'
+import { ChartPanel } from '../../charts/chart-panel.tsx'
+import { countOf, cutBars, cutRest, distinct } from '../../charts/cut-bars.ts'
+import { shareOf } from '../../charts/change.ts'
+import { Headlines } from '../../charts/headlines.tsx'
+import { cutSeries } from '../../charts/series.ts'
+import { ClassMark, Vial } from '../../components/marks.tsx'
+import { counted } from '../../format.ts'
+import { navigate, place, query, withQuery } from '../../router.ts'
+import { CountsPage } from '../../range/counts-page.tsx'
+import { logsHref } from '../../range/logs-link.ts'
+import { useCounts } from '../../range/use-counts.ts'
+import { AgentTable } from './agent-table.tsx'
+import { VendorDialog } from './vendor-dialog.tsx'
+
+const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
+const trustOrder = ['detected', 'declared', 'verified', 'linked']
+const type = 'agent.detected'
+
+/** The open vendor stands in the address, so a link can show it. */
+function openVendor(vendor: string | null): void {
+  const here = place.peek()
+  navigate(here.path + withQuery(here.search, { vendor: vendor === null ? [] : [vendor] }), {
+    replace: vendor === null,
+  })
+}
+
+export default function DetectPage() {
+  const model = useCounts('detect', ['agent.*', 'authz.evaluated'])
+  const vendor = query.value.get('vendor')
+  return (
+    <>
+      <CountsPage
+        title="Detect"
+        missing="No agents yet"
+        kind="agent"
+        model={model}
+        isMine={(one) => one.startsWith('agent.')}
+        isEmpty={(data) => data.detected.count + data.missed.count === 0}
+      >
+        {(data) => <Detections data={data} />}
+      </CountsPage>
+      {vendor !== null && <VendorDialog vendor={vendor} onClose={() => openVendor(null)} />}
+    </>
+  )
+}
+
+function Detections({ data }: { data: DetectCounts }) {
+  const { period, detected, vendors } = data
+  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  return (
+    <>
+      <DetectHeadlines data={data} />
+      <div class="split">
+        <DetectionChart data={data} />
+        <Bars
+          title="By vendor"
+          unit="detections"
+          bars={cutBars(vendors, {
+            href: (vendor) => logsHref({ ...of, vendor }),
+            colour: () => 'accent',
+          })}
+          rest={cutRest(vendors, detected)}
+        />
+      </div>
+      <ClassAndTrust data={data} />
+      <AgentTable data={data} onOpen={openVendor} />
+      {vendors.more && (
+        <p class="muted">
+          {counted(vendors.more.values, 'vendor')} with {counted(vendors.more.count, 'detection')} are in the
+          totals and have no row.
+        </p>
+      )}
+    </>
+  )
+}
+
+function DetectHeadlines({ data }: { data: DetectCounts }) {
+  const { period, detected, missed, classes, vendors, trusts } = data
+  const vendorCounts = distinct(vendors)
+  const crawlers = countOf(classes, 'crawler')
+  const proved = countOf(trusts, 'verified', 'linked')
+  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
+  return (
+    <Headlines
+      period={period}
+      lines={[
+        { kind: 'count', name: 'Agents detected', now: detected.count, before: detected.before },
+        {
+          kind: 'count',
+          name: 'Distinct vendors',
+          now: vendorCounts.now,
+          before: vendorCounts.before,
+          ...(vendorCounts.fresh > 0 && { note: `${vendorCounts.fresh} new` }),
+        },
+        {
+          kind: 'share',
+          name: 'Crawlers',
+          now: shareOf(crawlers.count, detected.count),
+          before: shareOf(crawlers.before, detected.before),
+        },
+        {
+          kind: 'share',
+          name: 'Verified or linked',
+          now: shareOf(proved.count, detected.count),
+          before: shareOf(proved.before, detected.before),
+        },
+        {
+          kind: 'count',
+          name: 'Missed',
+          now: missed.count,
+          before: missed.before,
+          href: logsHref({ ...of, type: 'agent.missed' }),
+        },
+      ]}
+    />
+  )
+}
+
+function DetectionChart({ data: { period, detected, classes, vendors } }: { data: DetectCounts }) {
+  return (
+    <ChartPanel
+      what="Detections"
+      period={period}
+      filter={{ type }}
+      divisions={[
+        {
+          name: 'class',
+          series: cutSeries(classes.rows, detected, { order: classOrder, without: 'no class' }),
+          filterOf: (agentClass) => ({ type, agentClass }),
+        },
+        {
+          name: 'vendor',
+          series: cutSeries(vendors.rows, detected, {
+            without: 'others',
+            colour: (_, index) => `series-${index + 1}`,
+          }),
+          filterOf: (vendor) => ({ type, vendor }),
+        },
+      ]}
+    />
+  )
+}
+
+function ClassAndTrust({ data: { period, detected, classes, trusts } }: { data: DetectCounts }) {
+  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  return (
+    <div class="halves level">
+      <Bars
+        title="By class"
+        unit="detections"
+        bars={cutBars(classes, { href: (agentClass) => logsHref({ ...of, agentClass }) }).map((bar) => ({
+          ...bar,
+          mark: <ClassMark class={bar.key} />,
+        }))}
+        rest={cutRest(classes, detected)}
+        restName="no class"
+      />
+      <Bars
+        title="By trust"
+        unit="detections"
+        bars={cutBars(trusts, { href: (trust) => logsHref({ ...of, trust }) })
+          .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
+          .sort((a, b) => trustOrder.indexOf(a.key) - trustOrder.indexOf(b.key))}
+        rest={cutRest(trusts, detected)}
+        restName="no trust"
+      />
+    </div>
+  )
+}

@@ -1,0 +1,118 @@
+/** One vendor: who is behind it, and what its newest events say it did and proved. */
+import type { ComponentChildren } from 'preact'
+import { api, type Named, type VendorDetail } from '../../api.ts'
+import { now } from '../../clock.ts'
+import { Dialog } from '../../components/dialog.tsx'
+import { ClassMark, Vial } from '../../components/marks.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { ago, count, counted, utcTime } from '../../format.ts'
+import { query } from '../../router.ts'
+import { visibleText } from '../../text.ts'
+import { logsHref } from '../../range/logs-link.ts'
+import { askedOf, choiceOf } from '../../range/range.ts'
+import { useAnswer } from '../../range/use-answer.ts'
+import { type KnownAgent, knownAgent, purposeWords } from './known-agents.ts'
+
+export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () => void }) {
+  const params = askedOf(choiceOf(query.value))
+  params.set('vendor', vendor)
+  const { found, problem } = useAnswer(`${params}`, (signal) => api.counts('detect/vendor', params, signal))
+  const known = knownAgent(vendor)
+  return (
+    <Dialog title={visibleText(vendor).slice(0, 120)} class="vendor-dialog" onClose={onClose}>
+      {known ? <Known known={known} /> : <p class="muted">Nothing is known here about this name.</p>}
+      {problem && <Problem error={problem} />}
+      {found && <Doings detail={found} />}
+      <footer>
+        <a class="button" href={logsHref({ vendor, siteIds: choiceOf(query.value).siteIds })}>
+          Its events in Logs
+        </a>
+        <button type="button" class="button" onClick={onClose} data-first-focus>
+          Close
+        </button>
+      </footer>
+    </Dialog>
+  )
+}
+
+/** The link is ours, from the list of known agents; nothing of the event goes into it. */
+function Known({ known }: { known: KnownAgent }) {
+  return (
+    <section class="known-agent">
+      <p>
+        Operated by <b>{known.operator}</b>.{' '}
+        {known.agents.length === 0 &&
+          known.purposes.map((purpose) => `${purpose}: ${purposeWords[purpose]}.`).join(' ')}
+      </p>
+      {known.agents.length > 0 && (
+        <ul>
+          {known.agents.map(({ name, purpose }) => (
+            <li key={name}>
+              <b>{name}</b> {purpose}, {purposeWords[purpose]}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p>
+        <a href={known.source} target="_blank" rel="noreferrer noopener">
+          {new URL(known.source).hostname}: documentation
+        </a>
+      </p>
+    </section>
+  )
+}
+
+function Doings({ detail }: { detail: VendorDetail }) {
+  if (detail.looked === 0) return <p class="muted">No event of this vendor is kept in this range.</p>
+  return (
+    <section class="doings">
+      <p>
+        {detail.complete ? 'From ' : 'From the newest '}
+        {counted(detail.looked, 'event')} {detail.complete ? 'in this range' : 'of this range'}, in{' '}
+        {counted(detail.sessions, 'session')}
+        {detail.lastAt !== null && (
+          <>
+            , the last{' '}
+            <span title={utcTime(Date.parse(detail.lastAt))}>{ago(Date.parse(detail.lastAt), now())}</span>
+          </>
+        )}
+        :
+      </p>
+      <div class="name-lists">
+        <Names title="Classes" names={detail.classes} mark={(name) => <ClassMark class={name} />} />
+        <Names title="Trust reached" names={detail.trusts} mark={(name) => <Vial trust={name} />} />
+        <Names title="Tools called" names={detail.tools} />
+        <Names title="Pages visited" names={detail.pages} />
+        <Names title="Identities" names={detail.subjects} />
+        <Names title="User agents" names={detail.userAgents} wide />
+      </div>
+    </section>
+  )
+}
+
+interface NamesProps {
+  title: string
+  names: Named[]
+  mark?: (name: string) => ComponentChildren
+  wide?: boolean
+}
+
+function Names({ title, names, mark, wide }: NamesProps) {
+  if (names.length === 0) return null
+  return (
+    <div class={wide ? 'wide' : ''}>
+      <h3>{title}</h3>
+      <ul>
+        {names.map(({ name, count: events }) => (
+          <li key={name}>
+            <span>
+              {mark?.(name)} <Text value={name} max={wide ? 160 : 34} mono={wide ?? false} />
+            </span>
+            <b>{count(events)}</b>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

@@ -1,0 +1,109 @@
+/** The controls above a page of counts: whether it is live, the site, the range and the comparison. */
+import './range-bar.css'
+import type { PeriodView } from '../api.ts'
+import { PageBar } from '../components/page-bar.tsx'
+import type { LiveState } from '../live.ts'
+import { query } from '../router.ts'
+import { visibleText } from '../text.ts'
+import { choiceOf, periodSentence, type RunningRange, runningRanges, utcHour } from './range.ts'
+import { chooseRange } from './use-counts.ts'
+
+interface RangeBarProps {
+  title: string
+  period: PeriodView | null
+  connection: LiveState
+}
+
+export function RangeBar({ title, period, connection }: RangeBarProps) {
+  return (
+    <PageBar title={title}>
+      <div class="range-controls" role="group" aria-label="Range">
+        <LiveDot connection={connection} />
+        <SiteChoice period={period} />
+        <RangeSelect period={period} />
+        <label class="button compare-choice">
+          <input
+            type="checkbox"
+            checked={choiceOf(query.value).compare}
+            onChange={(event) => chooseRange({ compare: event.currentTarget.checked })}
+          />
+          Compare
+        </label>
+      </div>
+    </PageBar>
+  )
+}
+
+const liveWords = { live: 'Live', connecting: 'Connecting', lost: 'Connection lost, trying again' } as const
+
+/** A page that cannot count any more is not live, whatever the line says. */
+function LiveDot({ connection }: { connection: LiveState }) {
+  return (
+    <span class={`live-dot ${connection.state}`} role="status">
+      <i aria-hidden="true" />
+      {liveWords[connection.state]}
+    </span>
+  )
+}
+
+const nameCharsMax = 40
+
+function SiteChoice({ period }: { period: PeriodView | null }) {
+  const chosen = choiceOf(query.value).siteIds
+  const known = period?.sites ?? []
+  const unknown = chosen.filter((siteId) => !known.some((site) => site.siteId === siteId))
+  const all = [...known, ...unknown.map((siteId) => ({ siteId, name: null }))]
+  return (
+    <label class="range-choice">
+      <span class="visually-hidden">Site</span>
+      <select
+        value={chosen[0] ?? ''}
+        onChange={(event) => {
+          const siteId = event.currentTarget.value
+          chooseRange({ siteIds: siteId === '' ? [] : [siteId] })
+        }}
+      >
+        <option value="">All sites</option>
+        {all.map(({ siteId, name }) => (
+          <option key={siteId} value={siteId}>
+            {visibleText(name ?? siteId).slice(0, nameCharsMax)}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+function RangeSelect({ period }: { period: PeriodView | null }) {
+  const choice = choiceOf(query.value)
+  const custom = choice.range === null
+  return (
+    <label class="range-choice">
+      <span class="visually-hidden">Range</span>
+      <select
+        value={choice.range ?? 'custom'}
+        onChange={(event) => {
+          const range = event.currentTarget.value as RunningRange
+          chooseRange({ range, since: null, until: null })
+        }}
+      >
+        {Object.entries(runningRanges).map(([range, name]) => (
+          <option key={range} value={range}>
+            {name}
+          </option>
+        ))}
+        {custom && (
+          <option value="custom">
+            {period?.range === 'custom'
+              ? `${utcHour(Date.parse(period.since))} – ${utcHour(Date.parse(period.until))}`
+              : 'Chosen range'}
+          </option>
+        )}
+      </select>
+    </label>
+  )
+}
+
+export function PeriodLine({ period }: { period: PeriodView }) {
+  return <p class="period-line muted">{periodSentence(period, choiceOf(query.value).compare)}</p>
+}

@@ -1,0 +1,63 @@
+/** Binds a page to the counts of its range: follows the address, and takes the range along to other pages. */
+import { useComputed, useSignalEffect } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { api, type PageCounts } from '../api.ts'
+import { isoTime } from '../clock.ts'
+import { navigate, place, query, withQuery } from '../router.ts'
+import { type CountsModel, createCounts } from './counts-model.ts'
+import { addressOf, askedOf, choiceOf, type RangeChoice, rangePart } from './range.ts'
+
+let lastRange = ''
+
+/** Changes the range, the site or the comparison; every change is a place to come back to. */
+export function chooseRange(change: Partial<RangeChoice>): void {
+  const here = place.peek()
+  const choice = { ...choiceOf(new URLSearchParams(here.search)), ...change }
+  navigate(here.path + withQuery(here.search, addressOf(choice)))
+}
+
+/** A range dragged in a chart or chosen by keys. */
+export function chooseTimes(sinceMs: number, untilMs: number): void {
+  chooseRange({ range: null, since: isoTime(sinceMs), until: isoTime(untilMs) })
+}
+
+/** The range goes along from page to page: a page opened without one takes that of the page before. */
+function useSameRange(): void {
+  useMemo(() => {
+    const here = place.peek()
+    if (rangePart(here.search) !== '' || lastRange === '') return
+    const part = choiceOf(new URLSearchParams(lastRange))
+    navigate(here.path + withQuery(here.search, addressOf(part)), { replace: true })
+  }, [])
+  useSignalEffect(() => {
+    lastRange = rangePart(place.value.search)
+  })
+}
+
+type Page = keyof PageCounts
+
+/** `types` are the events whose arrival changes the page; [] means every event. */
+export function useCounts<P extends Page>(page: P, types: string[]): CountsModel<PageCounts[P]> {
+  useSameRange()
+  const path = place.peek().path
+  const model = useMemo(
+    () =>
+      createCounts<PageCounts[P]>(
+        {
+          counts: (params, signal) => api.counts(page, params, signal),
+          newest: (filter, signal) => api.events(filter, { limit: 1 }, signal),
+          live: api.live,
+        },
+        types,
+      ),
+    [],
+  )
+  const asked = useComputed(() => `${askedOf(choiceOf(query.value))}`)
+  useSignalEffect(() => {
+    const params = new URLSearchParams(asked.value)
+    // On the way to another page the address is that page's already.
+    if (place.peek().path === path) model.start(params)
+  })
+  useEffect(() => () => model.stop(), [])
+  return model
+}
