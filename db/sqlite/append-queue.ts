@@ -83,7 +83,7 @@ export function appendQueue(
       const oldestMs = oldest === undefined ? 0 : performance.now() - oldest.sinceMs
       return { queuedBytes: queuedChars, oldestMs }
     },
-    times: () => times,
+    times: () => ({ ...times, counts: [...times.counts] }),
     drained() {
       if (outstanding.size === 0) return Promise.resolve()
       return new Promise((resolve) => onDrained.push(resolve))

@@ -4,6 +4,7 @@ import type { Store } from '../../db/store.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { keyCases, signInCases } from './access-cases.ts'
 import { appendCases, guardRailCases, removeCases, watchCases } from './event-cases.ts'
+import { countCases, ingestCountCases, registryCases, sessionCases } from './gateway-cases.ts'
 import { accountCases, firstOwnerCases, orgCases, passwordLinkCases } from './identity-cases.ts'
 import { makeAudit, makeOrg } from './make.ts'
 import { filterCases, walkCases } from './page-cases.ts'
@@ -31,6 +32,10 @@ const groups: { [name: string]: Cases } = {
   'webhook endpoints': endpointCases,
   'webhook rules': ruleCases,
   'audit of webhooks': webhookAuditCases,
+  'counting and searching events': countCases,
+  sessions: sessionCases,
+  'tools and memory': registryCases,
+  'ingest counts': ingestCountCases,
   'the rest': restCases,
 }
 
