@@ -1,0 +1,169 @@
+/** What the gateway of the executable does over a filled store: pages, sessions, metrics, exports, and their memory. */
+import { readFileSync } from 'node:fs'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { machine, recordTable, table } from './report.ts'
+
+export interface GatewayBench {
+  events: number
+  fillPerSecond: number
+  asked: { what: string; p50Ms: number; p99Ms: number }[]
+  exports: { what: string; perSecond: number; grewMiB: number }[] // memory above what it was before
+}
+
+const sitesMany = 40
+
+function body(from: number, count: number, startMs: number): string {
+  const lines: string[] = []
+  for (let n = from; n < from + count; n++) {
+    const kind = n % 6
+    lines.push(
+      `{"id":"trc_${(n * 2_654_435_761) % 4_294_967_296}_${n}","siteId":"site-${n % sitesMany}",` +
+        `"sessionId":"ses_${Math.floor(n / 20)}","occurredAt":"${new Date(startMs + n * 20).toISOString()}",` +
+        `"type":"${['agent.detected', 'auth.identity_presented', 'authz.evaluated', 'tool.executed', 'memory.accessed', 'tool.surfaced'][kind]}",` +
+        `"outcome":"${n % 9 === 0 ? 'blocked' : 'success'}","tool":"checkout.step_${n % 200}","durationMs":${n % 900},` +
+        `"agent":{"class":"dom","trust":"detected","vendor":"vendor-${n % 1_000 === 0 ? 'rare' : n % 30}"},` +
+        `"policy":{"decision":"${n % 9 === 0 ? 'deny' : 'allow'}","ruleId":"rule-${n % 50}"},` +
+        `"metadata":{"page":"/products/${n % 500}","protocol":"web-bot-auth","note":"event number ${n} of many"}}`,
+    )
+  }
+  return lines.join('\n')
+}
+
+export async function gatewayBench(events: number, rounds: number): Promise<GatewayBench> {
+  const server = await startAppliance({ args: ['--rate-limit-gateway', 'off'] })
+  try {
+    const keyOf = async (kind: string) =>
+      (
+        JSON.parse((await server.cli('key', 'create', '--kind', kind, '--label', kind, '--json')).stdout) as {
+          key: string
+        }
+      ).key
+    const [ingest, secret] = [await keyOf('ingest'), await keyOf('secret')]
+    const fillPerSecond = await fill(server, ingest, events)
+    const asked = []
+    for (const [what, path] of await questions(server, secret)) {
+      asked.push({ what, ...(await times(server, secret, path, rounds)) })
+    }
+    const exports = []
+    for (const [what, accept, pauseMs] of [
+      ['NDJSON', 'application/x-ndjson', 0],
+      ['CSV', 'text/csv', 0],
+      ['NDJSON, a slow receiver', 'application/x-ndjson', 20],
+    ] as const) {
+      exports.push({ what, ...(await drain(server, secret, accept, pauseMs)) })
+    }
+    return { events, fillPerSecond, asked, exports }
+  } finally {
+    await server.stop()
+  }
+}
+
+async function fill(server: Appliance, key: string, events: number): Promise<number> {
+  const startMs = Date.now() - events * 20
+  const startedMs = performance.now()
+  let next = 0
+  const sender = async () => {
+    for (;;) {
+      const from = next
+      if (from >= events) return
+      next += 1_000
+      const response = await fetch(`${server.url}/v1/sdk/events`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/x-ndjson' },
+        body: body(from, Math.min(1_000, events - from), startMs),
+      })
+      if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`)
+    }
+  }
+  await Promise.all([sender(), sender(), sender()])
+  return Math.round(events / ((performance.now() - startedMs) / 1_000))
+}
+
+async function questions(server: Appliance, key: string): Promise<[string, string][]> {
+  const headers = { authorization: `Bearer ${key}` }
+  const middle = new Date(Date.now() - 3_600_000).toISOString()
+  const deep = (await (
+    await fetch(`${server.url}/v1/traces?limit=200&until=${middle}`, { headers })
+  ).json()) as {
+    nextCursor: string | null
+  }
+  return [
+    ['page of 200', '/v1/traces?limit=200'],
+    ['page of 200 from a cursor', `/v1/traces?limit=200&cursor=${deep.nextCursor}`],
+    ['page, common filter', '/v1/traces?limit=200&type=authz.*&outcome=blocked'],
+    ['page, rare filter', '/v1/traces?limit=200&vendor=vendor-rare'],
+    ['page, empty pair', '/v1/traces?limit=200&vendor=vendor-rare&siteId=site-1'],
+    ['search', `/v1/traces?limit=50&since=${middle}&q=of%20MANY`],
+    ['sessions, page of 50', '/v1/sessions'],
+    ['one session', '/v1/sessions/ses_77'],
+    ['metrics of 30 days', '/v1/metrics'],
+    ['tools', '/v1/tools'],
+  ]
+}
+
+async function times(server: Appliance, key: string, path: string, rounds: number) {
+  const took: number[] = []
+  for (let n = 0; n < rounds; n++) {
+    const startedMs = performance.now()
+    const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${key}` } })
+    await response.arrayBuffer()
+    if (response.status !== 200) throw new Error(`${path}: ${response.status}`)
+    took.push(performance.now() - startedMs)
+  }
+  took.sort((a, b) => a - b)
+  const at = (share: number) =>
+    Math.round(took[Math.min(took.length - 1, Math.floor(took.length * share))]! * 10) / 10
+  return { p50Ms: at(0.5), p99Ms: at(0.99) }
+}
+
+/** Reads an export to its end (the slow receiver for two seconds); how fast, and how much memory it took. */
+async function drain(server: Appliance, key: string, accept: string, pauseMs: number) {
+  const beforeMiB = residentMiB(server.pid)
+  let mostMiB = beforeMiB
+  const startedMs = performance.now()
+  const stop = new AbortController()
+  const response = await fetch(`${server.url}/v1/traces`, {
+    headers: { authorization: `Bearer ${key}`, accept },
+    signal: stop.signal,
+  })
+  let lines = 0
+  for (const reader = response.body!.getReader(); ;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    for (let at = value.indexOf(10); at >= 0; at = value.indexOf(10, at + 1)) lines++
+    mostMiB = Math.max(mostMiB, residentMiB(server.pid))
+    if (pauseMs > 0) await Bun.sleep(pauseMs)
+    if (pauseMs > 0 && performance.now() - startedMs > 2_000) break
+  }
+  stop.abort()
+  const perSecond = Math.round((lines - 1) / ((performance.now() - startedMs) / 1_000))
+  return { perSecond, grewMiB: Math.round(mostMiB - beforeMiB) }
+}
+
+function residentMiB(pid: number): number {
+  const kibibytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return Number(kibibytes) / 1_024
+}
+
+export function gatewayTables({ events, fillPerSecond, asked, exports }: GatewayBench): string {
+  const first = table(
+    [
+      `over ${events.toLocaleString('en-US')} events (filled at ${fillPerSecond.toLocaleString('en-US')}/s)`,
+      'p50 ms',
+      'p99 ms',
+    ],
+    asked.map(({ what, p50Ms, p99Ms }) => [what, p50Ms, p99Ms]),
+  )
+  const second = table(
+    ['export', 'events/s', 'memory it took, MiB'],
+    exports.map(({ what, perSecond, grewMiB }) => [what, perSecond, grewMiB]),
+  )
+  return `${first}\n\n${second}`
+}
+
+if (import.meta.main) {
+  const isFull = process.argv.includes('--full')
+  const text = gatewayTables(await gatewayBench(isFull ? 1_000_000 : 200_000, isFull ? 200 : 60))
+  process.stdout.write(`${machine()}\n\n${text}\n`)
+  if (isFull) recordTable('Gateway', text)
+}
