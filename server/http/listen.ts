@@ -8,7 +8,7 @@ import { setContext, type RequestContext } from './context.ts'
 import { errorResponse, retryAfter } from './errors.ts'
 import { addCommonHeaders } from './headers.ts'
 import { hostAllowed, hostName, type HostRule } from './host.ts'
-import { pathOf } from './path.ts'
+import { pathOf, withWholeUrl } from './path.ts'
 import type { Sender } from './proxy.ts'
 import type { TlsPair } from './tls.ts'
 
@@ -103,10 +103,11 @@ function bind(host: string, port: number, options: Bun.Serve.Options<undefined>)
 
 async function answer(
   options: ListenOptions,
-  request: Request,
+  received: Request,
   server: Server<undefined>,
 ): Promise<Response> {
-  const peer = server.requestIP(request)?.address ?? ''
+  const request = withWholeUrl(received)
+  const peer = server.requestIP(received)?.address ?? ''
   const { address, secure } = options.sender(peer, request.headers)
   const context: RequestContext = {
     id: newId('req'),
@@ -115,7 +116,7 @@ async function answer(
     secure: secure || options.tls !== null,
     local: isLoopbackHost(request.headers.get('host')),
     listener: options.kind,
-    keepOpen: () => server.timeout(request, 0),
+    keepOpen: () => server.timeout(received, 0),
   }
   setContext(request, context)
   const response =

@@ -1,4 +1,15 @@
-/** The path of a request, cut from its address without parsing the whole URL. */
+/** The path of a request, cut from its address without parsing the whole URL; and an address where Bun gives none. */
+
+/**
+ * The request with an absolute address. Without a valid Host header Bun's `url` is the bare path, which this module and
+ * the router would cut at different places: a path checked here would not be the path that is served.
+ */
+export function withWholeUrl(request: Request): Request {
+  if (/^https?:\/\//.test(request.url)) return request
+  return new Request(`http://unnamed.invalid/${request.url.replace(/^\//, '')}`, request)
+}
+
+/** Needs an absolute address. */
 export function pathOf(request: Request): string {
   const start = request.url.indexOf('/', request.url.indexOf('://') + 3)
   if (start === -1) return '/'
