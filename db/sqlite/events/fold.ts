@@ -16,7 +16,7 @@ import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.
 const behindMax = 32_768
 
 /** Rollup rows of one fold that start it sooner: even when each event has an hour of its own, no commit takes long. */
-const entriesMax = 16_384
+const entriesMax = 8_192
 
 /** What the writer keeps of an organization for its rollups. */
 export interface Folding {
