@@ -23,6 +23,7 @@ export function sealWith(secretHex: string): Seal {
     open(purpose, text) {
       if (!/^[A-Za-z0-9_-]{40,6000}$/.test(text)) return null
       const bytes = Buffer.from(text, 'base64url')
+      if (bytes.toString('base64url') !== text) return null // decoding passes over a stray last character
       try {
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivBytes))
         decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(-tagBytes))

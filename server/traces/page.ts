@@ -1,6 +1,7 @@
 /** One page of events for a query: limit, cursor and filters read, the store asked, the next cursor sealed. */
 import type { EventPage, EventStore } from '../../db/store.ts'
-import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
+import { readLimit } from '../http/paging.ts'
+import type { ParameterKind, Query } from '../http/query.ts'
 import type { Seal } from '../http/seal.ts'
 import { limits } from '../limits.ts'
 import { closeCursor, openCursor } from './cursor.ts'
@@ -23,7 +24,7 @@ export async function readPage(
   query: Query,
 ): Promise<TracePage> {
   const asked = readFilter(query)
-  const limit = readLimit(query)
+  const limit = readLimit(query, limits.tracesPageDefault, limits.tracesPageMax)
   const cursor = query.one('cursor')
   const walk =
     cursor === undefined
@@ -35,13 +36,4 @@ export async function readPage(
   const nextCursor =
     next && closeCursor(parts.seal, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })
   return { ...page, nextCursor }
-}
-
-function readLimit(query: Query): number {
-  const text = query.one('limit')
-  if (text === undefined) return limits.tracesPageDefault
-  if (!/^[0-9]{1,15}$/.test(text) || Number(text) < 1) {
-    throw invalidQuery('limit', 'limit must be a whole number from 1; above 200 it means 200')
-  }
-  return Math.min(Number(text), limits.tracesPageMax)
 }

@@ -1,6 +1,7 @@
 /** One page of deliveries for a query: filters, limit and cursor read, the store asked, the next cursor sealed. */
 import type { Store } from '../../db/store.ts'
 import type { Delivery, DeliveryStatus } from '../../db/webhook-store.ts'
+import { readLimit } from '../http/paging.ts'
 import { invalidQuery, readQuery, type ParameterKind } from '../http/query.ts'
 import type { Seal } from '../http/seal.ts'
 import { limits } from '../limits.ts'
@@ -24,7 +25,7 @@ export async function readDeliveryPage(
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
   const query = readQuery(request, parameters)
   const asked = { status: readStatus(query.one('status')), endpointId: query.one('endpointId') ?? null }
-  const limit = readLimit(query.one('limit'))
+  const limit = readLimit(query, pageDefault, pageMax)
   const cursor = query.one('cursor')
   const walk =
     cursor === undefined ? { ...asked, beforeSeq: null } : openCursor(parts.seal, cursor, orgId, asked)
@@ -70,12 +71,4 @@ function readStatus(text: string | undefined): DeliveryStatus | null {
   if (found === undefined)
     throw invalidQuery('status', `status must be one of ${deliveryStatuses.join(', ')}`)
   return found
-}
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined) return pageDefault
-  if (!/^[0-9]{1,15}$/.test(text) || Number(text) < 1) {
-    throw invalidQuery('limit', `limit must be a whole number from 1; above ${pageMax} it means ${pageMax}`)
-  }
-  return Math.min(Number(text), pageMax)
 }
