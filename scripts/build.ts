@@ -1,7 +1,8 @@
 /** `npm run build`: bundles the dashboard, compresses it, and compiles everything into `dist/sightglass`. */
-import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bundleWeb } from './bundle-web.ts'
+import { components, licensesText } from './components.ts'
 import { precompress } from './precompress.ts'
 import { newestMtimeMs } from './sources.ts'
 
@@ -43,7 +44,9 @@ export async function build(): Promise<void> {
     const web = join(work, 'web')
     await bundleWeb({ root, outDir: web, minify: true })
     await precompress(web)
-    await compile(work, web)
+    const licenses = join(work, 'licenses')
+    await writeLicenses(licenses)
+    await compile(work, [web, licenses])
     // Sources saved while we built must count as newer than what we built from.
     utimesSync(join(work, 'sightglass'), startedAt, startedAt)
     swap(web, join(root, 'dist', 'web'), work)
@@ -60,7 +63,16 @@ function requireInputs(): void {
   if (missing.length > 0) throw new Error(`build: missing ${missing.join(', ')}`)
 }
 
-async function compile(work: string, web: string): Promise<void> {
+/** What `sightglass licenses` prints, and what the release's list of components is made from. */
+async function writeLicenses(folder: string): Promise<void> {
+  const found = await components(root, { server: [mainEntry, ...workerEntries], web: ['web/index.html'] })
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'licenses.txt'), licensesText(found))
+  const list = found.map(({ name, version, license }) => ({ name, version, license }))
+  writeFileSync(join(folder, 'components.json'), JSON.stringify({ components: list }))
+}
+
+async function compile(work: string, assets: string[]): Promise<void> {
   const result = await Bun.build({
     entrypoints: [mainEntry, ...workerEntries].map((path) => join(root, path)),
     root,
@@ -72,7 +84,7 @@ async function compile(work: string, web: string): Promise<void> {
     define: { 'process.env.NODE_ENV': '"production"' }, // --compile alone inlines "development"
     compile: {
       outfile: join(work, 'sightglass'),
-      assets: [web],
+      assets,
       autoloadDotenv: false,
       autoloadBunfig: false,
     },

@@ -37,6 +37,7 @@ const wordsMax: Partial<Record<VerbName, number>> = {
   'webhook remove': 1,
   'backup verify': 1,
   restore: 1,
+  completions: 1,
   verify: 1,
   help: 2,
 }

@@ -448,8 +448,9 @@ export function optionOf(name: OptionName): Option<unknown> {
 
 export function optionFits(name: OptionName, verb: VerbName): boolean {
   const { verbs } = optionOf(name)
-  // The doctor looks at what serve would be started with.
-  return verbs === 'all' || verbs.includes(verb) || (verb === 'doctor' && verbs.includes('serve'))
+  // The doctor looks at what serve would be started with, and a service is installed to start it.
+  const likeServe = verb === 'doctor' || verb === 'service install'
+  return verbs === 'all' || verbs.includes(verb) || (likeServe && verbs.includes('serve'))
 }
 
 /** `--data-dir` = `SIGHTGLASS_DATA_DIR`. */

@@ -66,4 +66,49 @@ export const operateTexts = {
     ],
     examples: ['sightglass doctor', 'sightglass doctor --json'],
   },
+  'service install': {
+    summary: 'install and start the appliance as a systemd service',
+    usage: 'service install [options of serve] [--dry-run]',
+    about: [
+      'Copies this executable to /usr/local/bin, writes a hardened unit (a user of its own, one writable folder), enables',
+      'and starts it. Doing it again with a newer executable upgrades the service. --dry-run prints the unit alone.',
+    ],
+    examples: [
+      'sudo sightglass service install --listen 0.0.0.0:443 --tls-cert /etc/tls/cert.pem --tls-key /etc/tls/key.pem',
+      'sightglass service install --dry-run',
+    ],
+  },
+  'service uninstall': {
+    summary: 'stop and remove the service; the data stays',
+    usage: 'service uninstall',
+    about: [],
+    examples: ['sudo sightglass service uninstall'],
+  },
+  'service status': {
+    summary: 'say whether the service is installed and running',
+    usage: 'service status',
+    about: ['Exit code 1 unless it is.'],
+    examples: ['sightglass service status --json'],
+  },
+  completions: {
+    summary: 'print what makes a shell complete our commands',
+    usage: 'completions bash|zsh|fish',
+    about: ['For bash: source <(sightglass completions bash), or into /etc/bash_completion.d/sightglass.'],
+    examples: [
+      'sightglass completions bash > /etc/bash_completion.d/sightglass',
+      'sightglass completions fish | source',
+    ],
+  },
+  man: {
+    summary: 'print the manual page',
+    usage: 'man',
+    about: [],
+    examples: ['sightglass man > /usr/local/share/man/man1/sightglass.1'],
+  },
+  licenses: {
+    summary: 'print the licences of the work of others inside the executable',
+    usage: 'licenses',
+    about: [],
+    examples: ['sightglass licenses --json'],
+  },
 } satisfies { [verb: string]: VerbText }

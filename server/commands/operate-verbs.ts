@@ -10,5 +10,11 @@ export const operateVerbs: { readonly [V in VerbName]?: Run } = {
   restore: async (invocation) => (await import('./restore.ts')).restore(invocation),
   'migrate status': async (invocation) => (await import('./migrate.ts')).migrateStatus(invocation),
   'migrate up': async (invocation) => (await import('./migrate.ts')).migrateUp(invocation),
+  'service install': async (invocation) => (await import('./service.ts')).serviceInstall(invocation),
+  'service uninstall': async (invocation) => (await import('./service.ts')).serviceUninstall(invocation),
+  'service status': async (invocation) => (await import('./service.ts')).serviceStatus(invocation),
+  completions: async (invocation) => (await import('./completions.ts')).completions(invocation),
+  man: async () => (await import('./man.ts')).man(),
+  licenses: async (invocation) => (await import('./licenses.ts')).licenses(invocation),
   doctor: async (invocation) => (await import('./doctor.ts')).doctor(invocation),
 }

@@ -5,7 +5,12 @@
  * the router would cut at different places: a path checked here would not be the path that is served.
  */
 export function withWholeUrl(request: Request): Request {
-  if (/^https?:\/\//.test(request.url)) return request
+  if (request.url.startsWith('http://')) return request
+  if (request.url.startsWith('https://')) {
+    // The router looks for the path behind `http://` only. The same object goes on: its body and its signal are bound
+    // to the connection, and who asks whether it was secure asks its context.
+    return Object.defineProperty(request, 'url', { value: `http${request.url.slice('https'.length)}` })
+  }
   return new Request(`http://unnamed.invalid/${request.url.replace(/^\//, '')}`, request)
 }
 

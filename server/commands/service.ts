@@ -1,0 +1,65 @@
+/** `sightglass service`: installs the appliance as a systemd service, removes it, says how it is. */
+import type { Invocation } from '../config.ts'
+import { serveConfig } from '../config.ts'
+import { AppError } from '../errors.ts'
+import { optionFits } from '../options.ts'
+import { installService, serviceState, uninstallService } from '../service/install.ts'
+import { environmentFile, stateFolder, unitName, unitText } from '../service/unit.ts'
+import { print } from './print.ts'
+
+/** The options of serve that were given stand in the unit; the data folder is systemd's unless one was given. */
+export async function serviceInstall(invocation: Invocation): Promise<number> {
+  const { values, settings } = invocation
+  const config = serveConfig(invocation)
+  const given = settings.filter(
+    ({ name, source }) => source === 'flag' && optionFits(name, 'serve') && name !== 'data-dir',
+  )
+  const dataGiven = settings.some(({ name, source }) => name === 'data-dir' && source === 'flag')
+  const dataDir = dataGiven ? config.dataDir : stateFolder
+  const flags = [`--data-dir=${dataDir}`, ...given.map(({ name, text }) => `--${name}=${text ?? ''}`)]
+  const folders = [
+    ...(dataGiven ? [dataDir] : []),
+    ...(values['backup-dir'] === null ? [] : [values['backup-dir']]),
+    ...(values['sink-dir'] === null ? [] : [values['sink-dir']]),
+  ]
+  const ports = [config.listen.port, config.ingestListen?.port ?? 0]
+  const lowPort = ports.some((port) => port > 0 && port < 1024)
+  const place = { unitDir: values['unit-dir'], executable: values.executable }
+  const unit = unitText({ executable: place.executable, flags, lowPort, writableFolders: folders })
+  if (values['dry-run']) {
+    print(values.json ? JSON.stringify({ dryRun: true, unit, ...place }) : unit)
+    return 0
+  }
+  if (!Bun.isStandaloneExecutable) {
+    throw new AppError('conflict', 'Only the built executable can be installed.', { hint: 'npm run build' })
+  }
+  await installService(place, unit)
+  const state = await serviceState(place)
+  const text = [
+    `Installed and started ${unitName}: ${place.executable}, data in ${dataDir}.`,
+    `The link for the first owner: journalctl -u ${unitName} -o cat | grep setup`,
+    `Secrets go into ${environmentFile}; "systemctl reload ${unitName}" takes up a renewed certificate.`,
+  ]
+  print(values.json ? JSON.stringify({ dryRun: false, ...state, ...place }) : text.join('\n'))
+  return 0
+}
+
+export async function serviceUninstall({ values }: Invocation): Promise<number> {
+  const removed = await uninstallService({ unitDir: values['unit-dir'] })
+  const text = removed
+    ? `Stopped and removed ${unitName}. The data is still there.`
+    : `${unitName} was not installed.`
+  print(values.json ? JSON.stringify({ removed }) : text)
+  return 0
+}
+
+/** Exit code 1 unless it is installed and active. */
+export async function serviceStatus({ values }: Invocation): Promise<number> {
+  const state = await serviceState({ unitDir: values['unit-dir'] })
+  const enabled = state.enabled ? 'starts with the machine' : 'does not start with the machine'
+  const text = state.installed
+    ? `${unitName} is ${state.active} and ${enabled} (${state.unit}).`
+    : `${unitName} is not installed.`
+  print(values.json ? JSON.stringify(state) : text)
+  return state.installed && state.active === 'active' ? 0 : 1
+}

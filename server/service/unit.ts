@@ -1,0 +1,88 @@
+/** The systemd unit: a user of its own made by systemd, one writable folder, and nothing else of the machine. */
+
+export interface UnitWanted {
+  executable: string // absolute
+  flags: string[] // of serve, for ExecStart
+  /** Whether a port below 1024 is asked for. */
+  lowPort: boolean
+  /** Further folders that are written, e.g. of backups. */
+  writableFolders: string[]
+}
+
+export const unitName = 'sightglass.service'
+export const stateFolder = '/var/lib/sightglass'
+export const environmentFile = '/etc/sightglass/environment'
+
+export function unitText({ executable, flags, lowPort, writableFolders }: UnitWanted): string {
+  const capability = lowPort ? 'CAP_NET_BIND_SERVICE' : ''
+  const lines = [
+    '[Unit]',
+    'Description=Sightglass, a window on the AI agents that visit your site',
+    'Wants=network-online.target',
+    'After=network-online.target',
+    '',
+    '[Service]',
+    'Type=exec',
+    `ExecStart=${[executable, 'serve', ...flags].map(quoted).join(' ')}`,
+    'ExecReload=/bin/kill -HUP $MAINPID',
+    '# Passwords and passphrases: SIGHTGLASS_BACKUP_PASSPHRASE=… and the like, mode 0600.',
+    `EnvironmentFile=-${environmentFile}`,
+    '# Variables that would turn the executable into something else.',
+    'UnsetEnvironment=BUN_BE_BUN BUN_OPTIONS NODE_OPTIONS LD_PRELOAD',
+    '# It ends by itself to be started afresh when memory runs out.',
+    'Restart=always',
+    'RestartSec=2',
+    'TimeoutStopSec=40',
+    'LimitNOFILE=65536',
+    '',
+    'DynamicUser=yes',
+    'User=sightglass',
+    'StateDirectory=sightglass',
+    'StateDirectoryMode=0700',
+    'UMask=0077',
+    ...writableFolders.map((folder) => `ReadWritePaths=${quoted(folder)}`),
+    '',
+    `AmbientCapabilities=${capability}`,
+    `CapabilityBoundingSet=${capability}`,
+    // A port below 1024 belongs to the machine's users, not to a service's own ones.
+    ...(lowPort ? [] : ['PrivateUsers=yes']),
+    ...hardening,
+    '',
+    '[Install]',
+    'WantedBy=multi-user.target',
+    '',
+  ]
+  return lines.join('\n')
+}
+
+/** Memory that is both written and executed is left allowed: the runtime compiles while it runs. */
+const hardening = [
+  'NoNewPrivileges=yes',
+  'ProtectSystem=strict',
+  'ProtectHome=yes',
+  'PrivateTmp=yes',
+  'PrivateDevices=yes',
+  'ProtectProc=invisible',
+  'ProtectClock=yes',
+  'ProtectControlGroups=yes',
+  'ProtectHostname=yes',
+  'ProtectKernelLogs=yes',
+  'ProtectKernelModules=yes',
+  'ProtectKernelTunables=yes',
+  'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX',
+  'RestrictNamespaces=yes',
+  'RestrictRealtime=yes',
+  'RestrictSUIDSGID=yes',
+  'RemoveIPC=yes',
+  'LockPersonality=yes',
+  'SystemCallArchitectures=native',
+  'SystemCallFilter=@system-service',
+  'SystemCallFilter=~@privileged',
+  'SystemCallErrorNumber=EPERM',
+]
+
+/** An argument as systemd reads it: its specifiers and variables are left out of it. */
+function quoted(text: string): string {
+  const safe = text.replaceAll('%', '%%').replaceAll('$', '$$$$')
+  return /^[\w@%+=:,./$-]+$/.test(safe) ? safe : `"${safe.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}

@@ -1,0 +1,161 @@
+/** Installing as a service, beside a stand-in for systemctl; completions for shells, the manual, the licences. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { verbNames } from '../../server/verb-names.ts'
+import { binaryPath, cli, type Exit } from '../support/binary.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(40_000)
+
+let dir: TempDir
+const unitDir = () => dir.join('units')
+const told = () =>
+  existsSync(dir.join('told')) ? readFileSync(dir.join('told'), 'utf8').trim().split('\n') : []
+
+beforeAll(() => {
+  dir = tempDir('service')
+  mkdirSync(dir.join('bin'))
+  writeFileSync(
+    dir.join('bin/systemctl'),
+    `#!/bin/sh
+echo "$@" >> '${dir.join('told')}'
+case "$1" in
+  is-active) echo active ;;
+  is-enabled) echo enabled ;;
+  restart) [ -e '${dir.join('broken')}' ] && { echo 'Job failed.' >&2; exit 1; } ;;
+esac
+exit 0
+`,
+  )
+  chmodSync(dir.join('bin/systemctl'), 0o755)
+})
+afterAll(() => dir.remove())
+
+const service = (...args: string[]): Promise<Exit> =>
+  cli(['service', ...args, '--unit-dir', unitDir()], {
+    env: { PATH: `${dir.join('bin')}:${process.env['PATH']}` },
+  })
+const install = (...args: string[]) => service('install', '--executable', dir.join('opt/sightglass'), ...args)
+
+test('a dry run prints the unit and does nothing; systemd itself finds nothing wrong with it', async () => {
+  const { code, stdout } = await install(
+    '--dry-run',
+    '--listen',
+    '0.0.0.0:7400',
+    '--backup-dir',
+    '/mnt/my "50%" backups',
+  )
+  expect(code).toBe(0)
+  expect([existsSync(unitDir()), told()]).toEqual([false, []])
+  expect(stdout).toContain('"--backup-dir=/mnt/my \\"50%%\\" backups"')
+  expect(stdout).toContain('--data-dir=/var/lib/sightglass --listen=0.0.0.0:7400')
+  for (const line of [
+    'DynamicUser=yes',
+    'ProtectSystem=strict',
+    'NoNewPrivileges=yes',
+    'CapabilityBoundingSet=\n',
+    'PrivateUsers=yes',
+  ])
+    expect(stdout).toContain(line)
+  const unit = dir.join('sightglass.service')
+  writeFileSync(unit, stdout.replace(/^ExecStart=\S+/m, 'ExecStart=/bin/true'))
+  if (Bun.which('systemd-analyze') === null) return
+  const child = Bun.spawn(['systemd-analyze', 'verify', unit], { stdout: 'pipe', stderr: 'pipe' })
+  expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
+})
+
+test('a low port gets the one capability it needs and no more', async () => {
+  const { stdout } = await install('--dry-run', '--listen', '0.0.0.0:443')
+  expect(stdout).toContain(
+    'AmbientCapabilities=CAP_NET_BIND_SERVICE\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n',
+  )
+  expect(stdout).not.toContain('PrivateUsers')
+})
+
+test('installed, asked about, installed again, removed; the executable in place is this one', async () => {
+  expect((await service('status')).code).toBe(1)
+  const installed = await install('--json')
+  expect([installed.code, installed.stderr]).toEqual([0, ''])
+  expect(JSON.parse(installed.stdout)).toMatchObject({ installed: true, enabled: true, active: 'active' })
+  expect(told().slice(-5)).toEqual([
+    'daemon-reload',
+    'enable sightglass.service',
+    'restart sightglass.service',
+    'is-enabled sightglass.service',
+    'is-active sightglass.service',
+  ])
+  const placed = dir.join('opt/sightglass')
+  expect(statSync(placed).mode & 0o777).toBe(0o755)
+  expect(statSync(placed).size).toBe(statSync(binaryPath).size)
+  const status = await service('status', '--json')
+  expect([status.code, JSON.parse(status.stdout)]).toMatchObject([0, { installed: true, active: 'active' }])
+  expect((await install('--listen', '127.0.0.1:7500')).code).toBe(0)
+  expect(readFileSync(`${unitDir()}/sightglass.service`, 'utf8')).toContain('--listen=127.0.0.1:7500')
+  expect((await service('uninstall')).stdout).toContain('The data is still there')
+  expect(told().slice(-2)).toEqual(['disable --now sightglass.service', 'daemon-reload'])
+  expect(existsSync(`${unitDir()}/sightglass.service`)).toBe(false)
+  expect((await service('uninstall')).stdout).toContain('was not installed')
+})
+
+test('a service that does not start is said in one line', async () => {
+  writeFileSync(dir.join('broken'), '')
+  const { code, stderr } = await install()
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^sightglass: systemctl restart .* failed: Job failed\. .*\n$/),
+  ])
+})
+
+test('without systemd it says what to do instead', async () => {
+  const { code, stderr } = await cli(['service', 'install', '--unit-dir', unitDir()], {
+    env: { PATH: dir.join('nowhere') },
+  })
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/no systemctl\..*--dry-run/)])
+})
+
+test('bash completes verbs, their second words and their flags', async () => {
+  const { stdout: script } = await cli(['completions', 'bash'])
+  const complete = async (...words: string[]): Promise<string[]> => {
+    const line = `COMP_WORDS=(sightglass ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _sightglass`
+    const child = Bun.spawn(['bash', '-c', `${script}\n${line}; printf '%s\\n' "\${COMPREPLY[@]}"`], {
+      cwd: dir.join('bin'),
+    })
+    return (await new Response(child.stdout).text()).trim().split('\n').sort()
+  }
+  expect(await complete('back')).toEqual(['backup'])
+  expect(await complete('backup', '')).toEqual(['create', 'list', 'verify'])
+  expect(await complete('restore', '--un')).toEqual(['--undo'])
+  expect(await complete('key', 'create', '--ki')).toEqual(['--kind'])
+  expect(await complete('--li')).toEqual(['--listen'])
+})
+
+test('zsh and fish get every verb; the manual has every verb and reads without a warning', async () => {
+  const fish = (await cli(['completions', 'fish'])).stdout
+  const zsh = (await cli(['completions', 'zsh'])).stdout
+  const manual = (await cli(['man'])).stdout
+  for (const verb of verbNames) {
+    const last = verb.split(' ').at(-1)!
+    expect(fish).toContain(` -a ${last} `)
+    expect(zsh).toContain(last)
+    expect(manual).toContain(`.B ${verb.replaceAll('-', '\\-')}`)
+  }
+  if (Bun.which('groff') === null) return
+  const child = Bun.spawn(['groff', '-man', '-Tutf8', '-ww'], {
+    stdin: new Blob([manual]),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
+  expect((await cli(['completions', 'tcsh'])).code).toBe(2)
+})
+
+test('the executable names what of others it holds', async () => {
+  const { components } = JSON.parse((await cli(['licenses', '--json'])).stdout) as {
+    components: { name: string; license: string }[]
+  }
+  for (const name of ['bun', 'elysia', 'drizzle-orm', 'preact', 'croner'])
+    expect(components.map((each) => each.name)).toContain(name)
+  expect(components.filter(({ license }) => license === 'unknown')).toEqual([])
+  const { stdout } = await cli(['licenses'])
+  expect(stdout.match(/Permission is hereby granted/g)!.length).toBeGreaterThan(5)
+})
