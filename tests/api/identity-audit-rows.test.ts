@@ -1,0 +1,227 @@
+/** Every route that changes something writes exactly one audit row, and none when it fails; none is forgotten. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Secret, TOTP } from 'otpauth'
+import { newToken, sha256Hex } from '../../server/ids.ts'
+import { auditCount, makeAccount, makeOrg, password, person, type Person } from '../support/people.ts'
+import { allRoutes, nameOf } from '../support/routes.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let owner: Person
+let secretKey: string
+let receiver: ReturnType<typeof Bun.serve>
+
+beforeAll(async () => {
+  // A receiver that wants nothing: what is sent to it is a dead letter at once, which can be replayed.
+  receiver = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(null, { status: 410 }) })
+  const backoffMs = [60_000, 300_000, 1_800_000]
+  const webhooks = { cron: '* * * * * *', backoffMs, allow: ['127.0.0.0/8'], sinkDir: null, caFile: null }
+  server = await testServer({ webhooks })
+  owner = await person(server, server.org, 'owner', { operator: true })
+  secretKey = await server.key('secret')
+  await makeOrg(server, 'other') // the only organization cannot be deleted
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await receiver.stop(true)
+})
+
+interface Call {
+  path?: string // where it has parameters
+  body?: unknown
+  who?: Person // the owner unless told
+  rows?: number // one unless told
+}
+
+type Told = Record<string, { id: string }> & Record<'link' | 'token' | 'seed' | 'deliveryId' | 'name', string>
+const post = async (path: string, body: unknown = {}, who = owner): Promise<Told> =>
+  (await (await who.post(path, body)).json()) as Told
+const word = (): string =>
+  `w${newToken()
+    .slice(0, 10)
+    .toLowerCase()
+    .replaceAll(/[^a-z]/g, 'x')}`
+const hookUrl = (): string => `http://127.0.0.1:${receiver.port}/${word()}`
+const stranger = (): Promise<Person> => person(server, server.org, 'viewer')
+
+const at = (path: string, id: string, body: unknown = {}): Call => ({ path: path.replace(/:\w+/, id), body })
+const key = async () => (await post('/api/keys', { kind: 'ingest', label: 'x' }))['key']!.id
+const member = async () => (await makeAccount(server, server.org, 'viewer')).id
+const invitation = () => post('/api/invitations', { email: `${word()}@example.com`, role: 'viewer' })
+const tokenOf = ({ link }: Told): string => link.slice(link.indexOf('#') + 1)
+const endpoint = async () => (await post('/api/webhooks/endpoints', { url: hookUrl() }))['endpoint']!.id
+const rule = async () => {
+  const made = await post('/api/webhooks/rules', { endpointId: await endpoint(), kind: 'new_vendor' })
+  return made['rule']!.id
+}
+
+async function deadDelivery(): Promise<string> {
+  const { deliveryId } = await post('/api/webhooks/test', { url: hookUrl(), payload: {} })
+  for (let i = 0; i < 100; i++) {
+    const seen = (await (await owner.call(`/api/webhooks/${deliveryId}`)).json()) as { status: string }
+    if (seen.status === 'dead_letter') return deliveryId
+    await Bun.sleep(100)
+  }
+  throw new Error('the delivery did not end')
+}
+
+const codeOf = (seed: string, ms: number) =>
+  new TOTP({ secret: Secret.fromBase32(seed) }).generate({ timestamp: ms })
+
+/** Somebody with a second factor, whose code of now is unused. */
+async function guarded(): Promise<Person & { seed: string }> {
+  const who = await stranger()
+  const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
+  const code = codeOf(seed, server.clock.now() - 30_000)
+  await post('/api/account/second-factor', { token, code, password }, who)
+  return { ...who, seed }
+}
+
+const endpointCalls = (base: string): { [route: string]: (path: string) => Promise<Call> | Call } => ({
+  [`POST ${base}/endpoints`]: () => ({ body: { url: hookUrl() } }),
+  [`PATCH ${base}/endpoints/:id`]: async (path) => at(path, await endpoint(), { types: ['agent.*'] }),
+  [`DELETE ${base}/endpoints/:id`]: async (path) => at(path, await endpoint()),
+  [`POST ${base}/endpoints/:id/pause`]: async (path) => at(path, await endpoint()),
+  [`POST ${base}/endpoints/:id/resume`]: async (path) => {
+    const id = await endpoint()
+    await post(`/api/webhooks/endpoints/${id}/pause`)
+    return at(path, id)
+  },
+  [`POST ${base}/endpoints/:id/replay`]: async (path) =>
+    at(path, await endpoint(), { since: '2026-01-01T00:00:00Z' }),
+  [`POST ${base}/endpoints/:id/rotate-secret`]: async (path) => at(path, await endpoint()),
+  [`POST ${base}/rules`]: async () => ({ body: { endpointId: await endpoint(), kind: 'new_vendor' } }),
+  [`DELETE ${base}/rules/:id`]: async (path) => at(path, await rule()),
+  [`POST ${base}/test`]: () => ({ body: { url: hookUrl(), payload: {} } }),
+  [`POST ${base}/:id/replay`]: async (path) => at(path, await deadDelivery()),
+})
+
+/** How each route is called so that it succeeds. What it takes to get there is not counted. */
+const calls: { [route: string]: (path: string) => Promise<Call> | Call } = {
+  'POST /api/setup': () => ({ rows: 0 }), // there is an owner already; the first one is proved in sign-in.test.ts
+  'POST /api/sign-in': async () => ({ body: { email: (await stranger()).email, password } }),
+  'POST /api/sign-in/code': async () => {
+    const { email, seed } = await guarded()
+    const { token } = await post('/api/sign-in', { email, password })
+    return { body: { token, code: codeOf(seed, server.clock.now()) } }
+  },
+  'POST /api/sign-out': async () => ({ who: await stranger() }),
+  'POST /api/reset-password': async () => {
+    const token = newToken()
+    const expiresAtMs = server.clock.now() + 60_000
+    const link = {
+      hash: sha256Hex(token),
+      purpose: 'password' as const,
+      accountId: await member(),
+      expiresAtMs,
+    }
+    await server.store.accounts.createLink({ link, audit: null })
+    return { body: { token, password: 'a much better password' } }
+  },
+  'POST /api/invitations/look': async () => ({ body: { token: tokenOf(await invitation()) }, rows: 0 }),
+  'POST /api/invitations/accept': async () => ({
+    body: { token: tokenOf(await invitation()), password: 'a much better password' },
+  }),
+  'POST /api/session/org': async () => ({ who: await stranger(), body: { orgId: server.org.id } }),
+  'POST /api/account/password': async () => ({
+    who: await stranger(),
+    body: { current: password, password: 'a much better password' },
+  }),
+  'POST /api/account/sign-ins/:id/end': async (path) => {
+    const who = await stranger()
+    await server.call('/api/sign-in', { body: { email: who.email, password } })
+    const { signIns } = (await (await who.call('/api/account')).json()) as {
+      signIns: { id: string; current: boolean }[]
+    }
+    return { ...at(path, signIns.find(({ current }) => !current)!.id), who }
+  },
+  'POST /api/account/sign-ins/end-others': async () => {
+    const who = await stranger()
+    await server.call('/api/sign-in', { body: { email: who.email, password } })
+    return { who }
+  },
+  'POST /api/account/second-factor/begin': () => ({ rows: 0 }), // nothing is kept before the code was shown
+  'POST /api/account/second-factor': async () => {
+    const who = await stranger()
+    const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
+    return { who, body: { token, code: codeOf(seed, server.clock.now()), password } }
+  },
+  'POST /api/account/second-factor/recovery-codes': async () => ({
+    who: await guarded(),
+    body: { password },
+  }),
+  'POST /api/account/second-factor/remove': async () => ({ who: await guarded(), body: { password } }),
+  'POST /api/orgs': () => ({ body: { name: 'Another', slug: word() } }),
+  'POST /api/org/rename': () => ({ body: { name: 'Renamed' } }),
+  'POST /api/org/delete': () => ({ body: { confirm: server.org.slug } }),
+  'POST /api/org/keep': async () => {
+    await owner.post('/api/org/delete', { confirm: server.org.slug })
+    return {}
+  },
+  'POST /api/people/:id/role': async (path) => at(path, await member(), { role: 'analyst' }),
+  'POST /api/people/:id/remove': async (path) => at(path, await member()),
+  'POST /api/invitations': () => ({ body: { email: `${word()}@example.com`, role: 'viewer' } }),
+  'POST /api/invitations/:id/revoke': async (path) => at(path, (await invitation())['invitation']!.id),
+  'POST /api/sites': () => ({ body: { siteId: word(), name: 'A site' } }),
+  'POST /api/keys': () => ({ body: { kind: 'secret', label: 'x' } }),
+  'POST /api/keys/:id/change': async (path) => at(path, await key(), { label: 'y' }),
+  'POST /api/keys/:id/rotate': async (path) => at(path, await key(), { overlapHours: 1 }),
+  'POST /api/keys/:id/revoke': async (path) => at(path, await key()),
+  'POST /api/audit/export': () => ({}),
+  'POST /v1/audit/export': () => ({}),
+  ...endpointCalls('/api/webhooks'),
+  ...endpointCalls('/v1/webhooks'),
+  'POST /api/webhooks/replay-dead': async () => {
+    await deadDelivery()
+    return {}
+  },
+  'POST /api/webhooks/secret/rotate': () => ({}),
+}
+
+// Ingest writes events, which are a record of their own (contract §8). Backups are proved where they are made.
+const elsewhere = /^\S+ (?:\/v1\/sdk\/|\/api\/backups)/
+const changing = allRoutes()
+  .filter(({ method }) => method !== 'GET')
+  .filter((route) => !elsewhere.test(nameOf(route)))
+
+function send(method: string, path: string, { body = {}, who = owner }: Call): Promise<Response> {
+  if (path.startsWith('/v1/')) return server.call(path, { method, body, key: secretKey })
+  return who.call(path, { method, body })
+}
+
+test('every route that changes something is called here, and no other', () => {
+  expect(Object.keys(calls).sort()).toEqual(changing.map(nameOf).sort())
+})
+
+describe('each changing route', () => {
+  for (const route of changing) {
+    test(
+      nameOf(route),
+      async () => {
+        const call = await calls[nameOf(route)]!(route.path)
+        const before = await auditCount(server)
+        const answer = await send(route.method, call.path ?? route.path, call)
+        const isRefused = nameOf(route) === 'POST /api/setup'
+        expect([await answer.text(), answer.ok]).toEqual([expect.any(String), !isRefused])
+        expect((await auditCount(server)) - before).toBe(call.rows ?? 1)
+
+        const unknown = route.path.replaceAll(/:\w+/g, 'no-such-thing')
+        const failures = [
+          await server.call(unknown, {
+            method: route.method,
+            body: '{',
+            headers: { 'content-type': 'application/json' },
+          }),
+          await server.call(unknown, { method: route.method, body: '[]', key: 'agtx_sk_wrong' }),
+        ]
+        if (route.path.includes(':'))
+          failures.push(await send(route.method, unknown, { body: call.body ?? {} }))
+        // Signing out without a sign-in is done already.
+        if (route.path !== '/api/sign-out')
+          expect(failures.map(({ status }) => status >= 400)).toEqual(failures.map(() => true))
+        expect((await auditCount(server)) - before).toBe(call.rows ?? 1)
+      },
+      20_000,
+    )
+  }
+})
