@@ -51,6 +51,7 @@ export const verbNames = [
   'export metrics',
   'import',
   'verify',
+  'openapi',
   'config',
   'completions',
   'man',

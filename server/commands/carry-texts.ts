@@ -35,4 +35,10 @@ export const carryTexts = {
       'sightglass export traces --data-dir old | sightglass import --data-dir new -',
     ],
   },
+  openapi: {
+    summary: 'print the OpenAPI document of the public API',
+    usage: 'openapi',
+    about: ['The same as GET /openapi.json of a running server; the reference for reading is at /docs.'],
+    examples: ['sightglass openapi > sightglass.json'],
+  },
 } satisfies { readonly [verb: string]: VerbText }

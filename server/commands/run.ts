@@ -44,6 +44,11 @@ async function runVerb(invocation: Invocation): Promise<number> {
         () => configJson(invocation),
         () => configText(invocation),
       )
+    case 'openapi': {
+      const { openApiDocument } = await import('../docs/openapi.ts')
+      print(JSON.stringify(openApiDocument(version), null, values.json ? undefined : 2))
+      return 0
+    }
     case 'serve': {
       // The dashboard and its API are a large part of the program; the other verbs start without them.
       const { serve } = await import('./serve.ts')

@@ -7,14 +7,15 @@ import { exampleTime } from './examples.ts'
 import type { Operation } from './operation.ts'
 import { since, siteIds, until } from './parameters-model.ts'
 
-const limitsModel = t.Object(
-  Object.fromEntries(
+const limitsModel = t.Object({
+  rateLimits: t.Object({ gateway: t.String(), ingest: t.String() }, { examples: ['1200/m', 'off'] }),
+  ...Object.fromEntries(
     Object.entries(publishedLimits).map(([name, value]) => [
       name,
       Array.isArray(value) ? t.Array(t.String()) : integer({ minimum: 1 }),
     ]),
   ),
-)
+})
 
 const checkModel = t.Object({ name: t.String(), ok: t.Boolean(), detail: t.String() })
 
@@ -65,7 +66,13 @@ export const serviceOperations: Operation[] = [
     tag: 'Service',
     summary: 'The limits of ingest',
     key: 'none',
-    answers: { 200: { description: 'The limits.', schema: limitsModel, example: publishedLimits } },
+    answers: {
+      200: {
+        description: 'The limits.',
+        schema: limitsModel,
+        example: { ...publishedLimits, rateLimits: { gateway: '1200/m', ingest: 'off' } },
+      },
+    },
   },
   {
     id: 'getHealth',

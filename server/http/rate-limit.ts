@@ -13,6 +13,8 @@ export interface RateLimits {
   address(request: Request): void
   /** When the key is known and may; throws 429 `rate_limited`. */
   key(request: Request, key: ApiKey): void
+  /** As options are written: `1200/m` or `off`. */
+  told: { gateway: string; ingest: string }
 }
 
 export interface RateLimitConfig {
@@ -37,6 +39,7 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
     })
   }
   return {
+    told: { gateway: rateText(gateway), ingest: rateText(ingest) },
     address(request) {
       const kind = kindOf(pathOf(request))
       if (kind !== null && buckets[kind] !== null)
@@ -44,6 +47,12 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
     },
     key: (request, { id, kind }) => count(request, kind === 'ingest' ? 'ingest' : 'gateway', 'key', id),
   }
+}
+
+function rateText(limit: RateLimit | null): string {
+  if (limit === null) return 'off'
+  const unit = { 1_000: 's', 60_000: 'm', 3_600_000: 'h' }[limit.windowMs]
+  return `${limit.count}/${unit ?? `${limit.windowMs}ms`}`
 }
 
 function kindOf(path: string): keyof RateLimitConfig | null {

@@ -8,7 +8,11 @@ export interface IntegerOptions {
   description?: string
 }
 
-export const integer = (options: IntegerOptions = {}) => t.Unsafe<number>({ type: 'integer', ...options })
+/** The name under which TypeBox knows what kind of schema it looks at. */
+const kind = Symbol.for('TypeBox.Kind')
+
+export const integer = (options: IntegerOptions = {}) =>
+  t.Unsafe<number>({ [kind]: 'Integer', type: 'integer', ...options })
 
 export const nullable = <S extends TSchema>(schema: S) => t.Union([schema, t.Null()])
 

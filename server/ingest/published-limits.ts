@@ -1,4 +1,4 @@
-/** What GET /v1/limits says: the limits a client needs to size its requests, and the rate limits it meets. */
+/** What GET /v1/limits says beside the rate limits: what a client needs to size its requests. */
 import { limits } from '../limits.ts'
 
 export const publishedLimits = {

@@ -19,7 +19,7 @@ export function ingestRoutes(parts: Parts) {
   return new Elysia()
     .get('/v1/limits', ({ request }) => {
       readQuery(request, {})
-      return json(publishedLimits)
+      return json({ ...publishedLimits, rateLimits: parts.rateLimits.told })
     })
     .post(
       '/v1/sdk/events',

@@ -1,0 +1,77 @@
+/** Streamed answers: made no faster than they are taken, cut when making them fails or nobody takes them. */
+import { expect, test } from 'bun:test'
+import { streamText } from './stream-text.ts'
+
+function watched(parts: AsyncGenerator<string>, stallMs = 5_000) {
+  const ends: unknown[] = []
+  return { ends, stream: streamText({ parts, stallMs, ended: (failed) => ends.push(failed) }) }
+}
+
+test('the parts in order, then the end, told once', async () => {
+  const { ends, stream } = watched(
+    (async function* () {
+      yield 'a'
+      yield 'ü'
+    })(),
+  )
+  expect(await new Response(stream).text()).toBe('aü')
+  expect(ends).toEqual([null])
+})
+
+test('nothing is made ahead of the reader', async () => {
+  let made = 0
+  const { stream } = watched(
+    (async function* () {
+      for (;;) yield `part ${made++}`
+    })(),
+  )
+  const reader = stream.getReader()
+  for (let n = 0; n < 3; n++) await reader.read()
+  await Bun.sleep(20)
+  expect(made).toBeLessThanOrEqual(4)
+  await reader.cancel()
+})
+
+test('what the making throws, the reader sees', async () => {
+  const { ends, stream } = watched(
+    (async function* () {
+      yield 'a'
+      throw new Error('gone')
+    })(),
+  )
+  const seen = await new Response(stream).text().catch((error: unknown) => String(error))
+  expect(seen).toContain('gone')
+  expect(ends.map(String)).toEqual(['Error: gone'])
+})
+
+test('a reader that leaves ends the making', async () => {
+  let closed = false
+  const { ends, stream } = watched(
+    (async function* () {
+      try {
+        for (;;) yield 'x'
+      } finally {
+        closed = true
+      }
+    })(),
+  )
+  const reader = stream.getReader()
+  await reader.read()
+  await reader.cancel()
+  expect([closed, ends]).toEqual([true, [null]])
+})
+
+test('a reader that takes nothing is cut off', async () => {
+  const { ends, stream } = watched(
+    (async function* () {
+      for (;;) yield 'x'
+    })(),
+    30,
+  )
+  const reader = stream.getReader()
+  await reader.read()
+  await Bun.sleep(100)
+  const read = await reader.read().catch((error: unknown) => String(error))
+  expect(read).toContain('took nothing for 30 ms')
+  expect(ends.length).toBe(1)
+})
