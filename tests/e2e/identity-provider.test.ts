@@ -1,0 +1,100 @@
+/** Signing in through a real OpenID Connect provider in a real browser: who may come in, and who is told why not. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { type IdentityProvider, startIdentityProvider } from '../support/identity-provider.ts'
+import { owner, ownerEnv } from './dashboard-actions.ts'
+
+const client = { id: 'sightglass', secret: 'a secret between the two of them' }
+// The provider is another host on purpose, and its own pages are not ours to judge.
+const allow = [/request to another host/, /^console:/, /content security policy/]
+
+let provider: IdentityProvider
+let appliance: Appliance
+beforeAll(async () => {
+  provider = await startIdentityProvider()
+  appliance = await startAppliance({
+    args: ['--oidc-issuer', provider.issuer, '--oidc-client-id', client.id, '--oidc-name', 'Example ID'],
+    env: { ...ownerEnv, SIGHTGLASS_OIDC_CLIENT_SECRET: client.secret },
+  })
+  provider.knows({ ...client, redirectUri: `${appliance.url}/api/oidc/callback` })
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+  await provider.stop()
+})
+
+/** Through the provider's own pages, as whoever `subject` is. */
+async function goThrough(page: Page, subject: string): Promise<void> {
+  await page.getByRole('link', { name: 'Go on with Example ID' }).click()
+  await page.getByPlaceholder('Enter any login').fill(subject)
+  await page.getByPlaceholder('and password').fill('whatever')
+  await page.getByRole('button', { name: 'Sign-in' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
+}
+
+test('a verified address leads to its account, and from then on the subject does', async () => {
+  provider.people.set('subject-ada', { email: 'Ada@Example.com', verified: true })
+  const enter = () =>
+    withPage(
+      appliance.url,
+      async (page) => {
+        await goThrough(page, 'subject-ada')
+        await page.locator('.shell').waitFor()
+        expect(new URL(page.url()).origin).toBe(appliance.url)
+        await page.goto(`${appliance.url}/settings/account`)
+        await page.getByRole('definition').filter({ hasText: owner.email }).waitFor()
+      },
+      { allow },
+    )
+  await enter()
+  provider.people.set('subject-ada', { email: 'moved@example.com', verified: true })
+  await enter()
+  const trail = await appliance.cli('export', 'audit')
+  expect(trail.stdout.match(/"by":"provider"/g)?.length).toBe(2)
+}, 60_000)
+
+test('without an account, or with an address nobody verified, the page says why not', async () => {
+  provider.people.set('subject-eve', { email: owner.email, verified: false })
+  provider.people.set('subject-bob', { email: 'bob@example.com', verified: true })
+  for (const subject of ['subject-eve', 'subject-bob']) {
+    await withPage(
+      appliance.url,
+      async (page) => {
+        await goThrough(page, subject)
+        await page.getByText('Nobody with this identity has an account here').waitFor()
+        expect((await page.request.get(`${appliance.url}/api/session`)).status()).toBe(401)
+      },
+      { allow },
+    )
+  }
+}, 60_000)
+
+test('a made-up, replayed or unasked return signs nobody in', async () => {
+  const start = await fetch(`${appliance.url}/api/oidc/start`, { redirect: 'manual' })
+  const cookie = start.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const asked = new URL(start.headers.get('location') ?? '')
+  expect([start.status, asked.origin, asked.searchParams.get('code_challenge_method')]).toEqual([
+    303,
+    provider.issuer,
+    'S256',
+  ])
+  const state = asked.searchParams.get('state') ?? ''
+  const issuer = encodeURIComponent(provider.issuer)
+  for (const [query, sent] of [
+    [`code=made-up&state=${state}&iss=${issuer}`, cookie],
+    [`code=made-up&state=other&iss=${issuer}`, cookie],
+    [`code=made-up&state=${state}&iss=${issuer}`, ''],
+    [`error=access_denied&state=${state}&iss=${issuer}`, cookie],
+  ] as const) {
+    const back = await fetch(`${appliance.url}/api/oidc/callback?${query}`, {
+      headers: sent === '' ? {} : { cookie: sent },
+      redirect: 'manual',
+    })
+    expect([back.status, back.headers.get('location')]).toEqual([303, '/sign-in?refused=failed'])
+    expect(back.headers.get('set-cookie')).not.toContain('sightglass=')
+  }
+  expect(appliance.stderr()).not.toContain(client.secret)
+})

@@ -1,0 +1,10 @@
+/** The little of `oidc-provider` that tests use; the package brings no types. */
+declare module 'oidc-provider' {
+  import type { RequestListener } from 'node:http'
+
+  interface Provider {
+    callback(): RequestListener
+  }
+  const Provider: new (issuer: string, configuration: { [member: string]: unknown }) => Provider
+  export default Provider
+}
