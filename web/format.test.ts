@@ -1,6 +1,6 @@
 /** Times and numbers read the same for everybody, whatever the zone of the test machine. */
 import { describe, expect, test } from 'bun:test'
-import { ago, compactCount, count, counted, duration, eventTime, fullTime, utcTime } from './format.ts'
+import { ago, bytesText, compactCount, count, counted, duration, eventTime, fullTime, utcTime } from './format.ts'
 
 const at = Date.parse('2026-06-23T12:00:01.482Z')
 const berlin = 'Europe/Berlin'
@@ -68,4 +68,18 @@ test('durations take the unit that suits them and never round up to a thousand o
     [150 * 86_400_000, '150 d'],
   ]
   for (const [ms, text] of cases) expect(duration(ms)).toBe(text)
+})
+
+test('sizes in the unit that suits them', () => {
+  const texts = [0, 1, 1_000, 1_024, 1_536, 1_048_575, 1_048_576, 5 * 1_024 ** 4].map(bytesText)
+  expect(texts).toEqual([
+    '0 bytes',
+    '1 byte',
+    '1,000 bytes',
+    '1.0 KB',
+    '1.5 KB',
+    '1.0 MB',
+    '1.0 MB',
+    '5.0 TB',
+  ])
 })

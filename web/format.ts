@@ -107,3 +107,18 @@ export function duration(ms: number): string {
   if (ms < 2 * dayMs) return `${Math.round(ms / hourMs)} h`
   return `${count(Math.round(ms / dayMs))} d`
 }
+
+const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const
+
+/** 1536 → "1.5 KB", by 1,024. */
+export function bytesText(bytes: number): string {
+  let amount = bytes
+  let unit = 0
+  // 1023.5 KB would be written as 1024 KB.
+  while (amount >= 1_023.5 && unit < byteUnits.length - 1) {
+    amount /= 1_024
+    unit += 1
+  }
+  const shown = unit === 0 || amount >= 99.95 ? integer.format(Math.round(amount)) : amount.toFixed(1)
+  return `${shown} ${bytes === 1 ? 'byte' : byteUnits[unit]}`
+}

@@ -1,6 +1,7 @@
 /** POST /v1/sdk/memory (contract §5), and what is known of each site: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
 import type { ApiKey } from '../../db/store.ts'
+import { periodParameters, readPeriod } from '../dashboard/period.ts'
 import { AppError } from '../errors.ts'
 import { canonicalText } from '../http/canonical.ts'
 import { json, jsonText } from '../http/answer.ts'
@@ -15,6 +16,7 @@ import type { Parts } from '../parts.ts'
 import { differences } from '../tools/differences.ts'
 import { memoryBodyModel } from './model.ts'
 import { computedScore } from './score.ts'
+import { knaphCounts } from './use.ts'
 import { memoryView, versionView } from './view.ts'
 
 type Site = { siteId: string }
@@ -41,6 +43,11 @@ export function memoryRoutes(parts: Parts) {
     .get('/v1/memory/:siteId/versions/:version', async ({ request, params }) =>
       version(parts, request, await gateway(request), params),
     )
+    .get('/api/knaph', async ({ request }) => {
+      const orgId = await dashboard(request)
+      const period = readPeriod(readQuery(request, periodParameters), parts.clock.now())
+      return json(await knaphCounts(parts, orgId, period))
+    })
     .get('/api/memory', async ({ request }) => list(parts, request, await dashboard(request)))
     .get('/api/memory/:siteId', async ({ request, params }) =>
       one(parts, request, await dashboard(request), params),

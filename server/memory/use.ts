@@ -1,0 +1,21 @@
+/** How often site memory was read and changed over a period, from the events that say so. */
+import { noTally, typeCounts } from '../dashboard/type-counts.ts'
+import { type Period, periodView } from '../dashboard/period.ts'
+import type { Parts } from '../parts.ts'
+import type { KnaphCounts } from './use-shapes.ts'
+
+export async function knaphCounts(
+  { store }: { store: Pick<Parts['store'], 'events' | 'sites'> },
+  orgId: string,
+  period: Period,
+): Promise<KnaphCounts> {
+  const [sites, { types }] = await Promise.all([
+    store.sites.list(orgId),
+    typeCounts(store.events, orgId, period),
+  ])
+  return {
+    period: periodView(period, sites),
+    accessed: types.get('memory.accessed') ?? noTally(period),
+    updated: types.get('memory.updated') ?? noTally(period),
+  }
+}

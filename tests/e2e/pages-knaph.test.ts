@@ -1,0 +1,147 @@
+/** Knaph in a real browser: scores, trees, policies and versions of what the test pushed, reads of what it posted. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { ingestKey, ownerEnv, runCurl, send } from './dashboard-actions.ts'
+import {
+  enter,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  numberIn,
+  push,
+  recent,
+} from './pages-actions.ts'
+
+let appliance: Appliance
+let key: string
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  key = await ingestKey(appliance)
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const visit = (search: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
+  withPage(
+    `${appliance.url}/knaph${search}`,
+    async (page) => {
+      await enter(page, 'Knaph')
+      await look(page)
+    },
+    options,
+  )
+
+const score = (page: Page) => page.getByRole('region', { name: 'Score' })
+const headline = (page: Page, name: string) =>
+  page.locator('.headlines > div').filter({ hasText: name }).locator('strong')
+
+test('empty, it says which push fills it; the command works and the page fills by itself', async () => {
+  await visit('', async (page) => {
+    await page.getByRole('heading', { name: 'No site memory yet' }).waitFor()
+    await expectAccessibleInBothThemes(page)
+    const command = await page.getByLabel('Command that makes a first push').innerText()
+    const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+    expect(await sent.json()).toEqual({ ok: true, siteId: 'my-site' })
+    await score(page).waitFor({ timeout: 5_000 })
+    // siteMap.pages and policies: two of six parts.
+    expect(await score(page).locator('strong').innerText()).toBe('33')
+  })
+}, 60_000)
+
+test('score, what would raise it, tree, policies, and what each version changed', async () => {
+  const pages = [
+    { path: '/', name: 'Home', purpose: 'Start' },
+    { path: '/shop/cart', availableActions: ['pay'] },
+  ]
+  const first = { siteMap: { pages }, policies: { returns: 'Within 30 days.', privacy: ['One.', 'Two.'] } }
+  const second = {
+    ...first,
+    workflows: [{ name: 'buy' }],
+    policies: { ...first.policies, returns: 'Within 14 days.' },
+  }
+  for (const snapshot of [first, second])
+    await push(appliance.url, key, 'memory', { siteId: 'shop', snapshot })
+  await visit('?site=shop', async (page) => {
+    await page.getByRole('heading', { name: 'shop', exact: true }).waitFor()
+    const told = (await score(page).innerText()).replaceAll(/\s+/g, ' ')
+    expect(told).toStartWith('50 of 100')
+    expect(told).toContain('17 pts from 33 in version 1. Computed here: 3 of 6 parts are filled.')
+    expect(told).toContain(
+      'What would raise it: filling siteMap.navigation makes it 67; 3 parts are missing in all.',
+    )
+    const tree = page.getByRole('list', { name: 'Pages of the site' })
+    expect((await tree.innerText()).split(/\s+/)).toEqual(['/', 'Home', 'Start', '/shop', '/cart', 'pay'])
+    const policies = (await page.locator('.policies dl').innerText())
+      .split('\n')
+      .filter((line) => line !== '')
+    expect(policies).toEqual(['returns', 'Within 14 days.', 'privacy', 'One.', 'Two.'])
+    const newest = page.locator('.versions li').first()
+    await newest.getByText('policies › returns').waitFor()
+    expect((await newest.innerText()).replaceAll(/\s+/g, ' ')).toContain(
+      'policies › returns before: Within 30 days. after: Within 14 days.',
+    )
+    await page.getByText('The snapshot as pushed').click()
+    const json = await page.getByLabel('The snapshot as JSON').innerText()
+    expect(JSON.parse(json)).toEqual(second)
+    await expectAccessibleInBothThemes(page)
+  })
+}, 60_000)
+
+test('a score that was sent is shown as sent; sites are compared; reads are counted live', async () => {
+  await push(appliance.url, key, 'memory', { siteId: 'best', snapshot: { note: 'x' }, score: 97.5 })
+  const read = (id: string, more = {}) =>
+    recent(id, { type: 'memory.accessed', outcome: 'success', siteId: 'shop', ...more })
+  await send(appliance.url, key, [
+    read('m1'),
+    read('m2'),
+    read('m3', { siteId: 'best' }),
+    read('m4', { type: 'memory.updated' }),
+  ])
+  await visit('?siteId=shop&siteId=best', async (page) => {
+    await headline(page, 'Reads').filter({ hasText: /^3$/ }).waitFor()
+    expect(numberIn(await headline(page, 'Updates').innerText())).toBe(1)
+    expect(numberIn(await headline(page, 'Sites with memory').innerText())).toBe(2)
+    expect(numberIn(await headline(page, 'Mean score').innerText())).toBe(Math.round((50 + 97.5) / 2))
+    const sites = await page.locator('.data-table tbody tr').allInnerTexts()
+    expect(sites.map((line) => line.split(/\s+/).slice(0, 3))).toEqual([
+      ['shop', '50', 'computed'],
+      ['best', '97.5', 'sent'],
+    ])
+    await page.getByText('Live', { exact: true }).waitFor()
+    await send(appliance.url, key, [read('m5')])
+    await headline(page, 'Reads').filter({ hasText: /^4$/ }).waitFor({ timeout: 5_000 })
+    await page.getByRole('link', { name: 'best', exact: true }).click()
+    await page.getByText('Sent with the snapshot. By its parts it would be 0.').waitFor()
+    await page.locator('.range-choice select').first().selectOption('shop')
+    await headline(page, 'Reads').filter({ hasText: /^3$/ }).waitFor()
+    await expectAccessibleInBothThemes(page)
+  })
+}, 60_000)
+
+test('hostile snapshots stay text and stretch nothing', async () => {
+  const path = `/${'a/'.repeat(60)}${'z'.repeat(300)}`
+  const snapshot = {
+    siteMap: { pages: [{ path, name: '<img src=x onerror=alert(1)>' }, 5, null, [], { path: '\u202e/x' }] },
+    policies: { ['<b>' + 'p'.repeat(300)]: ['\u202elong '.repeat(600), { deep: [[[]]] }], constructor: 'x' },
+    __proto__x: 1,
+  }
+  await push(appliance.url, key, 'memory', { siteId: `evil-${'e'.repeat(190)}`, snapshot })
+  for (const viewport of [
+    { width: 1440, height: 900 },
+    { width: 390, height: 844 },
+  ]) {
+    await visit(
+      `?site=evil-${'e'.repeat(190)}`,
+      async (page) => {
+        await page.getByText('<img src=x onerror=alert(1)>').waitFor()
+        expect(await page.locator('.knaph img').count()).toBe(0)
+        await expectNoSidewaysScroll(page)
+        await expectAccessibleInBothThemes(page)
+      },
+      { viewport },
+    )
+  }
+}, 60_000)

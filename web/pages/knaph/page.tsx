@@ -1,0 +1,185 @@
+/** Knaph: what agents are told about each site, how good it is, how it changed, and how often it is read. */
+import './page.css'
+import { useComputed } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import type { KnaphCounts } from '../../api.ts'
+import { ChartPanel } from '../../charts/chart-panel.tsx'
+import { type Column, DataTable } from '../../charts/data-table.tsx'
+import { type Headline, Headlines } from '../../charts/headlines.tsx'
+import { outcomeSeries } from '../../charts/series.ts'
+import { FirstEvent } from '../../components/first-event.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { bytesText, count } from '../../format.ts'
+import { createPushed, type Pushed } from '../../pushed-model.ts'
+import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
+import { choiceOf } from '../../range/range.ts'
+import { useCounts } from '../../range/use-counts.ts'
+import { type Memory, registryApi } from '../../registry-api.ts'
+import { navigate, place, query, withQuery } from '../../router.ts'
+import { overview } from '../../session.ts'
+import { Moment } from '../settings/moment.tsx'
+import { ScoreBar, scoreText } from './score.tsx'
+import { SiteView } from './site-view.tsx'
+import { siteMapOf } from './snapshot.ts'
+
+const sitesShownMax = 200
+
+export default function KnaphPage() {
+  const counts = useCounts('knaph', ['memory.*'])
+  const siteIds = useComputed(() => JSON.stringify(choiceOf(query.value).siteIds))
+  const memories = useMemo(
+    () =>
+      createPushed<Memory>({
+        ask: (sites, signal) => registryApi.memories(sites, sitesShownMax, signal),
+        siteIds,
+        moved: counts.data,
+      }),
+    [],
+  )
+  useEffect(() => memories.stop, [])
+  const error = memories.error.value ?? counts.error.value
+  const known = memories.data.value
+  const use = counts.data.value
+  return (
+    <>
+      <RangeBar title="Knaph" period={use?.period ?? null} connection={counts.connection.value} />
+      <div class={counts.stale.value ? 'page knaph stale' : 'page knaph'} aria-busy={counts.stale.value}>
+        {error && <Problem error={error} onRetry={memories.retry} />}
+        {known && use && <Body memories={known} use={use} />}
+      </div>
+    </>
+  )
+}
+
+const sample = `{"siteId":"my-site","snapshot":{"siteMap":{"pages":[{"path":"/","name":"Home"},
+       {"path":"/products","name":"Products","availableActions":["filter"]}]},
+       "policies":{"returns":"Within 30 days."}}}`
+
+function Nothing() {
+  return (
+    <FirstEvent
+      title="No site memory yet"
+      lead={
+        <>
+          Knaph fills from the snapshots that your backend pushes, and from <code>memory.accessed</code>{' '}
+          events.
+        </>
+      }
+      kind="memory"
+      push={{ path: '/v1/sdk/memory', body: sample }}
+    />
+  )
+}
+
+const neverUsed = (): boolean =>
+  !Object.keys(overview.value?.byType ?? {}).some((type) => type.startsWith('memory.'))
+
+function Body({ memories, use }: { memories: Pushed<Memory>; use: KnaphCounts }) {
+  const { list, hasMore } = memories
+  const chosen = query.value.get('site')
+  if (list.length === 0 && choiceOf(query.value).siteIds.length === 0 && neverUsed()) return <Nothing />
+  const open = list.find((memory) => memory.siteId === chosen) ?? list[0]
+  const divisions = [
+    {
+      name: 'outcome',
+      series: outcomeSeries(use.accessed),
+      filterOf: (outcome: string) => ({ type: 'memory.accessed', outcome }),
+    },
+  ]
+  return (
+    <>
+      <PeriodLine period={use.period} />
+      <Headlines period={use.period} lines={headlines(list, use)} />
+      {use.accessed.count > 0 && (
+        <ChartPanel
+          what="Reads of site memory"
+          period={use.period}
+          divisions={divisions}
+          filter={{ type: 'memory.accessed' }}
+        />
+      )}
+      {list.length > 1 && <Sites list={list} />}
+      {hasMore && (
+        <p class="muted">The first {count(list.length)} sites are listed. Choose a site to see others.</p>
+      )}
+      {open === undefined ? (
+        <p class="panel lead">No snapshot was pushed for this site; its memory is only read.</p>
+      ) : (
+        <SiteView key={open.siteId} siteId={open.siteId} version={open.version} />
+      )}
+    </>
+  )
+}
+
+function headlines(list: Memory[], { accessed, updated }: KnaphCounts): Headline[] {
+  const scores = list.map((memory) => memory.score)
+  const lowest = scores.length === 0 ? null : Math.min(...scores)
+  const mean = scores.reduce((sum, score) => sum + score, 0) / Math.max(1, scores.length)
+  return [
+    {
+      kind: 'count',
+      name: 'Reads',
+      now: accessed.count,
+      before: accessed.before,
+      href: '/logs?type=memory.accessed',
+    },
+    {
+      kind: 'count',
+      name: 'Updates',
+      now: updated.count,
+      before: updated.before,
+      href: '/logs?type=memory.updated',
+    },
+    { kind: 'count', name: 'Sites with memory', now: list.length, before: null },
+    {
+      ...{ kind: 'count', name: 'Mean score', now: Math.round(mean), before: null },
+      note: lowest === null ? 'none pushed' : `lowest ${scoreText(lowest)}`,
+    },
+  ]
+}
+
+const columns: Column<Memory>[] = [
+  {
+    name: 'Site',
+    value: (memory) => memory.siteId,
+    show: (memory) => (
+      <a href={siteHref(memory.siteId)}>
+        <Text value={memory.siteId} max={48} />
+      </a>
+    ),
+  },
+  {
+    name: 'Score',
+    value: (memory) => memory.score,
+    show: (memory) => (
+      <span class="score-cell">
+        <ScoreBar score={memory.score} /> {scoreText(memory.score)}
+      </span>
+    ),
+    number: true,
+  },
+  { name: 'Made', value: (memory) => (memory.scoreComputed ? 'computed' : 'sent') },
+  { name: 'Pages', value: (memory) => siteMapOf(memory.snapshot).pages, number: true },
+  { name: 'Version', value: (memory) => memory.version, number: true },
+  { name: 'Changed', value: (memory) => memory.at, show: (memory) => <Moment iso={memory.at} /> },
+  { name: 'Size', value: (memory) => memory.bytes, show: (memory) => bytesText(memory.bytes), number: true },
+]
+
+const siteHref = (siteId: string): string =>
+  place.value.path + withQuery(place.value.search, { site: [siteId] })
+
+function Sites({ list }: { list: Memory[] }) {
+  return (
+    <DataTable
+      title="Sites"
+      csvName="site-memory"
+      columns={columns}
+      rows={list}
+      keyOf={(memory) => memory.siteId}
+      sortBy="Score"
+      ascending
+      onOpen={(memory) => navigate(siteHref(memory.siteId))}
+    />
+  )
+}

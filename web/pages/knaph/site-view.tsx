@@ -1,0 +1,148 @@
+/** What is known of one site: its score, its pages, its policies, its versions, and the snapshot as it was pushed. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { ApiError } from '../../api.ts'
+import { download } from '../../charts/csv.ts'
+import { JsonView } from '../../components/json-view.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { bytesText, counted } from '../../format.ts'
+import { memberText } from '../../json-text.ts'
+import { type MemoryHistory, registryApi } from '../../registry-api.ts'
+import { Moment } from '../settings/moment.tsx'
+import { History } from './history.tsx'
+import { Score } from './score.tsx'
+import { SiteTree } from './site-tree.tsx'
+import { otherMembers, policiesOf, siteMapOf } from './snapshot.ts'
+
+interface Opened extends MemoryHistory {
+  text: string // the whole answer, digits untouched
+}
+
+/** `version` is the newest that is known: another one is asked for. */
+export function SiteView({ siteId, version }: { siteId: string; version: number }) {
+  const opened = useSignal<Opened | null>(null)
+  const problem = useSignal<ApiError | null>(null)
+  const load = (signal: AbortSignal): void => {
+    registryApi.memoryText(siteId, signal).then(
+      (text) => {
+        opened.value = { ...(JSON.parse(text) as MemoryHistory), text }
+        problem.value = null
+      },
+      (error: unknown) => {
+        if (signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        problem.value = error
+      },
+    )
+  }
+  useEffect(() => {
+    const stop = new AbortController()
+    load(stop.signal)
+    return () => stop.abort()
+  }, [version])
+  if (problem.value)
+    return <Problem error={problem.value} onRetry={() => load(new AbortController().signal)} />
+  return opened.value && <Opened {...opened.value} />
+}
+
+function Opened({ memory, versions, text }: Opened) {
+  const map = siteMapOf(memory.snapshot)
+  return (
+    <article class="site-view" aria-label="Site memory">
+      <header>
+        <h2>
+          <Text value={memory.siteId} max={80} />
+        </h2>
+        <p class="muted">
+          Version {memory.version}, pushed <Moment iso={memory.at} />; first seen{' '}
+          <Moment iso={memory.firstSeenAt} />.
+        </p>
+      </header>
+      <Score memory={memory} before={versions[1] ?? null} />
+      <div class="site-columns">
+        <SiteTree map={map} />
+        <Policies memory={memory} />
+      </div>
+      <History siteId={memory.siteId} versions={versions} />
+      <Snapshot memory={memory} text={text} />
+    </article>
+  )
+}
+
+const policiesMax = 50
+const textCharsMax = 4_000
+
+function Policies({ memory }: Pick<Opened, 'memory'>) {
+  const policies = policiesOf(memory.snapshot)
+  return (
+    <section class="panel lead policies">
+      <header class="lead-head">
+        <h3>Policies</h3>
+        <small class="muted">{counted(policies.length, 'policy', 'policies')}</small>
+      </header>
+      {policies.length === 0 && <p class="muted">The snapshot has no policies.</p>}
+      <div class="policy-texts" tabIndex={0} role="region" aria-label="Policies">
+        <dl>
+          {policies.slice(0, policiesMax).map((policy) => (
+            <div key={policy.name}>
+              <dt>
+                <Text value={policy.name} max={80} />
+              </dt>
+              {policy.texts.map((text, index) => (
+                <dd key={index}>
+                  <Text value={text.slice(0, textCharsMax)} multiline />
+                  {text.length > textCharsMax && (
+                    <span class="muted"> … the whole is in the snapshot below</span>
+                  )}
+                </dd>
+              ))}
+            </div>
+          ))}
+        </dl>
+      </div>
+      {policies.length > policiesMax && (
+        <p class="muted">
+          {counted(policies.length - policiesMax, 'more policy', 'more policies')} in the snapshot.
+        </p>
+      )}
+    </section>
+  )
+}
+
+/** Laying out a long text costs the browser seconds, so it is saved as a file instead. */
+const laidOutBytesMax = 200_000
+
+function Snapshot({ memory, text }: Pick<Opened, 'memory' | 'text'>) {
+  const open = useSignal(false)
+  const others = otherMembers(memory.snapshot)
+  const json = (): string => memberText(memberText(text, 'memory') ?? '{}', 'snapshot') ?? '{}'
+  const long = memory.bytes > laidOutBytesMax
+  return (
+    <section class="panel lead">
+      <details onToggle={(event) => (open.value = event.currentTarget.open)}>
+        <summary>
+          <b>The snapshot as pushed</b>{' '}
+          <span class="muted">
+            {bytesText(memory.bytes)}
+            {others.length > 0 && (
+              <>
+                , also with <Text value={others.join(', ')} max={80} />
+              </>
+            )}
+          </span>
+        </summary>
+        {open.value && !long && <JsonView json={json()} title="JSON" label="The snapshot as JSON" />}
+        {open.value && long && (
+          <button
+            type="button"
+            class="button"
+            onClick={() => download(`memory-${memory.version}.json`, json())}
+          >
+            Save as JSON
+          </button>
+        )}
+      </details>
+    </section>
+  )
+}

@@ -1,0 +1,73 @@
+/** A snapshot's pages all stand in the tree, its policies are texts, and the missing parts explain its score. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { computedScore } from '../../../server/memory/score.ts'
+import type { Json, JsonObject } from '../../registry-api.ts'
+import { type MapNode, policiesOf, scoreParts, scoreWith, siteMapOf } from './snapshot.ts'
+
+const drawn = (nodes: MapNode[], depth = 0): string[] =>
+  nodes.flatMap((node) => [
+    `${'  '.repeat(depth)}${node.part}${node.page ? '' : ' (no page)'}`,
+    ...drawn(node.children, depth + 1),
+  ])
+
+test('pages stand below the path they belong to', () => {
+  const pages = ['/', '/products', '/products/17', '/a/b', '/products'].map((path) => ({ path }))
+  const map = siteMapOf({ siteMap: { pages: [...pages, { name: 'no path' }, 7] } })
+  expect(drawn(map.roots)).toEqual(['/', '/products', '  /17', '  /products', '/a (no page)', '  /b'])
+  expect([map.pages, map.odd, map.cut]).toEqual([5, 2, false])
+})
+
+test('policies of any kind become texts', () => {
+  expect(policiesOf({ policies: { returns: '30 days', privacy: ['a', 'b'], odd: 7, none: null } })).toEqual([
+    { name: 'returns', texts: ['30 days'] },
+    { name: 'privacy', texts: ['a', 'b'] },
+    { name: 'odd', texts: ['7'] },
+    { name: 'none', texts: ['null'] },
+  ])
+})
+
+test('the parts that are filled make the very score that the server computes', () => {
+  const part = fc.oneof(fc.constant(undefined), fc.jsonValue({ maxDepth: 2 }))
+  const inner = fc.record({ pages: part, navigation: part })
+  const snapshot = fc.record({
+    siteMap: fc.oneof(inner, part),
+    workflows: part,
+    policies: part,
+    uiGuidance: part,
+    pageContexts: part,
+  })
+  fc.assert(
+    fc.property(snapshot, (given) => {
+      // As it travels: members without a value are left out.
+      const sent = JSON.parse(JSON.stringify(given)) as JsonObject
+      const filled = scoreParts(sent).filter((one) => one.filled).length
+      expect(scoreWith(filled)).toBe(computedScore(sent))
+    }),
+  )
+})
+
+test('no page is lost and none is drawn twice, whatever the paths', () => {
+  const path = fc
+    .array(fc.constantFrom('a', 'b', '..', '', 'x y', '<b>'), { maxLength: 20 })
+    .map((all) => `/${all.join('/')}`)
+  fc.assert(
+    fc.property(fc.array(path, { maxLength: 40 }), (paths) => {
+      const map = siteMapOf({ siteMap: { pages: paths.map((one) => ({ path: one })) } })
+      const all = (nodes: MapNode[]): MapNode[] => nodes.flatMap((node) => [node, ...all(node.children)])
+      const nodes = all(map.roots)
+      expect(nodes.flatMap((node) => (node.page ? [node.page.path] : [])).sort()).toEqual([...paths].sort())
+      expect(new Set(nodes.map((node) => node.key)).size).toBe(nodes.length)
+    }),
+  )
+})
+
+test('any JSON is a snapshot that can be shown', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const snapshot = { siteMap: value, policies: value } as unknown as { [member: string]: Json }
+      expect(siteMapOf(snapshot).pages).toBeGreaterThanOrEqual(0)
+      expect(Array.isArray(policiesOf(snapshot))).toBe(true)
+    }),
+  )
+})

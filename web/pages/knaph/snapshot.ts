@@ -1,0 +1,143 @@
+/** A pushed snapshot as a page shows it: the site map as a tree, policies as texts, and what its score is missing. */
+import type { Json, JsonObject } from '../../registry-api.ts'
+
+export interface MapNode {
+  key: string // whole path, unique in the tree
+  part: string // last part of the path, as it is written
+  page: SitePage | null // null: only pages below it are named
+  children: MapNode[]
+}
+
+export interface SitePage {
+  path: string
+  name: string
+  purpose: string
+  actions: string[]
+  more: JsonObject // members beyond these
+}
+
+export interface SiteMap {
+  roots: MapNode[]
+  pages: number
+  odd: number // entries without a path
+  cut: boolean // more pages than a tree can show
+}
+
+export interface Policy {
+  name: string
+  texts: string[]
+}
+
+export interface ScorePart {
+  name: string // as in the snapshot
+  says: string // what it is for
+  filled: boolean
+}
+
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : '')
+
+const pagesMax = 1_000
+
+/** Pages under the paths they stand at; `/products/17` lies under `/products` whether that is a page or not. */
+export function siteMapOf(snapshot: JsonObject): SiteMap {
+  const map = snapshot['siteMap']
+  const list = isObject(map) && Array.isArray(map['pages']) ? map['pages'] : []
+  const root: MapNode = { key: '', part: '', page: null, children: [] }
+  const nodes = new Map<string, MapNode>([['', root]])
+  let pages = 0
+  let odd = 0
+  for (const entry of list) {
+    if (pages >= pagesMax) break
+    const page = pageOf(entry)
+    if (page === null) odd += 1
+    else {
+      pages += 1
+      place(nodes, page)
+    }
+  }
+  return { roots: root.children, pages, odd, cut: pages + odd < list.length }
+}
+
+function pageOf(entry: Json): SitePage | null {
+  if (!isObject(entry) || typeof entry['path'] !== 'string' || entry['path'] === '') return null
+  const { path, name, purpose, availableActions, ...more } = entry
+  const actions = Array.isArray(availableActions) ? availableActions : []
+  return {
+    path: textOf(path),
+    name: textOf(name),
+    purpose: textOf(purpose),
+    actions: actions.map((action) => (typeof action === 'string' ? action : JSON.stringify(action))),
+    more,
+  }
+}
+
+const depthMax = 12
+
+function place(nodes: Map<string, MapNode>, page: SitePage): void {
+  const parts = page.path.split('/').filter((part) => part !== '')
+  const kept =
+    parts.length > depthMax ? [...parts.slice(0, depthMax - 1), parts.slice(depthMax - 1).join('/')] : parts
+  let key = ''
+  let node = nodes.get('') as MapNode
+  for (const part of kept.length === 0 ? [''] : kept) {
+    key += `/${part}`
+    let next = nodes.get(key)
+    if (!next) {
+      next = { key, part: `/${part}`, page: null, children: [] }
+      nodes.set(key, next)
+      node.children.push(next)
+    }
+    node = next
+  }
+  // The same path twice: both are shown, the second as a sibling of its own.
+  if (node.page === null) node.page = page
+  else node.children.push({ key: `${key}\n${node.children.length}`, part: page.path, page, children: [] })
+}
+
+/** Policies with their texts; what is neither text nor a list of texts is shown as JSON. */
+export function policiesOf(snapshot: JsonObject): Policy[] {
+  const { policies } = snapshot
+  if (!isObject(policies)) return []
+  const shown = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
+  return Object.entries(policies).map(([name, value]) => ({
+    name,
+    texts: Array.isArray(value) ? value.map(shown) : [shown(value)],
+  }))
+}
+
+/** The six parts of contract §5, of which a computed score is the share that is filled. */
+const parts: { path: [string] | [string, string]; says: string }[] = [
+  { path: ['siteMap', 'pages'], says: 'which pages there are and what each is for' },
+  { path: ['siteMap', 'navigation'], says: 'how an agent gets from one page to another' },
+  { path: ['workflows'], says: 'the steps of what people come for' },
+  { path: ['policies'], says: 'what holds for returns, privacy, payment and the like' },
+  { path: ['uiGuidance'], says: 'how to speak and act on the site' },
+  { path: ['pageContexts'], says: 'what an agent should know on a page' },
+]
+
+function isFilled(part: Json | undefined): boolean {
+  if (typeof part === 'string') return part.trim() !== ''
+  if (typeof part === 'object' && part !== null) return Object.keys(part).length > 0
+  return typeof part === 'number' || part === true
+}
+
+export function scoreParts(snapshot: JsonObject): ScorePart[] {
+  return parts.map(({ path: [first, second], says }) => {
+    const outer = snapshot[first]
+    const value = second === undefined ? outer : isObject(outer) ? outer[second] : undefined
+    return { name: second === undefined ? first : `${first}.${second}`, says, filled: isFilled(value) }
+  })
+}
+
+/** What a computed score would be with `filled` of the six parts. */
+export function scoreWith(filled: number): number {
+  return Math.round((100 * filled) / parts.length)
+}
+
+/** Members of a snapshot that have no view of their own. */
+export function otherMembers(snapshot: JsonObject): string[] {
+  return Object.keys(snapshot).filter((name) => !['siteMap', 'policies'].includes(name))
+}
