@@ -1,4 +1,4 @@
-/** The part of the store contract about the audit trail: entries, how they are found again, and how they are checked. */
+/** The part of the store contract about the audit trail: entries, how they are found again and how checked. */
 import type { AuditEntry } from './audit-entry.ts'
 
 /** A list means any of; an absent one does not filter. */

@@ -1,8 +1,40 @@
-/** The options around organizations, sites and the replacing of keys. */
-import { oneOf, plainText } from './option-values.ts'
+/** The options around identity providers, organizations, sites and the replacing of keys. */
+import { issuerAddress, oneOf, plainText } from './option-values.ts'
 import { option } from './option-form.ts'
 
+const serving = ['serve', 'config'] as const
+
 export const identityOptions = {
+  'oidc-issuer': option({
+    read: issuerAddress,
+    value: 'URL',
+    default: null,
+    help: 'lets people sign in through this OpenID Connect provider, beside their passwords',
+    verbs: serving,
+  }),
+  'oidc-client-id': option({
+    read: plainText,
+    value: 'ID',
+    default: null,
+    help: 'how the provider knows Sightglass; its redirect address is <public-url>/api/oidc/callback',
+    verbs: serving,
+  }),
+  'oidc-client-secret': option({
+    read: plainText,
+    value: 'SECRET',
+    default: null,
+    help: 'the secret agreed with the provider; left out: a public client with PKCE alone',
+    verbs: serving,
+    environmentOnly: true,
+    secret: true,
+  }),
+  'oidc-name': option({
+    read: plainText,
+    value: 'NAME',
+    default: 'single sign-on',
+    help: 'what the button on the sign-in page names',
+    verbs: serving,
+  }),
   confirm: option({
     read: plainText,
     value: 'SLUG',

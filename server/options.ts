@@ -5,7 +5,6 @@ import {
   flag,
   folderPath,
   hostNameList,
-  issuerAddress,
   listenAddress,
   oneOf,
   origin,
@@ -19,6 +18,7 @@ import {
 import { carryOptions } from './carry-options.ts'
 import { identityOptions } from './identity-options.ts'
 import { gatewayOptions } from './gateway-options.ts'
+import { keyOptions } from './key-options.ts'
 import { operateOptions } from './operate-options.ts'
 import { option, type Option } from './option-form.ts'
 import { verbNames, type VerbName } from './verb-names.ts'
@@ -126,6 +126,7 @@ export const options = {
   }),
   ...operateOptions,
   ...identityOptions,
+  ...keyOptions,
   ...carryOptions,
   ...gatewayOptions,
   'log-level': option({
@@ -133,36 +134,6 @@ export const options = {
     value: 'LEVEL',
     default: 'info',
     help: 'debug, info, warn or error',
-    verbs: serving,
-  }),
-  'oidc-issuer': option({
-    read: issuerAddress,
-    value: 'URL',
-    default: null,
-    help: 'lets people sign in through this OpenID Connect provider, beside their passwords',
-    verbs: serving,
-  }),
-  'oidc-client-id': option({
-    read: plainText,
-    value: 'ID',
-    default: null,
-    help: 'how the provider knows Sightglass; its redirect address is <public-url>/api/oidc/callback',
-    verbs: serving,
-  }),
-  'oidc-client-secret': option({
-    read: plainText,
-    value: 'SECRET',
-    default: null,
-    help: 'the secret agreed with the provider; left out: a public client with PKCE alone',
-    verbs: serving,
-    environmentOnly: true,
-    secret: true,
-  }),
-  'oidc-name': option({
-    read: plainText,
-    value: 'NAME',
-    default: 'single sign-on',
-    help: 'what the button on the sign-in page names',
     verbs: serving,
   }),
   'admin-email': option({
@@ -253,59 +224,6 @@ export const options = {
     default: 'false',
     help: 'read the password from standard input; else a one-time link is printed',
     verbs: ['account create'],
-  }),
-  kind: option({
-    read: oneOf('ingest', 'secret', 'publishable'),
-    value: 'KIND',
-    default: null,
-    help: 'ingest, secret or publishable',
-    verbs: ['key create', 'key list'],
-    neededBy: ['key create'],
-  }),
-  label: option({
-    read: plainText,
-    value: 'TEXT',
-    default: null,
-    help: 'what the key or endpoint is for (at most 80 characters)',
-    verbs: ['key create', 'key change', 'webhook add'],
-    neededBy: ['key create'],
-  }),
-  site: option({
-    read: textList,
-    value: 'ID[,ID]',
-    default: '',
-    help: 'sites an ingest key may write, or an endpoint hears of; left out: every site',
-    verbs: ['key create', 'key change', 'webhook add'],
-    adds: true,
-  }),
-  scope: option({
-    read: textList,
-    value: 'SCOPE[,SCOPE]',
-    default: '',
-    help: 'what a secret key may do; left out: everything of its kind',
-    verbs: ['key create', 'key change'],
-    adds: true,
-  }),
-  expires: option({
-    read: plainText,
-    value: 'TIME',
-    default: null,
-    help: 'when the key ends: 90d, 12h, 2027-01-31 or a full time',
-    verbs: ['key create'],
-  }),
-  'behind-proxy': option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'accept browser headers that a relaying proxy leaves on',
-    verbs: ['key create', 'key change'],
-  }),
-  id: option({
-    read: plainText,
-    value: 'ID',
-    default: null,
-    help: 'the key to revoke, instead of naming it after the verb',
-    verbs: ['key revoke'],
   }),
   payload: option({
     read: plainText,

@@ -1,4 +1,4 @@
-/** The calls of Settings about who may do what: people, organizations, sites, the own account, keys, the audit trail. */
+/** The calls of Settings about who may do what: people, organizations, sites, own account, keys, the audit trail. */
 import { get, json, post, type Key, type Role, type Session } from './api.ts'
 
 export interface Member {

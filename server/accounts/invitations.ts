@@ -8,7 +8,7 @@ import { AppError } from '../errors.ts'
 import { newId, newToken, sha256Hex } from '../ids.ts'
 import { limits } from '../limits.ts'
 import { readEmail } from './email.ts'
-import { requireMayGrant, type Manager } from './members.ts'
+import { requireMayGrant, type Acting } from './members.ts'
 
 interface Parts {
   store: Pick<Store, 'invitations' | 'accounts' | 'orgs'>
@@ -18,7 +18,7 @@ interface Parts {
 /** The token is returned once; the store has its hash. 409 when the address is a member's already. */
 export async function invite(
   { store, clock }: Parts,
-  who: Manager,
+  who: Acting,
   asked: { email: string; role: Role },
 ): Promise<{ invitation: Invitation; token: string }> {
   requireMayGrant(who, asked.role)
@@ -45,7 +45,7 @@ export async function invite(
   return { invitation, token }
 }
 
-export async function revokeInvitation({ store, clock }: Parts, who: Manager, id: string): Promise<void> {
+export async function revokeInvitation({ store, clock }: Parts, who: Acting, id: string): Promise<void> {
   const found = (await store.invitations.list(who.orgId)).find((each) => each.id === id)
   if (!found) throw new AppError('not_found', 'No invitation with this id is open in this organization.')
   requireMayGrant(who, found.role)

@@ -13,7 +13,7 @@ interface Parts {
   clock: Clock
 }
 
-export interface Manager extends Actor {
+export interface Acting extends Actor {
   role: Role | 'machine' // who has the machine may do everything
 }
 
@@ -24,7 +24,7 @@ export function readRole(text: string): Role {
 }
 
 /** Admins keep the house, but who owns it is for owners alone. */
-export function requireMayGrant({ role }: Manager, ...touched: Role[]): void {
+export function requireMayGrant({ role }: Acting, ...touched: Role[]): void {
   if (role !== 'admin' || !touched.includes('owner')) return
   throw new AppError('forbidden', 'Only an owner can make, change or remove owners.', {
     reason: 'wrong_role',
@@ -60,7 +60,7 @@ export async function listMembers({ store }: { store: Store }, orgId: string) {
 /** 409 for the last owner; the same role again is done without a word. Their sign-ins there end. */
 export async function changeRole(
   { store, clock }: Parts,
-  who: Manager,
+  who: Acting,
   accountId: string,
   role: Role,
 ): Promise<void> {
@@ -73,7 +73,7 @@ export async function changeRole(
     throw lastOwner()
 }
 
-export async function removeMember({ store, clock }: Parts, who: Manager, accountId: string): Promise<void> {
+export async function removeMember({ store, clock }: Parts, who: Acting, accountId: string): Promise<void> {
   const { account, before } = await requireMember(store, who.orgId, accountId)
   requireMayGrant(who, before)
   const metadata = { email: account.email, role: before }

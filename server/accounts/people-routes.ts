@@ -8,13 +8,13 @@ import { readMembers } from '../http/members.ts'
 import { readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
 import { invite, revokeInvitation } from './invitations.ts'
-import { changeRole, listMembers, readRole, removeMember, type Manager } from './members.ts'
+import { changeRole, listMembers, readRole, removeMember, type Acting } from './members.ts'
 
 const unparsed = { parse: 'none' } as const
 
 export function peopleRoutes(parts: Parts) {
   const { store, signIns, clock, publicUrl } = parts
-  const manager = async (request: Request): Promise<Manager> => {
+  const manager = async (request: Request): Promise<Acting> => {
     const { org, account, role } = await signIns.require(request, rolesOf('people.manage'))
     return { orgId: org.id, actor: `user:${account.id}`, role }
   }

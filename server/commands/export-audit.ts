@@ -1,21 +1,18 @@
-/** `sightglass export audit`: an organization's audit trail as JSON, as CSV, or as a proof that needs nothing of ours. */
+/** `sightglass export audit`: an organization's trail as JSON, as CSV, or as a proof that needs nothing of ours. */
 import type { AuditEntry, AuditHead, AuditRow, Json } from '../../db/store.ts'
-import { auditEntry } from '../audit/entry.ts'
 import { auditColumns, entryView } from '../audit/export.ts'
-import { emptyHead, signHead, type SignedHead } from '../audit/signed-head.ts'
+import { signHead, type SignedHead } from '../audit/signed-head.ts'
 import { openSigningKey } from '../audit/signing-key.ts'
 import { systemClock } from '../clock.ts'
 import type { Invocation } from '../config.ts'
 import { csvRow } from '../http/csv.ts'
 import { dataPlace } from './data-verbs.ts'
+import { pageRows } from './export-audit-work.ts'
 import { openData, type DataAccess } from './hand-over.ts'
 import { applianceOrgId, requireOrg } from './org.ts'
 import { openOutput } from './output.ts'
 import { numberOf, textOf, type Params } from './params.ts'
 import { print } from './print.ts'
-import type { VerbContext } from './verb-context.ts'
-
-const pageRows = 1_000
 
 export async function exportAudit({ values }: Invocation): Promise<number> {
   const { out, yes, proof, org, json } = values
@@ -36,23 +33,6 @@ export async function exportAudit({ values }: Invocation): Promise<number> {
   } finally {
     await data.close()
   }
-}
-
-/** Writes the row that tells of the export, and returns the head of the chain with it. */
-export async function beginExport({ store, clock }: VerbContext, params: Params): Promise<Json> {
-  const asked = textOf(params, 'org')
-  // A chain outlives its organization, and the appliance has one of its own.
-  const heads = await store.audit.heads()
-  const orgId = asked === applianceOrgId || heads[asked] ? asked : (await requireOrg(store, asked)).id
-  const act = { action: 'audit.exported', target: orgId, metadata: { format: textOf(params, 'format') } }
-  await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, clock.now()))
-  const { count, hash } = (await store.audit.heads())[orgId] ?? emptyHead
-  return { orgId, head: { count, hash } }
-}
-
-export async function exportPage({ store }: VerbContext, params: Params): Promise<Json> {
-  const query = { orgId: textOf(params, 'orgId'), afterSeq: numberOf(params, 'afterSeq'), limit: pageRows }
-  return (await store.audit.rows(query)).map((row) => ({ ...row }))
 }
 
 async function* lines(data: DataAccess, format: string, head: SignedHead): AsyncGenerator<string> {

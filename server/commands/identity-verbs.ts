@@ -63,7 +63,10 @@ export const identityVerbs: { readonly [V in VerbName]?: DataVerb } = {
     writes: true,
     params: ({ values: { org, confirm } }) => ({ org, confirm }),
     text: ({ slug, deletesAt }) =>
-      `The organization ${shown(slug)} will be deleted at ${shown(deletesAt)}. To take it back: sightglass org keep --org ${shown(slug)}`,
+      [
+        `The organization ${shown(slug)} will be deleted at ${shown(deletesAt)}.`,
+        `To take it back: sightglass org keep --org ${shown(slug)}`,
+      ].join('\n'),
   },
   'org keep': {
     writes: true,
@@ -93,7 +96,11 @@ export const identityVerbs: { readonly [V in VerbName]?: DataVerb } = {
       return { siteId, org, name: given(invocation, 'name', name), hidden, restricted }
     },
     text: ({ siteId, name, hidden, restricted }) =>
-      `The site ${shown(siteId)} has ${name === null ? 'no name' : `the name ${shown(name)}`}, is ${hidden === true ? 'hidden' : 'shown'} and ${restricted === true ? 'restricted to keys that name it' : 'open to every ingest key'}.`,
+      [
+        `The site ${shown(siteId)} has ${name === null ? 'no name' : `the name ${shown(name)}`},`,
+        `is ${hidden === true ? 'hidden' : 'shown'}`,
+        restricted === true ? 'and takes only keys that name it.' : 'and open to every ingest key.',
+      ].join(' '),
   },
   'key rotate': {
     writes: true,
@@ -102,7 +109,11 @@ export const identityVerbs: { readonly [V in VerbName]?: DataVerb } = {
       return { id, overlap: invocation.values.overlap }
     },
     text: ({ key, kind, label, id }) =>
-      `${shown(key)}\n\nThis is the ${shown(kind)} key "${shown(label)}" (${shown(id)}). It is not shown again: keep it now.`,
+      [
+        shown(key),
+        '',
+        `This is the ${shown(kind)} key "${shown(label)}" (${shown(id)}). It is not shown again: keep it now.`,
+      ].join('\n'),
   },
   'key change': {
     writes: true,

@@ -2,7 +2,7 @@
 import type { Json, Store } from '../../db/store.ts'
 import { invite as makeInvitation } from '../accounts/invitations.ts'
 import { readEmail } from '../accounts/email.ts'
-import { changeRole, readRole, removeMember as takeOut, type Manager } from '../accounts/members.ts'
+import { changeRole, readRole, removeMember as takeOut, type Acting } from '../accounts/members.ts'
 import { auditEntry } from '../audit/entry.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -24,7 +24,7 @@ import { textOf, textOrNull, textsOf, type Params } from './params.ts'
 import type { VerbContext } from './verb-context.ts'
 
 /** Who has the machine may do everything. */
-async function machine(store: Pick<Store, 'orgs'>, params: Params): Promise<Manager> {
+async function machine(store: Pick<Store, 'orgs'>, params: Params): Promise<Acting> {
   const { id } = await requireOrg(store, textOf(params, 'org'))
   return { orgId: id, actor: 'cli', role: 'machine' }
 }

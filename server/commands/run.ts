@@ -8,6 +8,7 @@ import { configJson, configText } from './config.ts'
 import { helpJson, helpText } from './help.ts'
 import { operateVerbs } from './operate-verbs.ts'
 import { print, printError } from './print.ts'
+import { recordVerbs } from './record-verbs.ts'
 
 export async function run(args: string[], environment: Environment): Promise<number> {
   try {
@@ -59,25 +60,8 @@ async function runVerb(invocation: Invocation): Promise<number> {
       const { demo } = await import('./demo.ts')
       return demo(invocation)
     }
-    case 'verify': {
-      const { verify } = await import('./verify.ts')
-      return verify(invocation)
-    }
-    case 'export traces':
-    case 'export metrics': {
-      const { exportData } = await import('./export.ts')
-      return exportData(invocation)
-    }
-    case 'import': {
-      const { importEvents } = await import('./import.ts')
-      return importEvents(invocation)
-    }
-    case 'export audit': {
-      const { exportAudit } = await import('./export-audit.ts')
-      return exportAudit(invocation)
-    }
     default: {
-      const own = operateVerbs[verb]
+      const own = operateVerbs[verb] ?? recordVerbs[verb]
       if (own) return own(invocation)
       const { dataVerbs, runDataVerb } = await import('./data-verbs.ts')
       const work = dataVerbs[verb]

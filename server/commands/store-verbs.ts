@@ -7,7 +7,7 @@ import { appendImport, beginImport } from './import-work.ts'
 import * as identity from './identity.ts'
 import { createKey, listKeys, revokeKeyById } from './key.ts'
 import { createOrg, listOrgs } from './org.ts'
-import { beginExport, exportPage } from './export-audit.ts'
+import { beginExport, exportPage } from './export-audit-work.ts'
 import type { StoreVerb } from './verb-context.ts'
 import * as webhook from './webhook.ts'
 

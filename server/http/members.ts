@@ -21,7 +21,7 @@ export type Members<S extends Shape> = { [N in keyof S]: ValueOf<S[N]> }
 const textCharsMax = 2_000
 const textsMax = 1_000
 
-/** A `?` marks what may be left out or null. Throws 400 `invalid_body` naming each member that is not as it should be. */
+/** A `?` marks what may be left out or null. Throws 400 `invalid_body` naming each member that is not as wanted. */
 export async function readMembers<const S extends Shape>(request: Request, shape: S): Promise<Members<S>> {
   const bytes = { bytesMax: limits.jsonBodyBytesMax }
   const body: { [name: string]: unknown } = await readJsonObject(request, bytes, { emptyIsObject: true })

@@ -77,7 +77,7 @@ async function guarded(): Promise<Person & { seed: string }> {
   return { ...who, seed }
 }
 
-const endpointCalls = (base: string): { [route: string]: (path: string) => Promise<Call> | Call } => ({
+const endpointCalls = (base: string): { [route: string]: Prepare } => ({
   [`POST ${base}/endpoints`]: () => ({ body: { url: hookUrl() } }),
   [`PATCH ${base}/endpoints/:id`]: async (path) => at(path, await endpoint(), { types: ['agent.*'] }),
   [`DELETE ${base}/endpoints/:id`]: async (path) => at(path, await endpoint()),
@@ -96,8 +96,10 @@ const endpointCalls = (base: string): { [route: string]: (path: string) => Promi
   [`POST ${base}/:id/replay`]: async (path) => at(path, await deadDelivery()),
 })
 
+type Prepare = (path: string) => Promise<Call> | Call
+
 /** How each route is called so that it succeeds. What it takes to get there is not counted. */
-const calls: { [route: string]: (path: string) => Promise<Call> | Call } = {
+const calls: { [route: string]: Prepare } = {
   'POST /api/setup': () => ({ rows: 0 }), // there is an owner already; the first one is proved in sign-in.test.ts
   'POST /api/sign-in': async () => ({ body: { email: (await stranger()).email, password } }),
   'POST /api/sign-in/code': async () => {

@@ -1,4 +1,4 @@
-/** The audit trail over real HTTP: exports by key and by sign-in, filters, the guard, the organization's edge, the proof. */
+/** The audit trail over real HTTP: exports by key and sign-in, filters, the guard, other organizations, the proof. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

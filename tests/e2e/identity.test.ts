@@ -1,4 +1,4 @@
-/** People in a real browser: an invitation, a second factor with recovery, organizations, sites, keys, the audit log. */
+/** People in a real browser: invitation, second factor with recovery, organizations, sites, keys, the audit log. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { Secret, TOTP } from 'otpauth'

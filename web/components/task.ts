@@ -1,4 +1,4 @@
-/** One thing that a person asked for and that takes a moment: not twice at once, and what went wrong is kept to show. */
+/** One thing that a person asked for and that takes a moment: not twice at once, and its problem is kept to show. */
 import { useSignal, type Signal } from '@preact/signals'
 import type { ApiError } from '../api.ts'
 import { asApiError } from '../session.ts'

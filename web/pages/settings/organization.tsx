@@ -7,7 +7,7 @@ import { Text } from '../../components/text.tsx'
 import { identityApi, type OwnOrg } from '../../identity-api.ts'
 import { navigate } from '../../router.ts'
 import { enter, session } from '../../session.ts'
-import { api } from '../../api.ts'
+import { api, type Session } from '../../api.ts'
 import { Field, FormDialog, textOf } from './form-dialog.tsx'
 import { Day } from './moment.tsx'
 
@@ -49,20 +49,7 @@ export function Organization() {
           )}
         </div>
       )}
-      <dl class="settings-facts">
-        <dt>Name</dt>
-        <dd>
-          <Text value={who.org.name} />
-        </dd>
-        <dt>Short name</dt>
-        <dd>
-          <code>{who.org.slug}</code>
-        </dd>
-        <dt>Id</dt>
-        <dd>
-          <code>{who.org.id}</code>
-        </dd>
-      </dl>
+      <Facts org={who.org} />
       <p>
         {who.role === 'owner' && (
           <button type="button" class="button" onClick={() => (asking.value = 'rename')}>
@@ -85,6 +72,25 @@ export function Organization() {
       {asking.value === 'delete' && <DeleteDialog slug={who.org.slug} onDone={load} onClose={close} />}
       {asking.value === 'create' && <CreateDialog onDone={load} onClose={close} />}
     </section>
+  )
+}
+
+function Facts({ org }: { org: Session['org'] }) {
+  return (
+    <dl class="settings-facts">
+      <dt>Name</dt>
+      <dd>
+        <Text value={org.name} />
+      </dd>
+      <dt>Short name</dt>
+      <dd>
+        <code>{org.slug}</code>
+      </dd>
+      <dt>Id</dt>
+      <dd>
+        <code>{org.id}</code>
+      </dd>
+    </dl>
   )
 }
 

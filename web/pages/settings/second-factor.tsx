@@ -29,16 +29,7 @@ export function SecondFactor({ factor, onDone }: SecondFactorProps) {
   return (
     <>
       <h3>Second factor</h3>
-      {factor === null ? (
-        <p>
-          Off. With it, signing in also asks for a code from an app on your phone, so that a stolen password
-          is not enough.
-        </p>
-      ) : (
-        <p>
-          On since <Moment iso={factor.since} />. {factor.recoveryLeft} recovery codes are left.
-        </p>
-      )}
+      <State factor={factor} />
       {problem.value && <Problem error={problem.value} />}
       <p>
         <button type="button" class="button" onClick={() => void begin()}>
@@ -91,6 +82,19 @@ export function SecondFactor({ factor, onDone }: SecondFactorProps) {
       )}
       {codes.value && <CodesDialog codes={codes.value} onClose={() => (codes.value = null)} />}
     </>
+  )
+}
+
+function State({ factor }: Pick<SecondFactorProps, 'factor'>) {
+  return factor === null ? (
+    <p>
+      Off. With it, signing in also asks for a code from an app on your phone, so that a stolen password is
+      not enough.
+    </p>
+  ) : (
+    <p>
+      On since <Moment iso={factor.since} />. {factor.recoveryLeft} recovery codes are left.
+    </p>
   )
 }
 

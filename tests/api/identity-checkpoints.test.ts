@@ -5,12 +5,12 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Store } from '../../db/store.ts'
-import { openDataFolder } from '../commands/open-data-folder.ts'
-import { startLog } from '../log.ts'
-import { readCheckpoints, writeCheckpoints } from './checkpoints.ts'
-import { auditEntry } from './entry.ts'
-import { openSigningKey } from './signing-key.ts'
-import { verifyTrail } from './verify.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { startLog } from '../../server/log.ts'
+import { readCheckpoints, writeCheckpoints } from '../../server/audit/checkpoints.ts'
+import { auditEntry } from '../../server/audit/entry.ts'
+import { openSigningKey } from '../../server/audit/signing-key.ts'
+import { verifyTrail } from '../../server/audit/verify.ts'
 
 const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
 const orgId = 'org_a'
