@@ -126,8 +126,8 @@ function AsTable({ title, series, startMs, stepMs, steps }: AsTableProps) {
     <details onToggle={(event) => (open.value = event.currentTarget.open)}>
       <summary>Show as table</summary>
       {open.value && (
-        <div class="data-scroll" tabIndex={0} role="group" aria-label={title}>
-          <table class="data-table">
+        <div class="data-scroll" tabIndex={0}>
+          <table class="data-table" aria-label={title}>
             <thead>
               <tr>
                 <th scope="col">Time, UTC</th>

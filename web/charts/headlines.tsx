@@ -18,7 +18,7 @@ export function Headlines({ period, lines }: { period: PeriodView; lines: Headli
       {lines.map((line) => (
         <div key={line.name}>
           <dt>
-            {line.name}
+            <span>{line.name}</span>
             <span class="visually-hidden"> {rangeWords(period)}</span>
           </dt>
           <dd>

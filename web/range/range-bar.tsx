@@ -17,7 +17,7 @@ interface RangeBarProps {
 export function RangeBar({ title, period, connection }: RangeBarProps) {
   return (
     <PageBar title={title}>
-      <div class="range-controls" role="group" aria-label="Range">
+      <div class="range-controls" role="group" aria-label="What is counted">
         <LiveDot connection={connection} />
         <SiteChoice period={period} />
         <RangeSelect period={period} />
@@ -54,9 +54,9 @@ function SiteChoice({ period }: { period: PeriodView | null }) {
   const unknown = chosen.filter((siteId) => !known.some((site) => site.siteId === siteId))
   const all = [...known, ...unknown.map((siteId) => ({ siteId, name: null }))]
   return (
-    <label class="range-choice">
-      <span class="visually-hidden">Site</span>
+    <span class="range-choice">
       <select
+        aria-label="Site"
         value={chosen[0] ?? ''}
         onChange={(event) => {
           const siteId = event.currentTarget.value
@@ -70,7 +70,7 @@ function SiteChoice({ period }: { period: PeriodView | null }) {
           </option>
         ))}
       </select>
-    </label>
+    </span>
   )
 }
 
@@ -78,9 +78,9 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
   const choice = choiceOf(query.value)
   const custom = choice.range === null
   return (
-    <label class="range-choice">
-      <span class="visually-hidden">Range</span>
+    <span class="range-choice">
       <select
+        aria-label="Range"
         value={choice.range ?? 'custom'}
         onChange={(event) => {
           const range = event.currentTarget.value as RunningRange
@@ -100,7 +100,7 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
           </option>
         )}
       </select>
-    </label>
+    </span>
   )
 }
 

@@ -22,7 +22,7 @@ export function chooseTimes(sinceMs: number, untilMs: number): void {
 }
 
 /** The range goes along from page to page: a page opened without one takes that of the page before. */
-function useSameRange(): void {
+function useSameRange(path: string): void {
   useMemo(() => {
     const here = place.peek()
     if (rangePart(here.search) !== '' || lastRange === '') return
@@ -30,7 +30,8 @@ function useSameRange(): void {
     navigate(here.path + withQuery(here.search, addressOf(part)), { replace: true })
   }, [])
   useSignalEffect(() => {
-    lastRange = rangePart(place.value.search)
+    // On the way to another page the address is that page's already, and may have no range yet.
+    if (place.value.path === path) lastRange = rangePart(place.value.search)
   })
 }
 
@@ -38,8 +39,9 @@ type Page = keyof PageCounts
 
 /** `types` are the events whose arrival changes the page; [] means every event. */
 export function useCounts<P extends Page>(page: P, types: string[]): CountsModel<PageCounts[P]> {
-  useSameRange()
-  const path = place.peek().path
+  // The address at first: a page is drawn again while the reader is on the way to another one.
+  const path = useMemo(() => place.peek().path, [])
+  useSameRange(path)
   const model = useMemo(
     () =>
       createCounts<PageCounts[P]>(
@@ -55,7 +57,6 @@ export function useCounts<P extends Page>(page: P, types: string[]): CountsModel
   const asked = useComputed(() => `${askedOf(choiceOf(query.value))}`)
   useSignalEffect(() => {
     const params = new URLSearchParams(asked.value)
-    // On the way to another page the address is that page's already.
     if (place.peek().path === path) model.start(params)
   })
   useEffect(() => () => model.stop(), [])

@@ -1,0 +1,73 @@
+/** Events for the tests of the pages of counts, and the counts that a page must show of them, made one by one. */
+import { event, type TestEvent } from '../support/events.ts'
+
+const hourMs = 3_600_000
+const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
+
+/** 900 events of two sites over the last fourteen days and a bit, most of them in the last seven. */
+export function pageTraffic(nowMs: number): TestEvent[] {
+  return Array.from({ length: 900 }, (_, n) => {
+    const blocked = n % 6 === 1
+    const vendor = pick(['GPTBot', 'Operator', 'ClaudeBot', 'House Agent'], n >> 2)
+    return event(`p${n}`, {
+      occurredAt: new Date(nowMs - 60_000 - Math.floor((n * n * 15 * 24 * hourMs) / 810_000)).toISOString(),
+      siteId: n % 3 === 0 ? 'blog' : 'shop',
+      sessionId: `session-${n >> 3}`,
+      type: pick(['agent.detected', 'authz.evaluated', 'auth.identity_presented', 'tool.executed'], n),
+      outcome: blocked ? 'blocked' : 'success',
+      tool: pick(['cart.add', 'checkout.pay'], n >> 1),
+      agent: {
+        class: pick(['crawler', 'dom', 'webmcp'], n >> 2),
+        trust: pick(['detected', 'declared', 'verified', 'linked'], n >> 2),
+        vendor,
+        userAgent: `${vendor}/1.0`,
+      },
+      policy: {
+        decision: blocked ? 'deny' : 'allow',
+        ruleId: 'tool:checkout.pay',
+        reason: 'trust below verified',
+      },
+      metadata: { page: '/checkout', protocol: pick(['oauth2', 'bearer'], n >> 2), subject: `who-${n % 5}` },
+    })
+  })
+}
+
+export interface Wanted {
+  type?: string
+  siteId?: string
+  outcome?: string
+  vendor?: string
+}
+
+export function matching(events: TestEvent[], wanted: Wanted, since: string, until: string): TestEvent[] {
+  return events.filter(
+    (one) =>
+      one.occurredAt >= since &&
+      one.occurredAt < until &&
+      (wanted.type === undefined || one.type === wanted.type) &&
+      (wanted.siteId === undefined || one.siteId === wanted.siteId) &&
+      (wanted.outcome === undefined || one.outcome === wanted.outcome) &&
+      (wanted.vendor === undefined || one.agent.vendor === wanted.vendor),
+  )
+}
+
+/** Where a running range begins and ends: whole steps, with the running hour. */
+export function runningRange(
+  days: number,
+  stepHours: number,
+  nowMs: number,
+): { since: string; until: string } {
+  const stepMs = stepHours * hourMs
+  const untilMs = Math.floor(nowMs / hourMs) * hourMs + hourMs
+  const sinceMs = Math.ceil(untilMs / stepMs) * stepMs - days * 24 * hourMs
+  return { since: new Date(sinceMs).toISOString(), until: new Date(untilMs).toISOString() }
+}
+
+/** The same hours, as many days earlier. */
+export function earlier(
+  range: { since: string; until: string },
+  days: number,
+): { since: string; until: string } {
+  const back = (time: string) => new Date(Date.parse(time) - days * 24 * hourMs).toISOString()
+  return { since: back(range.since), until: back(range.until) }
+}

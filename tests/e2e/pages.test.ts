@@ -1,0 +1,276 @@
+/** Detect, Auth, Authz and Analytics in a real browser: every number equals a count of the posted events, live too. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event, type TestEvent } from '../support/events.ts'
+import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { earlier, matching, pageTraffic, runningRange, type Wanted } from './pages-traffic.ts'
+
+let appliance: Appliance
+let key: string
+let sent: TestEvent[]
+const nowMs = Date.now()
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  key = await ingestKey(appliance)
+  sent = pageTraffic(nowMs)
+  await send(appliance.url, key, sent)
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const week = () => runningRange(7, 3, Date.now())
+const count = (wanted: Wanted, range = week()) => matching(sent, wanted, range.since, range.until).length
+const shown = (n: number) => n.toLocaleString('en-GB')
+
+/** The value and the comparison of a headline. */
+async function headline(page: Page, name: string): Promise<{ value: string; about: string }> {
+  const line = page.locator('.headlines > div').filter({ has: page.getByText(name, { exact: true }) })
+  const value = await line.locator('strong').innerText()
+  return { value, about: await line.locator('small').innerText() }
+}
+
+async function expectHeadline(page: Page, name: string, value: number): Promise<void> {
+  await page
+    .locator('.headlines > div')
+    .filter({ has: page.getByText(name, { exact: true }) })
+    .locator('strong', { hasText: new RegExp(`^${shown(value)}$`) })
+    .waitFor({ timeout: 8_000 })
+}
+
+/** The rows of a table as lists of texts. */
+function table(page: Page, name: string | RegExp): Promise<string[][]> {
+  return page
+    .getByRole('table', { name })
+    .locator('tbody tr')
+    .evaluateAll((rows) =>
+      rows.map((row) => [...row.children].map((cell) => (cell as HTMLElement).innerText.trim())),
+    )
+}
+
+async function open(path: string, visit: (page: Page) => Promise<void>, dark = false): Promise<void> {
+  await withPage(
+    `${appliance.url}${path}`,
+    async (page) => {
+      await signIn(page)
+      await page.locator('.counts').waitFor()
+      await visit(page)
+    },
+    { colorScheme: dark ? 'dark' : 'light', viewport: { width: 1280, height: 900 } },
+  )
+}
+
+test('Detect: headline, comparison, vendors and classes are those of the posted events', async () => {
+  await open('/detect', async (page) => {
+    const type = 'agent.detected'
+    await expectHeadline(page, 'Agents detected', count({ type }))
+    const before = count({ type }, earlier(week(), 7))
+    expect((await headline(page, 'Agents detected')).about).toContain(`from ${shown(before)}`)
+    expect(before).toBeGreaterThan(0)
+    const rows = await table(page, 'Agents')
+    const vendors = ['GPTBot', 'Operator', 'ClaudeBot', 'House Agent']
+    expect(rows.map((row) => [row[0], row[3], row[5], row[7]]).sort()).toEqual(
+      vendors
+        .map((vendor) => [
+          vendor,
+          shown(count({ type, vendor })),
+          shown(count({ type, vendor }, earlier(week(), 7))),
+          shown(count({ type: 'authz.evaluated', outcome: 'blocked', vendor })),
+        ])
+        .sort(),
+    )
+    expect(rows.find((row) => row[0] === 'Operator')?.slice(1, 3)).toEqual(['OpenAI', 'assistant'])
+    expect(rows.find((row) => row[0] === 'House Agent')?.slice(1, 3)).toEqual(['', ''])
+    await page.getByText('Show as table').click()
+    const steps = await table(page, /Detections in three hours/)
+    const sum = steps.reduce((total, row) => total + Number(row.at(-1)?.replaceAll(',', '')), 0)
+    expect([steps.length, sum]).toEqual([56, count({ type })])
+  })
+}, 40_000)
+
+test('the site and the range are chosen in the bar, stand in the address, go along, and back works', async () => {
+  await open('/detect', async (page) => {
+    const type = 'agent.detected'
+    await page.getByRole('combobox', { name: 'Site' }).selectOption('blog')
+    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }))
+    await page.getByRole('combobox', { name: 'Range' }).selectOption('Last 24 hours')
+    const day = runningRange(1, 1, Date.now())
+    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }, day))
+    expect(new URL(page.url()).search).toBe('?range=24h&siteId=blog')
+    await page.getByRole('link', { name: 'Authz', exact: true }).click()
+    await expectHeadline(page, 'Decisions', count({ type: 'authz.evaluated', siteId: 'blog' }, day))
+    expect(new URL(page.url()).search).toBe('?range=24h&siteId=blog')
+    await page.goBack()
+    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }, day))
+    await page.goBack()
+    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }))
+    await page.getByLabel('Compare').uncheck()
+    await page.waitForURL(/compare=off/)
+    expect((await headline(page, 'Agents detected')).about).toBe('')
+  })
+}, 40_000)
+
+test('dragging in a chart sets the range to whole steps, and so do the keys', async () => {
+  await open('/detect', async (page) => {
+    const plot = page.locator('.u-over')
+    const box = (await plot.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
+    const since = Date.parse(week().since)
+    await page.mouse.move(box.x + box.width * 0.5 + 2, box.y + 40)
+    await page.mouse.down()
+    await page.mouse.move(box.x + box.width * 0.75 - 2, box.y + 60, { steps: 5 })
+    await page.mouse.up()
+    const at = (steps: number) => new Date(since + steps * 3 * 3_600_000).toISOString()
+    await page.waitForURL((url) => url.searchParams.get('since') === at(28))
+    expect(new URL(page.url()).searchParams.get('until')).toBe(at(42))
+    const dragged = { since: at(28), until: at(42) }
+    await expectHeadline(page, 'Agents detected', count({ type: 'agent.detected' }, dragged))
+    await page.locator('.stack-chart').focus()
+    for (const press of ['Home', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
+      await page.keyboard.press(press)
+    const keyed = { since: at(28), until: new Date(Date.parse(at(28)) + 3 * 3_600_000).toISOString() }
+    await page.waitForURL((url) => url.searchParams.get('until') === keyed.until)
+    await expectHeadline(page, 'Agents detected', count({ type: 'agent.detected' }, keyed))
+    await page.goBack()
+    await expectHeadline(page, 'Agents detected', count({ type: 'agent.detected' }, dragged))
+  })
+}, 40_000)
+
+test('Auth and Analytics count what was posted, and read what follows from it', async () => {
+  await open('/auth', async (page) => {
+    const type = 'auth.identity_presented'
+    await expectHeadline(page, 'Identities presented', count({ type }))
+    await expectHeadline(page, 'Accepted', count({ type, outcome: 'success' }))
+    const all = matching(sent, { type }, week().since, week().until)
+    const rows = await table(page, 'Protocols')
+    expect(rows.map((row) => row.slice(0, 2)).sort()).toEqual(
+      ['bearer', 'oauth2'].map((name) => [
+        name,
+        shown(all.filter((one) => one.metadata.protocol === name).length),
+      ]),
+    )
+    await page.getByRole('table', { name: 'Identities that proved themselves' }).waitFor()
+    const identities = await table(page, 'Identities that proved themselves')
+    const times = identities.reduce((sum, row) => sum + Number(row[4]), 0)
+    expect(times).toBe(all.filter((one) => one.outcome === 'success').length)
+    await page.getByRole('link', { name: 'Analytics', exact: true }).click()
+    await expectHeadline(page, 'Events', count({}))
+    const types = await table(page, 'Types')
+    expect(types.map((row) => row.slice(0, 2)).sort()).toEqual(
+      [...new Set(sent.map((one) => one.type))].sort().map((one) => [one, shown(count({ type: one }))]),
+    )
+    await page.getByRole('table', { name: 'Monthly active agents' }).waitFor()
+  })
+}, 40_000)
+
+test('Authz: a refusal explains itself: rule, reason, identity, evidence, and the attempts before it', async () => {
+  await open('/authz', async (page) => {
+    const refused = matching(
+      sent,
+      { type: 'authz.evaluated', outcome: 'blocked' },
+      week().since,
+      week().until,
+    )
+    await expectHeadline(page, 'Refused', refused.length)
+    const newest = page.getByRole('table', { name: 'Newest refusals' })
+    await newest.locator('tbody tr').first().focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('trust below verified').waitFor()
+    const one = refused.toSorted((a, b) => (a.occurredAt < b.occurredAt ? 1 : -1))[1]!
+    expect(new URL(page.url()).searchParams.get('why')).toBe(one.id)
+    const told = await dialog.innerText()
+    const earlierOnes = sent.filter(
+      (other) =>
+        other.sessionId === one.sessionId && other.siteId === one.siteId && other.occurredAt < one.occurredAt,
+    )
+    const before = earlierOnes.filter(
+      (other) => other.type === 'authz.evaluated' && other.outcome === 'blocked',
+    )
+    expect(told).toContain(`${['First', 'Second', 'Third'][before.length]} refusal in this session`)
+    for (const text of [
+      'tool:checkout.pay',
+      one.agent.vendor,
+      one.metadata['subject' as never],
+      'oauth2|bearer',
+    ])
+      expect(told).toMatch(new RegExp(text))
+    expect(await dialog.locator('.earlier li').count()).toBe(earlierOnes.length)
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+  })
+}, 40_000)
+
+test('a vendor opens: who is behind it and what it did; its link shows it again', async () => {
+  await open('/detect?vendor=Operator', async (page) => {
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Operated by OpenAI').waitFor()
+    const all = matching(sent, { vendor: 'Operator' }, week().since, week().until)
+    await dialog.getByText(`${all.length} events in this range`).waitFor()
+    expect(await dialog.innerText()).toContain(`${new Set(all.map((one) => one.sessionId)).size} sessions`)
+    const link = dialog.getByRole('link', { name: /documentation/ })
+    expect(await link.getAttribute('href')).toStartWith('https://openai.com/')
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    expect(new URL(page.url()).search).toBe('')
+  })
+}, 30_000)
+
+test('live: what is posted is counted without a reload, and the charts keep the theme', async () => {
+  for (const dark of [false, true]) {
+    await open(
+      '/detect',
+      async (page) => {
+        const type = 'agent.detected'
+        await expectHeadline(page, 'Agents detected', count({ type }))
+        await page.getByText('Live', { exact: true }).waitFor()
+        const more = Array.from({ length: 25 }, (_, n) =>
+          event(`live-${dark}-${n}`, {
+            ...sent[0],
+            id: `live-${dark}-${n}`,
+            occurredAt: new Date().toISOString(),
+          }),
+        )
+        await send(appliance.url, key, more)
+        sent = [...sent, ...more]
+        await expectHeadline(page, 'Agents detected', count({ type }))
+        const ink = () =>
+          page.locator('.plot canvas').evaluate((canvas) => (canvas as HTMLCanvasElement).toDataURL())
+        const first = await ink()
+        await page.emulateMedia({ colorScheme: dark ? 'light' : 'dark' })
+        await page.waitForFunction(
+          (old) => document.querySelector<HTMLCanvasElement>('.plot canvas')?.toDataURL() !== old,
+          first,
+        )
+      },
+      dark,
+    )
+  }
+}, 60_000)
+
+test('tables sort by their heads and give what they show as CSV', async () => {
+  await open('/detect', async (page) => {
+    const agents = page.getByRole('table', { name: 'Agents' })
+    await agents.getByRole('button', { name: 'Vendor' }).click()
+    expect((await table(page, 'Agents')).map((row) => row[0])).toEqual([
+      'ClaudeBot',
+      'GPTBot',
+      'House Agent',
+      'Operator',
+    ])
+    const saved = page.waitForEvent('download')
+    await page.locator('.data-panel', { has: agents }).getByRole('button', { name: 'Save as CSV' }).click()
+    const text = await Bun.file(await (await saved).path()).text()
+    const lines = text.replace('\ufeff', '').trim().split('\r\n')
+    expect(lines[0]).toBe('Vendor,Operator,Purpose,Detections,Share,Before,Change,Refused')
+    expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual([
+      'ClaudeBot',
+      'GPTBot',
+      'House Agent',
+      'Operator',
+    ])
+  })
+}, 30_000)
