@@ -45,6 +45,7 @@ export function plainText(text: string): string {
 }
 
 export function folderPath(text: string): string {
+  if (text.trim() === '') throw new UsageError('a folder needs a name; "." is the one you are in')
   return resolve(text)
 }
 

@@ -14,7 +14,8 @@ export async function serve(config: ServeConfig): Promise<number> {
   const log = startLog({ level: config.logLevel, clock })
   const store = await openDataFolder(config.dataDir, clock, config.backup)
   const ended = Promise.withResolvers<number>()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => ended.resolve(0))
+  // Not `once`: Ctrl-C under npm and `timeout` send the signal twice, and the second would end the ending itself.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => ended.resolve(0))
   try {
     for (const warning of config.warnings) log.warn('configuration', { warning })
     const setupToken = await prepareFirstOwner({ store, admin: config.admin, clock, log })
