@@ -67,16 +67,24 @@ async function fill(server: Appliance, key: string, events: number): Promise<num
       const from = next
       if (from >= events) return
       next += 1_000
-      const response = await fetch(`${server.url}/v1/sdk/events`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/x-ndjson' },
-        body: body(from, Math.min(1_000, events - from), startMs),
-      })
-      if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`)
+      const text = body(from, Math.min(1_000, events - from), startMs)
+      while ((await post(server, key, text)) === 503) await Bun.sleep(50) // more waited for the disk than may
     }
   }
   await Promise.all([sender(), sender(), sender()])
   return Math.round(events / ((performance.now() - startedMs) / 1_000))
+}
+
+async function post(server: Appliance, key: string, text: string): Promise<number> {
+  const response = await fetch(`${server.url}/v1/sdk/events`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/x-ndjson' },
+    body: text,
+  })
+  if (response.status !== 202 && response.status !== 503) {
+    throw new Error(`${response.status} ${await response.text()}`)
+  }
+  return response.status
 }
 
 async function questions(server: Appliance, key: string): Promise<[string, string][]> {
