@@ -41,12 +41,8 @@ export async function build(): Promise<void> {
   rmSync(work, { recursive: true, force: true })
   mkdirSync(work, { recursive: true })
   try {
-    const web = join(work, 'web')
-    await bundleWeb({ root, outDir: web, minify: true })
-    await precompress(web)
-    const licenses = join(work, 'licenses')
-    await writeLicenses(licenses)
-    await compile(work, [web, licenses])
+    const { web, licenses } = await prepareAssets(work)
+    await compile(join(work, 'sightglass'), [web, licenses])
     // Sources saved while we built must count as newer than what we built from.
     utimesSync(join(work, 'sightglass'), startedAt, startedAt)
     swap(web, join(root, 'dist', 'web'), work)
@@ -54,6 +50,16 @@ export async function build(): Promise<void> {
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
+}
+
+/** The folders that every executable carries, whatever machine it is for. */
+export async function prepareAssets(work: string): Promise<{ web: string; licenses: string }> {
+  const web = join(work, 'web')
+  await bundleWeb({ root, outDir: web, minify: true })
+  await precompress(web)
+  const licenses = join(work, 'licenses')
+  await writeLicenses(licenses)
+  return { web, licenses }
 }
 
 function requireInputs(): void {
@@ -72,7 +78,12 @@ async function writeLicenses(folder: string): Promise<void> {
   writeFileSync(join(folder, 'components.json'), JSON.stringify({ components: list }))
 }
 
-async function compile(work: string, assets: string[]): Promise<void> {
+/** Without a target it is for the machine that builds. The name of `outfile` is in the bytes, its folder is not. */
+export async function compile(
+  outfile: string,
+  assets: string[],
+  target?: Bun.Build.CompileTarget,
+): Promise<void> {
   const result = await Bun.build({
     entrypoints: [mainEntry, ...workerEntries].map((path) => join(root, path)),
     root,
@@ -83,7 +94,8 @@ async function compile(work: string, assets: string[]): Promise<void> {
     sourcemap: 'linked', // embedded, so that stack traces name our lines
     define: { 'process.env.NODE_ENV': '"production"' }, // --compile alone inlines "development"
     compile: {
-      outfile: join(work, 'sightglass'),
+      outfile,
+      ...(target === undefined ? {} : { target }),
       assets,
       autoloadDotenv: false,
       autoloadBunfig: false,

@@ -3,7 +3,7 @@ import type { Invocation } from '../config.ts'
 import { serveConfig } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { optionFits } from '../options.ts'
-import { installService, serviceState, uninstallService } from '../service/install.ts'
+import { installUnit, serviceState, uninstallUnit } from '../service/install.ts'
 import { environmentFile, stateFolder, unitName, unitText } from '../service/unit.ts'
 import { print } from './print.ts'
 
@@ -33,7 +33,7 @@ export async function serviceInstall(invocation: Invocation): Promise<number> {
   if (!Bun.isStandaloneExecutable) {
     throw new AppError('conflict', 'Only the built executable can be installed.', { hint: 'npm run build' })
   }
-  await installService(place, unit)
+  await installUnit(place, unit)
   const state = await serviceState(place)
   const text = [
     `Installed and started ${unitName}: ${place.executable}, data in ${dataDir}.`,
@@ -45,7 +45,7 @@ export async function serviceInstall(invocation: Invocation): Promise<number> {
 }
 
 export async function serviceUninstall({ values }: Invocation): Promise<number> {
-  const removed = await uninstallService({ unitDir: values['unit-dir'] })
+  const removed = await uninstallUnit({ unitDir: values['unit-dir'] })
   const text = removed
     ? `Stopped and removed ${unitName}. The data is still there.`
     : `${unitName} was not installed.`

@@ -26,7 +26,7 @@ export interface ServiceState {
 }
 
 /** Copies this executable to its place, writes the unit and starts it; doing it again upgrades both. */
-export async function installService({ unitDir, executable }: ServicePlace, unit: string): Promise<void> {
+export async function installUnit({ unitDir, executable }: ServicePlace, unit: string): Promise<void> {
   requireSystemd()
   const path = join(unitDir, unitName)
   try {
@@ -52,7 +52,7 @@ function placeExecutable(executable: string): void {
 }
 
 /** Stops and forgets the service. Returns false when there was none. */
-export async function uninstallService({ unitDir }: Pick<ServicePlace, 'unitDir'>): Promise<boolean> {
+export async function uninstallUnit({ unitDir }: Pick<ServicePlace, 'unitDir'>): Promise<boolean> {
   requireSystemd()
   const path = join(unitDir, unitName)
   if (!existsSync(path)) return false

@@ -116,7 +116,8 @@ test('without systemd it says what to do instead', async () => {
 test('bash completes verbs, their second words and their flags', async () => {
   const { stdout: script } = await cli(['completions', 'bash'])
   const complete = async (...words: string[]): Promise<string[]> => {
-    const line = `COMP_WORDS=(sightglass ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _sightglass`
+    const typed = words.map((word) => `'${word}'`).join(' ')
+    const line = `COMP_WORDS=(sightglass ${typed}); COMP_CWORD=${words.length}; _sightglass`
     const child = Bun.spawn(['bash', '-c', `${script}\n${line}; printf '%s\\n' "\${COMPREPLY[@]}"`], {
       cwd: dir.join('bin'),
     })

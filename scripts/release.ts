@@ -1,0 +1,108 @@
+/**
+ * Builds a release: an executable for each machine, compressed, with checksums, a bill of materials, the licences, and
+ * a signature when a key is given. The same sources give the same bytes.
+ *
+ *   bun scripts/release.ts [--out dist/release] [--targets linux-x64,linux-arm64] [--key ed25519.pem]
+ */
+import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { version } from '../package.json'
+import { compile, prepareAssets, root } from './build.ts'
+import type { Component } from './components.ts'
+import { readTargets, targetNames, targets, type TargetName } from './release-targets.ts'
+import { cycloneDx } from './sbom.ts'
+
+export interface ReleaseWanted {
+  out: string // is emptied first
+  targets: TargetName[]
+  keyFile: string | null // PEM, Ed25519
+  say(line: string): void
+}
+
+/** Returns the targets whose runtime could not be fetched; everything else is in `out`. */
+export async function release({ out, targets: wanted, keyFile, say }: ReleaseWanted): Promise<TargetName[]> {
+  const key = keyFile === null ? null : createPrivateKey(readFileSync(keyFile, 'utf8'))
+  rmSync(out, { recursive: true, force: true })
+  const work = join(out, '.building')
+  mkdirSync(work, { recursive: true })
+  const missing: TargetName[] = []
+  try {
+    const { web, licenses } = await prepareAssets(work)
+    for (const name of wanted) {
+      const made = await buildFor(name, work, [web, licenses], out).catch((error: unknown) => String(error))
+      if (made !== null) missing.push(name)
+      say(made === null ? `built ${name}` : `left out ${name}: ${made}`)
+    }
+    const { components } = JSON.parse(readFileSync(join(licenses, 'components.json'), 'utf8')) as {
+      components: Pick<Component, 'name' | 'version' | 'license'>[]
+    }
+    writeFileSync(join(out, `sightglass-${version}.cdx.json`), cycloneDx(version, components))
+    copyFileSync(join(licenses, 'licenses.txt'), join(out, 'THIRD-PARTY-LICENSES.txt'))
+    copyFileSync(join(root, 'LICENSE'), join(out, 'LICENSE'))
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+  writeSums(out, key)
+  return missing
+}
+
+/** Null when it is there. Compressed only: stripping takes the program out of the executable. */
+async function buildFor(name: TargetName, work: string, assets: string[], out: string): Promise<null> {
+  const suffix = name.startsWith('windows') ? '.exe' : ''
+  const folder = join(work, name)
+  mkdirSync(folder)
+  const outfile = join(folder, `sightglass${suffix}`)
+  await compile(outfile, assets, targets[name])
+  writeFileSync(join(out, `sightglass-${version}-${name}${suffix}.gz`), Bun.gzipSync(readFileSync(outfile)))
+  rmSync(folder, { recursive: true })
+  return null
+}
+
+/** `sha256sum --check SHA256SUMS` proves the files; the signature is over the bytes of SHA256SUMS. */
+function writeSums(out: string, key: ReturnType<typeof createPrivateKey> | null): void {
+  const lines = readdirSync(out)
+    .sort()
+    .map(
+      (name) =>
+        `${createHash('sha256')
+          .update(readFileSync(join(out, name)))
+          .digest('hex')}  ${name}\n`,
+    )
+  const sums = Buffer.from(lines.join(''))
+  writeFileSync(join(out, 'SHA256SUMS'), sums)
+  if (key === null) return
+  writeFileSync(join(out, 'SHA256SUMS.sig'), sign(null, sums, key))
+  const publicKey = createPublicKey(key).export({ type: 'spki', format: 'pem' })
+  writeFileSync(join(out, 'sightglass-release.pub'), publicKey)
+  writeFileSync(join(out, 'VERIFY.txt'), verifyText)
+}
+
+const verifyText = `Compare sightglass-release.pub with the one you know from elsewhere; then, in this folder:
+
+  openssl pkeyutl -verify -pubin -inkey sightglass-release.pub -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig
+  sha256sum --check SHA256SUMS
+  gunzip --keep sightglass-*-linux-x64.gz && chmod +x sightglass-*-linux-x64
+
+Nothing of this needs a network.
+`
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: { out: { type: 'string' }, targets: { type: 'string' }, key: { type: 'string' } },
+  })
+  try {
+    const missing = await release({
+      out: resolve(values.out ?? join(root, 'dist', 'release')),
+      targets: values.targets === undefined ? targetNames : readTargets(values.targets),
+      keyFile: values.key ?? null,
+      say: (line) => void process.stdout.write(`${line}\n`),
+    })
+    if (values.key === undefined) process.stdout.write('not signed: no --key was given\n')
+    process.exit(missing.length === 0 ? 0 : 1)
+  } catch (error) {
+    process.stderr.write(`release: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exit(1)
+  }
+}

@@ -1,0 +1,84 @@
+/** A release for this machine: the same bytes twice, signed, checked offline with stock tools, and it runs. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
+import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { release } from '../../scripts/release.ts'
+import { readTargets, targetNames, type TargetName } from '../../scripts/release-targets.ts'
+import { cycloneDx } from '../../scripts/sbom.ts'
+import { version } from '../../server/version.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(120_000)
+
+let dir: TempDir
+const own = `${process.platform}-${process.arch}` as TargetName
+
+beforeAll(async () => {
+  dir = tempDir('release')
+  const { privateKey } = generateKeyPairSync('ed25519')
+  writeFileSync(dir.join('key.pem'), String(privateKey.export({ type: 'pkcs8', format: 'pem' })))
+  for (const name of ['one', 'another place']) {
+    const said: string[] = []
+    const say = (line: string) => void said.push(line)
+    const missing = await release({ out: dir.join(name), targets: [own], keyFile: dir.join('key.pem'), say })
+    expect([missing, said]).toEqual([[], [`built ${own}`]])
+  }
+}, 120_000)
+afterAll(() => dir.remove())
+
+const read = (folder: string, name: string) => readFileSync(dir.join(folder, name))
+
+test('twice the same sources, twice the same bytes, and nothing else in the folder', () => {
+  expect(read('one', 'SHA256SUMS').toString()).toBe(read('another place', 'SHA256SUMS').toString())
+  expect(read('one', 'SHA256SUMS.sig')).toEqual(read('another place', 'SHA256SUMS.sig'))
+  expect(readdirSync(dir.join('one')).sort()).toEqual([
+    'LICENSE',
+    'SHA256SUMS',
+    'SHA256SUMS.sig',
+    'THIRD-PARTY-LICENSES.txt',
+    'VERIFY.txt',
+    `sightglass-${version}-${own}.gz`,
+    `sightglass-${version}.cdx.json`,
+    'sightglass-release.pub',
+  ])
+})
+
+test('the commands of VERIFY.txt hold, and notice an altered file', async () => {
+  const [verify = '', check = ''] = read('one', 'VERIFY.txt')
+    .toString()
+    .split('\n')
+    .filter((line) => line.startsWith('  '))
+  const run = async (line: string) =>
+    Bun.spawn(['sh', '-c', line], { cwd: dir.join('one'), stdout: 'ignore', stderr: 'ignore' }).exited
+  expect([await run(verify), await run(check)]).toEqual([0, 0])
+  const sums = read('one', 'SHA256SUMS')
+  writeFileSync(dir.join('one', 'SHA256SUMS'), sums.toString().replace(/^./, 'x'))
+  expect(await run(verify)).not.toBe(0)
+  writeFileSync(dir.join('one', 'SHA256SUMS'), sums)
+  writeFileSync(dir.join('one', 'LICENSE'), 'other terms')
+  expect(await run(check)).not.toBe(0)
+})
+
+test('the executable inside runs', async () => {
+  const path = dir.join('sightglass')
+  writeFileSync(path, Bun.gunzipSync(read('one', `sightglass-${version}-${own}.gz`)))
+  chmodSync(path, 0o755)
+  const child = Bun.spawn([path, 'version', '--json'], { stdout: 'pipe', env: {} })
+  expect(JSON.parse(await new Response(child.stdout).text())).toMatchObject({ version })
+})
+
+test('the bill of materials names every component once, with a package URL and a licence', () => {
+  const bom = JSON.parse(read('one', `sightglass-${version}.cdx.json`).toString())
+  expect(bom).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6' })
+  const purls = bom.components.map((each: { purl: string }) => each.purl)
+  expect(new Set(purls).size).toBe(purls.length)
+  expect(purls.some((purl: string) => purl.startsWith('pkg:npm/elysia@'))).toBe(true)
+  const scoped = JSON.parse(cycloneDx('1.0.0', [{ name: '@a/b', version: '2.0.0', license: 'MIT' }]))
+  expect(scoped.components[0].purl).toBe('pkg:npm/%40a/b@2.0.0')
+})
+
+test('targets are named, and a strange name is refused', () => {
+  expect(readTargets('linux-x64,windows-x64')).toEqual(['linux-x64', 'windows-x64'])
+  expect(() => readTargets('linux-x64,amiga')).toThrow('amiga')
+  expect(targetNames).toContain(own)
+})
