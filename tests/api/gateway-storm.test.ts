@@ -1,4 +1,4 @@
-/** The executable under senders, pagers, exporters and hard searches at once: every event exactly once, nobody held up. */
+/** The executable under senders, pagers, exporters and hard searches at once: every event once, nobody held up. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
