@@ -251,6 +251,8 @@ function verbOf(name: (typeof optionNames)[number]): string {
 function sample(name: (typeof optionNames)[number]): string {
   const samples: { [option: string]: string } = {
     'ingest-listen': '127.0.0.1:0',
+    'metrics-listen': '127.0.0.1:0',
+    'metrics-token': 'sixteen-or-more-characters',
     'trusted-proxy': '10.0.0.0/8',
     'webhook-allow': '127.0.0.0/8',
     status: 'pending',
@@ -261,6 +263,9 @@ function sample(name: (typeof optionNames)[number]): string {
     kind: 'ingest',
     role: 'viewer',
     url: 'http://a.example',
+    'oidc-issuer': 'https://a.example',
+    hidden: 'yes',
+    restricted: 'yes',
   }
   return samples[name] ?? (optionOf(name).default || 'x')
 }
