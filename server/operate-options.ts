@@ -1,5 +1,5 @@
 /** The options around backups, restores and the running of the appliance. */
-import { cronOrOff, flag, folderPath, plainText, wholeNumber } from './option-values.ts'
+import { cronOrOff, daysOrOff, flag, folderPath, plainText, sizeOrOff, wholeNumber } from './option-values.ts'
 import { option } from './option-form.ts'
 
 const serving = ['serve', 'config'] as const
@@ -10,7 +10,7 @@ export const operateOptions = {
     read: folderPath,
     value: 'FILE',
     default: null,
-    help: 'the certificate chain (PEM); with it everything is https, and a renewed file is taken up by itself',
+    help: 'the certificate chain (PEM): everything is https then, and a renewed file is taken up by itself',
     verbs: serving,
   }),
   'tls-key': option({
@@ -18,6 +18,20 @@ export const operateOptions = {
     value: 'FILE',
     default: null,
     help: 'the private key (PEM) of the certificate',
+    verbs: serving,
+  }),
+  'retention-days': option({
+    read: daysOrOff,
+    value: 'DAYS|off',
+    default: '90',
+    help: 'how long events are kept after they arrived; counts stay 400 days',
+    verbs: serving,
+  }),
+  'retention-bytes': option({
+    read: sizeOrOff,
+    value: 'SIZE|off',
+    default: 'off',
+    help: 'how much the events of one organization may take; the oldest go first',
     verbs: serving,
   }),
   'backup-dir': option({

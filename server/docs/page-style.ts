@@ -38,6 +38,7 @@ summary { cursor: pointer; color: var(--ink-2); }
   .reference > nav { position: static; height: auto; max-height: 40dvh; border-right: 0;
     border-bottom: 1px solid var(--line); }
   .reference > main { padding: var(--s4); }
+  .example pre { padding-top: 40px; }
 }
 @media print { .reference { display: block; } .reference > nav, .example .button { display: none; } }
 `
