@@ -6,8 +6,10 @@ import { keyCases, signInCases } from './access-cases.ts'
 import { appendCases, guardRailCases, removeCases, watchCases } from './event-cases.ts'
 import { countCases, ingestCountCases, registryCases, sessionCases } from './gateway-cases.ts'
 import { accountCases, firstOwnerCases, orgCases, passwordLinkCases } from './identity-cases.ts'
+import { auditSearchCases, keyInUseCases, orgEndCases, siteCases } from './house-cases.ts'
 import { makeAudit, makeOrg } from './make.ts'
 import { filterCases, walkCases } from './page-cases.ts'
+import { invitationCases, memberCases, proofCases } from './people-cases.ts'
 import { auditCases, restCases } from './record-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
@@ -20,6 +22,13 @@ const groups: { [name: string]: Cases } = {
   'password links': passwordLinkCases,
   'sign-ins': signInCases,
   keys: keyCases,
+  'the end of organizations': orgEndCases,
+  sites: siteCases,
+  members: memberCases,
+  invitations: invitationCases,
+  'proofs and sign-ins': proofCases,
+  'keys in use': keyInUseCases,
+  'finding audit entries': auditSearchCases,
   audit: auditCases,
   'appending events': appendCases,
   'watching events': watchCases,

@@ -1,0 +1,211 @@
+/** Conformance of members, invitations, second factors and identities of other providers. */
+import { expect } from 'bun:test'
+import type { Invitation, Store } from '../../db/store.ts'
+import { newId, newToken, sha256Hex } from '../../server/ids.ts'
+import { makeAccount, makeAudit, makeOrg, makeSignIn, noon } from './make.ts'
+import { auditOf, failure, writesNothing, writesOnce, type Cases } from './subject.ts'
+
+async function member(store: Store, orgId: string, role: 'owner' | 'viewer' = 'viewer', operator = false) {
+  const account = makeAccount({ operator })
+  await store.accounts.create({ account, orgId, role, audit: makeAudit(orgId) })
+  return account
+}
+
+function invitationTo(orgId: string, email: string, more: Partial<Invitation> = {}): Invitation {
+  const token = { id: newId('inv'), hash: sha256Hex(newToken()) }
+  return {
+    ...token,
+    orgId,
+    email,
+    role: 'analyst',
+    invitedBy: 'cli',
+    createdAtMs: noon,
+    expiresAtMs: noon + 1,
+    ...more,
+  }
+}
+
+export const memberCases: Cases = {
+  async 'a new role ends the sign-ins there, and there alone'({ store, orgId }) {
+    const other = makeOrg()
+    const account = await member(store, orgId)
+    await store.orgs.create({ org: other, ownerId: account.id, audit: makeAudit(other.id) })
+    const [here, there] = [makeSignIn(account.id, orgId), makeSignIn(account.id, other.id)]
+    for (const signIn of [here, there]) await store.signIns.create({ signIn, audit: makeAudit(orgId) })
+    const audit = makeAudit(orgId)
+    const command = { orgId, accountId: account.id, role: 'admin' as const, audit }
+    expect(await writesOnce(store, audit, () => store.accounts.setRole(command))).toBe('done')
+    expect(await store.signIns.find(here.tokenHash)).toBeNull()
+    expect((await store.signIns.find(there.tokenHash))?.role).toBe('owner')
+    const memberships = (await store.accounts.find(account.id))?.memberships
+    expect(memberships?.find((each) => each.orgId === orgId)?.role).toBe('admin')
+  },
+  async 'the last owner stays owner and member, until there is another'({ store, orgId }) {
+    const first = await member(store, orgId, 'owner')
+    const demote = { orgId, accountId: first.id, role: 'viewer' as const, audit: makeAudit(orgId) }
+    const remove = { orgId, accountId: first.id, audit: makeAudit(orgId) }
+    expect(await writesNothing(store, orgId, () => store.accounts.setRole(demote))).toBe('last_owner')
+    expect(await writesNothing(store, orgId, () => store.accounts.removeMember(remove))).toBe('last_owner')
+    await member(store, orgId, 'owner')
+    expect(await writesOnce(store, remove.audit, () => store.accounts.removeMember(remove))).toBe('done')
+    expect((await store.accounts.find(first.id))?.memberships).toEqual([])
+  },
+  async 'of two owners who remove each other at once one stays'({ store, orgId }) {
+    const owners = [await member(store, orgId, 'owner'), await member(store, orgId, 'owner')]
+    const removals = owners.map(({ id }) =>
+      store.accounts.removeMember({ orgId, accountId: id, audit: makeAudit(orgId) }),
+    )
+    expect((await Promise.all(removals)).toSorted()).toEqual(['done', 'last_owner'])
+  },
+  async 'nobody changes who is no member'({ store, orgId }) {
+    const command = { orgId, accountId: newId('usr'), audit: makeAudit(orgId) }
+    for (const verb of [
+      () => store.accounts.removeMember(command),
+      () => store.accounts.setRole({ ...command, role: 'owner' }),
+      () => store.accounts.setOperator({ ...command, operator: true }),
+    ])
+      expect((await writesNothing(store, orgId, () => failure(verb()))).kind).toBe('not_found')
+  },
+}
+
+export const invitationCases: Cases = {
+  async 'an invitation makes its account once, and is told by the transaction'({ store, orgId }) {
+    const account = makeAccount()
+    const invitation = invitationTo(orgId, account.email)
+    const audit = makeAudit(orgId)
+    await writesOnce(store, audit, () => store.invitations.create({ invitation, audit }))
+    expect(await store.invitations.find(invitation.hash)).toEqual(invitation)
+    expect(await store.invitations.list(orgId)).toEqual([invitation])
+    const accept = { hash: invitation.hash, now: noon, account, auditId: newId('aud') }
+    const both = [
+      store.invitations.accept(accept),
+      store.invitations.accept({ ...accept, auditId: newId('aud') }),
+    ]
+    expect((await Promise.all(both)).toSorted()).toEqual(['done', 'link_invalid'])
+    expect((await store.accounts.find(account.id))?.memberships).toMatchObject([{ orgId, role: 'analyst' }])
+    const [newest] = await auditOf(store, orgId)
+    expect(newest).toMatchObject({
+      action: 'invitation.accepted',
+      actor: `user:${account.id}`,
+      target: invitation.id,
+    })
+  },
+  async 'an account that is there already becomes a member under its own id'({ store, orgId }) {
+    const home = makeOrg()
+    await store.orgs.create({ org: home, audit: makeAudit(home.id) })
+    const known = await member(store, home.id)
+    const invitation = invitationTo(orgId, known.email)
+    await store.invitations.create({ invitation, audit: makeAudit(orgId) })
+    const account = makeAccount({ email: known.email })
+    const accept = { hash: invitation.hash, now: noon, account, auditId: newId('aud') }
+    expect(await store.invitations.accept(accept)).toBe('done')
+    expect(await store.accounts.find(account.id)).toBeNull()
+    expect((await store.accounts.find(known.id))?.memberships.length).toBe(2)
+    const again = { invitation: invitationTo(orgId, known.email), audit: makeAudit(orgId) }
+    expect((await writesNothing(store, orgId, () => failure(store.invitations.create(again)))).kind).toBe(
+      'conflict',
+    )
+  },
+  async 'replaced, revoked, expired and pruned ones are over'({ store, orgId }) {
+    const account = makeAccount()
+    const [first, second] = [invitationTo(orgId, account.email), invitationTo(orgId, account.email)]
+    for (const invitation of [first, second])
+      await store.invitations.create({ invitation, audit: makeAudit(orgId) })
+    expect(await store.invitations.find(first.hash)).toBeNull()
+    const late = { hash: second.hash, now: noon + 1, account, auditId: newId('aud') }
+    expect(await writesNothing(store, orgId, () => store.invitations.accept(late))).toBe('link_invalid')
+    const revoke = { orgId, id: second.id, audit: makeAudit(orgId) }
+    const foreign = { ...revoke, orgId: newId('org') }
+    expect((await failure(store.invitations.revoke(foreign))).kind).toBe('not_found')
+    await writesOnce(store, revoke.audit, () => store.invitations.revoke(revoke))
+    await store.invitations.create({
+      invitation: invitationTo(orgId, account.email),
+      audit: makeAudit(orgId),
+    })
+    expect(await store.invitations.prune(noon)).toBe(0)
+    expect(await store.invitations.prune(noon + 1)).toBe(1)
+  },
+}
+
+export const proofCases: Cases = {
+  async 'a step and a recovery code sign in once, also when asked twice at once'({ store, orgId }) {
+    const account = await member(store, orgId)
+    const factor = { accountId: account.id, sealedSeed: 'v1.x', lastStep: 7, sinceMs: noon }
+    const audit = makeAudit(orgId)
+    await writesOnce(store, audit, () =>
+      store.secondFactors.set({ factor, recoveryHashes: ['a', 'b'], audit }),
+    )
+    expect(await store.secondFactors.find(account.id)).toEqual({ ...factor, recoveryLeft: 2 })
+    const enter = (proof: { step: number } | { recoveryHash: string }) =>
+      store.signIns.create({ signIn: makeSignIn(account.id, orgId), proof, audit: makeAudit(orgId) })
+    for (const used of [{ step: 7 }, { step: 6 }, { recoveryHash: 'c' }])
+      expect(await writesNothing(store, orgId, () => enter(used))).toBe('used')
+    for (const proof of [{ step: 8 }, { recoveryHash: 'a' }])
+      expect((await Promise.all([enter(proof), enter(proof)])).toSorted()).toEqual(['done', 'used'])
+    expect(await store.secondFactors.find(account.id)).toMatchObject({ lastStep: 8, recoveryLeft: 1 })
+  },
+  async 'setting it again replaces codes, and taking it away takes them along'({ store, orgId }) {
+    const account = await member(store, orgId)
+    const factor = { accountId: account.id, sealedSeed: 'v1.x', lastStep: 0, sinceMs: noon }
+    const set = (recoveryHashes: string[]) =>
+      store.secondFactors.set({ factor, recoveryHashes, audit: makeAudit(orgId) })
+    await set(['a', 'b'])
+    await set(['c'])
+    expect((await store.secondFactors.find(account.id))?.recoveryLeft).toBe(1)
+    const more = { accountId: account.id, recoveryHashes: ['d', 'e', 'f'], audit: makeAudit(orgId) }
+    await writesOnce(store, more.audit, () => store.secondFactors.setRecovery(more))
+    expect((await store.secondFactors.find(account.id))?.recoveryLeft).toBe(3)
+    const remove = { accountId: account.id, audit: makeAudit(orgId) }
+    await writesOnce(store, remove.audit, () => store.secondFactors.remove(remove))
+    expect(await store.secondFactors.find(account.id)).toBeNull()
+    const gone = await writesNothing(store, orgId, () => failure(store.secondFactors.remove(remove)))
+    expect(gone.kind).toBe('not_found')
+  },
+  async 'a subject of a provider is known from its first sign-in on'({ store, orgId }) {
+    const account = await member(store, orgId)
+    const external = { issuer: 'https://id.example', subject: newId('usr') }
+    expect(await store.signIns.findExternal(external)).toBeNull()
+    for (let i = 0; i < 2; i++)
+      await store.signIns.create({ signIn: makeSignIn(account.id, orgId), external, audit: makeAudit(orgId) })
+    expect((await store.signIns.findExternal(external))?.id).toBe(account.id)
+    expect(await store.signIns.findExternal({ ...external, issuer: 'https://other.example' })).toBeNull()
+  },
+  async 'sign-ins are listed, ended by id, ended but for one, and moved under a new token'({ store, orgId }) {
+    const [me, other] = [await member(store, orgId), await member(store, orgId)]
+    const mine = [1, 2, 3].map((n) => makeSignIn(me.id, orgId, { lastSeenAtMs: noon + n }))
+    const theirs = makeSignIn(other.id, orgId)
+    for (const signIn of [...mine, theirs]) await store.signIns.create({ signIn, audit: makeAudit(orgId) })
+    expect((await store.signIns.list(me.id)).map(({ id }) => id)).toEqual(
+      mine.map(({ id }) => id).toReversed(),
+    )
+    const foreign = { accountId: me.id, id: theirs.id, audit: makeAudit(orgId) }
+    expect((await writesNothing(store, orgId, () => failure(store.signIns.endById(foreign)))).kind).toBe(
+      'not_found',
+    )
+    const byId = { accountId: me.id, id: mine[0]!.id, audit: makeAudit(orgId) }
+    await writesOnce(store, byId.audit, () => store.signIns.endById(byId))
+    const others = {
+      accountId: me.id,
+      keepTokenHash: mine[2]!.tokenHash,
+      audit: makeAudit(orgId, { metadata: {} }),
+    }
+    expect(await store.signIns.endOthers(others)).toBe(1)
+    const again = { ...others, audit: makeAudit(orgId) }
+    expect(await writesNothing(store, orgId, () => store.signIns.endOthers(again))).toBe(0)
+    const second = makeOrg()
+    await store.orgs.create({ org: second, ownerId: me.id, audit: makeAudit(second.id) })
+    const newTokenHash = sha256Hex(newToken())
+    const move = {
+      tokenHash: mine[2]!.tokenHash,
+      newTokenHash,
+      orgId: second.id,
+      audit: makeAudit(second.id),
+    }
+    await writesOnce(store, move.audit, () => store.signIns.switchOrg(move))
+    expect(await store.signIns.find(mine[2]!.tokenHash)).toBeNull()
+    expect(await store.signIns.find(newTokenHash)).toMatchObject({ role: 'owner', org: { id: second.id } })
+    const stranger = { ...move, tokenHash: theirs.tokenHash, newTokenHash: 'x', audit: makeAudit(second.id) }
+    expect((await failure(store.signIns.switchOrg(stranger))).kind).toBe('not_found')
+    expect((await store.signIns.list(other.id)).length).toBe(1)
+  },
+}
