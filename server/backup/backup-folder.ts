@@ -71,10 +71,15 @@ export function backupPath(dir: string, name: string): string {
 /** Newest first, damaged ones by their name. */
 export async function listBackups(dir: string): Promise<BackupView[]> {
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) return []
-  const names = readdirSync(dir).filter((name) => name.endsWith(extension))
+  const names = readdirSync(dir).filter(isBackupName)
   const views = await Promise.all(names.map((name) => viewOf(dir, name)))
   const key = ({ manifest, name }: BackupView) => `${manifest?.createdAt ?? ''} ${name}`
   return views.sort((a, b) => (key(a) < key(b) ? 1 : -1))
+}
+
+/** Not one that is being made, or that a crash left half made. */
+function isBackupName(name: string): boolean {
+  return name.endsWith(extension) && !name.startsWith(partialPrefix)
 }
 
 async function viewOf(dir: string, name: string): Promise<BackupView> {

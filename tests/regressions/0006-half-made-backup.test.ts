@@ -1,0 +1,27 @@
+/** A backup that is being made, or that a crash left half made, is no damaged backup: not in the list, not to doctor. */
+import { expect, test } from 'bun:test'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { listBackups, makeBackupFolder, makePartial } from '../../server/backup/backup-folder.ts'
+import { cli, startAppliance } from '../support/binary.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+test('the list passes over work in progress, and over nothing else', async () => {
+  using folder = tempDir('half-made')
+  makeBackupFolder(folder.path)
+  makePartial(folder.path, 'sightglass-2026-11-21T011010Z-manual.backup', Date.now())
+  mkdirSync(join(folder.path, 'not-a-backup.backup'))
+  expect((await listBackups(folder.path)).map(({ name }) => name)).toEqual(['not-a-backup.backup'])
+})
+
+test('doctor says what is missing, not that something is damaged', async () => {
+  using folder = tempDir('half-made')
+  const dataDir = join(folder.path, 'data')
+  const appliance = await startAppliance({ dataDir })
+  await appliance.stop()
+  makeBackupFolder(join(dataDir, 'backups'))
+  makePartial(join(dataDir, 'backups'), 'sightglass-2026-11-21T011010Z-manual.backup', Date.now())
+  const { code, stdout } = await cli(['doctor', '--json'], { dataDir })
+  const { checks } = JSON.parse(stdout) as { checks: { id: string; status: string }[] }
+  expect([code, checks.find(({ id }) => id === 'backup')?.status]).toEqual([0, 'warning'])
+}, 60_000)
