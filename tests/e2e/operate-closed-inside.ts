@@ -1,0 +1,65 @@
+/**
+ * What happens inside a machine without a network: first start, ingest, dashboard, backup, doctor. Every packet that
+ * anything tries to send elsewhere goes to a device that only counts. Run by `operate-closed.test.ts`.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { owner, signIn } from './dashboard-actions.ts'
+
+/** Packets that left over anything but the loopback device. */
+function packetsOut(): number {
+  const lines = readFileSync('/proc/net/dev', 'utf8').split('\n').slice(2)
+  const devices = lines.map((line) => line.trim().split(/[:\s]+/)).filter(([name]) => name && name !== 'lo')
+  return devices.reduce((sum, columns) => sum + Number(columns[10]), 0)
+}
+
+/** Proof that the counter counts: an attempt that goes nowhere. */
+async function attemptOutside(): Promise<number> {
+  const before = packetsOut()
+  await fetch('http://192.0.2.1/', { signal: AbortSignal.timeout(1_500) }).catch(() => {})
+  return packetsOut() - before
+}
+
+using temp = tempDir('closed')
+const env = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
+const dataDir = join(temp.path, 'data')
+const appliance = await startAppliance({ dataDir, env })
+const { key } = JSON.parse(
+  (await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')).stdout,
+)
+const posted = await fetch(`${appliance.url}/v1/sdk/events`, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ events: [event('closed_1')] }),
+})
+const backup = await appliance.cli('backup', 'create', '--json')
+const doctor = await appliance.cli('doctor', '--json')
+const packetsOfServer = packetsOut()
+// The browser's own attempts are not ours to count; `withPage` fails on any request of the page to another host.
+const shown = await withPage(appliance.url, async (page) => {
+  await signIn(page)
+  await page.goto(`${appliance.url}/logs`)
+  await page.getByText('authz.evaluated').first().waitFor({ timeout: 15_000 })
+  return true
+})
+await closeBrowser()
+const stopped = await appliance.stop()
+const result = {
+  interfaces:
+    readFileSync('/proc/net/dev', 'utf8')
+      .match(/^\s*(\w+):/gm)
+      ?.map((name) => name.trim())
+      .sort() ?? [],
+  posted: posted.status,
+  backup: backup.code,
+  doctor: doctor.code,
+  shown,
+  stopped: stopped.code,
+  packetsOfServer,
+  packetsOfAttempt: await attemptOutside(),
+}
+process.stdout.write(`${JSON.stringify(result)}\n`)

@@ -1,0 +1,48 @@
+/** A closed network: everything works where no packet can leave, and none is even tried. */
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { cli } from '../support/binary.ts'
+
+/** A network of its own with a route to a device that leads nowhere and counts; IPv6 off, for it chatters by itself. */
+const network = [
+  'echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6',
+  'ip link set lo up',
+  'ip link add nowhere type veth peer name beyond',
+  'ip address add 10.255.255.1/24 dev nowhere',
+  'ip link set beyond up arp off',
+  'ip link set nowhere up arp off',
+  'ip route add default dev nowhere',
+]
+
+test('first start, ingest, backup, doctor and the dashboard, and not one packet to elsewhere', async () => {
+  expect((await cli(['version'])).code).toBe(0) // builds the executable while there is a network
+  const inside = join(import.meta.dir, './operate-closed-inside.ts')
+  const script = `${network.join(' && ')} && exec "$@"`
+  const child = Bun.spawn(
+    ['unshare', '--map-root-user', '--net', '--mount', 'sh', '-c', script, 'sh', process.execPath, inside],
+    {
+      env: { ...process.env, SIGHTGLASS_TEST_BINARY: 'built' },
+      stdout: 'pipe',
+      stderr: 'pipe',
+    },
+  )
+  const [code, said, wrong] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  expect([code, wrong]).toEqual([0, expect.any(String)])
+  expect(JSON.parse(said.trim().split('\n').at(-1) ?? '')).toEqual({
+    interfaces: ['beyond:', 'lo:', 'nowhere:'],
+    posted: 202,
+    backup: 0,
+    doctor: 0,
+    shown: true,
+    stopped: 0,
+    packetsOfServer: 0,
+    packetsOfAttempt: expect.any(Number),
+  })
+  expect(
+    (JSON.parse(said.trim().split('\n').at(-1) ?? '') as { packetsOfAttempt: number }).packetsOfAttempt,
+  ).toBeGreaterThan(0)
+}, 90_000)
