@@ -35,8 +35,9 @@ export function traceExporter({ store, clock, log }: Pick<Parts, 'store' | 'cloc
     if (type === 'text/csv') {
       headers['x-row-count'] = String(await rowCount(orgId, filter, ceilingSeq))
       headers['x-csv-formula-guard'] = raw ? 'off' : 'on'
-      headers['content-disposition'] = `attachment; filename="traces-${orgId}.csv"`
     }
+    const extension = type === 'text/csv' ? 'csv' : 'ndjson'
+    headers['content-disposition'] = `attachment; filename="traces-${orgId}.${extension}"`
     await store.audit.append({
       id: newId('aud'),
       orgId,
