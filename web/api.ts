@@ -107,6 +107,8 @@ export interface EventPage {
 export interface EventFilter {
   types: string[]
   outcomes: string[]
+  /** Any other filter of the gateway, by its name there: `vendor`, `siteId`, `since` and so on. */
+  where?: { name: string; value: string }[]
 }
 
 /** What went wrong, in words a page can show. `requestId` is what a person quotes when asking for help. */
@@ -224,6 +226,7 @@ function filterParams(filter: EventFilter): URLSearchParams {
   const params = new URLSearchParams()
   for (const type of filter.types) params.append('type', type)
   for (const outcome of filter.outcomes) params.append('outcome', outcome)
+  for (const { name, value } of filter.where ?? []) params.append(name, value)
   return params
 }
 

@@ -7,7 +7,7 @@ import { contextOf } from '../http/context.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
 import type { Seal } from '../http/seal.ts'
 import type { Parts } from '../parts.ts'
-import { readFilter } from '../traces/filter.ts'
+import { filterParameters, readFilter } from '../traces/filter.ts'
 import { liveEvents } from './stream.ts'
 
 const purpose = 'live-position'
@@ -24,7 +24,7 @@ export function livePosition(seal: Seal, orgId: string, seq: number): string {
 export function liveRoutes({ store, seal, signIns, streams }: Parts) {
   return new Elysia().get('/api/live', async ({ request }) => {
     const view = await signIns.require(request)
-    const query = readQuery(request, { after: 'one', type: 'many', outcome: 'many' })
+    const query = readQuery(request, { after: 'one', ...streamFilters })
     const orgId = view.org.id
     const filter = readFilter(query)
     // A browser that reconnects by itself sends the last id it saw; that is newer than the address it first opened.
@@ -63,6 +63,9 @@ export function liveRoutes({ store, seal, signIns, streams }: Parts) {
     return new Response(text() as unknown as ReadableStream, { headers: streamHeaders })
   })
 }
+
+/** A stream is read in the order of arrival, where text cannot be looked for. */
+const { q: _, ...streamFilters } = filterParameters
 
 const streamHeaders = {
   'content-type': 'text/event-stream',

@@ -274,3 +274,31 @@ test('tables sort by their heads and give what they show as CSV', async () => {
     ])
   })
 }, 30_000)
+
+test('a bar and a step of the chart lead to exactly their events in Logs', async () => {
+  await open('/detect?range=24h&siteId=blog', async (page) => {
+    const day = runningRange(1, 1, Date.now())
+    const mine = matching(
+      sent,
+      { type: 'agent.detected', siteId: 'blog', vendor: 'Operator' },
+      day.since,
+      day.until,
+    )
+    await page
+      .locator('.bars')
+      .filter({ hasText: 'By vendor' })
+      .getByRole('link', { name: 'Operator' })
+      .click()
+    await page.getByRole('heading', { name: 'Logs' }).waitFor()
+    await page.getByText(`${mine.length} event${mine.length === 1 ? '' : 's'}. These are all.`).waitFor()
+    expect(await page.getByRole('button', { name: 'Remove filter vendor Operator' }).count()).toBe(1)
+    await page.goBack()
+    await page.locator('.stack-chart').focus()
+    for (const press of ['End', 'Enter']) await page.keyboard.press(press)
+    const last = { since: new Date(Date.parse(day.until) - 3_600_000).toISOString(), until: day.until }
+    const stepped = matching(sent, { type: 'agent.detected', siteId: 'blog' }, last.since, last.until)
+    await page.getByRole('heading', { name: 'Logs' }).waitFor()
+    if (stepped.length === 0) await page.getByText('No event matches').waitFor()
+    else await page.getByText(new RegExp(`^${stepped.length} events?\\. These are all`)).waitFor()
+  })
+}, 40_000)

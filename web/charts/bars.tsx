@@ -27,7 +27,7 @@ interface BarsProps {
 const barsMax = 8
 
 export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsProps) {
-  const max = wide ? 90 : 26
+  const max = wide ? 64 : 26
   const shown = bars.slice(0, barsMax)
   const left = bars.slice(barsMax).reduce((sum, bar) => sum + bar.count, rest.count)
   const names = rest.names + Math.max(0, bars.length - barsMax)
@@ -59,7 +59,7 @@ export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsPro
         {left > 0 && (
           <li class="muted">
             <span class="bar-name">{restName ?? (names > 0 ? `${count(names)} more` : 'others')}</span>
-            <span />
+            <span class="bar-track" />
             <b>{count(left)}</b>
           </li>
         )}

@@ -27,6 +27,14 @@ const byName: { [value: string]: string } = {
   review: 'review',
 }
 
+/** Rising trust, as the contract has it. */
+export const trustOrder = ['detected', 'declared', 'verified', 'linked']
+
+/** A trust that is not on the ladder stands below it. */
+export function trustRank(trust: string): number {
+  return trustOrder.indexOf(trust)
+}
+
 const ownColours = 8
 
 /** Known words have their own colour everywhere; other values get one by their place. */

@@ -8,7 +8,7 @@ const fillOf: { [trust: string]: number } = { detected: 0.06, declared: 0.33, ve
 
 /** The vial is drawn from the bottom: an unknown trust is an empty glass. */
 export function Vial(props: { trust: string }) {
-  const fill = fillOf[props.trust] ?? 0
+  const fill = Object.hasOwn(fillOf, props.trust) ? (fillOf[props.trust] ?? 0) : 0
   const height = 11.6 * fill
   return (
     <svg
@@ -56,7 +56,7 @@ const toneOf: { [outcome: string]: string } = {
 
 export function Chip(props: { value: string; max?: number }) {
   return (
-    <span class={`chip ${toneOf[props.value] ?? 'plain'}`}>
+    <span class={`chip ${Object.hasOwn(toneOf, props.value) ? toneOf[props.value] : 'plain'}`}>
       <Text value={props.value} max={props.max ?? 14} />
     </span>
   )

@@ -7,7 +7,6 @@ import { cutBars, distinct } from '../../charts/cut-bars.ts'
 import { DataTable } from '../../charts/data-table.tsx'
 import { ChangeMark, Headlines } from '../../charts/headlines.tsx'
 import { outcomeSeries } from '../../charts/series.ts'
-import { ClassMark } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
@@ -121,7 +120,9 @@ function Tops({ data }: { data: AnalyticsCounts }) {
             bars={bars.map(({ href, ...bar }) => ({
               ...bar,
               ...(linked && href !== undefined && { href }),
-              ...(title === 'Classes' && { mark: <ClassMark class={bar.key} /> }),
+              ...(title === 'Classes' && {
+                mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
+              }),
             }))}
             rest={{ names: cut.more?.values ?? 0, count: (cut.more?.count ?? 0) + others }}
           />

@@ -7,7 +7,7 @@ import { changeColumns, refusalColumns } from '../../charts/cut-columns.tsx'
 import { countOf, cutBars, cutRest } from '../../charts/cut-bars.ts'
 import { DataTable } from '../../charts/data-table.tsx'
 import { Headlines } from '../../charts/headlines.tsx'
-import { cutSeries, outcomeSeries } from '../../charts/series.ts'
+import { cutSeries, outcomeSeries, trustOrder, trustRank } from '../../charts/series.ts'
 import { Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
 import { query } from '../../router.ts'
@@ -18,7 +18,6 @@ import { useCounts } from '../../range/use-counts.ts'
 import { Identities } from './identities.tsx'
 
 const type = 'auth.identity_presented'
-const trustOrder = ['detected', 'declared', 'verified', 'linked']
 
 export default function AuthPage() {
   const model = useCounts('auth', ['auth.*'])
@@ -70,7 +69,7 @@ function Presented({ data }: { data: AuthCounts }) {
           unit="identities"
           bars={cutBars(trusts, { href: (trust) => logsHref({ ...of, trust }) })
             .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
-            .sort((a, b) => trustOrder.indexOf(b.key) - trustOrder.indexOf(a.key))}
+            .sort((a, b) => trustRank(b.key) - trustRank(a.key))}
           rest={cutRest(trusts, presented)}
           restName="no trust"
         />

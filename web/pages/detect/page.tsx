@@ -6,8 +6,8 @@ import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { countOf, cutBars, cutRest, distinct } from '../../charts/cut-bars.ts'
 import { shareOf } from '../../charts/change.ts'
 import { Headlines } from '../../charts/headlines.tsx'
-import { cutSeries } from '../../charts/series.ts'
-import { ClassMark, Vial } from '../../components/marks.tsx'
+import { cutSeries, trustRank } from '../../charts/series.ts'
+import { Vial } from '../../components/marks.tsx'
 import { counted } from '../../format.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
@@ -17,7 +17,6 @@ import { AgentTable } from './agent-table.tsx'
 import { VendorDialog } from './vendor-dialog.tsx'
 
 const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
-const trustOrder = ['detected', 'declared', 'verified', 'linked']
 const type = 'agent.detected'
 
 /** The open vendor stands in the address, so a link can show it. */
@@ -154,7 +153,7 @@ function ClassAndTrust({ data: { period, detected, classes, trusts } }: { data: 
         unit="detections"
         bars={cutBars(classes, { href: (agentClass) => logsHref({ ...of, agentClass }) }).map((bar) => ({
           ...bar,
-          mark: <ClassMark class={bar.key} />,
+          mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
         }))}
         rest={cutRest(classes, detected)}
         restName="no class"
@@ -164,7 +163,7 @@ function ClassAndTrust({ data: { period, detected, classes, trusts } }: { data: 
         unit="detections"
         bars={cutBars(trusts, { href: (trust) => logsHref({ ...of, trust }) })
           .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
-          .sort((a, b) => trustOrder.indexOf(a.key) - trustOrder.indexOf(b.key))}
+          .sort((a, b) => trustRank(a.key) - trustRank(b.key))}
         rest={cutRest(trusts, detected)}
         restName="no trust"
       />

@@ -8,9 +8,7 @@ import { navigate, place, withQuery } from '../../router.ts'
 import { overview } from '../../session.ts'
 import { type Choice, isTypeFilter, outcomeChoices, typeChoices } from './filter.ts'
 
-type Member = 'type' | 'outcome'
-
-function setFilter(member: Member, values: string[]): void {
+function setFilter(member: string, values: string[]): void {
   const here = place.peek()
   navigate(here.path + withQuery(here.search, { [member]: values, event: [] }))
 }
@@ -21,9 +19,14 @@ function toggled(values: string[], value: string): string[] {
 
 export function FilterBar(props: { filter: EventFilter; outcomesSeen: Set<string> }) {
   const { types, outcomes } = props.filter
-  const chips: { member: Member; value: string; values: string[] }[] = [
-    ...types.map((value) => ({ member: 'type' as const, value, values: types })),
-    ...outcomes.map((value) => ({ member: 'outcome' as const, value, values: outcomes })),
+  const where = props.filter.where ?? []
+  const chips: { member: string; value: string; values: string[] }[] = [
+    ...types.map((value) => ({ member: 'type', value, values: types })),
+    ...outcomes.map((value) => ({ member: 'outcome', value, values: outcomes })),
+    ...where.map(({ name, value }) => {
+      const values = where.filter((other) => other.name === name).map((other) => other.value)
+      return { member: name, value, values }
+    }),
   ]
   return (
     <div class="filter-bar" role="group" aria-label="Filters">

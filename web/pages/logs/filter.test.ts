@@ -10,6 +10,13 @@ describe('filterOf', () => {
     expect(filter).toEqual({ types: ['authz.*'], outcomes: ['blocked', 'error'] })
     expect(isOpen(filter)).toBe(false)
     expect(isOpen(filterOf(new URLSearchParams('?event=evt_1')))).toBe(true)
+    const vendor = filterOf(new URLSearchParams('?vendor=A&vendor=B&vendor=A&since=2026-11-01&q=x'))
+    expect(vendor.where).toEqual([
+      { name: 'vendor', value: 'A' },
+      { name: 'vendor', value: 'B' },
+      { name: 'since', value: '2026-11-01' },
+    ])
+    expect(isOpen(vendor)).toBe(false)
   })
 })
 

@@ -1,15 +1,20 @@
 /** The filters of the Logs page as they stand in the address, and the choices offered for them. */
 import type { EventFilter } from '../../api.ts'
 
+/** Filters that other pages lead here with; they show as chips that can be taken away. */
+const others = [
+  ...['agentClass', 'vendor', 'trust', 'tool', 'protocol', 'decision', 'subject', 'sessionId', 'siteId'],
+  ...['since', 'until'],
+]
+
 export function filterOf(query: URLSearchParams): EventFilter {
-  return {
-    types: [...new Set(query.getAll('type').filter((type) => type !== ''))],
-    outcomes: [...new Set(query.getAll('outcome').filter((outcome) => outcome !== ''))],
-  }
+  const all = (name: string): string[] => [...new Set(query.getAll(name).filter((value) => value !== ''))]
+  const where = others.flatMap((name) => all(name).map((value) => ({ name, value })))
+  return { types: all('type'), outcomes: all('outcome'), ...(where.length > 0 && { where }) }
 }
 
 export function isOpen(filter: EventFilter): boolean {
-  return filter.types.length === 0 && filter.outcomes.length === 0
+  return filter.types.length === 0 && filter.outcomes.length === 0 && filter.where === undefined
 }
 
 export interface Choice {
