@@ -76,6 +76,15 @@ export interface EraseCommand {
   subjects: string[]
 }
 
+/** How an erasure goes on from one step to the next. */
+export interface EraseResult {
+  events: number
+  deliveries: number // webhook deliveries that carried such events
+  samples: number // of refused requests
+  afterDelivery: number | null // to be given to the next step
+  done: boolean
+}
+
 /** A rollup row that differs from its recount. */
 export interface RollupRepair {
   row: string // the engine's name for it

@@ -14,6 +14,7 @@ import type {
   Breakdown,
   BreakdownQuery,
   EraseCommand,
+  EraseResult,
   ExpireCommand,
   ExpireResult,
   Metrics,
@@ -21,11 +22,13 @@ import type {
 } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { IngestCountStore } from './ingest-count-store.ts'
+import type { RetentionStore } from './retention-store.ts'
 import type { RegistryStore } from './registry-store.ts'
 import type { SessionStore } from './session-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 export type * from './identity-store.ts'
 export type * from './event-counts.ts'
+export type * from './retention-store.ts'
 export type { AuditEntry, Json, StoreError }
 export type { EventFilter, EventPosition, StoredEvent }
 
@@ -121,10 +124,13 @@ export interface EventStore {
   /** Recounts an hour's live events and repairs its rollups; returns how many rows were wrong (expected: 0). */
   recount(query: { orgId: string; hourStartMs: number }): Promise<number>
   /**
-   * One step of an erasure, of bounded length; to be called until `done`, with the audit entry (which must not hold the
-   * session or subject in clear) at the first. A resend of what was erased counts as deduped while retention lasts.
+   * One step of an erasure, of bounded length, of events, of webhook deliveries that carry them and of refused samples;
+   * to be called until `done`, with `afterDelivery` null and the audit entry (which must not hold the session or subject in
+   * clear) at the first, and with what the step before answered afterwards. A resend of what was erased counts as deduped while retention lasts.
    */
-  erase(command: EraseCommand & { audit: AuditEntry | null }): Promise<ExpireResult>
+  erase(
+    command: EraseCommand & { audit: AuditEntry | null; afterDelivery: number | null },
+  ): Promise<EraseResult>
   /** One step of retention, of bounded length; to be called until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>
 }
@@ -161,6 +167,7 @@ export interface Store extends IdentityStore {
   registry: RegistryStore
   ingestCounts: IngestCountStore
   sessions: SessionStore
+  retention: RetentionStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>
     list(orgId: string, limit: number): Promise<RejectedSample[]>

@@ -16,6 +16,7 @@ import {
 import type { OidcConfig } from './auth/provider-config.ts'
 import { backupDirOf, type BackupConfig } from './backup/config.ts'
 import type { TlsFiles } from './http/tls.ts'
+import type { RetentionRule } from './retention/expire-all.ts'
 import type { WebhookConfig } from './webhooks/config.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -50,6 +51,7 @@ export interface ServeConfig {
   diskFloorBytes: number
   rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
   tls: TlsFiles | null
+  retention: RetentionRule
   backup: BackupConfig
   webhooks: WebhookConfig
   oidc: OidcConfig | null
@@ -212,6 +214,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     diskFloorBytes: values['disk-floor'],
     rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },
     tls: tlsFiles(values),
+    retention: { days: values['retention-days'], bytes: values['retention-bytes'] },
     backup: {
       dir: backupDirOf(values['data-dir'], values['backup-dir']),
       cron: values['backup-cron'],

@@ -10,6 +10,8 @@ import type { LastUses } from './keys/last-use.ts'
 import { limits } from './limits.ts'
 import { deleteDueOrgs } from './orgs/organize.ts'
 import type { Log } from './log.ts'
+import { expireAll, type RetentionRule } from './retention/expire-all.ts'
+import type { Recount } from './rollup/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
 interface JobParts {
@@ -24,6 +26,8 @@ interface JobParts {
   dispatchCron: string
   backups: Backups
   backupCron: string | null
+  retention: RetentionRule
+  recount: Recount
 }
 
 export function jobTable(parts: JobParts): Job[] {
@@ -53,6 +57,12 @@ export function jobTable(parts: JobParts): Job[] {
       id: 'invitation-prune',
       schedule: '0 19 4 * * *',
       run: async (now) => void (await store.invitations.prune(now)),
+    },
+    { id: 'rollup-recount', schedule: '0 2 * * * *', run: parts.recount.run },
+    {
+      id: 'retention',
+      schedule: '0 */10 * * * *',
+      run: (now) => expireAll({ store, rule: parts.retention, log }, now),
     },
     { id: 'webhook-dispatch', schedule: dispatchCron, run: webhooks.run },
     { id: 'webhook-prune', schedule: '0 23 * * * *', run: webhooks.prune },

@@ -207,6 +207,16 @@ export function cronOrOff(text: string): string | null {
   return text === 'off' ? null : cronPattern(text)
 }
 
+/** A number of days, or null for `off`. */
+export function daysOrOff(text: string): number | null {
+  return text === 'off' ? null : wholeNumber(1, 36_500)(text)
+}
+
+/** A size, or null for `off`. */
+export function sizeOrOff(text: string): number | null {
+  return text === 'off' ? null : sizeBytes(text)
+}
+
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 
 /** Three waits such as `60s,300s,1800s`: one before each retry. */

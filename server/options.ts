@@ -348,7 +348,7 @@ export const options = {
  * Options of the contract that this release does not have yet. They are named so that a set-up that counts on one is
  * refused with a clear line instead of running without it.
  */
-export const optionsNotYet = ['base-path', 'retention-bytes', 'retention-days'] as const
+export const optionsNotYet = ['base-path'] as const
 
 export type OptionName = keyof typeof options
 export const optionNames = Object.keys(options) as OptionName[]

@@ -18,6 +18,8 @@ import type { HttpTimes } from './prometheus/http-times.ts'
 import type { WebhookOutcomes } from './prometheus/webhook-outcomes.ts'
 import type { Rejections } from './ingest/rejections.ts'
 import type { Log } from './log.ts'
+import type { RetentionRule } from './retention/expire-all.ts'
+import type { Recount } from './rollup/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
 export interface Parts {
@@ -37,6 +39,8 @@ export interface Parts {
   jobs: Pick<Jobs, 'late' | 'report'>
   rejections: Rejections
   ingestCounts: IngestCounts
+  recount: Recount
+  retention: RetentionRule
   httpTimes: HttpTimes
   webhookOutcomes: WebhookOutcomes
   metricsToken: string | null // opens /metrics; null: nothing does on the main listener

@@ -27,6 +27,7 @@ import type { ListenAddress } from './option-values.ts'
 import type { Parts } from './parts.ts'
 import { makeHttpTimes } from './prometheus/http-times.ts'
 import { makeWebhookOutcomes } from './prometheus/webhook-outcomes.ts'
+import { makeRecount } from './rollup/recount.ts'
 import { version } from './version.ts'
 import { startWebhooks, type Webhooks } from './webhooks/start.ts'
 
@@ -65,6 +66,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
   const backupCron = config.backup.cron
   const ingestCounts = makeIngestCounts(store, clock, log)
+  const recount = makeRecount({ store, log })
   const jobParts = {
     store,
     lastUses,
@@ -77,6 +79,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     auditKey,
     backups,
     backupCron,
+    retention: config.retention,
+    recount,
   }
   const jobs = startJobs(jobTable(jobParts), clock, log)
   const hostRule = {
@@ -101,6 +105,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     disk,
     jobs,
     rejections: makeRejections(store, log),
+    recount,
+    retention: config.retention,
     ingestCounts,
     httpTimes: makeHttpTimes(),
     webhookOutcomes,

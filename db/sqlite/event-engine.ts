@@ -33,6 +33,8 @@ export interface EventWriter {
   expire(command: ExpireCommand): ExpireResult
   /** Erases in a step of bounded length. */
   erase(command: EraseCommand): ExpireResult
+  /** Drops a bounded number of rollup rows of hours before a time that no event is left of. */
+  dropRollups(command: { orgId: string; beforeMs: number }): { rows: number; done: boolean }
   repair(command: { orgId: string; repairs: RollupRepair[] }): void
   /** The transaction is on disk. */
   committed(): void
@@ -56,5 +58,8 @@ export interface EventReader {
   breakdown(query: BreakdownQuery): Breakdown
   recount(query: { orgId: string; hourStartMs: number }): RollupRepair[]
   verify(): EventVerdict
+  eventBytes(orgId: string): number
+  cutoff(query: { orgId: string; bytesMax: number }): number | null
+  firstHour(orgId: string): number | null
   overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>
 }

@@ -5,6 +5,7 @@ import events from './migrations/0002_events.sql' with { type: 'text' }
 import webhooks from './migrations/0003_webhooks.sql' with { type: 'text' }
 import registry from './migrations/0004_registry.sql' with { type: 'text' }
 import identityMore from './migrations/0005_identity_more.sql' with { type: 'text' }
+import retention from './migrations/0006_retention.sql' with { type: 'text' }
 
 export const migrations: readonly Migration[] = [
   { version: 1, name: '0001_identity', sql: identity },
@@ -12,4 +13,5 @@ export const migrations: readonly Migration[] = [
   { version: 3, name: '0003_webhooks', sql: webhooks },
   { version: 4, name: '0004_registry', sql: registry },
   { version: 5, name: '0005_identity_more', sql: identityMore },
+  { version: 6, name: '0006_retention', sql: retention },
 ]

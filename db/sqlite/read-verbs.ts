@@ -5,6 +5,7 @@ import { searchPage } from './event-search.ts'
 import { health } from './health.ts'
 import { identityReadVerbs } from './identity-verbs.ts'
 import { listRejected } from './rejected.ts'
+import { retentionReadVerbs } from './retention/verbs.ts'
 import { registryReadVerbs } from './registry/verbs.ts'
 import { listSessions } from './sessions/page.ts'
 import { readStory } from './sessions/story.ts'
@@ -28,6 +29,7 @@ export const readVerbs = {
   'rejected.list': listRejected,
   ...webhookReadVerbs,
   ...registryReadVerbs,
+  ...retentionReadVerbs,
   'sessions.page': listSessions,
   'sessions.story': readStory,
   health,

@@ -1,5 +1,6 @@
 /**
- * The reserve: 4 MiB beside the database that are given up when the disk is full, so that it can still be opened.
+ * The reserve: 4 MiB beside the database that are given up when the disk is full, so that it can still be opened, and
+ * so that retention has the room in the log that it takes to make room.
  * SQLite needs a little room for its shared-memory file even when nothing but reading is wanted.
  */
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
@@ -13,6 +14,14 @@ const fileName = 'reserve'
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize
+}
+
+/** Gives the reserve up; false when there is none. */
+export function dropReserve(folder: string): boolean {
+  const path = `${folder}/${fileName}`
+  if (!existsSync(path)) return false
+  rmSync(path)
+  return true
 }
 
 /** Gives the reserve up when there is too little room to open the database. */

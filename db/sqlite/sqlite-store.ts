@@ -3,6 +3,7 @@ import { StoreError } from '../errors.ts'
 import type { EventStore, Store } from '../store.ts'
 import { appendQueue, type AppendQueue } from './append-queue.ts'
 import { identityStore, loadIdentity } from './identity-store.ts'
+import { retentionStore } from './retention/store.ts'
 import { registryStore } from './registry/store.ts'
 import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
 import { webhookStore } from './webhooks/store.ts'
@@ -42,6 +43,11 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
     webhooks: webhookStore(verbs),
     registry: registryStore(verbs),
+    retention: retentionStore({
+      ...verbs,
+      truncateLog: whileOpen(threads.truncateLog),
+      dropReserve: whileOpen(threads.dropReserve),
+    }),
     ingestCounts: {
       add: (command) => verbs.write('ingestCounts.add', command),
       list: (query) => verbs.read('ingestCounts.list', query),

@@ -20,6 +20,9 @@ export interface Threads {
   read<K extends keyof ReadVerbs>(verb: K, query: CommandOf<ReadVerbs[K]>): Promise<ResultOf<ReadVerbs[K]>>
   append(batches: EventBatch[]): Promise<AppendOutcome[]>
   commitTimes(): Promise<Histogram>
+  /** Whether the log was copied into the database and emptied. */
+  truncateLog(): Promise<boolean>
+  dropReserve(): Promise<boolean>
   /** Readers first, then the writer, which truncates the log and gives the folder back. */
   close(): Promise<void>
 }
@@ -56,6 +59,8 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
     write: (verb, command) => writer.ask(verb, command) as Promise<never>,
     read: (verb, query) => freest().ask(verb, query) as Promise<never>,
     append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
+    truncateLog: () => writer.ask('truncate', null) as Promise<boolean>,
+    dropReserve: () => writer.ask('dropReserve', null) as Promise<boolean>,
     commitTimes: () => writer.ask('times', null) as Promise<Histogram>,
     close: () => closeAll(writer, readers),
   }

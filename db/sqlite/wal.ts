@@ -7,6 +7,8 @@ const minuteTicks = 60
 export interface Housekeeping {
   /** Something was written just now. */
   busy(): void
+  /** Copies the log into the database now and empties it; false while a reader is in the way. */
+  truncate(): boolean
   /** Stops the ticks and truncates the log a last time. */
   end(): void
 }
@@ -40,6 +42,11 @@ export function housekeeping(db: Database, chores: { idle(): void; minute(): voi
 
   const timer = setInterval(tick, tickMs)
   return {
+    truncate() {
+      unsettled = true
+      truncate()
+      return !unsettled
+    },
     busy() {
       writtenSinceTick = true
       unsettled = true

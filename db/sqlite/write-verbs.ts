@@ -1,9 +1,11 @@
 /** Every verb that changes something, by the name under which it reaches the writer. Each runs in a transaction. */
-import type { EventStore, ExpireCommand, RollupRepair, ExpireResult } from '../store.ts'
+import type { EraseResult, EventStore, ExpireCommand, RollupRepair } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
 import { identityWriteVerbs } from './identity-verbs.ts'
 import { addRejected } from './rejected.ts'
+import { eraseFromDeliveries, eraseSamples } from './retention/erase-copies.ts'
+import { retentionWriteVerbs } from './retention/verbs.ts'
 import { registryWriteVerbs } from './registry/verbs.ts'
 import { secret } from './secrets.ts'
 import { webhookWriteVerbs } from './webhooks/verbs.ts'
@@ -16,6 +18,7 @@ export const writeVerbs = {
   'events.repair': ({ events }: WriteContext, command: { orgId: string; repairs: RollupRepair[] }) =>
     events.repair(command),
   'events.expire': ({ events }: WriteContext, command: ExpireCommand) => events.expire(command),
+  ...retentionWriteVerbs,
   ...webhookWriteVerbs,
   ...registryWriteVerbs,
   secret,
@@ -32,11 +35,26 @@ function removeSite(
   return removed
 }
 
+/** Deliveries that one step looks through: half a megabyte each at most. */
+const deliveriesMax = 16
+
+/** Events first: a dispatcher that runs meanwhile makes no delivery of them after the deliveries were looked at. */
 function erase(
   { db, events }: WriteContext,
-  { audit, ...command }: Parameters<EventStore['erase']>[0],
-): ExpireResult {
-  const step = events.erase(command)
+  { audit, afterDelivery, ...command }: Parameters<EventStore['erase']>[0],
+): EraseResult {
   if (audit !== null) appendAudit(db, audit)
-  return step
+  if (afterDelivery === null) {
+    const step = events.erase(command)
+    return {
+      events: step.events,
+      deliveries: 0,
+      samples: 0,
+      afterDelivery: step.done ? 0 : null,
+      done: false,
+    }
+  }
+  const samples = afterDelivery === 0 ? eraseSamples(db, command) : 0
+  const { erased, lastSeq } = eraseFromDeliveries(db, command, afterDelivery, deliveriesMax)
+  return { events: 0, deliveries: erased, samples, afterDelivery: lastSeq, done: lastSeq === null }
 }

@@ -14,7 +14,7 @@ import { migrate, requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { compactEventWriter } from './events/writer.ts'
 import { unpackBatches } from './protocol.ts'
-import { dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
+import { dropReserve, dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
 import { serve } from './serve.ts'
 import { commitTimes, inTransaction } from './transaction.ts'
 import { housekeeping } from './wal.ts'
@@ -29,6 +29,8 @@ export interface WriterOpening {
 interface Writer {
   write(verb: string, command: unknown): unknown
   append(batches: EventBatch[]): unknown
+  truncate(): boolean
+  dropReserve(): boolean
   close(): void
 }
 
@@ -47,6 +49,8 @@ serve((verb, command, bodies) => {
   }
   if (verb === 'times') return commitTimes
   if (writer === null) throw new StoreError('closed', 'the store is closed')
+  if (verb === 'truncate') return writer.truncate()
+  if (verb === 'dropReserve') return writer.dropReserve()
   return verb === 'append' ? writer.append(unpackBatches(command, bodies)) : writer.write(verb, command)
 })
 
@@ -108,6 +112,8 @@ function writerOn(db: Database, folder: string, unlock: () => void): Writer {
       keeper.busy()
       return guard.run('append', () => commitGroup(db, guard.engine(), batches))
     },
+    truncate: keeper.truncate,
+    dropReserve: () => dropReserve(folder),
     close() {
       guard.engine().close()
       keeper.end()

@@ -10,6 +10,7 @@ import type { WebhookOutcomes } from './webhook-outcomes.ts'
 export interface Gathered {
   version: string
   ingest: Readonly<IngestTotals>
+  repairedRows: number
   queue: { queuedBytes: number; oldestMs: number }
   times: StoreTimes
   health: StoreHealth
@@ -35,6 +36,9 @@ export function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
     gauge('disk_free_bytes', 'Free room where the data folder lies.', of.diskFreeBytes),
     gauge('memory_bytes', 'Resident memory of the process.', of.memoryBytes),
     gauge('live_streams', 'Open streams of the Logs page.', of.liveStreams),
+    counter('rollup_repaired_total', 'Rollup rows a re-count found wrong and repaired; expected: 0.', [
+      { value: of.repairedRows },
+    ]),
     ...jobMetrics(of),
     counter('webhook_attempts_total', 'What became of webhook attempts.', [
       { labels: { outcome: 'delivered' }, value: of.webhooks.delivered },

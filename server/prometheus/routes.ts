@@ -20,6 +20,7 @@ export function prometheusRoutes(parts: Parts) {
       metricsOf({
         version: parts.version,
         ingest: parts.ingestCounts.totals(),
+        repairedRows: parts.recount.repaired(),
         queue: parts.store.events.pressure(),
         times,
         health,

@@ -25,8 +25,11 @@ test('count, recount, erase, expire and verify', async () => {
 
   const audit = makeAudit(orgId, { action: 'data.erased' })
   const command = { orgId, sessionIds: ['ses_1'], subjects: [] }
-  expect(await store.events.erase({ ...command, audit })).toEqual({ events: 180, done: true })
-  expect(await store.events.erase({ ...command, audit: null })).toEqual({ events: 0, done: true })
+  const none = { deliveries: 0, samples: 0, afterDelivery: null }
+  const first = await store.events.erase({ ...command, audit, afterDelivery: null })
+  expect(first).toEqual({ ...none, events: 180, afterDelivery: 0, done: false })
+  const rest = await store.events.erase({ ...command, audit: null, afterDelivery: 0 })
+  expect(rest).toEqual({ ...none, events: 0, done: true })
   expect((await auditOf(store, orgId)).filter(({ action }) => action === 'data.erased').length).toBe(1)
   expect(await store.events.append(makeBatch(orgId, events))).toMatchObject({ accepted: 0, deduped: 900 })
 

@@ -132,6 +132,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   diskFloorBytes: 0,
   rateLimits: { gateway: null, ingest: null },
   tls: null,
+  retention: { days: 90, bytes: null },
   backup: { dir: '', cron: null, keep: 3, passphrase: null },
   webhooks: {
     cron: '* * * * *',

@@ -1,11 +1,11 @@
 /** Retention: takes the oldest blocks away in bounded steps; their events stay in the rollups as expired. */
 import type { Database } from 'bun:sqlite'
-import { deleteBlock, readColumns, zonesBetween } from './block-table.ts'
+import { deleteBlock, readColumns } from './block-table.ts'
 import { extra } from './block.ts'
 import { expireInRollups } from './fold.ts'
 import { chunksPerRun } from './id-run.ts'
 import type { OrgState } from './org-state.ts'
-import { segmentEvents, seqOf } from './place.ts'
+import { placeOf, segmentEvents, seqOf } from './place.ts'
 import { rollupCounts } from './rollup-counts.ts'
 
 /*
@@ -33,19 +33,19 @@ export function expireBlocks(
   let firstKept = org.storedSeq + 1
   let taken = 0
   let done = true
-  for (const zone of zonesBetween(db, org.num, 0, org.foldedSeq + 1)) {
-    const block = readColumns(db, zone.place)
+  for (const place of oldestBlocks(db, org, blocksMax + 1)) {
+    const block = readColumns(db, place)
     if (block === null) continue
     const isOld = block.column(extra.received).every((received) => received < receivedBeforeMs)
     if (!isOld || taken === blocksMax) {
-      firstKept = seqOf(zone.place)
+      firstKept = seqOf(place)
       done = !isOld
       break
     }
     const before = counts.events()
     counts.add(block, 0, block.rows)
     events += counts.events() - before
-    deleteBlock(db, zone.place)
+    deleteBlock(db, place)
     taken++
   }
   if (taken === 0) return { events: 0, done, runs: [] }
@@ -54,6 +54,15 @@ export function expireBlocks(
   dropSegments(db, org, firstKept)
   dropSpans(db, org.num, firstKept)
   return { events, done, runs: dropUnusedRuns(db) }
+}
+
+function oldestBlocks(db: Database, { num, foldedSeq }: OrgState, limit: number): number[] {
+  return db
+    .query<{ place: number }, [number, number, number]>(
+      'SELECT place FROM event_block WHERE place >= ? AND place <= ? ORDER BY place LIMIT ?',
+    )
+    .all(placeOf(num, 0), placeOf(num, foldedSeq), limit)
+    .map(({ place }) => place)
 }
 
 function dropSegments(db: Database, org: OrgState, firstKept: number): void {

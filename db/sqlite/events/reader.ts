@@ -6,6 +6,7 @@ import type { EventReader } from '../event-engine.ts'
 import { readBreakdown } from './breakdown.ts'
 import { findById } from './by-id.ts'
 import { countEvents } from './count.ts'
+import { firstHour } from './drop-rollups.ts'
 import { filterClauses } from './filter-codes.ts'
 import { fingerprints } from './fingerprint.ts'
 import { readMetrics } from './metrics.ts'
@@ -14,6 +15,7 @@ import { readOverview } from './overview.ts'
 import { readPage } from './page.ts'
 import { recountHour } from './recount.ts'
 import { readSeed } from './seed.ts'
+import { cutoffForBytes, eventBytes } from './size.ts'
 import { readTail } from './tail.ts'
 import { verifyEvents } from './verify.ts'
 
@@ -64,6 +66,10 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
     metrics: (query) => read(query.orgId, noMetrics, (org) => readMetrics(db, org, query)),
     breakdown: (query) => read(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
     recount: ({ orgId, hourStartMs }) => read(orgId, [], (org) => recountHour(db, org, hourStartMs, watch())),
+    eventBytes: (orgId) => read(orgId, 0, (org) => eventBytes(db, org)),
+    cutoff: ({ orgId, bytesMax }) =>
+      read<number | null>(orgId, null, (org) => cutoffForBytes(db, org, bytesMax)),
+    firstHour: (orgId) => read<number | null>(orgId, null, (org) => firstHour(db, org)),
     verify: () => verifyEvents(db, fingerprintBits),
     overview: (orgId) => read(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
   }

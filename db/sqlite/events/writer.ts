@@ -4,6 +4,7 @@ import { StoreError } from '../../errors.ts'
 import type { EventWriter } from '../event-engine.ts'
 import { appender, type Appender } from './append.ts'
 import { writeBlock, zonesBetween } from './block-table.ts'
+import { dropRollups } from './drop-rollups.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
 import { eraseMarks, fingerprintOf } from './erased-id.ts'
 import { fingerprints } from './fingerprint.ts'
@@ -68,6 +69,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     removeOrg: takes.removeOrg,
     expire: takes.expire,
     erase: takes.erase,
+    dropRollups: ({ orgId, beforeMs }) => dropRollups(db, orgs.of(orgId).num, beforeMs),
     repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
     committed() {
       touched = new Set()

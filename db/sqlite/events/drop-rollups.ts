@@ -1,0 +1,40 @@
+/** Drops the rollups of old hours that no event is left of: counts outlive events, but not for ever. */
+import type { Database } from 'bun:sqlite'
+import { hourMs } from './rollup-counts.ts'
+
+/** Rollup rows that one step takes: about 50 ms. */
+const rowsMax = 10_000
+
+/** Inside a transaction. Rows that still count an event stay, so that `verify` finds each event counted. */
+export function dropRollups(db: Database, org: number, beforeMs: number): { rows: number; done: boolean } {
+  const before = Math.floor(beforeMs / hourMs)
+  const totals = db.query(
+    `UPDATE event_type_total SET events = events - ifnull((SELECT sum(expired) FROM rollup_metric
+       WHERE org = ?1 AND hour < ?2 AND live = 0 AND type = event_type_total.type), 0) WHERE org = ?1`,
+  )
+  totals.run(org, before)
+  let rows = db
+    .query('DELETE FROM rollup_metric WHERE org = ? AND hour < ? AND live = 0')
+    .run(org, before).changes
+  const values = db.query(
+    `DELETE FROM rollup_value WHERE (org, member, hour, site, type, outcome, code) IN (
+         SELECT org, member, hour, site, type, outcome, code FROM rollup_value
+         WHERE org = ?1 AND member = ?2 AND hour < ?3 AND live = 0 LIMIT ${rowsMax})`,
+  )
+  const kept = db.query<{ member: number }, [number]>(
+    'SELECT DISTINCT member FROM rollup_value WHERE org = ? ORDER BY member',
+  )
+  for (const { member } of kept.all(org)) {
+    rows += values.run(org, member, before).changes
+    if (rows >= rowsMax) return { rows, done: false }
+  }
+  db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
+  return { rows, done: true }
+}
+
+export function firstHour(db: Database, org: number): number | null {
+  const row = db
+    .query<{ hour: number | null }, [number]>('SELECT min(hour) AS hour FROM rollup_metric WHERE org = ?')
+    .get(org)
+  return row?.hour == null ? null : row.hour * hourMs
+}

@@ -1,0 +1,40 @@
+/** Retention of each organization and how far its re-count has come. */
+import type { RecountProgress, RetentionSetting, RetentionStore } from '../../retention-store.ts'
+import { appendAudit } from '../audit.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
+
+export function readSetting({ db }: ReadContext, orgId: string): RetentionSetting {
+  const row = db
+    .query<RetentionSetting, [string]>('SELECT days, bytes FROM retention WHERE org_id = ?')
+    .get(orgId)
+  return row ?? { days: null, bytes: null }
+}
+
+export function writeSetting(
+  { db }: WriteContext,
+  { orgId, setting, audit }: Parameters<RetentionStore['set']>[0],
+): void {
+  db.query(
+    `INSERT INTO retention (org_id, days, bytes) VALUES (?, ?, ?)
+     ON CONFLICT DO UPDATE SET days = excluded.days, bytes = excluded.bytes`,
+  ).run(orgId, setting.days, setting.bytes)
+  appendAudit(db, audit)
+}
+
+export function readRecounted({ db }: ReadContext, orgId: string): RecountProgress | null {
+  return db
+    .query<RecountProgress, [string]>(
+      'SELECT through_ms AS throughMs, repaired FROM rollup_recount WHERE org_id = ?',
+    )
+    .get(orgId)
+}
+
+export function noteRecount(
+  { db }: WriteContext,
+  { orgId, throughMs, repaired }: Parameters<RetentionStore['noteRecount']>[0],
+): void {
+  db.query(
+    `INSERT INTO rollup_recount (org_id, through_ms, repaired) VALUES (?, ?, ?)
+     ON CONFLICT DO UPDATE SET through_ms = excluded.through_ms, repaired = excluded.repaired`,
+  ).run(orgId, throughMs, repaired)
+}

@@ -1,0 +1,68 @@
+/** The hourly re-count: each closed hour once, missed hours caught up, repairs counted, clock steps harmless. */
+import { expect, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { openStore, verifyEvents } from '../../db/open.ts'
+import type { Store } from '../../db/store.ts'
+import { startLog } from '../../server/log.ts'
+import { makeRecount } from '../../server/rollup/recount.ts'
+import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { event } from './subject.ts'
+
+const hourMs = 3_600_000
+const log = { ...startLog({ level: 'error', clock: { now: () => noon } }), error: () => undefined }
+
+/** A store whose recounts are written down. */
+function watched(store: Store): { hours: number[]; store: Store } {
+  const hours: number[] = []
+  const recount: Store['events']['recount'] = (query) => {
+    hours.push((query.hourStartMs - noon) / hourMs)
+    return store.events.recount(query)
+  }
+  return { hours, store: { ...store, events: { ...store.events, recount } } }
+}
+
+test('counts each hour that ended, goes on where it stopped, and repairs', async () => {
+  using dir = tempDir('recount')
+  let store = await openStore({ folder: dir.path, now: noon })
+  await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })
+  const events = Array.from({ length: 3_000 }, (_, n) => event(n, (n % 6) * hourMs))
+  for (let at = 0; at < 3_000; at += 1_000) {
+    await store.events.append(makeBatch('org_a', events.slice(at, at + 1_000)))
+  }
+  await store.events.expire({ orgId: 'org_a', receivedBeforeMs: 0 }) // nothing is that old, but rollups are folded
+  const look = watched(store)
+  const recount = makeRecount({ store: look.store, log })
+  await recount.run(noon + 2.5 * hourMs)
+  expect(look.hours.splice(0)).toEqual([0, 1])
+  await recount.run(noon + 2.9 * hourMs)
+  expect(look.hours.splice(0)).toEqual([])
+  expect(recount.repaired()).toBe(0)
+  const progress = await store.retention.recounted('org_a')
+  expect(progress).toEqual({ throughMs: noon + 2 * hourMs, repaired: 0 })
+  await store.close()
+
+  // What no code of ours does: a count that is wrong.
+  const spoil = new Database(dir.join('sightglass.db'))
+  spoil.run('UPDATE rollup_metric SET live = live + 3 WHERE hour = ?', [noon / hourMs + 3])
+  spoil.close()
+  expect((await verifyEvents(dir.path)).faults.length).toBeGreaterThan(0)
+
+  store = await openStore({ folder: dir.path, now: noon })
+  const again = watched(store)
+  const next = makeRecount({ store: again.store, log })
+  await next.run(noon + 6 * hourMs) // four hours were missed
+  expect(again.hours.splice(0)).toEqual([2, 3, 4, 5])
+  expect(next.repaired()).toBeGreaterThan(0)
+  expect((await store.retention.recounted('org_a'))?.repaired).toBe(next.repaired())
+
+  // The clock jumps a month ahead and back: what was called over too early is counted again.
+  await next.run(noon + 30 * 24 * hourMs)
+  again.hours.length = 0
+  await next.run(noon + 7 * hourMs)
+  expect(again.hours.splice(0)).toEqual([0, 1, 2, 3, 4, 5, 6])
+  await next.run(noon + 8 * hourMs)
+  expect(again.hours).toEqual([7])
+  await store.close()
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+}, 30_000)

@@ -1,0 +1,122 @@
+/** Retention by days and by bytes through the whole store, beside writers that must not wait for it. */
+import { expect, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { openStore, verifyEvents } from '../../db/open.ts'
+import type { Store } from '../../db/store.ts'
+import { startLog } from '../../server/log.ts'
+import { expireAll } from '../../server/retention/expire-all.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const dayMs = 24 * 3_600_000
+const log = startLog({ level: 'error', clock: { now: () => noon } })
+const everything = { sinceMs: 0, untilMs: null, rowsMax: 0 }
+
+async function fill(store: Store, orgId: string, from: number, count: number, receivedAtMs: number) {
+  for (let start = from; start < from + count; start += 1_000) {
+    const events = Array.from({ length: Math.min(1_000, from + count - start) }, (_, index) => {
+      const n = start + index
+      const json = JSON.stringify({ id: `evt_${n}`, noise: [1, 2, 3, 4].map((k) => Math.sin(n * k)) })
+      return makeEvent(`evt_${n}`, { json, sessionId: `ses_${n}`, occurredAtMs: noon + n })
+    })
+    await store.events.append({ ...makeBatch(orgId, events), receivedAtMs })
+  }
+}
+
+async function openWith(...names: string[]) {
+  const dir = tempDir('retention')
+  const store = await openStore({ folder: dir.path, now: noon })
+  const orgs = names.map((name) => makeOrg({ id: `org_${name}`, slug: name }))
+  for (const org of orgs) await store.orgs.create({ org, audit: makeAudit(org.id) })
+  return { dir, store }
+}
+
+const held = async (store: Store, orgId: string) => {
+  const { count } = await store.events.count({ orgId, filter: {}, afterSeq: 0, ceilingSeq: 10 ** 9 })
+  return count
+}
+
+test('by days: old events go, counts stay, an organization may have a rule of its own', async () => {
+  const { dir, store } = await openWith('short', 'long')
+  for (const orgId of ['org_short', 'org_long']) {
+    await fill(store, orgId, 0, 5_120, noon)
+    await fill(store, orgId, 5_120, 2_560, noon + 50 * dayMs)
+  }
+  const setting = { days: 200, bytes: null }
+  await store.retention.set({ orgId: 'org_long', setting, audit: makeAudit('org_long') })
+  expect(await store.retention.setting('org_short')).toEqual({ days: null, bytes: null })
+  const rule = { days: 90, bytes: null }
+  await expireAll({ store, rule, log }, noon + 89 * dayMs)
+  expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([7_680, 7_680])
+  await expireAll({ store, rule, log }, noon + 91 * dayMs)
+  expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 7_680])
+  expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBe(7_680)
+  await expireAll({ store, rule: { days: null, bytes: null }, log }, noon + 900 * dayMs)
+  expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 0])
+  // Rollups of hours without an event left go after 400 days, and only those.
+  expect((await store.events.metrics({ orgId: 'org_long', ...everything })).total).toBe(0)
+  expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBeGreaterThanOrEqual(
+    2_560,
+  )
+  expect((await store.events.overview('org_long')).total).toBe(0)
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  await store.close()
+  dir.remove()
+}, 30_000)
+
+test('by bytes: what is left fits, the newest stay, and the file gives its room back', async () => {
+  const { dir, store } = await openWith('a')
+  for (let day = 0; day < 20; day++) await fill(store, 'org_a', day * 2_048, 2_048, noon + day * dayMs)
+  const before = await store.retention.eventBytes('org_a')
+  const bytesMax = Math.floor(before / 4)
+  await store.retention.truncateLog()
+  const { bytes: fileBefore } = await store.health()
+  await expireAll({ store, rule: { days: null, bytes: bytesMax }, log }, noon + 20 * dayMs)
+  const after = await store.retention.eventBytes('org_a')
+  expect(after).toBeLessThanOrEqual(bytesMax)
+  expect(after).toBeGreaterThan(bytesMax * 0.8)
+  const newest = await store.events.byId('org_a', `evt_${20 * 2_048 - 1}`)
+  expect(newest).not.toBeNull()
+  expect(await store.events.byId('org_a', 'evt_0')).toBeNull()
+  expect(await store.retention.truncateLog()).toBe(true)
+  // 8 MiB of pages stay free for what comes next.
+  expect((await store.health()).bytes).toBeLessThan(fileBefore - (before - after) + 12 * 1024 * 1024)
+  expect(await store.retention.cutoff({ orgId: 'org_a', bytesMax })).toBeNull()
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  await store.close()
+  dir.remove()
+}, 60_000)
+
+test('retention beside ingest: no append waits long, and everything adds up', async () => {
+  const { dir, store } = await openWith('a')
+  await fill(store, 'org_a', 0, 40_000, noon)
+  let ended = false
+  const expiring = expireAll({ store, rule: { days: 90, bytes: null }, log }, noon + 91 * dayMs).finally(
+    () => {
+      ended = true
+    },
+  )
+  const waits: number[] = []
+  let sent = 40_000
+  while (!ended) {
+    const startedMs = performance.now()
+    await fill(store, 'org_a', sent, 100, noon + 91 * dayMs)
+    waits.push(performance.now() - startedMs)
+    sent += 100
+  }
+  await expiring
+  expect(waits.length).toBeGreaterThan(5)
+  expect(waits.sort((a, b) => a - b)[Math.floor(waits.length * 0.9)]).toBeLessThan(250)
+  const kept = await held(store, 'org_a')
+  expect(kept).toBeGreaterThanOrEqual(sent - 40_000)
+  expect(kept).toBeLessThan(sent - 40_000 + 256)
+  expect((await store.events.metrics({ orgId: 'org_a', ...everything })).total).toBe(sent)
+  await store.close()
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  const db = new Database(dir.join('sightglass.db'), { readonly: true })
+  expect(
+    db.query<{ n: number }, []>('SELECT count(*) AS n FROM event_id_filter').get()?.n,
+  ).toBeLessThanOrEqual(2)
+  db.close()
+  dir.remove()
+}, 60_000)
