@@ -24,7 +24,7 @@ beforeAll(async () => {
   server = await testServer()
   other = await makeOrg(server, 'other')
   owner = await person(server, server.org, 'owner')
-})
+}, 30_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 async function write(orgId: string, action: string, metadata: AuditEntry['metadata'] = {}): Promise<void> {

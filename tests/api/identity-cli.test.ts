@@ -32,7 +32,7 @@ beforeAll(async () => {
     webhooks: () => ({ store, clock, box: lazySecretBox(dataDir), resolve, sinkDir: null }),
   }
   await makeOrg(server, 'other') // the only organization cannot be deleted
-})
+}, 30_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 const org = 'default'

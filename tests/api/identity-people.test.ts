@@ -12,7 +12,7 @@ let owner: Person
 beforeAll(async () => {
   server = await testServer()
   owner = await person(server, server.org, 'owner', { operator: true })
-})
+}, 30_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 interface Told {

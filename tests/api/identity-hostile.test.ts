@@ -1,0 +1,129 @@
+/** Bad input around people and keys: mass assignment, fixed and replayed sessions, used links, strange and huge names. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { newToken } from '../../server/ids.ts'
+import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let owner: Person
+beforeAll(async () => {
+  server = await testServer()
+  owner = await person(server, server.org, 'owner', { operator: true })
+}, 30_000)
+afterAll(() => server[Symbol.asyncDispose]())
+
+test('members that nobody asked for are refused by name, and change nothing', async () => {
+  const before = await auditCount(server)
+  for (const [path, body, member] of [
+    ['/api/orgs', { name: 'x', id: 'org_mine' }, 'id'],
+    ['/api/invitations', { email: 'a@example.com', role: 'viewer', operator: true }, 'operator'],
+    ['/api/invitations', { email: 'a@example.com', role: 'viewer', orgId: 'org_other' }, 'orgId'],
+    ['/api/keys', { kind: 'ingest', label: 'x', orgId: 'org_other' }, 'orgId'],
+    ['/api/keys', { kind: 'ingest', label: 'x', revokedAtMs: null }, 'revokedAtMs'],
+    ['/api/sites', { siteId: 'a', seen: true }, 'seen'],
+    [`/api/people/${owner.id}/role`, { role: 'owner', operator: true }, 'operator'],
+    [
+      '/api/account/password',
+      { current: password, password: 'long enough', accountId: 'usr_x' },
+      'accountId',
+    ],
+    [
+      '/api/setup',
+      { token: 'x', email: 'a@example.com', password: 'long enough', operator: true },
+      'operator',
+    ],
+    ['/api/org/rename', { name: 'x', slug: 'default' }, 'slug'],
+  ] as const) {
+    const answer = await owner.post(path, body)
+    const { error, issues } = (await answer.json()) as {
+      error: string
+      issues: { path: string; code: string }[]
+    }
+    expect([path, answer.status, error]).toEqual([path, 400, 'invalid_body'])
+    expect(issues).toContainEqual(expect.objectContaining({ path: member, code: 'unknown' }))
+  }
+  const proto = await owner.call('/api/keys', {
+    method: 'POST',
+    body: '{"kind":"ingest","label":"x","__proto__":{"role":"owner"}}',
+    headers: { 'content-type': 'application/json' },
+  })
+  expect(proto.status).toBe(400)
+  expect(await auditCount(server)).toBe(before)
+})
+
+test('a session that somebody else chose is not taken over by signing in', async () => {
+  const victim = await person(server, server.org, 'viewer')
+  const planted = `sightglass=${newToken()}`
+  const answer = await server.call('/api/sign-in', {
+    body: { email: victim.email, password },
+    headers: { cookie: planted },
+  })
+  expect(answer.status).toBe(200)
+  expect(cookieOf(answer)).not.toBe(planted)
+  expect((await caller(server, planted).call('/api/session')).status).toBe(401)
+})
+
+test('a cookie is worth nothing once its sign-in, its role or its membership has ended', async () => {
+  const org = await makeOrg(server, 'leaving')
+  const boss = await person(server, org, 'owner')
+  const ways: ((who: Person) => Promise<unknown>)[] = [
+    (who) => who.post('/api/sign-out'),
+    (who) => boss.post(`/api/people/${who.id}/role`, { role: 'analyst' }),
+    (who) => boss.post(`/api/people/${who.id}/remove`),
+  ]
+  for (const end of ways) {
+    const who = await person(server, org, 'viewer')
+    expect((await who.call('/api/events')).status).toBe(200)
+    await end(who)
+    expect((await who.call('/api/events')).status).toBe(401)
+    expect((await who.post('/api/sign-out')).status).toBe(204)
+    expect((await who.call('/api/session')).status).toBe(401)
+  }
+}, 30_000)
+
+test('names may be strange, and then are given back as they came; too long or broken ones are refused', async () => {
+  const strange = [
+    '<script>alert(1)</script>',
+    'Ωμέγα 🫖',
+    '=1+1',
+    "Robert'); DROP TABLE org;--",
+    '\u202Egnp.exe',
+    'a'.repeat(80),
+  ]
+  for (const name of strange) {
+    const label = await owner.post('/api/keys', { kind: 'ingest', label: name })
+    expect(((await label.json()) as { key: { label: string } }).key.label).toBe(name)
+    expect((await owner.post('/api/org/rename', { name })).status).toBe(200)
+    expect((await owner.post('/api/sites', { siteId: `s-${name}`, name })).status).toBe(200)
+    const session = (await (await owner.call('/api/session')).json()) as { org: { name: string } }
+    expect(session.org.name).toBe(name)
+  }
+  const { sites } = (await (await owner.call('/api/sites')).json()) as { sites: { name: string }[] }
+  expect(sites.map(({ name }) => name).toSorted()).toEqual(strange.toSorted())
+  for (const name of ['', '   ', 'a'.repeat(81), 'two\nlines', 'nul\u0000', 'x'.repeat(50_000)]) {
+    for (const answer of [
+      await owner.post('/api/keys', { kind: 'ingest', label: name }),
+      await owner.post('/api/org/rename', { name }),
+      await owner.post('/api/invitations', { email: `${name}@example.com`, role: 'viewer' }),
+    ]) {
+      // An address may be longer than a name, but not as long as the longest of these.
+      if (answer.url.endsWith('invitations') && name === 'a'.repeat(81)) continue
+      expect([name.slice(0, 20), answer.url, answer.status]).toEqual([name.slice(0, 20), answer.url, 400])
+    }
+  }
+  expect((await owner.post('/api/sites', { siteId: 'x'.repeat(201) })).status).toBe(400)
+  expect((await server.store.audit.verify()).faults).toEqual([])
+})
+
+test('of many who accept one invitation at once exactly one does, and a revoked one lets nobody in', async () => {
+  const made = await owner.post('/api/invitations', { email: 'race@example.com', role: 'viewer' })
+  const { link } = (await made.json()) as { link: string }
+  const token = link.slice(link.indexOf('#') + 1)
+  const accept = () =>
+    server.call('/api/invitations/accept', { body: { token, password: 'a much better password' } })
+  const statuses = (await Promise.all(Array.from({ length: 12 }, accept))).map(({ status }) => status)
+  expect(statuses.filter((status) => status === 200).length).toBe(1)
+  for (const status of statuses) expect([200, 403]).toContain(status)
+  const members = (await server.store.accounts.list()).filter(({ email }) => email === 'race@example.com')
+  expect(members.map(({ memberships }) => memberships.length)).toEqual([1])
+}, 30_000)
