@@ -32,7 +32,6 @@ import { siteRoutes } from './sites/routes.ts'
 import { sessionRoutes } from './sessions/routes.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
 import { toolRoutes } from './tools/routes.ts'
-import { traceExportRoutes } from './traces/export-routes.ts'
 import { traceRoutes } from './traces/routes.ts'
 import { dashboardWebhookRoutes } from './webhooks/dashboard-routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -71,7 +70,6 @@ export function createApp(parts: Parts): App {
     .use(dashboardCountRoutes(parts))
     .use(sessionRoutes(parts))
     .use(traceRoutes(parts))
-    .use(traceExportRoutes(parts))
     .use(webhookRoutes(parts))
     .use(auditRoutes(parts))
     .use(authRoutes(parts))
