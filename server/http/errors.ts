@@ -43,9 +43,14 @@ export function retryAfter(): Record<string, string> {
   return { 'retry-after': String(1 + Math.floor(Math.random() * 5)) }
 }
 
+// Every 401 names a scheme (RFC 9110 §11.6.1); where it is not a key that is missing, it is the session's cookie. No
+// browser asks for a password at a scheme that it does not know.
+const challenge = { 'www-authenticate': 'Cookie realm="sightglass"' }
+
 export function errorResponse(error: AppError, requestId: string): Response {
+  const fixed = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return new Response(errorBody(error, requestId), {
     status: error.status,
-    headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...error.details.headers },
+    headers: { ...fixed, ...(error.status === 401 ? challenge : {}), ...error.details.headers },
   })
 }
