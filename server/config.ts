@@ -49,6 +49,7 @@ export interface ServeConfig {
   metricsToken: string | null
   trustedProxies: string[] // addresses and CIDR ranges
   diskFloorBytes: number
+  memoryLimitBytes: number | null // null: what the machine or the container leaves
   rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
   tls: TlsFiles | null
   retention: RetentionRule
@@ -212,6 +213,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     metricsToken: values['metrics-token'],
     trustedProxies: values['trusted-proxy'],
     diskFloorBytes: values['disk-floor'],
+    memoryLimitBytes: values['memory-limit'],
     rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },
     tls: tlsFiles(values),
     retention: { days: values['retention-days'], bytes: values['retention-bytes'] },

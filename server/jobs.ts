@@ -4,6 +4,7 @@ import { writeCheckpoints } from './audit/checkpoints.ts'
 import type { SigningKey } from './audit/signing-key.ts'
 import type { Backups } from './backup/backups.ts'
 import type { DiskWatch } from './health/disk.ts'
+import type { MemoryWatch } from './health/memory.ts'
 import type { Job } from './clockwork.ts'
 import type { IngestCounts } from './ingest/counts.ts'
 import type { LastUses } from './keys/last-use.ts'
@@ -22,6 +23,7 @@ interface JobParts {
   lastUses: LastUses
   ingestCounts: IngestCounts
   disk: DiskWatch
+  memory: MemoryWatch
   webhooks: Webhooks
   dispatchCron: string
   backups: Backups
@@ -40,6 +42,7 @@ export function jobTable(parts: JobParts): Job[] {
   return [
     ...backup,
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
+    { id: 'memory-watch', schedule: '* * * * * *', run: async () => parts.memory.look() },
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => parts.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },
     {

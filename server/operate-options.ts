@@ -1,5 +1,14 @@
 /** The options around backups, restores and the running of the appliance. */
-import { cronOrOff, daysOrOff, flag, folderPath, plainText, sizeOrOff, wholeNumber } from './option-values.ts'
+import {
+  cronOrOff,
+  daysOrOff,
+  flag,
+  folderPath,
+  plainText,
+  sizeBytes,
+  sizeOrOff,
+  wholeNumber,
+} from './option-values.ts'
 import { option } from './option-form.ts'
 
 const serving = ['serve', 'config'] as const
@@ -63,6 +72,13 @@ export const operateOptions = {
     verbs: [...serving, 'backup create', 'backup verify', 'restore', 'migrate up'],
     environmentOnly: true,
     secret: true,
+  }),
+  'memory-limit': option({
+    read: sizeBytes,
+    value: 'SIZE',
+    default: null,
+    help: 'memory it may use; left out: all there is. Near it reads wait, then everything, then it restarts',
+    verbs: serving,
   }),
   'dry-run': option({
     read: flag,

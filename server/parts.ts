@@ -8,6 +8,7 @@ import type { Throttle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
 import type { Diagnosed } from './doctor/diagnose.ts'
 import type { DiskWatch } from './health/disk.ts'
+import type { MemoryWatch } from './health/memory.ts'
 import type { Assets } from './http/assets.ts'
 import type { KeyGuard } from './http/guard.ts'
 import type { RateLimits } from './http/rate-limit.ts'
@@ -36,6 +37,7 @@ export interface Parts {
   provider: Provider | null
   seal: Seal
   disk: DiskWatch
+  memory: MemoryWatch
   jobs: Pick<Jobs, 'late' | 'report'>
   rejections: Rejections
   ingestCounts: IngestCounts

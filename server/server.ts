@@ -10,6 +10,7 @@ import type { Clock } from './clock.ts'
 import type { ServeConfig } from './config.ts'
 import { makeBackups } from './backup/backups.ts'
 import { watchDisk } from './health/disk.ts'
+import { isShed, memoryAllowed, watchMemory } from './health/memory.ts'
 import { assetsFolder, loadAssets, type Assets } from './http/assets.ts'
 import { watchCertificate } from './http/certificate.ts'
 import { keyGuard } from './http/guard.ts'
@@ -39,6 +40,8 @@ export interface ServerOptions {
   assets?: Assets // tests of the API alone bring none
   /** The store failed for good: whoever started the server should end the process with an error. */
   fail(): void
+  /** Memory is used up: whoever started the server should end it in good order, to be started afresh. */
+  exhausted(): void
 }
 
 export interface RunningServer {
@@ -57,6 +60,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { config, store, clock, log } = options
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(config.dataDir, config.diskFloorBytes, log)
+  const memory = watchMemory(config.memoryLimitBytes ?? memoryAllowed(), log, options.exhausted)
   const { dataDir } = config
   const webhookOutcomes = makeWebhookOutcomes()
   const countedStore = { ...store, webhooks: webhookOutcomes.counted(store.webhooks) }
@@ -72,6 +76,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     lastUses,
     ingestCounts,
     disk,
+    memory,
     webhooks,
     dispatchCron,
     dataDir,
@@ -103,6 +108,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     provider: config.oidc === null ? null : makeProvider(config.oidc),
     seal: sealWith(await store.secret('cursor')),
     disk,
+    memory,
     jobs,
     rejections: makeRejections(store, log),
     recount,
@@ -135,6 +141,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       hostRule,
       sender: senderReader(config.trustedProxies),
       stopping: () => parts.state.stopping,
+      isShed: (path) => isShed(path, memory.pressure()),
       log,
       tls: certificate.pair(),
     })

@@ -7,7 +7,7 @@ import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 
 export interface Check {
-  name: 'store' | 'disk' | 'queue' | 'jobs'
+  name: 'store' | 'disk' | 'queue' | 'memory' | 'jobs'
   ok: boolean
   detail: string
 }
@@ -29,8 +29,8 @@ export function healthRoutes(parts: Parts) {
     })
 }
 
-/** The four checks of contract §1, each with a sentence for the person who looks. */
-export async function readiness({ store, disk, jobs, state }: Parts): Promise<Check[]> {
+/** The checks of contract §1, each with a sentence for the person who looks. */
+export async function readiness({ store, disk, memory, jobs, state }: Parts): Promise<Check[]> {
   const pressure = store.events.pressure()
   const late = jobs.late()
   const queueFull = pressure.queuedBytes > limits.queueBytesMax || pressure.oldestMs > limits.queueAgeMsMax
@@ -47,6 +47,11 @@ export async function readiness({ store, disk, jobs, state }: Parts): Promise<Ch
       name: 'queue',
       ok: !queueFull,
       detail: `${pressure.queuedBytes} bytes wait, the oldest ${pressure.oldestMs} ms`,
+    },
+    {
+      name: 'memory',
+      ok: memory.pressure() === 'none',
+      detail: `${memory.usedBytes()} of ${memory.limitBytes} bytes used`,
     },
     {
       name: 'jobs',

@@ -22,6 +22,8 @@ export interface ListenOptions {
   hostRule: HostRule
   sender(peer: string, headers: Headers): Sender
   stopping(): boolean
+  /** Whether a request for this path waits until there is memory again. */
+  isShed(path: string): boolean
   log: Log
   tls: TlsPair | null
 }
@@ -145,6 +147,10 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
       new AppError('shutting_down', 'The server is shutting down.', { headers }),
       context.id,
     )
+  }
+  if (options.isShed(path)) {
+    const headers = { ...retryAfter(), connection: 'close' } // the body is not read
+    return errorResponse(new AppError('overloaded', 'The server is short of memory.', { headers }), context.id)
   }
   if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
     return errorResponse(new AppError('not_found', 'This listener serves ingest only.'), context.id)

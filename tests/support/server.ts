@@ -55,6 +55,7 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
     log,
     assets: new Map(),
     fail: failure.resolve,
+    exhausted: failure.resolve,
   })
   const org = (await store.orgs.find('default'))!
   const call = caller(server.url)
@@ -130,6 +131,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   metricsToken: null,
   trustedProxies: [],
   diskFloorBytes: 0,
+  memoryLimitBytes: null,
   rateLimits: { gateway: null, ingest: null },
   tls: null,
   retention: { days: 90, bytes: null },
