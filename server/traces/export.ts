@@ -93,20 +93,24 @@ async function* ndjsonParts(pages: AsyncGenerator<string[]>): AsyncGenerator<str
   let count = 0
   for await (const texts of pages) {
     count += texts.length
-    yield `${texts.join('\n')}\n`
+    for (const piece of pieces(texts)) yield `${piece.join('\n')}\n`
   }
   yield `{"_end":{"count":${count}}}\n`
 }
 
-const csvPieceEvents = 250
-
 async function* csvParts(pages: AsyncGenerator<string[]>, guard: boolean): AsyncGenerator<string> {
   yield csvRow(csvColumns, false)
   for await (const texts of pages) {
-    // A page in pieces: making rows is work of the thread that answers everybody.
-    for (let at = 0; at < texts.length; at += csvPieceEvents) {
-      const piece = texts.slice(at, at + csvPieceEvents)
-      yield piece.map((text) => eventRow(text, guard)).join('')
-    }
+    for (const piece of pieces(texts)) yield piece.map((text) => eventRow(text, guard)).join('')
   }
+}
+
+const pieceEvents = 250
+
+/**
+ * A page in pieces: making rows is work of the thread that answers everybody, and a slow receiver shall take a piece
+ * before it counts as stalled.
+ */
+function* pieces(texts: string[]): Generator<string[]> {
+  for (let at = 0; at < texts.length; at += pieceEvents) yield texts.slice(at, at + pieceEvents)
 }
