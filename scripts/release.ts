@@ -1,8 +1,7 @@
 /**
- * Builds a release: an executable for each machine, compressed, with checksums, a bill of materials, the licences, and
- * a signature when a key is given. The same sources give the same bytes.
- *
- *   bun scripts/release.ts [--out dist/release] [--targets linux-x64,linux-arm64] [--key ed25519.pem]
+ * `bun scripts/release.ts [--out dist/release] [--targets linux-x64,linux-arm64] [--key ed25519.pem]` builds a release:
+ * an executable for each machine, compressed, with checksums, a bill of materials, the licences, and a signature when a
+ * key is given. The same sources give the same bytes.
  */
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'

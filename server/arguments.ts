@@ -38,6 +38,7 @@ const wordsMax: Partial<Record<VerbName, number>> = {
   'backup verify': 1,
   restore: 1,
   completions: 1,
+  'log-level': 1,
   verify: 1,
   help: 2,
 }

@@ -8,6 +8,7 @@ const silent: Log = {
   info: () => {},
   warn: () => {},
   error: () => {},
+  setLevel: () => 'info',
   close: async () => {},
 }
 const everySecond = '* * * * * *'

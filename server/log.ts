@@ -12,6 +12,8 @@ export interface Log {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
+  /** From now on; returns what it was. */
+  setLevel(level: LogLevel): LogLevel
   /** Waits until everything is written, at most about this long: the last call before the process ends. */
   close(timeoutMs?: number): Promise<void>
 }
@@ -24,7 +26,8 @@ export interface LogOptions {
   sink?: LogSink
 }
 
-export function startLog({ level, clock, sink = openLogSink() }: LogOptions): Log {
+export function startLog({ level: begun, clock, sink = openLogSink() }: LogOptions): Log {
+  let level = begun
   function reportDropped(): void {
     const count = sink.takeDropped()
     if (count > 0) sink.write(logLine(clock.now(), 'warn', 'log_lines_dropped', { count }))
@@ -41,6 +44,11 @@ export function startLog({ level, clock, sink = openLogSink() }: LogOptions): Lo
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
+    setLevel(next) {
+      const before = level
+      level = next
+      return before
+    },
     async close(timeoutMs = 1_000) {
       await sink.flush(timeoutMs)
       reportDropped()

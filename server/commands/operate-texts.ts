@@ -66,6 +66,12 @@ export const operateTexts = {
     ],
     examples: ['sightglass doctor', 'sightglass doctor --json'],
   },
+  'log-level': {
+    summary: 'change how much a running server logs',
+    usage: 'log-level debug|info|warn|error',
+    about: ['Holds until the server is started again; --log-level says what it begins with.'],
+    examples: ['sightglass log-level debug'],
+  },
   'service install': {
     summary: 'install and start the appliance as a systemd service',
     usage: 'service install [options of serve] [--dry-run]',

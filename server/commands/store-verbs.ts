@@ -1,5 +1,6 @@
 /** The verbs that work on the data: one function each, run by whoever holds the folder, server or command line. */
 import { createAccount, listAccounts, makeResetLink } from './account.ts'
+import { setLogLevel } from './log-level.ts'
 import { createBackupNow } from './backup.ts'
 import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts'
 import { beginTraces, exportMetrics, tracesPage } from './export-work.ts'
@@ -45,6 +46,7 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'webhook rotate-secret': webhook.rotateSecret,
   'webhook remove': webhook.removeEndpoint,
   'backup create': createBackupNow,
+  'log-level': setLogLevel,
   // Parts of `export audit`, which asks for one page after the other.
   'export audit begin': beginExport,
   'export audit page': exportPage,

@@ -1,6 +1,7 @@
 /** What a verb's work gets: the store, the time, and the addresses it may print. */
 import type { Json, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
 import type { EndpointParts } from '../webhooks/endpoints.ts'
 import type { Params } from './params.ts'
 
@@ -11,6 +12,8 @@ export interface VerbContext {
   baseUrl: string
   /** Where ingest answers; null when no server runs. */
   ingestUrl: string | null
+  /** Of a running server; its level can be changed while it runs. */
+  log?: Pick<Log, 'setLevel'>
   /** Where a running server keeps its backups, and what encrypts them. */
   backups?: { dir: string; passphrase: string | null }
   /** What webhook verbs work with. A server goes by the rules it was started with, not by the given ones. */

@@ -1,4 +1,4 @@
-/** The memory watchdog of the executable: sheds reads first, then everything but health, then ends to be started afresh. */
+/** The executable near the end of its memory: sheds reads, then everything, then ends to be started afresh. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { startAppliance, type Appliance } from '../support/binary.ts'
