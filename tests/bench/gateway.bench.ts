@@ -12,13 +12,16 @@ export interface GatewayBench {
 
 const sitesMany = 40
 
-function body(from: number, count: number, startMs: number): string {
+const dayMs = 86_400_000
+
+/** Events that fill the last day. */
+function body(from: number, count: number, { startMs, stepMs }: { startMs: number; stepMs: number }): string {
   const lines: string[] = []
   for (let n = from; n < from + count; n++) {
     const kind = n % 6
     lines.push(
       `{"id":"trc_${(n * 2_654_435_761) % 4_294_967_296}_${n}","siteId":"site-${n % sitesMany}",` +
-        `"sessionId":"ses_${Math.floor(n / 20)}","occurredAt":"${new Date(startMs + n * 20).toISOString()}",` +
+        `"sessionId":"ses_${Math.floor(n / 20)}","occurredAt":"${new Date(startMs + n * stepMs).toISOString()}",` +
         `"type":"${['agent.detected', 'auth.identity_presented', 'authz.evaluated', 'tool.executed', 'memory.accessed', 'tool.surfaced'][kind]}",` +
         `"outcome":"${n % 9 === 0 ? 'blocked' : 'success'}","tool":"checkout.step_${n % 200}","durationMs":${n % 900},` +
         `"agent":{"class":"dom","trust":"detected","vendor":"vendor-${n % 1_000 === 0 ? 'rare' : n % 30}"},` +
@@ -59,7 +62,7 @@ export async function gatewayBench(events: number, rounds: number): Promise<Gate
 }
 
 async function fill(server: Appliance, key: string, events: number): Promise<number> {
-  const startMs = Date.now() - events * 20
+  const times = { startMs: Date.now() - dayMs, stepMs: dayMs / events }
   const startedMs = performance.now()
   let next = 0
   const sender = async () => {
@@ -67,7 +70,7 @@ async function fill(server: Appliance, key: string, events: number): Promise<num
       const from = next
       if (from >= events) return
       next += 1_000
-      const text = body(from, Math.min(1_000, events - from), startMs)
+      const text = body(from, Math.min(1_000, events - from), times)
       while ((await post(server, key, text)) === 503) await Bun.sleep(50) // more waited for the disk than may
     }
   }
@@ -89,7 +92,7 @@ async function post(server: Appliance, key: string, text: string): Promise<numbe
 
 async function questions(server: Appliance, key: string): Promise<[string, string][]> {
   const headers = { authorization: `Bearer ${key}` }
-  const middle = new Date(Date.now() - 3_600_000).toISOString()
+  const middle = new Date(Date.now() - dayMs / 2).toISOString()
   const deep = (await (
     await fetch(`${server.url}/v1/traces?limit=200&until=${middle}`, { headers })
   ).json()) as {
