@@ -81,8 +81,13 @@ export interface EraseResult {
   events: number
   deliveries: number // webhook deliveries that carried such events
   samples: number // of refused requests
-  afterDelivery: number | null // to be given to the next step
-  done: boolean
+  next: EraseCursor | null // to be given to the next step; null: all is gone
+}
+
+/** How far an erasure has come: events up to an arrival first, then deliveries. */
+export interface EraseCursor {
+  among: 'events' | 'deliveries'
+  after: number
 }
 
 /** A rollup row that differs from its recount. */

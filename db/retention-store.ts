@@ -21,7 +21,7 @@ export interface RetentionStore {
   cutoff(query: { orgId: string; bytesMax: number }): Promise<number | null>
   /** One step of dropping rollups of hours before `beforeMs` that no event is left of; to be called until `done`. */
   dropRollups(command: { orgId: string; beforeMs: number }): Promise<{ rows: number; done: boolean }>
-  /** One step of giving freed room back to the disk; to be called until `done`. A little room is kept for new events. */
+  /** One step of giving freed room back to the disk, but for a little; to be called until `done`. */
   release(): Promise<{ bytes: number; done: boolean }>
   /** Copies the write-ahead log into the database and empties it; false while a reader is in the way. */
   truncateLog(): Promise<boolean>

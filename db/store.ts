@@ -14,6 +14,7 @@ import type {
   Breakdown,
   BreakdownQuery,
   EraseCommand,
+  EraseCursor,
   EraseResult,
   ExpireCommand,
   ExpireResult,
@@ -124,12 +125,12 @@ export interface EventStore {
   /** Recounts an hour's live events and repairs its rollups; returns how many rows were wrong (expected: 0). */
   recount(query: { orgId: string; hourStartMs: number }): Promise<number>
   /**
-   * One step of an erasure, of bounded length, of events, of webhook deliveries that carry them and of refused samples;
-   * to be called until `done`, with `afterDelivery` null and the audit entry (which must not hold the session or subject in
-   * clear) at the first, and with what the step before answered afterwards. A resend of what was erased counts as deduped while retention lasts.
+   * One step of an erasure of bounded length: of events, of webhook deliveries that carry them, of refused samples. It
+   * begins with no cursor and the audit entry, which must not hold the session or subject in clear, and goes on with the
+   * cursor of the step before. A resend of what was erased counts as deduped while retention lasts.
    */
   erase(
-    command: EraseCommand & { audit: AuditEntry | null; afterDelivery: number | null },
+    command: EraseCommand & { audit: AuditEntry | null; cursor: EraseCursor | null },
   ): Promise<EraseResult>
   /** One step of retention, of bounded length; to be called until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>

@@ -28,6 +28,7 @@ import { metricsRoutes } from './metrics/routes.ts'
 import { orgRoutes } from './orgs/routes.ts'
 import type { Parts } from './parts.ts'
 import { prometheusRoutes } from './prometheus/routes.ts'
+import { retentionRoutes } from './retention/routes.ts'
 import { siteRoutes } from './sites/routes.ts'
 import { sessionRoutes } from './sessions/routes.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
@@ -78,6 +79,7 @@ export function createApp(parts: Parts): App {
     .use(accountRoutes(parts))
     .use(peopleRoutes(parts))
     .use(orgRoutes(parts))
+    .use(retentionRoutes(parts))
     .use(siteRoutes(parts))
     .use(keyRoutes(parts))
     .use(backupRoutes(parts))

@@ -178,6 +178,7 @@ export const options = {
       'export traces',
       'export metrics',
       'import',
+      'erase',
     ],
   }),
   name: option({

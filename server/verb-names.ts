@@ -51,6 +51,7 @@ export const verbNames = [
   'export traces',
   'export metrics',
   'import',
+  'erase',
   'verify',
   'openapi',
   'config',

@@ -4,7 +4,7 @@ import { StoreError } from '../errors.ts'
 import type { Account, AccountStore, Membership } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import { account, membership, oneTimeLink, signIn } from './schema.ts'
+import { account, membership, oneTimeLink, org, signIn } from './schema.ts'
 
 type Command<K extends 'createFirstOwner' | 'create' | 'setPassword'> = Parameters<AccountStore[K]>[0]
 type FirstOwnerResult = Awaited<ReturnType<AccountStore['createFirstOwner']>>
@@ -82,13 +82,18 @@ export function findAccount(
 ): (Account & { memberships: Membership[] }) | null {
   const found = orm.select().from(account).where(eq(account.id, accountId)).get()
   if (found === undefined) return null
-  const memberships = orm
-    .select()
+  return { ...found, memberships: membershipsOf(orm, accountId) }
+}
+
+/** In the age of the organizations: the first is where an account is at home. */
+export function membershipsOf(orm: WriteContext['orm'], accountId: string): Membership[] {
+  return orm
+    .select({ accountId: membership.accountId, orgId: membership.orgId, role: membership.role })
     .from(membership)
+    .innerJoin(org, eq(org.id, membership.orgId))
     .where(eq(membership.accountId, accountId))
-    .orderBy(membership.orgId)
+    .orderBy(org.createdAtMs, org.id)
     .all()
-  return { ...found, memberships }
 }
 
 export function listAccounts({ orm }: ReadContext): (Account & { memberships: Membership[] })[] {

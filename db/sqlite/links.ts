@@ -1,10 +1,10 @@
 /** One-time links in SQLite: made, used up, never kept in clear. */
 import { and, eq, gt, isNull } from 'drizzle-orm'
 import type { AccountStore } from '../store.ts'
-import { changePassword } from './accounts.ts'
+import { changePassword, membershipsOf } from './accounts.ts'
 import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
-import { membership, oneTimeLink } from './schema.ts'
+import { oneTimeLink } from './schema.ts'
 
 /** The chain for acts that belong to no organization (contract §8). */
 const applianceOrgId = 'org_system'
@@ -41,13 +41,7 @@ export function resetPassword(
     .all()[0]
   if (used === undefined || used.accountId === null) return 'link_invalid'
   const account = changePassword(orm, used.accountId, command.passwordHash)
-  const home = orm
-    .select()
-    .from(membership)
-    .where(eq(membership.accountId, account.id))
-    .orderBy(membership.orgId)
-    .limit(1)
-    .get()
+  const home = membershipsOf(orm, account.id)[0]
   appendAudit(db, {
     id: command.auditId,
     orgId: home?.orgId ?? applianceOrgId,

@@ -1,5 +1,5 @@
 /** Every verb that changes something, by the name under which it reaches the writer. Each runs in a transaction. */
-import type { EraseResult, EventStore, ExpireCommand, RollupRepair } from '../store.ts'
+import type { EraseCursor, EraseResult, EventStore, ExpireCommand, RollupRepair } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { WriteContext } from './contexts.ts'
 import { identityWriteVerbs } from './identity-verbs.ts'
@@ -41,20 +41,17 @@ const deliveriesMax = 16
 /** Events first: a dispatcher that runs meanwhile makes no delivery of them after the deliveries were looked at. */
 function erase(
   { db, events }: WriteContext,
-  { audit, afterDelivery, ...command }: Parameters<EventStore['erase']>[0],
+  { audit, cursor, ...command }: Parameters<EventStore['erase']>[0],
 ): EraseResult {
   if (audit !== null) appendAudit(db, audit)
-  if (afterDelivery === null) {
-    const step = events.erase(command)
-    return {
-      events: step.events,
-      deliveries: 0,
-      samples: 0,
-      afterDelivery: step.done ? 0 : null,
-      done: false,
-    }
+  if (cursor?.among === 'deliveries') {
+    const samples = cursor.after === 0 ? eraseSamples(db, command) : 0
+    const { erased, lastSeq } = eraseFromDeliveries(db, command, cursor.after, deliveriesMax)
+    const next = lastSeq === null ? null : { ...cursor, after: lastSeq }
+    return { events: 0, deliveries: erased, samples, next }
   }
-  const samples = afterDelivery === 0 ? eraseSamples(db, command) : 0
-  const { erased, lastSeq } = eraseFromDeliveries(db, command, afterDelivery, deliveriesMax)
-  return { events: 0, deliveries: erased, samples, afterDelivery: lastSeq, done: lastSeq === null }
+  const step = events.erase(command, cursor?.after ?? 0)
+  const next: EraseCursor =
+    step.lastSeq === null ? { among: 'deliveries', after: 0 } : { among: 'events', after: step.lastSeq }
+  return { events: step.events, deliveries: 0, samples: 0, next }
 }

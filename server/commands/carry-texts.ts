@@ -35,6 +35,19 @@ export const carryTexts = {
       'sightglass export traces --data-dir old | sightglass import --data-dir new -',
     ],
   },
+  erase: {
+    summary: 'take the events of a session or a subject out, for good',
+    usage: 'erase [--org ORG] --session ID | --subject TEXT --yes',
+    about: [
+      'Takes out the events that carry it, their counts, and their copies in webhook deliveries and refused samples; a',
+      'resend of them counts as deduped. The audit trail says that it was done and holds a keyed hash of the value. It',
+      'cannot reach backups, what webhooks, sinks or exports carried away, and counts of hours past retention.',
+    ],
+    examples: [
+      'sightglass erase --session sess_1 --yes',
+      'sightglass erase --org acme --subject "mailto:ann@example.com" --yes --json',
+    ],
+  },
   openapi: {
     summary: 'print the OpenAPI document of the public API',
     usage: 'openapi',

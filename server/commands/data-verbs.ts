@@ -8,12 +8,14 @@ import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
 import { openData } from './hand-over.ts'
 import { columns, oneLine } from './print.ts'
 import { logLevelVerb } from './log-level.ts'
+import { eraseVerb } from './erase.ts'
 import { backupCreateVerb } from './backup.ts'
 import { identityVerbs } from './identity-verbs.ts'
 import { webhookVerbs } from './webhook-verbs.ts'
 
 export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
   'backup create': backupCreateVerb,
+  erase: eraseVerb,
   'log-level': logLevelVerb,
   ...identityVerbs,
   'org create': {

@@ -3,6 +3,7 @@ import { createAccount, listAccounts, makeResetLink } from './account.ts'
 import { setLogLevel } from './log-level.ts'
 import { createBackupNow } from './backup.ts'
 import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts'
+import { erase } from './erase.ts'
 import { beginTraces, exportMetrics, tracesPage } from './export-work.ts'
 import { appendImport, beginImport } from './import-work.ts'
 import * as identity from './identity.ts'
@@ -46,6 +47,7 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'webhook rotate-secret': webhook.rotateSecret,
   'webhook remove': webhook.removeEndpoint,
   'backup create': createBackupNow,
+  erase,
   'log-level': setLogLevel,
   // Parts of `export audit`, which asks for one page after the other.
   'export audit begin': beginExport,

@@ -1,4 +1,4 @@
-/** The hourly re-count: every hour that has ended is counted again from its events, and rollups that differ are repaired. */
+/** The hourly re-count: hours that have ended are counted again from their events; rollups that differ are repaired. */
 import type { RecountProgress, Store } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import type { Log } from '../log.ts'

@@ -93,6 +93,7 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
     await server.store.secondFactors.set({ factor, recoveryHashes: ['x'], audit })
     return { email }
   },
+  erase: () => ({ org, kind: 'session', value: word() }),
   'site change': () => ({ org, siteId: word(), name: 'A site', hidden: null, restricted: 'yes' }),
   'key create': () => ({ kind: 'secret', label: 'x', org, site: [], scope: [], expires: null }),
   'key revoke': async () => ({ id: await key(), org: null }),

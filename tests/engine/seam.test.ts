@@ -25,11 +25,10 @@ test('count, recount, erase, expire and verify', async () => {
 
   const audit = makeAudit(orgId, { action: 'data.erased' })
   const command = { orgId, sessionIds: ['ses_1'], subjects: [] }
-  const none = { deliveries: 0, samples: 0, afterDelivery: null }
-  const first = await store.events.erase({ ...command, audit, afterDelivery: null })
-  expect(first).toEqual({ ...none, events: 180, afterDelivery: 0, done: false })
-  const rest = await store.events.erase({ ...command, audit: null, afterDelivery: 0 })
-  expect(rest).toEqual({ ...none, events: 0, done: true })
+  const first = await store.events.erase({ ...command, audit, cursor: null })
+  expect(first).toMatchObject({ events: 180, next: { among: 'deliveries', after: 0 } })
+  const rest = await store.events.erase({ ...command, audit: null, cursor: first.next })
+  expect(rest).toEqual({ events: 0, deliveries: 0, samples: 0, next: null })
   expect((await auditOf(store, orgId)).filter(({ action }) => action === 'data.erased').length).toBe(1)
   expect(await store.events.append(makeBatch(orgId, events))).toMatchObject({ accepted: 0, deduped: 900 })
 

@@ -55,11 +55,12 @@ function inflatedTexts(db: Database): string[] {
 }
 
 function eraseAll(db: Database, writer: EventWriter, command: EraseCommand): number {
-  for (let events = 0; ;) {
-    const step = inTransaction(db, () => writer.erase(command))
+  for (let events = 0, afterSeq = 0; ;) {
+    const step = inTransaction(db, () => writer.erase(command, afterSeq))
     writer.committed()
     events += step.events
-    if (step.done) return events
+    if (step.lastSeq === null) return events
+    afterSeq = step.lastSeq
   }
 }
 

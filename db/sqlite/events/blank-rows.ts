@@ -19,10 +19,16 @@ export interface Rows {
   rows: number[]
 }
 
-/** The events that all clauses take, block by block in order of arrival. */
-export function* matchingRows(db: Database, org: number, clauses: readonly Clause[]): Generator<Rows> {
-  for (const part of partsOf(db, org, clauses, 0)) {
+/** The events that all clauses take, block by block in order of arrival, in blocks that reach past `afterSeq`. */
+export function* matchingRows(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  afterSeq = 0,
+): Generator<Rows> {
+  for (const part of partsOf(db, org, clauses, afterSeq)) {
     for (const zone of part.zones()) {
+      if (seqOf(zone.place) + zone.events - 1 <= afterSeq) continue
       const block = readBlock(db, zone)
       if (block === null) continue
       const all = Array.from({ length: block.rows }, (_, row) => row)

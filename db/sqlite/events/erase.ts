@@ -1,11 +1,11 @@
 /** Erases the events of a session or a subject for good, in bounded steps; a resend of one counts as deduped. */
 import type { Database } from 'bun:sqlite'
-import type { ExpireResult } from '../../store.ts'
 import { blankRows, matchingRows } from './blank-rows.ts'
 import type { EraseMark } from './erased-id.ts'
 import type { Clause } from './filter-codes.ts'
 import { addToRollups } from './fold.ts'
 import type { OrgState } from './org-state.ts'
+import { seqOf } from './place.ts'
 import { rollupCounts } from './rollup-counts.ts'
 
 /*
@@ -13,25 +13,31 @@ import { rollupCounts } from './rollup-counts.ts'
  * hashes of sessions and subjects that they had. Freed pages are overwritten (secure_delete); the log keeps older pages
  * until it is truncated, and backups are out of reach.
  */
+export interface ErasedRange {
+  clauses: readonly Clause[]
+  afterSeq: number
+  blocksMax: number
+}
+
+/** `lastSeq` is where the next step goes on; null when this one came to the end. */
 export function eraseEvents(
   db: Database,
   org: OrgState,
-  clauses: readonly Clause[],
-  blocksMax: number,
+  { clauses, afterSeq, blocksMax }: ErasedRange,
   mark: EraseMark,
-): ExpireResult {
+): { events: number; lastSeq: number | null } {
   const folded = rollupCounts()
   let events = 0
   let blocks = 0
-  let done = true
-  for (const found of matchingRows(db, org.num, clauses)) {
+  let lastSeq: number | null = null
+  for (const found of matchingRows(db, org.num, clauses, afterSeq)) {
     if (blocks++ === blocksMax) {
-      done = false
+      lastSeq = seqOf(found.zone.place) - 1
       break
     }
     blankRows(db, found, org.foldedSeq, folded, (id) => mark(org.num, id))
     events += found.rows.length
   }
   addToRollups(db, org.num, folded, -1)
-  return { events, done }
+  return { events, lastSeq }
 }

@@ -17,6 +17,9 @@ import type { StoredIds } from './stored-ids.ts'
 /** Blocks that one step of retention takes: about 50 ms. */
 const expireBlocksMax = 128
 
+/** Emptying rows of a block packs it anew, which takes as long as taking away so many. */
+const erasedBlockCosts = 4
+
 export interface TakeAway extends Pick<
   EventWriter,
   'removeSite' | 'removeOrg' | 'expire' | 'erase' | 'committed'
@@ -53,11 +56,12 @@ export function takeAway(
       forget()
       return removed
     },
-    erase({ orgId, sessionIds, subjects }) {
+    erase({ orgId, sessionIds, subjects }, afterSeq) {
       const org = orgs.of(orgId)
       const clauses = filterClauses(db, org.num, hashSeed, { sessionIds, subjects })
       if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
-      const erased = eraseEvents(db, org, clauses, blocksMax, mark)
+      const blocks = Math.ceil(blocksMax / erasedBlockCosts)
+      const erased = eraseEvents(db, org, { clauses, afterSeq, blocksMax: blocks }, mark)
       if (erased.events > 0) forget()
       return erased
     },

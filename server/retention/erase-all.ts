@@ -1,0 +1,78 @@
+/** Erases a session or a subject to the end: events, copies in deliveries and samples, and the log behind them. */
+import { createHmac } from 'node:crypto'
+import type { AuditEntry, EraseCursor, EraseResult, Store } from '../../db/store.ts'
+import { auditEntry, type Actor } from '../audit/entry.ts'
+import type { Clock } from '../clock.ts'
+
+export interface Erasure {
+  kind: 'session' | 'subject'
+  value: string
+}
+
+export interface Erased {
+  events: number
+  deliveries: number
+  samples: number
+  /** Whether the write-ahead log was emptied: until then it may hold old pages. */
+  logEmptied: boolean
+}
+
+/** What no erasure of ours can reach, said wherever one was done. */
+export const beyondErasure = [
+  'backups, which keep it until they are deleted',
+  'events that webhooks, file sinks or exports carried out of the appliance',
+  'counts of hours whose events retention has already taken',
+] as const
+
+const truncateTries = 50
+const truncateWaitMs = 100
+
+/** The audit entry stands before the first event is gone, and names what is erased by a keyed hash alone. */
+export async function eraseAll(
+  { store, clock }: { store: Pick<Store, 'events' | 'retention' | 'secret'>; clock: Clock },
+  actor: Actor,
+  { kind, value }: Erasure,
+): Promise<Erased> {
+  const command = {
+    orgId: actor.orgId,
+    sessionIds: kind === 'session' ? [value] : [],
+    subjects: kind === 'subject' ? [value] : [],
+  }
+  const target = await hashOf(store, actor.orgId, kind, value)
+  let audit: AuditEntry | null = auditEntry(
+    actor,
+    { action: 'events.erased', target, metadata: { by: kind } },
+    clock.now(),
+  )
+  const sum = { events: 0, deliveries: 0, samples: 0 }
+  let cursor: EraseCursor | null = null
+  do {
+    const step: EraseResult = await store.events.erase({ ...command, audit, cursor })
+    sum.events += step.events
+    sum.deliveries += step.deliveries
+    sum.samples += step.samples
+    cursor = step.next
+    audit = null
+  } while (cursor !== null)
+  return { ...sum, logEmptied: await emptyLog(store) }
+}
+
+/** A plain hash of an e-mail address is soon guessed; this one needs the store's secret. */
+async function hashOf(
+  store: Pick<Store, 'secret'>,
+  orgId: string,
+  kind: string,
+  value: string,
+): Promise<string> {
+  const secret = await store.secret('cursor')
+  const hash = createHmac('sha256', secret).update(JSON.stringify(['erased', orgId, kind, value]))
+  return `${kind}-hash:${hash.digest('hex').slice(0, 32)}`
+}
+
+async function emptyLog({ retention }: Pick<Store, 'retention'>): Promise<boolean> {
+  for (let tries = 0; tries < truncateTries; tries++) {
+    if (await retention.truncateLog()) return true
+    await Bun.sleep(truncateWaitMs)
+  }
+  return false
+}

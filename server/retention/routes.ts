@@ -1,0 +1,80 @@
+/** Settings → Data: how long an organization's events are kept, what they take, and erasing a session or a subject. */
+import { Elysia } from 'elysia'
+import type { Org, RetentionSetting } from '../../db/store.ts'
+import { auditEntry } from '../audit/entry.ts'
+import { rolesOf } from '../auth/permissions.ts'
+import { json } from '../http/answer.ts'
+import { readMembers, wrongMember } from '../http/members.ts'
+import { readQuery } from '../http/query.ts'
+import type { Parts } from '../parts.ts'
+import { beyondErasure, eraseAll, type Erasure } from './erase-all.ts'
+
+const unparsed = { parse: 'none' } as const
+const daysMax = 36_500
+
+export function retentionRoutes(parts: Parts) {
+  const { store, signIns, clock } = parts
+  const view = async (org: Org, own: RetentionSetting) => ({
+    days: own.days,
+    bytes: own.bytes,
+    appliance: parts.retention,
+    eventBytes: await store.retention.eventBytes(org.id),
+  })
+  const asOwner = async (request: Request) => {
+    const { org, account } = await signIns.require(request, rolesOf('data.manage'))
+    return { org, actor: { orgId: org.id, actor: `user:${account.id}` } }
+  }
+  return new Elysia()
+    .get('/api/retention', async ({ request }) => {
+      const { org } = await signIns.require(request)
+      readQuery(request, {})
+      return json(await view(org, await store.retention.setting(org.id)))
+    })
+    .post(
+      '/api/retention',
+      async ({ request }) => {
+        const { org, actor } = await asOwner(request)
+        const members = await readMembers(request, { days: 'number?', bytes: 'number?' })
+        const setting = { days: members.days ?? null, bytes: members.bytes ?? null }
+        requireLimit('days', setting.days, daysMax)
+        requireLimit('bytes', setting.bytes, Number.MAX_SAFE_INTEGER)
+        const metadata = { before: { ...(await store.retention.setting(org.id)) }, after: setting }
+        const act = { action: 'retention.changed', target: org.id, metadata }
+        const audit = auditEntry(actor, act, clock.now())
+        await store.retention.set({ orgId: org.id, setting, audit })
+        return json(await view(org, setting))
+      },
+      unparsed,
+    )
+    .post(
+      '/api/erase',
+      async ({ request }) => {
+        const { actor } = await asOwner(request)
+        const members = await readMembers(request, { session: 'text?', subject: 'text?' })
+        const erased = await eraseAll({ store, clock }, actor, erasureOf(members))
+        return json({ erased, beyond: beyondErasure })
+      },
+      unparsed,
+    )
+}
+
+/** Exactly one of both: "this session, but only of this subject" is nothing anybody asks for. */
+function erasureOf({
+  session,
+  subject,
+}: {
+  session: string | undefined
+  subject: string | undefined
+}): Erasure {
+  if ((session === undefined) === (subject === undefined))
+    throw wrongMember('session', 'Name a session or a subject, one of them.')
+  const erasure: Erasure =
+    session === undefined ? { kind: 'subject', value: subject ?? '' } : { kind: 'session', value: session }
+  if (erasure.value === '') throw wrongMember(erasure.kind, 'It must not be empty.')
+  return erasure
+}
+
+function requireLimit(name: string, value: number | null, max: number): void {
+  if (value !== null && !(Number.isSafeInteger(value) && value >= 1 && value <= max))
+    throw wrongMember(name, `${name} must be a whole number from 1 to ${max}, or left out.`)
+}

@@ -1,0 +1,155 @@
+/** An erasure through the dashboard and the command line: nothing of it is left in any byte of the data folder. */
+import { expect, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { verifyEvents } from '../../db/open.ts'
+import { openIds, openSessions } from '../../db/sqlite/events/names.ts'
+import { batchBody } from '../../server/webhooks/feed.ts'
+import { startAppliance } from '../support/binary.ts'
+import { makeAudit } from '../store/make.ts'
+import { event } from '../support/events.ts'
+import { person } from '../support/people.ts'
+import { testServer } from '../support/server.ts'
+
+const who = 'somebody-to-forget@example.com'
+const session = 'session-to-forget'
+const marks = [who, session, 'id-to-forget', 'note-to-forget']
+
+/** Every third is theirs; some of their session alone, some of their subject alone. */
+function events(count: number) {
+  return Array.from({ length: count }, (_, n) => {
+    if (n % 3 !== 0) return event(`evt_${n}`, { sessionId: `ses_${n}`, metadata: { number: n } })
+    const metadata = { subject: who, note: `note-to-forget ${n}` }
+    return event(`id-to-forget-${n}`, { sessionId: session, metadata })
+  })
+}
+
+/** The marks that stand in a file of the folder as they are, or in a block once it is inflated. */
+function marksIn(folder: string): string[] {
+  const found: string[] = []
+  for (const name of readdirSync(folder, { recursive: true }) as string[]) {
+    const path = join(folder, name)
+    if (!statSync(path).isFile()) continue
+    const bytes = readFileSync(path)
+    for (const mark of marks) if (bytes.includes(mark)) found.push(`${mark} in ${name}`)
+  }
+  const db = new Database(join(folder, 'sightglass.db'), { readonly: true })
+  const rows = db
+    .query<{ ids: Uint8Array; bodies: Uint8Array; events: number }, []>(
+      'SELECT ids, bodies, events FROM event_body JOIN event_block USING (place)',
+    )
+    .all()
+  for (const { ids, bodies, events: count } of rows) {
+    const text = [
+      Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>).toString('utf8'),
+      ...openIds(ids, count),
+      ...openSessions(ids, count),
+    ].join(' ')
+    for (const mark of marks) if (text.includes(mark)) found.push(`${mark} in a block`)
+  }
+  db.close()
+  return found
+}
+
+/** Bytes that are not zero in pages that hold nothing any more, after the list of such pages itself. */
+function dirtyFreeBytes(path: string): { pages: number; dirty: number } {
+  const file = readFileSync(path)
+  const pageBytes = file.readUInt16BE(16)
+  const page = (number: number) => file.subarray((number - 1) * pageBytes, number * pageBytes)
+  const dirtyIn = (bytes: Buffer) => bytes.reduce((sum, byte) => sum + (byte === 0 ? 0 : 1), 0)
+  let pages = 0
+  let dirty = 0
+  for (let trunk = file.readUInt32BE(32); trunk !== 0; trunk = page(trunk).readUInt32BE(0)) {
+    const leaves = page(trunk).readUInt32BE(4)
+    pages += 1 + leaves
+    dirty += dirtyIn(page(trunk).subarray(8 + 4 * leaves))
+    for (let leaf = 0; leaf < leaves; leaf++) dirty += dirtyIn(page(page(trunk).readUInt32BE(8 + 4 * leaf)))
+  }
+  return { pages, dirty }
+}
+
+test('what an owner erases is in no byte of the folder, and everything else is as it was', async () => {
+  await using server = await testServer()
+  const { store, org, dataDir } = server
+  const key = await server.key('ingest')
+  const owner = await person(server, org, 'owner')
+  const all = events(900)
+  expect((await server.call('/v1/sdk/events', { key, body: { events: all } })).status).toBe(202)
+  const bad = { ...all[0], id: 'id-to-forget-bad', type: 'NO' }
+  await server.call('/v1/sdk/events', { key, body: { events: [bad] } })
+  const { body } = batchBody(
+    1,
+    all.slice(0, 30).map((one) => JSON.stringify(one)),
+    0,
+  )
+  const audit = makeAudit(org.id)
+  const about = {
+    id: 'wh_test',
+    orgId: org.id,
+    endpointId: null,
+    url: 'http://127.0.0.1:9/',
+    lane: 'x',
+    body,
+  }
+  await store.webhooks.schedule({
+    delivery: { ...about, scheduledAtMs: server.clock.now() + 3_600_000 },
+    audit,
+  })
+  expect(new Set(marksIn(dataDir).map((found) => found.split(' ')[0]))).toEqual(new Set(marks))
+
+  expect((await owner.post('/api/erase', {})).status).toBe(400)
+  expect((await owner.post('/api/erase', { session, subject: who })).status).toBe(400)
+  const answer = await owner.post('/api/erase', { subject: who })
+  expect([answer.status, await answer.json()]).toEqual([
+    200,
+    {
+      erased: { events: 300, deliveries: 1, samples: 1, logEmptied: true },
+      beyond: [expect.stringContaining('backups'), expect.any(String), expect.any(String)],
+    },
+  ])
+  expect(marksIn(dataDir)).toEqual([])
+  expect(dirtyFreeBytes(join(dataDir, 'sightglass.db')).dirty).toBe(0)
+
+  expect((await verifyEvents(dataDir)).faults).toEqual([])
+  const kept = await store.webhooks.find(org.id, 'wh_test')
+  expect((JSON.parse(kept!.delivery.body) as { data: { events: unknown[] } }).data.events).toEqual(
+    all.slice(0, 30).filter((_, n) => n % 3 !== 0),
+  )
+  expect((await store.events.metrics({ orgId: org.id, sinceMs: 0, untilMs: null, rowsMax: 0 })).total).toBe(
+    600,
+  )
+  const again = await server.call('/v1/sdk/events', { key, body: { events: all } })
+  expect(await again.json()).toEqual({ ok: true, accepted: 0, deduped: 900 })
+  const [row] = await store.audit
+    .rows({ orgId: org.id, afterSeq: 0, limit: 100 })
+    .then((found) => found.filter(({ action }) => action === 'events.erased'))
+  expect([row?.target, row?.actor]).toEqual([
+    expect.stringMatching(/^subject-hash:[0-9a-f]{32}$/),
+    `user:${owner.id}`,
+  ])
+}, 60_000)
+
+test('the verb erases through a running server and without one, and asks for --yes', async () => {
+  await using appliance = await startAppliance()
+  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  const { key } = JSON.parse(made.stdout) as { key: string }
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ events: events(300) })
+  const sent = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
+  expect(await sent.json()).toEqual({ ok: true, accepted: 300, deduped: 0 })
+
+  const unsure = await appliance.cli('erase', '--session', session)
+  expect([unsure.code, unsure.stderr]).toEqual([2, expect.stringContaining('--yes')])
+  expect((await appliance.cli('erase', '--yes')).code).toBe(2)
+  const nobody = await appliance.cli('erase', '--session', session, '--org', 'none', '--yes')
+  expect(nobody.code).toBe(1)
+  const done = await appliance.cli('erase', '--session', session, '--yes', '--json')
+  expect([done.code, JSON.parse(done.stdout)]).toEqual([
+    0,
+    expect.objectContaining({ by: 'session', events: 100, deliveries: 0, samples: 0, logEmptied: true }),
+  ])
+  expect(marksIn(appliance.dataDir)).toEqual([])
+  const text = await appliance.cli('erase', '--subject', who, '--yes')
+  expect([text.code, text.stdout]).toEqual([0, expect.stringMatching(/^Erased 0 events[\s\S]*Out of reach:/)])
+}, 60_000)
