@@ -96,20 +96,20 @@ const staleDays = 8
 
 /** The newest backup that was proven, and how the newest attempt ended. */
 export async function checkBackups(dir: string, now: number): Promise<Check> {
+  const backups = await listBackups(dir)
+  const proven = backups.find(({ proof }) => proof !== null)
   const last = readLastRun(dir)
-  if (last !== null && !last.ok) {
+  if (last !== null && !last.ok && last.at > (proven?.proof?.provenAt ?? '')) {
     return failure(
       'backup',
       `The newest backup failed on ${last.at}: ${last.message}`,
       'sightglass backup create',
     )
   }
-  const backups = await listBackups(dir)
   const damaged = backups.find(({ problem }) => problem !== null)
   if (damaged !== undefined) {
     return failure('backup', `${damaged.name} is damaged: ${damaged.problem}`, 'delete it and make another')
   }
-  const proven = backups.find(({ proof }) => proof !== null)
   if (proven?.proof == null) {
     return warning('backup', `No proven backup in ${dir}.`, 'sightglass backup create')
   }
