@@ -63,7 +63,8 @@ export async function listAccounts({ store }: VerbContext): Promise<Json> {
 export async function makeResetLink(context: VerbContext, params: Params): Promise<Json> {
   const { store, clock } = context
   const email = readEmail(textOf(params, 'email'))
-  const account = (await store.accounts.list()).find((each) => each.email === email)
+  const known = await store.accounts.findByEmail(email)
+  const account = known && (await store.accounts.find(known.id))
   if (!account) {
     throw new AppError('not_found', `There is no account with the e-mail ${email}.`, {
       hint: 'sightglass account list',

@@ -40,6 +40,18 @@ export const memberCases: Cases = {
     const memberships = (await store.accounts.find(account.id))?.memberships
     expect(memberships?.find((each) => each.orgId === orgId)?.role).toBe('admin')
   },
+  async 'memberships stand in the age of their organizations'({ store }) {
+    const orgs = [3, 1, 2].map((age) => makeOrg({ createdAtMs: noon - age }))
+    for (const org of orgs) await store.orgs.create({ org, audit: makeAudit(org.id) })
+    const account = await member(store, orgs[1]!.id)
+    for (const org of [orgs[0]!, orgs[2]!]) {
+      const invitation = invitationTo(org.id, account.email)
+      await store.invitations.create({ invitation, audit: makeAudit(org.id) })
+      await store.invitations.accept({ hash: invitation.hash, now: noon, account, auditId: newId('aud') })
+    }
+    const found = await store.accounts.find(account.id)
+    expect(found?.memberships.map(({ orgId }) => orgId)).toEqual([orgs[0]!.id, orgs[2]!.id, orgs[1]!.id])
+  },
   async 'the last owner stays owner and member, until there is another'({ store, orgId }) {
     const first = await member(store, orgId, 'owner')
     const demote = { orgId, accountId: first.id, role: 'viewer' as const, audit: makeAudit(orgId) }
