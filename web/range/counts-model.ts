@@ -7,6 +7,9 @@ export interface CountsSource<T> {
   counts: (params: URLSearchParams, signal: AbortSignal) => Promise<T>
   newest: (filter: EventFilter, signal: AbortSignal) => Promise<EventPage>
   live: (filter: EventFilter, after: string, signal: AbortSignal) => Promise<Response>
+  /** The last counts of the same range, if they are remembered: shown, dimmed, until the new ones come. */
+  recall?: (params: URLSearchParams) => T | null
+  remember?: (params: URLSearchParams, counted: T) => void
 }
 
 export interface CountsModel<T> {
@@ -41,6 +44,7 @@ export function createCounts<T>(source: CountsSource<T>, types: string[]): Count
       const { live } = await source.newest(filter, stop)
       const counted = await source.counts(params, stop)
       if (stop.aborted) return
+      source.remember?.(params, counted)
       batch(() => {
         data.value = counted
         stale.value = false
@@ -76,7 +80,10 @@ export function createCounts<T>(source: CountsSource<T>, types: string[]): Count
     start(params) {
       running.abort()
       running = new AbortController()
-      stale.value = data.peek() !== null
+      batch(() => {
+        data.value = source.recall?.(params) ?? data.peek()
+        stale.value = data.peek() !== null
+      })
       void run(params, running.signal)
     },
     stop: () => running.abort(),

@@ -15,6 +15,7 @@ interface AgentRow {
   before: number
   refused: number
   share: number | null
+  fresh: boolean // not detected in the time before, though others were
 }
 
 /** Refusals are decisions that ended blocked, counted once each. */
@@ -26,6 +27,7 @@ function agentRows({ vendors, decided, detected }: DetectCounts): AgentRow[] {
     before,
     refused: refusedOf.get(value) ?? 0,
     share: shareOf(events, detected.count),
+    fresh: events > 0 && before === 0 && detected.before > 0,
   }))
 }
 
@@ -39,7 +41,7 @@ function VendorName({ row }: { row: AgentRow }) {
       <b>
         <Text value={row.vendor} max={32} />
       </b>
-      {row.count > 0 && row.before === 0 && choiceOf(query.value).compare && (
+      {row.fresh && choiceOf(query.value).compare && (
         <span class="new-mark" title="Not detected in the time before">
           new
         </span>
@@ -80,7 +82,7 @@ const columns: Column<AgentRow>[] = [
 const compared = new Set(['Before', 'Change'])
 
 export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vendor: string) => void }) {
-  const compare = choiceOf(query.value).compare
+  const compare = choiceOf(query.value).compare && data.detected.before > 0
   return (
     <DataTable
       title="Agents"

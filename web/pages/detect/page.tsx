@@ -93,7 +93,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
           name: 'Distinct vendors',
           now: vendorCounts.now,
           before: vendorCounts.before,
-          ...(vendorCounts.fresh > 0 && { note: `${vendorCounts.fresh} new` }),
+          ...(vendorCounts.fresh > 0 && detected.before > 0 && { note: `${vendorCounts.fresh} new` }),
         },
         {
           kind: 'share',
