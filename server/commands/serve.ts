@@ -19,7 +19,14 @@ export async function serve(config: ServeConfig): Promise<number> {
   try {
     for (const warning of config.warnings) log.warn('configuration', { warning })
     const setupToken = await prepareFirstOwner({ store, admin: config.admin, clock, log })
-    const server = await startServer({ config, store, clock, log, fail: () => ended.resolve(1), exhausted: () => ended.resolve(0) })
+    const server = await startServer({
+      config,
+      store,
+      clock,
+      log,
+      fail: () => ended.resolve(1),
+      exhausted: () => ended.resolve(0),
+    })
     const baseUrl = config.publicUrl ?? server.url
     const ingestUrl = server.ingestUrl ?? server.url
     const webhooks = () => server.webhooks

@@ -150,7 +150,10 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   }
   if (options.isShed(path)) {
     const headers = { ...retryAfter(), connection: 'close' } // the body is not read
-    return errorResponse(new AppError('overloaded', 'The server is short of memory.', { headers }), context.id)
+    return errorResponse(
+      new AppError('overloaded', 'The server is short of memory.', { headers }),
+      context.id,
+    )
   }
   if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
     return errorResponse(new AppError('not_found', 'This listener serves ingest only.'), context.id)

