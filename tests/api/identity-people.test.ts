@@ -1,5 +1,7 @@
 /** Organizations, people, invitations, sites, second factor, sign-ins and keys, over real HTTP with real cookies. */
+import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { TOTP, Secret } from 'otpauth'
 import { deleteDueOrgs } from '../../server/orgs/organize.ts'
 import { startLog } from '../../server/log.ts'
@@ -65,6 +67,23 @@ test('an operator makes an organization and owns it; others cannot; switching ne
   owner = { ...owner, ...caller(server, cookieOf(back)) }
 })
 
+/** The tables in which anything of an organization stands. */
+function rowsOf(dataDir: string, orgId: string): string[] {
+  const db = new Database(join(dataDir, 'sightglass.db'), { readonly: true })
+  const tables = db
+    .query<{ name: string }, []>(
+      `SELECT t.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
+       WHERE t.type = 'table' AND c.name = 'org_id' ORDER BY t.name`,
+    )
+    .all()
+  expect(tables.length).toBeGreaterThan(12)
+  const found = tables.filter(
+    ({ name }) => db.query(`SELECT 1 FROM "${name}" WHERE org_id = ?`).get(orgId) !== null,
+  )
+  db.close()
+  return found.map(({ name }) => name)
+}
+
 test('an organization is renamed, and deleted with grace: kept, asked again, then gone but for its chain', async () => {
   const org = await makeOrg(server, 'doomed')
   const boss = await person(server, org, 'owner')
@@ -119,6 +138,7 @@ test('an organization is renamed, and deleted with grace: kept, asked again, the
     metadata: { slug: 'doomed' },
   })
   expect((await store.audit.verify()).faults).toEqual([])
+  expect(rowsOf(server.dataDir, org.id)).toEqual(['audit_head', 'event_org'])
 })
 
 test('an invitation makes a member once; a used, revoked, replaced or expired link does not', async () => {
