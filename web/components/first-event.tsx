@@ -16,6 +16,8 @@ export interface FirstEventProps {
   title: string
   lead: ComponentChildren // what fills the page
   kind: SampleKind
+  /** What fills the page is pushed, not an event. */
+  push?: { path: string; body: string }
   /** Follow the stream until something comes; the Logs page follows it anyway. */
   watch?: boolean
   children?: ComponentChildren
@@ -25,6 +27,8 @@ export function FirstEvent(props: FirstEventProps) {
   const [body] = useState(() => sampleBody(props.kind, now()))
   useEffect(() => (props.watch ? watchForEvents() : undefined), [props.watch])
   const url = session.value?.ingestUrl ?? window.location.origin
+  const { push } = props
+  const what = push === undefined ? 'send the first event' : 'make the first push'
   return (
     <section class="panel first-event">
       <Brand sizePx={40} empty />
@@ -33,12 +37,17 @@ export function FirstEvent(props: FirstEventProps) {
       <p class="muted">
         {props.lead}{' '}
         {mayManage(session.value)
-          ? 'Create an ingest key in Settings, put it in the place marked below, and send the first event:'
-          : 'Ask an owner or admin for an ingest key, put it in the place marked below, and send the first event:'}
+          ? 'Create an ingest key in Settings'
+          : 'Ask an owner or admin for an ingest key'}
+        , put it in the place marked below, and {what}:
       </p>
       <CodeBlock
-        text={sendCurl(url, keyPlaceholder, body)}
-        label="Command that sends a first event"
+        text={
+          push === undefined
+            ? sendCurl(url, keyPlaceholder, body)
+            : sendCurl(url, keyPlaceholder, push.body, push.path)
+        }
+        label={push === undefined ? 'Command that sends a first event' : 'Command that makes a first push'}
         copyLabel="Copy command"
       />
       {mayManage(session.value) && (

@@ -7,24 +7,19 @@ import { PageBar } from '../../components/page-bar.tsx'
 import { path } from '../../router.ts'
 import { Account } from './account.tsx'
 import { AuditLog } from './audit.tsx'
+import { Backups } from './backups.tsx'
+import { Data } from './data.tsx'
 import { KeySection } from './key-section.tsx'
 import { Organization } from './organization.tsx'
 import { People } from './people.tsx'
 import { Sites } from './sites.tsx'
 import { System } from './system.tsx'
+import { Webhooks } from './webhooks.tsx'
 
 interface Section {
   slug: string
   name: string
   draw: () => VNode
-}
-
-function later(what: string): () => VNode {
-  return () => (
-    <section class="settings-section">
-      <p>This section is not built yet. {what}</p>
-    </section>
-  )
 }
 
 const ingestKeys =
@@ -47,16 +42,12 @@ const sections: Section[] = [
     draw: () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
   },
   { slug: 'sites', name: 'Sites', draw: () => <Sites /> },
-  {
-    slug: 'webhooks',
-    name: 'Webhooks',
-    draw: later('Here endpoints, their filters and the signing secret will be kept.'),
-  },
+  { slug: 'webhooks', name: 'Webhooks', draw: () => <Webhooks /> },
   { slug: 'people', name: 'People', draw: () => <People /> },
   { slug: 'organization', name: 'Organization', draw: () => <Organization /> },
   { slug: 'audit', name: 'Audit log', draw: () => <AuditLog /> },
-  { slug: 'data', name: 'Data and retention', draw: later('Nothing is deleted until a retention is set.') },
-  { slug: 'backups', name: 'Backups', draw: later('Until then, stop Sightglass and copy its data folder.') },
+  { slug: 'data', name: 'Data and retention', draw: () => <Data /> },
+  { slug: 'backups', name: 'Backups', draw: () => <Backups /> },
   { slug: 'system', name: 'System', draw: () => <System /> },
   { slug: 'account', name: 'Your account', draw: () => <Account /> },
 ]

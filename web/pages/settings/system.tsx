@@ -1,6 +1,13 @@
-/** System: which Sightglass this is and where it takes events. */
+/** Settings → System: which Sightglass this is, where it takes events, and what its doctor finds. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { Problem } from '../../components/problem.tsx'
+import { useTask } from '../../components/task.ts'
+import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
+import { type Diagnosis, operateApi } from '../../operate-api.ts'
 import { overview, session } from '../../session.ts'
+import { Moment } from './moment.tsx'
 
 export function System() {
   const who = session.value
@@ -25,7 +32,66 @@ export function System() {
           </>
         )}
       </dl>
-      <p class="muted">Storage, jobs and health are not shown here yet.</p>
+      {who.account.operator ? (
+        <Doctor />
+      ) : (
+        <p class="muted">What the doctor finds on the machine is for operators of the appliance.</p>
+      )}
     </section>
   )
+}
+
+const tones = { ok: 'allow', warning: 'block', failure: 'error' } as const
+
+function Doctor() {
+  const found = useSignal<Diagnosis | null>(null)
+  const { problem, busy, run } = useTask()
+  const look = () => run(async () => void (found.value = await operateApi.diagnosis()))
+  useEffect(() => void look(), [])
+  return (
+    <>
+      <h3>Health</h3>
+      {problem.value && <Problem error={problem.value} onRetry={() => void look()} />}
+      {found.value && (
+        <p>
+          {sentence(found.value)} Looked at <Moment iso={found.value.at} />.{' '}
+          <button type="button" class="button" aria-disabled={busy.value} onClick={() => void look()}>
+            Look again
+          </button>
+        </p>
+      )}
+      {found.value && (
+        <div class="panel table-panel" tabIndex={0} role="region" aria-label="What the doctor found">
+          <table class="key-table doctor-table">
+            <tbody>
+              {found.value.checks.map((check, index) => (
+                <tr key={`${check.id} ${index}`}>
+                  <th scope="row">{check.id}</th>
+                  <td>
+                    <span class={`chip ${tones[check.status]}`}>{check.status}</span>
+                  </td>
+                  <td>
+                    <Text value={check.detail} max={400} />
+                    {check.hint !== null && (
+                      <p class="muted">
+                        <Text value={check.hint} max={400} />
+                      </p>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  )
+}
+
+function sentence({ checks }: Diagnosis): string {
+  const failures = checks.filter((check) => check.status === 'failure').length
+  const warnings = checks.filter((check) => check.status === 'warning').length
+  if (failures > 0) return `${count(failures)} of ${count(checks.length)} checks failed.`
+  if (warnings > 0) return `All is well but for ${count(warnings)} of ${count(checks.length)} checks.`
+  return `All ${count(checks.length)} checks are well.`
 }

@@ -1,0 +1,203 @@
+/** Webhooks in a real browser, with a receiver that fails as it is told: every state, number and button is real. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
+import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+
+let appliance: Appliance
+let receiver: Receiver
+let key: string
+beforeAll(async () => {
+  receiver = await startReceiver()
+  const args = [
+    '--webhook-allow',
+    '127.0.0.0/8',
+    '--webhook-backoff',
+    '1s,1s,1s',
+    '--dispatch-cron',
+    '* * * * * *',
+  ]
+  appliance = await startAppliance({ env: ownerEnv, args })
+  key = await ingestKey(appliance)
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+  await receiver[Symbol.asyncDispose]()
+})
+
+const visit = (path: string, name: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
+  withPage(
+    `${appliance.url}${path}`,
+    async (page) => {
+      await enter(page, name)
+      await look(page)
+    },
+    options,
+  )
+
+const line = (page: Page, text: string) => page.locator('.endpoints li').filter({ hasText: text })
+const delivery = (page: Page, text: string) => page.locator('.data-table tbody tr').filter({ hasText: text })
+
+async function addEndpoint(page: Page, url: string, label: string): Promise<string> {
+  await page.getByRole('button', { name: 'Add endpoint' }).first().click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('URL').fill(url)
+  await dialog.getByLabel('Label').fill(label)
+  await dialog.getByLabel('Types').fill('hook.test')
+  await dialog.getByRole('button', { name: 'Add endpoint' }).click()
+  const secret = await page.getByLabel('Signing secret', { exact: true }).innerText()
+  await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+  return secret
+}
+
+test('an endpoint is added in Settings, its secret is shown once, and the code beside it verifies what comes', async () => {
+  await visit('/settings/webhooks', 'Settings', async (page) => {
+    await page.getByText('There is no endpoint yet.').waitFor()
+    const secret = await addEndpoint(page, `${receiver.url}/ok/good`, 'Good one')
+    expect(secret).toMatch(/^whsec_/)
+    await addEndpoint(page, `${receiver.url}/status/500`, 'Bad one')
+    await page
+      .getByRole('row', { name: /Good one/ })
+      .getByText('type hook.test')
+      .waitFor()
+    for (const language of ['JavaScript', 'Python', 'Shell']) {
+      await page.getByRole('button', { name: language }).click()
+      await page.getByLabel(`Verifying in ${language}`).waitFor()
+    }
+    await page.getByRole('button', { name: 'JavaScript' }).click()
+    const code = await page.getByLabel('Verifying in JavaScript').innerText()
+    await send(appliance.url, key, [
+      recent('w1', { type: 'hook.test' }),
+      recent('w2', { type: 'other.kind' }),
+    ])
+    const [received] = await receiver.wait('/ok/good', 1, 20_000)
+    using folder = tempDir('snippet')
+    writeFileSync(folder.join('verify.mjs'), code)
+    const { isGenuine } = (await import(folder.join('verify.mjs'))) as {
+      isGenuine(secret: string, headers: object, body: string): boolean
+    }
+    expect(isGenuine(secret, received?.headers ?? {}, received?.body ?? '')).toBe(true)
+    expect(isGenuine(secret, received?.headers ?? {}, `${received?.body} `)).toBe(false)
+    const { data } = JSON.parse(received?.body ?? '{}') as { data: { events: { id: string }[] } }
+    expect(data.events.map(({ id }) => id)).toEqual(['w1'])
+    await expectAccessibleInBothThemes(page)
+  })
+}, 90_000)
+
+test('the page shows health, deliveries and dead letters; one opens with what went wrong and what was sent', async () => {
+  await visit('/webhooks', 'Webhooks', async (page) => {
+    await line(page, 'Good one').getByText('healthy').waitFor()
+    await line(page, 'Good one').getByText('1 delivered').waitFor()
+    await line(page, 'Bad one').getByText('1 dead letter').waitFor({ timeout: 30_000 })
+    await line(page, 'Bad one').getByText('failing', { exact: true }).waitFor()
+    await page.getByText('2 deliveries').waitFor()
+    await page.getByRole('button', { name: 'Dead letters', exact: true }).click()
+    await delivery(page, 'Good one').waitFor({ state: 'detached' })
+    expect(new URL(page.url()).search).toBe('?status=dead_letter')
+    await expectAccessibleInBothThemes(page)
+    await delivery(page, 'Bad one').click()
+    await page.getByText('Given up after 4 attempts.').waitFor()
+    expect(await page.locator('.verdict').innerText()).toContain('the receiver answered 500')
+    expect(await page.locator('.attempts > li').count()).toBe(4)
+    await page.getByText('What it answered').first().click()
+    expect(await page.getByLabel('Answer of the receiver').first().innerText()).toBe('answered 500')
+    const sent = receiver.received('/status/500')
+    expect(sent).toHaveLength(4)
+    expect(await page.getByLabel('Body of the request').innerText()).toBe(sent[0]?.body ?? '')
+    const headers = (await page.locator('.request-headers').innerText()).split(/\s*\n+\s*/)
+    for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature', 'user-agent', 'content-type'])
+      expect(headers[headers.indexOf(name) + 1]).toBe(sent[3]?.headers[name] ?? '')
+    await expectAccessibleInBothThemes(page)
+    await page.getByRole('button', { name: 'Replay it' }).click()
+    await receiver.wait('/status/500', 5, 20_000)
+    await page.locator('.attempts > li').nth(4).waitFor({ timeout: 10_000 })
+  })
+}, 120_000)
+
+test('pause, resume, rotate, replay of all and a test do what they say', async () => {
+  await visit('/webhooks', 'Webhooks', async (page) => {
+    await line(page, 'Good one').getByRole('button', { name: 'Pause' }).click()
+    await line(page, 'Good one').getByText('paused', { exact: true }).waitFor()
+    await send(appliance.url, key, [recent('w3', { type: 'hook.test' })])
+    await Bun.sleep(1_500)
+    expect(receiver.received('/ok/good')).toHaveLength(1)
+    await line(page, 'Good one').getByRole('button', { name: 'Resume' }).click()
+    const [, second] = await receiver.wait('/ok/good', 2, 20_000)
+    expect(second?.body).toContain('"w3"')
+    await line(page, 'Good one').getByRole('button', { name: 'Rotate secret' }).click()
+    expect(await page.getByLabel('Signing secret', { exact: true }).innerText()).toMatch(/^whsec_/)
+    await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+    await line(page, 'Bad one')
+      .getByText(/[12] dead letters?/)
+      .waitFor({ timeout: 30_000 })
+    await page.getByRole('button', { name: 'Send test', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('URL').fill(`${receiver.url}/ok/tried`)
+    await dialog.getByLabel('Payload').fill('{"n": 1,')
+    await dialog.getByRole('button', { name: 'Send test' }).click()
+    await dialog.getByText('The payload is not JSON.').waitFor()
+    await dialog.getByLabel('Payload').fill('{"text": "\u202e<b>"}')
+    await dialog.getByRole('button', { name: 'Send test' }).click()
+    const [tried] = await receiver.wait('/ok/tried', 1, 20_000)
+    expect(JSON.parse(tried?.body ?? '')).toEqual({ text: '\u202e<b>' })
+    await page.locator('.verdict.delivered').waitFor({ timeout: 10_000 })
+    expect(await page.getByLabel('Body of the request').innerText()).toContain('\\u202e<b>')
+  })
+}, 120_000)
+
+test('dead letters are replayed all at once; long addresses stretch nothing on a phone', async () => {
+  await visit(
+    '/webhooks',
+    'Webhooks',
+    async (page) => {
+      await line(page, 'Bad one')
+        .getByText(/[12] dead letters?/)
+        .waitFor({ timeout: 30_000 })
+      const before = receiver.received('/status/500').length
+      await page.getByRole('button', { name: 'Replay all dead letters' }).click()
+      await page.getByText(/dead letters? scheduled again/).waitFor()
+      await receiver.wait('/status/500', before + 1, 20_000)
+      await expectNoSidewaysScroll(page)
+      await expectAccessibleInBothThemes(page)
+    },
+    { viewport: { width: 390, height: 844 } },
+  )
+}, 90_000)
+
+test('backups are made, proven, downloaded and deleted; the doctor and the kept data are shown', async () => {
+  await visit('/settings/backups', 'Settings', async (page) => {
+    await page.getByRole('button', { name: 'Make a backup now' }).click()
+    const row = page.getByRole('region', { name: 'Backups' }).locator('tbody tr')
+    await row.getByText('proven', { exact: true }).waitFor({ timeout: 40_000 })
+    await row.getByRole('button', { name: /^Prove/ }).click()
+    await row.getByText('proven', { exact: true }).waitFor({ timeout: 40_000 })
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      row.getByRole('link', { name: /^Download/ }).click(),
+    ])
+    expect(download.suggestedFilename()).toEndWith('.backup')
+    await expectAccessibleInBothThemes(page)
+    await row.getByRole('button', { name: /^Delete/ }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete backup' }).click()
+    await page.getByText('There is no backup yet.').waitFor()
+    await page.getByRole('link', { name: 'System', exact: true }).click()
+    await page.getByRole('region', { name: 'What the doctor found' }).waitFor({ timeout: 40_000 })
+    await expectAccessibleInBothThemes(page)
+    await page.getByRole('link', { name: 'Data and retention' }).click()
+    const types = await page
+      .getByRole('region', { name: 'Events by type' })
+      .locator('tbody tr')
+      .allInnerTexts()
+    expect(types.map((text) => text.split(/\s+/))).toEqual([
+      ['hook.test', '2'],
+      ['other.kind', '1'],
+    ])
+    await expectAccessibleInBothThemes(page)
+  })
+}, 120_000)

@@ -1,0 +1,44 @@
+/** The calls of Settings about the appliance itself: backups and what the doctor finds. For operators. */
+import { exchange, get, json, post } from './api.ts'
+
+export interface Backup {
+  name: string
+  bytes: number
+  createdAt: string | null // null, like all that follows, when the file is damaged
+  reason: string | null
+  version: string | null
+  schema: number | null
+  events: number | null
+  encrypted: boolean | null
+  problem: string | null
+  sha256: string | null
+  provenAt: string | null
+  checked: { at: string; ok: boolean; problems: string[] } | null
+}
+
+export interface Backups {
+  backups: Backup[]
+  schedule: { cron: string | null; keep: number; encrypted: boolean; nextAt: string | null }
+  running: { startedAt: string; reason: string } | null
+  checking: string | null
+  lastRun: { at: string; ok: boolean; name: string | null; message: string } | null
+}
+
+export interface Diagnosis {
+  ok: boolean // no failure; warnings are fine
+  at: string
+  version: string
+  checks: { id: string; status: 'ok' | 'warning' | 'failure'; detail: string; hint: string | null }[]
+}
+
+const one = (name: string, ...more: string[]): string =>
+  ['/api/backups', encodeURIComponent(name), ...more].join('/')
+
+export const operateApi = {
+  backups: (signal?: AbortSignal) => get<Backups>('/api/backups', signal),
+  startBackup: async () => json<Backups>(await post('/api/backups', {})),
+  proveBackup: async (name: string) => json<Backups>(await post(one(name, 'verify'), {})),
+  deleteBackup: async (name: string) => json<Backups>(await exchange(one(name), { method: 'DELETE' })),
+  backupHref: (name: string): string => one(name, 'file'),
+  diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),
+}

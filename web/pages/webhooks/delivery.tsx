@@ -1,0 +1,232 @@
+/** One delivery, whole: what went wrong and what to press first, then each attempt, then the very bytes that went out. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { ApiError } from '../../api.ts'
+import { now } from '../../clock.ts'
+import { CopyButton } from '../../components/copy-button.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useTask } from '../../components/task.ts'
+import { Text } from '../../components/text.tsx'
+import { bytesText, counted, duration, fullTime, utcTime } from '../../format.ts'
+import { place, withQuery } from '../../router.ts'
+import { escapeHidden } from '../../text.ts'
+import { type Attempt, type Delivery, type SentRequest, webhookApi } from '../../webhook-api.ts'
+import { adviceFor, errorParts, statusTones, statusWords } from './words.ts'
+
+type Opened = Delivery & { attemptLog: Attempt[] }
+
+interface DeliveryViewProps {
+  id: string
+  may: boolean
+  newest: Delivery | null // as the list knows it: when it moves, the view is asked for anew
+  onReplayed: () => void
+}
+
+export function DeliveryView({ id, may, newest, onReplayed }: DeliveryViewProps) {
+  const opened = useSignal<Opened | null>(null)
+  const problem = useSignal<ApiError | null>(null)
+  const task = useTask()
+  const state = newest === null ? '' : `${newest.status} ${newest.attempts} ${newest.nextAttemptAt}`
+  const load = async (signal: AbortSignal): Promise<void> => {
+    try {
+      opened.value = await webhookApi.delivery(id, signal)
+      problem.value = null
+    } catch (error) {
+      if (signal.aborted) return
+      if (!(error instanceof ApiError)) throw error
+      problem.value = error
+    }
+  }
+  useEffect(() => {
+    const stop = new AbortController()
+    void load(stop.signal)
+    return () => stop.abort()
+  }, [state])
+  const replay = async (): Promise<void> => {
+    await webhookApi.replay(id)
+    await load(new AbortController().signal)
+    onReplayed()
+  }
+  const back = place.value.path + withQuery(place.value.search, { delivery: [] })
+  return (
+    <article class="delivery" aria-label="Delivery">
+      <p>
+        <a href={back}>← All deliveries</a>
+      </p>
+      {problem.value && <Problem error={problem.value} />}
+      {opened.value && (
+        <>
+          <header>
+            <h2 class="mono">{opened.value.id}</h2>
+            <span class={`chip ${statusTones[opened.value.status]}`}>{statusWords[opened.value.status]}</span>
+          </header>
+          <Verdict
+            opened={opened.value}
+            may={may}
+            busy={task.busy.value}
+            onReplay={() => void task.run(replay)}
+          />
+          {task.problem.value && <Problem error={task.problem.value} />}
+          <Attempts list={opened.value.attemptLog} />
+          {may && <Request id={id} attempts={opened.value.attemptLog.length} />}
+        </>
+      )}
+    </article>
+  )
+}
+
+interface VerdictProps {
+  opened: Opened
+  may: boolean
+  busy: boolean
+  onReplay: () => void
+}
+
+function Verdict({ opened, may, busy, onReplay }: VerdictProps) {
+  const { status, lastError, nextAttemptAt, attempts } = opened
+  const failed = opened.attemptLog.findLast((attempt) => attempt.error !== null) ?? null
+  const error = lastError === null ? null : errorParts(lastError)
+  return (
+    <section class={`panel lead verdict ${status}`}>
+      {status === 'delivered' && (
+        <p>
+          Delivered {opened.deliveredAt !== null && <Exact iso={opened.deliveredAt} />} after{' '}
+          {counted(attempts, 'attempt')}.
+        </p>
+      )}
+      {status === 'pending' && (
+        <p>
+          {attempts === 0 ? 'Not tried yet.' : `${counted(attempts, 'attempt')} failed.`}{' '}
+          {nextAttemptAt !== null && (
+            <>
+              {Date.parse(nextAttemptAt) <= now()
+                ? 'It is due with the next run of the dispatcher'
+                : 'Next attempt'}{' '}
+              (
+              <Exact iso={nextAttemptAt} />
+              ).
+            </>
+          )}
+        </p>
+      )}
+      {status === 'dead_letter' && <p>Given up after {counted(attempts, 'attempt')}.</p>}
+      {error !== null && status !== 'delivered' && (
+        <p>
+          <b>What went wrong:</b> <Text value={error.message || error.code} max={300} />{' '}
+          <code>
+            <Text value={error.code} max={60} />
+          </code>
+        </p>
+      )}
+      {status === 'dead_letter' && <p>{adviceFor(failed)}</p>}
+      <p class="muted">
+        To <Text value={opened.url} max={160} mono />, scheduled <Exact iso={opened.scheduledAt} />
+      </p>
+      {may && status !== 'pending' && (
+        <p>
+          <button
+            type="button"
+            class={status === 'dead_letter' ? 'button primary' : 'button'}
+            aria-disabled={busy}
+            onClick={onReplay}
+          >
+            Replay it
+          </button>
+        </p>
+      )}
+    </section>
+  )
+}
+
+function Exact({ iso }: { iso: string }) {
+  const ms = Date.parse(iso)
+  return (
+    <time dateTime={iso} title={utcTime(ms)}>
+      {fullTime(ms)}
+    </time>
+  )
+}
+
+function Attempts({ list }: { list: Attempt[] }) {
+  return (
+    <section class="panel lead">
+      <h3>{counted(list.length, 'attempt')}</h3>
+      <ol class="attempts">
+        {list.map((attempt, index) => (
+          <li key={`${attempt.at} ${index}`}>
+            <p>
+              <span class={attempt.error === null ? 'chip allow' : 'chip error'}>
+                {attempt.status ?? 'no answer'}
+              </span>{' '}
+              <Exact iso={attempt.at} /> <span class="muted">took {duration(attempt.durationMs)}</span>
+            </p>
+            {attempt.error !== null && (
+              <p>
+                <Text value={attempt.error} max={300} />
+              </p>
+            )}
+            {attempt.responseExcerpt !== '' && (
+              <details>
+                <summary>What it answered</summary>
+                <pre tabIndex={0} role="group" aria-label="Answer of the receiver">
+                  {escapeHidden(attempt.responseExcerpt)}
+                </pre>
+              </details>
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+/** The signed request shows what every receiver with the secret can check, so it is for those who may see that. */
+function Request({ id, attempts }: { id: string; attempts: number }) {
+  const found = useSignal<SentRequest | null>(null)
+  const problem = useSignal<ApiError | null>(null)
+  useEffect(() => {
+    const stop = new AbortController()
+    webhookApi.request(id, stop.signal).then(
+      (request) => (found.value = request),
+      (error: unknown) => {
+        if (stop.signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        problem.value = error
+      },
+    )
+    return () => stop.abort()
+  }, [attempts])
+  if (problem.value) return <Problem error={problem.value} />
+  if (!found.value) return null
+  const { method, url, headers, body } = found.value
+  const bytes = new TextEncoder().encode(body).length
+  return (
+    <section class="panel lead">
+      <header class="lead-head">
+        <h3>The request</h3>
+        <small class="muted">as at the last attempt, signed with the secret of today</small>
+      </header>
+      <p>
+        <b>{method}</b> <Text value={url} max={200} mono />
+      </p>
+      <dl class="request-headers">
+        {Object.entries(headers).map(([name, value]) => (
+          <>
+            <dt class="mono">{name}</dt>
+            <dd class="mono">
+              <Text value={value} />
+            </dd>
+          </>
+        ))}
+      </dl>
+      <div class="lead-head">
+        <h3>Body</h3>
+        <small class="muted">{bytesText(bytes)}, byte for byte the same on every attempt</small>
+        <CopyButton text={body} label="Copy body" />
+      </div>
+      <pre class="request-body" tabIndex={0} role="group" aria-label="Body of the request">
+        {escapeHidden(body)}
+      </pre>
+    </section>
+  )
+}

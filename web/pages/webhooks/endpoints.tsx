@@ -1,0 +1,101 @@
+/** The endpoints with their health, and what can be done about each right here. */
+import { now } from '../../clock.ts'
+import { Text } from '../../components/text.tsx'
+import { ago, count, counted } from '../../format.ts'
+import { place, withQuery } from '../../router.ts'
+import type { Endpoint } from '../../webhook-api.ts'
+import { Moment } from '../settings/moment.tsx'
+import { healthOf } from './words.ts'
+
+export type EndpointAct = 'pause' | 'resume' | 'replay-dead' | 'rotate' | 'test'
+
+interface EndpointsProps {
+  endpoints: Endpoint[]
+  may: boolean
+  busy: boolean
+  onAct: (act: EndpointAct, endpoint: Endpoint) => void
+}
+
+export function Endpoints({ endpoints, may, busy, onAct }: EndpointsProps) {
+  return (
+    <section class="panel endpoints" aria-label="Endpoints">
+      <header>
+        <h2>Endpoints</h2>
+        <small class="muted">{counted(endpoints.length, 'endpoint')}</small>
+        <a class="button" href="/settings/webhooks">
+          {may ? 'Add or change' : 'In Settings'}
+        </a>
+      </header>
+      {endpoints.length === 0 && (
+        <p class="muted">
+          There is no endpoint. One that you add in Settings hears of every new event that passes its filters.
+        </p>
+      )}
+      <ul>
+        {endpoints.map((endpoint) => (
+          <EndpointLine key={endpoint.id} endpoint={endpoint} may={may} busy={busy} onAct={onAct} />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function EndpointLine(props: Omit<EndpointsProps, 'endpoints'> & { endpoint: Endpoint }) {
+  const { endpoint, may, busy, onAct } = props
+  const health = healthOf(endpoint)
+  const name = endpoint.label || endpoint.url
+  const search = withQuery(place.value.search, { endpoint: [endpoint.id], delivery: [] })
+  const button = (act: EndpointAct, word: string) => (
+    <button type="button" class="button" aria-disabled={busy} onClick={() => onAct(act, endpoint)}>
+      {word}
+      <span class="visually-hidden"> {name}</span>
+    </button>
+  )
+  return (
+    <li>
+      <div class="endpoint-name">
+        <span class={`chip ${health.tone}`}>{health.word}</span>
+        <a href={`${place.value.path}${search}`}>
+          <Text value={name} max={64} />
+        </a>
+        {endpoint.label !== '' && (
+          <small class="muted">
+            <Text value={endpoint.url} max={64} mono />
+          </small>
+        )}
+      </div>
+      <EndpointFacts endpoint={endpoint} />
+      {may && (
+        <div class="endpoint-acts">
+          {endpoint.status === 'active' ? button('pause', 'Pause') : button('resume', 'Resume')}
+          {endpoint.deadLetters > 0 && button('replay-dead', `Replay ${count(endpoint.deadLetters)} dead`)}
+          {button('rotate', 'Rotate secret')}
+          {button('test', 'Send test')}
+        </div>
+      )}
+    </li>
+  )
+}
+
+function EndpointFacts({ endpoint }: { endpoint: Endpoint }) {
+  const { failingSince, lastSuccessAt, nextProbeAt, missed } = endpoint
+  return (
+    <p class="endpoint-facts">
+      <span>{count(endpoint.delivered)} delivered</span>
+      <span>{count(endpoint.pending)} pending</span>
+      <span class={endpoint.deadLetters > 0 ? 'bad' : ''}>
+        {counted(endpoint.deadLetters, 'dead letter')}
+      </span>
+      {lastSuccessAt !== null && (
+        <span>
+          last success <Moment iso={lastSuccessAt} />
+        </span>
+      )}
+      {failingSince !== null && (
+        <span class="bad">failing, first {ago(Date.parse(failingSince), now())}</span>
+      )}
+      {nextProbeAt !== null && endpoint.pausedReason === 'failing' && <span>tried again once an hour</span>}
+      {missed > 0 && <span class="bad">{counted(missed, 'event')} missed by retention</span>}
+    </p>
+  )
+}

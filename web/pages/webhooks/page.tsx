@@ -1,0 +1,273 @@
+/** Webhooks: how each endpoint does, what was sent, what died and why, and the buttons that mend it. */
+import './page.css'
+import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { type Column, DataTable } from '../../charts/data-table.tsx'
+import { now } from '../../clock.ts'
+import { PageBar } from '../../components/page-bar.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useTask } from '../../components/task.ts'
+import { Text } from '../../components/text.tsx'
+import { counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
+import { navigate, place, query, withQuery } from '../../router.ts'
+import { mayManage, session } from '../../session.ts'
+import { type Delivery, type DeliveryStatus, type Endpoint, webhookApi } from '../../webhook-api.ts'
+import { DeliveryView } from './delivery.tsx'
+import { type EndpointAct, Endpoints } from './endpoints.tsx'
+import { createWebhooksModel, deliveryFilterOf, type Shown } from './model.ts'
+import { SecretDialog } from './secret-dialog.tsx'
+import { TestDialog } from './test-dialog.tsx'
+import { statusTones, statusWords } from './words.ts'
+
+export default function WebhooksPage() {
+  const model = useMemo(() => createWebhooksModel(webhookApi), [])
+  const asked = useComputed(() => JSON.stringify(deliveryFilterOf(query.value)))
+  useSignalEffect(() => model.start(JSON.parse(asked.value) as ReturnType<typeof deliveryFilterOf>))
+  useEffect(() => model.stop, [])
+  const testUrl = useSignal<string | null>(null)
+  const secret = useSignal<{ of: string; secret: string } | null>(null)
+  const said = useSignal('')
+  const task = useTask()
+  const may = mayManage(session.value)
+  const act = (what: EndpointAct, endpoint: Endpoint): void => {
+    if (what === 'test') testUrl.value = endpoint.url
+    else
+      void task
+        .run(async () => {
+          said.value = ''
+          if (what === 'rotate')
+            secret.value = { of: endpoint.url, secret: await webhookApi.rotateSecret(endpoint.id) }
+          else said.value = await done(what, endpoint)
+        })
+        .then(model.refresh)
+  }
+  const shown = model.shown.value
+  const opened = query.value.get('delivery')
+  return (
+    <>
+      <PageBar title="Webhooks">
+        {may && (
+          <button type="button" class="button" aria-haspopup="dialog" onClick={() => (testUrl.value = '')}>
+            Send test
+          </button>
+        )}
+      </PageBar>
+      <div class={model.stale.value ? 'page webhooks stale' : 'page webhooks'} aria-busy={model.stale.value}>
+        {model.error.value && <Problem error={model.error.value} onRetry={model.refresh} />}
+        {task.problem.value && <Problem error={task.problem.value} />}
+        <p class="said muted" role="status">
+          {said.value}
+        </p>
+        {opened !== null ? (
+          <DeliveryView
+            key={opened}
+            id={opened}
+            may={may}
+            newest={shown?.deliveries.find((delivery) => delivery.id === opened) ?? null}
+            onReplayed={model.refresh}
+          />
+        ) : (
+          shown && (
+            <>
+              <Notices shown={shown} />
+              <Endpoints endpoints={shown.endpoints} may={may} busy={task.busy.value} onAct={act} />
+              <Log shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
+              {may && (
+                <DeadBar
+                  shown={shown}
+                  busy={task.busy.value}
+                  onReplay={() =>
+                    void task.run(async () => void (said.value = await replayAll())).then(model.refresh)
+                  }
+                />
+              )}
+            </>
+          )
+        )}
+      </div>
+      {testUrl.value !== null && (
+        <TestDialog
+          url={testUrl.value}
+          onSent={(id) => {
+            model.refresh()
+            navigate(`/webhooks?delivery=${encodeURIComponent(id)}`)
+          }}
+          onClose={() => (testUrl.value = null)}
+        />
+      )}
+      {secret.value !== null && (
+        <SecretDialog
+          title="New signing secret"
+          secret={secret.value.secret}
+          about={`For ${secret.value.of}. It is shown once. Messages are signed with the old one too for 24 hours, so that you can change it over without a gap.`}
+          onClose={() => (secret.value = null)}
+        />
+      )}
+    </>
+  )
+}
+
+async function done(what: 'pause' | 'resume' | 'replay-dead', endpoint: Endpoint): Promise<string> {
+  if (what === 'pause') {
+    await webhookApi.pause(endpoint.id)
+    return 'Paused. Nothing is lost: what comes meanwhile is sent when it is resumed.'
+  }
+  if (what === 'resume') {
+    await webhookApi.resume(endpoint.id)
+    return 'Resumed where it stopped.'
+  }
+  return replayed(await webhookApi.replayDead(endpoint.id))
+}
+
+const replayAll = async (): Promise<string> => replayed(await webhookApi.replayDead(null))
+const replayed = (count: number): string =>
+  `${counted(count, 'dead letter')} scheduled again; the next run of the dispatcher sends them.`
+
+function Notices({ shown }: { shown: Shown }) {
+  // That an endpoint fails now is said beside its name.
+  const told = shown.notices.filter((notice) => notice.code !== 'endpoint_failing')
+  if (told.length === 0) return null
+  return (
+    <ul class="panel notices" aria-label="Notices">
+      {told.map((notice) => (
+        <li key={notice.code + notice.endpointId}>
+          <Text value={notice.message} max={400} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function DeadBar({ shown, busy, onReplay }: { shown: Shown; busy: boolean; onReplay: () => void }) {
+  const dead = shown.deliveries.some((delivery) => delivery.status === 'dead_letter')
+  if (!dead && !shown.endpoints.some((endpoint) => endpoint.deadLetters > 0)) return null
+  return (
+    <p>
+      <button type="button" class="button" aria-disabled={busy} onClick={onReplay}>
+        Replay all dead letters
+      </button>
+    </p>
+  )
+}
+
+const filters: [DeliveryStatus | null, string][] = [
+  [null, 'All'],
+  ['pending', 'Pending'],
+  ['delivered', 'Delivered'],
+  ['dead_letter', 'Dead letters'],
+]
+
+function set(changes: { [name: string]: string[] }): void {
+  const here = place.peek()
+  navigate(here.path + withQuery(here.search, changes))
+}
+
+function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; onOlder: () => void }) {
+  const { filter, deliveries, endpoints } = shown
+  const names = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint.label || endpoint.url]))
+  const of = filter.endpointId === null ? null : (names.get(filter.endpointId) ?? filter.endpointId)
+  return (
+    <>
+      <div class="log-filters" role="group" aria-label="Filters">
+        {filters.map(([status, word]) => (
+          <button
+            type="button"
+            key={word}
+            class="button choice"
+            aria-pressed={filter.status === status}
+            onClick={() => set({ status: status === null ? [] : [status] })}
+          >
+            {word}
+          </button>
+        ))}
+        {of !== null && (
+          <button type="button" class="button" onClick={() => set({ endpoint: [] })}>
+            <span class="visually-hidden">Remove filter </span>
+            endpoint{' '}
+            <b>
+              <Text value={of} max={40} />
+            </b>
+            <span aria-hidden="true">×</span>
+          </button>
+        )}
+      </div>
+      <DataTable
+        title="Deliveries"
+        about={`${counted(deliveries.length, 'delivery', 'deliveries')}${hasOlder ? ', newest; older are kept' : ''}`}
+        csvName="deliveries"
+        columns={columnsOf(names)}
+        rows={deliveries}
+        keyOf={(delivery) => delivery.id}
+        sortBy="Scheduled"
+        onOpen={(delivery) => set({ delivery: [delivery.id] })}
+        empty="No delivery is like that. Send a test, or add an endpoint in Settings."
+      />
+      {hasOlder && (
+        <p>
+          <button type="button" class="button" onClick={onOlder}>
+            Load older
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
+
+function columnsOf(names: Map<string, string>): Column<Delivery>[] {
+  const nowMs = now()
+  const time = (iso: string) => (
+    <time dateTime={iso} title={`${fullTime(Date.parse(iso))}\n${utcTime(Date.parse(iso))}`}>
+      {eventTime(Date.parse(iso), nowMs)}
+    </time>
+  )
+  return [
+    {
+      name: 'Scheduled',
+      value: (delivery) => delivery.scheduledAt,
+      show: (delivery) => (
+        <a class="mono" href={place.value.path + withQuery(place.value.search, { delivery: [delivery.id] })}>
+          {time(delivery.scheduledAt)}
+        </a>
+      ),
+    },
+    {
+      name: 'State',
+      value: (delivery) => statusWords[delivery.status],
+      show: (delivery) => (
+        <span class={`chip ${statusTones[delivery.status]}`}>{statusWords[delivery.status]}</span>
+      ),
+    },
+    {
+      name: 'To',
+      value: (delivery) => delivery.url,
+      show: (delivery) => <Text value={names.get(delivery.endpointId ?? '') ?? delivery.url} max={44} />,
+    },
+    { name: 'Attempts', value: (delivery) => delivery.attempts, number: true },
+    {
+      name: 'Answer',
+      value: (delivery) => delivery.lastStatus,
+      show: (delivery) => delivery.lastStatus ?? '',
+      number: true,
+    },
+    {
+      name: 'Next attempt',
+      value: (delivery) => delivery.nextAttemptAt,
+      show: (delivery) =>
+        delivery.nextAttemptAt !== null && <Next iso={delivery.nextAttemptAt} nowMs={nowMs} />,
+    },
+    {
+      name: 'What went wrong',
+      value: (delivery) => delivery.lastError,
+      show: (delivery) => delivery.lastError !== null && <Text value={delivery.lastError} max={40} />,
+    },
+  ]
+}
+
+function Next({ iso, nowMs }: { iso: string; nowMs: number }) {
+  const inMs = Date.parse(iso) - nowMs
+  return (
+    <time dateTime={iso} title={utcTime(Date.parse(iso))}>
+      {inMs <= 0 ? 'next run' : `in ${duration(inMs)}`}
+    </time>
+  )
+}

@@ -1,0 +1,22 @@
+/** A new signing secret, shown this once. */
+import { CopyButton } from '../../components/copy-button.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+
+export function SecretDialog(props: { title: string; secret: string; about: string; onClose: () => void }) {
+  return (
+    <Dialog title={props.title} sticky onClose={props.onClose}>
+      <p>{props.about}</p>
+      <div class="secret">
+        <output class="mono" aria-label="Signing secret">
+          {props.secret}
+        </output>
+        <CopyButton text={props.secret} label="Copy" primary />
+      </div>
+      <div class="dialog-foot">
+        <button type="button" class="button" data-first-focus onClick={props.onClose}>
+          I have put it where it is needed
+        </button>
+      </div>
+    </Dialog>
+  )
+}

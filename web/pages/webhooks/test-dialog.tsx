@@ -1,0 +1,44 @@
+/** Sending one message to any address, signed with the organization's secret: the first thing a receiver is tried with. */
+import { useId } from 'preact/hooks'
+import { ApiError } from '../../api.ts'
+import { webhookApi } from '../../webhook-api.ts'
+import { Field, FormDialog } from '../settings/form-dialog.tsx'
+
+interface TestDialogProps {
+  url: string
+  onSent: (deliveryId: string) => void
+  onClose: () => void
+}
+
+const sample = '{\n  "hello": "from Sightglass"\n}'
+
+export function TestDialog({ url, onSent, onClose }: TestDialogProps) {
+  const payload = useId()
+  const send = async (form: FormData): Promise<void> => {
+    onSent(await webhookApi.sendTest(`${form.get('url')}`.trim(), payloadOf(`${form.get('payload')}`)))
+  }
+  return (
+    <FormDialog title="Send a test" action="Send test" onSubmit={send} onClose={onClose}>
+      <Field
+        name="url"
+        label="URL"
+        value={url}
+        required
+        hint="It is signed with the organization’s secret, not an endpoint’s."
+      />
+      <div class="field">
+        <label for={payload}>Payload, a JSON object</label>
+        <textarea id={payload} name="payload" rows={6} spellcheck={false} defaultValue={sample} />
+      </div>
+      <p class="muted">The dispatcher sends it with its next run, within a minute.</p>
+    </FormDialog>
+  )
+}
+
+function payloadOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ApiError(0, 'invalid_json', 'The payload is not JSON.', { hint: 'Mind quotes and commas.' })
+  }
+}

@@ -1,0 +1,135 @@
+/** The calls of the Webhooks page and of Settings → Webhooks. */
+import { exchange, get, json, post } from './api.ts'
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'dead_letter'
+
+export interface Delivery {
+  id: string
+  endpointId: string | null // null: sent to its URL directly
+  url: string
+  status: DeliveryStatus
+  attempts: number
+  nextAttemptAt: string | null
+  lastError: string | null
+  lastStatus: number | null
+  scheduledAt: string
+  deliveredAt: string | null
+}
+
+export interface Attempt {
+  at: string
+  status: number | null
+  durationMs: number
+  responseExcerpt: string
+  error: string | null
+}
+
+export interface Endpoint {
+  id: string
+  url: string
+  label: string
+  types: string[]
+  outcomes: string[]
+  classes: string[]
+  sites: string[]
+  status: 'active' | 'paused'
+  pausedReason: 'asked' | 'gone' | 'failing' | null
+  pausedAt: string | null
+  sequence: number
+  missed: number
+  pending: number
+  delivered: number
+  deadLetters: number
+  createdAt: string
+  lastSuccessAt: string | null
+  failingSince: string | null
+  nextProbeAt: string | null
+  oldSecretUntil: string | null
+}
+
+export interface EndpointMembers {
+  url: string
+  label: string
+  types: string[]
+  outcomes: string[]
+  classes: string[]
+  sites: string[]
+}
+
+export interface Notice {
+  code: string
+  endpointId: string
+  message: string
+}
+
+export interface SentRequest {
+  method: string
+  url: string
+  at: string
+  headers: { [name: string]: string }
+  body: string
+}
+
+export interface SigningSecret {
+  secret: string
+  oldSecretUntil: string | null
+}
+
+export interface DeliveryFilter {
+  status: DeliveryStatus | null
+  endpointId: string | null
+}
+
+const base = '/api/webhooks'
+const one = (id: string, ...more: string[]): string => [base, encodeURIComponent(id), ...more].join('/')
+const endpoint = (id: string, ...more: string[]): string =>
+  [base, 'endpoints', encodeURIComponent(id), ...more].join('/')
+
+async function send<T>(method: 'PATCH' | 'DELETE', url: string, body: unknown): Promise<T> {
+  const headers = { 'content-type': 'application/json' }
+  return json<T>(await exchange(url, { method, headers, body: JSON.stringify(body) }))
+}
+
+export const webhookApi = {
+  deliveries: (filter: DeliveryFilter, cursor: string | null, signal: AbortSignal) => {
+    const params = new URLSearchParams({ limit: '50' })
+    if (cursor !== null) params.set('cursor', cursor)
+    else {
+      if (filter.status !== null) params.set('status', filter.status)
+      if (filter.endpointId !== null) params.set('endpointId', filter.endpointId)
+    }
+    return get<{ deliveries: Delivery[]; nextCursor: string | null }>(`${base}?${params}`, signal)
+  },
+  delivery: (id: string, signal: AbortSignal) => get<Delivery & { attemptLog: Attempt[] }>(one(id), signal),
+  /** The request as it goes out, signed; for owners and admins. */
+  request: (id: string, signal: AbortSignal) => get<SentRequest>(one(id, 'request'), signal),
+  sendTest: async (url: string, payload: unknown) =>
+    (await json<{ deliveryId: string }>(await post(`${base}/test`, { url, payload }))).deliveryId,
+  replay: async (id: string) => void (await post(one(id, 'replay'), {})),
+  replayDead: async (endpointId: string | null) =>
+    (
+      await json<{ replayed: number }>(
+        await post(`${base}/replay-dead`, endpointId === null ? {} : { endpointId }),
+      )
+    ).replayed,
+
+  endpoints: async (signal?: AbortSignal) =>
+    (await get<{ endpoints: Endpoint[] }>(`${base}/endpoints`, signal)).endpoints,
+  createEndpoint: async (members: EndpointMembers) =>
+    json<{ endpoint: Endpoint; secret: string }>(await post(`${base}/endpoints`, members)),
+  changeEndpoint: (id: string, members: EndpointMembers) => send('PATCH', endpoint(id), members),
+  deleteEndpoint: (id: string) => send('DELETE', endpoint(id), {}),
+  pause: async (id: string) => void (await post(endpoint(id, 'pause'), {})),
+  resume: async (id: string) => void (await post(endpoint(id, 'resume'), {})),
+  rotateSecret: async (id: string) =>
+    (await json<{ secret: string }>(await post(endpoint(id, 'rotate-secret'), {}))).secret,
+  /** Delivers again everything that arrived since then. */
+  replaySince: async (id: string, since: string) => void (await post(endpoint(id, 'replay'), { since })),
+
+  notices: async (signal?: AbortSignal) =>
+    (await get<{ notices: Notice[] }>(`${base}/notices`, signal)).notices,
+  secret: () => get<SigningSecret>(`${base}/secret`),
+  rotateOrgSecret: async () => json<SigningSecret>(await post(`${base}/secret/rotate`, {})),
+  snippets: async (signal?: AbortSignal) =>
+    (await get<{ snippets: { language: string; code: string }[] }>(`${base}/snippets`, signal)).snippets,
+}
