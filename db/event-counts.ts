@@ -48,7 +48,7 @@ export interface Breakdown {
 
 /** Something in the event tables that does not fit the rest. */
 export interface EventFault {
-  orgId: string
+  orgId: string | null // null: the database itself
   place: string // e.g. "arrivals 257 to 512"
   problem: string
 }

@@ -1,24 +1,50 @@
-/** `sightglass verify`: says whether the audit trail is as it was written, and names the first row that is not. */
+/** `sightglass verify`: says whether events, counts and the audit trail are as they were written, and what is not. */
+import { verifyEvents } from '../../db/open.ts'
+import type { EventVerdict } from '../../db/store.ts'
 import type { Invocation } from '../config.ts'
 import { verifyTrail, type TrailVerdict } from '../audit/verify.ts'
 import { UsageError } from '../option-values.ts'
 import { oneLine, print } from './print.ts'
 
+const parts = ['audit', 'events'] as const
+
 /** Exit code 1 when anything is not as it was written. */
 export async function verify({ words, values }: Invocation): Promise<number> {
-  const [what = 'audit'] = words
-  if (what !== 'audit') throw new UsageError(`"${what}" cannot be verified`, 'sightglass verify audit')
-  const verdict = await verifyTrail(values['data-dir'])
-  print(values.json ? JSON.stringify(verdict) : verdictText(verdict))
-  return verdict.ok ? 0 : 1
+  const [what] = words
+  if (what !== undefined && !parts.some((part) => part === what))
+    throw new UsageError(`"${what}" cannot be verified`, 'sightglass verify, verify audit or verify events')
+  const folder = values['data-dir']
+  // The trail first: it is quick, and a folder without a database is refused by it.
+  const trail = what === 'events' ? null : await verifyTrail(folder)
+  const events = what === 'audit' ? null : await verifyEvents(folder)
+  const ok = trail?.ok !== false && (events === null || events.faults.length === 0)
+  const texts = [
+    ...(events === null ? [] : eventLines(events)),
+    ...(trail === null ? [] : trailLines(trail)),
+    ok ? 'Everything is as it was written.' : 'NOT everything is as it was written.',
+  ]
+  print(values.json ? JSON.stringify({ ...trail, events, ok }) : texts.map(oneLine).join('\n'))
+  return ok ? 0 : 1
 }
 
-function verdictText({ ok, chains, faults, checkpoints }: TrailVerdict): string {
+function eventLines({ orgs, faults }: EventVerdict): string[] {
+  const sums = orgs.map(({ orgId, events }) => {
+    const wrong = faults.filter((fault) => fault.orgId === orgId).length
+    const state = wrong === 0 ? 'whole, with their ids, indexes and counts' : `${wrong} faults`
+    return `${orgId}: ${events.toLocaleString('en-US')} events, ${state}`
+  })
+  const places = faults.map(
+    ({ orgId, place, problem }) => `${orgId ?? 'the appliance'}: ${place}: ${problem}`,
+  )
+  return [...sums, ...places]
+}
+
+function trailLines({ chains, faults, checkpoints }: TrailVerdict): string[] {
   const lines = chains.map(({ orgId, count, hash }) => {
     const fault = faults.find((each) => each.orgId === orgId)
-    if (fault === undefined) return `${orgId}: ${count} entries, whole, up to ${hash}`
+    if (fault === undefined) return `${orgId}: ${count} audit entries, whole, up to ${hash}`
     const entry = fault.entryId === null ? '' : ` (${fault.entryId})`
-    return `${orgId}: position ${fault.position}${entry} is ${fault.kind}: ${fault.message}`
+    return `${orgId}: audit position ${fault.position}${entry} is ${fault.kind}: ${fault.message}`
   })
   for (const { line, message } of checkpoints.unsound)
     lines.push(`audit-checkpoints: line ${line} ${message}`)
@@ -26,7 +52,6 @@ function verdictText({ ok, chains, faults, checkpoints }: TrailVerdict): string 
     checkpoints.newest === null
       ? 'No checkpoint has been signed yet: the first comes within a day.'
       : `${checkpoints.sound} signed checkpoints hold, the newest of ${checkpoints.newest}.`,
-    ok ? 'The audit trail is as it was written.' : 'The audit trail is NOT as it was written.',
   )
-  return lines.map(oneLine).join('\n')
+  return lines
 }

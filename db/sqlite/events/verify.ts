@@ -13,6 +13,7 @@ import { extra } from './block.ts'
 
 /** Faults listed of one organization; the first ones name the damage, and thousands would hide it. */
 const faultsMax = 100
+const fileFaultsMax = 20
 
 /** Each organization is checked in one read transaction; a running writer goes on meanwhile. */
 export function verifyEvents(db: Database, fingerprintBits: number): EventVerdict {
@@ -36,12 +37,30 @@ export function verifyEvents(db: Database, fingerprintBits: number): EventVerdic
         verifyIds(db, org, print, report)
         verifySegments(db, org, report)
       }
+    } catch (error) {
+      // Damage that SQLite itself stumbles over: what it says is all that is known of the place.
+      report('the event tables', `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
     } finally {
       if (db.inTransaction) db.query('COMMIT').run()
     }
     verdict.faults.push(...faults)
   }
+  verdict.faults.push(...fileFaults(db))
   return verdict
+}
+
+/** What holds the tables together: pages that are lost, used twice or out of order, whatever they belong to. */
+function fileFaults(db: Database): EventFault[] {
+  try {
+    return db
+      .query<{ quick_check: string }, []>(`PRAGMA quick_check(${fileFaultsMax})`)
+      .all()
+      .filter(({ quick_check }) => quick_check !== 'ok')
+      .map(({ quick_check }) => ({ orgId: null, place: 'the database file', problem: quick_check }))
+  } catch (error) {
+    const problem = `cannot be checked: ${error instanceof Error ? error.message : String(error)}`
+    return [{ orgId: null, place: 'the database file', problem }]
+  }
 }
 
 function readOrg(db: Database, num: number): VerifiedOrg {
