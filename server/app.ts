@@ -7,9 +7,9 @@ import { auditRoutes } from './audit/routes.ts'
 import { providerRoutes } from './auth/provider-routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { signInRoutes } from './auth/sign-in-routes.ts'
+import { dashboardCountRoutes } from './dashboard/routes.ts'
 import { backupRoutes } from './backup/routes.ts'
 import { doctorRoutes } from './doctor/routes.ts'
-import { dashboardCountRoutes } from './dashboard/routes.ts'
 import { AppError } from './errors.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -33,6 +33,7 @@ import { siteRoutes } from './sites/routes.ts'
 import { sessionRoutes } from './sessions/routes.ts'
 import { dashboardTraceRoutes } from './traces/dashboard-routes.ts'
 import { toolRoutes } from './tools/routes.ts'
+import { logsRoutes } from './traces/logs-routes.ts'
 import { traceRoutes } from './traces/routes.ts'
 import { dashboardWebhookRoutes } from './webhooks/dashboard-routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -68,8 +69,8 @@ export function createApp(parts: Parts): App {
     .use(toolRoutes(parts))
     .use(memoryRoutes(parts))
     .use(metricsRoutes(parts))
-    .use(dashboardCountRoutes(parts))
     .use(sessionRoutes(parts))
+    .use(dashboardCountRoutes(parts))
     .use(traceRoutes(parts))
     .use(webhookRoutes(parts))
     .use(auditRoutes(parts))
@@ -86,6 +87,7 @@ export function createApp(parts: Parts): App {
     .use(doctorRoutes(parts))
     .use(dashboardAuditRoutes(parts))
     .use(dashboardTraceRoutes(parts))
+    .use(logsRoutes(parts))
     .use(dashboardWebhookRoutes(parts))
     .use(liveRoutes(parts))
   const routes = routesOf(app)

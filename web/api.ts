@@ -10,8 +10,14 @@ import type {
   Why,
 } from '../server/dashboard/shapes.ts'
 import type { ErrorCode, Issue } from '../server/errors.ts'
+import type { KnaphCounts } from '../server/memory/use-shapes.ts'
+import type { ToolCalls } from '../server/tools/call-shapes.ts'
+import type { Histogram } from '../server/traces/histogram-shapes.ts'
 
 export type * from '../server/dashboard/shapes.ts'
+export type * from '../server/memory/use-shapes.ts'
+export type * from '../server/tools/call-shapes.ts'
+export type * from '../server/traces/histogram-shapes.ts'
 
 /** What each page of counts is told, by its address below /api/. */
 export interface PageCounts {
@@ -22,6 +28,8 @@ export interface PageCounts {
   authz: AuthzCounts
   analytics: AnalyticsCounts
   'analytics/months': AgentMonths
+  'tools/calls': ToolCalls
+  knaph: KnaphCounts
 }
 
 export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
@@ -188,7 +196,7 @@ async function errorOf(answer: Response): Promise<ApiError> {
 }
 
 /** One exchange. Signing in answers 401 for a wrong password, so those calls keep their 401 to themselves. */
-async function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
+export async function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
   const answer = await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...init }).catch(
     (cause: unknown) => {
       if (init.signal?.aborted) throw cause
@@ -232,8 +240,7 @@ function filterParams(filter: EventFilter): URLSearchParams {
 
 export const api = {
   /** Asked first: whether anybody owns this appliance, and whether this browser is signed in to it. */
-  entryState: () =>
-    get<{ needsOwner: boolean; signedIn: boolean; provider: string | null }>('/api/setup'),
+  entryState: () => get<{ needsOwner: boolean; signedIn: boolean; provider: string | null }>('/api/setup'),
   createOwner: async (owner: { token: string; email: string; password: string }) =>
     json<Session>(await post('/api/setup', owner, true)),
   signIn: async (who: { email: string; password: string }) =>
@@ -249,8 +256,7 @@ export const api = {
   overview: () => get<Overview>('/api/overview'),
 
   keys: async (kind: KeyKind) => (await get<{ keys: Key[] }>(`/api/keys?kind=${kind}`)).keys,
-  createKey: async (key: KeyWanted) =>
-    json<{ key: Key; secret: string }>(await post('/api/keys', key)),
+  createKey: async (key: KeyWanted) => json<{ key: Key; secret: string }>(await post('/api/keys', key)),
   revokeKey: async (id: string) =>
     (await json<{ key: Key }>(await post(`/api/keys/${encodeURIComponent(id)}/revoke`, {}))).key,
 
@@ -272,6 +278,8 @@ export const api = {
     if (page.until && !page.cursor) params.set('until', page.until)
     return get<EventPage>(`/api/events?${params}`, signal)
   },
+  histogram: (filter: EventFilter, signal: AbortSignal) =>
+    get<Histogram>(`/api/histogram?${filterParams(filter)}`, signal),
   /** The answer as text, because JSON.parse would round numbers that the client sent exactly. */
   eventText: async (id: string, signal: AbortSignal) =>
     (await exchange(`/api/events/${encodeURIComponent(id)}`, { signal })).text(),

@@ -1,6 +1,17 @@
 /** Times and numbers read the same for everybody, whatever the zone of the test machine. */
 import { describe, expect, test } from 'bun:test'
-import { ago, bytesText, compactCount, count, counted, duration, eventTime, fullTime, utcTime } from './format.ts'
+import {
+  ago,
+  bytesText,
+  compactCount,
+  count,
+  counted,
+  duration,
+  eventTime,
+  fullTime,
+  shortTime,
+  utcTime,
+} from './format.ts'
 
 const at = Date.parse('2026-06-23T12:00:01.482Z')
 const berlin = 'Europe/Berlin'
@@ -82,4 +93,9 @@ test('sizes in the unit that suits them', () => {
     '1.0 MB',
     '5.0 TB',
   ])
+})
+
+test('short times leave out seconds that say nothing', () => {
+  expect(shortTime(at, 'UTC')).toBe('23 Jun 12:00:01')
+  expect(shortTime(at - 1_482, 'UTC')).toBe('23 Jun 12:00')
 })

@@ -60,6 +60,13 @@ export function eventTime(ms: number, nowMs: number, timeZone?: string): string 
   return `${time}.${at.fractionalSecond}`
 }
 
+/** "23 Jun 14:02", for filters; seconds where they matter. */
+export function shortTime(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  const seconds = at.second === '00' && at.fractionalSecond === '000' ? '' : `:${at.second}`
+  return `${at.day} ${at.month} ${at.hour}:${at.minute}${seconds}`
+}
+
 /** "Tue 23 Jun 2026, 14:02:11.482 CEST" */
 export function fullTime(ms: number, timeZone?: string): string {
   const at = parts(ms, timeZone)

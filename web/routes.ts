@@ -10,8 +10,6 @@ export interface PageRoute {
   load: () => Promise<{ default: ComponentType }>
 }
 
-const planned = () => import('./pages/planned/page.tsx')
-
 export const routes: PageRoute[] = [
   {
     path: '/detect',
@@ -37,8 +35,22 @@ export const routes: PageRoute[] = [
     key: 'z',
     load: () => import('./pages/authz/page.tsx'),
   },
-  { path: '/tools', name: 'WebMCP Tools', group: 'Site', prefix: 'tool', key: 't', load: planned },
-  { path: '/knaph', name: 'Knaph', group: 'Site', prefix: 'memory', key: 'k', load: planned },
+  {
+    path: '/tools',
+    name: 'WebMCP Tools',
+    group: 'Site',
+    prefix: 'tool',
+    key: 't',
+    load: () => import('./pages/tools/page.tsx'),
+  },
+  {
+    path: '/knaph',
+    name: 'Knaph',
+    group: 'Site',
+    prefix: 'memory',
+    key: 'k',
+    load: () => import('./pages/knaph/page.tsx'),
+  },
   {
     path: '/logs',
     name: 'Logs',
@@ -47,7 +59,14 @@ export const routes: PageRoute[] = [
     key: 'l',
     load: () => import('./pages/logs/page.tsx'),
   },
-  { path: '/sessions', name: 'Sessions', group: 'Record', prefix: null, key: 's', load: planned },
+  {
+    path: '/sessions',
+    name: 'Sessions',
+    group: 'Record',
+    prefix: null,
+    key: 's',
+    load: () => import('./pages/sessions/page.tsx'),
+  },
   {
     path: '/analytics',
     name: 'Analytics',
@@ -56,7 +75,14 @@ export const routes: PageRoute[] = [
     key: 'y',
     load: () => import('./pages/analytics/page.tsx'),
   },
-  { path: '/webhooks', name: 'Webhooks', group: 'Deliver', prefix: null, key: 'w', load: planned },
+  {
+    path: '/webhooks',
+    name: 'Webhooks',
+    group: 'Deliver',
+    prefix: null,
+    key: 'w',
+    load: () => import('./pages/webhooks/page.tsx'),
+  },
   {
     path: '/settings',
     name: 'Settings',

@@ -1,12 +1,14 @@
 /** The filters as chips, and the panel that offers more: types and prefixes that were seen, and outcomes. */
-import { useSignal } from '@preact/signals'
+import { type ReadonlySignal, useSignal } from '@preact/signals'
 import type { EventFilter } from '../../api.ts'
 import { Disclosure } from '../../components/disclosure.tsx'
 import { Text } from '../../components/text.tsx'
-import { count } from '../../format.ts'
+import { count, shortTime } from '../../format.ts'
 import { navigate, place, withQuery } from '../../router.ts'
 import { overview } from '../../session.ts'
-import { type Choice, isTypeFilter, outcomeChoices, typeChoices } from './filter.ts'
+import type { Entry } from './entries.ts'
+import { type Choice, isTypeFilter, memberNames, outcomeChoices, typeChoices } from './filter.ts'
+import { MoreFilters } from './more-filters.tsx'
 
 function setFilter(member: string, values: string[]): void {
   const here = place.peek()
@@ -17,7 +19,21 @@ function toggled(values: string[], value: string): string[] {
   return values.includes(value) ? values.filter((other) => other !== value) : [...values, value]
 }
 
-export function FilterBar(props: { filter: EventFilter; outcomesSeen: Set<string> }) {
+const chipNames: { readonly [name: string]: string } = { ...memberNames, q: 'text' }
+
+/** Times are shown in the reader's zone, everything else as it is. */
+function chipValue(member: string, value: string): string {
+  const ms = member === 'since' || member === 'until' ? Date.parse(value) : Number.NaN
+  return Number.isNaN(ms) ? value : shortTime(ms)
+}
+
+interface FilterBarProps {
+  filter: EventFilter
+  outcomesSeen: Set<string>
+  entries: ReadonlySignal<Entry[]>
+}
+
+export function FilterBar(props: FilterBarProps) {
   const { types, outcomes } = props.filter
   const where = props.filter.where ?? []
   const chips: { member: string; value: string; values: string[] }[] = [
@@ -35,17 +51,18 @@ export function FilterBar(props: { filter: EventFilter; outcomesSeen: Set<string
           type="button"
           key={`${member}:${value}`}
           class="button filter-chip"
-          aria-label={`Remove filter ${member} ${value}`}
           onClick={() => setFilter(member, toggled(values, value))}
         >
-          {member}{' '}
+          <span class="visually-hidden">Remove filter </span>
+          {chipNames[member] ?? member}{' '}
           <b>
-            <Text value={value} max={32} />
+            <Text value={chipValue(member, value)} max={32} />
           </b>
           <span aria-hidden="true">×</span>
         </button>
       ))}
       <Disclosure label="Add filter" id="add-filter">
+        <MoreFilters entries={props.entries} />
         <TypeChoices chosen={types} />
         <ChoiceList
           legend="Outcome"

@@ -1,6 +1,19 @@
 /** Filters come from the address whole, and the choices offered for them are true. */
 import { describe, expect, test } from 'bun:test'
-import { filterOf, isOpen, isTypeFilter, outcomeChoices, typeChoices } from './filter.ts'
+import fc from 'fast-check'
+import type { TraceEvent } from '../../api.ts'
+import {
+  exportHref,
+  filterOf,
+  isOpen,
+  isSearch,
+  isTypeFilter,
+  outcomeChoices,
+  seenValues,
+  typeChoices,
+  viewSearch,
+} from './filter.ts'
+import { addView, readViews } from './saved-views.ts'
 
 describe('filterOf', () => {
   test('reads repeated members once each and leaves out empty ones', () => {
@@ -15,7 +28,10 @@ describe('filterOf', () => {
       { name: 'vendor', value: 'A' },
       { name: 'vendor', value: 'B' },
       { name: 'since', value: '2026-11-01' },
+      { name: 'q', value: 'x' },
     ])
+    expect(isSearch(vendor)).toBe(true)
+    expect(isOpen(filterOf(new URLSearchParams('?q=x')))).toBe(true) // a search needs a beginning
     expect(isOpen(vendor)).toBe(false)
   })
 })
@@ -43,4 +59,54 @@ test('isTypeFilter takes what the server takes', () => {
   for (const good of ['agent.detected', 'authz.*', 'a', 'a-b_c.d.*']) expect(isTypeFilter(good)).toBe(true)
   for (const bad of ['', '*', 'A.b', 'a..b', 'a.', 'a*', 'a b', `a${'b'.repeat(70)}`])
     expect(isTypeFilter(bad)).toBe(false)
+})
+
+test('a view keeps the filters of an address and nothing else, and names the same events', () => {
+  const text = fc.string({ minLength: 1, maxLength: 12, unit: 'grapheme' })
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 3 }), text, (vendors, q) => {
+      const params = new URLSearchParams({
+        event: 'evt_1',
+        range: '7d',
+        type: 'authz.*',
+        since: '2026-11-01',
+        q,
+      })
+      for (const vendor of vendors) params.append('vendor', vendor)
+      const view = viewSearch(`?${params}`)
+      expect(filterOf(new URLSearchParams(view))).toEqual(filterOf(params))
+      expect(view).not.toContain('evt_1')
+      expect(viewSearch(view)).toBe(view)
+    }),
+  )
+  expect(viewSearch('?event=evt_1')).toBe('')
+  expect(exportHref(new URLSearchParams('?tool=a&event=x'), 'csv')).toBe(
+    '/api/export/events?tool=a&format=csv',
+  )
+})
+
+test('values to choose from are those of the rows, each once', () => {
+  const rows = ['b', 'a', 'b', null].map(
+    (vendor) => ({ agent: { vendor }, siteId: 's' }) as unknown as TraceEvent,
+  )
+  expect(seenValues(rows, 'vendor')).toEqual(['a', 'b'])
+  expect(seenValues(rows, 'siteId')).toEqual(['s'])
+  expect(seenValues(rows, 'protocol')).toEqual([])
+})
+
+test('kept views survive any text in their place', () => {
+  expect(
+    addView(readViews('[{"name":"a","search":"?type=x"},{"name":1},7]'), { name: 'b', search: '' }),
+  ).toEqual([
+    { name: 'b', search: '' },
+    { name: 'a', search: '?type=x' },
+  ])
+  expect(addView([{ name: 'a', search: '?x=1' }], { name: 'a', search: '' })).toEqual([
+    { name: 'a', search: '' },
+  ])
+  fc.assert(
+    fc.property(fc.oneof(fc.json(), fc.string()), (text) =>
+      expect(Array.isArray(readViews(text))).toBe(true),
+    ),
+  )
 })

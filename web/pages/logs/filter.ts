@@ -1,20 +1,110 @@
 /** The filters of the Logs page as they stand in the address, and the choices offered for them. */
-import type { EventFilter } from '../../api.ts'
+import type { EventFilter, TraceEvent } from '../../api.ts'
 
-/** Filters that other pages lead here with; they show as chips that can be taken away. */
-const others = [
-  ...['agentClass', 'vendor', 'trust', 'tool', 'protocol', 'decision', 'subject', 'sessionId', 'siteId'],
-  ...['since', 'until'],
-]
+/** Members of events that are filtered by their exact value, named as in GET /v1/traces, with the words for them. */
+export const memberNames: { readonly [name: string]: string } = {
+  agentClass: 'agent class',
+  vendor: 'vendor',
+  trust: 'trust',
+  tool: 'tool',
+  protocol: 'protocol',
+  decision: 'decision',
+  subject: 'identity',
+  sessionId: 'session',
+  siteId: 'site',
+}
 
+const times = ['since', 'until'] as const
+
+/** A search without a beginning is none: the server would have to look at everything there is. */
 export function filterOf(query: URLSearchParams): EventFilter {
   const all = (name: string): string[] => [...new Set(query.getAll(name).filter((value) => value !== ''))]
-  const where = others.flatMap((name) => all(name).map((value) => ({ name, value })))
+  const one = (name: string): string[] => all(name).slice(0, 1)
+  const where = [
+    ...Object.keys(memberNames).flatMap((name) => all(name).map((value) => ({ name, value }))),
+    ...times.flatMap((name) => one(name).map((value) => ({ name, value }))),
+    ...(one('since').length > 0 ? one('q').map((value) => ({ name: 'q', value })) : []),
+  ]
   return { types: all('type'), outcomes: all('outcome'), ...(where.length > 0 && { where }) }
 }
 
 export function isOpen(filter: EventFilter): boolean {
   return filter.types.length === 0 && filter.outcomes.length === 0 && filter.where === undefined
+}
+
+/** Text is looked for page by page, and cannot be followed live. */
+export function isSearch(filter: EventFilter): boolean {
+  return filter.where?.some(({ name }) => name === 'q') ?? false
+}
+
+export function hasText(query: URLSearchParams): boolean {
+  return isSearch(filterOf(query))
+}
+
+const hourMs = 3_600_000
+
+/** Where a search begins when no time was chosen. */
+export function textSinceMs(nowMs: number): number {
+  return Math.floor(nowMs / hourMs) * hourMs - 24 * hourMs
+}
+
+/** A filter as the parameters of the gateway. */
+export function filterParams({ types, outcomes, where = [] }: EventFilter): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const type of types) params.append('type', type)
+  for (const outcome of outcomes) params.append('outcome', outcome)
+  for (const { name, value } of where) params.append(name, value)
+  return params
+}
+
+/** The address of a file with all events of the filter. */
+export function exportHref(query: URLSearchParams, format: 'csv' | 'ndjson'): string {
+  const params = filterParams(filterOf(query))
+  params.set('format', format)
+  return `/api/export/events?${params}`
+}
+
+/** The part of an address that a kept view holds: its filters, not the open event. */
+export function viewSearch(search: string): string {
+  const params = filterParams(filterOf(new URLSearchParams(search)))
+  const text = params.toString().replaceAll('%2A', '*')
+  return text === '' ? '' : `?${text}`
+}
+
+const seenMax = 200
+
+/** Values of a member in the rows that are shown, to choose from. */
+export function seenValues(events: Iterable<TraceEvent>, member: string): string[] {
+  const found = new Set<string>()
+  for (const event of events) {
+    const value = valueOf(event, member)
+    if (typeof value === 'string' && value !== '') found.add(value)
+    if (found.size >= seenMax) break
+  }
+  return [...found].sort()
+}
+
+function valueOf({ agent, metadata, policy, tool, sessionId, siteId }: TraceEvent, member: string): unknown {
+  switch (member) {
+    case 'agentClass':
+      return agent?.class
+    case 'vendor':
+      return agent?.vendor
+    case 'trust':
+      return agent?.trust
+    case 'protocol':
+      return metadata?.protocol
+    case 'subject':
+      return metadata?.subject
+    case 'decision':
+      return policy?.decision
+    case 'tool':
+      return tool
+    case 'sessionId':
+      return sessionId
+    default:
+      return siteId
+  }
 }
 
 export interface Choice {

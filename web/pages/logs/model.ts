@@ -3,6 +3,7 @@ import { computed, type ReadonlySignal, type Signal, signal } from '@preact/sign
 import { ApiError, type EventFilter, type EventPage, type ReceivedEvent } from '../../api.ts'
 import { followLive, type LiveState } from '../../live.ts'
 import { addArrivals, addOlder, emptyList, type Entry, type EntryList, trim } from './entries.ts'
+import { isSearch } from './filter.ts'
 import { noHistory, type HistoryPlace, olderPage } from './history.ts'
 
 /** The calls the model needs, given to it so that tests can stand in for the server. */
@@ -26,6 +27,7 @@ export interface LogsModel {
   hasOlder: ReadonlySignal<boolean>
   loadingOlder: ReadonlySignal<boolean>
   outcomesSeen: ReadonlySignal<Set<string>>
+  still: ReadonlySignal<boolean> // a search for text: nothing is followed
   start(filter: EventFilter): void
   stop(): void
   retry(): void
@@ -56,6 +58,7 @@ interface State {
   history: Signal<HistoryPlace>
   loadingOlder: Signal<boolean>
   outcomesSeen: Signal<Set<string>>
+  still: Signal<boolean>
   buffer: ReceivedEvent[]
   overflowed: boolean // more came than the table holds while nobody looked
   filter: EventFilter
@@ -78,6 +81,7 @@ function newState(source: LogsSource): State {
     history: signal<HistoryPlace>(noHistory),
     loadingOlder: signal(false),
     outcomesSeen: signal(new Set<string>()),
+    still: signal(false),
     buffer: [],
     overflowed: false,
     filter: { types: [], outcomes: [] },
@@ -134,6 +138,7 @@ async function open(state: State, running: AbortSignal): Promise<void> {
     state.stale.value = false
     state.error.value = null
     noteOutcomes(state, page.events)
+    if (state.still.peek()) return await searchOn(state, running)
     await followLive({
       after: page.live,
       open: (after, stop) => state.source.live(state.filter, after, stop),
@@ -147,6 +152,15 @@ async function open(state: State, running: AbortSignal): Promise<void> {
     if (!(cause instanceof ApiError)) throw cause
     state.error.value = cause
     state.connection.value = { state: 'lost', error: cause, retryInMs: 0 }
+  }
+}
+
+/** A search may find nothing in many pages; it goes on by itself until there is something to show. */
+async function searchOn(state: State, running: AbortSignal): Promise<void> {
+  while (!running.aborted && state.list.peek().entries.length === 0 && state.history.peek() !== noHistory) {
+    const from = state.history.peek()
+    await loadOlder(state)
+    if (state.history.peek() === from) return // a break in the search; the next scroll tries again
   }
 }
 
@@ -190,6 +204,7 @@ async function loadOlder(state: State): Promise<void> {
 
 function start(state: State, filter: EventFilter): void {
   state.filter = filter
+  state.still.value = isSearch(filter)
   // The old rows stay, dimmed, until the new ones are there: an empty flash says nothing. Their history ends.
   state.stale.value = state.loaded.peek()
   state.history.value = noHistory
@@ -217,6 +232,7 @@ export function createLogsModel(source: LogsSource): LogsModel {
     hasOlder: computed(() => history.value.cursor !== null || history.value.untilMs !== null),
     loadingOlder,
     outcomesSeen,
+    still: state.still,
     start: (filter) => start(state, filter),
     stop: () => stop(state),
     retry: () => restart(state),

@@ -11,8 +11,10 @@ import { navigate, place, query, withQuery } from '../../router.ts'
 import { overview, refreshOverview } from '../../session.ts'
 import { type Shortcut, useShortcuts } from '../../shortcuts.ts'
 import { EventDrawer } from './drawer.tsx'
-import { filterOf, isOpen } from './filter.ts'
+import { filterOf, hasText, isOpen } from './filter.ts'
 import { FilterBar } from './filter-bar.tsx'
+import { FindBar } from './find-bar.tsx'
+import { Histogram } from './histogram.tsx'
 import { createLogsModel, type LogsModel } from './model.ts'
 import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
 import { StreamStatus } from './stream-status.tsx'
@@ -45,7 +47,13 @@ export default function LogsPage() {
         <StreamStatus model={model} />
       </PageBar>
       <div class={opened === null ? 'logs' : 'logs with-drawer'}>
-        <FilterBar filter={filter} outcomesSeen={model.outcomesSeen.value} />
+        <div class="logs-tools">
+          <FilterBar filter={filter} outcomesSeen={model.outcomesSeen.value} entries={model.entries} />
+          <FindBar />
+        </div>
+        {model.loaded.value && (model.entries.value.length > 0 || !isOpen(filter)) && (
+          <Histogram model={model} filter={filter} />
+        )}
         <LogsBody model={model} filterIsOpen={isOpen(filter)} active={active} opened={opened} />
       </div>
     </>
@@ -74,7 +82,7 @@ function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
       {empty && filterIsOpen && opened === null ? (
         <FirstEvent title="No events yet" lead="Every event shows here the moment it arrives." kind="agent" />
       ) : empty && opened === null ? (
-        <NothingMatches />
+        <NothingMatches searching={model.loadingOlder.value} />
       ) : (
         <EventTable model={model} activeId={active.value} openedId={opened} onOpen={open} />
       )}
@@ -83,14 +91,24 @@ function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
   )
 }
 
-function NothingMatches() {
+function NothingMatches({ searching }: { searching: boolean }) {
   const total = overview.value?.total ?? 0
+  if (searching) {
+    return (
+      <section class="panel no-match" aria-busy="true">
+        <h2>Searching</h2>
+        <p class="muted">Nothing found so far; older events are looked at.</p>
+      </section>
+    )
+  }
   return (
     <section class="panel no-match">
       <h2>No event matches</h2>
       <p class="muted">
         {total > 0 ? `${count(total)} events are kept, but none passes these filters. ` : ''}
-        One that comes now and passes them will show here.
+        {hasText(query.value)
+          ? 'A longer time may hold some.'
+          : 'One that comes now and passes them will show here.'}
       </p>
       <a class="button" href={place.value.path}>
         Clear filters

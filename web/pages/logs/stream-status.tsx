@@ -5,6 +5,8 @@ import { scrollTableToTop } from './table.tsx'
 
 function statusOf(model: LogsModel): { tone: string; text: string } {
   const connection = model.connection.value
+  if (model.still.value && connection.state !== 'lost')
+    return { tone: 'search', text: model.loadingOlder.value ? 'Searching' : 'Search, not live' }
   if (connection.state === 'lost') return { tone: 'lost', text: 'Connection lost, trying again' }
   if (model.paused.value) {
     const waiting = model.waiting.value
@@ -31,9 +33,11 @@ export function StreamStatus(props: { model: LogsModel }) {
         <i />
         {text}
       </span>
-      <button type="button" class="button" onClick={toggle}>
-        {model.paused.value ? 'Resume' : 'Pause'}
-      </button>
+      {!model.still.value && (
+        <button type="button" class="button" onClick={toggle}>
+          {model.paused.value ? 'Resume' : 'Pause'}
+        </button>
+      )}
     </>
   )
 }

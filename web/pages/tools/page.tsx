@@ -214,12 +214,8 @@ function Filters({ rows }: { rows: ToolRow[] }) {
         </button>
       ))}
       {wanted.page !== null && (
-        <button
-          type="button"
-          class="button"
-          aria-label={`Remove filter page ${wanted.page}`}
-          onClick={() => set({ page: [] })}
-        >
+        <button type="button" class="button" onClick={() => set({ page: [] })}>
+          <span class="visually-hidden">Remove filter </span>
           page{' '}
           <b>
             <Text value={wanted.page === '' ? 'none' : wanted.page} max={32} />

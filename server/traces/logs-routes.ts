@@ -1,0 +1,43 @@
+/** What the Logs page asks beside its rows: how they lie in time, and all of them as a file. */
+import { Elysia } from 'elysia'
+import { contextOf } from '../http/context.ts'
+import { json } from '../http/answer.ts'
+import { invalidQuery, readQuery } from '../http/query.ts'
+import type { Parts } from '../parts.ts'
+import { traceExporter } from './export.ts'
+import { filterParameters, readFilter } from './filter.ts'
+import { histogram } from './histogram.ts'
+
+const formats = { csv: 'text/csv', ndjson: 'application/x-ndjson' } as const
+
+export function logsRoutes(parts: Parts) {
+  const { store, clock, signIns } = parts
+  const exportTraces = traceExporter(parts)
+  return new Elysia()
+    .get('/api/histogram', async ({ request }) => {
+      const { org } = await signIns.require(request)
+      const filter = readFilter(readQuery(request, filterParameters))
+      return json(await histogram(store.events, org.id, filter, clock.now()))
+    })
+    .get('/api/export/events', async ({ request }) => {
+      const { org, account } = await signIns.require(request)
+      const query = readQuery(request, { ...filterParameters, format: 'one' })
+      const format = query.one('format') ?? 'csv'
+      if (!Object.hasOwn(formats, format)) throw invalidQuery('format', 'format must be csv or ndjson')
+      const { id: requestId, keepOpen } = contextOf(request)
+      const answer = await exportTraces(
+        {
+          orgId: org.id,
+          actor: `user:${account.id}`,
+          requestId,
+          filter: readFilter(query),
+          type: formats[format as keyof typeof formats],
+          raw: false,
+          headOnly: request.method === 'HEAD',
+        },
+        keepOpen,
+      )
+      answer.headers.set('content-disposition', `attachment; filename="events-${org.slug}.${format}"`)
+      return answer
+    })
+}

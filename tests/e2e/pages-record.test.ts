@@ -1,0 +1,274 @@
+/** Logs with every filter, search, bars, views and export, and Sessions as list and story, against what was posted. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
+import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+
+let appliance: Appliance
+let key: string
+const minuteMs = 60_000
+
+/** A session of five events, a second apart. */
+const story: Record<string, unknown>[] = [
+  recent('s1', { type: 'agent.detected', outcome: 'success', tool: null, policy: null }, 30 * minuteMs),
+  recent(
+    's2',
+    {
+      type: 'auth.identity_presented',
+      outcome: 'success',
+      tool: null,
+      policy: null,
+      metadata: { protocol: 'web-bot-auth', subject: 'agent.example' },
+    },
+    30 * minuteMs - 1_000,
+  ),
+  recent(
+    's3',
+    { type: 'tool.executed', outcome: 'success', tool: 'cart.add', durationMs: 84, policy: null },
+    30 * minuteMs - 2_000,
+  ),
+  recent('s4', {}, 30 * minuteMs - 3_000),
+  recent(
+    's5',
+    { type: 'tool.executed', outcome: 'error', tool: 'cart.add', error: 'sold out', policy: null },
+    30 * minuteMs - 4_000,
+  ),
+].map((one) => ({ ...one, sessionId: 'sess_story' }))
+
+/** Others, each with a value of its own to filter by. */
+const others = Array.from({ length: 20 }, (_, at) =>
+  recent(
+    `o${at}`,
+    {
+      type: 'agent.detected',
+      outcome: at % 4 === 0 ? 'blocked' : 'success',
+      sessionId: `sess_${at}`,
+      siteId: at % 2 === 0 ? 'even' : 'odd',
+      tool: at === 7 ? 'needle.tool' : 'hay',
+      agent: {
+        class: 'crawler',
+        trust: 'declared',
+        vendor: at < 5 ? 'FewBot' : 'ManyBot',
+        userAgent: at === 9 ? 'Deep NEEDLE/1.0' : 'x',
+      },
+    },
+    (at + 2) * 120 * minuteMs,
+  ),
+)
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  key = await ingestKey(appliance)
+  await send(appliance.url, key, [...story, ...others])
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const visit = (path: string, name: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
+  withPage(
+    `${appliance.url}${path}`,
+    async (page) => {
+      await enter(page, name)
+      await look(page)
+    },
+    options,
+  )
+
+/** Waits until the table has so many rows; only those in view exist. */
+const shown = (page: Page, count: number) =>
+  page.locator(`.virtual-rows[aria-rowcount="${count + 1}"]`).waitFor({ timeout: 15_000 })
+
+test('any member filters, by choosing it and by the address, alone and together', async () => {
+  await visit('/logs', 'Logs', async (page) => {
+    await shown(page, 25)
+    await page.getByRole('button', { name: 'Add filter' }).click()
+    await page.getByLabel('Member').selectOption('vendor')
+    expect(await page.locator('.more-filters option[value="FewBot"]').count()).toBe(1)
+    await page.getByLabel('Value').fill('FewBot')
+    await page.getByLabel('Value').press('Enter')
+    await shown(page, others.filter((one) => (one['agent'] as { vendor: string }).vendor === 'FewBot').length)
+    await page.getByLabel('Member').selectOption('siteId')
+    await page.getByLabel('Value').fill('even')
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    await shown(page, 3)
+    expect(new URL(page.url()).search).toBe('?vendor=FewBot&siteId=even')
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Remove filter vendor FewBot' }).click()
+    await shown(page, 10)
+    await expectAccessibleInBothThemes(page)
+  })
+}, 60_000)
+
+type Posted = Record<string, unknown>
+const member = (one: Posted, of: string, name: string) =>
+  (one[of] as { [name: string]: unknown } | null)?.[name]
+
+/** Each filter beside the same choice made from what was posted. */
+const choices: [string, (one: Posted) => boolean][] = [
+  ['agentClass=dom', (one) => member(one, 'agent', 'class') === 'dom'],
+  ['trust=declared', (one) => member(one, 'agent', 'trust') === 'declared'],
+  ['tool=cart.add', (one) => one['tool'] === 'cart.add'],
+  ['subject=agent.example', (one) => member(one, 'metadata', 'subject') === 'agent.example'],
+  [
+    'decision=deny&outcome=blocked',
+    (one) => member(one, 'policy', 'decision') === 'deny' && one['outcome'] === 'blocked',
+  ],
+  [
+    'sessionId=sess_story&sessionId=sess_3',
+    (one) => ['sess_story', 'sess_3'].includes(`${one['sessionId']}`),
+  ],
+]
+
+test('each filter of the address shows exactly what passes it', async () => {
+  await visit('/logs', 'Logs', async (page) => {
+    await shown(page, 25)
+    for (const [search, passes] of choices) {
+      await page.goto(`${appliance.url}/logs?${search}`)
+      const expected = [...story, ...others].filter(passes).length
+      expect(expected).toBeGreaterThan(0)
+      await shown(page, expected)
+      await page.getByText('These are all.').waitFor()
+    }
+  })
+}, 60_000)
+
+test('text is found in any member, whatever its case, and the bars count what the table shows', async () => {
+  await visit('/logs?since=2020-01-01', 'Logs', async (page) => {
+    await shown(page, 25)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.getByLabel('Find text in events').fill('needle')
+    await shown(page, 2)
+    await page.getByText('Search, not live').waitFor()
+    expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(0)
+    const bars = page.getByRole('region', { name: 'Events over time' })
+    await bars.getByText(/^2 events in this time/).waitFor()
+    await page.getByLabel('Find text in events').fill('')
+    await shown(page, 25)
+    await bars.getByText(/^25 events in this time/).waitFor()
+    await page.getByLabel('Time', { exact: true }).selectOption('Last hour')
+    await shown(page, 5)
+    await bars.getByText(/^5 events in this time/).waitFor()
+    // The very same events as bars of a whole day: those of the last 24 hours.
+    await page.getByLabel('Time', { exact: true }).selectOption('Last 24 hours')
+    const since = Date.parse(new URL(page.url()).searchParams.get('since') ?? '')
+    const day = [...story, ...others].filter((one) => Date.parse(`${one['occurredAt']}`) >= since).length
+    await shown(page, day)
+    await bars.getByText(new RegExp(`^${day} events in this time`)).waitFor()
+    await page.getByRole('group', { name: /steps of/ }).focus()
+    await page.keyboard.press('End')
+    await page.keyboard.press('Shift+ArrowLeft')
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(() => location.search.includes('until='))
+    await expectAccessibleInBothThemes(page)
+    await page.goBack()
+    await shown(page, day)
+  })
+}, 60_000)
+
+test('a view is kept under its name and brings its filters back; it can be forgotten', async () => {
+  await visit('/logs?outcome=blocked&vendor=ManyBot', 'Logs', async (page) => {
+    await page.getByRole('button', { name: 'Views' }).click()
+    await page.getByLabel('Keep these filters as').fill('Many <b>blocked</b>')
+    await page.getByRole('button', { name: 'Save view' }).click()
+    await page.goto(`${appliance.url}/logs`)
+    await shown(page, 25)
+    await page.getByRole('button', { name: 'Views' }).click()
+    await page.getByRole('link', { name: 'Many <b>blocked</b>' }).click()
+    const expected = others.filter((_, at) => at % 4 === 0 && at >= 5).length
+    await shown(page, expected)
+    expect(new URL(page.url()).search).toBe('?outcome=blocked&vendor=ManyBot')
+    await expectAccessibleInBothThemes(page)
+    await page.getByRole('button', { name: /^Forget view/ }).click()
+    await page.getByText('No view is kept yet.').waitFor()
+  })
+}, 60_000)
+
+test('an export has exactly the events of the filters, as CSV and as NDJSON', async () => {
+  await visit('/logs?siteId=odd', 'Logs', async (page) => {
+    await shown(page, 10)
+    await page.getByRole('button', { name: 'Export' }).click()
+    const wanted = others.filter((one) => one['siteId'] === 'odd').map((one) => `${one['id']}`)
+    for (const name of ['CSV', 'NDJSON']) {
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('link', { name, exact: true }).click(),
+      ])
+      const text = await Bun.file(await download.path()).text()
+      const lines = text.trimEnd().split(/\r?\n/)
+      const ids =
+        name === 'CSV'
+          ? lines.slice(1).map((line) => line.split(',')[0] ?? '')
+          : lines.slice(0, -1).map((line) => (JSON.parse(line) as { id: string }).id)
+      expect(ids.toSorted()).toEqual(wanted.toSorted())
+    }
+  })
+}, 60_000)
+
+test('sessions: each once with its counts, and one told from detection to its last call', async () => {
+  await visit('/sessions', 'Sessions', async (page) => {
+    const table = page.locator('.data-table tbody tr')
+    await page.getByText('21 sessions', { exact: true }).waitFor({ timeout: 15_000 })
+    const row = table.filter({ hasText: 'sess_story' })
+    const cells = await row.locator('td').allInnerTexts()
+    expect(cells.slice(3, 8)).toEqual(['4.0 s', '5', '2', '1', '1'])
+    await expectAccessibleInBothThemes(page)
+    await row.click()
+    const steps = page.getByRole('region', { name: 'What happened' }).locator('li')
+    await steps.nth(4).waitFor()
+    const told = (await steps.allInnerTexts()).map((text) =>
+      text.replaceAll(/\s+/g, ' ').replace(' event', ''),
+    )
+    expect(told[0]).toStartWith('0.0 s Detected Operator')
+    expect(told[1]).toBe('+1.0 s Identity web-bot-auth presented detected success agent.example')
+    expect(told[2]).toBe('+2.0 s Called cart.add ran in 84 ms success')
+    expect(told[3]).toBe('+3.0 s checkout.pay refused by tool:checkout.pay blocked trust below verified')
+    expect(told[4]).toStartWith('+4.0 s Called cart.add failed')
+    await expectAccessibleInBothThemes(page)
+    await send(appliance.url, key, [
+      recent('s6', { type: 'tool.executed', outcome: 'success', tool: 'late.call', sessionId: 'sess_story' }),
+    ])
+    await steps.nth(5).waitFor({ timeout: 10_000 })
+    expect(await steps.nth(5).innerText()).toContain('late.call')
+    await page.getByRole('link', { name: 'See them in Logs' }).click()
+    await shown(page, 6)
+  })
+}, 60_000)
+
+test('hostile sessions and filters stretch nothing on a phone', async () => {
+  const evil = `<i>${'s'.repeat(190)}`
+  await send(appliance.url, key, [
+    recent('evil', {
+      sessionId: evil,
+      siteId: `\u202e${'e'.repeat(180)}`,
+      agent: {
+        vendor: '<img src=x onerror=alert(1)>'.repeat(6),
+        class: 'c'.repeat(60),
+        trust: 't'.repeat(60),
+      },
+    }),
+  ])
+  const viewport = { width: 390, height: 844 }
+  await visit(
+    `/sessions?session=${encodeURIComponent(evil)}`,
+    'Sessions',
+    async (page) => {
+      await page.locator('.story li').waitFor()
+      expect(await page.locator('.session-story img').count()).toBe(0)
+      await expectNoSidewaysScroll(page)
+      await expectAccessibleInBothThemes(page)
+      await page.goto(`${appliance.url}/sessions`)
+      await page.locator('.data-table tbody tr').first().waitFor()
+      await expectNoSidewaysScroll(page)
+      await page.goto(`${appliance.url}/logs?sessionId=${encodeURIComponent(evil)}&vendor=${'v'.repeat(200)}`)
+      await page.getByRole('heading', { name: 'No event matches' }).waitFor()
+      await page.getByRole('button', { name: 'Add filter' }).click()
+      await expectNoSidewaysScroll(page)
+      await expectAccessibleInBothThemes(page)
+    },
+    { viewport },
+  )
+}, 60_000)

@@ -1,0 +1,122 @@
+/** The line below the filters: text to find, the time to look in, kept views, and the shown events as a file. */
+import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { isoTime, now } from '../../clock.ts'
+import { Disclosure } from '../../components/disclosure.tsx'
+import { navigate, place, query, withQuery } from '../../router.ts'
+import { exportHref, hasText, textSinceMs } from './filter.ts'
+import { Views } from './views.tsx'
+
+const hourMs = 3_600_000
+const ranges: { name: string; hours: number | null }[] = [
+  { name: 'Any time', hours: null },
+  { name: 'Last hour', hours: 1 },
+  { name: 'Last 24 hours', hours: 24 },
+  { name: 'Last 7 days', hours: 24 * 7 },
+  { name: 'Last 30 days', hours: 24 * 30 },
+]
+
+/** On the hour, because events are counted by hour. */
+function sinceOf(hours: number): string {
+  return isoTime(Math.floor((now() - hours * hourMs) / hourMs) * hourMs)
+}
+
+function go(changes: { [name: string]: string[] }, replace = false): void {
+  const here = place.peek()
+  navigate(here.path + withQuery(here.search, { event: [], ...changes }), { replace })
+}
+
+export function FindBar() {
+  return (
+    <div class="find-bar">
+      <Search />
+      <TimeChoice />
+      <Views />
+      <Disclosure label="Export" id="export-events">
+        <Export />
+      </Disclosure>
+    </div>
+  )
+}
+
+const settleMs = 350
+
+/** A search needs a beginning, so typing one sets the last day when no time is chosen. */
+function Search() {
+  const typed = useSignal(query.peek().get('q') ?? '')
+  const timer = useSignal(0)
+  const own = useComputed(() => query.value.get('q') ?? '')
+  useSignalEffect(() => {
+    typed.value = own.value
+  })
+  const find = (text: string): void => {
+    clearTimeout(timer.peek())
+    const wanted = text.trim()
+    if (wanted === own.peek()) return
+    const since = query.peek().get('since') ?? isoTime(textSinceMs(now()))
+    go(wanted === '' ? { q: [] } : { q: [wanted], since: [since] })
+  }
+  return (
+    <input
+      type="search"
+      class="search-field"
+      aria-label="Find text in events"
+      placeholder="Find text in events"
+      autocomplete="off"
+      spellcheck={false}
+      maxLength={200}
+      value={typed.value}
+      onInput={(event) => {
+        const text = event.currentTarget.value
+        typed.value = text
+        clearTimeout(timer.peek())
+        timer.value = Number(setTimeout(() => find(text), settleMs))
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') find(typed.value)
+      }}
+    />
+  )
+}
+
+function TimeChoice() {
+  const since = query.value.get('since')
+  const until = query.value.get('until')
+  const known =
+    until === null ? ranges.find(({ hours }) => hours !== null && sinceOf(hours) === since) : undefined
+  const value = since === null && until === null ? 'Any time' : (known?.name ?? 'chosen')
+  return (
+    <select
+      aria-label="Time"
+      value={value}
+      onChange={(event) => {
+        const hours = ranges.find(({ name }) => name === event.currentTarget.value)?.hours ?? null
+        // Without a beginning there can be no search.
+        go({ since: hours === null ? [] : [sinceOf(hours)], until: [], ...(hours === null && { q: [] }) })
+      }}
+    >
+      {ranges.map(({ name }) => (
+        <option key={name} value={name}>
+          {name}
+        </option>
+      ))}
+      {value === 'chosen' && <option value="chosen">Chosen time</option>}
+    </select>
+  )
+}
+
+function Export() {
+  return (
+    <div class="export-choices">
+      <p>Every event that passes the filters, not only those on the screen.</p>
+      <a class="button" href={exportHref(query.value, 'csv')} download data-native>
+        CSV
+      </a>
+      <a class="button" href={exportHref(query.value, 'ndjson')} download data-native>
+        NDJSON
+      </a>
+      {hasText(query.value) && (
+        <p class="muted">A search looks at every event of the time, so it may take a while.</p>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,68 @@
+/** Filters by any member beside type and outcome: which member, and the exact value, with those seen to choose from. */
+import { type ReadonlySignal, useSignal } from '@preact/signals'
+import { useId } from 'preact/hooks'
+import { navigate, place, withQuery } from '../../router.ts'
+import type { Entry } from './entries.ts'
+import { memberNames, seenValues } from './filter.ts'
+
+/** Adds one more value of a member to the address; the open event closes, it may not pass any more. */
+export function addFilter(name: string, value: string): void {
+  const here = place.peek()
+  const values = new URLSearchParams(here.search).getAll(name)
+  navigate(here.path + withQuery(here.search, { [name]: [...new Set([...values, value])], event: [] }))
+}
+
+export function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
+  const member = useSignal('vendor')
+  const typed = useSignal('')
+  const list = useId()
+  // The rows as they are when the member is chosen: a list that changes while one reads it is none.
+  const seen = seenValues(
+    entries.peek().map((entry) => entry.event),
+    member.value,
+  )
+  const add = (): void => {
+    if (typed.value === '') return
+    addFilter(member.value, typed.value)
+    typed.value = ''
+  }
+  return (
+    <fieldset class="more-filters">
+      <legend>Another member</legend>
+      <select
+        aria-label="Member"
+        value={member.value}
+        onChange={(event) => {
+          member.value = event.currentTarget.value
+          typed.value = ''
+        }}
+      >
+        {Object.entries(memberNames).map(([name, word]) => (
+          <option key={name} value={name}>
+            {word}
+          </option>
+        ))}
+      </select>
+      <input
+        aria-label="Value"
+        placeholder="exactly"
+        autocomplete="off"
+        spellcheck={false}
+        list={list}
+        value={typed.value}
+        onInput={(event) => (typed.value = event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') add()
+        }}
+      />
+      <datalist id={list}>
+        {seen.map((value) => (
+          <option key={value} value={value} />
+        ))}
+      </datalist>
+      <button type="button" class="button" onClick={add}>
+        Add
+      </button>
+    </fieldset>
+  )
+}

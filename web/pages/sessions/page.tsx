@@ -1,0 +1,214 @@
+/** Sessions: what each agent did from its first event to its last, as a list and as one story. */
+import './page.css'
+import { signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { ApiError, api } from '../../api.ts'
+import { type Column, DataTable } from '../../charts/data-table.tsx'
+import { now } from '../../clock.ts'
+import { FirstEvent } from '../../components/first-event.tsx'
+import { ClassMark, Vial } from '../../components/marks.tsx'
+import { PageBar } from '../../components/page-bar.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { count, counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
+import { type CountsModel, createCounts } from '../../range/counts-model.ts'
+import { navigate, place, query, withQuery } from '../../router.ts'
+import { type AgentSession, sessionApi, type SessionPage } from '../../session-api.ts'
+import { overview } from '../../session.ts'
+import type { Entry } from '../logs/entries.ts'
+import { filterOf, filterParams, isOpen } from '../logs/filter.ts'
+import { FilterBar } from '../logs/filter-bar.tsx'
+import { StoryView } from './story-view.tsx'
+
+/** Sessions cannot be searched for text, so the filter is asked without it. */
+function askedOf(search: URLSearchParams): URLSearchParams {
+  const params = filterParams(filterOf(search))
+  for (const name of ['q', 'sessionId']) params.delete(name)
+  return params
+}
+
+function useSessions(): CountsModel<SessionPage> {
+  const model = useMemo(
+    () =>
+      createCounts<SessionPage>(
+        {
+          counts: (params, stop) => sessionApi.list(params, stop),
+          newest: (filter, stop) => api.events(filter, { limit: 1 }, stop),
+          live: api.live,
+        },
+        [],
+      ),
+    [],
+  )
+  const asked = useComputed(() => `${askedOf(query.value)}`)
+  useSignalEffect(() => model.start(new URLSearchParams(asked.value)))
+  useEffect(() => () => model.stop(), [])
+  return model
+}
+
+export default function SessionsPage() {
+  const id = query.value.get('session')
+  return id === null ? <SessionList /> : <StoryView key={id} id={id} />
+}
+
+const noEntries = signal<Entry[]>([])
+const knownOutcomes = new Set(['success', 'blocked', 'error'])
+
+function SessionList() {
+  const model = useSessions()
+  const data = model.data.value
+  const filter = filterOf(query.value)
+  const never = overview.value?.total === 0 && data?.sessions.length === 0
+  const live = model.connection.value.state
+  return (
+    <>
+      <PageBar title="Sessions">
+        <span class={`live-dot ${live}`} role="status">
+          <i aria-hidden="true" />
+          {live === 'live' ? 'Live' : live === 'connecting' ? 'Connecting' : 'Connection lost, trying again'}
+        </span>
+      </PageBar>
+      <div class={model.stale.value ? 'page sessions stale' : 'page sessions'} aria-busy={data === null}>
+        {model.error.value && (
+          <Problem error={model.error.value} onRetry={() => model.start(askedOf(query.peek()))} />
+        )}
+        {never && isOpen(filter) ? (
+          <FirstEvent
+            title="No sessions yet"
+            lead={
+              <>
+                Events with the same <code>sessionId</code> make a session.
+              </>
+            }
+            kind="agent"
+          />
+        ) : (
+          <>
+            <FilterBar filter={filter} outcomesSeen={knownOutcomes} entries={noEntries} />
+            {data && <List key={`${askedOf(query.value)}`} newest={data} />}
+          </>
+        )}
+      </div>
+    </>
+  )
+}
+
+const filledRows = 30
+
+/** Older pages stay below the newest one, which follows the stream. */
+function List({ newest }: { newest: SessionPage }) {
+  const older = useSignal<AgentSession[]>([])
+  const cursor = useSignal<string | null | undefined>(undefined) // undefined: nothing older was asked for yet
+  const problem = useSignal<ApiError | null>(null)
+  const next = cursor.value === undefined ? newest.nextCursor : cursor.value
+  const more = async (): Promise<void> => {
+    if (next === null) return
+    try {
+      const page = await sessionApi.list(new URLSearchParams({ cursor: next }), new AbortController().signal)
+      older.value = joined(joined(newest.sessions, older.value), page.sessions)
+      cursor.value = page.nextCursor
+      problem.value = null
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      problem.value = error
+    }
+  }
+  const rows = joined(newest.sessions, older.value)
+  // The server answers in time rather than in full; a first view is filled up by asking on.
+  const short = rows.length < filledRows && next !== null && problem.value === null
+  useEffect(() => void (short && more()), [short, next])
+  return (
+    <>
+      <DataTable
+        title="Sessions"
+        about={`${counted(rows.length, 'session')}${next === null ? '' : ', newest; older are kept'}`}
+        csvName="sessions"
+        columns={columns}
+        rows={rows}
+        keyOf={(session) => session.id}
+        sortBy="Last seen"
+        onOpen={(session) => navigate(sessionHref(session.id))}
+        empty="No session passes these filters."
+      />
+      {problem.value && <Problem error={problem.value} onRetry={() => void more()} />}
+      {next !== null && (
+        <p>
+          <button type="button" class="button" onClick={() => void more()}>
+            Load older
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
+
+/** Each session once; the first list knows it better. */
+function joined(first: AgentSession[], second: AgentSession[]): AgentSession[] {
+  const ids = new Set(first.map((session) => session.id))
+  return [...first, ...second.filter((session) => !ids.has(session.id))]
+}
+
+function sessionHref(id: string): string {
+  return place.value.path + withQuery(place.value.search, { session: [id] })
+}
+
+const of = (counts: { [name: string]: number }, name: string): number =>
+  Object.hasOwn(counts, name) ? (counts[name] ?? 0) : 0
+
+function Moment({ iso }: { iso: string }) {
+  const ms = Date.parse(iso)
+  return (
+    <time class="mono" dateTime={iso} title={`${fullTime(ms)}\n${utcTime(ms)}`}>
+      {eventTime(ms, now())}
+    </time>
+  )
+}
+
+const columns: Column<AgentSession>[] = [
+  {
+    name: 'Agent',
+    value: (session) => session.agent.vendor ?? session.agent.class,
+    show: ({ id, agent }) => (
+      <a class="session-agent" href={sessionHref(id)}>
+        {agent.trust !== null && <Vial trust={agent.trust} />}
+        {agent.class !== null && <ClassMark class={agent.class} />}
+        <Text value={agent.vendor ?? agent.class ?? 'unknown'} max={30} />
+      </a>
+    ),
+  },
+  {
+    name: 'Trust',
+    value: ({ agent }) => agent.trust,
+    show: ({ agent }) => agent.trust !== null && <Text value={agent.trust} max={16} />,
+  },
+  {
+    name: 'Last seen',
+    value: (session) => session.lastSeenAt,
+    show: (session) => <Moment iso={session.lastSeenAt} />,
+  },
+  {
+    name: 'Lasted',
+    value: (session) => Date.parse(session.lastSeenAt) - Date.parse(session.firstSeenAt),
+    show: (session) => duration(Date.parse(session.lastSeenAt) - Date.parse(session.firstSeenAt)),
+    number: true,
+  },
+  {
+    name: 'Events',
+    value: (session) => session.events,
+    show: (session) => `${session.truncated ? 'over ' : ''}${count(session.events)}`,
+    number: true,
+  },
+  { name: 'Calls', value: (session) => of(session.byPillar, 'tool'), number: true },
+  { name: 'Blocked', value: (session) => of(session.byOutcome, 'blocked'), number: true },
+  { name: 'Errors', value: (session) => of(session.byOutcome, 'error'), number: true },
+  {
+    name: 'Site',
+    value: (session) => session.siteIds.join(' '),
+    show: (session) => <Text value={session.siteIds.join(', ')} max={24} />,
+  },
+  {
+    name: 'Session',
+    value: (session) => session.id,
+    show: (session) => <Text value={session.id} max={22} mono />,
+  },
+]

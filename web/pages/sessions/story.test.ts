@@ -1,0 +1,62 @@
+/** Known events become sentences; any event becomes a step that keeps its id and its time. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { TraceEvent } from '../../api.ts'
+import { offset, steps } from './story.ts'
+
+const event = (type: string, seconds: number, more: object = {}): TraceEvent => ({
+  ...{ id: `${type}-${seconds}`, siteId: 's', sessionId: 'x', type, outcome: 'success' },
+  occurredAt: new Date(Date.UTC(2026, 5, 1) + seconds * 1_000).toISOString(),
+  ...more,
+})
+
+const sentence = (one: ReturnType<typeof steps>[number] | undefined): string =>
+  [one?.sinceStart, one?.what, one?.subject, one?.how, one?.by, one?.detail].filter((part) => part).join(' ')
+
+test('a session reads from detection to the last call', () => {
+  const told = steps([
+    event('agent.detected', 0, {
+      agent: { vendor: 'Google-Agent', trust: 'detected' },
+      metadata: { page: '/p' },
+    }),
+    event('auth.identity_presented', 0.4, {
+      metadata: { protocol: 'web-bot-auth', subject: 'agent.example' },
+    }),
+    event('tool.executed', 2.1, { tool: 'cart.add', durationMs: 84 }),
+    event('authz.evaluated', 9.8, {
+      outcome: 'blocked',
+      tool: 'checkout.pay',
+      policy: { decision: 'deny', ruleId: 'tool:checkout.pay', reason: 'trust below verified' },
+    }),
+    event('tool.executed', 75, { tool: 'cart.add', outcome: 'error', durationMs: 9, error: 'sold out' }),
+  ])
+  expect(told.map(sentence)).toEqual([
+    '0.0 s Detected Google-Agent /p',
+    '+0.4 s Identity web-bot-auth presented agent.example',
+    '+2.1 s Called cart.add ran in 84 ms',
+    '+9.8 s checkout.pay refused by tool:checkout.pay trust below verified',
+    '+1 min Called cart.add failed after 9 ms sold out',
+  ])
+  expect(told.map((one) => one.tone)).toEqual(['allow', 'allow', 'allow', 'block', 'error'])
+})
+
+test('offsets in seconds, then minutes', () => {
+  expect([0, 100, 59_949, 60_000, 7_200_000].map(offset)).toEqual([
+    '0.0 s',
+    '+0.1 s',
+    '+59.9 s',
+    '+1 min',
+    '+2 h',
+  ])
+})
+
+test('any event is a step', () => {
+  const odd = fc.oneof(fc.constant(null), fc.constant(undefined), fc.string(), fc.integer())
+  fc.assert(
+    fc.property(fc.string(), odd, odd, (type, page, protocol) => {
+      const [one] = steps([event(type, 1, { metadata: { page, protocol }, agent: null, policy: null })])
+      expect(one?.id).toBe(`${type}-1`)
+      expect(sentence(one)).not.toContain('undefined')
+    }),
+  )
+})

@@ -1,0 +1,117 @@
+/** A session told as it happened: each event a sentence, with the time since the first. */
+import type { TraceEvent } from '../../api.ts'
+import { duration } from '../../format.ts'
+
+export type Tone = 'allow' | 'block' | 'error' | 'review' | 'plain'
+
+export interface Step {
+  id: string
+  atMs: number
+  sinceStart: string // "0.0 s", "+2.1 s"
+  what: string // the event's own name for what happened, in our words
+  subject: string | null // a name from the event: a stranger's text
+  how: string // goes on behind the subject, in our words
+  by: string | null // a name from the event
+  detail: string | null // a name from the event
+  trust: string | null
+  outcome: string
+  tone: Tone
+}
+
+const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
+
+function toneOf({ outcome, policy, type }: TraceEvent): Tone {
+  if (policy?.decision === 'review') return 'review'
+  if (outcome === 'blocked' || policy?.decision === 'deny') return 'block'
+  if (outcome === 'error' || type === 'sdk.error') return 'error'
+  return outcome === 'success' ? 'allow' : 'plain'
+}
+
+/** "0.0 s" at the start, "+2.1 s" and "+3 min" after it. */
+export function offset(ms: number): string {
+  if (ms < 60_000) return `${ms === 0 ? '' : '+'}${(ms / 1_000).toFixed(1)} s`
+  return `+${duration(ms)}`
+}
+
+type Told = Pick<Step, 'what' | 'subject' | 'how' | 'by' | 'detail' | 'trust'>
+
+const told = (what: string, more: Partial<Told> = {}): Told => ({
+  ...{ what, subject: null, how: '', by: null, detail: null, trust: null },
+  ...more,
+})
+
+const verdicts: { [tone in Tone]: string } = {
+  allow: 'allowed',
+  block: 'refused',
+  review: 'sent to review',
+  error: 'not decided',
+  plain: 'evaluated',
+}
+
+function decision(event: TraceEvent, tone: Tone): Told {
+  const rule = text(event.policy?.ruleId)
+  return told('', {
+    subject: text(event.tool) ?? 'access',
+    how: rule === null ? verdicts[tone] : `${verdicts[tone]} by`,
+    by: rule,
+    detail: text(event.policy?.reason),
+  })
+}
+
+function call(event: TraceEvent, tone: Tone): Told {
+  const took =
+    event.durationMs == null ? '' : ` ${tone === 'allow' ? 'in' : 'after'} ${duration(event.durationMs)}`
+  const how = tone === 'block' ? 'was blocked' : tone === 'error' ? `failed${took}` : `ran${took}`
+  return told('Called', { subject: text(event.tool) ?? 'a tool', how, detail: text(event.error) })
+}
+
+function tell(event: TraceEvent, tone: Tone): Told {
+  const { agent, metadata, tool, error } = event
+  const page = text(metadata?.page)
+  switch (event.type) {
+    case 'agent.detected':
+      return told('Detected', {
+        subject: text(agent?.vendor) ?? 'an agent',
+        detail: page,
+        trust: text(agent?.trust),
+      })
+    case 'agent.missed':
+      return told('Not recognised', { detail: page })
+    case 'auth.identity_presented':
+      return told('Identity', {
+        subject: text(metadata?.protocol),
+        how: tone === 'allow' ? 'presented' : 'presented, not accepted',
+        detail: text(metadata?.subject) ?? text(error) ?? text(event.policy?.reason),
+        trust: text(agent?.trust),
+      })
+    case 'auth.identity_cleared':
+      return told('Identity cleared')
+    case 'authz.evaluated':
+      return decision(event, tone)
+    case 'tool.executed':
+      return call(event, tone)
+    case 'memory.accessed':
+      return told('Read site memory', { detail: page })
+    case 'memory.updated':
+      return told('Site memory updated', { detail: page })
+    default:
+      return told('', { subject: event.type, detail: text(tool) ?? text(error) ?? page })
+  }
+}
+
+/** `events` are in the order in which they happened. */
+export function steps(events: TraceEvent[]): Step[] {
+  const startMs = Date.parse(events[0]?.occurredAt ?? '')
+  return events.map((event) => {
+    const atMs = Date.parse(event.occurredAt)
+    const tone = toneOf(event)
+    return {
+      id: event.id,
+      atMs,
+      sinceStart: offset(Math.max(0, atMs - startMs)),
+      outcome: event.outcome,
+      tone,
+      ...tell(event, tone),
+    }
+  })
+}
