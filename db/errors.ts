@@ -4,6 +4,7 @@ export type StoreErrorKind =
   | 'storage_full' // no room to write; nothing of this call was kept
   | 'read_only' // the folder or file system does not take writes
   | 'corrupt' // the file is not a database, or a page of it is damaged
+  | 'older_schema' // an upgrade would be needed, and was not allowed
   | 'newer_schema' // written by a newer release than this one
   | 'locked' // another process holds the data folder
   | 'conflict' // a uniqueness rule or a state the verb forbids

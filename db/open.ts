@@ -6,6 +6,8 @@ import type { AuditAnchor, AuditEntry, AuditVerdict, EventVerdict, Org, Store } 
 export interface OpenOptions {
   folder: string // made, for its owner only, when it is not there
   now: number
+  /** When false, data of an older schema is refused with `older_schema` and left as it was. True when left out. */
+  mayMigrate?: boolean
   /** Created, with its audit entry, when the store has no organization yet. */
   bootstrap?: { org: Org; audit: AuditEntry }
   readers?: number
@@ -23,6 +25,7 @@ export async function openStore(options: OpenOptions): Promise<Store> {
   const store = await openSqliteStore({
     folder,
     now,
+    mayMigrate: options.mayMigrate ?? true,
     readers: options.readers ?? readersDefault,
     readDeadlineMs: options.readDeadlineMs ?? readDeadlineMsDefault,
   })

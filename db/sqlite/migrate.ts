@@ -24,9 +24,15 @@ export function schemaVersion(db: Database): number {
   return db.query<{ v: number | null }, []>('SELECT max(version) AS v FROM schema_migration').get()?.v ?? 0
 }
 
-/** Throws when the database is another program's or a newer release's; reads only. */
-export function requireKnownSchema(db: Database, known: readonly Migration[]): void {
-  pendingMigrations(schemaVersion(db), known)
+/** Throws when the database is another program's, a newer release's, or older and may not be; reads only. */
+export function requireKnownSchema(db: Database, known: readonly Migration[], mayBeOlder = true): void {
+  const version = schemaVersion(db)
+  const pending = pendingMigrations(version, known)
+  if (mayBeOlder || version === 0 || pending.length === 0) return
+  throw new StoreError(
+    'older_schema',
+    `the data has schema ${version}, this release works with ${known.length}`,
+  )
 }
 
 /** Applies what is pending and returns the versions that ran; running it again does nothing. */

@@ -30,6 +30,7 @@ export interface Threads {
 export interface ThreadsOpening {
   folder: string
   now: number
+  mayMigrate: boolean
   readers: number
   readDeadlineMs: number
 }
@@ -38,7 +39,8 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const writer = openPort('writer')
   // Their threads start while the writer opens the database; they open it after the migrations ran.
   const readers = Array.from({ length: opening.readers }, () => openPort('reader'))
-  const opened: WriterOpening = { folder: opening.folder, now: opening.now }
+  const { folder, now, mayMigrate } = opening
+  const opened: WriterOpening = { folder, now, mayMigrate }
   const readerOpening: ReaderOpening = { folder: opening.folder, deadlineMs: opening.readDeadlineMs }
   try {
     await writer.ask('open', opened)

@@ -24,6 +24,7 @@ import { writeVerbs } from './write-verbs.ts'
 export interface WriterOpening {
   folder: string
   now: number
+  mayMigrate: boolean
 }
 
 interface Writer {
@@ -55,14 +56,16 @@ serve((verb, command, bodies) => {
 })
 
 /** Opens in an order in which a refusal leaves the folder as it was: lock, looks, database, migrations. */
-function openWriter({ folder, now }: WriterOpening): Writer {
+function openWriter({ folder, now, mayMigrate }: WriterOpening): Writer {
   makeFolder(folder)
   const unlock = lockFolder(folder, process.pid)
   let db: Database | null = null
   try {
     dropReserveWhenFull(folder)
     requireWholeOrNew(folder)
-    db = openWriterConnection(databasePath(folder), (found) => requireKnownSchema(found, migrations))
+    db = openWriterConnection(databasePath(folder), (found) =>
+      requireKnownSchema(found, migrations, mayMigrate),
+    )
     migrate(db, migrations, now)
     makeReserveWhenRoom(folder)
     return writerOn(db, folder, unlock)

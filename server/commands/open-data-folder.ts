@@ -1,4 +1,5 @@
 /** Opens the data folder for whoever holds it, server or verb; an empty one gets the organization `default`. */
+import { StoreError } from '../../db/errors.ts'
 import { openStore } from '../../db/open.ts'
 import type { Org, Store } from '../../db/store.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../backup/before-upgrade.ts'
@@ -12,7 +13,6 @@ export async function openDataFolder(
   clock: Clock,
   backup: UpgradeBackup | null = null,
 ): Promise<Store> {
-  await backUpBeforeUpgrade(dataDir, clock, backup)
   const now = clock.now()
   const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
   const audit = {
@@ -24,5 +24,12 @@ export async function openDataFolder(
     metadata: { name: org.name, slug: org.slug },
     occurredAtMs: now,
   }
-  return openStore({ folder: dataDir, now, bootstrap: { org, audit } })
+  const opening = { folder: dataDir, now, bootstrap: { org, audit } }
+  try {
+    return await openStore({ ...opening, mayMigrate: false })
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
+    await backUpBeforeUpgrade(dataDir, clock, backup)
+    return openStore(opening)
+  }
 }

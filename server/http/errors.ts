@@ -12,6 +12,7 @@ const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
   deadline: ['overloaded', 'The query took longer than it may; narrow it or try again.'],
   io: ['not_ready', 'The disk failed; nothing of this request was acknowledged.'],
   corrupt: ['internal_error', 'The database is damaged; the log says where.'],
+  older_schema: ['internal_error', 'Something went wrong on our side.'],
   newer_schema: ['internal_error', 'Something went wrong on our side.'],
   locked: ['internal_error', 'Something went wrong on our side.'],
   internal: ['internal_error', 'Something went wrong on our side.'],

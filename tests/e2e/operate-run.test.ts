@@ -1,4 +1,4 @@
-/** A running appliance: the doctor beside it, its log level changed, and end after end by SIGTERM that loses nothing. */
+/** A running appliance: the doctor beside it, its log level changed, and many ends by SIGTERM that lose nothing. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
