@@ -9,6 +9,7 @@ const owners = ['owner'] as const
 const table = {
   'audit.read': readers,
   'audit.export': readers,
+  'events.export': readers,
   'data.manage': owners,
   'key.manage': managers,
   'org.manage': owners,

@@ -1,5 +1,6 @@
 /** What the Logs page asks beside its rows: how they lie in time, and all of them as a file. */
 import { Elysia } from 'elysia'
+import { rolesOf } from '../auth/permissions.ts'
 import { contextOf } from '../http/context.ts'
 import { json } from '../http/answer.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
@@ -20,7 +21,7 @@ export function logsRoutes(parts: Parts) {
       return json(await histogram(store.events, org.id, filter, clock.now()))
     })
     .get('/api/export/events', async ({ request }) => {
-      const { org, account } = await signIns.require(request)
+      const { org, account } = await signIns.require(request, rolesOf('events.export'))
       const query = readQuery(request, { ...filterParameters, format: 'one' })
       const format = query.one('format') ?? 'csv'
       if (!Object.hasOwn(formats, format)) throw invalidQuery('format', 'format must be csv or ndjson')

@@ -1,5 +1,5 @@
 /** The audit trail over real HTTP: exports by key and sign-in, filters, the guard, other organizations, the proof. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,6 +9,9 @@ import { isSoundHead, type SignedHead } from '../../server/audit/signed-head.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
+
+// Passwords are meant to be slow to check, more so on a busy machine.
+setDefaultTimeout(30_000)
 
 let server: TestServer
 let other: Org

@@ -1,5 +1,5 @@
 /** Every verb of the command line that changes something writes exactly one audit row, and none when it fails. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Json } from '../../db/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
@@ -14,6 +14,9 @@ import { cli } from '../support/binary.ts'
 import { auditCount, makeAccount, makeOrg } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
+
+// Passwords are meant to be slow to check, more so on a busy machine.
+setDefaultTimeout(30_000)
 
 type Params = { [member: string]: Json }
 type Answer = { [member: string]: Json } & { id: string; deliveryId: string }

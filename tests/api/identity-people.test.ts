@@ -1,12 +1,15 @@
 /** Organizations, people, invitations, sites, second factor, sign-ins and keys, over real HTTP with real cookies. */
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { TOTP, Secret } from 'otpauth'
 import { deleteDueOrgs } from '../../server/orgs/organize.ts'
 import { startLog } from '../../server/log.ts'
 import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+
+// Passwords are meant to be slow to check, more so on a busy machine.
+setDefaultTimeout(30_000)
 
 let server: TestServer
 let owner: Person
