@@ -62,6 +62,7 @@ export interface EventVerdict {
 export interface ExpireCommand {
   orgId: string
   receivedBeforeMs: number
+  small?: boolean // a step that writes as little as possible, for a disk without room
 }
 
 export interface ExpireResult {

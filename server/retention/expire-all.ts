@@ -17,6 +17,11 @@ const rollupsKeptMs = 400 * dayMs
 /** Between two steps ingest has the writer to itself. */
 const pauseMs = 20
 
+interface Steps {
+  store: Pick<Store, 'events' | 'retention'>
+  inSteps: ReturnType<typeof tightSteps>
+}
+
 interface Parts {
   store: Pick<Store, 'orgs' | 'events' | 'retention'>
   rule: RetentionRule
@@ -24,13 +29,14 @@ interface Parts {
 }
 
 export async function expireAll({ store, rule, log }: Parts, now: number): Promise<void> {
+  const steps = { store, inSteps: tightSteps(store) }
   for (const { id: orgId } of await store.orgs.list()) {
     const receivedBeforeMs = await cutoffOf(store, orgId, rule, now)
-    const events = receivedBeforeMs === null ? 0 : await expireBefore(store, orgId, receivedBeforeMs)
-    const rows = await dropRollups(store, orgId, now - rollupsKeptMs)
+    const events = receivedBeforeMs === null ? 0 : await expireBefore(steps, orgId, receivedBeforeMs)
+    const rows = await dropRollups(steps, orgId, now - rollupsKeptMs)
     if (events > 0 || rows > 0) log.info('retention_applied', { orgId, events, rollupRows: rows })
   }
-  const bytes = await release(store)
+  const bytes = await release(steps)
   if (bytes > 0) log.info('room_given_back', { bytes })
 }
 
@@ -58,50 +64,55 @@ async function cutoffOf(
 }
 
 async function expireBefore(
-  store: Pick<Store, 'events' | 'retention'>,
+  { store, inSteps }: Steps,
   orgId: string,
   receivedBeforeMs: number,
 ): Promise<number> {
   for (let events = 0; ;) {
-    const step = await withReserve(store, () => store.events.expire({ orgId, receivedBeforeMs }))
+    const step = await inSteps((small) => store.events.expire({ orgId, receivedBeforeMs, small }))
     events += step.events
     if (step.done) return events
     await Bun.sleep(pauseMs)
   }
 }
 
-async function dropRollups(
-  store: Pick<Store, 'retention'>,
-  orgId: string,
-  beforeMs: number,
-): Promise<number> {
+async function dropRollups({ store, inSteps }: Steps, orgId: string, beforeMs: number): Promise<number> {
   for (let rows = 0; ;) {
-    const step = await withReserve(store, () => store.retention.dropRollups({ orgId, beforeMs }))
+    const step = await inSteps(() => store.retention.dropRollups({ orgId, beforeMs }))
     rows += step.rows
     if (step.done) return rows
     await Bun.sleep(pauseMs)
   }
 }
 
-async function release(store: Pick<Store, 'retention'>): Promise<number> {
+async function release({ store, inSteps }: Steps): Promise<number> {
   for (let bytes = 0; ;) {
-    const step = await withReserve(store, () => store.retention.release())
+    const step = await inSteps(() => store.retention.release())
     bytes += step.bytes
     if (step.done) return bytes
     await Bun.sleep(pauseMs)
   }
 }
 
-/** Taking events away writes to the log first: on a full disk the reserve is the room for that, given up once. */
-async function withReserve<T>(store: Pick<Store, 'retention'>, step: () => Promise<T>): Promise<T> {
-  try {
-    return await step()
-  } catch (error) {
-    if (!(error instanceof StoreError) || error.kind !== 'storage_full') throw error
-    // What the log holds already may be in the database, which makes room in it too.
-    const emptied = await store.retention.truncateLog()
-    const given = await store.retention.dropReserve()
-    if (!emptied && !given) throw error
-    return step()
+/**
+ * Taking events away writes to the log first. On a full disk the reserve is the room for that: it is given up once, and
+ * from then on steps are small and the log is emptied after each, which turns them into free pages of the database.
+ */
+function tightSteps(store: Pick<Store, 'retention'>) {
+  let tight = false
+  return async <T>(step: (small: boolean) => Promise<T>): Promise<T> => {
+    try {
+      const done = await step(tight)
+      if (tight) await store.retention.truncateLog()
+      return done
+    } catch (error) {
+      if (tight || !(error instanceof StoreError) || error.kind !== 'storage_full') throw error
+      tight = true
+      await store.retention.truncateLog()
+      await store.retention.dropReserve()
+      const done = await step(true)
+      await store.retention.truncateLog()
+      return done
+    }
   }
 }

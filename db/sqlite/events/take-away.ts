@@ -69,10 +69,10 @@ export function takeAway(
       runs = removeOrgEvents(db, orgs.of(orgId))
       forget()
     },
-    expire({ orgId, receivedBeforeMs }) {
+    expire({ orgId, receivedBeforeMs, small = false }) {
       const org = orgs.of(orgId)
       if (org.foldedSeq < org.storedSeq) fold(db, org)
-      const expired = expireBlocks(db, org, receivedBeforeMs, blocksMax)
+      const expired = expireBlocks(db, org, receivedBeforeMs, small ? 1 : blocksMax)
       runs = expired.runs
       if (expired.events > 0) forget()
       return { events: expired.events, done: expired.done }

@@ -1,0 +1,78 @@
+/** Retention on a disk without a free byte: the reserve is the room it needs, and ingest comes back by itself. */
+import { expect, test } from 'bun:test'
+import { closeSync, existsSync, openSync, statfsSync, writeSync } from 'node:fs'
+import { openStore, verifyEvents } from '../../db/open.ts'
+import { startLog } from '../../server/log.ts'
+import { expireAll } from '../../server/retention/expire-all.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
+import { failure } from '../store/subject.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const dayMs = 24 * 3_600_000
+const log = startLog({ level: 'error', clock: { now: () => noon } })
+
+/** Mounting needs root and the right to mount; without it there is no disk to fill. */
+function mounts(folder: string, options: string): boolean {
+  return Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', folder]).exitCode === 0
+}
+
+function fill(path: string): void {
+  const file = openSync(path, 'a')
+  const zeros = Buffer.alloc(4_096)
+  try {
+    for (;;) writeSync(file, zeros)
+  } catch (error) {
+    expect((error as { code: string }).code).toBe('ENOSPC')
+  } finally {
+    closeSync(file)
+  }
+}
+
+const batch = (orgId: string, from: number) =>
+  makeBatch(
+    orgId,
+    Array.from({ length: 200 }, (_, index) => {
+      const id = `evt_${from + index}`
+      const noise = Array.from({ length: 40 }, (_, k) => Math.sin((from + index) * 41 + k))
+      return makeEvent(id, { json: JSON.stringify({ id, noise }) })
+    }),
+  )
+
+const probe = tempDir('probe')
+const mountable = mounts(probe.path, 'size=64k')
+if (mountable) Bun.spawnSync(['umount', probe.path])
+else console.warn('the full-disk test is left out: this user may not mount a tmpfs')
+probe.remove()
+
+test.if(mountable)(
+  'retention makes room on a full disk, and events are taken again',
+  async () => {
+    using dir = tempDir('full-retention')
+    expect(mounts(dir.path, 'size=64m,mode=700')).toBe(true)
+    try {
+      const folder = dir.join('data')
+      const store = await openStore({ folder, now: noon })
+      const org = makeOrg()
+      await store.orgs.create({ org, audit: makeAudit(org.id) })
+      for (let from = 0; from < 60_000; from += 200) await store.events.append(batch(org.id, from))
+      expect(existsSync(`${folder}/reserve`)).toBe(true)
+      // Ingest stops at the floor, and an idle writer empties its log; then others take what is left of the disk.
+      expect(await store.retention.truncateLog()).toBe(true)
+      fill(dir.join('ballast'))
+      const full = 60_000
+      expect((await failure(store.events.append(batch(org.id, full)))).kind).toBe('storage_full')
+      expect(statfsSync(dir.path).bavail).toBe(0)
+
+      await expireAll({ store, rule: { days: 90, bytes: null }, log }, noon + 91 * dayMs)
+      expect(await store.retention.truncateLog()).toBe(true)
+      expect(await store.events.append(batch(org.id, full))).toMatchObject({ accepted: 200 })
+      expect(await store.events.byId(org.id, `evt_${full}`)).not.toBeNull()
+      expect(await store.events.byId(org.id, 'evt_0')).toBeNull()
+      expect((await verifyEvents(folder)).faults).toEqual([])
+      await store.close()
+    } finally {
+      Bun.spawnSync(['umount', '--lazy', dir.path])
+    }
+  },
+  60_000,
+)
