@@ -1,4 +1,4 @@
-/** How the events that a filter takes lie in time: from the exact hourly counts where they can say it, else by looking. */
+/** How the events that a filter takes lie in time: from the hourly counts where they can say it, else by looking. */
 import type { EventFilter, EventStore, StoredEvent } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'

@@ -99,7 +99,7 @@ test('skip link, palette and the list of shortcuts', async () => {
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main')
 
     await page.keyboard.press('Control+k')
-    await page.getByRole('combobox').waitFor()
+    await page.getByRole('combobox', { name: 'Page or action' }).waitFor()
     await page.keyboard.type('knaph')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Knaph', exact: true }).waitFor()

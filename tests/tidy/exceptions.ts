@@ -38,9 +38,4 @@ export const exceptions: Exception[] = [
     path: 'sdk/client/problem.ts',
     why: 'warns in the host program when it gave no onError',
   },
-  {
-    rule: 'dependency',
-    path: 'package.json#uplot',
-    why: 'pinned from the first day; the chart pages come next',
-  },
 ]

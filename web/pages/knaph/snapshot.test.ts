@@ -1,9 +1,8 @@
 /** A snapshot's pages all stand in the tree, its policies are texts, and the missing parts explain its score. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { computedScore } from '../../../server/memory/score.ts'
-import type { Json, JsonObject } from '../../registry-api.ts'
-import { type MapNode, policiesOf, scoreParts, scoreWith, siteMapOf } from './snapshot.ts'
+import type { Json } from '../../registry-api.ts'
+import { type MapNode, policiesOf, siteMapOf } from './snapshot.ts'
 
 const drawn = (nodes: MapNode[], depth = 0): string[] =>
   nodes.flatMap((node) => [
@@ -25,26 +24,6 @@ test('policies of any kind become texts', () => {
     { name: 'odd', texts: ['7'] },
     { name: 'none', texts: ['null'] },
   ])
-})
-
-test('the parts that are filled make the very score that the server computes', () => {
-  const part = fc.oneof(fc.constant(undefined), fc.jsonValue({ maxDepth: 2 }))
-  const inner = fc.record({ pages: part, navigation: part })
-  const snapshot = fc.record({
-    siteMap: fc.oneof(inner, part),
-    workflows: part,
-    policies: part,
-    uiGuidance: part,
-    pageContexts: part,
-  })
-  fc.assert(
-    fc.property(snapshot, (given) => {
-      // As it travels: members without a value are left out.
-      const sent = JSON.parse(JSON.stringify(given)) as JsonObject
-      const filled = scoreParts(sent).filter((one) => one.filled).length
-      expect(scoreWith(filled)).toBe(computedScore(sent))
-    }),
-  )
 })
 
 test('no page is lost and none is drawn twice, whatever the paths', () => {

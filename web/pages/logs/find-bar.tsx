@@ -1,4 +1,5 @@
 /** The line below the filters: text to find, the time to look in, kept views, and the shown events as a file. */
+import './find-bar.css'
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { isoTime, now } from '../../clock.ts'
 import { Disclosure } from '../../components/disclosure.tsx'

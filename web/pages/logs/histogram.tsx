@@ -61,7 +61,8 @@ function Drawn({ shown, series }: { shown: Counts; series: Series[] }) {
   const startMs = Date.parse(shown.since)
   const untilMs = Date.parse(shown.until)
   const { stepMs } = shown
-  const label = `${counted(shown.total, 'event')} in steps of ${duration(stepMs)}, ${utcTime(startMs)} to ${utcTime(untilMs)}`
+  const span = `${utcTime(startMs)} to ${utcTime(untilMs)}`
+  const label = `${counted(shown.total, 'event')} in steps of ${duration(stepMs)}, ${span}`
   return (
     <section class="panel histogram" aria-label="Events over time">
       <p class="muted">

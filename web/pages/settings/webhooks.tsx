@@ -1,4 +1,4 @@
-/** Settings → Webhooks: the endpoints with their filters, the signing secret, and the code that verifies a signature. */
+/** Settings → Webhooks: endpoints with their filters, the signing secret, and the code that verifies a signature. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { CodeBlock } from '../../components/code-block.tsx'

@@ -1,4 +1,4 @@
-/** One delivery, whole: what went wrong and what to press first, then each attempt, then the very bytes that went out. */
+/** One delivery, whole: what went wrong and what to press, then each attempt, then the very bytes that went out. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { ApiError } from '../../api.ts'

@@ -1,4 +1,4 @@
-/** Each delivery stands in the list once and in its newest state; words fit the state; filters come from the address. */
+/** Each delivery stands in the list once, in its newest state; words fit the state; filters are of the address. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Delivery, Endpoint } from '../../webhook-api.ts'

@@ -1,5 +1,5 @@
 /** What the Webhooks page knows: endpoints, notices and deliveries, asked anew while somebody looks. */
-import { batch, computed, type ReadonlySignal, signal } from '@preact/signals'
+import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { ApiError } from '../../api.ts'
 import type { Delivery, DeliveryFilter, DeliveryStatus, Endpoint, Notice } from '../../webhook-api.ts'
 
@@ -50,78 +50,103 @@ export function joined(newest: Delivery[], older: Delivery[]): Delivery[] {
 /** Deliveries are no events, so no stream tells of them; a hidden page asks for nothing. */
 const refreshMs = 3_000
 
-export function createWebhooksModel(source: WebhooksSource): WebhooksModel {
-  const shown = signal<Shown | null>(null)
-  const stale = signal(false)
-  const error = signal<ApiError | null>(null)
-  const cursor = signal<string | null>(null)
-  let running = new AbortController()
-  let timer = 0
-  let filter: DeliveryFilter = { status: null, endpointId: null }
-  let older: Delivery[] = []
+interface State {
+  source: WebhooksSource
+  shown: Signal<Shown | null>
+  stale: Signal<boolean>
+  error: Signal<ApiError | null>
+  cursor: Signal<string | null>
+  running: AbortController
+  timer: number
+  filter: DeliveryFilter
+  older: Delivery[]
+}
 
-  async function load(stop: AbortSignal, again: boolean): Promise<void> {
-    clearTimeout(timer)
-    try {
-      const [page, endpoints, notices] = await Promise.all([
-        source.deliveries(filter, null, stop),
-        source.endpoints(stop),
-        source.notices(stop),
-      ])
-      if (stop.aborted) return
-      batch(() => {
-        // Older rows stay as they were when loaded, unless the newest page has them too.
-        if (older.length === 0) cursor.value = page.nextCursor
-        shown.value = { endpoints, notices, deliveries: joined(page.deliveries, older), filter }
-        stale.value = false
-        error.value = null
-      })
-    } catch (cause) {
-      if (stop.aborted) return
-      if (!(cause instanceof ApiError)) throw cause
-      error.value = cause
-    }
-    if (again) timer = Number(setTimeout(() => tick(stop), refreshMs))
-  }
-  function tick(stop: AbortSignal): void {
+/** Runs what asks the server; a failure of it is shown, one of ours is thrown. */
+async function telling(state: State, stop: AbortSignal, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (cause) {
     if (stop.aborted) return
-    const hidden = typeof document !== 'undefined' && document.visibilityState === 'hidden'
-    if (hidden) timer = Number(setTimeout(() => tick(stop), refreshMs))
-    else void load(stop, true)
+    if (!(cause instanceof ApiError)) throw cause
+    state.error.value = cause
+  }
+}
+
+async function load(state: State): Promise<void> {
+  const { source, filter } = state
+  const stop = state.running.signal
+  clearTimeout(state.timer)
+  await telling(state, stop, async () => {
+    const [page, endpoints, notices] = await Promise.all([
+      source.deliveries(filter, null, stop),
+      source.endpoints(stop),
+      source.notices(stop),
+    ])
+    if (stop.aborted) return
+    batch(() => {
+      // Older rows stay as they were when loaded, unless the newest page has them too.
+      if (state.older.length === 0) state.cursor.value = page.nextCursor
+      const deliveries = joined(page.deliveries, state.older)
+      state.shown.value = { endpoints, notices, deliveries, filter }
+      state.stale.value = false
+      state.error.value = null
+    })
+  })
+  if (!stop.aborted) state.timer = Number(setTimeout(() => tick(state, stop), refreshMs))
+}
+
+function tick(state: State, stop: AbortSignal): void {
+  if (stop.aborted) return
+  const hidden = typeof document !== 'undefined' && document.visibilityState === 'hidden'
+  if (hidden) state.timer = Number(setTimeout(() => tick(state, stop), refreshMs))
+  else void load(state)
+}
+
+async function loadOlder(state: State): Promise<void> {
+  const stop = state.running.signal
+  const from = state.cursor.peek()
+  if (from === null) return
+  await telling(state, stop, async () => {
+    const page = await state.source.deliveries(state.filter, from, stop)
+    if (stop.aborted) return
+    const before = state.shown.peek()
+    state.older = joined(before?.deliveries ?? [], page.deliveries)
+    state.cursor.value = page.nextCursor
+    if (before) state.shown.value = { ...before, deliveries: state.older }
+  })
+}
+
+export function createWebhooksModel(source: WebhooksSource): WebhooksModel {
+  const state: State = {
+    source,
+    shown: signal<Shown | null>(null),
+    stale: signal(false),
+    error: signal<ApiError | null>(null),
+    cursor: signal<string | null>(null),
+    running: new AbortController(),
+    timer: 0,
+    filter: { status: null, endpointId: null },
+    older: [],
   }
   return {
-    shown,
-    stale,
-    error,
-    hasOlder: computed(() => cursor.value !== null),
-    start(wanted) {
-      running.abort()
-      running = new AbortController()
-      filter = wanted
-      older = []
-      stale.value = shown.peek() !== null
-      void load(running.signal, true)
+    shown: state.shown,
+    stale: state.stale,
+    error: state.error,
+    hasOlder: computed(() => state.cursor.value !== null),
+    start(filter) {
+      state.running.abort()
+      state.running = new AbortController()
+      state.filter = filter
+      state.older = []
+      state.stale.value = state.shown.peek() !== null
+      void load(state)
     },
-    refresh: () => void load(running.signal, true),
-    async loadOlder() {
-      const stop = running.signal
-      if (cursor.peek() === null) return
-      try {
-        const page = await source.deliveries(filter, cursor.peek(), stop)
-        if (stop.aborted) return
-        const before = shown.peek()
-        older = joined(before?.deliveries ?? [], page.deliveries)
-        cursor.value = page.nextCursor
-        if (before) shown.value = { ...before, deliveries: older }
-      } catch (cause) {
-        if (stop.aborted) return
-        if (!(cause instanceof ApiError)) throw cause
-        error.value = cause
-      }
-    },
+    refresh: () => void load(state),
+    loadOlder: () => loadOlder(state),
     stop() {
-      running.abort()
-      clearTimeout(timer)
+      state.running.abort()
+      clearTimeout(state.timer)
     },
   }
 }

@@ -14,98 +14,108 @@ import { mayManage, session } from '../../session.ts'
 import { type Delivery, type DeliveryStatus, type Endpoint, webhookApi } from '../../webhook-api.ts'
 import { DeliveryView } from './delivery.tsx'
 import { type EndpointAct, Endpoints } from './endpoints.tsx'
-import { createWebhooksModel, deliveryFilterOf, type Shown } from './model.ts'
+import { createWebhooksModel, deliveryFilterOf, type Shown, type WebhooksModel } from './model.ts'
 import { SecretDialog } from './secret-dialog.tsx'
 import { TestDialog } from './test-dialog.tsx'
 import { statusTones, statusWords } from './words.ts'
+
+/** What the buttons do, and what they say about it. */
+function useActs(model: WebhooksModel) {
+  const testUrl = useSignal<string | null>(null)
+  const secret = useSignal<{ of: string; secret: string } | null>(null)
+  const said = useSignal('')
+  const task = useTask()
+  const run = (work: () => Promise<void>): void => {
+    said.value = ''
+    void task.run(work).then(model.refresh)
+  }
+  const act = (what: EndpointAct, endpoint: Endpoint): void => {
+    if (what === 'test') testUrl.value = endpoint.url
+    else if (what === 'rotate') {
+      run(async () => {
+        secret.value = { of: endpoint.url, secret: await webhookApi.rotateSecret(endpoint.id) }
+      })
+    } else run(async () => void (said.value = await done(what, endpoint)))
+  }
+  const replayDead = (): void => run(async () => void (said.value = await replayAll()))
+  return { testUrl, secret, said, task, act, replayDead }
+}
+
+type Acts = ReturnType<typeof useActs>
 
 export default function WebhooksPage() {
   const model = useMemo(() => createWebhooksModel(webhookApi), [])
   const asked = useComputed(() => JSON.stringify(deliveryFilterOf(query.value)))
   useSignalEffect(() => model.start(JSON.parse(asked.value) as ReturnType<typeof deliveryFilterOf>))
   useEffect(() => model.stop, [])
-  const testUrl = useSignal<string | null>(null)
-  const secret = useSignal<{ of: string; secret: string } | null>(null)
-  const said = useSignal('')
-  const task = useTask()
+  const acts = useActs(model)
   const may = mayManage(session.value)
-  const act = (what: EndpointAct, endpoint: Endpoint): void => {
-    if (what === 'test') testUrl.value = endpoint.url
-    else
-      void task
-        .run(async () => {
-          said.value = ''
-          if (what === 'rotate')
-            secret.value = { of: endpoint.url, secret: await webhookApi.rotateSecret(endpoint.id) }
-          else said.value = await done(what, endpoint)
-        })
-        .then(model.refresh)
-  }
-  const shown = model.shown.value
-  const opened = query.value.get('delivery')
+  const openTest = (): void => void (acts.testUrl.value = '')
   return (
     <>
       <PageBar title="Webhooks">
         {may && (
-          <button type="button" class="button" aria-haspopup="dialog" onClick={() => (testUrl.value = '')}>
+          <button type="button" class="button" aria-haspopup="dialog" onClick={openTest}>
             Send test
           </button>
         )}
       </PageBar>
       <div class={model.stale.value ? 'page webhooks stale' : 'page webhooks'} aria-busy={model.stale.value}>
         {model.error.value && <Problem error={model.error.value} onRetry={model.refresh} />}
-        {task.problem.value && <Problem error={task.problem.value} />}
+        {acts.task.problem.value && <Problem error={acts.task.problem.value} />}
         <p class="said muted" role="status">
-          {said.value}
+          {acts.said.value}
         </p>
-        {opened !== null ? (
-          <DeliveryView
-            key={opened}
-            id={opened}
-            may={may}
-            newest={shown?.deliveries.find((delivery) => delivery.id === opened) ?? null}
-            onReplayed={model.refresh}
-          />
-        ) : (
-          shown && (
-            <>
-              <Notices shown={shown} />
-              <Endpoints endpoints={shown.endpoints} may={may} busy={task.busy.value} onAct={act} />
-              <Log shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
-              {may && (
-                <DeadBar
-                  shown={shown}
-                  busy={task.busy.value}
-                  onReplay={() =>
-                    void task.run(async () => void (said.value = await replayAll())).then(model.refresh)
-                  }
-                />
-              )}
-            </>
-          )
-        )}
+        <Content model={model} acts={acts} may={may} />
       </div>
+      <Dialogs model={model} acts={acts} />
+    </>
+  )
+}
+
+function Content({ model, acts, may }: { model: WebhooksModel; acts: Acts; may: boolean }) {
+  const shown = model.shown.value
+  const opened = query.value.get('delivery')
+  const busy = acts.task.busy.value
+  if (opened !== null) {
+    const newest = shown?.deliveries.find((delivery) => delivery.id === opened) ?? null
+    return <DeliveryView key={opened} id={opened} may={may} newest={newest} onReplayed={model.refresh} />
+  }
+  if (!shown) return null
+  return (
+    <>
+      <Notices shown={shown} />
+      <Endpoints endpoints={shown.endpoints} may={may} busy={busy} onAct={acts.act} />
+      <Log shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
+      {may && <DeadBar shown={shown} busy={busy} onReplay={acts.replayDead} />}
+    </>
+  )
+}
+
+function Dialogs({ model, acts: { testUrl, secret } }: { model: WebhooksModel; acts: Acts }) {
+  const sent = (id: string): void => {
+    model.refresh()
+    navigate(`/webhooks?delivery=${encodeURIComponent(id)}`)
+  }
+  return (
+    <>
       {testUrl.value !== null && (
-        <TestDialog
-          url={testUrl.value}
-          onSent={(id) => {
-            model.refresh()
-            navigate(`/webhooks?delivery=${encodeURIComponent(id)}`)
-          }}
-          onClose={() => (testUrl.value = null)}
-        />
+        <TestDialog url={testUrl.value} onSent={sent} onClose={() => (testUrl.value = null)} />
       )}
       {secret.value !== null && (
         <SecretDialog
           title="New signing secret"
           secret={secret.value.secret}
-          about={`For ${secret.value.of}. It is shown once. Messages are signed with the old one too for 24 hours, so that you can change it over without a gap.`}
+          about={`For ${secret.value.of}. It is shown once. ${overlap}`}
           onClose={() => (secret.value = null)}
         />
       )}
     </>
   )
 }
+
+const overlap =
+  'Messages are signed with the old one too for 24 hours, so that you can change it over without a gap.'
 
 async function done(what: 'pause' | 'resume' | 'replay-dead', endpoint: Endpoint): Promise<string> {
   if (what === 'pause') {

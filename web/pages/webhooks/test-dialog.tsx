@@ -1,4 +1,4 @@
-/** Sending one message to any address, signed with the organization's secret: the first thing a receiver is tried with. */
+/** Sending one message to any address, signed with the organization's secret: a receiver is tried with it first. */
 import { useId } from 'preact/hooks'
 import { ApiError } from '../../api.ts'
 import { webhookApi } from '../../webhook-api.ts'
