@@ -2,6 +2,7 @@
 import './problem.css'
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api.ts'
+import { furtherIssues } from './further-issues.ts'
 
 export function Problem(props: { error: ApiError; onRetry?: () => void; children?: ComponentChildren }) {
   const { error, onRetry } = props
@@ -9,7 +10,7 @@ export function Problem(props: { error: ApiError; onRetry?: () => void; children
     <div class="problem" role="alert">
       <p>
         <strong>{error.message}</strong>
-        {error.issues.length > 0 && ` ${error.issues.map((issue) => issue.message).join(' ')}`}
+        {` ${furtherIssues(error)}`}
       </p>
       {error.retryAfterS !== null && <p>Try again in {error.retryAfterS} s.</p>}
       {error.hint !== null && <p>{error.hint}</p>}

@@ -1,0 +1,24 @@
+/** An error whose one issue is its message, such as a short password at set-up, is shown once. */
+import { expect, test } from 'bun:test'
+import { testServer } from '../support/server.ts'
+import { furtherIssues } from '../../web/components/further-issues.ts'
+
+interface Refusal {
+  message: string
+  issues: { message: string }[]
+}
+
+test('a refused password is told once', async () => {
+  await using server = await testServer()
+  const body = { token: 'x'.repeat(43), email: 'ann@example.com', password: 'short' }
+  const refused = (await (await server.call('/api/setup', { body })).json()) as Refusal
+  expect(refused.message).toContain('at least 8 characters')
+  expect(furtherIssues(refused)).toBe('')
+})
+
+test('what the message does not say stays, once', () => {
+  const issues = ['email is missing', 'password is missing', 'password is missing'].map((message) => ({
+    message,
+  }))
+  expect(furtherIssues({ message: 'email is missing', issues })).toBe('password is missing')
+})
