@@ -38,7 +38,11 @@ async function actions(): Promise<string[]> {
 }
 
 test('fifty claims of one set-up link make exactly one owner', async () => {
-  expect(await (await server.call('/api/setup')).json()).toEqual({ needsOwner: true, signedIn: false, provider: null })
+  expect(await (await server.call('/api/setup')).json()).toEqual({
+    needsOwner: true,
+    signedIn: false,
+    provider: null,
+  })
   expect((await post('/api/setup', { token: 'wrong', email, password })).status).toBe(403)
   expect((await post('/api/setup', { token: await link(-1), email, password })).status).toBe(403)
   const token = await link()
@@ -58,7 +62,11 @@ test('fifty claims of one set-up link make exactly one owner', async () => {
   const cookie = cookieOf(created[0]!)
   const known = await (await server.call('/api/setup', { headers: { cookie } })).json()
   expect(known).toEqual({ needsOwner: false, signedIn: true, provider: null })
-  expect(await (await server.call('/api/setup')).json()).toEqual({ needsOwner: false, signedIn: false, provider: null })
+  expect(await (await server.call('/api/setup')).json()).toEqual({
+    needsOwner: false,
+    signedIn: false,
+    provider: null,
+  })
   expect((await actions()).filter((action) => action === 'account.created').length).toBe(1)
 }, 30_000) // fifty passwords are hashed, four at a time
 
