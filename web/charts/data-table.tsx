@@ -29,7 +29,7 @@ interface DataTableProps<Row> {
   empty?: string
 }
 
-const rowsMax = 100
+const rowsMax = 50
 
 function compare(a: Cell, b: Cell): number {
   if (a === null || b === null) return 0

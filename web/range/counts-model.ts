@@ -22,10 +22,12 @@ export interface CountsModel<T> {
 }
 
 /**
- * After an event the counts are asked anew at most this often. The stream is left meanwhile: a flood of events need
- * not travel to a page that only counts them.
+ * After an event the counts are asked anew at most this often, and less often where counting takes long: an open page
+ * must not keep the appliance busy. The stream is left meanwhile: a flood need not travel to a page that only counts.
  */
 const pauseMs = 1_000
+const pauseTimes = 5
+const soonMs = 100
 const retryMs = 4_000
 const hourMs = 3_600_000
 
@@ -42,7 +44,10 @@ export function createCounts<T>(source: CountsSource<T>, types: string[]): Count
     while (!stop.aborted) {
       // The place in the stream is taken before counting: what comes in between is seen twice, not missed.
       const { live } = await source.newest(filter, stop)
+      const askedAtMs = performance.now()
       const counted = await source.counts(params, stop)
+      const countedAtMs = performance.now()
+      const restMs = Math.max(pauseMs, pauseTimes * (countedAtMs - askedAtMs))
       if (stop.aborted) return
       source.remember?.(params, counted)
       batch(() => {
@@ -51,7 +56,8 @@ export function createCounts<T>(source: CountsSource<T>, types: string[]): Count
         error.value = null
       })
       await nextArrival(source, filter, live, stop, (state) => (connection.value = state))
-      await sleep(pauseMs, stop)
+      // After a quiet time the first event is counted almost at once.
+      await sleep(Math.max(soonMs, countedAtMs + restMs - performance.now()), stop)
     }
   }
 
