@@ -1,4 +1,4 @@
-/** Every 401 says with WWW-Authenticate what would be right: a key for the public API, a session for the dashboard's. */
+/** Every 401 says with WWW-Authenticate what would be right: a key for the public API, a session for the dashboard. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'
