@@ -257,6 +257,7 @@ function sample(name: (typeof optionNames)[number]): string {
     'webhook-allow': '127.0.0.0/8',
     status: 'pending',
     'public-url': 'https://a.example',
+    'memory-limit': '1GiB',
     kind: 'ingest',
     role: 'viewer',
     url: 'http://a.example',

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-test('health: alive with a version, ready with its four checks', async () => {
+test('health: alive with a version, ready with its five checks', async () => {
   expect(await (await server.call('/healthz')).json()).toEqual({
     status: 'ok',
     version: expect.stringMatching(/^\d+\./),
@@ -20,6 +20,7 @@ test('health: alive with a version, ready with its four checks', async () => {
     ['store', true],
     ['disk', true],
     ['queue', true],
+    ['memory', true],
     ['jobs', true],
   ])
 })
