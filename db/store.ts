@@ -13,6 +13,8 @@ import type { Histogram } from './histogram.ts'
 import type {
   Breakdown,
   BreakdownQuery,
+  Durations,
+  DurationsQuery,
   EraseCommand,
   EraseCursor,
   EraseResult,
@@ -118,6 +120,8 @@ export interface EventStore {
   overview(orgId: string): Promise<{ total: number; byType: { [type: string]: number } }>
   metrics(query: MetricsQuery): Promise<Metrics>
   breakdown(query: BreakdownQuery): Promise<Breakdown>
+  /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
+  durations(query: DurationsQuery): Promise<Durations>
   /** Called after every commit with the organizations that got events; returns a function that ends the watch. */
   watch(listener: (orgIds: string[]) => void): () => void
   /** Removes every event of one site (demo data only, contract: evidence is never edited). Returns how many went. */

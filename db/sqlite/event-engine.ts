@@ -3,6 +3,8 @@ import type {
   AppendResult,
   Breakdown,
   BreakdownQuery,
+  Durations,
+  DurationsQuery,
   EraseCommand,
   EventBatch,
   EventCountQuery,
@@ -56,6 +58,7 @@ export interface EventReader {
   lastSeq(orgId: string): number
   metrics(query: MetricsQuery): Metrics
   breakdown(query: BreakdownQuery): Breakdown
+  durations(query: DurationsQuery): Durations
   recount(query: { orgId: string; hourStartMs: number }): RollupRepair[]
   verify(): EventVerdict
   eventBytes(orgId: string): number

@@ -1,5 +1,12 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
-import type { EventCountQuery, BreakdownQuery, EventPageQuery, EventStore, MetricsQuery } from '../store.ts'
+import type {
+  BreakdownQuery,
+  DurationsQuery,
+  EventCountQuery,
+  EventPageQuery,
+  EventStore,
+  MetricsQuery,
+} from '../store.ts'
 import type { ReadContext } from './contexts.ts'
 import { searchPage } from './event-search.ts'
 import { health } from './health.ts'
@@ -21,6 +28,7 @@ export const readVerbs = {
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
+  'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),
   'events.recount': ({ events }: ReadContext, query: { orgId: string; hourStartMs: number }) =>
     events.recount(query),
   'events.verify': ({ events }: ReadContext) => events.verify(),

@@ -104,6 +104,26 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
   }
 }
 
+/** Counts exactly, quantiles within the promise of 2 %. */
+function agreesInDurations({ reader }: Engine, orgId: string, counted: EventRecord[]): void {
+  const { rows } = reader.durations({ orgId, sinceMs: 0, untilMs: null, siteIds: ['shop'], stepMs: hourMs })
+  const timed = counted.filter((one) => one.siteId === 'shop' && one.tool !== null && one.durationMs !== null)
+  const keyOf = (event: EventRecord) => `${Math.floor(event.occurredAtMs / hourMs) * hourMs} ${event.tool}`
+  expect(new Map(rows.map((row) => [`${row.startMs} ${row.tool}`, row.count]))).toEqual(tally(timed, keyOf))
+  for (const { tool, startMs, count, ...found } of rows) {
+    const all = timed.filter((event) => keyOf(event) === `${startMs} ${tool}`).map((one) => one.durationMs!)
+    const sorted = all.sort((a, b) => a - b)
+    for (const [share, value] of [
+      [0.5, found.p50Ms],
+      [0.95, found.p95Ms],
+      [0.99, found.p99Ms],
+    ] as const) {
+      const exact = sorted[Math.ceil(share * count) - 1]!
+      expect(Math.abs(value - exact)).toBeLessThanOrEqual(Math.max(0.01, exact * 0.020001))
+    }
+  }
+}
+
 /** Nothing in the tables contradicts anything else. */
 export function isSound({ reader }: Engine): void {
   expect(reader.verify().faults).toEqual([])
@@ -134,6 +154,7 @@ export function agrees(
     newestFirst(events.filter((event) => event.subject !== null && subjects.includes(event.subject))),
   )
   agreesInCounts(subject, orgId, [...expired, ...events])
+  agreesInDurations(subject, orgId, [...expired, ...events])
   for (const event of events.filter((_, n) => n % 11 === 0)) {
     expect(reader.byId(orgId, event.id)?.json).toBe(event.json)
   }

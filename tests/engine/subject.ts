@@ -153,6 +153,7 @@ export function event(n: number, time: number): EventRecord {
   const subject = n % 9 === 0 ? `who ${n}` : null
   const tool = n % 2 === 0 ? `tool ${n % 8}` : null
   const page = `/page/${n % 3}`
+  const durationMs = n % 5 === 0 ? null : ((n * 37) % 1_000) / 3
   const json = JSON.stringify({ id, siteId, sessionId, time })
   return makeEvent(id, {
     sessionId,
@@ -162,6 +163,7 @@ export function event(n: number, time: number): EventRecord {
     subject,
     tool,
     page,
+    durationMs,
     occurredAtMs: noon + time,
     json,
   })

@@ -7,6 +7,8 @@ import { hourMs, memberAndCode, otherCode, outcomesSpan } from './rollup-counts.
 import { hourRange, siteCodes, typeCodes } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
 
+const valuesPerStepMax = 1_000
+
 export function readBreakdown(db: Database, org: number, query: BreakdownQuery): Breakdown {
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
@@ -59,11 +61,31 @@ function namedRows(
   const texts = termTexts(db, org, index)
   const outcomes = termTexts(db, org, member.outcome)
   const rows = [...sums].flatMap(([start, codes]) =>
-    Array.from(codes, ([key, count]) => {
+    Array.from(withOther(codes), ([key, count]) => {
       const code = Math.floor(key / outcomesSpan)
       const value = code === otherCode ? null : (texts.get(code) ?? '')
       return { value, outcome: outcomes.get(key % outcomesSpan) ?? '', startMs: start * hourMs, count }
     }),
   )
   return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
+}
+
+/** Keeps the most frequent values of a step and counts the rest as one, outcome by outcome (contract §4). */
+function withOther(counts: Map<number, number>): Map<number, number> {
+  const byCode = new Map<number, number>()
+  for (const [key, count] of counts) {
+    const code = Math.floor(key / outcomesSpan)
+    if (code === otherCode) continue
+    byCode.set(code, (byCode.get(code) ?? 0) + count)
+  }
+  if (byCode.size <= valuesPerStepMax) return counts
+  const kept = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
+  const isKept = new Set(kept.map(([code]) => code))
+  const out = new Map<number, number>()
+  for (const [key, count] of counts) {
+    const code = Math.floor(key / outcomesSpan)
+    const into = isKept.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
+    out.set(into, (out.get(into) ?? 0) + count)
+  }
+  return out
 }

@@ -1,5 +1,6 @@
 /** Counts events by hour, site, type and outcome, and within each of these by the values of single members. */
 import { extra } from './block.ts'
+import { bucketOf, bucketsMax } from './duration-buckets.ts'
 import { isHash, member } from './members.ts'
 import type { PackedColumns } from './number-columns.ts'
 
@@ -21,6 +22,12 @@ export const countedMembers = [
 /** Stands for every value that has no term of its own, so that hostile texts cannot make rollups grow. */
 export const otherCode = 2 ** 31
 
+/**
+ * Durations are counted as if they were values of one more member: the code is the tool's and the bucket's together
+ * (duration-buckets.ts). So they fold, expire, are erased, verified and counted again like all others.
+ */
+export const durationMember = 32
+
 export interface RollupGroup {
   hour: number // occurredAt / hourMs
   site: number
@@ -30,7 +37,7 @@ export interface RollupGroup {
   values: Map<number, number> // valueKey -> events; missing values are not counted
 }
 
-const codesSpan = 2 ** 32
+const codesSpan = 2 ** 44
 
 export function valueKey(index: number, code: number): number {
   return index * codesSpan + code
@@ -43,6 +50,10 @@ export function memberAndCode(key: number): [member: number, code: number] {
 /** Guard rails keep types and outcomes below these; a site's code may rise for ever and comes first. */
 const typesSpan = 4_096
 export const outcomesSpan = 512
+
+function countedCode(code: number): number {
+  return isHash(code) ? otherCode : code
+}
 
 export interface RollupCounts {
   /** Adds the events of a block's rows from `first` to before `end`; removed ones are none. */
@@ -73,12 +84,20 @@ export function rollupCounts(): RollupCounts {
     return group
   }
 
+  function addValue(group: RollupGroup, key: number): void {
+    const known = group.values.get(key)
+    if (known === undefined) entries++
+    group.values.set(key, (known ?? 0) + 1)
+  }
+
   return {
     add(block, first, end) {
       const types = block.column(member.type)
       const sites = block.column(member.siteId)
       const outcomes = block.column(member.outcome)
       const times = block.column(extra.at)
+      const tools = block.column(member.tool)
+      const durations = block.column(extra.duration)
       const counted = indexes.map((index) => ({ index, codes: block.column(index) }))
       for (let row = first; row < end; row++) {
         if (types[row] === 0) continue
@@ -88,12 +107,13 @@ export function rollupCounts(): RollupCounts {
         events++
         for (const { index, codes } of counted) {
           const code = codes[row]!
-          if (code === 0) continue
-          const key = valueKey(index, isHash(code) ? otherCode : code)
-          const known = group.values.get(key)
-          if (known === undefined) entries++
-          group.values.set(key, (known ?? 0) + 1)
+          if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
         }
+        const tool = tools[row]!
+        const duration = durations[row]!
+        if (tool === 0 || duration < 0) continue
+        const code = countedCode(tool) * bucketsMax + bucketOf(duration)
+        addValue(group, valueKey(durationMember, code))
       }
     },
     *groups() {

@@ -1,7 +1,7 @@
 /** Rollup rows by key, as they are stored and as a recount has them, so that both can be compared. */
 import type { Database } from 'bun:sqlite'
 import { members } from './members.ts'
-import { hourMs, memberAndCode, type RollupCounts } from './rollup-counts.ts'
+import { durationMember, hourMs, memberAndCode, type RollupCounts } from './rollup-counts.ts'
 
 /** `hour site type outcome` names a row of rollup_metric; with `member code` behind it, one of rollup_value. */
 export type RowKey = string
@@ -62,6 +62,7 @@ export function addToRow(db: Database, org: number, key: RowKey, difference: num
 /** For people: "the rollup of 2026-06-01T12:00:00.000Z" or "the rollup by tool of …". */
 export function rowName(key: RowKey): string {
   const [hour, , , , member] = key.split(' ').map(Number)
-  const by = member === undefined ? '' : ` by ${members[member]?.name}`
+  const by =
+    member === undefined ? '' : ` by ${member === durationMember ? 'duration' : members[member]?.name}`
   return `the rollup${by} of ${new Date(hour! * hourMs).toISOString()}`
 }

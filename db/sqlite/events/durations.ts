@@ -1,0 +1,68 @@
+/** Quantiles of durations by tool and time, from their rollups and what is not folded yet. */
+import type { Database } from 'bun:sqlite'
+import type { Durations, DurationsQuery } from '../../store.ts'
+import { bucketsMax, quantile } from './duration-buckets.ts'
+import { countUnfolded } from './fold.ts'
+import { member } from './members.ts'
+import { durationMember, hourMs, memberAndCode, otherCode } from './rollup-counts.ts'
+import { hourRange, siteCodes, typeCodes } from './rollup-range.ts'
+import { termTexts } from './term-texts.ts'
+
+type Row = [hour: number, site: number, type: number, code: number, events: number]
+
+export function readDurations(db: Database, org: number, query: DurationsQuery): Durations {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const sites = siteCodes(db, org, query.siteIds)
+  const types = typeCodes(db, org, query.types)
+  const stepHours = query.stepMs === null ? null : Math.max(1, Math.floor(query.stepMs / hourMs))
+  const byStart = new Map<number, Map<number, Map<number, number>>>() // start -> tool -> bucket -> events
+
+  function add(...[hour, site, type, code, events]: Row): void {
+    if (hour < range.from || hour >= range.until) return
+    if (sites?.has(site) === false || types?.has(type) === false) return
+    const start = stepHours === null ? range.from : hour - (hour % stepHours)
+    const tools = childOf(byStart, start)
+    const buckets = childOf(tools, Math.floor(code / bucketsMax))
+    const bucket = code % bucketsMax
+    buckets.set(bucket, (buckets.get(bucket) ?? 0) + events)
+  }
+
+  const folded = db.query<unknown, [number, number, number, number]>(
+    `SELECT hour, site, type, code, live + expired FROM rollup_value
+     WHERE org = ? AND member = ? AND hour >= ? AND hour < ?`,
+  )
+  for (const row of folded.values(org, durationMember, range.from, range.until) as Row[]) add(...row)
+  for (const { hour, site, type, values } of countUnfolded(db, org).groups()) {
+    for (const [key, events] of values) {
+      const [at, code] = memberAndCode(key)
+      if (at === durationMember) add(hour, site, type, code, events)
+    }
+  }
+  return { rows: namedRows(db, org, byStart) }
+}
+
+function childOf<K, C>(parent: Map<number, Map<K, C>>, key: number): Map<K, C> {
+  let child = parent.get(key)
+  if (child === undefined) parent.set(key, (child = new Map()))
+  return child
+}
+
+/** By time, then the most called first. */
+function namedRows(
+  db: Database,
+  org: number,
+  byStart: ReadonlyMap<number, ReadonlyMap<number, ReadonlyMap<number, number>>>,
+): Durations['rows'] {
+  const texts = termTexts(db, org, member.tool)
+  const rows = [...byStart].flatMap(([start, tools]) =>
+    Array.from(tools, ([code, buckets]) => ({
+      tool: code === otherCode ? null : (texts.get(code) ?? ''),
+      startMs: start * hourMs,
+      count: [...buckets.values()].reduce((sum, count) => sum + count, 0),
+      p50Ms: quantile(buckets, 0.5),
+      p95Ms: quantile(buckets, 0.95),
+      p99Ms: quantile(buckets, 0.99),
+    })),
+  )
+  return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
+}
