@@ -1,11 +1,11 @@
-/** Organizations, people, invitations, sites, second factor, sign-ins and keys, over real HTTP with real cookies. */
+/** Organizations, people, invitations, second factor and sign-ins, over real HTTP with real cookies. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { TOTP, Secret } from 'otpauth'
 import { deleteDueOrgs } from '../../server/orgs/organize.ts'
 import { startLog } from '../../server/log.ts'
-import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
+import { caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
@@ -320,86 +320,4 @@ test('wrong codes slow down', async () => {
     statuses.push((await server.call('/api/sign-in/code', { body: { token, code: '000000' } })).status)
   expect(statuses).toEqual([401, 401, 401, 429])
   server.clock.move(20 * 60_000)
-})
-
-test('a restricted site takes only keys that name it', async () => {
-  const org = server.org
-  await owner.post('/api/sites', { siteId: 'vault', name: 'The vault', restricted: true })
-  const open = await server.key('ingest')
-  const named = await server.key('ingest', { siteIds: ['vault'] })
-  const event = (siteId: string, id: string) => ({
-    id,
-    siteId,
-    sessionId: 's',
-    occurredAt: '2026-06-23T12:00:00Z',
-    type: 'agent.detected',
-    outcome: 'success',
-  })
-  const send = (key: string, ...events: unknown[]) => server.call('/v1/sdk/events', { key, body: { events } })
-  const mixed = await send(open, event('vault', 'v1'), event('shop', 'v2'))
-  expect(await mixed.json()).toMatchObject({
-    ok: false,
-    accepted: 1,
-    rejected: 1,
-    errors: [{ code: 'wrong_site', index: 0 }],
-  })
-  expect(await told(await send(open, event('vault', 'v3')))).toEqual([403, 'forbidden', 'wrong_site'])
-  expect(await (await send(named, event('vault', 'v4'))).json()).toEqual({
-    ok: true,
-    accepted: 1,
-    deduped: 0,
-  })
-  await owner.post('/api/sites', { siteId: 'vault', restricted: false, hidden: true })
-  expect((await send(open, event('vault', 'v5'))).status).toBe(202)
-  const { sites } = (await (await owner.call('/api/sites')).json()) as { sites: unknown[] }
-  expect(sites).toEqual([
-    { siteId: 'shop', name: null, hidden: false, restricted: false, seen: true },
-    { siteId: 'vault', name: 'The vault', hidden: true, restricted: false, seen: true },
-  ])
-  expect(await server.store.sites.restricted(org.id)).toEqual(new Set())
-})
-
-test('keys: terms that fit their kind, change in use, rotation with overlap, one audit row each', async () => {
-  const make = (body: unknown) => owner.post('/api/keys', body)
-  for (const [body, path] of [
-    [{ kind: 'ingest', label: 'x', scopes: ['traces:read'] }, 'scopes'],
-    [{ kind: 'secret', label: 'x', scopes: ['everything'] }, 'scopes'],
-    [{ kind: 'secret', label: 'x', siteIds: ['a'] }, 'siteIds'],
-    [{ kind: 'secret', label: 'x', behindProxy: true }, 'behindProxy'],
-    [{ kind: 'ingest', label: 'x', expiresAt: '2020-01-01T00:00:00Z' }, 'expiresAt'],
-    [{ kind: 'ingest', label: 'x', hash: 'a'.repeat(64) }, 'hash'],
-  ] as const)
-    expect(await told(await make(body))).toEqual([400, 'invalid_body', path])
-  const made = await make({ kind: 'secret', label: 'export', scopes: ['traces:read'] })
-  const { key, secret } = (await made.json()) as { key: { id: string }; secret: string }
-  const reads = async (token: string) => (await server.call('/v1/traces?limit=1', { key: token })).status
-  const metrics = async (token: string) =>
-    (await server.call('/v1/audit/export', { key: token, body: { until: '2000-01-01' } })).status
-  expect([await reads(secret), await metrics(secret)]).toEqual([200, 403])
-  const before = await auditCount(server)
-  expect(
-    (await owner.post(`/api/keys/${key.id}/change`, { scopes: ['audit:read'], label: 'auditor' })).status,
-  ).toBe(200)
-  expect(await auditCount(server)).toBe(before + 1)
-  expect([await reads(secret), await metrics(secret)]).toEqual([403, 200])
-  expect(await told(await owner.post(`/api/keys/${key.id}/rotate`, { overlapHours: -1 }))).toEqual([
-    400,
-    'invalid_body',
-    'overlapHours',
-  ])
-  const rotated = (await (await owner.post(`/api/keys/${key.id}/rotate`, { overlapHours: 1 })).json()) as {
-    key: { label: string; scopes: string[] }
-    secret: string
-  }
-  expect(rotated.key).toMatchObject({ label: 'auditor', scopes: ['audit:read'], expiresAt: null })
-  expect([await metrics(secret), await metrics(rotated.secret)]).toEqual([200, 200])
-  server.clock.move(3_600_001)
-  expect([await metrics(secret), await metrics(rotated.secret)]).toEqual([401, 200])
-  server.clock.move(-3_600_001)
-  const foreign = await makeOrg(server, 'foreign-keys')
-  const stranger = await person(server, foreign, 'owner')
-  for (const act of ['change', 'rotate', 'revoke'])
-    expect(
-      (await stranger.post(`/api/keys/${key.id}/${act}`, act === 'rotate' ? { overlapHours: 0 } : {})).status,
-    ).toBe(404)
 })
