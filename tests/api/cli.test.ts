@@ -264,6 +264,8 @@ describe('help and version', () => {
       'key create',
       'key list',
       'key revoke',
+      'key rotate',
+      'key change',
     ])
   }, 30_000)
 
