@@ -39,7 +39,8 @@ export interface ExportBody {
 /** The body of an export; throws 400 `invalid_body` naming the member that is not as it should be. */
 export function exportOfBody(body: { [member: string]: unknown }): ExportBody {
   const strange = Object.keys(body).find((name) => !members.includes(name))
-  if (strange !== undefined) throw wrong(strange.slice(0, 60), `known members: ${members.join(', ')}`)
+  if (strange !== undefined)
+    throw wrong(strange.slice(0, 60), `is not a member here; known: ${members.join(', ')}`)
   const { format = 'json', raw = false } = body
   if (format !== 'json' && format !== 'csv') throw wrong('format', 'must be json or csv')
   if (typeof raw !== 'boolean') throw wrong('raw', 'must be true or false')
@@ -64,7 +65,8 @@ function timeOf(body: { [member: string]: unknown }, name: string): number | und
   try {
     return parseQueryTime(name, text)
   } catch (error) {
-    throw wrong(name, error instanceof AppError ? error.message : 'must be a time')
+    if (!(error instanceof AppError)) throw error
+    throw wrong(name, error.message.replace(`${name} `, '')) // the reader of queries names the parameter itself
   }
 }
 

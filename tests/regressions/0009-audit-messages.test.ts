@@ -1,0 +1,24 @@
+/** What an audit export refuses is said in a sentence: the member once, and what is wrong with it. */
+import { expect, test } from 'bun:test'
+import { exportOfBody } from '../../server/audit/filter.ts'
+import { AppError } from '../../server/errors.ts'
+
+function refusal(body: { [member: string]: unknown }): string {
+  try {
+    exportOfBody(body)
+  } catch (error) {
+    if (error instanceof AppError) return error.message
+    throw error
+  }
+  return 'taken'
+}
+
+test('a wrong time names its member once', () => {
+  expect(refusal({ since: 'yesterday' })).toMatch(/^since must be a time such as /)
+  expect(refusal({ until: '2026-13-01' })).toMatch(/^until must be a time such as /)
+  expect(refusal({ since: '2026-06-23' })).toBe('taken')
+})
+
+test('an unknown member is said to be unknown', () => {
+  expect(refusal({ limit: 5 })).toMatch(/^limit is not a member here; known: format, since, /)
+})
