@@ -1,0 +1,107 @@
+/** Makes every part of a server from its configuration and its store, and starts the ones that run by themselves. */
+import type { Store } from '../db/store.ts'
+import { openSigningKey } from './audit/signing-key.ts'
+import { makeProvider } from './auth/provider.ts'
+import { makeSignIns } from './auth/sign-ins.ts'
+import { makeThrottle } from './auth/throttle.ts'
+import { makeBackups } from './backup/backups.ts'
+import type { Clock } from './clock.ts'
+import { startJobs, type Jobs } from './clockwork.ts'
+import type { ServeConfig } from './config.ts'
+import { watchDisk } from './health/disk.ts'
+import { memoryAllowed, watchMemory } from './health/memory.ts'
+import { assetsFolder, loadAssets, type Assets } from './http/assets.ts'
+import { keyGuard } from './http/guard.ts'
+import { makeRateLimits } from './http/rate-limit.ts'
+import { sealWith } from './http/seal.ts'
+import { makeIngestCounts } from './ingest/counts.ts'
+import { makeRejections } from './ingest/rejections.ts'
+import { jobTable } from './jobs.ts'
+import { makeLastUses, type LastUses } from './keys/last-use.ts'
+import type { Log } from './log.ts'
+import type { Parts } from './parts.ts'
+import { makeHttpTimes } from './prometheus/http-times.ts'
+import { makeWebhookOutcomes } from './prometheus/webhook-outcomes.ts'
+import { makeRecount } from './rollup/recount.ts'
+import { version } from './version.ts'
+import { startWebhooks } from './webhooks/start.ts'
+
+export interface ServerOptions {
+  config: ServeConfig
+  store: Store
+  clock: Clock
+  log: Log
+  assets?: Assets // tests of the API alone bring none
+  /** The store failed for good: whoever started the server should end the process with an error. */
+  fail(): void
+  /** Memory is used up: whoever started the server should end it in good order, to be started afresh. */
+  exhausted(): void
+}
+
+/** The parts, and what only whoever stops the server needs beside them. */
+export interface MadeParts {
+  parts: Parts
+  jobs: Jobs
+  lastUses: LastUses
+}
+
+export async function makeParts(options: ServerOptions): Promise<MadeParts> {
+  const running = await startRunning(options)
+  const { lastUses, rateLimits, jobs, ...shared } = running
+  const { config, store, clock, log } = options
+  const parts: Parts = {
+    ...shared,
+    store,
+    clock,
+    log,
+    version,
+    publicUrl: config.publicUrl,
+    guard: keyGuard({ store, clock, limit: rateLimits.key, used: lastUses.used }),
+    rateLimits,
+    signIns: makeSignIns(store, clock),
+    throttle: makeThrottle(clock),
+    provider: config.oidc === null ? null : makeProvider(config.oidc),
+    seal: sealWith(await store.secret('cursor')),
+    jobs,
+    rejections: makeRejections(store, log),
+    retention: config.retention,
+    httpTimes: makeHttpTimes(),
+    metricsToken: config.metricsToken,
+    diagnosed: config,
+    assets: options.assets ?? loadAssets(assetsFolder()),
+    streams: new Set(),
+    state: { stopping: false, storeFailed: null },
+    fail(reason) {
+      if (parts.state.storeFailed !== null) return
+      parts.state.storeFailed = reason
+      log.error('store_failed_for_good', { reason })
+      options.fail()
+    },
+  }
+  return { parts, jobs, lastUses }
+}
+
+/** What works on its own, by jobs or by events, whether a request comes or not. */
+async function startRunning({ config, store, clock, log, exhausted }: ServerOptions) {
+  const { dataDir, retention } = config
+  const lastUses = makeLastUses(store)
+  const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
+  const memory = watchMemory(config.memoryLimitBytes ?? memoryAllowed(), log, exhausted)
+  const webhookOutcomes = makeWebhookOutcomes()
+  const webhooks = startWebhooks({
+    config: config.webhooks,
+    dataDir,
+    store: { ...store, webhooks: webhookOutcomes.counted(store.webhooks) },
+    clock,
+    log,
+    version,
+  })
+  const auditKey = openSigningKey(dataDir)
+  const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
+  const ingestCounts = makeIngestCounts(store, clock, log)
+  const recount = makeRecount({ store, log })
+  const shared = { auditKey, backups, disk, ingestCounts, lastUses, memory, recount, webhooks }
+  const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
+  const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention }), clock, log)
+  return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }
+}
