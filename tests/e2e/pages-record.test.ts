@@ -224,9 +224,9 @@ test('sessions: each once with its counts, and one told from detection to its la
     )
     expect(told[0]).toStartWith('0.0 s Detected Operator')
     expect(told[1]).toBe('+1.0 s Identity web-bot-auth presented detected success agent.example')
-    expect(told[2]).toBe('+2.0 s Called cart.add ran in 84 ms success')
+    expect(told[2]).toBe('+2.0 s cart.add ran in 84 ms success')
     expect(told[3]).toBe('+3.0 s checkout.pay refused by tool:checkout.pay blocked trust below verified')
-    expect(told[4]).toStartWith('+4.0 s Called cart.add failed')
+    expect(told[4]).toStartWith('+4.0 s cart.add failed')
     await expectAccessibleInBothThemes(page)
     await send(appliance.url, key, [
       recent('s6', { type: 'tool.executed', outcome: 'success', tool: 'late.call', sessionId: 'sess_story' }),

@@ -33,9 +33,9 @@ test('a session reads from detection to the last call', () => {
   expect(told.map(sentence)).toEqual([
     '0.0 s Detected Google-Agent /p',
     '+0.4 s Identity web-bot-auth presented agent.example',
-    '+2.1 s Called cart.add ran in 84 ms',
+    '+2.1 s cart.add ran in 84 ms',
     '+9.8 s checkout.pay refused by tool:checkout.pay trust below verified',
-    '+1 min Called cart.add failed after 9 ms sold out',
+    '+1 min cart.add failed after 9 ms sold out',
   ])
   expect(told.map((one) => one.tone)).toEqual(['allow', 'allow', 'allow', 'block', 'error'])
 })

@@ -62,7 +62,7 @@ function call(event: TraceEvent, tone: Tone): Told {
   const took =
     event.durationMs == null ? '' : ` ${tone === 'allow' ? 'in' : 'after'} ${duration(event.durationMs)}`
   const how = tone === 'block' ? 'was blocked' : tone === 'error' ? `failed${took}` : `ran${took}`
-  return told('Called', { subject: text(event.tool) ?? 'a tool', how, detail: text(event.error) })
+  return told('', { subject: text(event.tool) ?? 'a tool', how, detail: text(event.error) })
 }
 
 function tell(event: TraceEvent, tone: Tone): Told {

@@ -127,7 +127,7 @@ function MemberTable({ members, onChange, onRemove }: MemberTableProps) {
                 <button
                   type="button"
                   class="button"
-                  aria-label={`Change the role of ${member.email}`}
+                  aria-label={`Change role of ${member.email}`}
                   onClick={() => onChange(member)}
                 >
                   Change role
