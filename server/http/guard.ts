@@ -73,11 +73,14 @@ async function identify(request: Request, store: Pick<Store, 'keys'>, now: numbe
   return key
 }
 
-/** A 401 with its reason and challenge. The connection ends with it: an unread body is not drained. */
+/**
+ * A 401 with its reason and challenge. No `connection: close`, as in `body.ts`: a sender of a large batch would see a
+ * broken pipe and try a revoked key again and again. The parser takes what still comes and drops it.
+ */
 export function unauthorized(reason: string, message: string): AppError {
   return new AppError('unauthorized', message, {
     reason,
-    headers: { 'www-authenticate': 'Bearer realm="sightglass"', connection: 'close' },
+    headers: { 'www-authenticate': 'Bearer realm="sightglass"' },
   })
 }
 
