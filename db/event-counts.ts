@@ -67,6 +67,21 @@ export interface Durations {
   }[]
 }
 
+/** Whole days and months, UTC; both ends are cut down to the day. */
+export interface DistinctQuery {
+  orgId: string
+  of: 'session' | 'subject'
+  sinceMs: number
+  untilMs: number | null
+  siteIds?: string[]
+  step: 'day' | 'month'
+}
+
+/** How many different ones there were; a month's number is not the sum of its days. The standard error is 1.6 %. */
+export interface Distinct {
+  rows: { startMs: number; count: number }[] // ascending, without steps that had none
+}
+
 /** Something in the event tables that does not fit the rest. */
 export interface EventFault {
   orgId: string | null // null: the database itself

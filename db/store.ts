@@ -13,6 +13,8 @@ import type { Histogram } from './histogram.ts'
 import type {
   Breakdown,
   BreakdownQuery,
+  Distinct,
+  DistinctQuery,
   Durations,
   DurationsQuery,
   EraseCommand,
@@ -122,6 +124,8 @@ export interface EventStore {
   breakdown(query: BreakdownQuery): Promise<Breakdown>
   /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
   durations(query: DurationsQuery): Promise<Durations>
+  /** How many different sessions or verified subjects days or months had. */
+  distinct(query: DistinctQuery): Promise<Distinct>
   /** Called after every commit with the organizations that got events; returns a function that ends the watch. */
   watch(listener: (orgIds: string[]) => void): () => void
   /** Removes every event of one site (demo data only, contract: evidence is never edited). Returns how many went. */

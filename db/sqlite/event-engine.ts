@@ -3,6 +3,8 @@ import type {
   AppendResult,
   Breakdown,
   BreakdownQuery,
+  Distinct,
+  DistinctQuery,
   Durations,
   DurationsQuery,
   EraseCommand,
@@ -58,6 +60,7 @@ export interface EventReader {
   lastSeq(orgId: string): number
   metrics(query: MetricsQuery): Metrics
   breakdown(query: BreakdownQuery): Breakdown
+  distinct(query: DistinctQuery): Distinct
   durations(query: DurationsQuery): Durations
   recount(query: { orgId: string; hourStartMs: number }): RollupRepair[]
   verify(): EventVerdict

@@ -1,6 +1,7 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
 import type {
   BreakdownQuery,
+  DistinctQuery,
   DurationsQuery,
   EventCountQuery,
   EventPageQuery,
@@ -28,6 +29,7 @@ export const readVerbs = {
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
+  'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),
   'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),
   'events.recount': ({ events }: ReadContext, query: { orgId: string; hourStartMs: number }) =>
     events.recount(query),

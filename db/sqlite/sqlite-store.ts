@@ -79,6 +79,7 @@ function eventStore(
     overview: (orgId) => read('events.overview', orgId),
     metrics: (query) => read('events.metrics', query),
     breakdown: (query) => read('events.breakdown', query),
+    distinct: (query) => read('events.distinct', query),
     durations: (query) => read('events.durations', query),
     watch(listener) {
       listeners.add(listener)

@@ -104,6 +104,29 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
   }
 }
 
+/** A handful of values a day: counted almost exactly. */
+function agreesInDistinct({ reader }: Engine, orgId: string, counted: EventRecord[]): void {
+  for (const of of ['session', 'subject'] as const) {
+    for (const step of ['day', 'month'] as const) {
+      const truth = new Map<number, Set<string>>()
+      for (const { siteId, sessionId, subject, occurredAtMs } of counted) {
+        const text = of === 'session' ? sessionId : subject
+        if (text === null || siteId !== 'shop') continue
+        const at = new Date(occurredAtMs)
+        const day = step === 'day' ? at.getUTCDate() : 1
+        const start = Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), day)
+        truth.set(start, (truth.get(start) ?? new Set()).add(text))
+      }
+      const { rows } = reader.distinct({ orgId, of, sinceMs: 0, untilMs: null, siteIds: ['shop'], step })
+      expect(rows.map(({ startMs }) => startMs)).toEqual([...truth.keys()].sort((a, b) => a - b))
+      for (const { startMs, count } of rows) {
+        const { size } = truth.get(startMs)!
+        expect(Math.abs(count - size)).toBeLessThanOrEqual(Math.max(1, size * 0.07))
+      }
+    }
+  }
+}
+
 /** Counts exactly, quantiles within the promise of 2 %. */
 function agreesInDurations({ reader }: Engine, orgId: string, counted: EventRecord[]): void {
   const { rows } = reader.durations({ orgId, sinceMs: 0, untilMs: null, siteIds: ['shop'], stepMs: hourMs })
@@ -154,6 +177,7 @@ export function agrees(
     newestFirst(events.filter((event) => event.subject !== null && subjects.includes(event.subject))),
   )
   agreesInCounts(subject, orgId, [...expired, ...events])
+  agreesInDistinct(subject, orgId, [...expired, ...events])
   agreesInDurations(subject, orgId, [...expired, ...events])
   for (const event of events.filter((_, n) => n % 11 === 0)) {
     expect(reader.byId(orgId, event.id)?.json).toBe(event.json)

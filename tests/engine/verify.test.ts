@@ -31,6 +31,8 @@ const damages: [name: string, sql: string, place: RegExp, problem: RegExp][] = [
     /1 too many/,
   ],
   ['a count by value', 'DELETE FROM rollup_value WHERE member = 7', /^the rollup by tool of 20/, /too few/],
+  ['durations', 'DELETE FROM rollup_value WHERE member = 32', /^the rollup by duration of 20/, /too few/],
+  ['a sketch', 'DELETE FROM rollup_value WHERE member = 33', /^the rollup by session of 20/, /too few/],
   ['a total', 'UPDATE event_type_total SET events = events - 1', /^the totals/, /differ/],
   ['an id chunk', 'DELETE FROM event_id_chunk WHERE chunk = 512', /^arrivals/, /not in id run/],
   ['an id filter', 'UPDATE event_id_filter SET bits = zeroblob(length(bits))', /^arrivals/, /not in id run/],
@@ -89,6 +91,11 @@ test('a recount finds the rows of its hour that are wrong, and repairs them', ()
   expect(wrong.filter((rows) => rows > 0).length).toBe(2)
   for (const hour of [0, 1, 2, 3]) subject.repair('org_a', recount(hour))
   agrees(subject, 'org_a', events)
+  isSound(subject)
+  subject.sql('DELETE FROM rollup_value WHERE member = 33') // sessions of the day, which its last hour closes
+  expect([10, 12].flatMap(recount)).toEqual([])
+  expect(recount(11).length).toBe(10)
+  subject.repair('org_a', recount(11))
   isSound(subject)
   subject.close()
 }, 20_000)

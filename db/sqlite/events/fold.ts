@@ -8,6 +8,7 @@ import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.
  * that adds the counts, so nothing is ever counted twice or forgotten, and a crash leaves nothing to rebuild.
  *   rollup_metric      events by hour, site, type, outcome
  *   rollup_value       the same again for each value of each counted member (rollup-counts.ts)
+ *   (sketches of sessions and subjects: a value of a day, with 0 for type and outcome)
  *   event_type_total   events by type over all time
  * `live` are events that are still there, `expired` those that retention took; metrics are the sum of both.
  */
@@ -17,6 +18,9 @@ const behindMax = 32_768
 
 /** Rollup rows of one fold that start it sooner: even when each event has an hour of its own, no commit takes long. */
 const entriesMax = 8_192
+
+/** Stands for type and outcome in rows that count a day of a site. */
+const ofDay = 0
 
 /** What the writer keeps of an organization for its rollups. */
 export interface Folding {
@@ -67,6 +71,12 @@ export function addToRollups(db: Database, org: number, counts: RollupCounts, si
       addValue.run(org, member, hour, site, type, outcome, code, sign * count)
     }
   }
+  for (const { hour, site, values } of counts.days()) {
+    for (const [key, count] of values) {
+      const [member, code] = memberAndCode(key)
+      addValue.run(org, member, hour, site, ofDay, ofDay, code, sign * count)
+    }
+  }
   const addTotal = db.query(
     `INSERT INTO event_type_total (org, type, events) VALUES (?, ?, ?)
      ON CONFLICT DO UPDATE SET events = events + excluded.events`,
@@ -94,6 +104,12 @@ export function expireInRollups(db: Database, org: number, counts: RollupCounts)
     for (const [key, count] of values) {
       const [member, code] = memberAndCode(key)
       value.run(count, org, member, hour, site, type, outcome, code)
+    }
+  }
+  for (const { hour, site, values } of counts.days()) {
+    for (const [key, count] of values) {
+      const [member, code] = memberAndCode(key)
+      value.run(count, org, member, hour, site, ofDay, ofDay, code)
     }
   }
 }

@@ -4,8 +4,9 @@ import type { RollupRepair } from '../../store.ts'
 import { readColumns } from './block-table.ts'
 import { extra } from './block.ts'
 import { seqOf } from './place.ts'
-import { hourMs, rollupCounts, type RollupCounts } from './rollup-counts.ts'
-import { addToRow, countedRows, rowDifferences, storedRows } from './rollup-rows.ts'
+import { dayHours, hourMs, rollupCounts, type RollupCounts } from './rollup-counts.ts'
+import type { HourRange } from './rollup-range.ts'
+import { addToRow, countedRows, isDayRow, rowDifferences, storedRows, type RowKey } from './rollup-rows.ts'
 import { partsOf } from './walk.ts'
 
 /** In a reader's snapshot: rows up to the watermark against the rollups' `live` counts. */
@@ -16,20 +17,32 @@ export function recountHour(
   inTime: () => void,
 ): RollupRepair[] {
   const hour = Math.floor(hourStartMs / hourMs)
-  const counted = countedRows(countHour(db, org, hour, inTime))
-  return Array.from(rowDifferences(storedRows(db, org, hour), counted), ([row, difference]) => ({
-    row,
-    difference,
-  }))
+  const repairs = differences(db, org, { from: hour, until: hour + 1 }, (row) => !isDayRow(row), inTime)
+  // The last hour of a day closes the day.
+  if (hour % dayHours !== dayHours - 1) return repairs
+  const from = hour + 1 - dayHours
+  return [...repairs, ...differences(db, org, { from, until: hour + 1 }, isDayRow, inTime)]
 }
 
-function countHour(db: Database, org: number, hour: number, inTime: () => void): RollupCounts {
+function differences(
+  db: Database,
+  org: number,
+  range: HourRange,
+  isMeant: (row: RowKey) => boolean,
+  inTime: () => void,
+): RollupRepair[] {
+  const counted = [...countedRows(countHours(db, org, range, inTime))].filter(([row]) => isMeant(row))
+  const stored = [...storedRows(db, org, range.from)].filter(([row]) => isMeant(row))
+  return Array.from(rowDifferences(stored, new Map(counted)), ([row, difference]) => ({ row, difference }))
+}
+
+function countHours(db: Database, org: number, { from, until }: HourRange, inTime: () => void): RollupCounts {
   const folded = db
     .query<{ seq: number }, [number]>('SELECT folded_seq AS seq FROM event_org WHERE num = ?')
     .get(org)
   const counts = rollupCounts()
   const mayHold = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
-    maxAt >= hour * hourMs && minAt < (hour + 1) * hourMs
+    maxAt >= from * hourMs && minAt < until * hourMs
   for (const part of partsOf(db, org, [], 0).filter(mayHold)) {
     for (const zone of part.zones().filter(mayHold)) {
       inTime()
@@ -38,7 +51,8 @@ function countHour(db: Database, org: number, hour: number, inTime: () => void):
       const end = Math.min(block.rows, (folded?.seq ?? 0) + 1 - seqOf(zone.place))
       const times = block.column(extra.at)
       for (let row = 0; row < end; row++) {
-        if (Math.floor(times[row]! / hourMs) === hour) counts.add(block, row, row + 1)
+        const hour = Math.floor(times[row]! / hourMs)
+        if (hour >= from && hour < until) counts.add(block, row, row + 1)
       }
     }
   }

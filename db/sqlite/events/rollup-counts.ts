@@ -1,5 +1,6 @@
 /** Counts events by hour, site, type and outcome, and within each of these by the values of single members. */
 import { extra } from './block.ts'
+import { sketchCode } from './distinct-sketch.ts'
 import { bucketOf, bucketsMax } from './duration-buckets.ts'
 import { isHash, member } from './members.ts'
 import type { PackedColumns } from './number-columns.ts'
@@ -27,6 +28,16 @@ export const otherCode = 2 ** 31
  * (duration-buckets.ts). So they fold, expire, are erased, verified and counted again like all others.
  */
 export const durationMember = 32
+
+/** Sessions and subjects are sketched by day and site (distinct-sketch.ts); the row's hour is the day's first. */
+export const distinctMember = { session: 33, subject: 34 } as const
+export const dayHours = 24
+
+export interface DayGroup {
+  hour: number
+  site: number
+  values: Map<number, number>
+}
 
 export interface RollupGroup {
   hour: number // occurredAt / hourMs
@@ -59,6 +70,7 @@ export interface RollupCounts {
   /** Adds the events of a block's rows from `first` to before `end`; removed ones are none. */
   add(block: Pick<PackedColumns, 'column'>, first: number, end: number): void
   groups(): Generator<RollupGroup>
+  days(): Generator<DayGroup>
   /** How many rollup rows it would touch. */
   entries(): number
   /** How many events were added. */
@@ -67,6 +79,7 @@ export interface RollupCounts {
 
 export function rollupCounts(): RollupCounts {
   const byHour = new Map<number, Map<number, RollupGroup>>()
+  const byDay = new Map<number, Map<number, DayGroup>>()
   let entries = 0
   let events = 0
   const indexes = countedMembers.map((name) => member[name])
@@ -84,7 +97,16 @@ export function rollupCounts(): RollupCounts {
     return group
   }
 
-  function addValue(group: RollupGroup, key: number): void {
+  function dayOf(hour: number, site: number): DayGroup {
+    const first = hour - (hour % dayHours)
+    let sites = byDay.get(first)
+    if (sites === undefined) byDay.set(first, (sites = new Map()))
+    let day = sites.get(site)
+    if (day === undefined) sites.set(site, (day = { hour: first, site, values: new Map() }))
+    return day
+  }
+
+  function addValue(group: DayGroup, key: number): void {
     const known = group.values.get(key)
     if (known === undefined) entries++
     group.values.set(key, (known ?? 0) + 1)
@@ -98,6 +120,8 @@ export function rollupCounts(): RollupCounts {
       const times = block.column(extra.at)
       const tools = block.column(member.tool)
       const durations = block.column(extra.duration)
+      const sessions = block.column(member.sessionId)
+      const subjects = block.column(member.subject)
       const counted = indexes.map((index) => ({ index, codes: block.column(index) }))
       for (let row = first; row < end; row++) {
         if (types[row] === 0) continue
@@ -109,6 +133,10 @@ export function rollupCounts(): RollupCounts {
           const code = codes[row]!
           if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
         }
+        const day = dayOf(hour, sites[row]!)
+        addValue(day, valueKey(distinctMember.session, sketchCode(sessions[row]!)))
+        const subject = subjects[row]!
+        if (subject !== 0) addValue(day, valueKey(distinctMember.subject, sketchCode(subject)))
         const tool = tools[row]!
         const duration = durations[row]!
         if (tool === 0 || duration < 0) continue
@@ -118,6 +146,9 @@ export function rollupCounts(): RollupCounts {
     },
     *groups() {
       for (const groups of byHour.values()) yield* groups.values()
+    },
+    *days() {
+      for (const sites of byDay.values()) yield* sites.values()
     },
     entries: () => entries,
     events: () => events,

@@ -1,7 +1,7 @@
 /** Rollup rows by key, as they are stored and as a recount has them, so that both can be compared. */
 import type { Database } from 'bun:sqlite'
 import { members } from './members.ts'
-import { durationMember, hourMs, memberAndCode, type RollupCounts } from './rollup-counts.ts'
+import { distinctMember, durationMember, hourMs, memberAndCode, type RollupCounts } from './rollup-counts.ts'
 
 /** `hour site type outcome` names a row of rollup_metric; with `member code` behind it, one of rollup_value. */
 export type RowKey = string
@@ -13,7 +13,20 @@ export function countedRows(counts: RollupCounts): Map<RowKey, number> {
     rows.set(key, events)
     for (const [value, count] of values) rows.set(`${key} ${memberAndCode(value).join(' ')}`, count)
   }
+  for (const [key, count] of countedDayRows(counts)) rows.set(key, count)
   return rows
+}
+
+function* countedDayRows(counts: RollupCounts): Generator<[RowKey, number]> {
+  for (const { hour, site, values } of counts.days()) {
+    for (const [value, count] of values)
+      yield [`${hour} ${site} 0 0 ${memberAndCode(value).join(' ')}`, count]
+  }
+}
+
+/** Of a whole day: rows without type and outcome. */
+export function isDayRow(key: RowKey): boolean {
+  return key.split(' ')[2] === '0'
 }
 
 /** The stored `live` counts, of one hour or of all. */
@@ -59,10 +72,15 @@ export function addToRow(db: Database, org: number, key: RowKey, difference: num
   ).run(org, member, hour!, site!, type!, outcome!, code, difference)
 }
 
+const sketches = new Map<number, string>([
+  [durationMember, 'duration'],
+  [distinctMember.session, 'session'],
+  [distinctMember.subject, 'subject'],
+])
+
 /** For people: "the rollup of 2026-06-01T12:00:00.000Z" or "the rollup by tool of …". */
 export function rowName(key: RowKey): string {
   const [hour, , , , member] = key.split(' ').map(Number)
-  const by =
-    member === undefined ? '' : ` by ${member === durationMember ? 'duration' : members[member]?.name}`
+  const by = member === undefined ? '' : ` by ${sketches.get(member) ?? members[member]?.name}`
   return `the rollup${by} of ${new Date(hour! * hourMs).toISOString()}`
 }
