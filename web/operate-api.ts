@@ -31,6 +31,19 @@ export interface Diagnosis {
   checks: { id: string; status: 'ok' | 'warning' | 'failure'; detail: string; hint: string | null }[]
 }
 
+/** Limits of an organization's events; null: as the appliance was started, or without the limit. */
+export interface Retention {
+  days: number | null
+  bytes: number | null
+  appliance: { days: number | null; bytes: number | null }
+  eventBytes: number
+}
+
+export interface ErasedAnswer {
+  erased: { events: number; deliveries: number; samples: number; logEmptied: boolean }
+  beyond: string[] // what no erasure here can reach
+}
+
 const one = (name: string, ...more: string[]): string =>
   ['/api/backups', encodeURIComponent(name), ...more].join('/')
 
@@ -40,5 +53,14 @@ export const operateApi = {
   proveBackup: async (name: string) => json<Backups>(await post(one(name, 'verify'), {})),
   deleteBackup: async (name: string) => json<Backups>(await exchange(one(name), { method: 'DELETE' })),
   backupHref: (name: string): string => one(name, 'file'),
+  retention: () => get<Retention>('/api/retention'),
+  setRetention: async (limits: { days: number | null; bytes: number | null }) => {
+    // What is left out is as the appliance was started.
+    const { days, bytes } = limits
+    const body = { ...(days !== null && { days }), ...(bytes !== null && { bytes }) }
+    return json<Retention>(await post('/api/retention', body))
+  },
+  erase: async (what: { session: string } | { subject: string }) =>
+    json<ErasedAnswer>(await post('/api/erase', what)),
   diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),
 }

@@ -190,6 +190,13 @@ test('backups are made, proven, downloaded and deleted; the doctor and the kept 
     await page.getByRole('region', { name: 'What the doctor found' }).waitFor({ timeout: 40_000 })
     await expectAccessibleInBothThemes(page)
     await page.getByRole('link', { name: 'Data and retention' }).click()
+    await page.getByText('90 days as the appliance was started').waitFor()
+    await page.getByRole('button', { name: 'Change limits' }).click()
+    await page.getByRole('dialog').getByLabel('Days').fill('45')
+    await page.getByRole('dialog').getByLabel('Size in GB').fill('1.5')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.getByText('45 days', { exact: true }).waitFor()
+    await page.getByText('1.5 GB', { exact: true }).waitFor()
     const types = await page
       .getByRole('region', { name: 'Events by type' })
       .locator('tbody tr')
@@ -198,6 +205,11 @@ test('backups are made, proven, downloaded and deleted; the doctor and the kept 
       ['hook.test', '2'],
       ['other.kind', '1'],
     ])
+    await page.getByRole('button', { name: 'Erase a session or an identity' }).click()
+    await page.getByRole('dialog').getByLabel('What').selectOption('session')
+    await page.getByRole('dialog').getByLabel('Exactly this').fill('sess_1')
+    await page.getByRole('dialog').getByRole('button', { name: 'Erase', exact: true }).click()
+    await page.getByText(/^Erased 3 events/).waitFor({ timeout: 20_000 })
     await expectAccessibleInBothThemes(page)
   })
 }, 120_000)

@@ -1,5 +1,7 @@
 /** Settings → Data and retention: what is kept, how long, and how to take it along. */
 import { useEffect } from 'preact/hooks'
+import { RetentionLimits } from './retention.tsx'
+import { EraseButton } from './erase.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
 import { overview, refreshOverview } from '../../session.ts'
@@ -13,10 +15,10 @@ export function Data() {
   return (
     <section class="settings-section">
       <p class="about">
-        Events are kept until you take them away: nothing is deleted by age in this version. Counts by hour
-        are kept for 400 days, delivered webhooks for 7 days, dead letters for 90 days, the audit log for
-        ever.
+        Events are kept as long as is set here. Counts by hour are kept for 400 days, delivered webhooks for 7
+        days, dead letters for 90 days, the audit log for ever.
       </p>
+      <RetentionLimits />
       {kept !== null && (
         <dl class="settings-facts">
           <dt>Events kept</dt>
@@ -54,6 +56,7 @@ export function Data() {
         To take everything along, run <code>sightglass export traces --org …</code> on the machine, or filter{' '}
         <a href="/logs">Logs</a> and export what is shown.
       </p>
+      <EraseButton />
     </section>
   )
 }
