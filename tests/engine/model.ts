@@ -127,22 +127,35 @@ function agreesInDistinct({ reader }: Engine, orgId: string, counted: EventRecor
   }
 }
 
-/** Counts exactly, quantiles within the promise of 2 %. */
+/** Counts exactly, quantiles within the promise of 2 %; by hour, by day and over a range that begins within a day. */
 function agreesInDurations({ reader }: Engine, orgId: string, counted: EventRecord[]): void {
-  const { rows } = reader.durations({ orgId, sinceMs: 0, untilMs: null, siteIds: ['shop'], stepMs: hourMs })
-  const timed = counted.filter((one) => one.siteId === 'shop' && one.tool !== null && one.durationMs !== null)
-  const keyOf = (event: EventRecord) => `${Math.floor(event.occurredAtMs / hourMs) * hourMs} ${event.tool}`
-  expect(new Map(rows.map((row) => [`${row.startMs} ${row.tool}`, row.count]))).toEqual(tally(timed, keyOf))
-  for (const { tool, startMs, count, ...found } of rows) {
-    const all = timed.filter((event) => keyOf(event) === `${startMs} ${tool}`).map((one) => one.durationMs!)
-    const sorted = all.sort((a, b) => a - b)
-    for (const [share, value] of [
-      [0.5, found.p50Ms],
-      [0.95, found.p95Ms],
-      [0.99, found.p99Ms],
-    ] as const) {
-      const exact = sorted[Math.ceil(share * count) - 1]!
-      expect(Math.abs(value - exact)).toBeLessThanOrEqual(Math.max(0.01, exact * 0.020001))
+  for (const [stepMs, sinceMs] of [
+    [hourMs, 0],
+    [24 * hourMs, noon - 30 * hourMs],
+    [null, noon - 40 * hourMs],
+  ] as const) {
+    const { rows } = reader.durations({ orgId, sinceMs, untilMs: null, siteIds: ['shop'], stepMs })
+    const timed = counted.filter(
+      (one) =>
+        one.siteId === 'shop' && one.tool !== null && one.durationMs !== null && one.occurredAtMs >= sinceMs,
+    )
+    const startOf = ({ occurredAtMs }: EventRecord) =>
+      stepMs === null ? sinceMs : Math.floor(occurredAtMs / stepMs) * stepMs
+    const keyOf = (event: EventRecord) => `${startOf(event)} ${event.tool}`
+    expect(new Map(rows.map((row) => [`${row.startMs} ${row.tool}`, row.count]))).toEqual(tally(timed, keyOf))
+    for (const { tool, startMs, count, ...found } of rows) {
+      const all = timed
+        .filter((event) => keyOf(event) === `${startMs} ${tool}`)
+        .map((one) => one.durationMs!)
+        .sort((a, b) => a - b)
+      for (const [share, value] of [
+        [0.5, found.p50Ms],
+        [0.95, found.p95Ms],
+        [0.99, found.p99Ms],
+      ] as const) {
+        const exact = all[Math.ceil(share * count) - 1]!
+        expect(Math.abs(value - exact)).toBeLessThanOrEqual(Math.max(0.01, exact * 0.020001))
+      }
     }
   }
 }

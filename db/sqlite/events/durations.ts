@@ -4,8 +4,15 @@ import type { Durations, DurationsQuery } from '../../store.ts'
 import { bucketsMax, quantile } from './duration-buckets.ts'
 import { countUnfolded } from './fold.ts'
 import { member } from './members.ts'
-import { durationMember, hourMs, memberAndCode, otherCode } from './rollup-counts.ts'
-import { hourRange, siteCodes, typeCodes } from './rollup-range.ts'
+import {
+  dayDurationMember,
+  dayHours,
+  durationMember,
+  hourMs,
+  memberAndCode,
+  otherCode,
+} from './rollup-counts.ts'
+import { hourRange, siteCodes, typeCodes, type HourRange } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
 
 type Row = [hour: number, site: number, type: number, code: number, events: number]
@@ -18,7 +25,6 @@ export function readDurations(db: Database, org: number, query: DurationsQuery):
   const byStart = new Map<number, Map<number, Map<number, number>>>() // start -> tool -> bucket -> events
 
   function add(...[hour, site, type, code, events]: Row): void {
-    if (hour < range.from || hour >= range.until) return
     if (sites?.has(site) === false || types?.has(type) === false) return
     const start = stepHours === null ? range.from : hour - (hour % stepHours)
     const tools = childOf(byStart, start)
@@ -31,14 +37,33 @@ export function readDurations(db: Database, org: number, query: DurationsQuery):
     `SELECT hour, site, type, code, live + expired FROM rollup_value
      WHERE org = ? AND member = ? AND hour >= ? AND hour < ?`,
   )
-  for (const row of folded.values(org, durationMember, range.from, range.until) as Row[]) add(...row)
-  for (const { hour, site, type, values } of countUnfolded(db, org).groups()) {
-    for (const [key, events] of values) {
-      const [at, code] = memberAndCode(key)
-      if (at === durationMember) add(hour, site, type, code, events)
+  const unfolded = countUnfolded(db, org)
+  for (const { index, from, until } of spans(range, stepHours)) {
+    for (const row of folded.values(org, index, from, until) as Row[]) add(...row)
+    for (const { hour, site, type, values } of index === dayDurationMember
+      ? unfolded.days()
+      : unfolded.groups()) {
+      if (hour < from || hour >= until) continue
+      for (const [key, events] of values) {
+        const [at, code] = memberAndCode(key)
+        if (at === index) add(hour, site, type, code, events)
+      }
     }
   }
   return { rows: namedRows(db, org, byStart) }
+}
+
+/** Whole days are read from the rows of days, and what is left at both ends from those of hours. */
+function spans({ from, until }: HourRange, stepHours: number | null): (HourRange & { index: number })[] {
+  const dayFrom = Math.ceil(from / dayHours) * dayHours
+  const dayUntil = Math.floor(until / dayHours) * dayHours
+  const byDays = (stepHours === null || stepHours % dayHours === 0) && dayFrom < dayUntil
+  if (!byDays) return [{ index: durationMember, from, until }]
+  return [
+    { index: durationMember, from, until: dayFrom },
+    { index: dayDurationMember, from: dayFrom, until: dayUntil },
+    { index: durationMember, from: dayUntil, until },
+  ]
 }
 
 function childOf<K, C>(parent: Map<number, Map<K, C>>, key: number): Map<K, C> {

@@ -8,7 +8,7 @@ import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.
  * that adds the counts, so nothing is ever counted twice or forgotten, and a crash leaves nothing to rebuild.
  *   rollup_metric      events by hour, site, type, outcome
  *   rollup_value       the same again for each value of each counted member (rollup-counts.ts)
- *   (sketches of sessions and subjects: a value of a day, with 0 for type and outcome)
+ *   (sketches and durations of a day: the same with 0 for the outcome)
  *   event_type_total   events by type over all time
  * `live` are events that are still there, `expired` those that retention took; metrics are the sum of both.
  */
@@ -19,7 +19,7 @@ const behindMax = 32_768
 /** Rollup rows of one fold that start it sooner: even when each event has an hour of its own, no commit takes long. */
 const entriesMax = 8_192
 
-/** Stands for type and outcome in rows that count a day of a site. */
+/** Stands for the outcome in rows that count a whole day. */
 const ofDay = 0
 
 /** What the writer keeps of an organization for its rollups. */
@@ -71,10 +71,10 @@ export function addToRollups(db: Database, org: number, counts: RollupCounts, si
       addValue.run(org, member, hour, site, type, outcome, code, sign * count)
     }
   }
-  for (const { hour, site, values } of counts.days()) {
+  for (const { hour, site, type, values } of counts.days()) {
     for (const [key, count] of values) {
       const [member, code] = memberAndCode(key)
-      addValue.run(org, member, hour, site, ofDay, ofDay, code, sign * count)
+      addValue.run(org, member, hour, site, type, ofDay, code, sign * count)
     }
   }
   const addTotal = db.query(
@@ -106,10 +106,10 @@ export function expireInRollups(db: Database, org: number, counts: RollupCounts)
       value.run(count, org, member, hour, site, type, outcome, code)
     }
   }
-  for (const { hour, site, values } of counts.days()) {
+  for (const { hour, site, type, values } of counts.days()) {
     for (const [key, count] of values) {
       const [member, code] = memberAndCode(key)
-      value.run(count, org, member, hour, site, ofDay, ofDay, code)
+      value.run(count, org, member, hour, site, type, ofDay, code)
     }
   }
 }

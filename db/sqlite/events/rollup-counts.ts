@@ -29,13 +29,20 @@ export const otherCode = 2 ** 31
  */
 export const durationMember = 32
 
-/** Sessions and subjects are sketched by day and site (distinct-sketch.ts); the row's hour is the day's first. */
+/** The same by day, so that a month is read from thirty days. */
+export const dayDurationMember = 35
+
+/**
+ * Sessions and subjects are sketched by day and site (distinct-sketch.ts). Rows of a day have its first hour and no
+ * outcome, those of sketches no type either.
+ */
 export const distinctMember = { session: 33, subject: 34 } as const
 export const dayHours = 24
 
 export interface DayGroup {
   hour: number
   site: number
+  type: number
   values: Map<number, number>
 }
 
@@ -97,12 +104,13 @@ export function rollupCounts(): RollupCounts {
     return group
   }
 
-  function dayOf(hour: number, site: number): DayGroup {
+  function dayOf(hour: number, site: number, type: number): DayGroup {
     const first = hour - (hour % dayHours)
-    let sites = byDay.get(first)
-    if (sites === undefined) byDay.set(first, (sites = new Map()))
-    let day = sites.get(site)
-    if (day === undefined) sites.set(site, (day = { hour: first, site, values: new Map() }))
+    let groups = byDay.get(first)
+    if (groups === undefined) byDay.set(first, (groups = new Map()))
+    const key = site * typesSpan + type
+    let day = groups.get(key)
+    if (day === undefined) groups.set(key, (day = { hour: first, site, type, values: new Map() }))
     return day
   }
 
@@ -133,7 +141,7 @@ export function rollupCounts(): RollupCounts {
           const code = codes[row]!
           if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
         }
-        const day = dayOf(hour, sites[row]!)
+        const day = dayOf(hour, sites[row]!, 0)
         addValue(day, valueKey(distinctMember.session, sketchCode(sessions[row]!)))
         const subject = subjects[row]!
         if (subject !== 0) addValue(day, valueKey(distinctMember.subject, sketchCode(subject)))
@@ -142,13 +150,14 @@ export function rollupCounts(): RollupCounts {
         if (tool === 0 || duration < 0) continue
         const code = countedCode(tool) * bucketsMax + bucketOf(duration)
         addValue(group, valueKey(durationMember, code))
+        addValue(dayOf(hour, sites[row]!, types[row]!), valueKey(dayDurationMember, code))
       }
     },
     *groups() {
       for (const groups of byHour.values()) yield* groups.values()
     },
     *days() {
-      for (const sites of byDay.values()) yield* sites.values()
+      for (const groups of byDay.values()) yield* groups.values()
     },
     entries: () => entries,
     events: () => events,

@@ -1,7 +1,14 @@
 /** Rollup rows by key, as they are stored and as a recount has them, so that both can be compared. */
 import type { Database } from 'bun:sqlite'
 import { members } from './members.ts'
-import { distinctMember, durationMember, hourMs, memberAndCode, type RollupCounts } from './rollup-counts.ts'
+import {
+  dayDurationMember,
+  distinctMember,
+  durationMember,
+  hourMs,
+  memberAndCode,
+  type RollupCounts,
+} from './rollup-counts.ts'
 
 /** `hour site type outcome` names a row of rollup_metric; with `member code` behind it, one of rollup_value. */
 export type RowKey = string
@@ -18,15 +25,15 @@ export function countedRows(counts: RollupCounts): Map<RowKey, number> {
 }
 
 function* countedDayRows(counts: RollupCounts): Generator<[RowKey, number]> {
-  for (const { hour, site, values } of counts.days()) {
+  for (const { hour, site, type, values } of counts.days()) {
     for (const [value, count] of values)
-      yield [`${hour} ${site} 0 0 ${memberAndCode(value).join(' ')}`, count]
+      yield [`${hour} ${site} ${type} 0 ${memberAndCode(value).join(' ')}`, count]
   }
 }
 
-/** Of a whole day: rows without type and outcome. */
+/** Of a whole day: rows without an outcome. */
 export function isDayRow(key: RowKey): boolean {
-  return key.split(' ')[2] === '0'
+  return key.split(' ')[3] === '0'
 }
 
 /** The stored `live` counts, of one hour or of all. */
@@ -74,6 +81,7 @@ export function addToRow(db: Database, org: number, key: RowKey, difference: num
 
 const sketches = new Map<number, string>([
   [durationMember, 'duration'],
+  [dayDurationMember, 'duration and day'],
   [distinctMember.session, 'session'],
   [distinctMember.subject, 'subject'],
 ])
