@@ -134,8 +134,8 @@ export interface EventStore {
   recount(query: { orgId: string; hourStartMs: number }): Promise<number>
   /**
    * One step of an erasure of bounded length: of events, of webhook deliveries that carry them, of refused samples. It
-   * begins with no cursor and the audit entry, which must not hold the session or subject in clear, and goes on with the
-   * cursor of the step before. A resend of what was erased counts as deduped while retention lasts.
+   * begins with no cursor and the audit entry, which must not hold the session or subject in clear, and goes on with
+   * the cursor of the step before. A resend of what was erased counts as deduped while retention lasts.
    */
   erase(
     command: EraseCommand & { audit: AuditEntry | null; cursor: EraseCursor | null },

@@ -2,7 +2,7 @@
 
 /*
  * Bucket b > 0 holds durations in (least * growth^(b-2), least * growth^(b-1)], and its middle is off by at most
- * `relativeError` of any of them. Bucket 0 holds what is shorter than `leastMs`, as 0. The last one reaches over 10^15 ms.
+ * `relativeError` of any of them. Bucket 0 holds what is shorter than `leastMs`, as 0; the last is beyond 10^15 ms.
  */
 export const relativeError = 0.02
 export const leastMs = 0.01

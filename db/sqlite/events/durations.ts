@@ -5,6 +5,7 @@ import { bucketsMax, quantile } from './duration-buckets.ts'
 import { countUnfolded } from './fold.ts'
 import { member } from './members.ts'
 import {
+  childOf,
   dayDurationMember,
   dayHours,
   durationMember,
@@ -64,12 +65,6 @@ function spans({ from, until }: HourRange, stepHours: number | null): (HourRange
     { index: dayDurationMember, from: dayFrom, until: dayUntil },
     { index: durationMember, from: dayUntil, until },
   ]
-}
-
-function childOf<K, C>(parent: Map<number, Map<K, C>>, key: number): Map<K, C> {
-  let child = parent.get(key)
-  if (child === undefined) parent.set(key, (child = new Map()))
-  return child
 }
 
 /** By time, then the most called first. */

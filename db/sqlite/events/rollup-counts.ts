@@ -84,16 +84,37 @@ export interface RollupCounts {
   events(): number
 }
 
+const indexes = countedMembers.map((name) => member[name])
+
+function countedColumns(block: Pick<PackedColumns, 'column'>) {
+  return {
+    types: block.column(member.type),
+    sites: block.column(member.siteId),
+    outcomes: block.column(member.outcome),
+    times: block.column(extra.at),
+    tools: block.column(member.tool),
+    durations: block.column(extra.duration),
+    sessions: block.column(member.sessionId),
+    subjects: block.column(member.subject),
+    counted: indexes.map((index) => ({ index, codes: block.column(index) })),
+  }
+}
+
+/** The map below a key of a map of maps, made when it is not there. */
+export function childOf<K, C>(parent: Map<number, Map<K, C>>, key: number): Map<K, C> {
+  let child = parent.get(key)
+  if (child === undefined) parent.set(key, (child = new Map()))
+  return child
+}
+
 export function rollupCounts(): RollupCounts {
   const byHour = new Map<number, Map<number, RollupGroup>>()
   const byDay = new Map<number, Map<number, DayGroup>>()
   let entries = 0
   let events = 0
-  const indexes = countedMembers.map((name) => member[name])
 
   function groupOf(hour: number, site: number, type: number, outcome: number): RollupGroup {
-    let groups = byHour.get(hour)
-    if (groups === undefined) byHour.set(hour, (groups = new Map()))
+    const groups = childOf(byHour, hour)
     const key = (site * typesSpan + type) * outcomesSpan + outcome
     let group = groups.get(key)
     if (group === undefined) {
@@ -106,8 +127,7 @@ export function rollupCounts(): RollupCounts {
 
   function dayOf(hour: number, site: number, type: number): DayGroup {
     const first = hour - (hour % dayHours)
-    let groups = byDay.get(first)
-    if (groups === undefined) byDay.set(first, (groups = new Map()))
+    const groups = childOf(byDay, first)
     const key = site * typesSpan + type
     let day = groups.get(key)
     if (day === undefined) groups.set(key, (day = { hour: first, site, type, values: new Map() }))
@@ -122,15 +142,8 @@ export function rollupCounts(): RollupCounts {
 
   return {
     add(block, first, end) {
-      const types = block.column(member.type)
-      const sites = block.column(member.siteId)
-      const outcomes = block.column(member.outcome)
-      const times = block.column(extra.at)
-      const tools = block.column(member.tool)
-      const durations = block.column(extra.duration)
-      const sessions = block.column(member.sessionId)
-      const subjects = block.column(member.subject)
-      const counted = indexes.map((index) => ({ index, codes: block.column(index) }))
+      const { types, sites, outcomes, times, tools, durations, sessions, subjects, counted } =
+        countedColumns(block)
       for (let row = first; row < end; row++) {
         if (types[row] === 0) continue
         const hour = Math.floor(times[row]! / hourMs)
