@@ -123,12 +123,7 @@ function EntryTable({ entries, onShow }: { entries: AuditEntry[]; onShow: (entry
                 <Text value={actorText(entry)} max={30} />
               </td>
               <td>
-                <button
-                  type="button"
-                  class="entry-link"
-                  aria-haspopup="dialog"
-                  onClick={() => onShow(entry)}
-                >
+                <button type="button" class="entry-link" aria-haspopup="dialog" onClick={() => onShow(entry)}>
                   {entry.action}
                 </button>
               </td>
