@@ -26,12 +26,12 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
 
 export const suites: Suite[] = [
   suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
-  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 20, 5, 'nothing'),
+  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 20, 3, 'nothing'),
   suite('support', ['tests/support'], 30, 1, 'browser'),
-  suite('store', ['tests/store'], 60, 5, 'nothing'),
+  suite('store', ['tests/store'], 60, 4, 'nothing'),
   suite('engine', ['tests/engine'], 120, 3, 'nothing'),
-  suite('api', ['tests/api'], 60, 5, 'binary'),
-  suite('e2e', ['tests/e2e'], 60, 6, 'browser'),
+  suite('api', ['tests/api'], 60, 4, 'binary'),
+  suite('e2e', ['tests/e2e'], 60, 12, 'browser'),
   suite('crash', ['tests/crash'], 120, 4, 'binary'),
   suite('fuzz', ['tests/fuzz'], 60, 2, 'binary'),
   suite('regressions', ['tests/regressions'], 60, 2, 'binary'),
