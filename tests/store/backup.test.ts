@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { readFacts } from '../../db/backup.ts'
 import type { Store } from '../../db/store.ts'
-import { makeBatch, makeEvent } from './make.ts'
+import { makeAudit, makeBatch, makeEvent } from './make.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { openDataFolder } from '../../server/commands/open-data-folder.ts'
 import { AppError } from '../../server/errors.ts'
@@ -54,6 +55,21 @@ test('a backup says what it holds and is proven', async () => {
   expect(new Bun.CryptoHasher('sha256').update(readFileSync(plain.path)).digest('hex')).toBe(plain.sha256)
   expect(statSync(plain.path).mode & 0o777).toBe(0o600)
   expect(readdirSync(dir).filter((name) => name.startsWith('.partial'))).toEqual([])
+})
+
+test('what was erased is not counted, before and after the hour is folded', async () => {
+  const org = await store.orgs.find('default')
+  const orgId = org!.id
+  const events = ['a', 'b', 'c'].map((id) => makeEvent(`evt_erased_${id}`, { sessionId: 'sess_erased' }))
+  await store.events.append(makeBatch(orgId, [...events, makeEvent('evt_kept')]))
+  const audit = makeAudit(orgId, { action: 'events.erased', metadata: {} })
+  await store.events.erase({ orgId, sessionIds: ['sess_erased'], subjects: [], audit, cursor: null })
+  expect((await readFacts(dataDir)).events).toBe(501)
+  await store.close() // folds
+  expect((await readFacts(dataDir)).events).toBe(501)
+  store = await openDataFolder(dataDir, clock)
+  const elsewhere = { dir: temp.join('elsewhere'), reason: 'manual', passphrase: null } as const
+  expect((await createBackup({ dataDir, clock, ...elsewhere })).manifest.events).toBe(501)
 })
 
 test('an unencrypted one is a database for any SQLite tool, and carries no key file', () => {
