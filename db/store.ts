@@ -128,7 +128,10 @@ export interface EventStore {
   distinct(query: DistinctQuery): Promise<Distinct>
   /** Called after every commit with the organizations that got events; returns a function that ends the watch. */
   watch(listener: (orgIds: string[]) => void): () => void
-  /** Removes every event of one site (demo data only, contract: evidence is never edited). Returns how many went. */
+  /**
+   * Removes every event of one site and what it pushed (demo data only, contract: evidence is never edited). Returns how
+   * many events went.
+   */
   removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
   /** Recounts an hour's live events and repairs its rollups; returns how many rows were wrong (expected: 0). */
   recount(query: { orgId: string; hourStartMs: number }): Promise<number>
@@ -185,6 +188,8 @@ export interface Store extends IdentityStore {
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>
   times(): Promise<StoreTimes>
+  /** Settles when the device has failed: no write succeeds any more, and only a new process knows what is on disk. */
+  broken: Promise<StoreError>
   /** Finishes what is queued, truncates the log, closes. Afterwards every verb rejects with `closed`. */
   close(): Promise<void>
 }

@@ -6,6 +6,7 @@ import { identityWriteVerbs } from './identity-verbs.ts'
 import { addRejected } from './rejected.ts'
 import { eraseFromDeliveries, eraseSamples } from './retention/erase-copies.ts'
 import { retentionWriteVerbs } from './retention/verbs.ts'
+import { removePushed } from './registry/sites.ts'
 import { registryWriteVerbs } from './registry/verbs.ts'
 import { secret } from './secrets.ts'
 import { webhookWriteVerbs } from './webhooks/verbs.ts'
@@ -31,6 +32,7 @@ function removeSite(
   { orgId, siteId, audit }: Parameters<EventStore['removeSite']>[0],
 ): number {
   const removed = events.removeSite(orgId, siteId)
+  removePushed(db, orgId, siteId)
   appendAudit(db, audit)
   return removed
 }

@@ -10,12 +10,15 @@ import type { VerbContext } from './verb-context.ts'
 /** Stands where the id of an ingest key does in ordinary batches. */
 const demoKeyId = 'demo'
 
-/** One audit row for the whole filling, before its first batch. */
+/** One audit row for the whole filling, before its first batch; then what the site pushes of itself. */
 export async function beginDemo(context: VerbContext, params: Params): Promise<Json> {
   const { store } = context
   const org = await requireOrg(store, textOf(params, 'org'))
   const metadata = { siteId: demoSiteId, seed: numberOf(params, 'seed'), events: numberOf(params, 'events') }
   await store.audit.append(entry(context, org.id, 'demo.filled', metadata))
+  // Only now, so that a server that never fills does not keep the registry in memory.
+  const { pushDemo } = await import('../demo/push.ts')
+  await pushDemo(store, org.id, context.clock.now())
   return { orgId: org.id, orgSlug: org.slug }
 }
 

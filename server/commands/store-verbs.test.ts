@@ -257,5 +257,29 @@ describe('demo', () => {
     expect(rows).toMatchObject([{ action: 'demo.removed', target: 'demo-shop' }])
     const again = await call('demo append', { orgId, body: JSON.stringify({ events: day! }) })
     expect(again).toEqual({ accepted: day!.length, deduped: 0, rejected: 0 })
+    await call('demo remove', { org: 'default' })
+  })
+  test('the site pushes its tools and its memory once, and remove takes them away', async () => {
+    const pushedNow = async (orgId: string) => {
+      const of = { orgId, siteId: 'demo-shop' }
+      const { tools } = await store.registry.tools({
+        ...{ orgId, siteIds: ['demo-shop'], withRemoved: true, after: null },
+        ...{ limit: 1_000, bytesMax: 10_000_000 },
+      })
+      const memory = await store.registry.memory({ ...of, version: null })
+      const versions = await store.registry.memoryVersions({ ...of, limit: 10 })
+      return { tools, memory, scores: versions.map(({ score }) => score) }
+    }
+    const { orgId } = await call('demo begin', { org: 'default', seed: 1, events: 100 })
+    const first = await pushedNow(String(orgId))
+    expect(first.tools).toHaveLength(117)
+    expect(first.tools.filter(({ removedAtMs }) => removedAtMs !== null)).toEqual([])
+    expect(new Set(first.tools.map(({ version }) => version))).toEqual(new Set([1, 2]))
+    expect(first.memory).toMatchObject({ version: 3, score: 83, computed: true })
+    expect(first.scores).toEqual([83, 67, 50])
+    await call('demo begin', { org: 'default', seed: 2, events: 100 })
+    expect(await pushedNow(String(orgId))).toEqual(first)
+    await call('demo remove', { org: 'default' })
+    expect(await pushedNow(String(orgId))).toEqual({ tools: [], memory: null, scores: [] })
   })
 })

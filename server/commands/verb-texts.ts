@@ -89,15 +89,16 @@ export const verbTexts: { readonly [V in VerbName]: VerbText } = {
     usage:
       'demo [--events COUNT] [--seed NUMBER] [--org ORG] | demo --live [--rate 5/s] [--url URL --key KEY]',
     about: [
-      'Everything is marked: the site is demo-shop and each event carries metadata.demo = true. "demo remove" takes it',
-      'away again. --live posts through the public ingest endpoint like a backend of yours would, until Ctrl-C.',
+      'Everything is marked: the site is demo-shop, each event carries metadata.demo = true, tools and site memory',
+      'demo = true. "demo remove" takes it away again. --live posts through the public ingest endpoint like a backend of',
+      'yours would, until Ctrl-C.',
     ],
     examples: ['sightglass demo', 'sightglass demo --live --rate 20/s', 'sightglass demo remove'],
   },
   'demo remove': {
     summary: 'remove all demo traffic of an organization',
     usage: 'demo remove [--org ORG]',
-    about: ['Removes the events of the site demo-shop, and nothing else.'],
+    about: ['Removes the events, tools and memory of the site demo-shop, and nothing else.'],
     examples: ['sightglass demo remove'],
   },
   'export audit': {

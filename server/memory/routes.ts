@@ -3,11 +3,9 @@ import { Elysia } from 'elysia'
 import type { ApiKey } from '../../db/store.ts'
 import { periodParameters, readPeriod } from '../dashboard/period.ts'
 import { AppError } from '../errors.ts'
-import { canonicalText } from '../http/canonical.ts'
 import { json, jsonText } from '../http/answer.ts'
 import { closeCursor, readCursor, readLimit } from '../http/paging.ts'
 import { readQuery } from '../http/query.ts'
-import { sha256Hex } from '../ids.ts'
 import { invalidPush, readPush } from '../ingest/push-body.ts'
 import { requireRoom, writeOrExplain } from '../ingest/room.ts'
 import { requestSample } from '../ingest/samples.ts'
@@ -15,7 +13,7 @@ import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 import { differences } from '../tools/differences.ts'
 import { memoryBodyModel } from './model.ts'
-import { computedScore } from './score.ts'
+import { memoryRecord } from './record.ts'
 import { knaphCounts } from './use.ts'
 import { memoryView, versionView } from './view.ts'
 
@@ -69,17 +67,13 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<string
       (read) => (text = read),
     )
     const snapshot = body['snapshot'] as { [member: string]: unknown }
-    const sent = body['score']
-    const score = typeof sent === 'number' ? sent : computedScore(snapshot)
-    const computed = typeof sent !== 'number'
+    const sent = typeof body['score'] === 'number' ? body['score'] : null
+    const record = memoryRecord(snapshot, sent, JSON.stringify(exact['snapshot']))
     const result = await writeOrExplain(parts, () =>
       parts.store.registry.pushMemory({
         orgId: key.orgId,
         siteId,
-        digest: sha256Hex(canonicalText([snapshot, score])),
-        json: JSON.stringify(exact['snapshot']),
-        score,
-        computed,
+        ...record,
         now: parts.clock.now(),
         sitesMax: limits.sitesPerOrgMax,
         versionsMax: limits.memoryVersionsMax,

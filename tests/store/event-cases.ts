@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { EventRecord } from '../../db/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { makeAudit, makeBatch, makeEvent, makeOrg } from './make.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { failure, writesOnce, type Cases } from './subject.ts'
 
 const everything = { filter: {}, limit: 200, before: null, ceilingSeq: null }
@@ -173,6 +173,25 @@ export const removeCases: Cases = {
     const again = await store.events.append(makeBatch(orgId, demo))
     expect(again).toMatchObject({ accepted: 2, deduped: 0 })
     expect(again.lastSeq).toBeGreaterThan(newest)
+  },
+  async 'removing a site takes what it pushed, and nothing of another site'({ store, orgId }) {
+    const limits = { sitesMax: 9, toolsMax: 9, versionsMax: 9, now: noon }
+    for (const siteId of ['demo', 'kept']) {
+      const tools = [{ name: 'cart.add', digest: siteId, json: '{"name":"cart.add"}' }]
+      await store.registry.pushTools({ orgId, siteId, tools, replace: false, ...limits })
+      const memory = { digest: siteId, json: '{}', score: 1, computed: false }
+      await store.registry.pushMemory({ orgId, siteId, ...memory, ...limits })
+    }
+    const audit = makeAudit(orgId, { action: 'demo.removed' })
+    expect(await store.events.removeSite({ orgId, siteId: 'demo', audit })).toBe(0)
+    const left = { orgId, siteIds: [], after: null, limit: 9, bytesMax: 1_000 }
+    const { tools } = await store.registry.tools({ ...left, withRemoved: true })
+    expect(tools.map(({ siteId }) => siteId)).toEqual(['kept'])
+    const { memories } = await store.registry.memories(left)
+    expect(memories.map(({ siteId }) => siteId)).toEqual(['kept'])
+    const memory = { orgId, siteId: 'demo' }
+    expect(await store.registry.memoryVersions({ ...memory, limit: 9 })).toEqual([])
+    expect(await store.registry.tool({ ...memory, name: 'cart.add', limit: 9 })).toBeNull()
   },
 }
 

@@ -1,4 +1,4 @@
-/** Bounds the sites that pushes may name: hostile ones must not grow the registry without end. */
+/** The sites that have pushed: how many there may be, since hostile ones must not grow without end, and their going. */
 import type { Database } from 'bun:sqlite'
 
 /** Whether the site is among those of the table, or there is room for one more. */
@@ -17,4 +17,12 @@ export function registerSite(
     )
     .get(orgId)
   return (row?.sites ?? 0) < sitesMax
+}
+
+const tables = ['registry_tool', 'registry_tool_version', 'memory_site', 'memory_version']
+
+/** Takes away what a site pushed, all versions of it. */
+export function removePushed(db: Database, orgId: string, siteId: string): void {
+  for (const table of tables)
+    db.query(`DELETE FROM ${table} WHERE org_id = ? AND site_id = ?`).run(orgId, siteId)
 }

@@ -1,0 +1,54 @@
+/** What the demo pushes: within the contract, covering every tool it calls, with a history. */
+import { expect, test } from 'bun:test'
+import type { Issue } from '../errors.ts'
+import { checkSchema } from '../http/check-schema.ts'
+import { memoryBodyModel } from '../memory/model.ts'
+import { computedScore } from '../memory/score.ts'
+import { differences } from '../tools/differences.ts'
+import { toolsBodyModel } from '../tools/model.ts'
+import { demoSiteId } from './event.ts'
+import { demoRegistry } from './registry.ts'
+import { demoMemory } from './site-memory.ts'
+import { demoTools } from './tools.ts'
+import { demoDays } from './traffic.ts'
+
+const nowMs = Date.UTC(2026, 10, 20, 14, 30)
+const issuesOf = (schema: Parameters<typeof checkSchema>[0], body: object): Issue[] => {
+  const issues: Issue[] = []
+  checkSchema(schema, JSON.parse(JSON.stringify(body)), issues)
+  return issues
+}
+
+test('the newest registry has every tool that the demo calls, on the page where it is called', () => {
+  const pushes = demoRegistry(nowMs)
+  for (const { pushed } of pushes) {
+    expect(issuesOf(toolsBodyModel, { siteId: demoSiteId, tools: pushed })).toEqual([])
+    expect(pushed.every(({ demo }) => demo)).toBe(true)
+  }
+  const newest = pushes.at(-1)!.pushed
+  expect(newest.map(({ name, page }) => ({ name, page }))).toEqual(
+    demoTools.map(({ name, page }) => ({ name, page })),
+  )
+})
+
+test('the first push is older than the first event, the second changes some tools and adds others', () => {
+  const [first, second] = demoRegistry(nowMs)
+  expect(first!.atMs).toBeLessThan(nowMs - demoDays * 86_400_000)
+  const before = new Map(first!.pushed.map((tool) => [tool.name, tool]))
+  const changes = second!.pushed.map((tool) => {
+    const old = before.get(tool.name)
+    return old === undefined ? 'added' : differences(old, tool).length > 0 ? 'changed' : 'same'
+  })
+  expect(changes.filter((change) => change === 'added')).toHaveLength(9)
+  expect(changes.filter((change) => change === 'changed').length).toBeWithin(8, 20)
+})
+
+test('each snapshot of the memory is fuller than the one before and scores higher', () => {
+  const pushes = demoMemory(nowMs)
+  for (const { pushed } of pushes) {
+    expect(issuesOf(memoryBodyModel, { siteId: demoSiteId, snapshot: pushed })).toEqual([])
+    expect(pushed.demo).toBe(true)
+  }
+  expect(pushes.map(({ pushed }) => computedScore({ ...pushed }))).toEqual([50, 67, 83])
+  expect(pushes.map(({ atMs }) => atMs)).toEqual(pushes.map(({ atMs }) => atMs).toSorted((a, b) => a - b))
+})
