@@ -171,14 +171,18 @@ export interface OrgSecret {
 
 export type RuleKind = 'new_vendor' | 'blocked_share' | 'tool_error_rate' | 'silence' | 'key_leaked'
 
-export interface Rule {
+/** What a rule of one kind takes; null for what it does not. */
+export interface RuleNumbers {
+  threshold: number | null // share from 0 to 1
+  minutes: number | null // of silence
+  eventsMin: number | null // a share of fewer events says nothing
+}
+
+export interface Rule extends RuleNumbers {
   id: string // rul_…
   orgId: string
   endpointId: string
   kind: RuleKind
-  threshold: number | null // share from 0 to 1
-  minutes: number | null // of silence
-  eventsMin: number | null // a share of fewer events says nothing
   createdAtMs: number
 }
 
@@ -190,6 +194,12 @@ export interface Incident {
   openedAtMs: number
   resolvedAtMs: number | null
   data: { [member: string]: Json }
+}
+
+export interface IncidentQuery {
+  orgId: string
+  isOpen: boolean | null
+  limit: number
 }
 
 // ---------------------------------------------------------------- verbs
@@ -270,9 +280,17 @@ export interface WebhookStore {
 
   createRule(command: { rule: Rule; audit: AuditEntry }): Promise<void> // not_found without its endpoint
   rules(orgId: string | null): Promise<Rule[]> // null: of every organization
+  /** not_found when the organization has no rule of this id; its open incidents stay open. */
+  changeRule(command: {
+    orgId: string
+    ruleId: string
+    numbers: RuleNumbers
+    audit: AuditEntry
+  }): Promise<void>
   deleteRule(command: { orgId: string; ruleId: string; audit: AuditEntry }): Promise<void>
   openIncidents(orgId: string | null): Promise<Incident[]>
-  incidents(orgId: string, limit: number): Promise<Incident[]> // newest first
+  /** Newest first; `isOpen` null: those that are over too. */
+  incidents(query: IncidentQuery): Promise<Incident[]>
   /** Opens an incident and schedules its message. False when its rule has one open for the subject (`once`: had). */
   openIncident(command: { incident: Incident; delivery: NewDelivery; once: boolean }): Promise<boolean>
   /** Resolves an open incident and schedules its message. False when it is not open. */

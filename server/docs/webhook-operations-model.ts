@@ -262,6 +262,19 @@ const rules: Operation[] = [
   },
   {
     ...writes,
+    method: 'patch',
+    id: 'changeRule',
+    path: '/v1/webhooks/rules/{id}',
+    summary: 'Change the numbers of a rule',
+    about: 'What it has open stays open until the next look, which resolves it when the new numbers say so.',
+    params: ruleParam,
+    body: { schema: model.ruleChange, example: { minutes: 45 } },
+    answers: {
+      200: { description: 'As it is now.', schema: t.Object({ rule: model.rule }), example: { rule } },
+    },
+  },
+  {
+    ...writes,
     method: 'delete',
     id: 'deleteRule',
     path: '/v1/webhooks/rules/{id}',
@@ -274,6 +287,9 @@ const rules: Operation[] = [
     id: 'listIncidents',
     path: '/v1/webhooks/incidents',
     summary: 'List what rules found',
+    query: {
+      status: { schema: model.incidentStatus, description: 'Only those in this state.', example: 'open' },
+    },
     answers: {
       200: {
         description: 'The newest 200.',

@@ -90,6 +90,12 @@ export const replayBody = t.Object({
   since: t.Optional(time),
 })
 
+const ruleNumbers = {
+  threshold: t.Optional(t.Unknown({ description: 'Of blocked_share and tool_error_rate: 0 to 1.' })),
+  minutes: t.Optional(integer({ minimum: 1, description: 'Of silence.' })),
+  eventsMin: t.Optional(t.Unknown({ description: 'Of the same: how many events it takes, from 1.' })),
+}
+
 export const ruleBody = t.Object({
   kind: t.Union(
     ['new_vendor', 'blocked_share', 'tool_error_rate', 'silence', 'key_leaked'].map((kind) =>
@@ -97,10 +103,10 @@ export const ruleBody = t.Object({
     ),
   ),
   endpointId: t.String(),
-  threshold: t.Optional(t.Unknown({ description: 'Of blocked_share and tool_error_rate: 0 to 1.' })),
-  minutes: t.Optional(integer({ minimum: 1, description: 'Of silence.' })),
-  eventsMin: t.Optional(t.Unknown({ description: 'Of the same: how many events it takes, from 1.' })),
+  ...ruleNumbers,
 })
+export const ruleChange = t.Object(ruleNumbers)
+export const incidentStatus = t.Union([t.Literal('open'), t.Literal('resolved')])
 export const rule = t.Object({
   id: t.String(),
   endpointId: t.String(),
@@ -114,6 +120,7 @@ export const incident = t.Object({
   id: t.String(),
   ruleId: t.String(),
   subject: t.String(),
+  message: t.String({ description: 'What it is about, for people.' }),
   openedAt: time,
   resolvedAt: nullable(time),
   data: t.Object({}, { additionalProperties: true }),

@@ -14,13 +14,14 @@ import { findDelivery, replayDead } from './deliveries.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
 import { listEndpoints } from './endpoints.ts'
-import { notices } from './notices.ts'
+import { alertNotices, endpointNotices } from './notices.ts'
 import { orgSecret, rotateOrgSecret, type ShownSecret } from './org-secret.ts'
 import { ruleRoutes } from './rule-routes.ts'
 import { snippets } from './snippets.ts'
 
 const unparsed = { parse: 'none' } as const
 const managers = ['owner', 'admin'] as const
+const alertsCounted = 1_000
 
 export function dashboardWebhookRoutes(parts: Parts) {
   const { store, clock, signIns, webhooks } = parts
@@ -38,7 +39,9 @@ export function dashboardWebhookRoutes(parts: Parts) {
     .get('/api/webhooks/notices', async ({ request }) => {
       const { orgId } = await access.read(request)
       readQuery(request, {})
-      return json({ notices: notices(await listEndpoints(webhooks, orgId)) })
+      const open = await store.webhooks.incidents({ orgId, isOpen: true, limit: alertsCounted })
+      const endpoints = await listEndpoints(webhooks, orgId)
+      return json({ notices: [...alertNotices(open), ...endpointNotices(endpoints)] })
     })
     .get('/api/webhooks/snippets', async ({ request }) => {
       await access.read(request)

@@ -1,13 +1,33 @@
-/** What people must be told about their endpoints without having looked for it. */
+/** What people must be told about their endpoints and open alerts without having looked for it. */
+import type { Incident } from '../../db/webhook-store.ts'
+import { isoTime } from '../clock.ts'
 import type { EndpointJson } from './endpoints.ts'
+import { incidentSentence } from './incident-words.ts'
 
 export interface Notice {
-  code: 'endpoint_failing' | 'endpoint_paused_failing' | 'endpoint_paused_gone' | 'events_missed'
-  endpointId: string
+  code:
+    'alert_open' | 'endpoint_failing' | 'endpoint_paused_failing' | 'endpoint_paused_gone' | 'events_missed'
+  endpointId: string | null // null: about no endpoint
   message: string
 }
 
-export function notices(endpoints: EndpointJson[]): Notice[] {
+/** Open alerts that are told one by one; how many more there are is said in one notice. */
+const alertsTold = 5
+
+/** `open`: the incidents that are not over, newest first. */
+export function alertNotices(open: Incident[]): Notice[] {
+  const told = open.slice(0, alertsTold).map((incident) => alert(sentence(incident)))
+  const more = open.length - told.length
+  return more > 0 ? [...told, alert(`${more} more alerts are open.`)] : told
+}
+
+const alert = (message: string): Notice => ({ code: 'alert_open', endpointId: null, message })
+
+function sentence(incident: Incident): string {
+  return `Alert since ${isoTime(incident.openedAtMs)}: ${incidentSentence(incident)}`
+}
+
+export function endpointNotices(endpoints: EndpointJson[]): Notice[] {
   return endpoints.flatMap((endpoint) => {
     const { id, url, pausedReason, failingSince, missed } = endpoint
     const found: Notice[] = []

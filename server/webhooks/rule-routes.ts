@@ -2,11 +2,11 @@
 import { Elysia } from 'elysia'
 import { json } from '../http/answer.ts'
 import { readJsonObject } from '../http/body.ts'
-import { readQuery } from '../http/query.ts'
+import { invalidQuery, readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 import type { Access } from './access.ts'
-import { createRule, deleteRule, listRules } from './rules.ts'
+import { changeRule, createRule, deleteRule, listRules } from './rules.ts'
 import { incidentView } from './view.ts'
 
 const unparsed = { parse: 'none' } as const
@@ -30,6 +30,16 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
       },
       unparsed,
     )
+    .patch(
+      `${base}/rules/:id`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
+        return json({ rule: await changeRule(parts, who, params.id, body) })
+      },
+      unparsed,
+    )
     .delete(
       `${base}/rules/:id`,
       async ({ request, params }) => {
@@ -42,8 +52,14 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
     )
     .get(`${base}/incidents`, async ({ request }) => {
       const { orgId } = await access.read(request)
-      readQuery(request, {})
-      const incidents = await store.webhooks.incidents(orgId, incidentsShown)
+      const isOpen = readState(readQuery(request, { status: 'one' }).one('status'))
+      const incidents = await store.webhooks.incidents({ orgId, isOpen, limit: incidentsShown })
       return json({ incidents: incidents.map(incidentView) })
     })
+}
+
+function readState(text: string | undefined): boolean | null {
+  if (text === undefined) return null
+  if (text === 'open' || text === 'resolved') return text === 'open'
+  throw invalidQuery('status', 'status must be one of open, resolved')
 }

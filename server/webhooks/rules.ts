@@ -1,6 +1,6 @@
 /** What people do with rules, and the numbers a rule of each kind takes. */
 import type { Store } from '../../db/store.ts'
-import type { Rule, RuleKind } from '../../db/webhook-store.ts'
+import type { Rule, RuleKind, RuleNumbers } from '../../db/webhook-store.ts'
 import { auditEntry, type Actor } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -14,21 +14,20 @@ interface RuleParts {
   clock: Clock
 }
 
-type Numbers = Pick<Rule, 'threshold' | 'minutes' | 'eventsMin'>
 type Body = { [member: string]: unknown }
 export type RuleJson = ReturnType<typeof ruleView>
 
 const eventsMinDefault = 20
 const minutesMax = 7 * 24 * 60
 
-const none: Numbers = { threshold: null, minutes: null, eventsMin: null }
-const share = (body: Body): Numbers => ({
+const none: RuleNumbers = { threshold: null, minutes: null, eventsMin: null }
+const share = (body: Body): RuleNumbers => ({
   threshold: number(body, 'threshold', { min: 0, max: 1, whole: false }),
   minutes: null,
   eventsMin: number({ eventsMin: eventsMinDefault, ...body }, 'eventsMin', { min: 1, max: 1e9, whole: true }),
 })
 
-const numbersOf: { readonly [kind in RuleKind]: (body: Body) => Numbers } = {
+const numbersOf: { readonly [kind in RuleKind]: (body: Body) => RuleNumbers } = {
   new_vendor: () => none,
   blocked_share: share,
   tool_error_rate: share,
@@ -68,10 +67,39 @@ export async function listRules({ store }: RuleParts, orgId: string): Promise<Ru
   return (await store.webhooks.rules(orgId)).map(ruleView)
 }
 
-export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId: string): Promise<void> {
-  const rule = (await store.webhooks.rules(who.orgId)).find(({ id }) => id === ruleId)
+/** Changes the numbers that `body` names. What is open stays open until the next look judges by the new ones. */
+export async function changeRule(
+  { store, clock }: RuleParts,
+  who: Actor,
+  ruleId: string,
+  body: Body,
+): Promise<RuleJson> {
+  const rule = await findRule(store, who.orgId, ruleId)
+  const { kind, endpointId, threshold, minutes, eventsMin } = rule
+  const before: RuleNumbers = { threshold, minutes, eventsMin }
+  const own = Object.entries(before).filter(([, value]) => value !== null)
+  const named = own.filter(([name]) => body[name] !== undefined)
+  if (named.length === 0) throw wrongBody('', 'required', nothingNamed(own.map(([name]) => name)))
+  const numbers = numbersOf[kind]({ ...Object.fromEntries(own), ...body })
+  const now = clock.now()
+  const metadata = { kind, endpointId, before: { ...before }, after: { ...numbers } }
+  const audit = auditEntry(who, { action: 'webhook_rule.updated', target: ruleId, metadata }, now)
+  await store.webhooks.changeRule({ orgId: who.orgId, ruleId, numbers, audit })
+  return ruleView({ ...rule, ...numbers })
+}
+
+function nothingNamed(own: string[]): string {
+  return own.length === 0 ? 'this kind of rule takes no numbers' : `name at least one of ${own.join(', ')}`
+}
+
+async function findRule(store: RuleParts['store'], orgId: string, ruleId: string): Promise<Rule> {
+  const rule = (await store.webhooks.rules(orgId)).find(({ id }) => id === ruleId)
   if (rule === undefined) throw new AppError('not_found', 'No rule with this id is in this organization.')
-  const { kind, endpointId } = rule
+  return rule
+}
+
+export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId: string): Promise<void> {
+  const { kind, endpointId } = await findRule(store, who.orgId, ruleId)
   const audit = auditEntry(
     who,
     { action: 'webhook_rule.deleted', target: ruleId, metadata: { kind, endpointId } },

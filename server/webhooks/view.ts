@@ -1,6 +1,7 @@
 /** Deliveries, endpoints, rules and incidents as clients see them (contract §9); payloads stay as they are. */
 import type { Attempt, Delivery, Endpoint, EndpointCounts, Incident, Rule } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
+import { incidentSentence } from './incident-words.ts'
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 
@@ -59,6 +60,8 @@ export function ruleView({ id, endpointId, kind, threshold, minutes, eventsMin, 
   return { id, endpointId, kind, threshold, minutes, eventsMin, createdAt: isoTime(createdAtMs) }
 }
 
-export function incidentView({ id, ruleId, subject, openedAtMs, resolvedAtMs, data }: Incident) {
-  return { id, ruleId, subject, openedAt: isoTime(openedAtMs), resolvedAt: time(resolvedAtMs), data }
+export function incidentView(incident: Incident) {
+  const { id, ruleId, subject, openedAtMs, resolvedAtMs, data } = incident
+  const times = { openedAt: isoTime(openedAtMs), resolvedAt: time(resolvedAtMs) }
+  return { id, ruleId, subject, message: incidentSentence(incident), ...times, data }
 }

@@ -53,8 +53,8 @@ const member = async () => (await makeAccount(server, server.org, 'viewer')).id
 const invitation = () => post('/api/invitations', { email: `${word()}@example.com`, role: 'viewer' })
 const tokenOf = ({ link }: Told): string => link.slice(link.indexOf('#') + 1)
 const endpoint = async () => (await post('/api/webhooks/endpoints', { url: hookUrl() }))['endpoint']!.id
-const rule = async () => {
-  const made = await post('/api/webhooks/rules', { endpointId: await endpoint(), kind: 'new_vendor' })
+const rule = async (kind = 'new_vendor') => {
+  const made = await post('/api/webhooks/rules', { endpointId: await endpoint(), kind, minutes: 5 })
   return made['rule']!.id
 }
 
@@ -94,6 +94,7 @@ const endpointCalls = (base: string): { [route: string]: Prepare } => ({
     at(path, await endpoint(), { since: '2026-01-01T00:00:00Z' }),
   [`POST ${base}/endpoints/:id/rotate-secret`]: async (path) => at(path, await endpoint()),
   [`POST ${base}/rules`]: async () => ({ body: { endpointId: await endpoint(), kind: 'new_vendor' } }),
+  [`PATCH ${base}/rules/:id`]: async (path) => at(path, await rule('silence'), { minutes: 9 }),
   [`DELETE ${base}/rules/:id`]: async (path) => at(path, await rule()),
   [`POST ${base}/test`]: () => ({ body: { url: hookUrl(), payload: {} } }),
   [`POST ${base}/:id/replay`]: async (path) => at(path, await deadDelivery()),

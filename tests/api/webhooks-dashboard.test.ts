@@ -89,6 +89,27 @@ test('notices say which endpoints need somebody', async () => {
   expect(await jsonOf<{ notices: unknown[] }>(viewer.call('/api/webhooks/notices'))).toEqual({ notices: [] })
 })
 
+test('an open alert is a notice until it is over', async () => {
+  const url = `${receiver.url}/ok/alerts`
+  const made = admin.post('/api/webhooks/endpoints', { url, types: ['sdk.error'] })
+  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(made, 201)
+  const rule = { kind: 'blocked_share', threshold: 0.5, eventsMin: 3, endpointId: endpoint.id }
+  await jsonOf(admin.post('/api/webhooks/rules', rule), 201)
+  hook.server.clock.move(2 * 3_600_000) // what other tests sent is out of the window
+  await hook.ingest([{ outcome: 'blocked' }, { outcome: 'blocked' }, { outcome: 'blocked' }])
+  await hook.run()
+  const told = async () =>
+    (await jsonOf<{ notices: { code: string; message: string }[] }>(viewer.call('/api/webhooks/notices')))
+      .notices
+  expect(await told()).toMatchObject([
+    { code: 'alert_open', message: expect.stringContaining('Much is blocked: 100 % of 3 events') },
+  ])
+  await hook.ingest(Array.from({ length: 5 }, () => ({ outcome: 'success' })))
+  await hook.run()
+  expect(await told()).toEqual([])
+  await jsonOf(admin.call(`/api/webhooks/endpoints/${endpoint.id}`, { method: 'DELETE' }))
+})
+
 test('a viewer looks and changes nothing, and never sees a secret', async () => {
   const refused = [
     viewer.call('/api/webhooks/secret'),

@@ -172,6 +172,45 @@ test('after a restart nothing is said twice: what is open stays open, and resolv
   expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
 })
 
+test('numbers change, and what is open resolves when the new ones say so', async () => {
+  const id = await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 5 })
+  await hook.ingest(Array.from({ length: 5 }, (_, n) => ({ outcome: n < 4 ? 'blocked' : 'success' })))
+  await look()
+  const change = (body: Record<string, unknown>, status = 200) =>
+    hook.api<{ rule: unknown }>('PATCH', `/v1/webhooks/rules/${id}`, body, status)
+  const changed = await change({ threshold: 0.9 })
+  expect(changed.rule).toMatchObject({ id, kind: 'blocked_share', threshold: 0.9, eventsMin: 5 })
+  await look()
+  expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
+  for (const body of [{}, { minutes: 5 }, { threshold: 2 }, { eventsMin: 0.5 }, { threshold: null }]) {
+    await change(body, 400)
+  }
+  const plain = await rule({ kind: 'new_vendor' })
+  await hook.api('PATCH', `/v1/webhooks/rules/${plain}`, { threshold: 0.5 }, 400)
+  await hook.api('PATCH', '/v1/webhooks/rules/rul_none', { minutes: 5 }, 404)
+  await hook.api('DELETE', `/v1/webhooks/rules/${plain}`)
+})
+
+test('incidents are told by state, with a sentence and both times', async () => {
+  await rule({ kind: 'silence', minutes: 1 })
+  hook.server.clock.move(2 * minuteMs)
+  await look()
+  interface Listed {
+    incidents: { id: string; message: string; openedAt: string; resolvedAt: string | null }[]
+  }
+  const list = async (status: string) =>
+    (await hook.api<Listed>('GET', `/v1/webhooks/incidents?status=${status}`)).incidents
+  const [open] = await list('open')
+  expect(open).toMatchObject({ message: expect.stringMatching(/^No event came for 1 minute; the last was/) })
+  expect(open?.resolvedAt).toBeNull()
+  await hook.ingest([{}])
+  await look()
+  expect((await list('open')).map(({ id }) => id)).not.toContain(open!.id)
+  const over = (await list('resolved')).find(({ id }) => id === open!.id)
+  expect(Date.parse(over!.resolvedAt!)).toBeGreaterThanOrEqual(Date.parse(over!.openedAt))
+  await hook.api('GET', '/v1/webhooks/incidents?status=done', undefined, 400)
+})
+
 test('incidents are listed; a deleted rule falls silent and its incident ends', async () => {
   const id = await rule({ kind: 'silence', minutes: 1 })
   hook.server.clock.move(2 * minuteMs)

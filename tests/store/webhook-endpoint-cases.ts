@@ -265,8 +265,34 @@ export const ruleCases: Cases = {
     expect([await resolve('i1'), await resolve('i1')]).toEqual([true, false])
     expect([await open('i3', true), await open('i4')]).toEqual([false, true])
     expect(await store.webhooks.openIncidents(null)).toMatchObject([{ id: 'i4', data: { minutes: 5 } }])
+    const listed = async (isOpen: boolean | null) =>
+      (await store.webhooks.incidents({ orgId, isOpen, limit: 9 })).map(({ id }) => id).toSorted()
+    expect([await listed(null), await listed(true), await listed(false)]).toEqual([
+      ['i1', 'i4'],
+      ['i4'],
+      ['i1'],
+    ])
     await store.webhooks.deleteRule({ orgId, ruleId: 'rul_1', audit: makeAudit(orgId) })
     expect(await store.webhooks.openIncidents(orgId)).toEqual([])
     expect(await open('i5')).toBe(false)
+  },
+
+  async 'each change of a rule is one audit entry; of a strange one, none'({ store, orgId }) {
+    const { webhooks } = store
+    await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, 'ep_3'), audit: makeAudit(orgId) })
+    const numbers = { threshold: 0.5, minutes: null, eventsMin: 20 }
+    const kind = 'blocked_share' as const
+    const rule = { id: 'rul_c', orgId, endpointId: 'ep_3', kind, createdAtMs: 1, ...numbers }
+    const create = { rule, audit: makeAudit(orgId) }
+    await writesOnce(store, create.audit, () => webhooks.createRule(create))
+    const given = { ...numbers, threshold: 0.75 }
+    const change = (of: string) => ({ orgId: of, ruleId: 'rul_c', numbers: given, audit: makeAudit(orgId) })
+    const first = change(orgId)
+    await writesOnce(store, first.audit, () => webhooks.changeRule(first))
+    expect((await webhooks.rules(orgId)).find(({ id }) => id === 'rul_c')).toEqual({ ...rule, ...given })
+    const error = await writesNothing(store, orgId, () => failure(webhooks.changeRule(change('org_none'))))
+    expect(error.kind).toBe('not_found')
+    const remove = { orgId, ruleId: 'rul_c', audit: makeAudit(orgId) }
+    await writesOnce(store, remove.audit, () => webhooks.deleteRule(remove))
   },
 }

@@ -1,7 +1,7 @@
 /** Rules and their incidents in SQLite: an incident and the message that tells of it are one transaction. */
-import { and, desc, eq, isNull } from 'drizzle-orm'
+import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
 import { StoreError } from '../../errors.ts'
-import type { Incident, Rule, WebhookStore } from '../../webhook-store.ts'
+import type { Incident, IncidentQuery, Rule, WebhookStore } from '../../webhook-store.ts'
 import { appendAudit } from '../audit.ts'
 import type { ReadContext, WriteContext } from '../contexts.ts'
 import { insertDelivery } from './deliveries.ts'
@@ -24,6 +24,17 @@ export function createRule({ db, orm }: WriteContext, command: Command<'createRu
 export function listRules({ orm }: ReadContext, orgId: string | null): Rule[] {
   const wanted = orgId === null ? undefined : eq(rule.orgId, orgId)
   return orm.select().from(rule).where(wanted).orderBy(rule.createdAtMs, rule.id).all()
+}
+
+export function changeRule({ db, orm }: WriteContext, command: Command<'changeRule'>): void {
+  const changed = orm
+    .update(rule)
+    .set(command.numbers)
+    .where(and(eq(rule.orgId, command.orgId), eq(rule.id, command.ruleId)))
+    .returning({ id: rule.id })
+    .all()
+  if (changed.length === 0) throw new StoreError('not_found', `there is no rule ${command.ruleId}`)
+  appendAudit(db, command.audit)
 }
 
 /** Its open incidents end with it, without a message: nobody asks any more. */
@@ -51,13 +62,15 @@ export function openIncidents({ orm }: ReadContext, orgId: string | null): Incid
     .all()
 }
 
-export function listIncidents({ orm }: ReadContext, query: { orgId: string; limit: number }): Incident[] {
+export function listIncidents({ orm }: ReadContext, { orgId, isOpen, limit }: IncidentQuery): Incident[] {
+  const end = incident.resolvedAtMs
+  const state = isOpen === null ? undefined : isOpen ? isNull(end) : isNotNull(end)
   return orm
     .select()
     .from(incident)
-    .where(eq(incident.orgId, query.orgId))
+    .where(and(eq(incident.orgId, orgId), state))
     .orderBy(desc(incident.openedAtMs), desc(incident.id))
-    .limit(query.limit)
+    .limit(limit)
     .all()
 }
 

@@ -28,9 +28,10 @@ export function webhookStore({ read, write }: Pick<Threads, 'read' | 'write'>): 
     startProbes: (command) => write('webhooks.startProbes', command),
     createRule: (command) => write('webhooks.createRule', command),
     rules: (orgId) => read('webhooks.rules', orgId),
+    changeRule: (command) => write('webhooks.changeRule', command),
     deleteRule: (command) => write('webhooks.deleteRule', command),
     openIncidents: (orgId) => read('webhooks.openIncidents', orgId),
-    incidents: (orgId, limit) => read('webhooks.incidents', { orgId, limit }),
+    incidents: (query) => read('webhooks.incidents', query),
     openIncident: (command) => write('webhooks.openIncident', command),
     resolveIncident: (command) => write('webhooks.resolveIncident', command),
   }

@@ -12,7 +12,7 @@ import {
 import { findEndpoint, listEndpoints, moveEndpoint, pauseEndpoint, resumeEndpoint } from './endpoints.ts'
 import { rotateEndpointSecret, startProbes } from './endpoints.ts'
 import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
-import { createRule, deleteRule, listIncidents, listRules } from './rules.ts'
+import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
 import { openIncident, openIncidents, resolveIncident } from './rules.ts'
 import { turn } from './turn.ts'
 
@@ -34,6 +34,7 @@ export const webhookWriteVerbs = {
   'webhooks.advance': advanceEndpoint,
   'webhooks.startProbes': startProbes,
   'webhooks.createRule': createRule,
+  'webhooks.changeRule': changeRule,
   'webhooks.deleteRule': deleteRule,
   'webhooks.openIncident': openIncident,
   'webhooks.resolveIncident': resolveIncident,
