@@ -18,11 +18,13 @@ export interface JsonObject {
 
 const decoder = new TextDecoder('utf-8', { fatal: true }) // takes a BOM off
 
-/**
- * The body as text, inflated. 413 over a limit, 415 for an unknown coding, 400 when it is corrupt or not UTF-8 (a byte
- * order mark is taken off), 503 when it stalls.
- */
+/** The body as text: as `readBytes`, and 400 when it is not UTF-8. */
 export async function readBody(request: Request, bodyLimits: BodyLimits): Promise<string> {
+  return decodeBody(await readBytes(request, bodyLimits))
+}
+
+/** The body, inflated. 413 over a limit, 415 for an unknown coding, 400 when it is corrupt, 503 when it stalls. */
+export async function readBytes(request: Request, bodyLimits: BodyLimits): Promise<Uint8Array> {
   const { bytesMax, ratioMax = limits.bodyRatioMax, deadlineMs = limits.requestDeadlineMs } = bodyLimits
   const encoding = contentEncoding(request.headers.get('content-encoding'))
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
@@ -33,10 +35,11 @@ export async function readBody(request: Request, bodyLimits: BodyLimits): Promis
     ? inTime(request.bytes(), deadlineMs)
     : readCounted(request, bytesMax, deadlineMs))
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
-  return decode(encoding === null ? bytes : await inflate(encoding, bytes, { bytesMax, ratioMax }))
+  return encoding === null ? bytes : await inflate(encoding, bytes, { bytesMax, ratioMax })
 }
 
-function decode(bytes: Uint8Array): string {
+/** The text of a body, without a byte order mark; 400 when it is not UTF-8. */
+export function decodeBody(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes)
   } catch {

@@ -1,21 +1,28 @@
 /** Accepts an NDJSON body: one event a line; blank lines do not count; a bad line rejects that line. */
 import type { EventRecord } from '../../db/store.ts'
-import type { Issue } from '../errors.ts'
+import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { type Accepted, overLimitIssue, rejected } from './rejected.ts'
 import { exactJson } from './exact-json.ts'
 import { sizeOver, sliceAt } from './outline.ts'
-import { notEvents, tooManyEvents } from './parse-events.ts'
+import { tooManyEvents } from './parse-events.ts'
 import { hasMoreOpeners } from './scan.ts'
 import { mayHoldUnkeepable, takeEvent } from './take-event.ts'
+
+const notUtf8: Issue = { path: '', code: 'wrong_format', message: 'is not valid UTF-8' }
 
 export function acceptLines(text: string, siteIds: readonly string[]): Accepted {
   const lines = splitLines(text)
   const checkCharacters = mayHoldUnkeepable(text)
+  const isUtf8 = text.isWellFormed() // `linesText` marks the end of a line that was not
   const accepted: Accepted = { sent: lines.length, records: [], positions: [], rejected: [] }
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] ?? ''
     const issues: Issue[] = []
+    if (!isUtf8 && !line.isWellFormed()) {
+      accepted.rejected.push(rejected(i, null, [notUtf8], line.slice(0, -1)))
+      continue
+    }
     const event = parseLine(line, issues)
     const record = issues.length === 0 ? takeEvent(event, siteIds, checkCharacters, issues) : null
     if (record === null) {
@@ -40,8 +47,15 @@ function splitLines(text: string): string[] {
     lines.push(trimEnd(text.slice(found.index, end)))
     inked.lastIndex = end
   }
-  if (lines.length === 0) throw notEvents('required', 'needs at least one line')
+  if (lines.length === 0) throw noLines()
   return lines
+}
+
+function noLines(): AppError {
+  return new AppError('invalid_body', 'The body holds no event.', {
+    hint: `Send one event a line, 1 to ${limits.eventsPerRequestMax} of them.`,
+    issues: [{ path: '', code: 'required', message: 'needs at least one line' }],
+  })
 }
 
 function trimEnd(line: string): string {

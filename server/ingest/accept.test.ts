@@ -279,8 +279,10 @@ describe('NDJSON', () => {
   })
 
   test('without a line is refused', () => {
-    for (const text of ['', '\n', ' \r\n\t'])
-      expect(refusal(() => acceptNdjson(text)).code).toBe('invalid_body')
+    for (const text of ['', '\n', ' \r\n\t']) {
+      const { code, details } = refusal(() => acceptNdjson(text))
+      expect([code, details.hint]).toEqual(['invalid_body', 'Send one event a line, 1 to 1000 of them.'])
+    }
   })
 })
 

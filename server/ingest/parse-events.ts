@@ -41,7 +41,7 @@ function notObject(): AppError {
   return new AppError('invalid_body', 'The body must be a JSON object.', { hint })
 }
 
-export function notEvents(code: string, message: string): AppError {
+function notEvents(code: string, message: string): AppError {
   const issues = [{ path: 'events', code, message }]
   return new AppError('invalid_body', `The member "events" of the body ${message}.`, { hint, issues })
 }

@@ -3,12 +3,13 @@ import { Elysia } from 'elysia'
 import type { ApiKey, AppendResult } from '../../db/store.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
-import { readBody } from '../http/body.ts'
+import { decodeBody, readBytes } from '../http/body.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
 import type { RequestCount } from './counts.ts'
+import { linesText } from './lines-text.ts'
 import { publishedLimits } from './published-limits.ts'
 import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
 import { refuseRestricted } from './refuse-restricted.ts'
@@ -43,7 +44,9 @@ async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<
   try {
     readQuery(request, {})
     const mediaType = eventsMediaType(request.headers.get('content-type'))
-    text = await readBody(request, { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax })
+    const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
+    const bytes = await readBytes(request, bodyLimits)
+    text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
     return acceptEvents(text, mediaType, key.siteIds)
   } catch (thrown) {
     if (thrown instanceof AppError)

@@ -89,6 +89,24 @@ describe('accepting', () => {
     expect(body).toMatchObject({ ok: false, accepted: 2, deduped: 0, rejected: 1 })
   })
 
+  test('NDJSON: a line that is not UTF-8 rejects that line; an empty body hears of lines', async () => {
+    const headers = { 'content-type': 'application/x-ndjson' }
+    const lines = [JSON.stringify(event('nd3')), '{"id":"\\xff"}', JSON.stringify(event('nd4'))].join('\n')
+    const bytes = Buffer.from(lines, 'latin1')
+    bytes[lines.indexOf('\\xff')] = 0xff
+    const [status, body] = await answer(await post(new Uint8Array(bytes), headers))
+    expect([status, body]).toEqual([202, expect.objectContaining({ ok: false, accepted: 2, rejected: 1 })])
+    expect(body['errors']).toEqual([
+      { path: '', code: 'wrong_format', message: 'is not valid UTF-8', index: 1 },
+    ])
+    const [empty, told] = await answer(await post('\n', headers))
+    expect([empty, told['error'], told['hint']]).toEqual([
+      400,
+      'invalid_body',
+      'Send one event a line, 1 to 1000 of them.',
+    ])
+  })
+
   test('gzip, deflate, br and zstd bodies are read', async () => {
     const coders = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync }
     for (const [encoding, compress] of Object.entries(coders)) {

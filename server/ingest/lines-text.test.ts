@@ -1,0 +1,44 @@
+/** NDJSON that is not UTF-8 loses the lines concerned and no other; all other text comes as from the usual decoder. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { exampleEvent } from '../../tests/fuzz/any-event.ts'
+import { acceptLines } from './accept-lines.ts'
+import { linesText } from './lines-text.ts'
+
+const good = Buffer.from(JSON.stringify(exampleEvent))
+const bytes = (...lines: (Buffer | string)[]): Buffer =>
+  Buffer.concat(lines.flatMap((line) => [Buffer.from(line), Buffer.from('\n')]))
+
+test('a line with bytes that are not UTF-8 is rejected and shown, the others are taken', () => {
+  const bad = Buffer.concat([Buffer.from('{"id":"'), Buffer.from([0xff, 0xc3]), Buffer.from('"}')])
+  const accepted = acceptLines(linesText(bytes(good, '', bad, ' \t', Buffer.from([0xe2, 0x82]), good)), [])
+  expect(accepted).toMatchObject({ sent: 4, positions: [0, 3] })
+  expect(accepted.rejected.map(({ index, issues, excerpt }) => [index, issues[0]?.message, excerpt])).toEqual(
+    [
+      [1, 'is not valid UTF-8', '{"id":"\ufffd\ufffd"}'],
+      [2, 'is not valid UTF-8', '\ufffd'],
+    ],
+  )
+})
+
+test('a replacement character that was sent, and a byte order mark, do no harm', () => {
+  const sent = bytes('\ufeff{"a":"\ufffd"}', Buffer.from([0x80]))
+  expect(linesText(sent)).toBe('{"a":"\ufffd"}\n\ufffd\udfff')
+  expect(linesText(Buffer.from('\ufeff{}'))).toBe('{}')
+})
+
+test('beside a bad line every good one has the text it would have alone', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'binary', minLength: 1 }), { maxLength: 8 }), (texts) => {
+      const lines = texts.map((text) => `x${text.replaceAll('\n', '').toWellFormed()}`)
+      const told = linesText(bytes(...lines, Buffer.from([0xff])))
+      expect(told.split('\n')).toEqual([...lines, '\ufffd\udfff'])
+    }),
+  )
+})
+
+test('eight megabytes of lines are not read further than to see that they are too many', () => {
+  const many = Buffer.concat([Buffer.from([0xff, 0x0a]), Buffer.alloc(8 * 1024 * 1024 - 2, 'x\n')])
+  expect(linesText(many).split('\n')).toHaveLength(1_001)
+  expect(() => acceptLines(linesText(many), [])).toThrow('at most 1000 events')
+})
