@@ -78,6 +78,8 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
       options.fail()
     },
   }
+  // Whoever's write met it, a request's or a job's: nobody knows what the disk holds until a new process has read it.
+  void store.broken.then(({ message }) => parts.fail(message))
   return { parts, jobs, lastUses }
 }
 

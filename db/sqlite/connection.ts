@@ -6,7 +6,8 @@ export const pageBytes = 8_192
 const writerCacheKib = 32 * 1024
 const readerCacheKib = 16 * 1024
 const walBytesKept = 64 * 1024 * 1024
-const checkpointPages = 2_000 // 16 MiB of log before SQLite copies it into the database by itself
+/** Of log, 16 MiB, before it is copied into the database. */
+export const checkpointPages = 2_000
 
 /** Versions before 3.51.3 can corrupt a database when two connections write and checkpoint at the same moment. */
 const sqliteVersionMin = [3, 51, 3] as const

@@ -24,10 +24,24 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     return (...args) =>
       closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
   }
-  const verbs = { read: whileOpen(threads.read), write: whileOpen(threads.write) } as Verbs
+  const broken = Promise.withResolvers<StoreError>()
+
+  /** Writes only: a read that fails says nothing of what is acknowledged. */
+  function noticing<A extends unknown[], R>(call: (...args: A) => Promise<R>): (...args: A) => Promise<R> {
+    return (...args) => {
+      const answer = call(...args)
+      answer.catch((error: unknown) => {
+        if (error instanceof StoreError && error.kind === 'io') broken.resolve(error)
+      })
+      return answer
+    }
+  }
+  const verbs = { read: whileOpen(threads.read), write: whileOpen(noticing(threads.write)) } as Verbs
 
   const listeners = new Set<(orgIds: string[]) => void>()
-  const queue = appendQueue(threads.append, (orgIds) => listeners.forEach((listener) => listener(orgIds)))
+  const queue = appendQueue(noticing(threads.append), (orgIds) =>
+    listeners.forEach((listener) => listener(orgIds)),
+  )
   const identity = identityStore(verbs, loaded)
 
   async function close(): Promise<void> {
@@ -59,6 +73,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     keys: { ...identity.keys, findByHash: whileOpen(identity.keys.findByHash) },
     sites: { ...identity.sites, restricted: whileOpen(identity.sites.restricted) },
     secret: whileOpen(secrets(verbs)),
+    broken: broken.promise,
     close: () => (closing ??= close()),
   }
 }

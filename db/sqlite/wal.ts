@@ -1,5 +1,7 @@
-/** Keeps the write-ahead log short: truncated when the writer is idle, tried each minute when it is not. */
+/** Keeps the write-ahead log short: copied when it has grown, truncated when the writer is idle, tried each minute. */
 import type { Database } from 'bun:sqlite'
+import { checkpointPages } from './connection.ts'
+import { storeError } from './failure.ts'
 
 const tickMs = 1_000
 const minuteTicks = 60
@@ -7,28 +9,51 @@ const minuteTicks = 60
 export interface Housekeeping {
   /** Something was written just now. */
   busy(): void
+  /** After a commit: copies the log into the database when it has grown. Throws when the device fails. */
+  copyGrown(): void
   /** Copies the log into the database now and empties it; false while a reader is in the way. */
   truncate(): boolean
   /** Stops the ticks and truncates the log a last time. */
   end(): void
 }
 
-export function housekeeping(db: Database, chores: { idle(): void; minute(): void }): Housekeeping {
+export interface Chores {
+  idle(): void
+  minute(): void
+  /** Runs a copy of the log; what it throws must end the writing, and goes no further. */
+  copy(work: () => void): void
+}
+
+export function housekeeping(db: Database, chores: Chores): Housekeeping {
   let writtenSinceTick = false
   let unsettled = false // the log may hold pages that the database does not
   let ticks = 0
+  // SQLite's own copy after a commit keeps a failed fsync to itself, and the next commit would be acknowledged.
+  db.run('PRAGMA wal_autocheckpoint = 0')
+
+  /** A full disk cannot be copied to; the log holds everything and a later try succeeds. */
+  function unlessFull(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      const failure = storeError(error, 'the log cannot be copied into the database')
+      if (failure.kind !== 'storage_full') throw failure
+    }
+  }
 
   /** Waits for no reader: with one in the way the log just stays until the next try. */
   function truncate(): void {
-    try {
+    chores.copy(() => {
       db.run('PRAGMA busy_timeout = 0')
-      const row = db.query<{ busy: number }, []>('PRAGMA wal_checkpoint(TRUNCATE)').get()
-      if (row?.busy === 0) unsettled = false
-    } catch {
-      // A full disk cannot be checkpointed; the log holds everything and the next tick tries again.
-    } finally {
-      db.run('PRAGMA busy_timeout = 5000')
-    }
+      try {
+        unlessFull(() => {
+          const row = db.query<{ busy: number }, []>('PRAGMA wal_checkpoint(TRUNCATE)').get()
+          if (row?.busy === 0) unsettled = false
+        })
+      } finally {
+        db.run('PRAGMA busy_timeout = 5000')
+      }
+    })
   }
 
   function tick(): void {
@@ -42,6 +67,10 @@ export function housekeeping(db: Database, chores: { idle(): void; minute(): voi
 
   const timer = setInterval(tick, tickMs)
   return {
+    copyGrown() {
+      const pages = db.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()?.log ?? 0
+      if (pages >= checkpointPages) unlessFull(() => void db.query('PRAGMA wal_checkpoint(PASSIVE)').get())
+    },
     truncate() {
       unsettled = true
       truncate()

@@ -96,6 +96,13 @@ function writerOn(db: Database, folder: string, unlock: () => void): Writer {
       }
     },
     minute: () => makeReserveWhenRoom(folder),
+    copy(work) {
+      try {
+        guard.run('checkpoint', work)
+      } catch {
+        // The next write says it: nobody waits for this one.
+      }
+    },
   })
 
   return {
@@ -108,12 +115,17 @@ function writerOn(db: Database, folder: string, unlock: () => void): Writer {
         const result = inTransaction(db, () => run(context, command))
         guard.committed()
         heads.follow()
+        keeper.copyGrown()
         return result
       })
     },
     append(batches) {
       keeper.busy()
-      return guard.run('append', () => commitGroup(db, guard.engine(), batches))
+      return guard.run('append', () => {
+        const outcomes = commitGroup(db, guard.engine(), batches)
+        keeper.copyGrown()
+        return outcomes
+      })
     },
     truncate: keeper.truncate,
     dropReserve: () => dropReserve(folder),

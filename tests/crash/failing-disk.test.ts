@@ -1,0 +1,199 @@
+/**
+ * I/O errors from outside, in every place where the store waits for the disk. Oracle: after the first failed sync
+ * nothing is acknowledged, the process ends with an error so that a supervisor starts it anew, and what was acknowledged
+ * is there once afterwards.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { event, type TestEvent } from '../support/events.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { buildFailingDisk, errno, failingDisk, whyNoFailingDisk, type Fault } from './failing-disk.ts'
+
+const missing = whyNoFailingDisk()
+if (missing !== null) console.warn(`tests of a failing disk are left out: ${missing}`)
+
+const wal = 'sightglass.db-wal'
+const database = 'sightglass.db'
+const forever = 1_000_000
+
+interface Sent {
+  ids: string[]
+  sentAtMs: number
+  status: number | null // null: the connection ended
+}
+
+interface Keys {
+  ingest: string
+  secret: string
+}
+
+async function mint(appliance: Appliance, kind: string): Promise<string> {
+  const made = await appliance.cli(
+    'key',
+    'create',
+    '--org',
+    'default',
+    '--kind',
+    kind,
+    '--label',
+    'disk',
+    '--json',
+  )
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
+async function post(appliance: Appliance, key: string, events: TestEvent[]): Promise<Sent> {
+  const sentAtMs = Date.now()
+  const ids = events.map(({ id }) => id)
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  try {
+    const body = JSON.stringify({ events })
+    const response = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
+    await response.arrayBuffer()
+    return { ids, sentAtMs, status: response.status }
+  } catch {
+    return { ids, sentAtMs, status: null }
+  }
+}
+
+/** Four senders until `until` or until the server is gone. `padChars` of noise, which no compression makes small. */
+async function postAll(
+  appliance: Appliance,
+  key: string,
+  padChars: number,
+  until: () => boolean,
+): Promise<Sent[]> {
+  const all: Sent[] = []
+  const endMs = Date.now() + 20_000
+  const sender = async (name: number) => {
+    for (let n = 0; Date.now() < endMs && !until(); n++) {
+      const pad =
+        padChars === 0 ? '' : Buffer.from(crypto.getRandomValues(new Uint8Array(padChars))).toString('hex')
+      const sent = await post(
+        appliance,
+        key,
+        Array.from({ length: 5 }, (_, at) => event(`s${name}n${n}e${at}`, { pad })),
+      )
+      all.push(sent)
+      if (sent.status === null) return
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, (_, name) => sender(name)))
+  return all
+}
+
+async function storedIds(url: string, key: string): Promise<string[]> {
+  const response = await fetch(`${url}/v1/traces`, {
+    headers: { authorization: `Bearer ${key}`, accept: 'application/x-ndjson' },
+  })
+  const lines = (await response.text()).trimEnd().split('\n')
+  return lines.flatMap((line) => (JSON.parse(line) as { id?: string }).id ?? [])
+}
+
+/** Without the shim: each acknowledged event is there once, nothing is there twice, nothing contradicts anything. */
+async function expectWhole(dataDir: string, keys: Keys, sent: Sent[]): Promise<void> {
+  const appliance = await startAppliance({ dataDir })
+  const ids = await storedIds(appliance.url, keys.secret)
+  const stored = new Set(ids)
+  expect(ids.length).toBe(stored.size)
+  const acknowledged = sent.filter(({ status }) => status === 202).flatMap((one) => one.ids)
+  expect(acknowledged.length).toBeGreaterThan(0)
+  expect(acknowledged.filter((id) => !stored.has(id))).toEqual([])
+  const verdict = await appliance.cli('verify', '--json')
+  expect([verdict.code, JSON.parse(verdict.stdout)]).toMatchObject([0, { ok: true }])
+  expect((await post(appliance, keys.ingest, [event('afterwards')])).status).toBe(202)
+  await appliance.stop()
+}
+
+const ending: [name: string, fault: Omit<Fault, 'after'>, padChars: number][] = [
+  ['a sync of the log fails for good', { call: 'sync', file: wal, times: forever, errno: errno.EIO }, 0],
+  [
+    'one sync of the log fails and the next ones succeed',
+    { call: 'sync', file: wal, times: 1, errno: errno.EIO },
+    0,
+  ],
+  ['one sync says that there is no room', { call: 'sync', file: wal, times: 1, errno: errno.ENOSPC }, 0],
+  ['one write to the log fails', { call: 'write', file: wal, times: 1, errno: errno.EIO }, 0],
+  [
+    'one sync of the database fails while the log is copied',
+    { call: 'sync', file: database, times: 1, errno: errno.EIO },
+    25_000,
+  ],
+  ['one write to the database fails', { call: 'write', file: database, times: 1, errno: errno.EIO }, 25_000],
+]
+
+describe.if(missing === null)('a failing disk', () => {
+  let temp: TempDir
+  let library: string
+  beforeAll(async () => {
+    temp = tempDir('failing-disk')
+    library = await buildFailingDisk(temp.path)
+  })
+  afterAll(() => temp.remove())
+
+  async function onDisk(use: (one: Awaited<ReturnType<typeof start>>) => Promise<void>): Promise<void> {
+    using dir = tempDir('failing')
+    await use(await start(dir))
+  }
+
+  async function start(dir: TempDir) {
+    const disk = failingDisk(library, dir.path)
+    const dataDir = dir.join('data')
+    const appliance = await startAppliance({ dataDir, env: disk.env })
+    const keys = { ingest: await mint(appliance, 'ingest'), secret: await mint(appliance, 'secret') }
+    return { disk, dataDir, appliance, keys }
+  }
+
+  for (const [name, fault, padChars] of ending) {
+    test(`${name}: nothing more is acknowledged, and the process ends with an error`, async () => {
+      await onDisk(async ({ disk, dataDir, appliance, keys }) => {
+        const after = padChars > 0 ? 0 : 3 + Math.floor(Math.random() * 40)
+        const first = await post(appliance, keys.ingest, [event('first')])
+        disk.fail({ ...fault, after })
+        const sent = [first, ...(await postAll(appliance, keys.ingest, padChars, () => false))]
+        const { code } = await appliance.stop()
+        const failedAtMs = disk.failedAtMs()
+        expect([name, after, failedAtMs === null, code]).toEqual([name, after, false, 1])
+        const late = sent.filter(({ status, sentAtMs }) => status === 202 && sentAtMs > failedAtMs!)
+        expect(late).toEqual([])
+        await expectWhole(dataDir, keys, sent)
+      })
+    }, 60_000)
+  }
+
+  test('a sync that fails while nobody writes: the next write is refused, and the process ends', async () => {
+    await onDisk(async ({ disk, dataDir, appliance, keys }) => {
+      disk.fail({ call: 'sync', file: database, after: 0, times: 1, errno: errno.EIO })
+      const sent = [await post(appliance, keys.ingest, [event('first')])]
+      for (let waited = 0; disk.failedAtMs() === null && waited < 10_000; waited += 50) await Bun.sleep(50)
+      sent.push(await post(appliance, keys.ingest, [event('second')]))
+      expect(sent.map(({ status }) => status)).toEqual([202, 503])
+      expect((await appliance.stop()).code).toBe(1)
+      await expectWhole(dataDir, keys, sent)
+    })
+  }, 60_000)
+
+  test('a log that finds no room is refused with 507 while it lasts, and ingest comes back', async () => {
+    await onDisk(async ({ disk, dataDir, appliance, keys }) => {
+      disk.fail({ call: 'write', file: wal, after: 20, times: 5, errno: errno.ENOSPC })
+      let backAgain = 0
+      const sent = await postAll(
+        appliance,
+        keys.ingest,
+        0,
+        () => disk.failedAtMs() !== null && backAgain++ > 40,
+      )
+      const statuses = new Set(sent.map(({ status }) => status))
+      expect([...statuses].sort()).toEqual([202, 507])
+      for (let tries = 0, status: number | null = 507; status !== 202; tries++) {
+        if (tries > 0) await Bun.sleep(200)
+        expect(tries).toBeLessThan(50)
+        const again = await post(appliance, keys.ingest, [event('room')])
+        sent.push(again)
+        status = again.status
+      }
+      expect((await appliance.stop()).code).toBe(0)
+      await expectWhole(dataDir, keys, sent)
+    })
+  }, 60_000)
+})
