@@ -35,6 +35,7 @@ const wordsMax: Partial<Record<VerbName, number>> = {
   'webhook resume': 1,
   'webhook rotate-secret': 1,
   'webhook remove': 1,
+  setup: 1,
   'backup verify': 1,
   restore: 1,
   completions: 1,

@@ -58,6 +58,7 @@ export interface ServeConfig {
   oidc: OidcConfig | null
   logLevel: 'debug' | 'info' | 'warn' | 'error'
   admin: { email: string; password: string } | null
+  setupFile: string | null // absolute
   warnings: string[] // for the log: settings that look like a mistake
 }
 
@@ -216,7 +217,11 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     memoryLimitBytes: values['memory-limit'],
     rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },
     tls: tlsFiles(values),
-    retention: { days: values['retention-days'], bytes: values['retention-bytes'] },
+    retention: {
+      days: values['retention-days'],
+      bytes: values['retention-bytes'],
+      auditDays: values['retention-audit-days'],
+    },
     backup: {
       dir: backupDirOf(values['data-dir'], values['backup-dir']),
       cron: values['backup-cron'],
@@ -232,6 +237,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     },
     oidc: oidcConfig(values),
     logLevel: values['log-level'],
+    setupFile: values['setup-file'],
     admin: email !== null && password !== null ? { email, password } : null,
     warnings,
   }

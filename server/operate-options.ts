@@ -15,6 +15,13 @@ const serving = ['serve', 'config'] as const
 const withBackups = ['backup create', 'backup list', 'backup verify', 'migrate up', 'doctor'] as const
 
 export const operateOptions = {
+  'setup-file': option({
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'organizations, sites, keys (by hash) and endpoints there shall be; applied at every start',
+    verbs: serving,
+  }),
   'tls-cert': option({
     read: folderPath,
     value: 'FILE',
@@ -41,6 +48,13 @@ export const operateOptions = {
     value: 'SIZE|off',
     default: 'off',
     help: 'how much the events of one organization may take; the oldest go first',
+    verbs: serving,
+  }),
+  'retention-audit-days': option({
+    read: daysOrOff,
+    value: 'DAYS|off',
+    default: 'off',
+    help: 'how long entries of the audit log stay; off: for ever. Each trim leaves a signed checkpoint',
     verbs: serving,
   }),
   'backup-dir': option({
@@ -85,7 +99,7 @@ export const operateOptions = {
     value: null,
     default: 'false',
     help: 'say what would happen; change nothing',
-    verbs: ['restore', 'service install'],
+    verbs: ['restore', 'service install', 'setup'],
     flagOnly: true,
   }),
   'unit-dir': option({

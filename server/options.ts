@@ -27,7 +27,7 @@ export { verbNames, type VerbName }
 export type { Option }
 
 const serving = ['serve', 'config'] as const
-const targeting = ['webhook test', 'webhook add'] as const // verbs that check an address
+const targeting = ['webhook test', 'webhook add', 'setup'] as const // verbs that check an address
 const accountVerbs = verbNames.filter((verb) => verb.startsWith('account ') && verb !== 'account list')
 const linking = ['account create', 'account reset-password', 'account invite'] as const // verbs that print links
 const webhookVerbNames = verbNames.filter((verb) => verb.startsWith('webhook '))
@@ -122,7 +122,7 @@ export const options = {
     value: 'FOLDER',
     default: null,
     help: 'lets webhook endpoints append to files below this folder',
-    verbs: [...serving, 'webhook add'],
+    verbs: [...serving, 'webhook add', 'setup'],
   }),
   ...operateOptions,
   ...identityOptions,

@@ -41,6 +41,7 @@ export const verbNames = [
   'migrate status',
   'migrate up',
   'doctor',
+  'setup',
   'log-level',
   'service install',
   'service uninstall',

@@ -10,12 +10,14 @@ import { columns, oneLine } from './print.ts'
 import { logLevelVerb } from './log-level.ts'
 import { eraseVerb } from './erase.ts'
 import { backupCreateVerb } from './backup.ts'
+import { setupVerb } from './setup.ts'
 import { identityVerbs } from './identity-verbs.ts'
 import { webhookVerbs } from './webhook-verbs.ts'
 
 export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
   'backup create': backupCreateVerb,
   erase: eraseVerb,
+  setup: setupVerb,
   'log-level': logLevelVerb,
   ...identityVerbs,
   'org create': {
@@ -114,7 +116,10 @@ export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
 /** Does the verb's work where it belongs and returns its answer. */
 export async function runDataVerb(verb: VerbName, work: DataVerb, invocation: Invocation): Promise<Answer> {
   const params = await work.params(invocation)
-  const data = await openData({ ...dataPlace(invocation.values), create: work.writes })
+  const data = await openData({
+    ...dataPlace(invocation.values),
+    create: work.writes && !invocation.values['dry-run'],
+  })
   try {
     return (await data.call(verb, params)) as Answer
   } finally {

@@ -66,6 +66,16 @@ export const operateTexts = {
     ],
     examples: ['sightglass doctor', 'sightglass doctor --json'],
   },
+  setup: {
+    summary: 'bring organizations, sites, keys and endpoints to what a file says',
+    usage: 'setup FILE [--dry-run]',
+    about: [
+      'The file is TOML; the operations guide at /docs/operations shows one. Keys stand in it by their SHA-256, signing secrets in files',
+      'of their own. What is so already stays untouched, and so does what the file does not name. A mistake in it is',
+      'told with its line, before anything is done. serve applies the file of --setup-file at every start.',
+    ],
+    examples: ['sightglass setup appliance.toml --dry-run', 'sightglass serve --setup-file appliance.toml'],
+  },
   'log-level': {
     summary: 'change how much a running server logs',
     usage: 'log-level debug|info|warn|error',

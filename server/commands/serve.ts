@@ -4,6 +4,8 @@ import { systemClock } from '../clock.ts'
 import type { ServeConfig } from '../config.ts'
 import { startControl } from '../control.ts'
 import { startLog } from '../log.ts'
+import { setUpAtStart } from '../setup/at-start.ts'
+import { readSetupFile } from '../setup/file.ts'
 import { startServer } from '../server.ts'
 import { version } from '../version.ts'
 import { openDataFolder } from './open-data-folder.ts'
@@ -12,6 +14,7 @@ import { openDataFolder } from './open-data-folder.ts'
 export async function serve(config: ServeConfig): Promise<number> {
   const clock = systemClock
   const log = startLog({ level: config.logLevel, clock })
+  const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
   const store = await openDataFolder(config.dataDir, clock, config.backup)
   const ended = Promise.withResolvers<number>()
   // Not `once`: Ctrl-C under npm and `timeout` send the signal twice, and the second would end the ending itself.
@@ -19,6 +22,7 @@ export async function serve(config: ServeConfig): Promise<number> {
   try {
     for (const warning of config.warnings) log.warn('configuration', { warning })
     const setupToken = await prepareFirstOwner({ store, admin: config.admin, clock, log })
+    if (setup !== null) await setUpAtStart({ config, store, clock, log }, setup)
     const server = await startServer({
       config,
       store,

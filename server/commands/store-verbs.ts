@@ -10,6 +10,7 @@ import * as identity from './identity.ts'
 import { createKey, listKeys, revokeKeyById } from './key.ts'
 import { createOrg, listOrgs } from './org.ts'
 import { beginExport, exportPage } from './export-audit-work.ts'
+import { setUp } from './setup.ts'
 import type { StoreVerb } from './verb-context.ts'
 import * as webhook from './webhook.ts'
 
@@ -48,6 +49,7 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'webhook remove': webhook.removeEndpoint,
   'backup create': createBackupNow,
   erase,
+  setup: setUp,
   'log-level': setLogLevel,
   // Parts of `export audit`, which asks for one page after the other.
   'export audit begin': beginExport,

@@ -19,6 +19,7 @@ export interface KeyChange {
   scopes?: string[] | undefined
   siteIds?: string[] | undefined
   behindProxy?: boolean | undefined
+  expiresAtMs?: number | null | undefined // null: no end
 }
 
 export async function changeKey(
@@ -33,7 +34,7 @@ export async function changeKey(
     scopes: change.scopes ?? key.scopes,
     siteIds: change.siteIds ?? key.siteIds,
     behindProxy: change.behindProxy ?? key.behindProxy,
-    expiresAtMs: key.expiresAtMs,
+    expiresAtMs: change.expiresAtMs === undefined ? key.expiresAtMs : change.expiresAtMs,
   }
   checkTerms(key.kind, terms, clock.now())
   const metadata = { before: termsView(key), after: termsView(terms) }

@@ -23,13 +23,17 @@ export async function mintKey(
   clock: Clock,
 ): Promise<{ key: ApiKey; secret: string }> {
   const { key, secret } = newKey(request, clock.now())
+  await storeKey(store, key, request.actor)
+  return { key, secret }
+}
+
+export async function storeKey(store: Pick<Store, 'keys'>, key: ApiKey, actor: string): Promise<void> {
   const act = {
     action: `${key.kind}_key.created`,
     target: key.id,
     metadata: { prefix: key.prefix, ...termsView(key) },
   }
-  await store.keys.create({ key, audit: auditEntry(request, act, key.createdAtMs) })
-  return { key, secret }
+  await store.keys.create({ key, audit: auditEntry({ orgId: key.orgId, actor }, act, key.createdAtMs) })
 }
 
 /** A key that is not stored yet. */

@@ -25,6 +25,7 @@ export async function createEndpoint(
   parts: EndpointParts,
   who: Actor,
   body: Body,
+  secret = newSigningSecret(),
 ): Promise<{ endpoint: EndpointJson; secret: string }> {
   const { store, clock, box } = parts
   const { orgId } = who
@@ -40,7 +41,6 @@ export async function createEndpoint(
     )
   }
   const id = newId('ep')
-  const secret = newSigningSecret()
   const now = clock.now()
   const endpoint: Endpoint = {
     id,
@@ -139,9 +139,9 @@ export async function rotateEndpointSecret(
   parts: EndpointParts,
   who: Actor,
   id: string,
+  secret = newSigningSecret(),
 ): Promise<{ endpoint: EndpointJson; secret: string }> {
   const { url } = await findEndpoint(parts, who.orgId, id)
-  const secret = newSigningSecret()
   const command = commandFor(parts, who, id, 'secret_rotated', { url })
   await parts.store.webhooks.rotateEndpointSecret({
     ...command,

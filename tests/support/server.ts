@@ -134,7 +134,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   memoryLimitBytes: null,
   rateLimits: { gateway: null, ingest: null },
   tls: null,
-  retention: { days: 90, bytes: null },
+  retention: { days: 90, bytes: null, auditDays: null },
   backup: { dir: '', cron: null, keep: 3, passphrase: null },
   webhooks: {
     cron: '* * * * *',
@@ -146,5 +146,6 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   oidc: null,
   logLevel: 'error',
   admin: null,
+  setupFile: null,
   warnings: [],
 }

@@ -1,0 +1,130 @@
+/** The set-up file: at start, by its verb, a second time, after people changed things, and when it is wrong. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
+import { newApiKey, newSigningSecret, sha256Hex } from '../../server/ids.ts'
+import { cli, startAppliance, type Appliance } from '../support/binary.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(60_000)
+const ingest = newApiKey('ingest')
+const secret = newApiKey('secret')
+const file = (more = '') => `
+[[organizations]]
+slug = "acme"
+name = "Acme Shops"
+[[organizations.sites]]
+id = "shop"
+name = "The shop"
+restricted = true
+[[organizations.keys]]
+kind = "ingest"
+label = "backend"
+hash = "${sha256Hex(ingest)}"
+prefix = "${ingest.slice(0, 16)}"
+sites = ["shop"]
+[[organizations.keys]]
+kind = "secret"
+label = "warehouse"
+hash = "${sha256Hex(secret)}"
+[[organizations.endpoints]]
+label = "alerts"
+url = "http://127.0.0.1:9/in"
+types = ["authz.*"]
+secretFile = "hook.secret"
+${more}`
+
+interface Change {
+  kind: string
+  did: string
+  note: string | null
+}
+const setup = async (appliance: Appliance, path: string, ...flags: string[]) => {
+  const { code, stdout, stderr } = await appliance.cli('setup', path, '--json', ...flags)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return (JSON.parse(stdout) as { changes: Change[] }).changes
+}
+const auditRows = async (appliance: Appliance): Promise<{ actor: string; action: string }[]> => {
+  const orgs = ['acme', 'org_system'].map((org) => appliance.cli('export', 'audit', '--org', org, '--json'))
+  return (await Promise.all(orgs)).flatMap(({ stdout }) => JSON.parse(stdout || '{"entries":[]}').entries)
+}
+
+test('what the file names is there at the first request, once, and people keep the last word', async () => {
+  using temp = tempDir('setup')
+  const path = temp.join('setup.toml')
+  const dataDir = temp.join('data')
+  writeFileSync(temp.join('hook.secret'), newSigningSecret())
+  writeFileSync(path, file())
+  const args = ['--setup-file', path, '--webhook-allow', '127.0.0.0/8']
+  await using appliance = await startAppliance({ dataDir, args })
+  const event = {
+    id: 'evt_1',
+    siteId: 'shop',
+    sessionId: 's',
+    occurredAt: '2026-06-23T12:00:00Z',
+    type: 'agent.detected',
+    outcome: 'success',
+  }
+  const sent = await fetch(`${appliance.url}/v1/sdk/events`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ingest}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ events: [event] }),
+  })
+  expect([sent.status, await sent.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
+  const traces = await fetch(`${appliance.url}/v1/traces`, { headers: { authorization: `Bearer ${secret}` } })
+  expect(await traces.json()).toMatchObject({ events: [{ id: 'evt_1' }] })
+
+  const rows = await auditRows(appliance)
+  const made = ['ingest_key.created', 'secret_key.created', 'site.changed', 'webhook_endpoint.created']
+  for (const action of made)
+    expect(rows.filter((row) => row.action === action)).toMatchObject([{ actor: 'system' }])
+  const again = await setup(appliance, path)
+  expect(again.map(({ kind, did }) => `${kind} ${did}`)).toEqual([
+    'organization unchanged',
+    'site unchanged',
+    'key unchanged',
+    'key unchanged',
+    'endpoint unchanged',
+  ])
+
+  const changed = file('outcomes = ["blocked"]').replace('label = "backend"', 'label = "relay"')
+  writeFileSync(path, changed)
+  const dry = await setup(appliance, path, '--dry-run')
+  expect(dry.filter(({ did }) => did === 'changed').map(({ kind }) => kind)).toEqual(['key', 'endpoint'])
+  expect(await setup(appliance, path)).toEqual(dry)
+  expect((await setup(appliance, path)).every(({ did }) => did === 'unchanged')).toBe(true)
+
+  const { keys } = JSON.parse((await appliance.cli('key', 'list', '--org', 'acme', '--json')).stdout) as {
+    keys: { id: string; kind: string; label: string }[]
+  }
+  expect(keys.map(({ label }) => label).sort()).toEqual(['relay', 'warehouse'])
+  await appliance.cli('key', 'revoke', keys.find(({ kind }) => kind === 'secret')!.id)
+  expect((await setup(appliance, path)).filter(({ did }) => did === 'left')).toMatchObject([
+    { kind: 'key', note: expect.stringContaining('revoked') },
+  ])
+})
+
+test('a mistake ends the start with its line; one that needs the data leaves everything as it was', async () => {
+  using temp = tempDir('setup')
+  const path = temp.join('setup.toml')
+  const dataDir = temp.join('data')
+  writeFileSync(path, file().replace('restricted = true', 'restricted = 1'))
+  writeFileSync(temp.join('hook.secret'), newSigningSecret())
+  const refused = await cli(['serve', '--setup-file', path, '--listen', '127.0.0.1:0'], { dataDir })
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    `sightglass: ${path}:8: organizations[0].sites[0].restricted: must be true or false\n`,
+  ])
+  expect(existsSync(dataDir)).toBe(false)
+  expect((await cli(['setup', path, '--dry-run'], { dataDir })).code).toBe(2)
+
+  writeFileSync(path, file()) // its endpoint is on a private address, which is not allowed here
+  const blocked = await cli(['setup', path], { dataDir })
+  expect(blocked.code).toBe(1)
+  expect(blocked.stderr).toContain(
+    `${path}:19: organizations[0].endpoints[0]: deliveries may not go to this URL`,
+  )
+  const { orgs } = JSON.parse((await cli(['org', 'list', '--json'], { dataDir })).stdout) as {
+    orgs: { slug: string }[]
+  }
+  expect(orgs.map(({ slug }) => slug)).toEqual(['default'])
+})
