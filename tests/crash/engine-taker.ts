@@ -1,27 +1,25 @@
-/** Program of `engine-away.test.ts`: appends, expires, erases and gives room back at once until it is killed. */
+/** Program of `taking-round.ts`: appends, expires, erases and gives room back at once until it is killed. */
 import { openStore } from '../../db/open.ts'
 import type { EraseCursor, EraseResult } from '../../db/store.ts'
 import { makeAudit, makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
+import { batchEvents, batchesKept, receivedAtMs } from './engine-taken.ts'
 
 const [folder = '', round = '0'] = Bun.argv.slice(2)
-const batchEvents = 500
 const store = await openStore({ folder, now: noon })
-let receivedAtMs = noon + Number(round) * 1_000_000
+let arrivedAtMs = receivedAtMs(Number(round))
 
 async function append(): Promise<void> {
   for (let first = 0; ; first += batchEvents) {
     const events = Array.from({ length: batchEvents }, (_, n) => crashEvent(Number(round), first + n))
-    receivedAtMs++
-    await store.events.append({ ...makeBatch(orgId, events), receivedAtMs })
+    await store.events.append({ ...makeBatch(orgId, events), receivedAtMs: ++arrivedAtMs })
     process.stdout.write(`${first}\n`)
   }
 }
 
-/** Keeps about forty batches. */
 async function expire(): Promise<void> {
   for (;;) {
-    await store.events.expire({ orgId, receivedBeforeMs: receivedAtMs - 40 })
+    await store.events.expire({ orgId, receivedBeforeMs: arrivedAtMs - batchesKept })
     await store.retention.release()
     await Bun.sleep(5)
   }

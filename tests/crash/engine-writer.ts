@@ -1,4 +1,4 @@
-/** Program of `engine-kill.test.ts`: appends batches until it is killed, printing `first count` once one is stored. */
+/** Program of `ingest-round.ts`: appends batches until it is killed, printing `first count` once one is stored. */
 import { openStore } from '../../db/open.ts'
 import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'

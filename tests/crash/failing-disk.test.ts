@@ -1,7 +1,7 @@
 /**
- * I/O errors from outside, in every place where the store waits for the disk. Oracle: after the first failed sync
- * nothing is acknowledged, the process ends with an error so that a supervisor starts it anew, and what was acknowledged
- * is there once afterwards.
+ * I/O errors from outside, wherever the store waits for the disk. Oracle: after the first failed sync nothing is
+ * acknowledged, the process ends with an error so that a supervisor starts it anew, and what was acknowledged is there
+ * once afterwards.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'

@@ -6,22 +6,12 @@ import { expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { anySeed, seeded } from './seeded.ts'
 
 const rounds = Number(process.env['CRASH_ROUNDS'] ?? 20)
-const seed = Number(process.env['CRASH_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
-/** A small seeded generator (mulberry32), so that a failing run can be repeated. */
-function seeded(state: number): () => number {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
-const random = seeded(seed)
-const below = (count: number) => Math.floor(random() * count)
+const { below } = seeded(seed)
 
 interface Record {
   acknowledged: Set<string>

@@ -1,0 +1,10 @@
+/** What the program of a taking round and its oracle agree on. */
+import { noon } from '../store/make.ts'
+
+export const batchEvents = 500
+export const batchesKept = 40
+
+/** When the first batch of a round arrives; each one arrives a millisecond after the one before. */
+export function receivedAtMs(round: number): number {
+  return noon + round * 1_000_000
+}

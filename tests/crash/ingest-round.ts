@@ -1,0 +1,39 @@
+/**
+ * One round of kill -9 while a process appends as fast as it can, through id runs, merges, seals and folds. What was
+ * acknowledged must be there once, what was not is there whole or not at all.
+ */
+import { openStore, verifyEvents } from '../../db/open.ts'
+import { makeBatch, noon } from '../store/make.ts'
+import { crashEvent, orgId } from './engine-events.ts'
+import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
+
+/** `storedBefore`: events that the folder holds of earlier rounds. */
+export async function ingestRound(
+  { folder, number, killAfterMs }: Round,
+  batchEvents: number,
+  storedBefore: number,
+): Promise<Found & { stored: number }> {
+  const child = startProgram('engine-writer.ts', folder, number, batchEvents)
+  await child.line((line) => line, 40_000)
+  await killAfter(child, killAfterMs)
+  const firsts = new Set(wholeLines(child).map((line) => Number(line.split(' ')[0])))
+  const store = await openStore({ folder, now: noon })
+  const end = Math.max(...firsts) + batchEvents * 8 // what was in flight lies before it
+  const faults: string[] = []
+  let stored = storedBefore
+  let lost = 0
+  for (let first = 0; first < end; first += batchEvents) {
+    const events = Array.from({ length: batchEvents }, (_, n) => crashEvent(number, first + n))
+    const { accepted, deduped } = await store.events.append(makeBatch(orgId, events))
+    if (deduped !== 0 && accepted !== 0) faults.push(`batch ${first} was stored by half`)
+    if (firsts.has(first)) lost += accepted
+    stored += accepted + deduped
+  }
+  const { total } = await store.events.overview(orgId)
+  await store.close()
+  const verdict = await verifyEvents(folder)
+  faults.push(...verdict.faults.map(({ place, problem }) => `${place} ${problem}`))
+  const held = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
+  if (held !== total) faults.push(`${held} events are held, ${total} are counted`)
+  return { acknowledged: firsts.size * batchEvents, lost, doubled: held - stored, faults, stored }
+}

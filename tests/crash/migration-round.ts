@@ -1,0 +1,31 @@
+/**
+ * One round of kill -9 while the data of an earlier schema is opened and brought to this release's. Opening it again
+ * must finish the work, and hold all that the earlier release had.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
+import { contentOf, type Content, type Fixture } from '../store/fixture.ts'
+import { noon } from '../store/make.ts'
+import { killAfter, startProgram, type Found } from './round.ts'
+
+/** Data of schema 5 has no sketches until the first re-count has made them. */
+const unmade = /^the rollup by (duration|duration and day|session|subject) of /
+
+/** The delay counts from the start of the process, which takes most of it. */
+export async function migrationRound(folder: string, fixture: Fixture, killAfterMs: number): Promise<Found> {
+  fixture.unpack(folder)
+  await killAfter(startProgram('engine-opener.ts', folder), killAfterMs)
+  const store = await openStore({ folder, now: noon })
+  const content = await contentOf(store)
+  await store.close()
+  const faults = Object.entries(fixture.content).flatMap(([name, value]) =>
+    isDeepStrictEqual(value, content[name as keyof Content]) ? [] : [`${name} differs`],
+  )
+  const verdict = await verifyEvents(folder)
+  for (const { place, problem } of verdict.faults)
+    if (fixture.schema > 5 || !unmade.test(place)) faults.push(`${place} ${problem}`)
+  faults.push(...(await verifyAudit(folder)).faults.map((fault) => `audit: ${JSON.stringify(fault)}`))
+  const had = Object.values(fixture.content.events).reduce((sum, { total }) => sum + total, 0)
+  const held = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
+  return { acknowledged: had, lost: Math.max(0, had - held), doubled: Math.max(0, held - had), faults }
+}

@@ -1,0 +1,33 @@
+/** What every round of killing shares: the program that is killed, and what is found afterwards. */
+import { join } from 'node:path'
+import { run, type Running } from '../support/process.ts'
+
+export interface Round {
+  folder: string
+  number: number
+  killAfterMs: number // after the program has begun its work
+}
+
+/** Expected of every round: nothing lost, nothing doubled, no fault. */
+export interface Found {
+  acknowledged: number // events
+  lost: number // of them
+  doubled: number
+  faults: string[]
+}
+
+export function startProgram(name: string, folder: string, ...args: (string | number)[]): Running {
+  const command = [process.execPath, join(import.meta.dir, name), folder, ...args.map(String)]
+  return run(command, { cwd: folder, env: { PATH: process.env['PATH'] ?? '' } })
+}
+
+export async function killAfter(child: Running, delayMs: number): Promise<void> {
+  await Bun.sleep(delayMs)
+  child.signal('SIGKILL')
+  await child.exited
+}
+
+/** Whole lines only: the last one may be cut. */
+export function wholeLines(child: Running): string[] {
+  return child.stdout().split('\n').slice(0, -1)
+}

@@ -1,0 +1,81 @@
+/** Hundreds of kills by hand: `bun tests/crash/rounds.ts --rounds 300 [--seed N]`, see --help. */
+import { cpus } from 'node:os'
+import { fixtures } from '../store/fixture.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { ingestRound } from './ingest-round.ts'
+import { migrationRound } from './migration-round.ts'
+import type { Found } from './round.ts'
+import { anySeed, seeded, type Seeded } from './seeded.ts'
+import { takingRound } from './taking-round.ts'
+
+const help = `Kills a process that works on a data folder at a random moment, looks at what is left, goes on with it.
+Of four rounds two are during ingest (flush, fold, merge, seal), one during retention and erasure beside ingest, one
+while the data of an earlier schema is opened. Exit code 1 when anything was lost, doubled or damaged.
+
+  --rounds N  how many; 40 when not said
+  --seed N    of an earlier run, to repeat its choices (the moments themselves depend on the machine)`
+
+const batchSizes = [1, 20, 250, 1_000, 1_000]
+const roundsPerFolder = 12 // a folder that grows without end would spend the time on verify
+
+interface Folders {
+  ingest: { dir: TempDir; stored: number }
+  taking: TempDir
+}
+
+function freshFolders(old?: Folders): Folders {
+  old?.ingest.dir.remove()
+  old?.taking.remove()
+  return { ingest: { dir: tempDir('rounds'), stored: 0 }, taking: tempDir('rounds') }
+}
+
+async function oneRound(number: number, folders: Folders, { below }: Seeded): Promise<[string, Found]> {
+  const killAfterMs = below(800)
+  const kind = number % 4
+  if (kind === 2) return ['taking', await takingRound({ folder: folders.taking.path, number, killAfterMs })]
+  if (kind === 3) {
+    using dir = tempDir('rounds')
+    const all = fixtures()
+    return ['migration', await migrationRound(dir.join('data'), all[below(all.length)]!, 40 + below(400))]
+  }
+  const batchEvents = batchSizes[below(batchSizes.length)]!
+  const { dir, stored } = folders.ingest
+  const found = await ingestRound({ folder: dir.path, number, killAfterMs }, batchEvents, stored)
+  folders.ingest.stored = found.stored
+  return ['ingest', found]
+}
+
+async function main(args: string[]): Promise<number> {
+  if (args.includes('--help')) {
+    console.log(help)
+    return 0
+  }
+  const option = (name: string, otherwise: number) =>
+    args.includes(name) ? Number(args[args.indexOf(name) + 1]) : otherwise
+  const rounds = option('--rounds', 40)
+  const seed = option('--seed', anySeed())
+  const random = seeded(seed)
+  console.log(`${rounds} rounds, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
+  const counts: { [kind: string]: number } = {}
+  const total = { acknowledged: 0, lost: 0, doubled: 0, faults: 0 }
+  let folders = freshFolders()
+  for (let number = 0; number < rounds; number++) {
+    if (number > 0 && number % roundsPerFolder === 0) folders = freshFolders(folders)
+    const [kind, found] = await oneRound(number, folders, random)
+    counts[kind] = (counts[kind] ?? 0) + 1
+    total.acknowledged += found.acknowledged
+    total.lost += found.lost
+    total.doubled += found.doubled
+    total.faults += found.faults.length
+    if (found.lost !== 0 || found.doubled !== 0 || found.faults.length > 0)
+      console.log(`round ${number}, ${kind}: ${JSON.stringify(found)}`)
+    if (number % 20 === 19) console.log(`${number + 1} rounds: ${JSON.stringify(total)}`)
+  }
+  console.log(`kills: ${JSON.stringify(counts)}`)
+  console.log(
+    `${total.acknowledged} acknowledged, ${total.lost} lost, ${total.doubled} doubled, verify: ${total.faults} faults`,
+  )
+  return total.lost === 0 && total.doubled === 0 && total.faults === 0 ? 0 : 1
+}
+
+process.exitCode = await main(Bun.argv.slice(2))

@@ -1,0 +1,46 @@
+/**
+ * One round of kill -9 amid retention, erasure and released room beside ingest. What retention keeps and was
+ * acknowledged must be known, nothing may be there twice, and nothing may contradict anything.
+ */
+import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
+import type { Store } from '../../db/store.ts'
+import { makeBatch, noon } from '../store/make.ts'
+import { crashEvent, orgId } from './engine-events.ts'
+import { batchEvents, batchesKept, receivedAtMs } from './engine-taken.ts'
+import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
+
+/** `taken`: how many acknowledged events were gone by then, which must be many. */
+export async function takingRound({
+  folder,
+  number,
+  killAfterMs,
+}: Round): Promise<Found & { taken: number }> {
+  const child = startProgram('engine-taker.ts', folder, number)
+  await child.line((line) => (Number(line) >= batchEvents * batchesKept ? line : null), 60_000) // retention has begun
+  await killAfter(child, killAfterMs)
+  const newest = Number(wholeLines(child).at(-1))
+
+  const { orgs, faults } = await verifyEvents(folder)
+  const held = orgs[0]?.events ?? 0
+  const found = faults.map(({ place, problem }) => `${place} ${problem}`)
+  if (held >= batchEvents * batchesKept * 1.5) found.push(`${held} events outstayed retention`)
+  found.push(...(await verifyAudit(folder)).faults.map((fault) => `audit: ${JSON.stringify(fault)}`))
+  const store = await openStore({ folder, now: noon })
+  const doubled = await doubles(store)
+  let lost = 0
+  let acknowledged = 0
+  // Half of what is kept: retention may have gone on a little after the last acknowledgement that was printed.
+  for (let first = newest - batchEvents * (batchesKept / 2); first <= newest; first += batchEvents) {
+    const events = Array.from({ length: batchEvents }, (_, n) => crashEvent(number, first + n))
+    const again = { ...makeBatch(orgId, events), receivedAtMs: receivedAtMs(number + 1) - 1 }
+    lost += (await store.events.append(again)).accepted
+    acknowledged += batchEvents
+  }
+  await store.close()
+  return { acknowledged, lost, doubled, faults: found, taken: newest - held }
+}
+
+async function doubles(store: Store): Promise<number> {
+  const { events } = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 100_000 })
+  return events.length - new Set(events.map(({ json }) => (JSON.parse(json) as { id: string }).id)).size
+}
