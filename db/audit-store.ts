@@ -24,6 +24,14 @@ export interface AuditHead {
   hash: string // 64 zeros for an empty chain
 }
 
+/** Where a chain begins since its oldest entries were taken out: after entry `count`, whose hash was `hash`. Signed. */
+export interface AuditTrim extends AuditHead {
+  orgId: string
+  at: string // when it was signed
+  key: string // the public one, base64url
+  signature: string // base64url
+}
+
 /** An entry as it is kept and hashed, all text: what a proof is made of. */
 export interface AuditRow {
   id: string
@@ -49,13 +57,13 @@ export interface AuditFault {
   orgId: string
   position: number // counts from 1
   entryId: string | null // null when the entry itself is gone
-  kind: 'edited' | 'missing' | 'reordered' | 'rewritten' | 'cut'
+  kind: 'edited' | 'missing' | 'reordered' | 'rewritten' | 'cut' | 'forged'
   message: string
 }
 
 /** The chains as far as they are sound, and at most one fault for each. */
 export interface AuditVerdict {
-  chains: { orgId: string; count: number; hash: string }[]
+  chains: { orgId: string; count: number; hash: string; trim: AuditTrim | null }[]
   faults: AuditFault[]
 }
 
@@ -67,6 +75,17 @@ export interface AuditStore {
   heads(): Promise<{ [orgId: string]: AuditHead }>
   /** The rows after a position, oldest first. */
   rows(query: { orgId: string; afterSeq: number; limit: number }): Promise<AuditRow[]>
-  /** Checks every chain, row by row. Without opening a store: `verifyAudit` of `db/open.ts`. */
+  /** The trims of all chains, by organization. */
+  trims(): Promise<{ [orgId: string]: AuditTrim }>
+  /** The last of a chain's first entries that are all older than a time, and not its newest; null: there is none. */
+  trimPoint(query: { orgId: string; beforeMs: number }): Promise<AuditHead | null>
+  /** From now on the chain begins after the trim. What lies before is deleted by `sweep`. */
+  trim(command: { trim: AuditTrim; audit: AuditEntry }): Promise<void>
+  /** One step of deleting what was trimmed; to be called until `done`. */
+  sweep(orgId: string): Promise<{ entries: number; done: boolean }>
+  /**
+   * Checks every chain, row by row, from its trim on; who signed that is for the caller to check. Without opening a
+   * store: `verifyAudit` of `db/open.ts`.
+   */
   verify(anchors?: AuditAnchor[]): Promise<AuditVerdict>
 }

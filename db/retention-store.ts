@@ -5,6 +5,7 @@ import type { AuditEntry } from './audit-entry.ts'
 export interface RetentionSetting {
   days: number | null
   bytes: number | null
+  auditDays: number | null // how long entries of the audit trail stay
 }
 
 export interface RecountProgress {

@@ -2,13 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { readArguments, type Arguments } from './arguments.ts'
 import { readConfigFile } from './config-file.ts'
-import { UsageError, type ListenAddress, type RateLimit } from './option-values.ts'
+import { listenText, UsageError, type ListenAddress, type RateLimit } from './option-values.ts'
 import {
   environmentTwin,
   optionFits,
   optionNames,
   optionOf,
-  optionsNotYet,
   type OptionName,
   type OptionValues,
   type VerbName,
@@ -44,6 +43,7 @@ export interface ServeConfig {
   ingestListen: ListenAddress | null
   dataDir: string // absolute
   publicUrl: string | null // origin, without a slash at the end
+  basePath: string // such as /sightglass, or nothing
   allowedHosts: string[]
   metricsListen: ListenAddress | null
   metricsToken: string | null
@@ -86,7 +86,6 @@ export function readInvocation(args: string[], environment: Environment): Invoca
   const { verb, words, help } = given
   // Help must come even when the rest is wrong.
   const asking = help || verb === 'help'
-  refuseNotYet(asking ? {} : environment)
   const file = asking ? null : configFile(given, environment)
   const settings: Setting[] = []
   const values: Record<string, unknown> = {}
@@ -159,14 +158,6 @@ function readSetting({ name, text, source, from }: Setting): unknown {
   }
 }
 
-function refuseNotYet(environment: Environment): void {
-  for (const name of optionsNotYet) {
-    if (environment[environmentTwin(name)]) {
-      throw new UsageError(`${environmentTwin(name)} is set, but --${name} is not available in this release`)
-    }
-  }
-}
-
 /** Variables with our prefix that mean nothing: warned about, not refused, for orchestrators inject such names. */
 function strangers(environment: Environment): string[] {
   const known = new Set(
@@ -193,9 +184,8 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
   const ingestListen = values['ingest-listen']
   if (
     ingestListen &&
-    ingestListen.port !== 0 &&
-    ingestListen.port === listen.port &&
-    ingestListen.host === listen.host
+    (ingestListen.port !== 0 || ingestListen.unix !== undefined) &&
+    listenText(ingestListen) === listenText(listen)
   ) {
     throw new UsageError('--listen and --ingest-listen name the same address')
   }
@@ -209,6 +199,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     ingestListen,
     dataDir: values['data-dir'],
     publicUrl: values['public-url'],
+    basePath: values['base-path'],
     allowedHosts: values['allowed-host'],
     metricsListen: values['metrics-listen'],
     metricsToken: values['metrics-token'],

@@ -1,6 +1,7 @@
 /** Every scheduled job of the appliance, in one list. */
 import type { Store } from '../db/store.ts'
 import { writeCheckpoints } from './audit/checkpoints.ts'
+import { trimAll } from './audit/trim-all.ts'
 import type { SigningKey } from './audit/signing-key.ts'
 import type { Backups } from './backup/backups.ts'
 import type { DiskWatch } from './health/disk.ts'
@@ -54,6 +55,11 @@ export function jobTable(parts: JobParts): Job[] {
       id: 'audit-checkpoint',
       schedule: '0 7 3 * * *',
       run: async (now) => void (await writeCheckpoints({ store, key: auditKey, dataDir, log }, now)),
+    },
+    {
+      id: 'audit-retention',
+      schedule: '0 13 3 * * *',
+      run: (now) => trimAll({ store, key: auditKey, dataDir, rule: parts.retention, log }, now),
     },
     { id: 'org-deletion', schedule: '0 11 * * * *', run: (now) => deleteDueOrgs({ store }, log, now) },
     {

@@ -35,7 +35,8 @@ export interface Diagnosis {
 export interface Retention {
   days: number | null
   bytes: number | null
-  appliance: { days: number | null; bytes: number | null }
+  auditDays: number | null // entries of the audit log
+  appliance: { days: number | null; bytes: number | null; auditDays: number | null }
   eventBytes: number
 }
 
@@ -54,10 +55,14 @@ export const operateApi = {
   deleteBackup: async (name: string) => json<Backups>(await exchange(one(name), { method: 'DELETE' })),
   backupHref: (name: string): string => one(name, 'file'),
   retention: () => get<Retention>('/api/retention'),
-  setRetention: async (limits: { days: number | null; bytes: number | null }) => {
+  setRetention: async (limits: Pick<Retention, 'days' | 'bytes' | 'auditDays'>) => {
     // What is left out is as the appliance was started.
-    const { days, bytes } = limits
-    const body = { ...(days !== null && { days }), ...(bytes !== null && { bytes }) }
+    const { days, bytes, auditDays } = limits
+    const body = {
+      ...(days !== null && { days }),
+      ...(bytes !== null && { bytes }),
+      ...(auditDays !== null && { auditDays }),
+    }
     return json<Retention>(await post('/api/retention', body))
   },
   erase: async (what: { session: string } | { subject: string }) =>

@@ -1,6 +1,7 @@
 /** Finds audit entries again: a page of an organization's chain, newest first, by who, what, when and any text. */
 import type { Database } from 'bun:sqlite'
 import type { AuditEntry, AuditFilter, AuditQuery, AuditRow, AuditStore } from '../store.ts'
+import { auditTrim } from './audit-trim.ts'
 import { positionText } from './audit.ts'
 
 /** `seq` is the entry's position in its organization's chain. */
@@ -8,13 +9,28 @@ export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<A
   // A colon stands behind every digit.
   const before = query.beforeSeq === null ? ':' : positionText(query.beforeSeq)
   const { sql, values } = conditions(query.filter ?? {})
+  const after = positionText(auditTrim(db, query.orgId)?.count ?? 0)
   const rows = db
     .query<AuditRow, (string | number)[]>(
-      `SELECT * FROM audit_entry WHERE orgId = ? AND position < ?${sql} ORDER BY position DESC LIMIT ?`,
+      `SELECT * FROM audit_entry WHERE orgId = ? AND position > ? AND position < ?${sql}
+       ORDER BY position DESC LIMIT ?`,
     )
-    .all(query.orgId, before, ...values, query.limit + 1)
+    .all(query.orgId, after, before, ...values, query.limit + 1)
   const entries = rows.slice(0, query.limit).map(entryOf)
   return { entries, next: rows.length > query.limit ? (entries.at(-1)?.seq ?? null) : null }
+}
+
+/** As they stand in the table, oldest first. */
+export function auditRows(
+  db: Database,
+  { orgId, afterSeq, limit }: Parameters<AuditStore['rows']>[0],
+): AuditRow[] {
+  const begun = auditTrim(db, orgId)?.count ?? 0
+  return db
+    .query<AuditRow, [string, string, number]>(
+      'SELECT * FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position LIMIT ?',
+    )
+    .all(orgId, positionText(Math.max(afterSeq, begun)), limit)
 }
 
 function conditions(filter: AuditFilter): { sql: string; values: string[] } {

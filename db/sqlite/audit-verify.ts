@@ -1,10 +1,12 @@
 /** Checks every audit chain row by row and names the first row of each that is not as it was written. */
 import type { Database } from 'bun:sqlite'
-import type { AuditAnchor, AuditFault, AuditHead, AuditRow, AuditVerdict } from '../store.ts'
-import { auditHash, auditHeads, genesisHash, positionText } from './audit.ts'
+import type { AuditAnchor, AuditFault, AuditHead, AuditRow, AuditTrim, AuditVerdict } from '../store.ts'
+import { auditTrims, untrimmed } from './audit-trim.ts'
+import { auditHash, auditHeads, positionText } from './audit.ts'
 import { readAuditHeads } from './audit-heads.ts'
 
 type Row = AuditRow & { rowid: number }
+type Chain = { db: Database; begun: number } // `begun`: entries that a trim has taken out
 type FaultOf = Omit<AuditFault, 'orgId'>
 
 /**
@@ -21,21 +23,20 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
   db.run('BEGIN')
   try {
     const tableHeads = auditHeads(db)
+    const trims = auditTrims(db)
     const withRows = db.query<{ orgId: string }, []>('SELECT DISTINCT orgId FROM audit_entry').all()
     const orgIds = new Set([
       ...withRows.map((row) => row.orgId),
       ...Object.keys(tableHeads),
+      ...Object.keys(trims),
       ...anchorsOf.keys(),
     ])
     const verdict: AuditVerdict = { chains: [], faults: [] }
     for (const orgId of [...orgIds].sort()) {
-      const { count, hash, fault } = verifyChain(
-        db,
-        orgId,
-        tableHeads[orgId] ?? null,
-        anchorsOf.get(orgId) ?? [],
-      )
-      verdict.chains.push({ orgId, count, hash })
+      const trim = trims[orgId] ?? null
+      const known = { trim, head: tableHeads[orgId] ?? null, anchors: anchorsOf.get(orgId) ?? [] }
+      const { count, hash, fault } = verifyChain(db, orgId, known)
+      verdict.chains.push({ orgId, count, hash, trim })
       if (fault !== null) verdict.faults.push({ orgId, ...fault })
     }
     return verdict
@@ -44,27 +45,38 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
   }
 }
 
-function verifyChain(db: Database, orgId: string, tableHead: AuditHead | null, anchors: AuditAnchor[]) {
+interface Known {
+  trim: AuditTrim | null
+  head: AuditHead | null
+  anchors: AuditAnchor[]
+}
+
+function verifyChain(db: Database, orgId: string, { trim, head, anchors }: Known) {
   const anchorsAt = Map.groupBy(anchors, ({ count }) => count)
-  let count = 0
-  let hash = genesisHash
+  let { count, hash } = trim ?? untrimmed
+  const begun = count
+  const atTrim = trimFault(count, hash, anchorsAt.get(count) ?? [])
+  if (atTrim !== null) return { count, hash, fault: atTrim }
   let rowid = 0
   const rows = db
-    .query<Row, [string]>('SELECT rowid, * FROM audit_entry WHERE orgId = ? ORDER BY position')
-    .iterate(orgId)
+    .query<Row, [string, string]>(
+      'SELECT rowid, * FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position',
+    )
+    .iterate(orgId, positionText(count))
   for (const row of rows) {
     const fault =
-      rowFault(db, row, count + 1, hash, rowid) ?? anchorFault(row, count + 1, anchorsAt.get(count + 1) ?? [])
+      rowFault({ db, begun }, row, count + 1, hash, rowid) ??
+      anchorFault(row, count + 1, anchorsAt.get(count + 1) ?? [])
     if (fault !== null) return { count, hash, fault }
     count++
     hash = row.hash
     rowid = row.rowid
   }
-  return { count, hash, fault: endFault(count, hash, tableHead, anchors) }
+  return { count, hash, fault: endFault(count, hash, head, anchors) }
 }
 
 function rowFault(
-  db: Database,
+  chain: Chain,
   row: Row,
   position: number,
   prevHash: string,
@@ -74,7 +86,7 @@ function rowFault(
   const sound = auditHash(row) === row.hash
   if (row.position === positionText(position)) {
     if (!sound)
-      return reorderFault(db, row, position) ?? { ...at, kind: 'edited', message: 'the entry was edited' }
+      return reorderFault(chain, row, position) ?? { ...at, kind: 'edited', message: 'the entry was edited' }
     if (row.prevHash !== prevHash) {
       return { ...at, kind: 'rewritten', message: 'the entry does not follow from the one before it' }
     }
@@ -83,21 +95,29 @@ function rowFault(
     }
     return null
   }
-  const moved = sound ? null : reorderFault(db, row, position)
+  const moved = sound ? null : reorderFault(chain, row, position)
   return moved ?? { position, entryId: null, kind: 'missing', message: 'the entry at this position is gone' }
 }
 
 /** A row that is whole but for its position was moved; only looked for once, at the first bad row. */
-function reorderFault(db: Database, row: Row, position: number): FaultOf | null {
+function reorderFault({ db, begun }: Chain, row: Row, position: number): FaultOf | null {
   const rows =
     db.query<{ n: number }, [string]>('SELECT count(*) AS n FROM audit_entry WHERE orgId = ?').get(row.orgId)
       ?.n ?? 0
-  for (let home = 1; home <= rows + 1; home++) {
+  for (let home = begun + 1; home <= begun + rows + 1; home++) {
     if (auditHash({ ...row, position: positionText(home) }) !== row.hash) continue
     const message = `the entry belongs at position ${home}`
     return { position, entryId: row.id, kind: 'reordered', message }
   }
   return null
+}
+
+/** A head that was known where the chain now begins must be the one that the trim names. */
+function trimFault(position: number, hash: string, anchors: AuditAnchor[]): FaultOf | null {
+  const other = position === 0 ? undefined : anchors.find((anchor) => anchor.hash !== hash)
+  if (other === undefined) return null
+  const message = `the chain begins after another entry than the one that ${other.source} knows`
+  return { position, entryId: null, kind: 'forged', message }
 }
 
 /** What was written down may lag behind: it is compared with the row that was the newest at that moment. */

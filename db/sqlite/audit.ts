@@ -75,15 +75,3 @@ export function auditHeads(db: Database): { [orgId: string]: AuditHead } {
 export function newestAuditRow(db: Database): number {
   return db.query<{ n: number | null }, []>('SELECT max(rowid) AS n FROM audit_entry').get()?.n ?? 0
 }
-
-/** As they stand in the table, oldest first. */
-export function auditRows(
-  db: Database,
-  { orgId, afterSeq, limit }: { orgId: string; afterSeq: number; limit: number },
-): AuditRow[] {
-  return db
-    .query<AuditRow, [string, string, number]>(
-      'SELECT * FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position LIMIT ?',
-    )
-    .all(orgId, positionText(afterSeq), limit)
-}

@@ -42,6 +42,10 @@ export function identityStore(verbs: Verbs, loaded: Loaded): IdentityStore {
       list: (query) => read('audit.list', query),
       heads: () => read('audit.heads', null),
       rows: (query) => read('audit.rows', query),
+      trims: () => read('audit.trims', null),
+      trimPoint: (query) => read('audit.trimPoint', query),
+      trim: (command) => write('audit.trim', command),
+      sweep: (orgId) => write('audit.sweep', orgId),
       verify: (anchors) => read('audit.verify', anchors ?? []),
     },
   }

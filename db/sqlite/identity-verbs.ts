@@ -9,8 +9,9 @@ import {
   ownerExists,
   setPassword,
 } from './accounts.ts'
-import { appendAudit, auditHeads, auditRows } from './audit.ts'
-import { listAudit } from './audit-list.ts'
+import { appendAudit, auditHeads } from './audit.ts'
+import { auditRows, listAudit } from './audit-list.ts'
+import { auditTrims, sweepTrimmed, trimAudit, trimPoint } from './audit-trim.ts'
 import { verifyAudit } from './audit-verify.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
 import {
@@ -70,6 +71,8 @@ export const identityWriteVerbs = {
   'keys.markExposed': markKeyExposed,
   'keys.touch': touchKeys,
   'audit.append': ({ db }: WriteContext, entry: AuditEntry) => appendAudit(db, entry),
+  'audit.trim': trimAudit,
+  'audit.sweep': sweepTrimmed,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 
 export const identityReadVerbs = {
@@ -92,6 +95,8 @@ export const identityReadVerbs = {
   'keys.all': allKeys,
   'audit.list': ({ db }: ReadContext, query: AuditQuery) => listAudit(db, query),
   'audit.heads': ({ db }: ReadContext) => auditHeads(db),
+  'audit.trims': ({ db }: ReadContext) => auditTrims(db),
+  'audit.trimPoint': trimPoint,
   'audit.rows': ({ db }: ReadContext, query: { orgId: string; afterSeq: number; limit: number }) =>
     auditRows(db, query),
   'audit.verify': ({ db, folder }: ReadContext, anchors: AuditAnchor[]) => verifyAudit(db, folder, anchors),

@@ -6,6 +6,7 @@ import webhooks from './migrations/0003_webhooks.sql' with { type: 'text' }
 import registry from './migrations/0004_registry.sql' with { type: 'text' }
 import identityMore from './migrations/0005_identity_more.sql' with { type: 'text' }
 import retention from './migrations/0006_retention.sql' with { type: 'text' }
+import auditTrim from './migrations/0007_audit_trim.sql' with { type: 'text' }
 
 export const migrations: readonly Migration[] = [
   { version: 1, name: '0001_identity', sql: identity },
@@ -14,4 +15,5 @@ export const migrations: readonly Migration[] = [
   { version: 4, name: '0004_registry', sql: registry },
   { version: 5, name: '0005_identity_more', sql: identityMore },
   { version: 6, name: '0006_retention', sql: retention },
+  { version: 7, name: '0007_audit_trim', sql: auditTrim },
 ]

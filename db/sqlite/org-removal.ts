@@ -7,7 +7,7 @@ import type { WriteContext } from './contexts.ts'
 import { org, orgDeletion } from './schema.ts'
 
 /** The audit chain outlives its organization; the event engine keeps the number it gave, in memory too. */
-const keptTables = ['audit_head', 'event_org']
+const keptTables = ['audit_head', 'audit_trim', 'event_org']
 
 export function removeOrg(context: WriteContext, command: Parameters<OrgStore['remove']>[0]): void {
   const { db, orm } = context

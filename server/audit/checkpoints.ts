@@ -28,15 +28,20 @@ export async function writeCheckpoints(
     .filter(([orgId, head]) => known.get(orgId) !== head.hash)
     .map(([orgId, head]) => signHead(key, orgId, head, now))
   if (moved.length === 0) return 0
+  appendCheckpoints(dataDir, moved)
+  for (const head of moved) log.info('audit_checkpoint', { ...head })
+  return moved.length
+}
+
+/** On disk when it returns. */
+export function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
   const file = openSync(join(dataDir, fileName), 'a', 0o600)
   try {
-    writeSync(file, moved.map((head) => `${JSON.stringify(head)}\n`).join(''))
+    writeSync(file, heads.map((head) => `${JSON.stringify(head)}\n`).join(''))
     fsyncSync(file)
   } finally {
     closeSync(file)
   }
-  for (const head of moved) log.info('audit_checkpoint', { ...head })
-  return moved.length
 }
 
 export interface Checkpoints {

@@ -1,7 +1,9 @@
-/** Checks the audit trail of a data folder against itself, its heads and its signed checkpoints; changes nothing. */
+/** Checks an audit trail against itself, its heads, its signed checkpoints and trims; changes nothing. */
 import { verifyAudit } from '../../db/open.ts'
-import type { AuditFault, AuditVerdict } from '../../db/store.ts'
+import type { AuditFault, AuditTrim, AuditVerdict } from '../../db/store.ts'
 import { readCheckpoints } from './checkpoints.ts'
+import { isSoundTrim } from './signed-head.ts'
+import { readSigningKey } from './signing-key.ts'
 
 export interface TrailVerdict {
   ok: boolean
@@ -13,7 +15,19 @@ export interface TrailVerdict {
 /** The checkpoints are read first: a server at work may add to chains and file meanwhile, never to the file alone. */
 export async function verifyTrail(dataDir: string): Promise<TrailVerdict> {
   const { anchors, newest, unsound } = readCheckpoints(dataDir)
-  const { chains, faults } = await verifyAudit(dataDir, anchors)
+  const { chains, faults: found } = await verifyAudit(dataDir, anchors)
+  const ours = readSigningKey(dataDir)?.publicKey ?? null
+  const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ours)))
+  // Of each chain the first fault in the order of its entries: nothing lies before a trim.
+  const others = found.filter(({ orgId }) => !forged.some((fault) => fault.orgId === orgId))
+  const faults = [...forged, ...others].sort((a, b) => (a.orgId < b.orgId ? -1 : 1))
   const ok = faults.length === 0 && unsound.length === 0
   return { ok, chains, faults, checkpoints: { sound: anchors.length, newest, unsound } }
+}
+
+function trimFault(trim: AuditTrim, ours: string | null): AuditFault[] {
+  if (trim.key === ours && isSoundTrim(trim)) return []
+  const { orgId, count: position } = trim
+  const message = `entries up to here were taken out by a trim that this appliance's key did not sign`
+  return [{ orgId, position, entryId: null, kind: 'forged', message }]
 }

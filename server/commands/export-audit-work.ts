@@ -8,7 +8,7 @@ import type { VerbContext } from './verb-context.ts'
 
 export const pageRows = 1_000
 
-/** Writes the row that tells of the export, and returns the head of the chain with it. */
+/** Writes the row that tells of the export, and returns head and beginning of the chain with it. */
 export async function beginExport({ store, clock }: VerbContext, params: Params): Promise<Json> {
   const asked = textOf(params, 'org')
   // A chain outlives its organization, and the appliance has one of its own.
@@ -17,7 +17,8 @@ export async function beginExport({ store, clock }: VerbContext, params: Params)
   const act = { action: 'audit.exported', target: orgId, metadata: { format: textOf(params, 'format') } }
   await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, clock.now()))
   const { count, hash } = (await store.audit.heads())[orgId] ?? emptyHead
-  return { orgId, head: { count, hash } }
+  const trim = (await store.audit.trims())[orgId]
+  return { orgId, head: { count, hash }, trim: trim === undefined ? null : { ...trim } }
 }
 
 export async function exportPage({ store }: VerbContext, params: Params): Promise<Json> {

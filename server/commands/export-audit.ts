@@ -1,5 +1,5 @@
 /** `sightglass export audit`: an organization's trail as JSON, as CSV, or as a proof that needs nothing of ours. */
-import type { AuditEntry, AuditHead, AuditRow, Json } from '../../db/store.ts'
+import type { AuditEntry, AuditHead, AuditRow, AuditTrim } from '../../db/store.ts'
 import { auditColumns, entryView } from '../audit/export.ts'
 import { signHead, type SignedHead } from '../audit/signed-head.ts'
 import { openSigningKey } from '../audit/signing-key.ts'
@@ -21,13 +21,14 @@ export async function exportAudit({ values }: Invocation): Promise<number> {
   const data = await openData({ ...dataPlace(values), create: false })
   try {
     const output = openOutput(out, yes)
-    const begun = (await data.call('export audit begin', { org, format })) as { orgId: string; head: Json }
-    const head = signHead(key, begun.orgId, begun.head as unknown as AuditHead, systemClock.now())
-    for await (const text of lines(data, format, head)) output.write(text)
+    const begun = (await data.call('export audit begin', { org, format })) as unknown as Begun
+    const head = signHead(key, begun.orgId, begun.head, systemClock.now())
+    for await (const text of lines(data, format, head, begun.trim)) output.write(text)
     output.end()
     if (out !== null) {
-      const done = { path: out, format, count: head.count, head: { ...head } }
-      print(json ? JSON.stringify(done) : `Wrote ${head.count} entries to ${out}.`)
+      const count = head.count - (begun.trim?.count ?? 0)
+      const done = { path: out, format, count, head: { ...head } }
+      print(json ? JSON.stringify(done) : `Wrote ${count} entries to ${out}.`)
     }
     return 0
   } finally {
@@ -35,11 +36,24 @@ export async function exportAudit({ values }: Invocation): Promise<number> {
   }
 }
 
-async function* lines(data: DataAccess, format: string, head: SignedHead): AsyncGenerator<string> {
-  if (format === 'proof') yield JSON.stringify({ format: 'sightglass-audit-proof-1', head })
+interface Begun {
+  orgId: string
+  head: AuditHead
+  trim: AuditTrim | null // where the chain begins
+}
+
+async function* lines(
+  data: DataAccess,
+  format: string,
+  head: SignedHead,
+  trim: AuditTrim | null,
+): AsyncGenerator<string> {
+  const begun = trim?.count ?? 0
+  if (format === 'proof')
+    yield JSON.stringify({ format: 'sightglass-audit-proof-1', head, ...(trim === null ? {} : { trim }) })
   if (format === 'csv') yield csvRow(auditColumns, false).trimEnd()
   if (format === 'json') yield '{"entries":['
-  for (let afterSeq = 0; afterSeq < head.count; afterSeq += pageRows) {
+  for (let afterSeq = begun; afterSeq < head.count; afterSeq += pageRows) {
     const rows = (await data.call('export audit page', {
       orgId: head.orgId,
       afterSeq,
@@ -56,7 +70,7 @@ async function* lines(data: DataAccess, format: string, head: SignedHead): Async
       else yield JSON.stringify(entryView(entryOf(row))) + (isLast ? '' : ',')
     }
   }
-  if (format === 'json') yield `],"count":${head.count},"head":${JSON.stringify(head)}}`
+  if (format === 'json') yield `],"count":${head.count - begun},"head":${JSON.stringify(head)}}`
 }
 
 function entryOf(row: AuditRow): AuditEntry {

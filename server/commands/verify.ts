@@ -40,9 +40,10 @@ function eventLines({ orgs, faults }: EventVerdict): string[] {
 }
 
 function trailLines({ chains, faults, checkpoints }: TrailVerdict): string[] {
-  const lines = chains.map(({ orgId, count, hash }) => {
+  const lines = chains.map(({ orgId, count, hash, trim }) => {
     const fault = faults.find((each) => each.orgId === orgId)
-    if (fault === undefined) return `${orgId}: ${count} audit entries, whole, up to ${hash}`
+    const kept = trim === null ? '' : `, of which ${trim.count} went by retention (signed ${trim.at})`
+    if (fault === undefined) return `${orgId}: ${count} audit entries${kept}, whole, up to ${hash}`
     const entry = fault.entryId === null ? '' : ` (${fault.entryId})`
     return `${orgId}: audit position ${fault.position}${entry} is ${fault.kind}: ${fault.message}`
   })

@@ -7,6 +7,7 @@ import type { Log } from '../log.ts'
 export interface RetentionRule {
   days: number | null
   bytes: number | null
+  auditDays: number | null
 }
 
 const dayMs = 24 * 3_600_000
@@ -47,7 +48,11 @@ export async function ruleOf(
   rule: RetentionRule,
 ): Promise<RetentionRule> {
   const own = await store.retention.setting(orgId)
-  return { days: own.days ?? rule.days, bytes: own.bytes ?? rule.bytes }
+  return {
+    days: own.days ?? rule.days,
+    bytes: own.bytes ?? rule.bytes,
+    auditDays: own.auditDays ?? rule.auditDays,
+  }
 }
 
 async function cutoffOf(

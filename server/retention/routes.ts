@@ -17,6 +17,7 @@ export function retentionRoutes(parts: Parts) {
   const view = async (org: Org, own: RetentionSetting) => ({
     days: own.days,
     bytes: own.bytes,
+    auditDays: own.auditDays,
     appliance: parts.retention,
     eventBytes: await store.retention.eventBytes(org.id),
   })
@@ -34,9 +35,15 @@ export function retentionRoutes(parts: Parts) {
       '/api/retention',
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
-        const members = await readMembers(request, { days: 'number?', bytes: 'number?' })
-        const setting = { days: members.days ?? null, bytes: members.bytes ?? null }
+        const members = await readMembers(request, {
+          days: 'number?',
+          bytes: 'number?',
+          auditDays: 'number?',
+        })
+        const { days = null, bytes = null, auditDays = null } = members
+        const setting = { days, bytes, auditDays }
         requireLimit('days', setting.days, daysMax)
+        requireLimit('auditDays', auditDays, daysMax)
         requireLimit('bytes', setting.bytes, Number.MAX_SAFE_INTEGER)
         const metadata = { before: { ...(await store.retention.setting(org.id)) }, after: setting }
         const act = { action: 'retention.changed', target: org.id, metadata }

@@ -1,14 +1,12 @@
 /** The audit trail over real HTTP: exports by key and sign-in, filters, the guard, other organizations, the proof. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { AuditEntry, Org } from '../../db/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
 import { isSoundHead, type SignedHead } from '../../server/audit/signed-head.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
+import { documentedVerifier } from '../support/proof-verifier.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-import { tempDir } from '../support/temp-dir.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
 setDefaultTimeout(30_000)
@@ -151,21 +149,6 @@ test('the audit page walks, searches and filters its own organization', async ()
   for (const wrong of ['limit=0', 'before=x', 'org=1', 'since=never'])
     expect((await outsider.call(`/api/audit?${wrong}`)).status).toBe(400)
 })
-
-/** The verifier of the documentation, as its reader would run it. */
-async function documentedVerifier(proof: string, key?: string): Promise<string> {
-  using dir = tempDir('proof')
-  const page = readFileSync(join(import.meta.dir, '../../server/audit/PROOF.md'), 'utf8')
-  const code = /```js\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
-  writeFileSync(join(dir.path, 'verify-proof.mjs'), code)
-  writeFileSync(join(dir.path, 'proof.jsonl'), proof)
-  const child = Bun.spawn([process.execPath, 'verify-proof.mjs', 'proof.jsonl', ...(key ? [key] : [])], {
-    cwd: dir.path,
-    stdout: 'pipe',
-    stderr: 'inherit',
-  })
-  return (await new Response(child.stdout).text()).trim()
-}
 
 test('a proof passes the verifier of its documentation, and every kind of tampering is named by it', async () => {
   const key = await server.key('secret')

@@ -63,7 +63,7 @@ test.if(mountable)(
       expect((await failure(store.events.append(batch(org.id, full)))).kind).toBe('storage_full')
       expect(statfsSync(dir.path).bavail).toBe(0)
 
-      await expireAll({ store, rule: { days: 90, bytes: null }, log }, noon + 91 * dayMs)
+      await expireAll({ store, rule: { days: 90, bytes: null, auditDays: null }, log }, noon + 91 * dayMs)
       expect(await store.retention.truncateLog()).toBe(true)
       expect(await store.events.append(batch(org.id, full))).toMatchObject({ accepted: 200 })
       expect(await store.events.byId(org.id, `evt_${full}`)).not.toBeNull()

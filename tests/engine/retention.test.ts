@@ -42,16 +42,16 @@ test('by days: old events go, counts stay, an organization may have a rule of it
     await fill(store, orgId, 0, 5_120, noon)
     await fill(store, orgId, 5_120, 2_560, noon + 50 * dayMs)
   }
-  const setting = { days: 200, bytes: null }
+  const setting = { days: 200, bytes: null, auditDays: null }
   await store.retention.set({ orgId: 'org_long', setting, audit: makeAudit('org_long') })
-  expect(await store.retention.setting('org_short')).toEqual({ days: null, bytes: null })
-  const rule = { days: 90, bytes: null }
+  expect(await store.retention.setting('org_short')).toEqual({ days: null, bytes: null, auditDays: null })
+  const rule = { days: 90, bytes: null, auditDays: null }
   await expireAll({ store, rule, log }, noon + 89 * dayMs)
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([7_680, 7_680])
   await expireAll({ store, rule, log }, noon + 91 * dayMs)
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 7_680])
   expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBe(7_680)
-  await expireAll({ store, rule: { days: null, bytes: null }, log }, noon + 900 * dayMs)
+  await expireAll({ store, rule: { days: null, bytes: null, auditDays: null }, log }, noon + 900 * dayMs)
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 0])
   // Rollups of hours without an event left go after 400 days, and only those.
   expect((await store.events.metrics({ orgId: 'org_long', ...everything })).total).toBe(0)
@@ -71,7 +71,7 @@ test('by bytes: what is left fits, the newest stay, and the file gives its room 
   const bytesMax = Math.floor(before / 4)
   await store.retention.truncateLog()
   const { bytes: fileBefore } = await store.health()
-  await expireAll({ store, rule: { days: null, bytes: bytesMax }, log }, noon + 20 * dayMs)
+  await expireAll({ store, rule: { days: null, bytes: bytesMax, auditDays: null }, log }, noon + 20 * dayMs)
   const after = await store.retention.eventBytes('org_a')
   expect(after).toBeLessThanOrEqual(bytesMax)
   expect(after).toBeGreaterThan(bytesMax * 0.8)
@@ -91,11 +91,12 @@ test('retention beside ingest: no append waits long, and everything adds up', as
   const { dir, store } = await openWith('a')
   await fill(store, 'org_a', 0, 40_000, noon)
   let ended = false
-  const expiring = expireAll({ store, rule: { days: 90, bytes: null }, log }, noon + 91 * dayMs).finally(
-    () => {
-      ended = true
-    },
-  )
+  const expiring = expireAll(
+    { store, rule: { days: 90, bytes: null, auditDays: null }, log },
+    noon + 91 * dayMs,
+  ).finally(() => {
+    ended = true
+  })
   const waits: number[] = []
   let sent = 40_000
   while (!ended) {

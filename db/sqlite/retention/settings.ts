@@ -5,9 +5,11 @@ import type { ReadContext, WriteContext } from '../contexts.ts'
 
 export function readSetting({ db }: ReadContext, orgId: string): RetentionSetting {
   const row = db
-    .query<RetentionSetting, [string]>('SELECT days, bytes FROM retention WHERE org_id = ?')
+    .query<RetentionSetting, [string]>(
+      'SELECT days, bytes, audit_days AS auditDays FROM retention WHERE org_id = ?',
+    )
     .get(orgId)
-  return row ?? { days: null, bytes: null }
+  return row ?? { days: null, bytes: null, auditDays: null }
 }
 
 export function writeSetting(
@@ -15,9 +17,10 @@ export function writeSetting(
   { orgId, setting, audit }: Parameters<RetentionStore['set']>[0],
 ): void {
   db.query(
-    `INSERT INTO retention (org_id, days, bytes) VALUES (?, ?, ?)
-     ON CONFLICT DO UPDATE SET days = excluded.days, bytes = excluded.bytes`,
-  ).run(orgId, setting.days, setting.bytes)
+    `INSERT INTO retention (org_id, days, bytes, audit_days) VALUES (?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET
+       days = excluded.days, bytes = excluded.bytes, audit_days = excluded.audit_days`,
+  ).run(orgId, setting.days, setting.bytes, setting.auditDays)
   appendAudit(db, audit)
 }
 

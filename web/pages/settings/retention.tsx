@@ -10,10 +10,12 @@ import { Field, FormDialog, textOf } from './form-dialog.tsx'
 
 const gibibyte = 1_024 ** 3
 
+type Limit = 'days' | 'bytes' | 'auditDays'
+
 /** "30 days", "2.0 GB", "no limit". */
-export function limitText(kind: 'days' | 'bytes', value: number | null): string {
+export function limitText(kind: Limit, value: number | null): string {
   if (value === null) return 'no limit'
-  return kind === 'days' ? counted(value, 'day') : bytesText(value)
+  return kind === 'bytes' ? bytesText(value) : counted(value, 'day')
 }
 
 /** A number from the form; null when the field is empty. */
@@ -31,7 +33,7 @@ export function RetentionLimits() {
   if (problem.value) return <Problem error={problem.value} onRetry={() => void load()} />
   const limits = known.value
   if (!limits) return null
-  const of = (kind: 'days' | 'bytes') => (
+  const of = (kind: Limit) => (
     <dd>
       {limitText(kind, limits[kind] ?? limits.appliance[kind])}
       {limits[kind] === null && <span class="muted"> as the appliance was started</span>}
@@ -46,6 +48,8 @@ export function RetentionLimits() {
         {of('bytes')}
         <dt>Events take</dt>
         <dd>{bytesText(limits.eventBytes)}</dd>
+        <dt>Audit log kept for</dt>
+        {of('auditDays')}
       </dl>
       {session.value?.role === 'owner' ? (
         <button type="button" class="button" onClick={() => (changing.value = true)}>
@@ -75,7 +79,9 @@ function LimitsDialog({ limits, onSaved, onClose }: LimitsDialogProps) {
   const save = async (form: FormData): Promise<void> => {
     const gib = wholeOf(textOf(form, 'gib'))
     const bytes = gib === null ? null : Math.round(gib * gibibyte)
-    onSaved(await operateApi.setRetention({ days: wholeOf(textOf(form, 'days')), bytes }))
+    const days = wholeOf(textOf(form, 'days'))
+    const auditDays = wholeOf(textOf(form, 'auditDays'))
+    onSaved(await operateApi.setRetention({ days, bytes, auditDays }))
   }
   const gib = limits.bytes === null ? '' : `${limits.bytes / gibibyte}`
   return (
@@ -91,6 +97,12 @@ function LimitsDialog({ limits, onSaved, onClose }: LimitsDialogProps) {
         label="Size in GB"
         value={gib}
         hint="The oldest events go first; empty: as the appliance was started"
+      />
+      <Field
+        name="auditDays"
+        label="Days of the audit log"
+        value={`${limits.auditDays ?? ''}`}
+        hint="A signed checkpoint stays in place of what went; empty: as the appliance was started"
       />
       <p>What goes beyond a limit is taken away for good. Counts by hour stay.</p>
     </FormDialog>

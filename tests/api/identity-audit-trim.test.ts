@@ -1,0 +1,211 @@
+/** Retention of the audit trail: a trimmed chain verifies, its proof too; whatever else is taken away is named. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import type { AuditTrim, Store } from '../../db/store.ts'
+import { auditEntry } from '../../server/audit/entry.ts'
+import { signHead, signTrim } from '../../server/audit/signed-head.ts'
+import { openSigningKey } from '../../server/audit/signing-key.ts'
+import { trimAll } from '../../server/audit/trim-all.ts'
+import { verifyTrail } from '../../server/audit/verify.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { startLog } from '../../server/log.ts'
+import { cli } from '../support/binary.ts'
+import { documentedVerifier } from '../support/proof-verifier.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(30_000)
+
+const dayMs = 24 * 3_600_000
+const startMs = Date.UTC(2026, 5, 23, 12)
+const orgId = 'org_a'
+let dir: TempDir
+let store: Store
+let logged: string[]
+let sites: number
+
+beforeEach(async () => {
+  dir = tempDir('trim')
+  store = await openDataFolder(dir.path, { now: () => startMs })
+  logged = []
+  sites = 0
+})
+afterEach(async () => {
+  await store.close()
+  dir.remove()
+})
+
+/** One entry a day. */
+async function write(days: number): Promise<void> {
+  for (let day = 0; day < days; day++) {
+    const act = { action: 'site.renamed', target: `site_${sites++}` }
+    await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, startMs + day * dayMs))
+  }
+}
+
+function trim(atDay: number, auditDays: number | null = 30): Promise<void> {
+  const sink = {
+    write: (line: string) => void logged.push(line),
+    takeDropped: () => 0,
+    flush: async () => {},
+  }
+  const clock = { now: () => startMs + atDay * dayMs }
+  const log = startLog({ level: 'info', clock, sink })
+  const rule = { days: null, bytes: null, auditDays }
+  return trimAll({ store, key: openSigningKey(dir.path), dataDir: dir.path, rule, log }, clock.now())
+}
+
+const verdict = async () => {
+  const { ok, faults, chains } = await verifyTrail(dir.path)
+  return { ok, faults, chain: chains.find((chain) => chain.orgId === orgId) }
+}
+
+async function byHand(work: (db: Database) => void): Promise<void> {
+  await store.close()
+  const db = new Database(dir.join('sightglass.db'))
+  work(db)
+  db.close()
+}
+
+test('entries older than is kept go behind a signed trim, told in the chain, the log and the checkpoints', async () => {
+  await write(10)
+  await trim(34) // the entries of the first four days are older than 30 days
+  expect(await verdict()).toMatchObject({ ok: true, faults: [], chain: { count: 11, trim: { count: 4 } } })
+  const { entries, next } = await store.audit.list({ orgId, limit: 100, beforeSeq: null })
+  expect(next).toBeNull()
+  expect(entries.map(({ seq }) => seq)).toEqual([11, 10, 9, 8, 7, 6, 5])
+  expect(entries[0]).toMatchObject({
+    actor: 'system',
+    action: 'audit.trimmed',
+    target: orgId,
+    metadata: { through: 4, olderThan: '2026-06-27T12:00:00.000Z' },
+  })
+  const rows = await store.audit.rows({ orgId, afterSeq: 0, limit: 100 })
+  expect(rows.map(({ position }) => Number(position))).toEqual([5, 6, 7, 8, 9, 10, 11])
+  const { audit_trim } = Object.fromEntries(logged.map((line) => [JSON.parse(line).event, JSON.parse(line)]))
+  expect(audit_trim).toMatchObject({ orgId, count: 4, hash: rows[0]?.prevHash })
+  expect((await verifyTrail(dir.path)).checkpoints).toMatchObject({ sound: 1, unsound: [] })
+
+  await trim(34) // again: nothing is left to take, and nothing is written
+  expect(await verdict()).toMatchObject({ ok: true, chain: { count: 11, trim: { count: 4 } } })
+  await trim(200) // the newest entry stays, whatever its age
+  expect(await verdict()).toMatchObject({ ok: true, chain: { count: 12, trim: { count: 10 } } })
+  await write(2)
+  expect(await verdict()).toMatchObject({ ok: true, chain: { count: 14 } })
+})
+
+test('nothing goes unless it was asked for; an organization may ask for itself', async () => {
+  await write(10)
+  await trim(4_000, null)
+  expect(await verdict()).toMatchObject({ ok: true, chain: { count: 10, trim: null } })
+  const orgs = await store.orgs.list()
+  const setting = { days: null, bytes: null, auditDays: 5 }
+  const own = auditEntry(
+    { orgId: orgs[0]!.id, actor: 'cli' },
+    { action: 'retention.changed', target: 'x' },
+    startMs,
+  )
+  await store.retention.set({ orgId: orgs[0]!.id, setting, audit: own })
+  await store.audit.append({ ...own, id: 'aud_later', occurredAtMs: startMs + dayMs })
+  await trim(10, null)
+  const { chains } = await verifyTrail(dir.path)
+  const trimmed = chains.filter(({ trim }) => trim !== null).map(({ orgId }) => orgId)
+  expect(trimmed).toEqual([orgs[0]!.id])
+})
+
+test('a trimmed chain passes the documented verifier, and a forged beginning does not', async () => {
+  await write(10)
+  await trim(34)
+  const out = dir.join('proof.jsonl')
+  await store.close()
+  const done = await cli(['export', 'audit', '--org', orgId, '--proof', '--out', out], { dataDir: dir.path })
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  const proof = await Bun.file(out).text()
+  expect(await documentedVerifier(proof)).toStartWith('sound: 8 entries of org_a after 4 that were trimmed')
+  const [first = '', fifth = '', ...others] = proof.trimEnd().split('\n')
+  const begin = JSON.parse(first) as { head: object; trim: AuditTrim }
+  const { hash } = JSON.parse(fifth) as { hash: string }
+  const further = { ...begin, trim: { ...begin.trim, count: 5, hash } }
+  expect(await documentedVerifier([JSON.stringify(further), ...others].join('\n'))).toContain(
+    'the trim at the beginning was not signed',
+  )
+  const { trim: _, ...without } = begin
+  expect(await documentedVerifier([JSON.stringify(without), fifth, ...others].join('\n'))).toContain(
+    'entry 1 (',
+  )
+  const json = dir.join('trail.json')
+  await cli(['export', 'audit', '--org', orgId, '--format', 'json', '--out', json], { dataDir: dir.path })
+  const trail = (await Bun.file(json).json()) as { entries: { action: string }[]; count: number }
+  expect([trail.entries.length, trail.count]).toEqual([9, 9])
+})
+
+test('the triggers let go only what a trim covers', async () => {
+  await write(10)
+  await trim(34)
+  await byHand((db) => {
+    const never = 'audit entries are never deleted'
+    expect(() => db.run(`DELETE FROM audit_entry WHERE orgId = '${orgId}'`)).toThrow(never)
+    expect(() => db.run("DELETE FROM audit_entry WHERE orgId = 'org_system'")).toThrow(never)
+    expect(() => db.run('DELETE FROM audit_trim')).toThrow('never deleted')
+    expect(() => db.run('UPDATE audit_trim SET count = 1')).toThrow('never go back')
+    expect(() => db.run("UPDATE audit_trim SET hash = 'x'")).toThrow('never go back')
+  })
+  expect(await verdict()).toMatchObject({ ok: true })
+})
+
+test('a trim by hand is named: with another signature, with that of a checkpoint, on another chain', async () => {
+  await write(10)
+  await trim(34)
+  const rows = await store.audit.rows({ orgId, afterSeq: 0, limit: 10 })
+  const point = { count: 7, hash: rows[2]!.hash }
+  const checkpoint = signHead(openSigningKey(dir.path), orgId, point, startMs)
+  const forge = (db: Database, count: number, hash: string, { key, signature, at }: typeof checkpoint) => {
+    db.query('UPDATE audit_trim SET count = ?, hash = ?, key = ?, signature = ?, at = ?').run(
+      ...[count, hash, key, signature, at],
+    )
+    db.run(`DELETE FROM audit_entry WHERE orgId = '${orgId}' AND CAST(position AS INTEGER) <= ${count}`)
+  }
+  await byHand((db) => forge(db, 7, point.hash, checkpoint))
+  expect(await verdict()).toMatchObject({ ok: false, faults: [{ orgId, position: 7, kind: 'forged' }] })
+  await byHand((db) => forge(db, 8, 'x'.repeat(64), { ...checkpoint, signature: 'A'.repeat(86) }))
+  expect((await verdict()).faults).toMatchObject([{ orgId, position: 8, kind: 'forged' }])
+  const said = await cli(['verify', 'audit'], { dataDir: dir.path })
+  expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('audit position 8 is forged')])
+})
+
+test('a checkpoint that knows another chain up to the trim is believed before the trim', async () => {
+  await write(10)
+  const known = (await store.audit.rows({ orgId, afterSeq: 3, limit: 1 }))[0]!
+  await trim(34)
+  expect((await store.audit.verify([{ orgId, count: 4, hash: known.hash, source: 'a log' }])).faults).toEqual(
+    [],
+  )
+  const other = [{ orgId, count: 4, hash: 'f'.repeat(64), source: 'a log' }]
+  expect((await store.audit.verify(other)).faults).toMatchObject([{ position: 4, kind: 'forged' }])
+})
+
+test('a process that ended between trim and deletion leaves a sound chain, and the next run deletes the rest', async () => {
+  await write(10)
+  await trim(34)
+  const { hash } = (await store.audit.rows({ orgId, afterSeq: 5, limit: 1 }))[0]!
+  const further = signTrim(openSigningKey(dir.path), orgId, { count: 6, hash }, startMs)
+  const audit = auditEntry({ orgId, actor: 'system' }, { action: 'audit.trimmed', target: orgId }, startMs)
+  await store.audit.trim({ trim: further, audit })
+  expect(await verdict()).toMatchObject({ ok: true, chain: { count: 12, trim: { count: 6 } } })
+  expect((await store.audit.rows({ orgId, afterSeq: 0, limit: 1 }))[0]?.position).toBe('000000000007')
+  await trim(34)
+  await byHand((db) => {
+    const left = db.query("SELECT min(position) AS p FROM audit_entry WHERE orgId = 'org_a'").get()
+    expect(left).toEqual({ p: '000000000007' })
+  })
+  expect(await verdict()).toMatchObject({ ok: true })
+})
+
+test('a trim that is not on the chain, or at its newest entry, is refused', async () => {
+  await write(3)
+  const audit = auditEntry({ orgId, actor: 'system' }, { action: 'audit.trimmed', target: orgId }, startMs)
+  const heads = (await store.audit.heads())[orgId]!
+  const signed = { orgId, at: '', key: '', signature: '' }
+  for (const point of [heads, { count: 2, hash: heads.hash }])
+    expect(store.audit.trim({ trim: { ...signed, ...point }, audit })).rejects.toThrow('cannot begin after')
+  expect((await store.audit.heads())[orgId]).toEqual(heads)
+})
