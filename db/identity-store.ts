@@ -79,6 +79,7 @@ export interface AccountStore {
     orgId: string
     linkHash: string | null
     now: number
+    signIn?: SignIn // begun at once; the audit row tells of it too
     audit: AuditEntry
   }): Promise<'created' | 'owner_exists' | 'link_invalid'>
   /** `conflict` when the e-mail address is taken. With `link` it is made in the same transaction. */

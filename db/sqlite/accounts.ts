@@ -31,6 +31,7 @@ export function createFirstOwner(
   }
   orm.insert(account).values(command.account).run()
   orm.insert(membership).values({ accountId: command.account.id, orgId: command.orgId, role: 'owner' }).run()
+  if (command.signIn !== undefined) orm.insert(signIn).values(command.signIn).run()
   orm.delete(oneTimeLink).where(eq(oneTimeLink.purpose, 'setup')).run()
   appendAudit(db, command.audit)
   return 'created'

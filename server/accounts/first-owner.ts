@@ -1,5 +1,5 @@
 /** Makes the first owner, who is also the appliance's operator; at most one of many at once succeeds. */
-import type { Account, Store } from '../../db/store.ts'
+import type { Account, SignIn, Store } from '../../db/store.ts'
 import { checkPasswordRules, hashPassword } from '../auth/password.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -9,6 +9,8 @@ export interface FirstOwnerRequest {
   email: string
   password: string
   linkHash: string | null // of the one-time set-up link; null from the environment or the command line
+  /** Begins a sign-in of the new owner, kept in the same transaction and told by the same audit row. */
+  signIn?: (who: { accountId: string; orgId: string }) => SignIn
   actor: string
 }
 
@@ -34,18 +36,21 @@ export async function createFirstOwner(
   const passwordHash = await hashPassword(request.password)
   const now = clock.now()
   const account: Account = { id: newId('usr'), email, passwordHash, operator: true, createdAtMs: now }
+  const signIn = request.signIn?.({ accountId: account.id, orgId: org.id })
+  const signedIn = signIn === undefined ? {} : { session: signIn.id, address: signIn.address }
   const status = await store.accounts.createFirstOwner({
     account,
     orgId: org.id,
     linkHash: request.linkHash,
     now,
+    ...(signIn === undefined ? {} : { signIn }),
     audit: {
       id: newId('aud'),
       orgId: org.id,
       actor: request.actor,
       action: 'account.created',
       target: account.id,
-      metadata: { email, role: 'owner', operator: true },
+      metadata: { email, role: 'owner', operator: true, ...signedIn },
       occurredAtMs: now,
     },
   })

@@ -1,6 +1,6 @@
 /** The first owner's set-up, password reset, who is signed in and where, and the way out. */
 import { Elysia } from 'elysia'
-import { createFirstOwner } from '../accounts/first-owner.ts'
+import { createFirstOwner, type FirstOwnerRequest } from '../accounts/first-owner.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
 import { readMembers } from '../http/members.ts'
@@ -29,13 +29,17 @@ export function authRoutes(parts: Parts) {
         requireSameOrigin(request)
         const members = { token: 'text', email: 'text', password: 'text' } as const
         const { token, email, password } = await readMembers(request, members)
-        const claim = { email, password, linkHash: sha256Hex(token), actor: 'system' }
+        let cookie = ''
+        const signIn: FirstOwnerRequest['signIn'] = (who) => {
+          const draft = signIns.draft(request, who)
+          cookie = draft.cookie
+          return draft.signIn
+        }
+        const claim = { email, password, linkHash: sha256Hex(token), signIn, actor: 'system' }
         const made = await createFirstOwner(store, claim, clock)
         if (made.status === 'link_invalid') throw linkInvalid()
         if (made.status === 'owner_exists')
           throw new AppError('conflict', 'This appliance already has an owner.')
-        const who = { accountId: made.account.id, orgId: made.orgId, email: made.account.email }
-        const { cookie } = await signIns.begin(request, who)
         return json(await sessionOf(parts, request, cookie), 201, { 'set-cookie': cookie })
       },
       unparsed,

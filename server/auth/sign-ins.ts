@@ -2,7 +2,7 @@
  * Dashboard sign-ins: begins one, finds the one behind a request, ends it; the cookie's hash is all the store keeps.
  */
 import { StoreError } from '../../db/errors.ts'
-import type { AuditEntry, Proof, Role, SignInView, Store } from '../../db/store.ts'
+import type { AuditEntry, Proof, Role, SignIn, SignInView, Store } from '../../db/store.ts'
 import { auditEntry } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -27,6 +27,8 @@ export interface SignIns {
     who: { accountId: string; orgId: string; email: string },
     how?: HowSignedIn,
   ): Promise<Begun>
+  /** A sign-in to be kept together with something else, by one audit row, and its Set-Cookie header. */
+  draft(request: Request, who: { accountId: string; orgId: string }): { signIn: SignIn; cookie: string }
   noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
   /** The live sign-in behind a request; throws 401 `no_session`, or 403 for a cross-site or unprivileged one. */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
@@ -40,9 +42,14 @@ export interface SignIns {
 
 const touchEveryMs = 60_000
 
-export function makeSignIns(store: Pick<Store, 'signIns' | 'audit'>, clock: Clock): SignIns {
+export function makeSignIns(
+  store: Pick<Store, 'signIns' | 'audit'>,
+  clock: Clock,
+  basePath: string,
+): SignIns {
+  const wayOf = (request: Request) => ({ secure: contextOf(request).secure, basePath })
   const find = async (request: Request): Promise<SignInView | null> => {
-    const token = readCookie(request.headers.get('cookie'), contextOf(request).secure)
+    const token = readCookie(request.headers.get('cookie'), wayOf(request))
     if (!token) return null
     const view = await store.signIns.find(sha256Hex(token))
     const now = clock.now()
@@ -50,19 +57,22 @@ export function makeSignIns(store: Pick<Store, 'signIns' | 'audit'>, clock: Cloc
     if (view.signIn.lastSeenAtMs + limits.signInIdleMs <= now) return null
     return view
   }
+  const draft: SignIns['draft'] = (request, who) => {
+    const token = newToken()
+    const cookie = cookieHeader(token, wayOf(request), limits.signInAbsoluteMs)
+    return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), cookie }
+  }
   return {
+    draft,
     async begin(request, { accountId, orgId, email }, how) {
-      const context = contextOf(request)
-      const token = newToken()
-      const now = clock.now()
-      const signIn = newSignIn(request, { accountId, orgId, token, now })
-      const metadata = { email, address: context.address, ...(how === undefined ? {} : { by: how.by }) }
+      const { signIn, cookie } = draft(request, { accountId, orgId })
+      const metadata = { email, address: signIn.address, ...(how === undefined ? {} : { by: how.by }) }
       const act = { action: 'session.created', target: signIn.id, metadata }
-      const audit = auditEntry({ orgId, actor: `user:${accountId}` }, act, now)
+      const audit = auditEntry({ orgId, actor: `user:${accountId}` }, act, signIn.createdAtMs)
       const { proof, external } = how ?? {}
       const command = { signIn, ...(proof ? { proof } : {}), ...(external ? { external } : {}), audit }
       if ((await store.signIns.create(command)) === 'used') return { status: 'used', cookie: '' }
-      return { status: 'done', cookie: cookieHeader(token, context.secure, limits.signInAbsoluteMs) }
+      return { status: 'done', cookie }
     },
     async noteFailure({ accountId, orgId }, metadata) {
       const act = { action: 'session.failed', target: accountId, metadata }
@@ -94,7 +104,7 @@ export function makeSignIns(store: Pick<Store, 'signIns' | 'audit'>, clock: Cloc
         throw new AppError('not_found', 'You are in no organization with this id.')
       })
       const leftMs = signIn.expiresAtMs - clock.now()
-      return cookieHeader(token, contextOf(request).secure, leftMs)
+      return cookieHeader(token, wayOf(request), leftMs)
     },
     async end(request) {
       requireSameOrigin(request)
@@ -105,7 +115,7 @@ export function makeSignIns(store: Pick<Store, 'signIns' | 'audit'>, clock: Cloc
         const audit = auditEntry({ orgId: org.id, actor: `user:${account.id}` }, act, clock.now())
         await store.signIns.end({ tokenHash: signIn.tokenHash, audit })
       }
-      return cookieHeader('', contextOf(request).secure, 0)
+      return cookieHeader('', wayOf(request), 0)
     },
   }
 }

@@ -1,8 +1,21 @@
 /** Every route that changes something writes exactly one audit row, and none when it fails; none is forgotten. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
+import { prepareFirstOwner } from '../../server/accounts/first-run.ts'
+import { storeVerbs } from '../../server/commands/store-verbs.ts'
+import type { VerbContext } from '../../server/commands/verb-context.ts'
 import { newToken, sha256Hex } from '../../server/ids.ts'
-import { auditCount, makeAccount, makeOrg, password, person, type Person } from '../support/people.ts'
+import type { Log } from '../../server/log.ts'
+import {
+  auditCount,
+  caller,
+  cookieOf,
+  makeAccount,
+  makeOrg,
+  password,
+  person,
+  type Person,
+} from '../support/people.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -106,7 +119,7 @@ type Prepare = (path: string) => Promise<Call> | Call
 const calls: { [route: string]: Prepare } = {
   'POST /api/retention': () => ({ body: { days: 30 } }),
   'POST /api/erase': () => ({ body: { session: word() } }),
-  'POST /api/setup': () => ({ rows: 0 }), // there is an owner already; the first one is proved in sign-in.test.ts
+  'POST /api/setup': () => ({ rows: 0 }), // there is an owner already; for the first one see below
   'POST /api/sign-in': async () => ({ body: { email: (await stranger()).email, password } }),
   'POST /api/sign-in/code': async () => {
     const { email, seed } = await guarded()
@@ -231,5 +244,46 @@ describe('each changing route', () => {
       },
       20_000,
     )
+  }
+})
+
+describe('the first owner, by each way to make one', () => {
+  const email = 'first@example.com'
+  const link = async ({ store, clock }: TestServer): Promise<string> => {
+    const token = newToken()
+    const expiresAtMs = clock.now() + 60_000
+    const link = { hash: sha256Hex(token), purpose: 'setup' as const, accountId: null, expiresAtMs }
+    await store.accounts.createLink({ link, audit: null })
+    return token
+  }
+  const log = { error: (event: string) => expect(event).toBe('nothing to log') } as unknown as Log
+  const cliContext = ({ store, clock }: TestServer): VerbContext => ({
+    ...{ store, clock, baseUrl: 'http://127.0.0.1:7400', ingestUrl: null },
+    webhooks: () => expect.unreachable(),
+  })
+  const ways: { [way: string]: (fresh: TestServer) => Promise<unknown> } = {
+    'POST /api/setup': async (fresh) => {
+      const answer = await fresh.call('/api/setup', { body: { token: await link(fresh), email, password } })
+      expect(answer.status).toBe(201)
+      const session = await caller(fresh, cookieOf(answer)).call('/api/session')
+      expect(await session.json()).toMatchObject({ account: { email, operator: true }, role: 'owner' })
+    },
+    'the environment at start': ({ store, clock }) =>
+      prepareFirstOwner({ store, clock, log, admin: { email, password } }),
+    'account create': (fresh) =>
+      storeVerbs['account create']!(cliContext(fresh), { email, role: 'owner', org: 'default', password }),
+  }
+  for (const [way, make] of Object.entries(ways)) {
+    test(`${way} writes one row, and none once there is one`, async () => {
+      await using fresh = await testServer()
+      const before = await auditCount(fresh)
+      await make(fresh)
+      expect(await fresh.store.accounts.ownerExists()).toBe(true)
+      expect((await auditCount(fresh)) - before).toBe(1)
+      const { entries } = await fresh.store.audit.list({ orgId: fresh.org.id, limit: 1, beforeSeq: null })
+      expect(entries).toMatchObject([{ action: 'account.created', metadata: { email, operator: true } }])
+      await make(fresh).catch(() => null)
+      expect((await auditCount(fresh)) - before).toBe(1)
+    })
   }
 })
