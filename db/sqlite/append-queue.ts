@@ -1,6 +1,7 @@
 /**
  * Group commit on the calling side: appends that wait while the disk works travel together in the next group.
- * Two groups may be outstanding, so that the writer finds the next one ready when it has finished the last.
+ * Two groups may be outstanding when the second is worth it, so that the writer finds it ready when it has finished the
+ * first.
  */
 import { StoreError } from '../errors.ts'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../histogram.ts'
@@ -8,6 +9,10 @@ import type { AppendResult, EventBatch } from '../store.ts'
 import type { AppendOutcome } from './protocol.ts'
 
 const groupsMax = 2
+
+/** Fewer events than this wait for the outstanding group: small groups cost the writer more than they save. */
+const secondGroupEventsMin = 256
+
 const groupEventsMax = 4_000
 const groupCharsMax = 8 * 1024 * 1024
 
@@ -35,14 +40,30 @@ export function appendQueue(
   const outstanding = new Set<Waiting[]>()
   const times = makeHistogram(diskBoundsMs)
   let queuedChars = 0
+  let waitingEvents = 0
+  let scheduled = false
   let onDrained: (() => void)[] = []
 
   function sendWaiting(): void {
-    while (outstanding.size < groupsMax && waiting.length > 0) {
+    scheduled = false
+    while (isGroupDue()) {
       const group = waiting.splice(0, groupLength(waiting))
+      for (const { batch } of group) waitingEvents -= batch.events.length
       outstanding.add(group)
       void settle(group).then(() => finish(group))
     }
+  }
+
+  function isGroupDue(): boolean {
+    if (waiting.length === 0 || outstanding.size === groupsMax) return false
+    return outstanding.size === 0 || waitingEvents >= secondGroupEventsMin
+  }
+
+  /** After what has arrived by now was read: a group of one costs the writer nearly as much as one of thirty. */
+  function sendSoon(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(sendWaiting)
   }
 
   async function settle(group: Waiting[]): Promise<void> {
@@ -62,8 +83,8 @@ export function appendQueue(
   function finish(group: Waiting[]): void {
     outstanding.delete(group)
     for (const one of group) queuedChars -= one.chars
-    sendWaiting()
-    if (outstanding.size > 0) return
+    sendSoon()
+    if (outstanding.size > 0 || waiting.length > 0) return
     for (const resolve of onDrained) resolve()
     onDrained = []
   }
@@ -74,7 +95,8 @@ export function appendQueue(
       queuedChars += chars
       return new Promise((resolve, reject) => {
         waiting.push({ batch, chars, sinceMs: performance.now(), resolve, reject })
-        sendWaiting()
+        waitingEvents += batch.events.length
+        sendSoon()
       })
     },
     pressure() {
@@ -85,7 +107,7 @@ export function appendQueue(
     },
     times: () => ({ ...times, counts: [...times.counts] }),
     drained() {
-      if (outstanding.size === 0) return Promise.resolve()
+      if (outstanding.size === 0 && waiting.length === 0) return Promise.resolve()
       return new Promise((resolve) => onDrained.push(resolve))
     },
   }

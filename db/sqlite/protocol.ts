@@ -26,36 +26,40 @@ export function failureOf(error: StoreError): Failure {
   return { kind: error.kind, message: error.message }
 }
 
-type EventHead = Omit<EventRecord, 'json'>
 type BatchHead = [orgId: string, keyId: string, receivedAtMs: number, events: (string | number | null)[][]]
 
-/** The members of an event other than its JSON text, in the order in which they travel. */
-const members = [
-  'id',
-  'siteId',
-  'sessionId',
-  'occurredAtMs',
-  'type',
-  'outcome',
-  'tool',
-  'durationMs',
-  'class',
-  'vendor',
-  'trust',
-  'protocol',
-  'subject',
-  'page',
-  'decision',
-  'ruleId',
-  'reason',
-] as const satisfies (keyof EventHead)[]
+/** How many members of an event travel beside its JSON text. */
+const membersSent = 17
+
+/** One by one, here and in `eventOf`: a loop over the names of members takes three times as long. */
+function headOf(event: EventRecord): (string | number | null)[] {
+  return [
+    event.id,
+    event.siteId,
+    event.sessionId,
+    event.occurredAtMs,
+    event.type,
+    event.outcome,
+    event.tool,
+    event.durationMs,
+    event.class,
+    event.vendor,
+    event.trust,
+    event.protocol,
+    event.subject,
+    event.page,
+    event.decision,
+    event.ruleId,
+    event.reason,
+  ]
+}
 
 export function packAppend(id: number, batches: EventBatch[]): string {
   const heads: BatchHead[] = batches.map(({ orgId, keyId, receivedAtMs, events }) => [
     orgId,
     keyId,
     receivedAtMs,
-    events.map((event) => members.map((member) => event[member])),
+    events.map(headOf),
   ])
   const parts = [JSON.stringify([id, 'append', heads])]
   for (const batch of batches) for (const event of batch.events) parts.push(event.json)
@@ -81,29 +85,27 @@ export function unpackBatches(heads: unknown, bodies: string[]): EventBatch[] {
 }
 
 function eventOf(values: (string | number | null)[], json: string | undefined): EventRecord {
-  if (json === undefined || values.length !== members.length) {
+  if (json === undefined || values.length !== membersSent) {
     throw new StoreError('internal', 'an append arrived incomplete')
   }
-  const [id, siteId, sessionId, occurredAtMs, type, outcome, tool, durationMs, ...rest] = values
-  const [agentClass, vendor, trust, protocol, subject, page, decision, ruleId, reason] = rest
   return {
-    id,
-    siteId,
-    sessionId,
-    occurredAtMs,
-    type,
-    outcome,
-    tool,
-    durationMs,
-    class: agentClass,
-    vendor,
-    trust,
-    protocol,
-    subject,
-    page,
-    decision,
-    ruleId,
-    reason,
+    id: values[0],
+    siteId: values[1],
+    sessionId: values[2],
+    occurredAtMs: values[3],
+    type: values[4],
+    outcome: values[5],
+    tool: values[6],
+    durationMs: values[7],
+    class: values[8],
+    vendor: values[9],
+    trust: values[10],
+    protocol: values[11],
+    subject: values[12],
+    page: values[13],
+    decision: values[14],
+    ruleId: values[15],
+    reason: values[16],
     json,
   } as EventRecord // the types are those that packAppend took the values from
 }

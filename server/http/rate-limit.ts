@@ -31,7 +31,9 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
     const taken = buckets[kind]?.take(`${policy} ${name}`)
     if (taken === undefined) return
     const context = contextOf(request)
-    context.rateLimits = [...(context.rateLimits ?? []), { policy, ...taken }]
+    const applied = { policy, ...taken }
+    if (context.rateLimits === undefined) context.rateLimits = [applied]
+    else context.rateLimits.push(applied)
     if (taken.waitMs === 0) return
     const seconds = Math.ceil(taken.waitMs / 1_000)
     throw new AppError('rate_limited', `Too many requests from this ${policy}; try again in ${seconds} s.`, {

@@ -13,25 +13,40 @@ export interface Taken {
 interface Bucket {
   tokens: number
   atMs: number
+  placedAtMs: number // when it went to the end of the map
 }
 
 const bucketsMax = 50_000
 
+/** A bucket in use moves to the end of the map this often: each move costs a map more than all else here. */
+const placeEveryMs = 1_000
+
 export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
   const buckets = new Map<string, Bucket>()
+
+  /** The map is kept in order of last use, to a second: what is forgotten first has the fullest bucket. */
+  function bucketOf(name: string, now: number): Bucket {
+    let bucket = buckets.get(name)
+    if (bucket !== undefined && Math.abs(now - bucket.placedAtMs) < placeEveryMs) return bucket
+    bucket ??= { tokens: count, atMs: now, placedAtMs: now }
+    bucket.placedAtMs = now
+    buckets.delete(name)
+    buckets.set(name, bucket)
+    if (buckets.size > bucketsMax) buckets.delete(buckets.keys().next().value!)
+    return bucket
+  }
+
   return {
     take(name: string): Taken {
       const now = clock.now()
-      const bucket = buckets.get(name) ?? { tokens: count, atMs: now }
+      const bucket = bucketOf(name, now)
       // A clock set back gives nothing, and takes nothing away.
       const elapsedMs = Math.max(0, now - bucket.atMs)
       const tokens = Math.min(count, bucket.tokens + (elapsedMs * count) / windowMs)
       const passes = tokens >= 1
       const left = passes ? tokens - 1 : tokens
-      // Re-inserting keeps the map in order of last use: what is forgotten first has the fullest bucket.
-      buckets.delete(name)
-      buckets.set(name, { tokens: left, atMs: now })
-      if (buckets.size > bucketsMax) buckets.delete(buckets.keys().next().value!)
+      bucket.tokens = left
+      bucket.atMs = now
       const msOf = (missing: number) => Math.ceil((missing * windowMs) / count)
       return {
         count,
