@@ -289,7 +289,7 @@ export interface WebhookStore {
   }): Promise<void>
   deleteRule(command: { orgId: string; ruleId: string; audit: AuditEntry }): Promise<void>
   openIncidents(orgId: string | null): Promise<Incident[]>
-  /** Newest first; `isOpen` null: those that are over too. */
+  /** Open ones first, then the newest; `isOpen` null: both kinds. */
   incidents(query: IncidentQuery): Promise<Incident[]>
   /** Opens an incident and schedules its message. False when its rule has one open for the subject (`once`: had). */
   openIncident(command: { incident: Incident; delivery: NewDelivery; once: boolean }): Promise<boolean>

@@ -4,6 +4,7 @@ import { useSignal, useSignalEffect } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { Dialog } from './components/dialog.tsx'
 import { Navigation } from './components/navigation.tsx'
+import { NoticeBar } from './components/notice-bar.tsx'
 import { PageBar } from './components/page-bar.tsx'
 import { Palette } from './components/palette.tsx'
 import { ShortcutList } from './components/shortcut-list.tsx'
@@ -41,6 +42,7 @@ export function Shell() {
       </nav>
       <main id="main" class="main" tabIndex={-1}>
         {session.value?.insecure && <InsecureBanner />}
+        <NoticeBar />
         <CurrentPage />
       </main>
       {menuOpen.value && (

@@ -58,8 +58,31 @@ export interface EndpointMembers {
 
 export interface Notice {
   code: string
-  endpointId: string
+  endpointId: string | null // null: about no endpoint
   message: string
+}
+
+export type RuleKind = 'new_vendor' | 'blocked_share' | 'tool_error_rate' | 'silence' | 'key_leaked'
+
+/** What a rule of one kind takes; null for what it does not. */
+export interface RuleNumbers {
+  threshold: number | null // share from 0 to 1
+  minutes: number | null
+  eventsMin: number | null
+}
+
+export interface Rule extends RuleNumbers {
+  id: string
+  endpointId: string
+  kind: RuleKind
+}
+
+export interface Incident {
+  id: string
+  ruleId: string
+  message: string
+  openedAt: string
+  resolvedAt: string | null // null: open
 }
 
 export interface SentRequest {
@@ -84,6 +107,7 @@ const base = '/api/webhooks'
 const one = (id: string, ...more: string[]): string => [base, encodeURIComponent(id), ...more].join('/')
 const endpoint = (id: string, ...more: string[]): string =>
   [base, 'endpoints', encodeURIComponent(id), ...more].join('/')
+const rule = (id: string): string => `${base}/rules/${encodeURIComponent(id)}`
 
 async function send<T>(method: 'PATCH' | 'DELETE', url: string, body: unknown): Promise<T> {
   const headers = { 'content-type': 'application/json' }
@@ -125,6 +149,15 @@ export const webhookApi = {
     (await json<{ secret: string }>(await post(endpoint(id, 'rotate-secret'), {}))).secret,
   /** Delivers again everything that arrived since then. */
   replaySince: async (id: string, since: string) => void (await post(endpoint(id, 'replay'), { since })),
+
+  rules: async (signal?: AbortSignal) => (await get<{ rules: Rule[] }>(`${base}/rules`, signal)).rules,
+  createRule: async (kind: RuleKind, endpointId: string, numbers: Partial<RuleNumbers>) =>
+    void (await post(`${base}/rules`, { kind, endpointId, ...numbers })),
+  changeRule: (id: string, numbers: Partial<RuleNumbers>) => send('PATCH', rule(id), numbers),
+  deleteRule: (id: string) => send('DELETE', rule(id), {}),
+  /** What rules found: open ones first, then the newest, as many as the server gives. */
+  incidents: async (signal?: AbortSignal) =>
+    (await get<{ incidents: Incident[] }>(`${base}/incidents`, signal)).incidents,
 
   notices: async (signal?: AbortSignal) =>
     (await get<{ notices: Notice[] }>(`${base}/notices`, signal)).notices,

@@ -292,7 +292,7 @@ const rules: Operation[] = [
     },
     answers: {
       200: {
-        description: 'The newest 200.',
+        description: 'Open ones first, then the newest; 200 at most.',
         schema: t.Object({ incidents: t.Array(model.incident) }),
         example: { incidents: [] },
       },

@@ -34,7 +34,7 @@ test('five alerts are told one by one, the rest as a number', () => {
   }))
   const told = alertNotices(open).map(({ code, message }) => [code, message])
   expect(told).toHaveLength(6)
-  expect(told[0]).toEqual(['alert_open', 'Alert since 1970-01-01T00:00:00.000Z: A new vendor came: v0.'])
+  expect(told[0]).toEqual(['alert_open', 'Alert: A new vendor came: v0.'])
   expect(told[5]).toEqual(['alert_open', '3 more alerts are open.'])
   expect(alertNotices(open.slice(0, 5))).toHaveLength(5)
   expect(alertNotices([])).toEqual([])

@@ -1,6 +1,5 @@
 /** What people must be told about their endpoints and open alerts without having looked for it. */
 import type { Incident } from '../../db/webhook-store.ts'
-import { isoTime } from '../clock.ts'
 import type { EndpointJson } from './endpoints.ts'
 import { incidentSentence } from './incident-words.ts'
 
@@ -16,16 +15,12 @@ const alertsTold = 5
 
 /** `open`: the incidents that are not over, newest first. */
 export function alertNotices(open: Incident[]): Notice[] {
-  const told = open.slice(0, alertsTold).map((incident) => alert(sentence(incident)))
+  const told = open.slice(0, alertsTold).map((incident) => alert(`Alert: ${incidentSentence(incident)}`))
   const more = open.length - told.length
   return more > 0 ? [...told, alert(`${more} more alerts are open.`)] : told
 }
 
 const alert = (message: string): Notice => ({ code: 'alert_open', endpointId: null, message })
-
-function sentence(incident: Incident): string {
-  return `Alert since ${isoTime(incident.openedAtMs)}: ${incidentSentence(incident)}`
-}
 
 export function endpointNotices(endpoints: EndpointJson[]): Notice[] {
   return endpoints.flatMap((endpoint) => {

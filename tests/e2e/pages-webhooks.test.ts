@@ -192,7 +192,7 @@ test('backups are made, proven, downloaded and deleted; the doctor and the kept 
     await page.getByRole('link', { name: 'Data and retention' }).click()
     await page.getByText('90 days as the appliance was started').waitFor()
     await page.getByRole('button', { name: 'Change limits' }).click()
-    await page.getByRole('dialog').getByLabel('Days').fill('45')
+    await page.getByRole('dialog').getByLabel('Days', { exact: true }).fill('45')
     await page.getByRole('dialog').getByLabel('Size in GB').fill('1.5')
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
     await page.getByText('45 days', { exact: true }).waitFor()

@@ -69,7 +69,7 @@ export function listIncidents({ orm }: ReadContext, { orgId, isOpen, limit }: In
     .select()
     .from(incident)
     .where(and(eq(incident.orgId, orgId), state))
-    .orderBy(desc(incident.openedAtMs), desc(incident.id))
+    .orderBy(desc(isNull(end)), desc(incident.openedAtMs), desc(incident.id))
     .limit(limit)
     .all()
 }

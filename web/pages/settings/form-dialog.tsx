@@ -46,7 +46,10 @@ interface FieldProps {
   name: string
   label: string
   hint?: string
-  type?: 'text' | 'email' | 'password' | 'date'
+  type?: 'text' | 'email' | 'password' | 'date' | 'number'
+  min?: number // of a number
+  max?: number
+  step?: number | 'any'
   value?: string
   autocomplete?: string
   required?: boolean
@@ -73,6 +76,7 @@ export function Field(props: FieldProps) {
     email: <input type="email" {...shared} />,
     password: <input type="password" {...shared} />,
     date: <input type="date" {...shared} />,
+    number: <input type="number" min={props.min} max={props.max} step={props.step ?? 1} {...shared} />,
   }
   return (
     <div class="field">
@@ -92,14 +96,15 @@ interface ChoiceProps<T extends string> {
   label: string
   options: readonly { value: T; text: string }[]
   value?: T
+  onChange?: (value: string) => void
 }
 
-export function Choice<T extends string>({ name, label, options, value }: ChoiceProps<T>) {
+export function Choice<T extends string>({ name, label, options, value, onChange }: ChoiceProps<T>) {
   const id = useId()
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      <select id={id} name={name}>
+      <select id={id} name={name} onChange={(event) => onChange?.(event.currentTarget.value)}>
         {options.map((option) => (
           <option value={option.value} selected={option.value === value}>
             {option.text}

@@ -1,4 +1,4 @@
-/** Settings → Webhooks: endpoints with their filters, the signing secret, and the code that verifies a signature. */
+/** Settings → Webhooks: endpoints, rules that speak, the signing secret, and code that verifies a signature. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { CodeBlock } from '../../components/code-block.tsx'
@@ -12,6 +12,7 @@ import { SecretDialog } from '../webhooks/secret-dialog.tsx'
 import { healthOf } from '../webhooks/words.ts'
 import { EndpointDialog } from './endpoint-dialog.tsx'
 import { FormDialog } from './form-dialog.tsx'
+import { Rules } from './rules.tsx'
 
 export function Webhooks() {
   const endpoints = useSignal<Endpoint[] | null>(null)
@@ -50,6 +51,7 @@ export function Webhooks() {
           onRemove={(endpoint) => (removing.value = endpoint)}
         />
       )}
+      {endpoints.value && <Rules endpoints={endpoints.value} allowed={allowed} />}
       {allowed && <OrgSecret />}
       <Snippets />
       {editing.value !== null && (

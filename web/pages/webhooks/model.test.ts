@@ -41,6 +41,7 @@ test('older pages stay when the newest is asked anew', async () => {
     deliveries: async (_filter, cursor) => pages.get(cursor as null) ?? { deliveries: [], nextCursor: null },
     endpoints: async () => [],
     notices: async () => [],
+    incidents: async () => [],
   })
   const ids = () => model.shown.value?.deliveries.map((one) => one.id)
   model.start({ status: null, endpointId: null })

@@ -1,7 +1,8 @@
-/** What the Webhooks page knows: endpoints, notices and deliveries, asked anew while somebody looks. */
+/** What the Webhooks page knows: endpoints, notices, alerts and deliveries, asked anew while somebody looks. */
 import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { ApiError } from '../../api.ts'
-import type { Delivery, DeliveryFilter, DeliveryStatus, Endpoint, Notice } from '../../webhook-api.ts'
+import type { Delivery, DeliveryFilter, DeliveryStatus } from '../../webhook-api.ts'
+import type { Endpoint, Incident, Notice } from '../../webhook-api.ts'
 
 export interface WebhooksSource {
   deliveries: (
@@ -11,11 +12,13 @@ export interface WebhooksSource {
   ) => Promise<{ deliveries: Delivery[]; nextCursor: string | null }>
   endpoints: (signal?: AbortSignal) => Promise<Endpoint[]>
   notices: (signal?: AbortSignal) => Promise<Notice[]>
+  incidents: (signal?: AbortSignal) => Promise<Incident[]>
 }
 
 export interface Shown {
   endpoints: Endpoint[]
   notices: Notice[]
+  incidents: Incident[] // open ones first
   deliveries: Delivery[] // newest first
   filter: DeliveryFilter
 }
@@ -78,17 +81,18 @@ async function load(state: State): Promise<void> {
   const stop = state.running.signal
   clearTimeout(state.timer)
   await telling(state, stop, async () => {
-    const [page, endpoints, notices] = await Promise.all([
+    const [page, endpoints, notices, incidents] = await Promise.all([
       source.deliveries(filter, null, stop),
       source.endpoints(stop),
       source.notices(stop),
+      source.incidents(stop),
     ])
     if (stop.aborted) return
     batch(() => {
       // Older rows stay as they were when loaded, unless the newest page has them too.
       if (state.older.length === 0) state.cursor.value = page.nextCursor
       const deliveries = joined(page.deliveries, state.older)
-      state.shown.value = { endpoints, notices, deliveries, filter }
+      state.shown.value = { endpoints, notices, incidents, deliveries, filter }
       state.stale.value = false
       state.error.value = null
     })

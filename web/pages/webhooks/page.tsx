@@ -9,10 +9,12 @@ import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
 import { counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
+import { pressing } from '../../notices.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { mayManage, session } from '../../session.ts'
 import { type Delivery, type DeliveryStatus, type Endpoint, webhookApi } from '../../webhook-api.ts'
 import { DeliveryView } from './delivery.tsx'
+import { Alerts } from './alerts.tsx'
 import { type EndpointAct, Endpoints } from './endpoints.tsx'
 import { createWebhooksModel, deliveryFilterOf, type Shown, type WebhooksModel } from './model.ts'
 import { SecretDialog } from './secret-dialog.tsx'
@@ -86,6 +88,7 @@ function Content({ model, acts, may }: { model: WebhooksModel; acts: Acts; may: 
     <>
       <Notices shown={shown} />
       <Endpoints endpoints={shown.endpoints} may={may} busy={busy} onAct={acts.act} />
+      <Alerts incidents={shown.incidents} />
       <Log shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
       {may && <DeadBar shown={shown} busy={busy} onReplay={acts.replayDead} />}
     </>
@@ -134,13 +137,13 @@ const replayed = (count: number): string =>
   `${counted(count, 'dead letter')} scheduled again; the next run of the dispatcher sends them.`
 
 function Notices({ shown }: { shown: Shown }) {
-  // That an endpoint fails now is said beside its name.
-  const told = shown.notices.filter((notice) => notice.code !== 'endpoint_failing')
+  // Alerts have their own table below.
+  const told = pressing(shown.notices).filter((notice) => notice.code !== 'alert_open')
   if (told.length === 0) return null
   return (
     <ul class="panel notices" aria-label="Notices">
       {told.map((notice) => (
-        <li key={notice.code + notice.endpointId}>
+        <li key={notice.message}>
           <Text value={notice.message} max={400} />
         </li>
       ))}

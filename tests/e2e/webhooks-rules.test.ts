@@ -1,0 +1,121 @@
+/** Rules and alerts in a real browser: added, changed and removed in Settings, told on every page while one is open. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
+import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+
+let appliance: Appliance
+let receiver: Receiver
+let key: string
+beforeAll(async () => {
+  receiver = await startReceiver()
+  const args = ['--webhook-allow', '127.0.0.0/8', '--dispatch-cron', '* * * * * *']
+  appliance = await startAppliance({ env: ownerEnv, args })
+  key = await ingestKey(appliance)
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+  await receiver[Symbol.asyncDispose]()
+})
+
+const dialog = (page: Page) => page.getByRole('dialog')
+const row = (page: Page, name: RegExp) =>
+  page.getByRole('region', { name: 'Rules' }).getByRole('row', { name })
+const alert = (page: Page, text: string) => page.locator('.data-table tbody tr').filter({ hasText: text })
+const bar = (page: Page) => page.locator('.notice-bar')
+const types = () =>
+  receiver.received('/ok/alerts').map(({ body }) => (JSON.parse(body) as { type: string }).type)
+
+const events = (from: number, count: number, outcome: string) =>
+  send(
+    appliance.url,
+    key,
+    Array.from({ length: count }, (_, n) => recent(`r${from + n}`, { outcome })),
+  )
+
+test('a rule is added and changed in Settings; what it finds is told everywhere, and is over when it is over', async () => {
+  await withPage(`${appliance.url}/settings/webhooks`, async (page) => {
+    await enter(page, 'Settings')
+    await page.getByText('A rule needs an endpoint to tell.').waitFor()
+    await page.getByRole('button', { name: 'Add endpoint' }).first().click()
+    await dialog(page).getByLabel('URL').fill(`${receiver.url}/ok/alerts`)
+    await dialog(page).getByLabel('Label').fill('Chat')
+    await dialog(page).getByLabel('Types').fill('sdk.error')
+    await dialog(page).getByRole('button', { name: 'Add endpoint' }).click()
+    await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+
+    await page.getByRole('button', { name: 'Add rule' }).click()
+    await dialog(page).getByLabel('Speaks of').selectOption('silence')
+    await dialog(page).getByLabel('Minutes without an event').fill('45')
+    await dialog(page).getByRole('button', { name: 'Add rule' }).click()
+    await row(page, /Silence no event came for 45 minutes Chat quiet/).waitFor()
+    await page.getByRole('button', { name: 'Add rule' }).click()
+    await dialog(page).getByLabel('More than, in percent').fill('12.5')
+    await dialog(page).getByLabel('From so many on').fill('5')
+    await expectAccessibleInBothThemes(page)
+    await dialog(page).getByRole('button', { name: 'Add rule' }).click()
+    await row(page, /more than 12\.5 % of the last hour’s events are blocked, from 5 events on/).waitFor()
+
+    await events(1, 6, 'blocked')
+    await receiver.wait('/ok/alerts', 1, 20_000)
+    await page.reload()
+    await row(page, /Share of blocked events .* 1 open/).waitFor()
+    await bar(page).getByText('Much is blocked: 100 % of 6 events in an hour').waitFor()
+    await expectAccessibleInBothThemes(page)
+    await page.getByRole('link', { name: 'Logs' }).first().click()
+    await bar(page).getByRole('link', { name: 'Look at it' }).click()
+    await alert(page, 'Much is blocked').getByText('open', { exact: true }).waitFor()
+    expect(await bar(page).count()).toBe(0) // the page itself tells it
+    await expectAccessibleInBothThemes(page)
+
+    await page.goto(`${appliance.url}/settings/webhooks`)
+    await row(page, /Share of blocked events/)
+      .getByRole('button', { name: 'Change' })
+      .click()
+    expect(await dialog(page).getByLabel('More than, in percent').inputValue()).toBe('12.5')
+    await dialog(page).getByLabel('More than, in percent').fill('60')
+    await dialog(page).getByRole('button', { name: 'Save' }).click()
+    await row(page, /more than 60 % of the last hour’s events/).waitFor()
+    await events(101, 6, 'success')
+    await receiver.wait('/ok/alerts', 2, 20_000)
+    expect(types()).toEqual(['alert.opened', 'alert.resolved'])
+    await page.goto(`${appliance.url}/webhooks`)
+    const over = alert(page, 'Much is blocked')
+    await over.getByText('over', { exact: true }).waitFor()
+    const [opened, resolved] = await over
+      .locator('time')
+      .evaluateAll((times) => times.map((time) => Date.parse(time.getAttribute('datetime') ?? '')))
+    expect(resolved!).toBeGreaterThan(opened!)
+    await page.goto(`${appliance.url}/logs`)
+    await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
+    expect(await bar(page).count()).toBe(0)
+  })
+}, 120_000)
+
+test('removing asks first; on a phone nothing is stretched', async () => {
+  await withPage(
+    `${appliance.url}/settings/webhooks`,
+    async (page) => {
+      await enter(page, 'Settings')
+      await row(page, /Silence/)
+        .getByRole('button', { name: 'Remove' })
+        .click()
+      await dialog(page).getByRole('button', { name: 'Cancel' }).click()
+      await row(page, /Silence/)
+        .getByRole('button', { name: 'Remove' })
+        .click()
+      await dialog(page).getByText('no event came for 45 minutes').waitFor()
+      await dialog(page).getByRole('button', { name: 'Remove rule' }).click()
+      await row(page, /Silence/).waitFor({ state: 'detached' })
+      await expectNoSidewaysScroll(page)
+      await page.reload()
+      await row(page, /Share of blocked events/).waitFor()
+      expect(await row(page, /Silence/).count()).toBe(0)
+    },
+    { viewport: { width: 390, height: 844 } },
+  )
+}, 60_000)
