@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { QrCode } from '../../components/qr-code.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { identityApi, type OwnAccount } from '../../identity-api.ts'
@@ -112,12 +113,13 @@ function SetDialog({ begun, onCodes, onClose }: SetDialogProps) {
   return (
     <FormDialog title="Set up a second factor" action="Turn on" onSubmit={submit} onClose={onClose}>
       <p>
-        Add an account to your authenticator app with this key, or{' '}
+        Scan this with your authenticator app, give it the key below, or{' '}
         <a href={begun.uri} data-native>
           open it on this device
         </a>
         . Then type the code that the app shows.
       </p>
+      <QrCode text={begun.uri} label="Picture for the app to scan" />
       <div class="secret">
         <code tabIndex={0} aria-label="The key for the app">
           {begun.seed.replace(/(.{4})(?=.)/g, '$1 ')}

@@ -1,0 +1,13 @@
+/** A QR code, dark on light in either theme, for cameras do not read it the other way round. */
+import './qr-code.css'
+import { useMemo } from 'preact/hooks'
+import { qrPath } from './qr-path.ts'
+
+export function QrCode({ text, label }: { text: string; label: string }) {
+  const { size, path } = useMemo(() => qrPath(text), [text])
+  return (
+    <svg class="qr-code" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label}>
+      <path d={path} shape-rendering="crispEdges" />
+    </svg>
+  )
+}

@@ -1,0 +1,31 @@
+/** A QR reader reads from the path what went in, up to the longest address of an account. */
+import { expect, test } from 'bun:test'
+import jsQR from 'jsqr'
+import { qrPath, type QrPath } from './qr-path.ts'
+
+/** Draws the path as a browser would, some pixels a square. */
+function drawn({ size, path }: QrPath): { pixels: Uint8ClampedArray; width: number } {
+  const scale = 4
+  const width = size * scale
+  const pixels = new Uint8ClampedArray(width * width * 4).fill(255)
+  for (const [, x, y, length] of path.matchAll(/M(\d+) (\d+)h(\d+)v1H\1z/g)) {
+    for (let row = 0; row < scale; row++) {
+      const start = ((Number(y) * scale + row) * width + Number(x) * scale) * 4
+      for (let at = 0; at < Number(length) * scale; at++) pixels.fill(0, start + at * 4, start + at * 4 + 3)
+    }
+  }
+  return { pixels, width }
+}
+
+const uri = (email: string) =>
+  `otpauth://totp/Sightglass:${encodeURIComponent(email)}?issuer=Sightglass&secret=${'ABCDEFGH'.repeat(4)}`
+
+test.each([['short'], [uri('ann@example.com')], [uri(`${'ö'.repeat(60)}@${'x'.repeat(180)}.example`)]])(
+  'is read back (%#)',
+  (text) => {
+    const made = qrPath(text)
+    const { pixels, width } = drawn(made)
+    expect(jsQR(pixels, width, width)?.data).toBe(text)
+    expect(made.path).not.toMatch(/M[0-3] |M\d+ [0-3]h/) // the quiet border
+  },
+)
