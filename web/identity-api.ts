@@ -1,5 +1,5 @@
 /** The calls of Settings about who may do what: people, organizations, sites, own account, keys, the audit trail. */
-import { get, json, post, type Key, type Role, type Session } from './api.ts'
+import { get, json, post, type Key, type KeyWanted, type Role, type Session } from './api.ts'
 
 export interface Member {
   id: string
@@ -111,10 +111,8 @@ export const identityApi = {
     ).recoveryCodes,
   removeSecondFactor: (password: string) => done(post('/api/account/second-factor/remove', { password })),
 
-  changeKey: (
-    key: string,
-    change: { label?: string; siteIds?: string[]; scopes?: string[]; behindProxy?: boolean },
-  ) => done(post(`/api/keys/${id(key)}/change`, change)),
+  changeKey: (key: string, change: Omit<Partial<KeyWanted>, 'kind'>) =>
+    done(post(`/api/keys/${id(key)}/change`, change)),
   rotateKey: async (key: string, overlapHours: number) =>
     json<{ key: Key; secret: string }>(await post(`/api/keys/${id(key)}/rotate`, { overlapHours })),
 

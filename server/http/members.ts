@@ -8,6 +8,7 @@ interface Kinds {
   flag: boolean
   number: number
   texts: string[]
+  'text|null': string | null
 }
 type Kind = keyof Kinds
 type Shape = { readonly [name: string]: Kind | `${Kind}?` }
@@ -21,7 +22,10 @@ export type Members<S extends Shape> = { [N in keyof S]: ValueOf<S[N]> }
 const textCharsMax = 2_000
 const textsMax = 1_000
 
-/** A `?` marks what may be left out or null. Throws 400 `invalid_body` naming each member that is not as wanted. */
+/**
+ * A `?` marks what may be left out or null; `text|null` tells the two apart. Throws 400 `invalid_body` naming each
+ * member that is not as wanted.
+ */
 export async function readMembers<const S extends Shape>(request: Request, shape: S): Promise<Members<S>> {
   const bytes = { bytesMax: limits.jsonBodyBytesMax }
   const body: { [name: string]: unknown } = await readJsonObject(request, bytes, { emptyIsObject: true })
@@ -30,7 +34,7 @@ export async function readMembers<const S extends Shape>(request: Request, shape
   for (const [name, wanted] of Object.entries(shape)) {
     const optional = wanted.endsWith('?')
     const kind = (optional ? wanted.slice(0, -1) : wanted) as Kind
-    const value = body[name] ?? undefined
+    const value = kind === 'text|null' ? body[name] : (body[name] ?? undefined)
     if (value !== undefined) {
       const problem = problemOf(kind, value)
       if (problem === null) out[name] = value
@@ -53,6 +57,8 @@ export function wrongMember(path: string, message: string, code = 'wrong_format'
 
 function problemOf(kind: Kind, value: unknown): [code: string, message: string] | null {
   switch (kind) {
+    case 'text|null':
+      return value === null ? null : problemOf('text', value)
     case 'text':
       if (typeof value !== 'string') return ['wrong_type', 'must be text']
       return value.length > textCharsMax ? ['too_long', 'is too long'] : null

@@ -24,7 +24,13 @@ const keyMembers = {
   behindProxy: 'flag?',
   expiresAt: 'text?',
 } as const
-const changeMembers = { label: 'text?', scopes: 'texts?', siteIds: 'texts?', behindProxy: 'flag?' } as const
+const changeMembers = {
+  label: 'text?',
+  scopes: 'texts?',
+  siteIds: 'texts?',
+  behindProxy: 'flag?',
+  expiresAt: 'text|null?', // null: no end
+} as const
 
 export function keyRoutes(parts: Parts) {
   const { store, clock, signIns } = parts
@@ -45,10 +51,8 @@ export function keyRoutes(parts: Parts) {
       '/api/keys',
       async ({ request }) => {
         const who = await manager(request)
-        const { kind, label, scopes, siteIds, behindProxy, expiresAt } = await readMembers(
-          request,
-          keyMembers,
-        )
+        const wanted = await readMembers(request, keyMembers)
+        const { kind, label, scopes, siteIds, behindProxy, expiresAt } = wanted
         if (!kinds.includes(kind)) throw wrongMember('kind', `kind must be one of ${kinds.join(', ')}`)
         const asked = {
           ...who,
@@ -68,8 +72,10 @@ export function keyRoutes(parts: Parts) {
       '/api/keys/:id/change',
       async ({ request, params }) => {
         const who = await manager(request)
-        const change = await readMembers(request, changeMembers)
-        return json({ key: keyView(await changeKey(parts, who, params.id, change)) })
+        const { expiresAt, ...terms } = await readMembers(request, changeMembers)
+        const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
+        const key = await changeKey(parts, who, params.id, { ...terms, expiresAtMs })
+        return json({ key: keyView(key) })
       },
       unparsed,
     )

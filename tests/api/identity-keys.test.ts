@@ -106,3 +106,30 @@ test('keys: terms that fit their kind, change in use, rotation with overlap, one
       (await stranger.post(`/api/keys/${key.id}/${act}`, act === 'rotate' ? { overlapHours: 0 } : {})).status,
     ).toBe(404)
 })
+
+test('an end is given to a key in use, moved and taken away; the audit row tells it before and after', async () => {
+  const made = await owner.post('/api/keys', { kind: 'publishable', label: 'page' })
+  const { id } = ((await made.json()) as { key: { id: string } }).key
+  const change = async (body: unknown) => {
+    const answer = await owner.post(`/api/keys/${id}/change`, body)
+    return answer.ok
+      ? ((await answer.json()) as { key: { expiresAt: string | null } }).key.expiresAt
+      : await told(answer)
+  }
+  const [first, second] = ['2096-01-31T23:59:59.000Z', '2097-02-28T00:00:00.000Z']
+  expect(await change({ expiresAt: first })).toBe(first)
+  expect(await change({ label: 'the page' })).toBe(first) // left out: as it was
+  expect(await change({ expiresAt: second })).toBe(second)
+  expect(await change({ expiresAt: null })).toBeNull()
+  for (const expiresAt of ['2020-01-01T00:00:00Z', 'tomorrow', 7, ''])
+    expect(await change({ expiresAt })).toEqual([400, 'invalid_body', 'expiresAt'])
+  const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 4, beforeSeq: null })
+  expect(entries.map(({ action, target }) => [action, target])).toEqual(
+    Array.from({ length: 4 }, () => ['publishable_key.changed', id]),
+  )
+  const terms = { label: 'the page', scopes: [], siteIds: [], behindProxy: false }
+  expect(entries[0]!.metadata).toEqual({
+    before: { ...terms, expiresAt: second },
+    after: { ...terms, expiresAt: null },
+  })
+})

@@ -1,6 +1,7 @@
 /** People in a real browser: invitation, second factor with recovery, organizations, sites, keys, the audit log. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
+import jsQR from 'jsqr'
 import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
@@ -57,6 +58,20 @@ test('an invitation by link: made, opened, accepted, and the new person sees wha
   )
 }, 60_000)
 
+/** What a camera in front of the screen would read. */
+async function scan(page: Page, label: string): Promise<string> {
+  const picture = (await page.getByRole('img', { name: label }).screenshot()).toString('base64')
+  const { width, height, data } = await page.evaluate(async (base64) => {
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
+    const bitmap = await createImageBitmap(new Blob([bytes]))
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d')!
+    canvas.drawImage(bitmap, 0, 0)
+    const { width, height, data } = canvas.getImageData(0, 0, bitmap.width, bitmap.height)
+    return { width, height, data: [...data] }
+  }, picture)
+  return jsQR(new Uint8ClampedArray(data), width, height)?.data ?? 'nothing that can be read'
+}
+
 test('a second factor: set up with an app, asked for, and a recovery code when the app is lost', async () => {
   const password = 'a window of one’s own'
   const made = await appliance.cli(
@@ -81,6 +96,8 @@ test('a second factor: set up with an app, asked for, and a recovery code when t
     await page.getByRole('button', { name: 'Set up a second factor' }).click()
     const dialog = page.getByRole('dialog')
     seed = (await dialog.getByLabel('The key for the app').innerText()).replaceAll(' ', '')
+    const scanned = await scan(page, 'Picture for the app to scan')
+    expect(new URL(scanned).searchParams.get('secret')).toBe(seed)
     const code = new TOTP({ secret: Secret.fromBase32(seed) }).generate()
     await dialog.getByLabel('Code').fill(code)
     await dialog.getByLabel('Your password').fill(password)
@@ -130,6 +147,42 @@ test('an organization is made, opened, renamed and left to be deleted, and kept'
     await page.getByText('This organization will be deleted on').waitFor()
     await page.getByRole('button', { name: 'Keep it' }).click()
     await page.getByText('This organization will be deleted on').waitFor({ state: 'detached' })
+  })
+}, 60_000)
+
+test('a key’s label, scopes, sites and end are edited, and the audit log tells before and after', async () => {
+  const make = (kind: string) => appliance.cli('key', 'create', '--kind', kind, '--label', `my ${kind}`)
+  await Promise.all([make('ingest'), make('secret')])
+  await withPage(`${appliance.url}/settings/ingest-keys`, async (page) => {
+    await signIn(page)
+    await page.getByRole('button', { name: 'Edit my ingest' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Label').fill('the shop’s backend')
+    await dialog.getByLabel('Sites').fill('shop-a, shop-b')
+    await dialog.getByLabel('Ends on').fill('2096-02-28')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    const row = page.getByRole('row', { name: 'the shop’s backend' })
+    expect(await row.innerText()).toContain('sites shop-a, shop-b; until 2096-02-28 23:59 UTC')
+
+    await page.getByRole('button', { name: 'Edit the shop’s backend' }).click()
+    expect(await dialog.getByLabel('Sites').inputValue()).toBe('shop-a, shop-b')
+    await dialog.getByLabel('Sites').fill('')
+    await dialog.getByLabel('Ends on').fill('')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await row.getByText('shop-b').waitFor({ state: 'detached' })
+    expect(await row.innerText()).not.toContain('until')
+
+    await page.goto(`${appliance.url}/settings/api-keys`)
+    await page.getByRole('button', { name: 'Edit my secret' }).click()
+    await dialog.getByLabel('audit:read').check()
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('scopes audit:read').waitFor()
+
+    await page.goto(`${appliance.url}/settings/audit`)
+    await page.getByRole('button', { name: 'secret_key.changed' }).first().click()
+    const changed = await page.getByRole('table', { name: 'What changed' }).innerText()
+    expect(changed).toMatch(/scopes\s+\[\]\s+\["audit:read"\]/)
   })
 }, 60_000)
 

@@ -42,7 +42,7 @@ export const actionGroups = [
   { value: 'site.*', text: 'sites' },
   { value: 'org.*', text: 'the organization' },
   { value: 'webhook.*', text: 'webhooks' },
-  { value: 'audit.*', text: 'exports of this log' },
+  { value: 'audit.*', text: 'exports and trims of this log' },
   { value: 'traces.*', text: 'exports of events' },
 ] as const
 

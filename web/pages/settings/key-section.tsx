@@ -4,6 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { api, type ApiError, type Key, type KeyKind } from '../../api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { asApiError, mayManage, session } from '../../session.ts'
+import { ChangeKeyDialog } from './change-key-dialog.tsx'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
@@ -17,12 +18,13 @@ interface KeySectionProps {
   about: string
 }
 
+/** What is being done, and to which key; null: nothing. */
+type Doing = { act: 'create' } | { act: 'change' | 'rotate' | 'revoke'; key: Key } | null
+
 export function KeySection({ kinds, about }: KeySectionProps) {
   const keys = useSignal<Key[] | null>(null)
   const problem = useSignal<ApiError | null>(null)
-  const creating = useSignal(false)
-  const revoking = useSignal<Key | null>(null)
-  const rotating = useSignal<Key | null>(null)
+  const doing = useSignal<Doing>(null)
   const load = async (): Promise<void> => {
     try {
       keys.value = (await Promise.all(kinds.map((kind) => api.keys(kind)))).flat()
@@ -33,6 +35,8 @@ export function KeySection({ kinds, about }: KeySectionProps) {
   }
   const allowed = mayManage(session.value)
   useEffect(() => void (allowed && load()), [])
+  const begin = (act: 'change' | 'rotate' | 'revoke') => (key: Key) => (doing.value = { act, key })
+  const acts = { change: begin('change'), rotate: begin('rotate'), revoke: begin('revoke') }
   return (
     <section class="settings-section">
       <p class="about">{about}</p>
@@ -41,7 +45,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
           type="button"
           class="button primary"
           aria-haspopup="dialog"
-          onClick={() => (creating.value = true)}
+          onClick={() => (doing.value = { act: 'create' })}
         >
           Create key
         </button>
@@ -49,38 +53,38 @@ export function KeySection({ kinds, about }: KeySectionProps) {
         <p class="muted">Keys are for owners and admins; your role is {session.value?.role}.</p>
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
-      {keys.value && <ExposedNotice keys={keys.value} onRotate={(key) => (rotating.value = key)} />}
-      {keys.value && (
-        <KeyTable
-          keys={keys.value}
-          showKind={kinds.length > 1}
-          onRevoke={allowed ? (key) => (revoking.value = key) : null}
-          onRotate={(key) => (rotating.value = key)}
-        />
-      )}
-      {creating.value && (
-        <CreateKeyDialog
+      {keys.value && <ExposedNotice keys={keys.value} onRotate={acts.rotate} />}
+      {keys.value && <KeyTable keys={keys.value} showKind={kinds.length > 1} onAct={allowed ? acts : null} />}
+      {doing.value && (
+        <KeyDialog
+          doing={doing.value}
           kinds={kinds}
-          onCreated={() => void load()}
-          onClose={() => (creating.value = false)}
-        />
-      )}
-      {revoking.value && (
-        <RevokeKeyDialog
-          revoked={revoking.value}
           onDone={() => void load()}
-          onClose={() => (revoking.value = null)}
-        />
-      )}
-      {rotating.value && (
-        <RotateKeyDialog
-          rotated={rotating.value}
-          onDone={() => void load()}
-          onClose={() => (rotating.value = null)}
+          onClose={() => (doing.value = null)}
         />
       )}
     </section>
   )
+}
+
+interface KeyDialogProps {
+  doing: NonNullable<Doing>
+  kinds: KeyKind[]
+  onDone: () => void
+  onClose: () => void
+}
+
+function KeyDialog({ doing, kinds, onDone, onClose }: KeyDialogProps) {
+  switch (doing.act) {
+    case 'create':
+      return <CreateKeyDialog kinds={kinds} onCreated={onDone} onClose={onClose} />
+    case 'change':
+      return <ChangeKeyDialog changed={doing.key} onDone={onDone} onClose={onClose} />
+    case 'rotate':
+      return <RotateKeyDialog rotated={doing.key} onDone={onDone} onClose={onClose} />
+    case 'revoke':
+      return <RevokeKeyDialog revoked={doing.key} onDone={onDone} onClose={onClose} />
+  }
 }
 
 /** A key that came with a browser's headers is in a browser, where anybody can read it. */

@@ -7,14 +7,19 @@ import { Moment } from './moment.tsx'
 
 const stateChip = { active: 'allow', exposed: 'error', expired: 'plain', revoked: 'plain' } as const
 
+interface KeyActs {
+  change: (key: Key) => void
+  rotate: (key: Key) => void
+  revoke: (key: Key) => void
+}
+
 interface KeyTableProps {
   keys: Key[]
   showKind: boolean
-  onRevoke: ((key: Key) => void) | null
-  onRotate: (key: Key) => void
+  onAct: KeyActs | null // null: for whoever may only look
 }
 
-export function KeyTable({ keys, showKind, onRevoke, onRotate }: KeyTableProps) {
+export function KeyTable({ keys, showKind, onAct }: KeyTableProps) {
   if (keys.length === 0) return <p class="muted">There is no key yet.</p>
   const nowMs = now()
   return (
@@ -28,23 +33,16 @@ export function KeyTable({ keys, showKind, onRevoke, onRotate }: KeyTableProps) 
             <th scope="col">Created</th>
             <th scope="col">Last used</th>
             <th scope="col">State</th>
-            {onRevoke && (
+            {onAct && (
               <th scope="col">
-                <span class="visually-hidden">Replace or revoke</span>
+                <span class="visually-hidden">Edit, replace or revoke</span>
               </th>
             )}
           </tr>
         </thead>
         <tbody>
           {inOrder(keys, nowMs).map((key) => (
-            <KeyRow
-              key={key.id}
-              shown={key}
-              showKind={showKind}
-              nowMs={nowMs}
-              onRevoke={onRevoke}
-              onRotate={onRotate}
-            />
+            <KeyRow key={key.id} shown={key} showKind={showKind} nowMs={nowMs} onAct={onAct} />
           ))}
         </tbody>
       </table>
@@ -56,11 +54,10 @@ interface KeyRowProps {
   shown: Key
   showKind: boolean
   nowMs: number
-  onRevoke: ((key: Key) => void) | null
-  onRotate: (key: Key) => void
+  onAct: KeyActs | null
 }
 
-function KeyRow({ shown, showKind, nowMs, onRevoke, onRotate }: KeyRowProps) {
+function KeyRow({ shown, showKind, nowMs, onAct }: KeyRowProps) {
   const state = keyState(shown, nowMs)
   const works = state === 'active' || state === 'exposed'
   return (
@@ -87,31 +84,31 @@ function KeyRow({ shown, showKind, nowMs, onRevoke, onRotate }: KeyRowProps) {
       <td>
         <span class={`chip ${stateChip[state]}`}>{state}</span>
       </td>
-      {onRevoke && (
-        <td class="actions">
-          {works && (
-            <>
-              <button
-                type="button"
-                class="button"
-                aria-label={`Replace ${shown.label}`}
-                onClick={() => onRotate(shown)}
-              >
-                Replace
-              </button>{' '}
-              <button
-                type="button"
-                class="button"
-                aria-label={`Revoke ${shown.label}`}
-                onClick={() => onRevoke(shown)}
-              >
-                Revoke
-              </button>
-            </>
-          )}
-        </td>
-      )}
+      {onAct && <td class="actions">{works && <Acts shown={shown} onAct={onAct} />}</td>}
     </tr>
+  )
+}
+
+function Acts({ shown, onAct }: { shown: Key; onAct: KeyActs }) {
+  const acts = [
+    ['Edit', onAct.change],
+    ['Replace', onAct.rotate],
+    ['Revoke', onAct.revoke],
+  ] as const
+  return (
+    <>
+      {acts.map(([name, act]) => (
+        <button
+          key={name}
+          type="button"
+          class="button"
+          aria-label={`${name} ${shown.label}`}
+          onClick={() => act(shown)}
+        >
+          {name}
+        </button>
+      ))}
+    </>
   )
 }
 
