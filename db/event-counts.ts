@@ -43,7 +43,13 @@ export interface BreakdownQuery {
 
 /** Events without the member are in none of the rows. A step has 1,000 values at most, the others count as one. */
 export interface Breakdown {
-  rows: { value: string | null; outcome: string; startMs: number; count: number }[] // null: beyond the value limit
+  rows: {
+    value: string | null // null: beyond the value limit
+    outcome: string
+    startMs: number
+    lastMs: number // the last hour of the step in which there was one
+    count: number
+  }[]
 }
 
 export interface DurationsQuery {
@@ -53,6 +59,7 @@ export interface DurationsQuery {
   siteIds?: string[]
   types?: string[] // any of; a trailing `.*` is a prefix
   stepMs: number | null // as in BreakdownQuery
+  together?: boolean // all tools as one, whose rows have the tool null
 }
 
 /** How long calls of each tool took. Quantiles are off by 2 % at most, or by 0.01 ms; counts are exact. */

@@ -1,9 +1,10 @@
 /** The one place of the dashboard that talks HTTP: typed calls, and one shape for everything that can go wrong. */
 import type {
-  AgentMonths,
+  ActiveAgents,
   AnalyticsCounts,
   AuthCounts,
   AuthzCounts,
+  CallDurations,
   DetectCounts,
   IdentityDetail,
   VendorDetail,
@@ -27,7 +28,8 @@ export interface PageCounts {
   'auth/identities': IdentityDetail
   authz: AuthzCounts
   analytics: AnalyticsCounts
-  'analytics/months': AgentMonths
+  'analytics/active': ActiveAgents
+  'analytics/durations': CallDurations
   'tools/calls': ToolCalls
   knaph: KnaphCounts
 }

@@ -1,9 +1,8 @@
 /** The counts of each page: which events it is about, and by which members they are divided. */
-import { isoTime } from '../clock.ts'
 import type { Parts } from '../parts.ts'
 import { cut, type CutQuery } from './cut.ts'
 import { type Period, periodView } from './period.ts'
-import type { AgentMonths, AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts } from './shapes.ts'
+import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts } from './shapes.ts'
 import { noTally, typeCounts } from './type-counts.ts'
 
 export interface Asked {
@@ -94,32 +93,4 @@ export async function analyticsCounts(asked: Asked): Promise<AnalyticsCounts> {
     }),
   ])
   return { period, all: counts.all, types: Object.fromEntries(counts.types), ...found }
-}
-
-const monthsShown = 12
-
-/** Vendors are told apart within a month only; a month's number is not the sum of its days. */
-export async function agentMonths({ store, orgId, period }: Asked): Promise<AgentMonths> {
-  const now = new Date(period.nowMs)
-  const startOf = (back: number) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)
-  const backs = Array.from({ length: monthsShown }, (_, index) => monthsShown - 1 - index)
-  const months = await Promise.all(
-    backs.map(async (back) => {
-      const { rows } = await store.events.breakdown({
-        orgId,
-        sinceMs: startOf(back),
-        untilMs: startOf(back - 1),
-        by: 'vendor',
-        types: ['agent.detected'],
-        stepMs: null,
-        ...(period.siteIds && { siteIds: period.siteIds }),
-      })
-      return {
-        month: isoTime(startOf(back)).slice(0, 7),
-        vendors: new Set(rows.filter((row) => row.value !== null).map((row) => row.value)).size,
-        detections: rows.reduce((sum, row) => sum + row.count, 0),
-      }
-    }),
-  )
-  return { months }
 }

@@ -4,7 +4,8 @@ import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
 import { type ParameterKind, type Query, readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
-import { agentMonths, analyticsCounts, type Asked, authCounts, authzCounts, detectCounts } from './counts.ts'
+import { activeAgents, callDurations } from './activity.ts'
+import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts } from './counts.ts'
 import { identityDetail, vendorDetail } from './newest.ts'
 import { periodParameters, readPeriod } from './period.ts'
 import { why } from './why.ts'
@@ -25,7 +26,8 @@ export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
     .get('/api/auth', answer(authCounts))
     .get('/api/authz', answer(authzCounts))
     .get('/api/analytics', answer(analyticsCounts))
-    .get('/api/analytics/months', answer(agentMonths))
+    .get('/api/analytics/active', answer(activeAgents))
+    .get('/api/analytics/durations', answer(callDurations))
     .get('/api/auth/identities', answer(identityDetail))
     .get(
       '/api/detect/vendor',

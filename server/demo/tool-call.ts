@@ -51,7 +51,6 @@ function refusal(visit: Visit, tool: DemoTool, policy: NonNullable<Step['policy'
     step(visit, 'tool.executed', 'blocked', tool.page, {
       afterMs: 3,
       tool: tool.name,
-      durationMs: 0,
       policy,
     }),
   ]

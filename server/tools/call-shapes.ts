@@ -1,6 +1,14 @@
 /** What the page of tools is told about calls; the dashboard takes these types. */
 import type { PeriodView, Tally } from '../dashboard/shapes.ts'
 
+/** How long calls took, off by 2 % at most; refused and failed ones count where they came with a duration. */
+export interface Quantiles {
+  count: number // calls with a duration, exact
+  p50Ms: number
+  p95Ms: number
+  p99Ms: number
+}
+
 /** Calls of one name at one site, whether the site has such a tool or not. */
 export interface ToolCallRow {
   siteId: string
@@ -9,6 +17,7 @@ export interface ToolCallRow {
   before: number // in the time before
   outcomes: { [outcome: string]: number }
   lastHour: string | null // the hour in which the last call of the period began
+  took: Quantiles | null // null: no call came with a duration
 }
 
 export interface ToolCalls {

@@ -1,5 +1,5 @@
 /** Calls of tools over a period, site by site: the counts are of events, so a tool nobody registered shows too. */
-import type { Breakdown } from '../../db/store.ts'
+import type { Breakdown, Durations } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import { noTally, typeCounts } from '../dashboard/type-counts.ts'
 import { type Period, periodView } from '../dashboard/period.ts'
@@ -8,7 +8,6 @@ import type { Parts } from '../parts.ts'
 import type { ToolCallRow, ToolCalls } from './call-shapes.ts'
 
 const types = ['tool.executed']
-const hourMs = 3_600_000
 
 /** Counted by member, sites are not told apart: each is asked for alone. */
 export async function toolCalls(
@@ -32,20 +31,26 @@ export async function toolCalls(
 }
 
 async function siteCalls(
-  events: Pick<Parts['store']['events'], 'breakdown'>,
+  events: Pick<Parts['store']['events'], 'breakdown' | 'durations'>,
   orgId: string,
   siteId: string,
   { sinceMs, untilMs, before: earlier }: Period,
 ): Promise<ToolCallRow[]> {
   const of = { orgId, by: 'tool' as const, types, siteIds: [siteId] }
-  const [now, before] = await Promise.all([
-    events.breakdown({ ...of, sinceMs, untilMs, stepMs: hourMs }),
+  const [now, before, durations] = await Promise.all([
+    events.breakdown({ ...of, sinceMs, untilMs, stepMs: null }),
     events.breakdown({ ...of, ...earlier, stepMs: null }),
+    events.durations({ orgId, types, siteIds: [siteId], sinceMs, untilMs, stepMs: null }),
   ])
-  return callRows(siteId, now, before)
+  return callRows(siteId, now, before, durations)
 }
 
-export function callRows(siteId: string, now: Breakdown, before: Breakdown): ToolCallRow[] {
+export function callRows(
+  siteId: string,
+  now: Breakdown,
+  before: Breakdown,
+  durations: Durations,
+): ToolCallRow[] {
   const rows = new Map<string | null, ToolCallRow & { lastMs: number }>()
   const rowOf = (name: string | null) => {
     const row = rows.get(name) ?? {
@@ -55,19 +60,21 @@ export function callRows(siteId: string, now: Breakdown, before: Breakdown): Too
       before: 0,
       outcomes: {},
       lastHour: null,
+      took: null,
       lastMs: -1,
     }
     rows.set(name, row)
     return row
   }
-  for (const { value, outcome, startMs, count } of now.rows) {
+  for (const { value, outcome, lastMs, count } of now.rows) {
     const row = rowOf(value)
     row.count += count
     // Own members only: an outcome may be called like a member that every object has.
     row.outcomes[outcome] = (Object.hasOwn(row.outcomes, outcome) ? (row.outcomes[outcome] ?? 0) : 0) + count
-    row.lastMs = Math.max(row.lastMs, startMs)
+    row.lastMs = Math.max(row.lastMs, lastMs)
   }
   for (const { value, count } of before.rows) rowOf(value).before += count
+  for (const { tool, startMs: _, ...took } of durations.rows) rowOf(tool).took = took
   return [...rows.values()].map(({ lastMs, ...row }) => ({
     ...row,
     lastHour: lastMs < 0 ? null : isoTime(lastMs),

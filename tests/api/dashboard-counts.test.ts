@@ -1,10 +1,11 @@
 /** The counts of Detect, Auth, Authz and Analytics equal a recount of the posted events, by range and by site. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type {
-  AgentMonths,
+  ActiveAgents,
   AnalyticsCounts,
   AuthCounts,
   AuthzCounts,
+  CallDurations,
   Cut,
   DetectCounts,
   IdentityDetail,
@@ -45,6 +46,7 @@ function traffic(nowMs: number): TestEvent[] {
     return event(`e${n}`, {
       occurredAt,
       siteId: pick(['shop', 'blog'], n >> 3),
+      durationMs: ((n * 7_919) % 3_000) / 4,
       sessionId: `s${n % 40}`,
       type: pick(types, n >> 1),
       outcome: pick(['success', 'success', 'blocked', 'error'], n),
@@ -203,9 +205,25 @@ test.each(ranges)(
   30_000,
 )
 
-test('months tell vendors apart', async () => {
-  const { months } = await ask<AgentMonths>('/api/analytics/months?siteId=shop')
+test('months tell vendors, sessions and subjects apart, days the last two', async () => {
+  const { months, days } = await ask<ActiveAgents>('/api/analytics/active?siteId=shop')
   expect(months).toHaveLength(12)
+  const near = (count: number, of: TestEvent[], member: (one: TestEvent) => string) => {
+    const exact = new Set(of.map(member)).size
+    expect(Math.abs(count - exact)).toBeLessThanOrEqual(Math.max(1, exact * 0.05))
+  }
+  const shop = (start: string) =>
+    sent.filter((one) => one.siteId === 'shop' && one.occurredAt.startsWith(start))
+  for (const { month, sessions, subjects } of months) {
+    near(sessions, shop(month), (one) => one.sessionId)
+    near(subjects, shop(month), (one) => String((one.metadata as { subject?: unknown }).subject))
+  }
+  expect(days).toHaveLength(30)
+  expect(days.some((one) => one.sessions > 5)).toBe(true)
+  for (const { day, sessions, subjects } of days) {
+    near(sessions, shop(day), (one) => one.sessionId)
+    near(subjects, shop(day), (one) => String((one.metadata as { subject?: unknown }).subject))
+  }
   for (const { month, vendors, detections } of months) {
     const mine = sent.filter(
       (one) =>
@@ -220,6 +238,34 @@ test('months tell vendors apart', async () => {
       mine.length,
     ])
   }
+})
+
+test.each(['', '&siteId=shop'])('durations of calls are within 2 %%, whole and by step%s', async (site) => {
+  const { period, whole, steps } = await ask<CallDurations>(`/api/analytics/durations?range=30d${site}`)
+  const calls = within(period, period.siteIds).filter((one) => one.type === 'tool.executed')
+  const expectQuantiles = (found: CallDurations['whole'], of: TestEvent[]) => {
+    const exact = of.map((one) => one.durationMs).sort((a, b) => a - b)
+    if (exact.length === 0) return expect(found).toBeNull()
+    expect(found?.count).toBe(exact.length)
+    for (const [share, value] of [
+      [0.5, found?.p50Ms],
+      [0.95, found?.p95Ms],
+      [0.99, found?.p99Ms],
+    ] as const) {
+      const wanted = exact[Math.ceil(share * exact.length) - 1] ?? 0
+      expect(Math.abs((value ?? 0) - wanted)).toBeLessThanOrEqual(Math.max(0.01, wanted * 0.0201))
+    }
+  }
+  expect(calls.length).toBeGreaterThan(20)
+  expectQuantiles(whole, calls)
+  steps.forEach((step, index) => {
+    const startMs = Date.parse(period.since) + index * period.stepHours * hourMs
+    const endMs = startMs + period.stepHours * hourMs
+    expectQuantiles(
+      step,
+      calls.filter((one) => Date.parse(one.occurredAt) >= startMs && Date.parse(one.occurredAt) < endMs),
+    )
+  })
 })
 
 test('a vendor and the identities, from the newest events', async () => {
@@ -266,7 +312,15 @@ test('why: the session before the decision, and the version of the tool that was
 })
 
 test('wrong parameters are named; without a sign-in and in another organization there is nothing', async () => {
-  for (const path of ['detect', 'auth', 'authz', 'analytics', 'analytics/months', 'auth/identities']) {
+  for (const path of [
+    'detect',
+    'auth',
+    'authz',
+    'analytics',
+    'analytics/active',
+    'analytics/durations',
+    'auth/identities',
+  ]) {
     const wrong = await viewer.call(`/api/${path}?range=year`)
     const body = (await wrong.json()) as { error: string; issues: { path: string }[] }
     expect([path, wrong.status, body.error, body.issues[0]?.path]).toEqual([

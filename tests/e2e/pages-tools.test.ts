@@ -100,21 +100,24 @@ test('calls, errors and the last call are those of the posted events, live and b
   const call = (id: string, more = {}) =>
     recent(id, { type: 'tool.executed', siteId: 'github', tool: name, outcome: 'success', ...more })
   await send(appliance.url, key, [
-    ...Array.from({ length: 6 }, (_, at) => call(`t${at}`)),
-    call('t7', { outcome: 'error' }),
-    call('t8', { outcome: 'error' }),
+    ...Array.from({ length: 6 }, (_, at) => call(`t${at}`, { durationMs: 100 * (at + 1) })),
+    call('t7', { outcome: 'error', durationMs: 700 }),
+    call('t8', { outcome: 'error', durationMs: 800 }),
     call('t9', { siteId: 'elsewhere' }), // the same name at another site is another tool
     call('t10', { type: 'authz.evaluated' }), // a decision is no call
     call('t11', { tool: 'ghost' }),
   ])
   await visit('?siteId=github', async (page) => {
     await page.getByText('118 in the registry or called').waitFor()
-    expect((await row(page, name).locator('td').allInnerTexts()).slice(4, 8)).toEqual([
-      '8',
-      'new',
-      '25 %',
-      'this hour',
-    ])
+    const cells = (await row(page, name).locator('td').allInnerTexts()).slice(4, 10)
+    expect(cells.toSpliced(3, 2)).toEqual(['8', 'new', '25 %', 'this hour'])
+    const [p50, p95] = cells.slice(3, 5).map(numberIn)
+    expect(Math.abs((p50 ?? 0) - 400)).toBeLessThanOrEqual(8)
+    expect(Math.abs((p95 ?? 0) - 800)).toBeLessThanOrEqual(16)
+    await row(page, name).click()
+    await page.getByText('Of 8 calls with a duration, within 2 %.').waitFor()
+    expect(await page.locator('.tool-took').innerText()).toContain(`Half took at most ${p50} ms`)
+    await page.goBack()
     expect(numberIn(await headline(page, 'Tools executed'))).toBe(9)
     expect(numberIn(await headline(page, 'Never called'))).toBe(real.length - 1)
     await page.getByRole('button', { name: /^Not registered/ }).click()

@@ -15,6 +15,7 @@ export function pageTraffic(nowMs: number): TestEvent[] {
       sessionId: `session-${n >> 3}`,
       type: pick(['agent.detected', 'authz.evaluated', 'auth.identity_presented', 'tool.executed'], n),
       outcome: blocked ? 'blocked' : 'success',
+      durationMs: 20 + (n % 100) * 8,
       tool: pick(['cart.add', 'checkout.pay'], n >> 1),
       agent: {
         class: pick(['crawler', 'dom', 'webmcp'], n >> 2),

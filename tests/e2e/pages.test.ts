@@ -162,7 +162,27 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
     expect(types.map((row) => row.slice(0, 2)).sort()).toEqual(
       [...new Set(sent.map((one) => one.type))].sort().map((one) => [one, shown(count({ type: one }))]),
     )
-    await page.getByRole('table', { name: 'Monthly active agents' }).waitFor()
+    const called = matching(sent, { type: 'tool.executed' }, week().since, week().until)
+    const took = called.map((one) => one.durationMs).sort((a, b) => a - b)
+    const durations = page.locator('.chart-panel').filter({ hasText: 'Durations of tool calls' })
+    await durations.getByText(`${shown(took.length)} calls, within 2 %`).waitFor()
+    const quantiles = (await durations.locator('.legend li').allInnerTexts()).map((one) =>
+      Number(/, ([0-9]+) ms in all/.exec(one)?.[1]),
+    )
+    for (const [at, share] of [0.5, 0.95].entries()) {
+      const exact = took[Math.ceil(share * took.length) - 1] ?? 0
+      expect(Math.abs((quantiles[at] ?? 0) - exact)).toBeLessThanOrEqual(0.5 + exact * 0.02)
+    }
+    const agents = page.locator('.chart-panel').filter({ hasText: 'Active agents a day' })
+    await agents.getByText('Show as table').click()
+    const today = new Date().toISOString().slice(0, 10)
+    const mine = sent.filter((one) => one.occurredAt.startsWith(today))
+    const rows30 = await table(page, /Active agents a day/)
+    expect(rows30).toHaveLength(30)
+    const sessions = Number(rows30.at(-1)?.[1])
+    expect(Math.abs(sessions - new Set(mine.map((one) => one.sessionId)).size)).toBeLessThanOrEqual(1)
+    const months = await table(page, 'Monthly active agents')
+    expect(months[0]?.[1]?.replaceAll(/\s+/g, ' ')).toMatch(/^≈ about [0-9]+$/)
   })
 }, 40_000)
 

@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import type { EventFilter, EventPosition, EventRecord } from '../../db/store.ts'
 import { noon } from '../store/make.ts'
+import { agreesInSessions } from './session-model.ts'
 import type { Engine } from './subject.ts'
 
 export function walk({ reader }: Engine, orgId: string, filter: EventFilter, limit: number): string[] {
@@ -92,6 +93,20 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
           : `${dayOf(event)} ${event.tool} ${event.outcome}`,
       ),
     )
+    for (const row of tools.rows) {
+      const last = Math.max(
+        ...counted
+          .filter(
+            (event) =>
+              event.type === 'tool.executed' &&
+              event.tool === row.value &&
+              event.outcome === row.outcome &&
+              dayOf(event) === row.startMs,
+          )
+          .map((event) => event.occurredAtMs),
+      )
+      expect(row.lastMs).toBe(Math.floor(last / hourMs) * hourMs)
+    }
     const whole = reader.breakdown({ orgId, sinceMs, untilMs, siteIds: ['shop'], by: 'page', stepMs: null })
     const start = Math.floor(sinceMs / hourMs) * hourMs
     expect(
@@ -143,9 +158,12 @@ function agreesInDurations({ reader }: Engine, orgId: string, counted: EventReco
       stepMs === null ? sinceMs : Math.floor(occurredAtMs / stepMs) * stepMs
     const keyOf = (event: EventRecord) => `${startOf(event)} ${event.tool}`
     expect(new Map(rows.map((row) => [`${row.startMs} ${row.tool}`, row.count]))).toEqual(tally(timed, keyOf))
-    for (const { tool, startMs, count, ...found } of rows) {
+    const of = { orgId, sinceMs, untilMs: null, siteIds: ['shop'], stepMs }
+    const together = reader.durations({ ...of, together: true }).rows
+    expect(new Map(together.map((row) => [row.startMs, row.count]))).toEqual(tally(timed, startOf))
+    for (const { tool, startMs, count, ...found } of [...rows, ...together]) {
       const all = timed
-        .filter((event) => keyOf(event) === `${startMs} ${tool}`)
+        .filter((event) => startOf(event) === startMs && (tool === null || event.tool === tool))
         .map((one) => one.durationMs!)
         .sort((a, b) => a - b)
       for (const [share, value] of [
@@ -192,6 +210,7 @@ export function agrees(
   agreesInCounts(subject, orgId, [...expired, ...events])
   agreesInDistinct(subject, orgId, [...expired, ...events])
   agreesInDurations(subject, orgId, [...expired, ...events])
+  agreesInSessions(subject, orgId, events)
   for (const event of events.filter((_, n) => n % 11 === 0)) {
     expect(reader.byId(orgId, event.id)?.json).toBe(event.json)
   }

@@ -62,6 +62,7 @@ export function chartOptions(
   size: ChartSize,
   ink: ChartInk,
   stepped: Options['series'][number]['paths'],
+  showValue?: (value: number) => string, // lines instead of a stack, and how their measures are written
 ): Options {
   const axis = { stroke: ink.text, font: ink.font, ticks: { show: false } }
   const grid = { stroke: ink.line, width: 1 }
@@ -91,10 +92,10 @@ export function chartOptions(
       {
         ...axis,
         grid,
-        size: 46,
+        size: showValue ? 58 : 46,
         gap: 8,
         splits: (_, __, ___, max) => countSplits(max),
-        values: (_, splits) => splits.map(compactCount),
+        values: (_, splits) => splits.map(showValue ?? compactCount),
       },
     ],
     series: [
@@ -103,8 +104,9 @@ export function chartOptions(
       ...series
         .map((one, index) => ({
           label: one.name,
-          fill: ink.colours[index] ?? ink.text,
-          width: 0,
+          ...(showValue
+            ? { stroke: ink.colours[index] ?? ink.text, width: 2 }
+            : { fill: ink.colours[index] ?? ink.text, width: 0 }),
           points: { show: false },
           ...(stepped && { paths: stepped }),
         }))

@@ -24,6 +24,9 @@ interface ChartPanelProps {
   period: PeriodView
   divisions: Division[] // the first is shown at first
   filter: LogsFilter // the events of the whole chart, for Logs
+  /** Draws lines instead of a stack, their measures written so. */
+  showValue?: (value: number) => string
+  note?: string // beside the title, e.g. how exact it is
 }
 
 const stepWords: { [hours: number]: string } = {
@@ -33,13 +36,14 @@ const stepWords: { [hours: number]: string } = {
   24: 'a day',
 }
 
-export function ChartPanel({ what, period, divisions, filter }: ChartPanelProps) {
+export function ChartPanel({ what, period, divisions, filter, showValue, note }: ChartPanelProps) {
   const chosen = useSignal(divisions[0]?.name ?? '')
   const group = useId()
   const division = divisions.find((one) => one.name === chosen.value) ?? divisions[0]
   if (!division) return null
   const stepMs = period.stepHours * 3_600_000
   const startMs = Date.parse(period.since)
+  const shape = showValue === undefined ? {} : { showValue }
   const endMs = Math.min(Date.parse(period.until), Math.max(startMs, Date.parse(period.now)))
   const steps = Math.ceil((Date.parse(period.until) - startMs) / stepMs)
   const title = `${what} ${stepWords[period.stepHours] ?? ''}, by ${division.name}`
@@ -67,7 +71,7 @@ export function ChartPanel({ what, period, divisions, filter }: ChartPanelProps)
             ))}
           </fieldset>
         )}
-        <small class="muted">UTC · drag to zoom</small>
+        <small class="muted">{note !== undefined && `${note} · `}UTC · drag to zoom</small>
       </header>
       <ul class="legend">
         {division.series.map((one) => (
@@ -91,13 +95,14 @@ export function ChartPanel({ what, period, divisions, filter }: ChartPanelProps)
         stepMs={stepMs}
         steps={steps}
         endMs={endMs}
+        {...shape}
         onPick={(step, series) => {
           const since = startMs + step * stepMs
           const times = { since: isoTime(since), until: isoTime(since + stepMs) }
           navigate(linkOf(series?.value ?? null, times))
         }}
       />
-      <AsTable series={division.series} startMs={startMs} stepMs={stepMs} steps={steps} title={title} />
+      <AsTable series={division.series} {...{ startMs, stepMs, steps, title, ...shape }} />
     </section>
   )
 }
@@ -117,10 +122,12 @@ interface AsTableProps {
   startMs: number
   stepMs: number
   steps: number
+  showValue?: (value: number) => string
 }
 
 /** Hundreds of cells are made only when somebody wants to read them, and for print, which opens it. */
-function AsTable({ title, series, startMs, stepMs, steps }: AsTableProps) {
+function AsTable({ title, series, startMs, stepMs, steps, showValue }: AsTableProps) {
+  const shown = (value: number): string => (Number.isNaN(value) ? '' : (showValue ?? count)(value))
   const open = useSignal(false)
   return (
     <details onToggle={(event) => (open.value = event.currentTarget.open)}>
@@ -136,9 +143,11 @@ function AsTable({ title, series, startMs, stepMs, steps }: AsTableProps) {
                     <Text value={one.name} max={24} />
                   </th>
                 ))}
-                <th scope="col" class="number">
-                  All
-                </th>
+                {!showValue && (
+                  <th scope="col" class="number">
+                    All
+                  </th>
+                )}
               </tr>
             </thead>
             <tbody>
@@ -147,12 +156,14 @@ function AsTable({ title, series, startMs, stepMs, steps }: AsTableProps) {
                   <td>{stepName(startMs + step * stepMs, stepMs)}</td>
                   {series.map((one) => (
                     <td key={one.name} class="number">
-                      {count(one.counts[step] ?? 0)}
+                      {shown(one.counts[step] ?? 0)}
                     </td>
                   ))}
-                  <td class="number">
-                    {count(series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0))}
-                  </td>
+                  {!showValue && (
+                    <td class="number">
+                      {count(series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0))}
+                    </td>
+                  )}
                 </tr>
               ))}
             </tbody>

@@ -14,6 +14,7 @@ export interface Column<Row> {
   value: (row: Row) => Cell
   show?: (row: Row) => ComponentChildren // the value itself by default
   number?: boolean
+  about?: string // what it says, on hover over its head
 }
 
 interface DataTableProps<Row> {
@@ -164,7 +165,7 @@ function HeadCell<Row>(props: {
       class={column.number ? 'number' : ''}
       aria-sort={mine ? (sort.up ? 'ascending' : 'descending') : undefined}
     >
-      <button type="button" onClick={() => onSort(column)}>
+      <button type="button" title={column.about} onClick={() => onSort(column)}>
         {column.name}
         <span aria-hidden="true">{mine ? (sort.up ? ' ↑' : ' ↓') : ''}</span>
       </button>

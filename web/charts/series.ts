@@ -4,7 +4,7 @@ import type { CutRow, Tally } from '../api.ts'
 export interface Series {
   name: string
   colour: string // a token without its dashes, e.g. "class-dom"
-  counts: number[]
+  counts: number[] // of a line: measures, NaN where there is none
   value: string | null // what Logs is filtered by; null: several together
 }
 
@@ -98,6 +98,16 @@ export function stacked(series: readonly Series[], startMs: number, stepMs: numb
     for (let step = 0; step < steps; step++) sums[step] = (sums[step] ?? 0) + (counts[step] ?? 0)
     return [...sums, sums[steps - 1] ?? 0]
   })
+  return [times, ...columns.reverse()]
+}
+
+/** Columns for a chart of lines: the times, then each series by itself, with gaps. */
+export function apart(series: readonly Series[], startMs: number, stepMs: number): (number | null)[][] {
+  const steps = Math.max(0, ...series.map((one) => one.counts.length))
+  const times = Array.from({ length: steps + 1 }, (_, step) => startMs + step * stepMs)
+  const columns = series.map(({ counts }) =>
+    [...counts, counts[steps - 1] ?? Number.NaN].map((value) => (Number.isNaN(value) ? null : value)),
+  )
   return [times, ...columns.reverse()]
 }
 

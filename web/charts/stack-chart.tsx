@@ -1,4 +1,4 @@
-/** A stacked chart over time: makes the chart, feeds it, ends it; pointer and keys read steps and choose ranges. */
+/** A stacked chart over time, or one of lines: makes the chart, feeds it, ends it; pointer and keys read steps and choose ranges. */
 import './chart.css'
 import { type Signal, useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'
@@ -7,7 +7,7 @@ import uPlot from 'uplot'
 import { chooseTimes } from '../range/use-counts.ts'
 import { chartOptions } from './chart-options.ts'
 import { readInk, useThemeOnScreen } from './ink.ts'
-import { type Series, seriesAt, stacked } from './series.ts'
+import { apart, type Series, seriesAt, stacked } from './series.ts'
 import { StepTip } from './step-tip.tsx'
 
 export interface StackChartProps {
@@ -17,6 +17,8 @@ export interface StackChartProps {
   stepMs: number
   steps: number
   endMs: number // where counting ends; inside the last step while that one runs
+  /** Draws lines instead of a stack, their measures written so. */
+  showValue?: (value: number) => string
   /** A step was clicked, on a series or (null) beside them all. */
   onPick: (step: number, series: Series | null) => void
 }
@@ -75,26 +77,30 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
     }
   }, [scheme, look])
   useEffect(() => {
-    drawn.chart.current?.setData(stacked(series, startMs, stepMs) as uPlot.AlignedData)
+    drawn.chart.current?.setData(dataOf(drawn.props.current))
   }, [series, startMs, stepMs, steps])
 }
 
 const sizeOf = (element: HTMLElement) => ({ width: element.clientWidth, height: element.clientHeight })
 
 function makeChart(element: HTMLElement, drawn: Drawn): uPlot {
-  const { series, startMs, stepMs } = drawn.props.current
+  const { series, showValue } = drawn.props.current
   const ink = readInk(
     element,
     series.map((one) => one.colour),
   )
   const paths = uPlot.paths.stepped?.({ align: 1 })
-  const options = chartOptions(series, sizeOf(element), ink, paths)
+  const options = chartOptions(series, sizeOf(element), ink, paths, showValue)
   options.hooks = {
     setCursor: [(chart) => (drawn.pointed.value = pointedStep(chart, drawn))],
     setSelect: [(chart) => takeSelection(chart, drawn)],
     ready: [(chart) => chart.over.addEventListener('click', () => pick(chart, drawn))],
   }
-  return new uPlot(options, stacked(series, startMs, stepMs) as uPlot.AlignedData, element)
+  return new uPlot(options, dataOf(drawn.props.current), element)
+}
+
+function dataOf({ series, startMs, stepMs, showValue }: StackChartProps): uPlot.AlignedData {
+  return (showValue ? apart : stacked)(series, startMs, stepMs) as uPlot.AlignedData
 }
 
 /** The step under the cursor; null outside. */
@@ -120,8 +126,9 @@ function takeSelection(chart: uPlot, drawn: Drawn): void {
 
 function pick(chart: uPlot, drawn: Drawn): void {
   const step = pointedStep(chart, drawn)
-  const { series, onPick } = drawn.props.current
+  const { series, onPick, showValue } = drawn.props.current
   if (step === null) return
+  if (showValue) return onPick(step, null)
   const value = chart.posToVal(chart.cursor.top ?? 0, 'y')
   onPick(step, seriesAt(series, step, value))
 }

@@ -13,22 +13,25 @@ interface StepTipProps {
   endMs: number
   step: number | null
   anchor: number | null
+  showValue?: (value: number) => string
   chart: RefObject<uPlot | null>
 }
 
 const rowsMax = 10
 
 export function StepTip(props: StepTipProps) {
-  const { series, step, stepMs, startMs, anchor } = props
+  const { series, step, stepMs, startMs, anchor, showValue } = props
   const chart = props.chart.current
   if (step === null || !chart) return null
-  const [from, to] = anchor === null ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
+  // Counts of several steps are added up; measures are not.
+  const [from, to] =
+    anchor === null || showValue ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
   const sumOf = (one: Series): number =>
     one.counts.slice(from, to + 1).reduce((sum, events) => sum + events, 0)
   // Shown in the order of the stack, top first.
   const rows = series
     .map((one) => ({ ...one, sum: sumOf(one) }))
-    .filter((one) => one.sum > 0)
+    .filter((one) => one.sum > 0 || (showValue !== undefined && one.sum === 0))
     .reverse()
   const total = rows.reduce((sum, one) => sum + one.sum, 0)
   const atMs = startMs + step * stepMs
@@ -46,15 +49,18 @@ export function StepTip(props: StepTipProps) {
         {from === to ? stepName(begins, stepMs) : `${stepName(begins, (to - from + 1) * stepMs)}`}
         {running && ', so far'}
       </p>
-      <p>
-        <b>{count(total)}</b> in all
-      </p>
+      {showValue === undefined && (
+        <p>
+          <b>{count(total)}</b> in all
+        </p>
+      )}
+      {showValue !== undefined && rows.length === 0 && <p>none</p>}
       <ul>
         {rows.slice(0, rowsMax).map((one) => (
           <li key={one.name}>
             <i class="series-mark" style={{ background: `var(--${one.colour})` }} />
             <Text value={one.name} max={28} />
-            <b>{count(one.sum)}</b>
+            <b>{(showValue ?? count)(one.sum)}</b>
           </li>
         ))}
       </ul>

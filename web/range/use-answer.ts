@@ -1,6 +1,6 @@
 /** One question to the server that a panel or dialog asks for itself; the last answer stays while the next comes. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { ApiError } from '../api.ts'
 
 export interface Answer<T> {
@@ -8,20 +8,55 @@ export interface Answer<T> {
   problem: ApiError | null
 }
 
-/** Asks anew when `question` changes. */
-export function useAnswer<T>(question: string, ask: (signal: AbortSignal) => Promise<T>): Answer<T> {
+/** After an answer it rests so many times as long as the asking took: an open page must not keep the appliance busy. */
+const restTimes = 10
+
+/** Asks anew when `question` changes, and rested when `moved` does (events came). */
+export function useAnswer<T>(
+  question: string,
+  ask: (signal: AbortSignal) => Promise<T>,
+  moved?: unknown,
+): Answer<T> {
   const answer = useSignal<Answer<T>>({ found: null, problem: null })
+  const wanted = useRef(0)
+  const turn = useRef<() => void>(() => {})
+  const seen = useRef(moved)
   useEffect(() => {
     const stop = new AbortController()
-    ask(stop.signal).then(
-      (found) => (answer.value = { found, problem: null }),
-      (error: unknown) => {
-        if (stop.signal.aborted) return
-        if (!(error instanceof ApiError)) throw error
-        answer.value = { ...answer.value, problem: error }
-      },
-    )
+    void follow(ask, stop.signal, wanted, turn, (found) => (answer.value = { ...answer.value, ...found }))
     return () => stop.abort()
   }, [question])
+  useEffect(() => {
+    if (Object.is(seen.current, moved)) return
+    seen.current = moved
+    wanted.current += 1
+    turn.current()
+  }, [moved])
   return answer.value
+}
+
+/** Asks, rests, and waits for its next turn, until `stop`. */
+async function follow<T>(
+  ask: (signal: AbortSignal) => Promise<T>,
+  stop: AbortSignal,
+  wanted: { current: number },
+  turn: { current: () => void },
+  tell: (found: Partial<Answer<T>>) => void,
+): Promise<void> {
+  while (!stop.aborted) {
+    const startedMs = performance.now()
+    const answered = wanted.current
+    try {
+      const found = await ask(stop)
+      if (stop.aborted) return
+      tell({ found, problem: null })
+    } catch (error) {
+      if (stop.aborted) return
+      if (!(error instanceof ApiError)) throw error
+      tell({ problem: error })
+    }
+    const restMs = restTimes * (performance.now() - startedMs)
+    await new Promise((rested) => setTimeout(rested, restMs))
+    if (wanted.current === answered) await new Promise<void>((next) => (turn.current = next))
+  }
 }

@@ -4,7 +4,7 @@ import type { Breakdown, BreakdownQuery } from '../../store.ts'
 import { countUnfolded } from './fold.ts'
 import { member } from './members.ts'
 import { hourMs, memberAndCode, otherCode, outcomesSpan } from './rollup-counts.ts'
-import { hourRange, siteCodes, typeCodes } from './rollup-range.ts'
+import { foldedRows, hourRange, siteCodes, typeCodes } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
 
 const valuesPerStepMax = 1_000
@@ -15,77 +15,80 @@ export function readBreakdown(db: Database, org: number, query: BreakdownQuery):
   const types = typeCodes(db, org, query.types)
   const index = member[query.by]
   const stepHours = query.stepMs === null ? null : Math.max(1, Math.floor(query.stepMs / hourMs))
-  const sums = new Map<number, Map<number, number>>() // start -> codes -> events
+  const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
 
-  function add(
-    hour: number,
-    site: number,
-    type: number,
-    outcome: number,
-    code: number,
-    events: number,
-  ): void {
-    if (hour < range.from || hour >= range.until) return
-    if (sites?.has(site) === false || types?.has(type) === false) return
+  function add(hour: number, key: number, events: number): void {
     const start = stepHours === null ? range.from : hour - (hour % stepHours)
-    let codes = sums.get(start)
-    if (codes === undefined) sums.set(start, (codes = new Map()))
-    const key = code * outcomesSpan + outcome
-    codes.set(key, (codes.get(key) ?? 0) + events)
+    let keys = sums.get(start)
+    if (keys === undefined) sums.set(start, (keys = new Map()))
+    const sum = keys.get(key)
+    if (sum === undefined) keys.set(key, { events, lastHour: hour })
+    else {
+      sum.events += events
+      if (hour > sum.lastHour) sum.lastHour = hour
+    }
   }
 
-  // Summed here and not by GROUP BY, which would sort every row first.
-  const folded = db.query<unknown, [number, number, number, number]>(
-    `SELECT hour, site, type, outcome, code, live + expired FROM rollup_value
-     WHERE org = ? AND member = ? AND hour >= ? AND hour < ?`,
-  )
-  for (const row of folded.values(org, index, range.from, range.until) as RollupRow[]) add(...row)
+  const columns = `hour, code * ${outcomesSpan} + outcome, live + expired`
+  for (const [hour, key, events] of foldedRows(db, columns, { org, index, sites, types }, range))
+    add(hour!, key!, events!)
   for (const { hour, site, type, outcome, values } of countUnfolded(db, org).groups()) {
-    for (const [key, events] of values) {
-      const [at, code] = memberAndCode(key)
-      if (at === index) add(hour, site, type, outcome, code, events)
+    if (hour < range.from || hour >= range.until) continue
+    if (sites?.has(site) === false || types?.has(type) === false) continue
+    for (const [value, events] of values) {
+      const [at, code] = memberAndCode(value)
+      if (at === index) add(hour, code * outcomesSpan + outcome, events)
     }
   }
   return { rows: namedRows(db, org, index, sums) }
 }
 
-type RollupRow = [hour: number, site: number, type: number, outcome: number, code: number, events: number]
+/** Events of one value and outcome, and the last hour that had one. */
+interface Sum {
+  events: number
+  lastHour: number
+}
 
 /** By time, then the most frequent first. */
 function namedRows(
   db: Database,
   org: number,
   index: number,
-  sums: Map<number, Map<number, number>>,
+  sums: Map<number, Map<number, Sum>>,
 ): Breakdown['rows'] {
   const texts = termTexts(db, org, index)
   const outcomes = termTexts(db, org, member.outcome)
-  const rows = [...sums].flatMap(([start, codes]) =>
-    Array.from(withOther(codes), ([key, count]) => {
+  const rows = [...sums].flatMap(([start, keys]) =>
+    Array.from(withOther(keys), ([key, { events, lastHour }]) => {
       const code = Math.floor(key / outcomesSpan)
       const value = code === otherCode ? null : (texts.get(code) ?? '')
-      return { value, outcome: outcomes.get(key % outcomesSpan) ?? '', startMs: start * hourMs, count }
+      const outcome = outcomes.get(key % outcomesSpan) ?? ''
+      return { value, outcome, startMs: start * hourMs, lastMs: lastHour * hourMs, count: events }
     }),
   )
   return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
 }
 
 /** Keeps the most frequent values of a step and counts the rest as one, outcome by outcome (contract §4). */
-function withOther(counts: Map<number, number>): Map<number, number> {
+function withOther(sums: Map<number, Sum>): Map<number, Sum> {
   const byCode = new Map<number, number>()
-  for (const [key, count] of counts) {
+  for (const [key, { events }] of sums) {
     const code = Math.floor(key / outcomesSpan)
     if (code === otherCode) continue
-    byCode.set(code, (byCode.get(code) ?? 0) + count)
+    byCode.set(code, (byCode.get(code) ?? 0) + events)
   }
-  if (byCode.size <= valuesPerStepMax) return counts
+  if (byCode.size <= valuesPerStepMax) return sums
   const kept = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
   const isKept = new Set(kept.map(([code]) => code))
-  const out = new Map<number, number>()
-  for (const [key, count] of counts) {
+  const out = new Map<number, Sum>()
+  for (const [key, { events, lastHour }] of sums) {
     const code = Math.floor(key / outcomesSpan)
     const into = isKept.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
-    out.set(into, (out.get(into) ?? 0) + count)
+    const known = out.get(into)
+    out.set(into, {
+      events: events + (known?.events ?? 0),
+      lastHour: Math.max(lastHour, known?.lastHour ?? lastHour),
+    })
   }
   return out
 }

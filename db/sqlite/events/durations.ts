@@ -13,10 +13,8 @@ import {
   memberAndCode,
   otherCode,
 } from './rollup-counts.ts'
-import { hourRange, siteCodes, typeCodes, type HourRange } from './rollup-range.ts'
+import { foldedRows, hourRange, siteCodes, typeCodes, type HourRange } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
-
-type Row = [hour: number, site: number, type: number, code: number, events: number]
 
 export function readDurations(db: Database, org: number, query: DurationsQuery): Durations {
   const range = hourRange(query.sinceMs, query.untilMs)
@@ -25,29 +23,26 @@ export function readDurations(db: Database, org: number, query: DurationsQuery):
   const stepHours = query.stepMs === null ? null : Math.max(1, Math.floor(query.stepMs / hourMs))
   const byStart = new Map<number, Map<number, Map<number, number>>>() // start -> tool -> bucket -> events
 
-  function add(...[hour, site, type, code, events]: Row): void {
-    if (sites?.has(site) === false || types?.has(type) === false) return
+  function add(hour: number, code: number, events: number): void {
     const start = stepHours === null ? range.from : hour - (hour % stepHours)
     const tools = childOf(byStart, start)
-    const buckets = childOf(tools, Math.floor(code / bucketsMax))
+    const buckets = childOf(tools, query.together ? otherCode : Math.floor(code / bucketsMax))
     const bucket = code % bucketsMax
     buckets.set(bucket, (buckets.get(bucket) ?? 0) + events)
   }
 
-  const folded = db.query<unknown, [number, number, number, number]>(
-    `SELECT hour, site, type, code, live + expired FROM rollup_value
-     WHERE org = ? AND member = ? AND hour >= ? AND hour < ?`,
-  )
   const unfolded = countUnfolded(db, org)
   for (const { index, from, until } of spans(range, stepHours)) {
-    for (const row of folded.values(org, index, from, until) as Row[]) add(...row)
+    const rows = foldedRows(db, 'hour, code, live + expired', { org, index, sites, types }, { from, until })
+    for (const [hour, code, events] of rows) add(hour!, code!, events!)
     for (const { hour, site, type, values } of index === dayDurationMember
       ? unfolded.days()
       : unfolded.groups()) {
       if (hour < from || hour >= until) continue
+      if (sites?.has(site) === false || types?.has(type) === false) continue
       for (const [key, events] of values) {
         const [at, code] = memberAndCode(key)
-        if (at === index) add(hour, site, type, code, events)
+        if (at === index) add(hour, code, events)
       }
     }
   }

@@ -35,6 +35,36 @@ export function typeCodes(
   )
 }
 
+/** What a query asks of the folded rows of a member. */
+export interface FoldedRows {
+  org: number
+  index: number
+  sites: ReadonlySet<number> | null
+  types: ReadonlySet<number> | null
+}
+
+/**
+ * `columns` of the folded rows in a range. Filtered in SQL: making a row here costs five times as much as passing over it
+ * there. Summed by the caller and not by GROUP BY, which would sort every row first.
+ */
+export function foldedRows(
+  db: Database,
+  columns: string,
+  { org, index, sites, types }: FoldedRows,
+  { from, until }: HourRange,
+): number[][] {
+  const within = (column: string, codes: ReadonlySet<number> | null): [string, string[]] =>
+    codes === null
+      ? ['', []]
+      : [` AND ${column} IN (SELECT value FROM json_each(?))`, [JSON.stringify([...codes])]]
+  const [siteSql, siteCodes] = within('site', sites)
+  const [typeSql, typeCodes] = within('type', types)
+  const sql = `SELECT ${columns} FROM rollup_value WHERE org = ? AND member = ? AND hour >= ? AND hour < ?`
+  return db
+    .query<unknown, (number | string)[]>(sql + siteSql + typeSql)
+    .values(org, index, from, until, ...siteCodes, ...typeCodes) as number[][]
+}
+
 function codesOf(
   db: Database,
   org: number,

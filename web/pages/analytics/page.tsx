@@ -12,7 +12,8 @@ import { CountsPage } from '../../range/counts-page.tsx'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
 import { rangeWords } from '../../range/range.ts'
 import { useCounts } from '../../range/use-counts.ts'
-import { Months } from './months.tsx'
+import { Active } from './active.tsx'
+import { Durations } from './durations.tsx'
 import { pillarCounts, pillarSeries } from './pillars.ts'
 
 export default function AnalyticsPage() {
@@ -70,7 +71,8 @@ function Everything({ data }: { data: AnalyticsCounts }) {
         <OutcomeTable all={all} period={period} />
       </div>
       <Tops data={data} />
-      <Months siteIds={period.siteIds} total={data.types['agent.detected']?.count ?? 0} />
+      <Durations calls={data.types['tool.executed']?.count ?? 0} />
+      <Active period={period} events={all.count} />
     </>
   )
 }

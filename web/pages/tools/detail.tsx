@@ -1,11 +1,11 @@
 /** One tool, whole: what is wrong with it first, then how it is used, what it takes, and how it came to be so. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { ApiError, api, type PeriodView } from '../../api.ts'
+import { ApiError, api, type PeriodView, type Quantiles } from '../../api.ts'
 import { JsonView } from '../../components/json-view.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { count, counted, fullTime, utcTime } from '../../format.ts'
+import { count, counted, duration, fullTime, utcTime } from '../../format.ts'
 import { memberText } from '../../json-text.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { rangeWords } from '../../range/range.ts'
@@ -187,7 +187,26 @@ function Use({ row, siteId, name, period, lastCall }: UseProps) {
           </>
         )}
       </p>
+      {row !== null && row.took !== null && <Took took={row.took} />}
     </section>
+  )
+}
+
+function Took({ took }: { took: Quantiles }) {
+  const parts: [string, number][] = [
+    ['Half', took.p50Ms],
+    ['95 of 100', took.p95Ms],
+    ['99 of 100', took.p99Ms],
+  ]
+  return (
+    <p class="tool-took">
+      {parts.map(([words, ms], index) => (
+        <>
+          {index === 0 ? words : `, ${words}`} took at most <b>{duration(ms)}</b>
+        </>
+      ))}
+      . <span class="muted">Of {counted(took.count, 'call')} with a duration, within 2 %.</span>
+    </p>
   )
 }
 

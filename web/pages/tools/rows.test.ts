@@ -24,6 +24,7 @@ const calls = (rows: ToolCalls['rows']): ToolCalls =>
 const call = (name: string | null, count: number, outcomes = {}, siteId = 'shop') => ({
   ...{ siteId, name, count, before: 0, outcomes },
   lastHour: null,
+  took: null,
 })
 
 test('calls go to the tool of their own site; names without a tool stand below', () => {

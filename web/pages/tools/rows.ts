@@ -1,5 +1,5 @@
 /** The registry joined with what was called: one row a tool, pages with their token cost, and what a reader wants. */
-import type { ToolCalls } from '../../api.ts'
+import type { Quantiles, ToolCalls } from '../../api.ts'
 import type { JsonObject, Tool } from '../../registry-api.ts'
 import { type Finding, lint } from './lint.ts'
 
@@ -17,6 +17,7 @@ export interface ToolRow {
   errors: number
   blocked: number
   lastHour: string | null
+  took: Quantiles | null // null: no call came with a duration
   version: number
   changedAt: string
   findings: Finding[]
@@ -70,6 +71,7 @@ function rowOf(tool: Tool, call: Call | undefined, registered = true): ToolRow {
     errors: countOf(call?.outcomes ?? {}, 'error'),
     blocked: countOf(call?.outcomes ?? {}, 'blocked'),
     lastHour: call?.lastHour ?? null,
+    took: call?.took ?? null,
     version: tool.version,
     changedAt: tool.changedAt,
     findings: registered ? lint(tool.name, sent) : [],

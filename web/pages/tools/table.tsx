@@ -4,7 +4,7 @@ import { changeOf, percent, shareOf } from '../../charts/change.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
-import { ago, count, utcTime } from '../../format.ts'
+import { ago, count, duration, utcTime } from '../../format.ts'
 import { navigate, place, withQuery } from '../../router.ts'
 import { findingNames } from './lint.ts'
 import type { ToolRow } from './rows.ts'
@@ -75,6 +75,8 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
       show: (row) => (row.calls === 0 ? '' : percent(shareOf(row.errors, row.calls))),
       number: true,
     },
+    took('p50', 'Half of the calls took at most so long', (row) => row.took?.p50Ms),
+    took('p95', '95 of 100 calls took at most so long', (row) => row.took?.p95Ms),
     {
       name: 'Last called',
       value: (row) => row.lastHour,
@@ -86,6 +88,20 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
       number: true,
     },
   ]
+}
+
+/** In milliseconds for sorting and CSV. */
+function took(name: string, says: string, of: (row: ToolRow) => number | null | undefined): Column<ToolRow> {
+  return {
+    name,
+    about: `${says}, within 2 %; calls without a duration are left out`,
+    value: (row) => of(row) ?? null,
+    show: (row) => {
+      const ms = of(row)
+      return ms == null ? '' : duration(ms)
+    },
+    number: true,
+  }
 }
 
 function CallsChange({ row }: { row: ToolRow }) {

@@ -1,0 +1,93 @@
+/** How long tool calls took, and how many agents were active: what Analytics asks for beside its counts. */
+import type { Durations } from '../../db/store.ts'
+import { isoTime } from '../clock.ts'
+import type { Asked } from './counts.ts'
+import { periodView, stepCount } from './period.ts'
+import type { ActiveAgents, CallDurations } from './shapes.ts'
+
+const dayMs = 86_400_000
+
+/** All tools together, over the whole period and step by step. */
+export async function callDurations({ store, orgId, period }: Asked): Promise<CallDurations> {
+  const { sinceMs, untilMs, stepMs, siteIds } = period
+  const of = {
+    orgId,
+    types: ['tool.executed'],
+    sinceMs,
+    untilMs,
+    together: true,
+    ...(siteIds && { siteIds }),
+  }
+  const [sites, whole, stepped] = await Promise.all([
+    store.sites.list(orgId),
+    store.events.durations({ ...of, stepMs: null }),
+    store.events.durations({ ...of, stepMs }),
+  ])
+  const steps = Array<CallDurations['whole']>(stepCount(period)).fill(null)
+  for (const row of stepped.rows) steps[Math.floor((row.startMs - sinceMs) / stepMs)] = quantiles(row)
+  return { period: periodView(period, sites), whole: whole.rows[0] ? quantiles(whole.rows[0]) : null, steps }
+}
+
+function quantiles({ count, p50Ms, p95Ms, p99Ms }: Durations['rows'][number]) {
+  return { count, p50Ms, p95Ms, p99Ms }
+}
+
+const monthsShown = 12
+const daysShown = 30
+
+/** A month's number is not the sum of its days: who came on several counts once. */
+export async function activeAgents(asked: Asked): Promise<ActiveAgents> {
+  const { period } = asked
+  const now = new Date(period.nowMs)
+  const startOf = (back: number) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)
+  const backs = Array.from({ length: monthsShown }, (_, index) => monthsShown - 1 - index)
+  const today = Math.floor(period.nowMs / dayMs) * dayMs
+  const firstDay = today - (daysShown - 1) * dayMs
+  const [vendors, monthly, daily] = await Promise.all([
+    Promise.all(backs.map((back) => vendorsOf(asked, startOf(back), startOf(back - 1)))),
+    distinct(asked, startOf(monthsShown - 1), startOf(-1), 'month'),
+    distinct(asked, firstDay, today + dayMs, 'day'),
+  ])
+  return {
+    months: backs.map((back, index) => ({
+      month: isoTime(startOf(back)).slice(0, 7),
+      ...vendors[index]!,
+      ...monthly(startOf(back)),
+    })),
+    days: Array.from({ length: daysShown }, (_, index) => {
+      const startMs = firstDay + index * dayMs
+      return { day: isoTime(startMs).slice(0, 10), ...daily(startMs) }
+    }),
+    now: isoTime(period.nowMs),
+  }
+}
+
+async function vendorsOf({ store, orgId, period }: Asked, sinceMs: number, untilMs: number) {
+  const { rows } = await store.events.breakdown({
+    ...{ orgId, sinceMs, untilMs, by: 'vendor', types: ['agent.detected'], stepMs: null },
+    ...(period.siteIds && { siteIds: period.siteIds }),
+  })
+  return {
+    vendors: new Set(rows.filter((row) => row.value !== null).map((row) => row.value)).size,
+    detections: rows.reduce((sum, row) => sum + row.count, 0),
+  }
+}
+
+async function distinct(
+  { store, orgId, period: { siteIds } }: Asked,
+  sinceMs: number,
+  untilMs: number,
+  step: 'day' | 'month',
+) {
+  const of = { orgId, sinceMs, untilMs, step, ...(siteIds && { siteIds }) }
+  const [sessions, subjects] = await Promise.all([
+    store.events.distinct({ ...of, of: 'session' }),
+    store.events.distinct({ ...of, of: 'subject' }),
+  ])
+  const countAt = (rows: typeof sessions.rows, startMs: number) =>
+    rows.find((row) => row.startMs === startMs)?.count ?? 0
+  return (startMs: number) => ({
+    sessions: countAt(sessions.rows, startMs),
+    subjects: countAt(subjects.rows, startMs),
+  })
+}

@@ -1,0 +1,120 @@
+/** How many agents were active, by day and month: asked on its own, because it looks a year back. */
+import { type ActiveAgents, api, type PeriodView } from '../../api.ts'
+import { isoTime } from '../../clock.ts'
+import { ChartPanel } from '../../charts/chart-panel.tsx'
+import { type Column, DataTable } from '../../charts/data-table.tsx'
+import type { Series } from '../../charts/series.ts'
+import { Problem } from '../../components/problem.tsx'
+import { count } from '../../format.ts'
+import { useAnswer } from '../../range/use-answer.ts'
+
+interface ActiveProps {
+  period: PeriodView // of the page; only its sites matter
+  events: number // changes when something came: then it is asked anew
+}
+
+const dayMs = 86_400_000
+const names = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ')
+const about = 'Counted by a sketch: about, with a standard error of 1.6 %'
+
+/** "2026-11" → "Nov 2026" */
+function monthName(month: string): string {
+  const [year = '', number = ''] = month.split('-')
+  return `${names[Number(number) - 1] ?? ''} ${year}`
+}
+
+export function Active({ period, events }: ActiveProps) {
+  const params = new URLSearchParams(period.siteIds.map((siteId) => ['siteId', siteId]))
+  const { found, problem } = useAnswer(
+    `${params}`,
+    (signal) => api.counts('analytics/active', params, signal),
+    events,
+  )
+  if (problem) return <Problem error={problem} />
+  if (!found) return null
+  return (
+    <>
+      <Days active={found} period={period} />
+      <Months months={found.months} />
+    </>
+  )
+}
+
+function Days({ active: { days, now }, period }: { active: ActiveAgents; period: PeriodView }) {
+  const first = Date.parse(days[0]?.day ?? now)
+  const shown: PeriodView = {
+    ...period,
+    range: 'custom',
+    since: isoTime(first),
+    until: isoTime(first + days.length * dayMs),
+    now,
+    stepHours: 24,
+  }
+  const series: Series[] = [
+    {
+      name: 'sessions',
+      value: null,
+      colour: 'series-1',
+      counts: days.map((day) => day.sessions),
+    },
+    {
+      name: 'verified subjects',
+      value: null,
+      colour: 'series-2',
+      counts: days.map((day) => day.subjects),
+    },
+  ]
+  if (days.every((day) => day.sessions === 0)) return null
+  return (
+    <ChartPanel
+      what="Active agents"
+      period={shown}
+      divisions={[{ name: 'kind', series, filterOf: () => ({}) }]}
+      filter={{}}
+      showValue={count}
+      note="last 30 days, about: standard error 1.6 %"
+    />
+  )
+}
+
+type Month = ActiveAgents['months'][number]
+
+function sketched(name: string, of: (row: Month) => number): Column<Month> {
+  return {
+    name,
+    about,
+    number: true,
+    value: of,
+    show: (row) => (
+      <span title={about}>
+        <span aria-hidden="true">≈ </span>
+        <span class="visually-hidden">about </span>
+        {count(of(row))}
+      </span>
+    ),
+  }
+}
+
+const columns: Column<Month>[] = [
+  { name: 'Month', value: (row) => row.month, show: (row) => monthName(row.month) },
+  sketched('Sessions', (row) => row.sessions),
+  sketched('Verified subjects', (row) => row.subjects),
+  { name: 'Vendors', number: true, value: (row) => row.vendors },
+  { name: 'Detections', number: true, value: (row) => row.detections },
+]
+
+function Months({ months }: { months: Month[] }) {
+  const first = months.findIndex((month) => month.detections > 0 || month.sessions > 0)
+  return (
+    <DataTable
+      title="Monthly active agents"
+      about="different ones in a UTC month, whatever the range above; sessions and subjects about"
+      csvName="monthly-agents"
+      rows={first === -1 ? [] : months.slice(first)}
+      keyOf={(row) => row.month}
+      sortBy="Month"
+      empty="No agent came in the last twelve months."
+      columns={columns}
+    />
+  )
+}

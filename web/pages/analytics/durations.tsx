@@ -1,0 +1,41 @@
+/** How long tool calls took over the range: asked on its own, because reading sketches takes longer than counting. */
+import { api } from '../../api.ts'
+import { ChartPanel } from '../../charts/chart-panel.tsx'
+import type { Series } from '../../charts/series.ts'
+import { Problem } from '../../components/problem.tsx'
+import { counted, duration } from '../../format.ts'
+import { query } from '../../router.ts'
+import { askedOf, choiceOf } from '../../range/range.ts'
+import { useAnswer } from '../../range/use-answer.ts'
+
+const quantiles = [
+  { name: 'p50', of: 'p50Ms', colour: 'series-1' },
+  { name: 'p95', of: 'p95Ms', colour: 'series-2' },
+] as const
+
+/** `calls` changes when tools were called: then it is asked anew. */
+export function Durations({ calls }: { calls: number }) {
+  const params = askedOf(choiceOf(query.value))
+  const { found, problem } = useAnswer(
+    `${params}`,
+    (signal) => api.counts('analytics/durations', params, signal),
+    calls,
+  )
+  if (problem) return <Problem error={problem} />
+  if (!found || found.whole === null) return null
+  const { period, whole, steps } = found
+  const series = quantiles.map(({ name, of, colour }): Series => {
+    const counts = steps.map((step) => step?.[of] ?? Number.NaN)
+    return { name: `${name}, ${duration(whole[of])} in all`, value: null, colour, counts }
+  })
+  return (
+    <ChartPanel
+      what="Durations of tool calls"
+      period={period}
+      divisions={[{ name: 'quantile', series, filterOf: () => ({}) }]}
+      filter={{ type: 'tool.executed' }}
+      showValue={duration}
+      note={`${counted(whole.count, 'call')}, within 2 %`}
+    />
+  )
+}
