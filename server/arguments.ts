@@ -2,15 +2,7 @@
 import { parseArgs } from 'node:util'
 import { nearest } from './nearest.ts'
 import { UsageError } from './option-values.ts'
-import {
-  optionFits,
-  optionNames,
-  optionOf,
-  optionsNotYet,
-  verbNames,
-  type OptionName,
-  type VerbName,
-} from './options.ts'
+import { optionFits, optionNames, optionOf, verbNames, type OptionName, type VerbName } from './options.ts'
 
 export interface Arguments {
   verb: VerbName
@@ -116,9 +108,6 @@ function readFlag(token: FlagToken, flags: Map<OptionName, string>): void {
 }
 
 function unknownFlag(rawName: string, name: string): UsageError {
-  if (optionsNotYet.some((later) => later === name)) {
-    return new UsageError(`${rawName} is not available in this release`)
-  }
   const near = nearest(name, optionNames)
   return new UsageError(`${rawName} is not an option`, near ? `did you mean --${near}?` : 'sightglass help')
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { nearest } from './nearest.ts'
 import { UsageError } from './option-values.ts'
-import { optionNames, optionOf, optionsNotYet, type OptionName } from './options.ts'
+import { optionNames, optionOf, type OptionName } from './options.ts'
 
 export function readConfigFile(path: string): Map<OptionName, string> {
   let text: string
@@ -30,9 +30,6 @@ export function readConfigText(text: string, path: string): Map<OptionName, stri
 }
 
 function optionNamed(key: string, path: string): OptionName {
-  if (optionsNotYet.some((later) => later === key)) {
-    throw new UsageError(`${path}: ${key} is not available in this release`)
-  }
   const name = optionNames.find((known) => known === key)
   if (name === undefined) {
     const near = nearest(key, optionNames)

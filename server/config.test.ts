@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { readInvocation, serveConfig, takeEnvironment, type Environment } from './config.ts'
 import { readConfigText } from './config-file.ts'
 import { UsageError } from './option-values.ts'
-import { environmentTwin, optionNames, optionOf, optionsNotYet } from './options.ts'
+import { environmentTwin, optionNames, optionOf } from './options.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-config-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -171,14 +171,6 @@ describe('refusals are one clear line', () => {
     expect(message).not.toContain('\n')
   })
 
-  test('an option this release does not have is refused from every source', () => {
-    for (const name of optionsNotYet) {
-      expect(refusal(() => serving([`--${name}=1`])).message).toContain('not available')
-      expect(refusal(() => serving([], { [environmentTwin(name)]: '1' })).message).toContain('not available')
-      expect(refusal(() => readConfigText(`${name} = 1`, 'x.toml')).message).toContain('not available')
-    }
-  })
-
   test('files: bad TOML, unknown keys, tables, what may not stand there', () => {
     const wrong: [text: string, part: string][] = [
       ['listen = ', 'TOML'],
@@ -250,6 +242,7 @@ function verbOf(name: (typeof optionNames)[number]): string {
 
 function sample(name: (typeof optionNames)[number]): string {
   const samples: { [option: string]: string } = {
+    'base-path': '/sightglass',
     'ingest-listen': '127.0.0.1:0',
     'metrics-listen': '127.0.0.1:0',
     'metrics-token': 'sixteen-or-more-characters',

@@ -11,6 +11,7 @@ import type { ServeConfig } from './config.ts'
 import { watchDisk } from './health/disk.ts'
 import { memoryAllowed, watchMemory } from './health/memory.ts'
 import { assetsFolder, loadAssets, type Assets } from './http/assets.ts'
+import { underBasePath } from './http/base-path.ts'
 import { keyGuard } from './http/guard.ts'
 import { makeRateLimits } from './http/rate-limit.ts'
 import { sealWith } from './http/seal.ts'
@@ -56,9 +57,10 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     log,
     version,
     publicUrl: config.publicUrl,
+    basePath: config.basePath,
     guard: keyGuard({ store, clock, limit: rateLimits.key, used: lastUses.used }),
     rateLimits,
-    signIns: makeSignIns(store, clock),
+    signIns: makeSignIns(store, clock, config.basePath),
     throttle: makeThrottle(clock),
     provider: config.oidc === null ? null : makeProvider(config.oidc),
     seal: sealWith(await store.secret('cursor')),
@@ -68,7 +70,7 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     httpTimes: makeHttpTimes(),
     metricsToken: config.metricsToken,
     diagnosed: config,
-    assets: options.assets ?? loadAssets(assetsFolder()),
+    assets: underBasePath(options.assets ?? loadAssets(assetsFolder()), config.basePath),
     streams: new Set(),
     state: { stopping: false, storeFailed: null },
     fail(reason) {

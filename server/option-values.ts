@@ -16,10 +16,15 @@ export class UsageError extends Error {
 export interface ListenAddress {
   host: string // without brackets
   port: number // 0 lets the system pick one
+  unix?: string // path of a socket instead, reached from this machine alone; the host is localhost then
 }
 
-/** `host:port`, IPv6 in brackets. */
+/** Linux takes 107 bytes for the path of a socket. */
+const socketPathBytesMax = 107
+
+/** `host:port`, IPv6 in brackets, or `unix:PATH`. */
 export function listenAddress(text: string): ListenAddress {
+  if (text.startsWith('unix:')) return socketAddress(text.slice('unix:'.length))
   const match = /^(?:\[([^\]]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text)
   if (!match) throw new UsageError(`"${text}" is not host:port (IPv6 in brackets, like [::1]:7400)`)
   const [, v6, name, digits] = match
@@ -33,8 +38,25 @@ export function listenAddress(text: string): ListenAddress {
   return { host, port }
 }
 
+function socketAddress(text: string): ListenAddress {
+  if (text === '' || text.endsWith('/')) throw new UsageError('unix: needs the path of a socket after it')
+  const unix = resolve(text)
+  if (Buffer.byteLength(unix) > socketPathBytesMax)
+    throw new UsageError(`the path of a socket has at most ${socketPathBytesMax} bytes: ${unix}`)
+  return { host: 'localhost', port: 0, unix }
+}
+
+/** `/sightglass`, or nothing for the whole host. */
+export function basePath(text: string): string {
+  const path = text.replace(/\/$/, '')
+  if (path === '') return ''
+  if (/^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/.test(path)) return path
+  throw new UsageError(`"${text}" is not a path such as /sightglass`)
+}
+
 /** `host:port` again, with brackets where a URL needs them. */
-export function listenText({ host, port }: ListenAddress): string {
+export function listenText({ host, port, unix }: ListenAddress): string {
+  if (unix !== undefined) return `unix:${unix}`
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
 }
 

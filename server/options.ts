@@ -1,6 +1,7 @@
 /** The one table of options: from it come the flags, their environment twins, the keys of the file and the help. */
 import {
   addressRangeList,
+  basePath,
   cronPattern,
   flag,
   folderPath,
@@ -34,9 +35,9 @@ const webhookVerbNames = verbNames.filter((verb) => verb.startsWith('webhook '))
 export const options = {
   listen: option({
     read: listenAddress,
-    value: 'HOST:PORT',
+    value: 'HOST:PORT|unix:PATH',
     default: '127.0.0.1:7400',
-    help: 'where dashboard and API answer; port 0 picks a free one',
+    help: 'where dashboard and API answer; port 0 picks a free one, unix: a socket for a proxy beside it',
     verbs: [...serving, ...linking, 'demo'],
   }),
   'ingest-listen': option({
@@ -66,6 +67,13 @@ export const options = {
     value: 'URL',
     default: null,
     help: 'the address people open, when a proxy stands in front',
+    verbs: [...serving, ...linking],
+  }),
+  'base-path': option({
+    read: basePath,
+    value: 'PATH',
+    default: '',
+    help: 'where it lives below a host that others share, such as /sightglass; the proxy leaves it in place',
     verbs: [...serving, ...linking],
   }),
   'allowed-host': option({
@@ -344,12 +352,6 @@ export const options = {
     flagOnly: true,
   }),
 } satisfies Record<string, Option<unknown>>
-
-/**
- * Options of the contract that this release does not have yet. They are named so that a set-up that counts on one is
- * refused with a clear line instead of running without it.
- */
-export const optionsNotYet = ['base-path'] as const
 
 export type OptionName = keyof typeof options
 export const optionNames = Object.keys(options) as OptionName[]

@@ -29,6 +29,7 @@ export interface Parts {
   log: Log
   version: string
   publicUrl: string | null
+  basePath: string
   guard: KeyGuard
   rateLimits: RateLimits
   signIns: SignIns

@@ -1,19 +1,26 @@
 /** Opens the listeners over a server's parts; `stop` takes it all down in the safe order. */
 import { createApp } from './app.ts'
 import { writeCheckpoints } from './audit/checkpoints.ts'
+import type { ServerState } from './doctor/server-checks.ts'
+import { serverState } from './doctor/server-state.ts'
 import { isShed } from './health/memory.ts'
 import { watchCertificate } from './http/certificate.ts'
 import { listen, type Listener } from './http/listen.ts'
 import { senderReader } from './http/proxy.ts'
+import { clearSocket } from './http/socket-file.ts'
 import { makeParts, type MadeParts, type ServerOptions } from './make-parts.ts'
 import type { ListenAddress } from './option-values.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
 export interface RunningServer {
   url: string
+  link: string // under which others open it, when no proxy gives it another address
   ingestUrl: string | null
+  ingestLink: string
   metricsUrl: string | null
   webhooks: Webhooks
+  /** What it says of itself to the doctor. */
+  state(): Promise<ServerState>
   /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
   stop(): Promise<void>
 }
@@ -22,14 +29,18 @@ const drainMs = 20_000
 const backupStopMs = 3_000 // one that takes longer is given up and made anew
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
   const made = await makeParts(options)
   const listeners = openListeners(options, made)
   const { main, ingest, metrics } = listeners
   return {
     url: main.url,
+    link: main.link,
     ingestUrl: ingest?.url ?? null,
+    ingestLink: ingest?.link ?? main.link,
     metricsUrl: metrics?.url ?? null,
     webhooks: made.parts.webhooks,
+    state: () => serverState(made.parts),
     async stop() {
       made.parts.state.stopping = true
       await listeners.stop()
@@ -38,16 +49,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 }
 
+function addressesOf({
+  listen: main,
+  ingestListen,
+  metricsListen,
+}: ServerOptions['config']): ListenAddress[] {
+  return [main, ingestListen, metricsListen].filter((at) => at !== null)
+}
+
 function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
   const { handle } = createApp(parts)
   const certificate = watchCertificate(config.tls, log)
-  const { listen: address, publicUrl, allowedHosts } = config
+  const { listen: address, publicUrl, allowedHosts, basePath } = config
   const hostRule = { listenHosts: [address.host], publicUrl, allowedHosts }
-  const open = (kind: 'main' | 'ingest' | 'metrics', { host, port }: ListenAddress): Listener =>
+  const open = (kind: 'main' | 'ingest' | 'metrics', at: ListenAddress): Listener =>
     listen({
       kind,
-      host,
-      port,
+      at,
+      // The other two are addresses of their own, which no proxy puts below a path.
+      basePath: kind === 'main' ? basePath : '',
       handle,
       observe: parts.httpTimes.note,
       hostRule,

@@ -14,6 +14,7 @@ import type { ErrorCode, Issue } from '../server/errors.ts'
 import type { KnaphCounts } from '../server/memory/use-shapes.ts'
 import type { ToolCalls } from '../server/tools/call-shapes.ts'
 import type { Histogram } from '../server/traces/histogram-shapes.ts'
+import { basePath } from './base-path.ts'
 
 export type * from '../server/dashboard/shapes.ts'
 export type * from '../server/memory/use-shapes.ts'
@@ -199,12 +200,14 @@ async function errorOf(answer: Response): Promise<ApiError> {
 
 /** One exchange. Signing in answers 401 for a wrong password, so those calls keep their 401 to themselves. */
 export async function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
-  const answer = await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...init }).catch(
-    (cause: unknown) => {
-      if (init.signal?.aborted) throw cause
-      throw unreachable()
-    },
-  )
+  const answer = await fetch(basePath + url, {
+    credentials: 'same-origin',
+    cache: 'no-store',
+    ...init,
+  }).catch((cause: unknown) => {
+    if (init.signal?.aborted) throw cause
+    throw unreachable()
+  })
   if (answer.ok) return answer
   const error = await errorOf(answer)
   if (answer.status === 401 && !signingIn) signedOut()

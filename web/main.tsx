@@ -1,6 +1,7 @@
 /** The first line the browser runs: theme, address, who is signed in, and then the page that fits. */
 import { render } from 'preact'
 import { onSignedOut } from './api.ts'
+import { linkBelowBase } from './base-path.ts'
 import { Brand } from './components/marks.tsx'
 import { Problem } from './components/problem.tsx'
 import { AcceptInvitation } from './pages/sign-in/invitation.tsx'
@@ -32,6 +33,7 @@ function App() {
   return null
 }
 
+linkBelowBase()
 startTheme()
 followLinks()
 listenForShortcuts()

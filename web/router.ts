@@ -1,5 +1,6 @@
 /** The address is the state: a signal of where the reader is, and the ways to go elsewhere. */
 import { computed, signal } from '@preact/signals'
+import { basePath, withoutBase } from './base-path.ts'
 
 export interface Place {
   path: string
@@ -12,7 +13,7 @@ const inBrowser = typeof window !== 'undefined'
 function currentPlace(): Place {
   if (!inBrowser) return { path: '/', search: '', hash: '' }
   const { pathname, search, hash } = window.location
-  return { path: pathname, search, hash }
+  return { path: withoutBase(pathname), search, hash }
 }
 
 export const place = signal<Place>(currentPlace())
@@ -21,8 +22,8 @@ export const query = computed(() => new URLSearchParams(place.value.search))
 
 /** Goes to an address of this dashboard; `replace` leaves no entry to come back to. */
 export function navigate(to: string, how: { replace?: boolean } = {}): void {
-  if (how.replace) window.history.replaceState(null, '', to)
-  else window.history.pushState(null, '', to)
+  if (how.replace) window.history.replaceState(null, '', basePath + to)
+  else window.history.pushState(null, '', basePath + to)
   const before = place.peek().path
   place.value = currentPlace()
   if (before !== place.peek().path) window.scrollTo(0, 0)
@@ -65,6 +66,6 @@ export function followLinks(): void {
     if (link.origin !== window.location.origin || link.hasAttribute('data-native')) return
     if (link.getAttribute('href')?.startsWith('#')) return
     event.preventDefault()
-    navigate(link.pathname + link.search + link.hash)
+    navigate(withoutBase(link.pathname) + link.search + link.hash)
   })
 }

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import type { Invitation } from '../../db/store.ts'
 import { rolesOf } from '../auth/permissions.ts'
 import { isoTime } from '../clock.ts'
+import { addressOf } from '../http/address.ts'
 import { json } from '../http/answer.ts'
 import { readMembers } from '../http/members.ts'
 import { readQuery } from '../http/query.ts'
@@ -13,7 +14,7 @@ import { changeRole, listMembers, readRole, removeMember, type Acting } from './
 const unparsed = { parse: 'none' } as const
 
 export function peopleRoutes(parts: Parts) {
-  const { store, signIns, clock, publicUrl } = parts
+  const { store, signIns, clock } = parts
   const manager = async (request: Request): Promise<Acting> => {
     const { org, account, role } = await signIns.require(request, rolesOf('people.manage'))
     return { orgId: org.id, actor: `user:${account.id}`, role }
@@ -52,7 +53,7 @@ export function peopleRoutes(parts: Parts) {
         const { email, role } = await readMembers(request, { email: 'text', role: 'text' })
         const { invitation, token } = await invite(parts, who, { email, role: readRole(role) })
         // Behind the # the token stays out of every request line and log on the way.
-        const link = `${publicUrl ?? new URL(request.url).origin}/invitation#${token}`
+        const link = `${addressOf(request, parts)}/invitation#${token}`
         return json({ invitation: invitationView(invitation), link }, 201)
       },
       unparsed,

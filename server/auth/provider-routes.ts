@@ -1,6 +1,7 @@
 /** Signing in through an identity provider: out with an errand in a sealed cookie, back with a proven identity. */
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
+import { addressOf } from '../http/address.ts'
 import { contextOf } from '../http/context.ts'
 import type { Parts } from '../parts.ts'
 import { readQuery } from '../http/query.ts'
@@ -15,8 +16,11 @@ const errandMs = 10 * 60_000
 type Refusal = 'unreachable' | 'failed' | 'no_account'
 
 export function providerRoutes(parts: Parts) {
-  const redirectUrl = (request: Request) =>
-    `${parts.publicUrl ?? new URL(request.url).origin}/api/oidc/callback`
+  const { basePath } = parts
+  const redirectUrl = (request: Request) => `${addressOf(request, parts)}/api/oidc/callback`
+  const errandCookie = errandCookieUnder(basePath)
+  const refuse = (request: Request, why: Refusal) =>
+    redirect(`${basePath}/sign-in?refused=${why}`, errandCookie(request, '', 0))
   return new Elysia()
     .get('/api/oidc/start', async ({ request }) => {
       const { provider, seal, clock, log } = parts
@@ -38,7 +42,11 @@ export function providerRoutes(parts: Parts) {
       const query = new URL(request.url).search
       try {
         const proven = await parts.provider.finish(new URL(redirectUrl(request) + query), errand)
-        return (await enter(parts, request, proven)) ?? refuse(request, 'no_account')
+        const cookie = await enter(parts, request, proven)
+        if (cookie === null) return refuse(request, 'no_account')
+        const answer = redirect(`${basePath}/`, cookie)
+        answer.headers.append('set-cookie', errandCookie(request, '', 0))
+        return answer
       } catch (error) {
         parts.log.warn('provider_failed', { at: 'callback', message: String(error) })
         return refuse(request, 'failed')
@@ -46,8 +54,11 @@ export function providerRoutes(parts: Parts) {
     })
 }
 
-/** Only people who have an account come in: by the subject once it is known, at first by the verified address. */
-async function enter(parts: Parts, request: Request, proven: ProvenIdentity): Promise<Response | null> {
+/**
+ * Only people who have an account come in: by the subject once it is known, at first by the verified address. Returns
+ * the Set-Cookie header.
+ */
+async function enter(parts: Parts, request: Request, proven: ProvenIdentity): Promise<string | null> {
   const { issuer, subject, email } = proven
   const known = await parts.store.signIns.findExternal({ issuer, subject })
   const account = known ?? (email === null ? null : await parts.store.accounts.findByEmail(email))
@@ -58,9 +69,7 @@ async function enter(parts: Parts, request: Request, proven: ProvenIdentity): Pr
     by: 'provider',
     external: { issuer, subject },
   })
-  const answer = redirect('/', cookie)
-  answer.headers.append('set-cookie', errandCookie(request, '', 0))
-  return answer
+  return cookie
 }
 
 function errandOf({ seal, clock }: Parts, request: Request): Errand | null {
@@ -71,13 +80,12 @@ function errandOf({ seal, clock }: Parts, request: Request): Errand | null {
   return errand !== null && errand.untilMs > clock.now() ? errand : null
 }
 
-function errandCookie(request: Request, value: string, maxAgeMs: number): string {
-  const secure = contextOf(request).secure ? '; Secure' : ''
-  return `${cookieName}=${value}; Path=/api/oidc; HttpOnly; SameSite=Lax; Max-Age=${maxAgeMs / 1000}${secure}`
-}
-
-function refuse(request: Request, why: Refusal): Response {
-  return redirect(`/sign-in?refused=${why}`, errandCookie(request, '', 0))
+function errandCookieUnder(basePath: string) {
+  return (request: Request, value: string, maxAgeMs: number): string => {
+    const flags = `HttpOnly; SameSite=Lax; Max-Age=${maxAgeMs / 1000}`
+    const secure = contextOf(request).secure ? '; Secure' : ''
+    return `${cookieName}=${value}; Path=${basePath}/api/oidc; ${flags}${secure}`
+  }
 }
 
 function redirect(location: string, cookie: string): Response {

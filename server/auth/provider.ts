@@ -1,5 +1,6 @@
 /** An identity provider of the network (OpenID Connect): where to send people, and who comes back from there. */
 import * as client from 'openid-client'
+import { noteCall } from '../outbound.ts'
 import type { OidcConfig } from './provider-config.ts'
 
 /** What must come back with a person; kept by their browser, sealed. */
@@ -31,6 +32,12 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
     found ??= client.discovery(new URL(issuer), clientId, clientSecret ?? undefined, undefined, {
       execute,
       timeout: 10,
+      [client.customFetch]: (url, init) => {
+        const { hostname, port, protocol } = new URL(url)
+        const known = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+        noteCall({ what: 'sign-in provider', host: hostname, address: null, port: known })
+        return fetch(url, init as RequestInit)
+      },
     })
     found.catch(() => (found = null))
     return found

@@ -1,5 +1,6 @@
 /** The session as the dashboard sees it. */
 import type { SignInView } from '../../db/store.ts'
+import { addressOf } from '../http/address.ts'
 import { contextOf } from '../http/context.ts'
 import { sha256Hex } from '../ids.ts'
 import type { Parts } from '../parts.ts'
@@ -13,7 +14,7 @@ export async function sessionOf(parts: Parts, request: Request, cookie: string) 
 }
 
 export function sessionView(
-  { publicUrl, version }: Parts,
+  { version, ...where }: Parts,
   request: Request,
   { account, org, role }: SignInView,
 ) {
@@ -23,7 +24,7 @@ export function sessionView(
     org: { id: org.id, slug: org.slug, name: org.name },
     role,
     version,
-    ingestUrl: publicUrl ?? new URL(request.url).origin,
+    ingestUrl: addressOf(request, where),
     insecure: !secure && !local,
   }
 }

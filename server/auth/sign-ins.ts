@@ -9,7 +9,7 @@ import { AppError } from '../errors.ts'
 import { newId, newToken, sha256Hex } from '../ids.ts'
 import { contextOf } from '../http/context.ts'
 import { limits } from '../limits.ts'
-import { cookieHeader, readCookie } from './cookie.ts'
+import { cookieHeader, readCookie, type CookieWay } from './cookie.ts'
 import { requireSameOrigin } from './same-origin.ts'
 
 export interface HowSignedIn {
@@ -48,15 +48,7 @@ export function makeSignIns(
   basePath: string,
 ): SignIns {
   const wayOf = (request: Request) => ({ secure: contextOf(request).secure, basePath })
-  const find = async (request: Request): Promise<SignInView | null> => {
-    const token = readCookie(request.headers.get('cookie'), wayOf(request))
-    if (!token) return null
-    const view = await store.signIns.find(sha256Hex(token))
-    const now = clock.now()
-    if (!view || view.signIn.expiresAtMs <= now) return null
-    if (view.signIn.lastSeenAtMs + limits.signInIdleMs <= now) return null
-    return view
-  }
+  const find = finder(store, clock, wayOf)
   const draft: SignIns['draft'] = (request, who) => {
     const token = newToken()
     const cookie = cookieHeader(token, wayOf(request), limits.signInAbsoluteMs)
@@ -117,6 +109,23 @@ export function makeSignIns(
       }
       return cookieHeader('', wayOf(request), 0)
     },
+  }
+}
+
+/** Finds the living sign-in behind a request. */
+function finder(
+  store: Pick<Store, 'signIns'>,
+  clock: Clock,
+  wayOf: (request: Request) => CookieWay,
+): (request: Request) => Promise<SignInView | null> {
+  return async (request) => {
+    const token = readCookie(request.headers.get('cookie'), wayOf(request))
+    if (!token) return null
+    const view = await store.signIns.find(sha256Hex(token))
+    const now = clock.now()
+    if (!view || view.signIn.expiresAtMs <= now) return null
+    if (view.signIn.lastSeenAtMs + limits.signInIdleMs <= now) return null
+    return view
   }
 }
 

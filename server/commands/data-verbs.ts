@@ -1,6 +1,7 @@
 /** The verbs around the data: their parameters out of the options, and their answers as text for people. */
 import type { Json } from '../../db/store.ts'
 import { systemClock } from '../clock.ts'
+import { reachableHost } from '../http/address.ts'
 import type { Invocation } from '../config.ts'
 import { listenText, UsageError } from '../option-values.ts'
 import type { OptionValues, VerbName } from '../options.ts'
@@ -128,7 +129,9 @@ export async function runDataVerb(verb: VerbName, work: DataVerb, invocation: In
 }
 
 export function dataPlace(values: OptionValues) {
-  const baseUrl = values['public-url'] ?? `http://${listenText(values.listen)}`
+  const { host, ...listen } = values.listen
+  const own = listen.unix === undefined ? listenText({ ...listen, host: reachableHost(host) }) : host
+  const baseUrl = `${values['public-url'] ?? `http://${own}`}${values['base-path']}`
   return { dataDir: values['data-dir'], baseUrl, clock: systemClock }
 }
 

@@ -4,7 +4,8 @@ import { systemClock } from '../clock.ts'
 import { serveConfig, type Invocation } from '../config.ts'
 import { controlPath, type ControlAnswer } from '../control.ts'
 import type { Check } from '../doctor/check.ts'
-import { diagnose, liveChecks, unreachable } from '../doctor/diagnose.ts'
+import { diagnose, unreachable } from '../doctor/diagnose.ts'
+import { stateChecks, type ServerState } from '../doctor/server-checks.ts'
 import { version } from '../version.ts'
 import { oneLine, print } from './print.ts'
 
@@ -25,26 +26,18 @@ function line({ id, status, detail, hint }: Check): string {
 
 const patienceMs = 2_000
 
-/** Its own address over the control socket, then /readyz there; a socket that a crash left behind is no server. */
+/** Over the control socket; one that a crash left behind is no server. */
 async function askServer(dataDir: string): Promise<Check[]> {
   const unix = controlPath(dataDir)
   if (!existsSync(unix)) return []
-  const signal = AbortSignal.timeout(patienceMs)
-  let url: unknown
   try {
-    const body = JSON.stringify({ version, verb: 'server address', params: {} })
+    const body = JSON.stringify({ version, verb: 'server state', params: {} })
+    const signal = AbortSignal.timeout(patienceMs)
     const answered = await fetch('http://localhost/', { unix, method: 'POST', body, signal })
     const answer = (await answered.json()) as ControlAnswer
     if ('error' in answer) return [unreachable(answer.error.message)]
-    url = (answer.result as { ingestUrl?: unknown }).ingestUrl
+    return stateChecks(answer.result as unknown as ServerState)
   } catch (error) {
     return error instanceof Error && error.name === 'TimeoutError' ? [unreachable('it is too busy')] : []
-  }
-  try {
-    const ready = await fetch(`${String(url)}/readyz`, { signal, tls: { rejectUnauthorized: false } })
-    const { checks } = (await ready.json()) as { checks: { name: string; ok: boolean; detail: string }[] }
-    return liveChecks(checks)
-  } catch (error) {
-    return [unreachable(error instanceof Error ? error.message : String(error))]
   }
 }

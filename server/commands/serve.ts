@@ -31,8 +31,9 @@ export async function serve(config: ServeConfig): Promise<number> {
       fail: () => ended.resolve(1),
       exhausted: () => ended.resolve(0),
     })
-    const baseUrl = config.publicUrl ?? server.url
-    const ingestUrl = server.ingestUrl ?? server.url
+    const { publicUrl, basePath } = config
+    const baseUrl = publicUrl === null ? server.link : `${publicUrl}${basePath}`
+    const ingestUrl = server.ingestLink
     const webhooks = () => server.webhooks
     const { dataDir } = config
     const control = await startControl({
@@ -43,13 +44,13 @@ export async function serve(config: ServeConfig): Promise<number> {
       baseUrl,
       ingestUrl,
       webhooks,
+      state: server.state,
       backups: config.backup,
     })
     // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
     const lines = [`sightglass ${version} listening on ${server.url}`]
     if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)
-    if (setupToken)
-      lines.push(`set up the first owner: ${config.publicUrl ?? server.url}/setup#${setupToken}`)
+    if (setupToken) lines.push(`set up the first owner: ${baseUrl}/setup#${setupToken}`)
     process.stdout.write(`${lines.join('\n')}\n`)
     const code = await ended.promise
     log.info('stopping', { code })

@@ -1,10 +1,11 @@
 /** `sightglass service`: installs the appliance as a systemd service, removes it, says how it is. */
+import { dirname } from 'node:path'
 import type { Invocation } from '../config.ts'
 import { serveConfig } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { optionFits } from '../options.ts'
 import { installUnit, serviceState, uninstallUnit } from '../service/install.ts'
-import { environmentFile, stateFolder, unitName, unitText } from '../service/unit.ts'
+import { environmentFile, runtimeFolderPath, stateFolder, unitName, unitText } from '../service/unit.ts'
 import { print } from './print.ts'
 
 /** The options of serve that were given stand in the unit; the data folder is systemd's unless one was given. */
@@ -22,10 +23,17 @@ export async function serviceInstall(invocation: Invocation): Promise<number> {
     ...(values['backup-dir'] === null ? [] : [values['backup-dir']]),
     ...(values['sink-dir'] === null ? [] : [values['sink-dir']]),
   ]
+  const sockets = [config.listen, config.ingestListen, config.metricsListen]
+    .map((at) => at?.unix)
+    .filter((path) => path !== undefined)
+  const isOurs = (path: string) => dirname(path) === runtimeFolderPath
+  folders.push(...sockets.filter((path) => !isOurs(path)).map((path) => dirname(path)))
+  const runtimeFolder = sockets.some(isOurs)
   const ports = [config.listen.port, config.ingestListen?.port ?? 0]
   const lowPort = ports.some((port) => port > 0 && port < 1024)
   const place = { unitDir: values['unit-dir'], executable: values.executable }
-  const unit = unitText({ executable: place.executable, flags, lowPort, writableFolders: folders })
+  const wanted = { flags, lowPort, writableFolders: folders, runtimeFolder }
+  const unit = unitText({ executable: place.executable, ...wanted })
   if (values['dry-run']) {
     print(values.json ? JSON.stringify({ dryRun: true, unit, ...place }) : unit)
     return 0

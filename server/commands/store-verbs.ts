@@ -10,6 +10,7 @@ import * as identity from './identity.ts'
 import { createKey, listKeys, revokeKeyById } from './key.ts'
 import { createOrg, listOrgs } from './org.ts'
 import { beginExport, exportPage } from './export-audit-work.ts'
+import { tellState } from './server-state.ts'
 import { setUp } from './setup.ts'
 import type { StoreVerb } from './verb-context.ts'
 import * as webhook from './webhook.ts'
@@ -65,4 +66,5 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'demo append': appendDemo,
   'demo remove': removeDemo,
   'server address': serverAddress,
+  'server state': tellState,
 }

@@ -13,7 +13,7 @@ export const documentText = [
     'Every answer has the header x-request-id, every error the same shape with a stable code.',
 ].join('\n\n')
 
-export function openApiDocument(version: string): Json {
+export function openApiDocument(version: string, basePath = ''): Json {
   const paths: { [path: string]: Json } = {}
   for (const operation of operations) {
     const path = (paths[operation.path] ??= {})
@@ -27,7 +27,7 @@ export function openApiDocument(version: string): Json {
       description: documentText,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '/' }],
+    servers: [{ url: basePath === '' ? '/' : basePath }],
     tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
     components: {

@@ -9,10 +9,11 @@ export interface PageParts {
   about: string
   version: string
   baseUrl: string // of the calls to copy
+  basePath: string // of the page's own links
   links: string[] // the link elements of the dashboard's own page: its icon and its style sheet
 }
 
-export function referencePage({ about, version, baseUrl, links }: PageParts): string {
+export function referencePage({ about, version, baseUrl, basePath, links }: PageParts): string {
   const tags = [...new Set(operations.map(({ tag }) => tag))]
   const link = ({ id, summary }: Operation) => `<a href="#${id}">${escape(summary)}</a>`
   const contents = tags
@@ -28,17 +29,17 @@ export function referencePage({ about, version, baseUrl, links }: PageParts): st
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>API reference · Sightglass</title>
 ${links.join('\n')}
-<link rel="stylesheet" href="/docs/page.css">
-<script src="/docs/page.js" defer></script>
+<link rel="stylesheet" href="${basePath}/docs/page.css">
+<script src="${basePath}/docs/page.js" defer></script>
 </head>
 <body>
 <div class="reference">
-<nav aria-label="Reference"><a class="brand" href="/">Sightglass</a>${contents}</nav>
+<nav aria-label="Reference"><a class="brand" href="${basePath}/">Sightglass</a>${contents}</nav>
 <main>
 <header>
 <h1>API reference</h1>
 <p class="lead">${escape(about)}</p>
-<p class="lead">Version ${escape(version)}. The same as <a href="/openapi.json">OpenAPI 3.1</a>.</p>
+<p class="lead">Version ${escape(version)}. The same as <a href="${basePath}/openapi.json">OpenAPI 3.1</a>.</p>
 </header>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
 </main>

@@ -1,5 +1,6 @@
 /** GET /openapi.json, and the reference at /docs: one page, its style and its script, from this appliance alone. */
 import { Elysia } from 'elysia'
+import { addressOf } from '../http/address.ts'
 import type { Assets } from '../http/assets.ts'
 import { jsonText } from '../http/answer.ts'
 import { pageCsp } from '../http/headers.ts'
@@ -10,17 +11,21 @@ import { pageScript } from './page-script.ts'
 import { pageStyle } from './page-style.ts'
 import { referencePage } from './page.ts'
 
-export function docsRoutes({ version, publicUrl, assets }: Pick<Parts, 'version' | 'publicUrl' | 'assets'>) {
+type Shown = Pick<Parts, 'version' | 'publicUrl' | 'basePath' | 'assets'>
+
+export function docsRoutes({ version, assets, ...where }: Shown) {
+  const { basePath } = where
   let document: string | null = null // made when first asked for, and never again
   return new Elysia()
     .get('/openapi.json', ({ request }) => {
       readQuery(request, {})
-      document ??= JSON.stringify(openApiDocument(version))
+      document ??= JSON.stringify(openApiDocument(version, basePath))
       return jsonText(document, 200, { 'cache-control': 'no-cache' })
     })
     .get('/docs', ({ request }) => {
-      const baseUrl = publicUrl ?? new URL(request.url).origin
-      const html = referencePage({ about: documentText, version, baseUrl, links: dashboardLinks(assets) })
+      const links = dashboardLinks(assets)
+      const baseUrl = addressOf(request, where)
+      const html = referencePage({ about: documentText, version, baseUrl, basePath, links })
       return file('text/html; charset=utf-8', html)
     })
     .get('/docs/page.css', () => file('text/css; charset=utf-8', pageStyle))

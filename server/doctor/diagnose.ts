@@ -80,16 +80,6 @@ async function database(dataDir: string, now: number) {
   }
 }
 
-/** The answer of /readyz, check by check. */
-export function liveChecks(readiness: { name: string; ok: boolean; detail: string }[]): Check[] {
-  return readiness.map(({ name, ok, detail }) => ({
-    id: `server-${name}`,
-    status: ok ? 'ok' : 'failure',
-    detail: `The running server says of its ${name}: ${detail}.`,
-    hint: ok ? null : 'look into its log',
-  }))
-}
-
 export function unreachable(why: string): Check {
   return warning('server', `A server holds the folder but does not answer: ${why}`, 'look into its log')
 }

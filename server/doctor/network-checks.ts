@@ -12,6 +12,7 @@ export function isLoopback(host: string): boolean {
 
 export function checkReach({ listen, publicUrl, trustedProxies }: Reached, hasTls: boolean): Check {
   const where = listenText(listen)
+  if (listen.unix !== undefined) return ok('tls', `${where} is reached from this machine alone.`)
   if (hasTls) return ok('tls', `${where} speaks TLS.`)
   if (isLoopback(listen.host)) return ok('tls', `${where} is reached from this machine alone.`)
   if (publicUrl?.startsWith('https:') && trustedProxies.length > 0) {

@@ -1,17 +1,18 @@
 /** GET /api/doctor, for operators: what `sightglass doctor` says, from inside the running server. */
 import { Elysia } from 'elysia'
 import { requireOperator } from '../auth/operator.ts'
-import { readiness } from '../health/routes.ts'
 import { json } from '../http/answer.ts'
 import { readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
-import { diagnose, liveChecks } from './diagnose.ts'
+import { diagnose } from './diagnose.ts'
+import { stateChecks } from './server-checks.ts'
+import { serverState } from './server-state.ts'
 
 export function doctorRoutes(parts: Parts) {
   return new Elysia().get('/api/doctor', async ({ request }) => {
     await requireOperator(parts.signIns, request)
     readQuery(request, {})
-    const live = liveChecks(await readiness(parts))
+    const live = stateChecks(await serverState(parts))
     return json(await diagnose({ config: parts.diagnosed, now: parts.clock.now(), live }))
   })
 }

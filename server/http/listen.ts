@@ -1,9 +1,13 @@
 /** Opens a listener: gives each request its context, a deadline, the Host check, common headers and a log line. */
 import type { Server } from 'bun'
+import { chmodSync, rmSync } from 'node:fs'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { listenText, type ListenAddress } from '../option-values.ts'
+import { reachableHost } from './address.ts'
+import { takeBasePath } from './base-path.ts'
 import { setContext, type RequestContext } from './context.ts'
 import { errorResponse, retryAfter } from './errors.ts'
 import { addCommonHeaders } from './headers.ts'
@@ -17,10 +21,10 @@ export interface ListenOptions {
   kind: 'main' | 'ingest' | 'metrics'
   /** Hears of every answer: the route's pattern (none when refused before), method, status, milliseconds. */
   observe(route: string | undefined, method: string, status: number, ms: number): void
-  host: string
-  port: number
+  at: ListenAddress
+  basePath: string // taken off every address; nothing for the whole host
   hostRule: HostRule
-  sender(peer: string, headers: Headers): Sender
+  sender(peer: string | null, headers: Headers): Sender // null: over a unix socket
   stopping(): boolean
   /** Whether a request for this path waits until there is memory again. */
   isShed(path: string): boolean
@@ -29,8 +33,8 @@ export interface ListenOptions {
 }
 
 export interface Listener {
-  url: string // as printed: http://host:port
-  host: string
+  url: string // as printed: http://host:port, or unix:path
+  link: string // under which others open it, when no proxy gives it another address
   /**
    * Shows another certificate from the next connection on: the port is given up and taken again, within a millisecond
    * in which a connection is refused. Requests and streams in flight go on over the connections they have.
@@ -42,16 +46,18 @@ export interface Listener {
 
 /** Throws when the address cannot be taken, with a sentence that says which. */
 export function listen(options: ListenOptions): Listener {
-  const { host, port } = options
-  const open = (at: number, tls: TlsPair | null) => bind(host, at, serveOptions(options, at, tls))
+  const { host, port, unix } = options.at
+  if (unix !== undefined) return listenOnSocket(options, unix)
+  const open = (at: number, tls: TlsPair | null) => bind({ host, port: at }, serveOptions(options, at, tls))
   let server = open(port, options.tls)
   const taken = server.port ?? port
   let shownTls = options.tls
   const drained: Promise<void>[] = []
-  const shown = host.includes(':') ? `[${host}]` : host
+  const urlOf = (name: string) =>
+    `${options.tls === null ? 'http' : 'https'}://${listenText({ host: name, port: taken })}${options.basePath}`
   return {
-    url: `${options.tls === null ? 'http' : 'https'}://${shown}:${taken}`,
-    host,
+    url: urlOf(host),
+    link: urlOf(reachableHost(host)),
     showCertificate(tls) {
       drained.push(server.stop())
       try {
@@ -64,8 +70,30 @@ export function listen(options: ListenOptions): Listener {
     },
     async stop(deadlineMs) {
       drained.push(server.stop())
-      const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
-      if ((await Promise.race([Promise.all(drained), late])) === 'late') await server.stop(true)
+      await stopped(server, drained, deadlineMs)
+    },
+  }
+}
+
+async function stopped(server: Server<undefined>, drained: Promise<void>[], deadlineMs: number) {
+  const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
+  if ((await Promise.race([Promise.all(drained), late])) === 'late') await server.stop(true)
+}
+
+/** Who may write to the socket stands in its mode and its folder's: the proxy's user is put into our group. */
+const socketMode = 0o660
+
+/** A socket has no TLS: nothing on the way could listen in. Its path must be free (`socket-file.ts`). */
+function listenOnSocket(options: ListenOptions, unix: string): Listener {
+  const server = bind(options.at, { unix, ...answering({ ...options, tls: null }) })
+  chmodSync(unix, socketMode)
+  return {
+    url: `unix:${unix}`,
+    link: `http://localhost${options.basePath}`,
+    showCertificate() {},
+    async stop(deadlineMs) {
+      await stopped(server, [server.stop()], deadlineMs)
+      rmSync(unix, { force: true })
     },
   }
 }
@@ -76,14 +104,20 @@ function serveOptions(
   tls: TlsPair | null,
 ): Bun.Serve.Options<undefined> {
   return {
-    hostname: options.host,
+    hostname: options.at.host,
     port,
     ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
-    reusePort: false, // a second appliance on the same port must fail, not share the traffic
-    development: false,
     idleTimeout: 30,
+    reusePort: false, // a second appliance on the same port must fail, not share the traffic
+    ...answering(options),
+  }
+}
+
+function answering(options: ListenOptions) {
+  return {
+    development: false as const,
     maxRequestBodySize: limits.parserBodyBytesMax,
-    fetch: (request, self) => answer(options, request, self),
+    fetch: (request: Request, self: Server<undefined>) => answer(options, request, self),
     error: () =>
       new Response('{"error":"internal_error","message":"Something went wrong on our side."}', {
         status: 500,
@@ -93,13 +127,13 @@ function serveOptions(
 }
 
 /** `Bun.serve`, failing with a sentence that names the address and what is wrong with it. */
-function bind(host: string, port: number, options: Bun.Serve.Options<undefined>): Server<undefined> {
+function bind(at: ListenAddress, options: Bun.Serve.Options<undefined>): Server<undefined> {
   try {
     return Bun.serve(options)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
     const why = code === 'EADDRINUSE' ? 'the port is in use' : String(code ?? error)
-    throw new Error(`cannot listen on ${host}:${port}: ${why}`, { cause: error })
+    throw new Error(`cannot listen on ${listenText(at)}: ${why}`, { cause: error })
   }
 }
 
@@ -110,7 +144,7 @@ async function answer(
 ): Promise<Response> {
   const request = withWholeUrl(received)
   const peer = server.requestIP(received)?.address ?? ''
-  const { address, secure } = options.sender(peer, request.headers)
+  const { address, secure } = options.sender(options.at.unix === undefined ? peer : null, request.headers)
   const context: RequestContext = {
     id: newId('req'),
     startedMs: performance.now(),
@@ -122,7 +156,9 @@ async function answer(
   }
   setContext(request, context)
   const response =
-    refusal(options, request, context) ?? (await withDeadline(options.handle(request), context.id))
+    takeBasePath(request, options.basePath, context.id) ??
+    refusal(options, request, context) ??
+    (await withDeadline(options.handle(request), context.id))
   addCommonHeaders(response, context.id)
   if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10

@@ -7,7 +7,7 @@ export interface Sender {
 }
 
 /** Builds the check once from `--trusted-proxy` CIDRs or addresses. */
-export function senderReader(trusted: string[]): (peer: string, headers: Headers) => Sender {
+export function senderReader(trusted: string[]): (peer: string | null, headers: Headers) => Sender {
   const list = new BlockList()
   for (const entry of trusted) {
     const [address = '', bits] = entry.split('/')
@@ -17,8 +17,10 @@ export function senderReader(trusted: string[]): (peer: string, headers: Headers
   }
   const isTrusted = (address: string) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   return (peer, headers) => {
-    const direct = plain(peer)
-    if (trusted.length === 0 || !isTrusted(direct)) return { address: direct, secure: false }
+    // Whoever may write to our socket is the proxy of this machine, and has an address of nobody.
+    const direct = peer === null ? '127.0.0.1' : plain(peer)
+    if (peer !== null && (trusted.length === 0 || !isTrusted(direct)))
+      return { address: direct, secure: false }
     // Walk the chain from the nearest hop: the first address that is not a trusted proxy is the sender.
     const hops = (headers.get('x-forwarded-for') ?? '').split(',').map((hop) => plain(hop.trim()))
     let address = direct

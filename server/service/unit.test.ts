@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { environmentTwin, optionNames } from '../options.ts'
 import { unitText } from './unit.ts'
 
-const wanted = { executable: '/usr/local/bin/sightglass', flags: [], lowPort: false, writableFolders: [] }
+const wanted = { executable: '/usr/local/bin/sightglass', flags: [], lowPort: false, writableFolders: [], runtimeFolder: false }
 const execStart = (flags: string[]) => /^ExecStart=(.*)$/m.exec(unitText({ ...wanted, flags }))![1]
 
 test('what systemd would expand or split stays as it was given', () => {

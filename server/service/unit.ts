@@ -7,13 +7,16 @@ export interface UnitWanted {
   lowPort: boolean
   /** Further folders that are written, e.g. of backups. */
   writableFolders: string[]
+  /** Whether it keeps a socket in the folder below. */
+  runtimeFolder: boolean
 }
 
 export const unitName = 'sightglass.service'
 export const stateFolder = '/var/lib/sightglass'
+export const runtimeFolderPath = '/run/sightglass'
 export const environmentFile = '/etc/sightglass/environment'
 
-export function unitText({ executable, flags, lowPort, writableFolders }: UnitWanted): string {
+export function unitText({ executable, flags, lowPort, writableFolders, runtimeFolder }: UnitWanted): string {
   const capability = lowPort ? 'CAP_NET_BIND_SERVICE' : ''
   const lines = [
     '[Unit]',
@@ -40,6 +43,13 @@ export function unitText({ executable, flags, lowPort, writableFolders }: UnitWa
     'StateDirectory=sightglass',
     'StateDirectoryMode=0700',
     'UMask=0077',
+    ...(runtimeFolder
+      ? [
+          '# Its socket; with Group= of the proxy that proxy may write to it.',
+          'RuntimeDirectory=sightglass',
+          'RuntimeDirectoryMode=0750',
+        ]
+      : []),
     ...writableFolders.map((folder) => `ReadWritePaths=${quoted(folder)}`),
     '',
     `AmbientCapabilities=${capability}`,

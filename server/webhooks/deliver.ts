@@ -2,6 +2,7 @@
 import { createSocket } from 'node:dgram'
 import { connect, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { noteCall } from '../outbound.ts'
 
 export const excerptBytesMax = 16 * 1024
 
@@ -26,6 +27,7 @@ export interface Answer {
 export async function post(request: Post): Promise<Answer> {
   const { url, host, address, signal } = request
   const dialled = new URL(url)
+  noteCall({ what: 'webhook', host, address, port: portOf(url) })
   dialled.hostname = isIP(address) === 6 ? `[${address}]` : address
   const response = await fetch(dialled, {
     method: 'POST',
@@ -43,6 +45,10 @@ export async function post(request: Post): Promise<Answer> {
     excerpt: await readStart(response),
     encoding: response.headers.get('content-encoding'),
   }
+}
+
+function portOf({ port, protocol }: URL): number {
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 }
 
 function tlsFor(host: string, ca: string | null): { serverName?: string; ca?: string } {
@@ -75,6 +81,7 @@ export interface Peer {
 
 /** Hands every message to the network as one datagram; nobody confirms that it arrives. */
 export function sendDatagrams(peer: Peer, messages: string[]): Promise<void> {
+  noteCall({ what: 'syslog', host: peer.address, ...peer })
   const socket = createSocket(isIP(peer.address) === 6 ? 'udp6' : 'udp4')
   const sent = messages.map(
     (message) =>
@@ -95,6 +102,7 @@ export function sendDatagrams(peer: Peer, messages: string[]): Promise<void> {
 /** Writes `bytes` over one connection; done when all of it was taken and the connection ended in order. */
 export function sendStream(peer: Peer, bytes: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    noteCall({ what: 'syslog', host: peer.address, ...peer })
     const socket = connect({ host: peer.address, port: peer.port })
     const stop = () => socket.destroy(signal.reason as Error)
     signal.addEventListener('abort', stop, { once: true })

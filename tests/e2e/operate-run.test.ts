@@ -38,6 +38,7 @@ test('the doctor: well beside a server and alone, within two seconds; warnings l
     'tls',
     'server-store',
     'server-jobs',
+    'outbound',
   ])
     expect([id, check(beside, id)?.status]).toEqual([id, 'ok'])
   await appliance.stop()
@@ -70,6 +71,29 @@ test('the doctor: well beside a server and alone, within two seconds; warnings l
   expect(text.stdout).toMatch(
     /^FAILURE {2}folder: There is no data in .* -> name the folder with --data-dir\n$/,
   )
+})
+
+test('the doctor tells whom the server called: nobody, then the receiver of a webhook', async () => {
+  const got = Promise.withResolvers<void>()
+  await using receiver = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch() {
+      got.resolve()
+      return new Response('thanks')
+    },
+  })
+  const dataDir = dir.join('calling')
+  const args = ['--webhook-allow=127.0.0.0/8', '--dispatch-cron=* * * * * *']
+  await using appliance = await startAppliance({ dataDir, args })
+  expect(check(await doctor(dataDir), 'outbound')?.detail).toBe('It connected to nothing since it started.')
+  expect((await appliance.cli('webhook', 'test', `http://127.0.0.1:${receiver.port}/in`)).code).toBe(0)
+  await got.promise
+  const { status, detail } = check(await doctor(dataDir), 'outbound')!
+  expect([status, detail]).toEqual([
+    'ok',
+    `Since it started it connected to webhook 127.0.0.1 port ${receiver.port}, 1 time.`,
+  ])
 })
 
 test('a leaked key is a failure that names what to do', async () => {

@@ -126,6 +126,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   listen: { host: '127.0.0.1', port: 0 },
   ingestListen: null,
   publicUrl: null,
+  basePath: '',
   allowedHosts: [],
   metricsListen: null,
   metricsToken: null,

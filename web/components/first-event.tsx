@@ -5,6 +5,7 @@ import './first-event.css'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, api } from '../api.ts'
+import { ownAddress } from '../base-path.ts'
 import { now } from '../clock.ts'
 import { keyPlaceholder, sampleBody, type SampleKind, sendCurl } from '../curl.ts'
 import { followLive } from '../live.ts'
@@ -26,7 +27,7 @@ export interface FirstEventProps {
 export function FirstEvent(props: FirstEventProps) {
   const [body] = useState(() => sampleBody(props.kind, now()))
   useEffect(() => (props.watch ? watchForEvents() : undefined), [props.watch])
-  const url = session.value?.ingestUrl ?? window.location.origin
+  const url = session.value?.ingestUrl ?? ownAddress()
   const { push } = props
   const what = push === undefined ? 'send the first event' : 'make the first push'
   return (

@@ -3,6 +3,7 @@ import './drawer.css'
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ApiError, api, type TraceEvent } from '../../api.ts'
+import { ownAddress } from '../../base-path.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Chip } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -67,7 +68,7 @@ export function EventDrawer(props: { id: string; onClose: () => void }) {
 }
 
 function OpenedEvent({ event, receivedAtMs, json }: Opened) {
-  const url = session.value?.ingestUrl ?? window.location.origin
+  const url = session.value?.ingestUrl ?? ownAddress()
   return (
     <>
       <Why event={event} />

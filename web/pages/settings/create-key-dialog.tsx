@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { useId, useState } from 'preact/hooks'
 import { api, type ApiError, type Key, type KeyKind } from '../../api.ts'
+import { ownAddress } from '../../base-path.ts'
 import { now } from '../../clock.ts'
 import { CodeBlock } from '../../components/code-block.tsx'
 import { CopyButton } from '../../components/copy-button.tsx'
@@ -159,10 +160,10 @@ function ShowOnce({ made, onClose }: { made: Made; onClose: () => void }) {
 function useProof(kind: KeyKind, secret: string): string | null {
   const [proof] = useState(() => {
     const call = provingCall(kind)
-    const ingestUrl = session.peek()?.ingestUrl ?? window.location.origin
+    const ingestUrl = session.peek()?.ingestUrl ?? ownAddress()
     if (call === 'send') return sendCurl(ingestUrl, secret, sampleBody('agent', now()))
     if (call === 'read')
-      return `curl '${window.location.origin}/v1/traces?limit=1' \\\n  -H 'authorization: Bearer ${secret}'`
+      return `curl '${ownAddress()}/v1/traces?limit=1' \\\n  -H 'authorization: Bearer ${secret}'`
     return null
   })
   return proof

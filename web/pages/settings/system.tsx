@@ -1,6 +1,7 @@
 /** Settings → System: which Sightglass this is, where it takes events, and what its doctor finds. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { ownAddress } from '../../base-path.ts'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
@@ -23,7 +24,7 @@ export function System() {
         </dd>
         <dt>Dashboard address</dt>
         <dd>
-          <code>{window.location.origin}</code>
+          <code>{ownAddress()}</code>
         </dd>
         {overview.value && (
           <>

@@ -1,0 +1,11 @@
+/** Gathers what a running server says of itself to the doctor: its readiness, and where it connected to. */
+import { readiness } from '../health/routes.ts'
+import { outboundCalls } from '../outbound.ts'
+import type { Parts } from '../parts.ts'
+import { outwardConnections } from './connections.ts'
+import type { ServerState } from './server-checks.ts'
+
+export async function serverState(parts: Parts): Promise<ServerState> {
+  const ready = await readiness(parts)
+  return { ready, outbound: { calls: outboundCalls(), open: outwardConnections() } }
+}

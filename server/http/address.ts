@@ -1,0 +1,23 @@
+/** The address under which people and programs reach this appliance, as far as a request or the settings tell. */
+import { networkInterfaces } from 'node:os'
+import { contextOf } from './context.ts'
+
+export interface Where {
+  publicUrl: string | null // origin
+  basePath: string
+}
+
+/** Without a slash at the end. A request's own scheme is that of the way it came, proxies included. */
+export function addressOf(request: Request, { publicUrl, basePath }: Where): string {
+  const scheme = contextOf(request).secure ? 'https' : 'http'
+  return `${publicUrl ?? `${scheme}://${new URL(request.url).host}`}${basePath}`
+}
+
+/** A host that others can open, for links: nobody reaches 0.0.0.0, but the first address of this machine they may. */
+export function reachableHost(host: string, interfaces = networkInterfaces()): string {
+  if (host !== '0.0.0.0' && host !== '::') return host
+  const outer = Object.values(interfaces).flatMap((each) => each ?? [])
+  const usable = outer.filter(({ internal, address }) => !internal && !/^(?:fe80|169\.254)/i.test(address))
+  const found = usable.find(({ family }) => family === 'IPv4') ?? (host === '::' ? usable[0] : undefined)
+  return found?.address ?? (host === '::' ? '::1' : '127.0.0.1')
+}

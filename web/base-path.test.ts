@@ -1,0 +1,25 @@
+/** Paths below a base path, as pages know them, and the links they draw. */
+import { expect, test } from 'bun:test'
+import { h, options } from 'preact'
+import { linkBelowBase, withoutBase } from './base-path.ts'
+
+test('the base comes off whole names only', () => {
+  expect(withoutBase('/sightglass/logs', '/sightglass')).toBe('/logs')
+  expect(withoutBase('/sightglass', '/sightglass')).toBe('/')
+  expect(withoutBase('/sightglassy/logs', '/sightglass')).toBe('/sightglassy/logs')
+  expect(withoutBase('/logs/logs', '/logs')).toBe('/logs')
+  expect(withoutBase('/logs', '')).toBe('/logs')
+})
+
+test('links of this dashboard begin with it, others and other elements do not', () => {
+  const before = options.vnode
+  linkBelowBase('/a')
+  try {
+    const hrefs = ['/logs', '/a/b', '//elsewhere.example/', 'https://elsewhere.example/', '#part']
+    expect(hrefs.map((href) => h('a', { href }).props.href)).toEqual(['/a/logs', '/a/a/b', ...hrefs.slice(2)])
+    expect(h('link', { href: '/logs' }).props.href).toBe('/logs')
+  } finally {
+    if (before === undefined) delete options.vnode
+    else options.vnode = before
+  }
+})
