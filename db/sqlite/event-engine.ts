@@ -1,4 +1,5 @@
 /** The inner seam: what an event engine does on the writer's thread and on the readers', all synchronous. */
+import type { SessionPage, SessionPageQuery, SessionStory, SessionStoryQuery } from '../session-store.ts'
 import type {
   AppendResult,
   Breakdown,
@@ -67,5 +68,7 @@ export interface EventReader {
   eventBytes(orgId: string): number
   cutoff(query: { orgId: string; bytesMax: number }): number | null
   firstHour(orgId: string): number | null
+  sessionPage(query: SessionPageQuery): SessionPage
+  sessionStory(query: SessionStoryQuery): SessionStory | null
   overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>
 }

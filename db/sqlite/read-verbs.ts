@@ -1,4 +1,5 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
+import type { SessionPageQuery, SessionStoryQuery } from '../session-store.ts'
 import type {
   BreakdownQuery,
   DistinctQuery,
@@ -15,8 +16,6 @@ import { identityReadVerbs } from './identity-verbs.ts'
 import { listRejected } from './rejected.ts'
 import { retentionReadVerbs } from './retention/verbs.ts'
 import { registryReadVerbs } from './registry/verbs.ts'
-import { listSessions } from './sessions/page.ts'
-import { readStory } from './sessions/story.ts'
 import { webhookReadVerbs } from './webhooks/verbs.ts'
 
 export const readVerbs = {
@@ -40,8 +39,8 @@ export const readVerbs = {
   ...webhookReadVerbs,
   ...registryReadVerbs,
   ...retentionReadVerbs,
-  'sessions.page': listSessions,
-  'sessions.story': readStory,
+  'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
+  'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
   health,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 

@@ -190,6 +190,9 @@ function reads(reader: EventReader, source: EventSource, total: number, old: Eve
     'tail of 200',
     () => reader.tail({ orgId, filter: {}, afterSeq: total - 200, limit: 200 }).events.length,
   )
+  const sessions = { orgId, filter: {}, limit: 50, before: null, ceilingSeq: null }
+  const bounds = { eventsMax: 10_000, budgetMs: 300 }
+  time('page of 50 sessions', () => reader.sessionPage({ ...sessions, ...bounds }).sessions.length)
   time('overview', () => Object.keys(reader.overview(orgId).byType).length)
   time(
     'metrics, 30 days',

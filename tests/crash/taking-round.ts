@@ -16,7 +16,8 @@ export async function takingRound({
   killAfterMs,
 }: Round): Promise<Found & { taken: number }> {
   const child = startProgram('engine-taker.ts', folder, number)
-  await child.line((line) => (Number(line) >= batchEvents * batchesKept ? line : null), 60_000) // retention has begun
+  const hasBegun = (line: string) => (Number(line) >= batchEvents * batchesKept ? line : null)
+  await child.line(hasBegun, 150_000) // to take away, that is; slow at a low priority
   await killAfter(child, killAfterMs)
   const newest = Number(wholeLines(child).at(-1))
 

@@ -143,6 +143,8 @@ export function engine(options: EventWriterOptions = {}) {
 
 export type Engine = ReturnType<typeof engine>
 
+const trusts = ['detected', 'declared', 'verified', 'odd', null, 'detected', 'linked']
+
 /** The n-th event that could be sent; every value follows from n. */
 export function event(n: number, time: number): EventRecord {
   const id = `evt_${n}`
@@ -153,6 +155,8 @@ export function event(n: number, time: number): EventRecord {
   const subject = n % 9 === 0 ? `who ${n}` : null
   const tool = n % 2 === 0 ? `tool ${n % 8}` : null
   const page = `/page/${n % 3}`
+  const agent =
+    n % 6 === 5 ? {} : { class: `class ${n % 3}`, vendor: `vendor ${n % 4}`, trust: trusts[n % 7] ?? null }
   const durationMs = n % 5 === 0 ? null : ((n * 37) % 1_000) / 3
   const json = JSON.stringify({ id, siteId, sessionId, time })
   return makeEvent(id, {
@@ -164,6 +168,7 @@ export function event(n: number, time: number): EventRecord {
     tool,
     page,
     durationMs,
+    ...agent,
     occurredAtMs: noon + time,
     json,
   })

@@ -75,15 +75,12 @@ export const countCases: Cases = {
   },
 }
 
-const sessionEvent = (n: number, session: string, trust: string): EventRecord =>
-  makeEvent(`s${n}`, {
-    sessionId: session,
-    occurredAtMs: noon + n,
-    json: JSON.stringify({
-      ...{ id: `s${n}`, siteId: 'shop', sessionId: session, type: 'agent.detected', outcome: 'success' },
-      agent: { class: 'dom', vendor: `v${n}`, trust },
-    }),
-  })
+const sessionEvent = (n: number, session: string, trust: string): EventRecord => {
+  const agent = { class: 'dom', vendor: `v${n}`, trust }
+  const named = { siteId: 'shop', sessionId: session, type: 'agent.detected', outcome: 'success' }
+  const json = JSON.stringify({ id: `s${n}`, ...named, agent })
+  return makeEvent(`s${n}`, { ...named, ...agent, occurredAtMs: noon + n, json })
+}
 
 export const sessionCases: Cases = {
   async 'a session is listed once, at its newest event, with the class of its highest trust'({

@@ -75,6 +75,7 @@ function dropSegments(db: Database, org: OrgState, firstKept: number): void {
   if (gone.length === 0) return
   db.query('DELETE FROM event_posting WHERE org = ? AND segment < ?').run(org.num, kept)
   db.query('DELETE FROM event_posting_rest WHERE org = ? AND segment < ?').run(org.num, kept)
+  db.query('DELETE FROM event_posting_filter WHERE org = ? AND segment < ?').run(org.num, kept)
   db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, kept)
 }
 

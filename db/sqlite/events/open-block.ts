@@ -17,33 +17,46 @@ export interface OpenBlock {
   /** Whether a row is an event (not a removed one) that all clauses take. */
   matches(row: number, clauses: readonly Clause[]): boolean
   event(row: number): StoredEvent
+  /** The codes of a member, row by row; 0 when it is missing, and for the type of a removed event. */
+  codes(member: number): Float64Array
+  /** The session as JSON text. */
+  session(row: number): string
+  /** The text of a member that has a hash for a code. */
+  hashedText(member: number, row: number): string | null
 }
 
 export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
   const columns = readColumns(db, place)
   if (columns === null) return null
   let bodies: Bodies | null = null
-  let names: { ids: string[]; sessions: string[] } | null = null
+  let names: Uint8Array | null = null
+  let ids: string[] | null = null
+  let sessions: string[] | null = null
   let spilled: Spilled[] | null = null
 
   function openedBodies(): Bodies {
     return (bodies ??= openBodies(blob(db, place, 'bodies'), columns!.rows))
   }
 
-  function openedNames(): { ids: string[]; sessions: string[] } {
-    if (names !== null) return names
-    const packed = blob(db, place, 'ids')
-    names = { ids: openIds(packed, columns!.rows), sessions: openSessions(packed, columns!.rows) }
-    return names
+  function openedIds(): string[] {
+    return (ids ??= openIds((names ??= blob(db, place, 'ids')), columns!.rows))
+  }
+
+  function openedSessions(): string[] {
+    return (sessions ??= openSessions((names ??= blob(db, place, 'ids')), columns!.rows))
   }
 
   function confirmed(row: number, clause: Clause, code: number): boolean {
     const wanted = clause.hashed.get(code)
     if (wanted === undefined) return true
-    if (clause.member === member.sessionId)
-      return wanted.has(JSON.parse(openedNames().sessions[row]!) as string)
+    if (clause.member === member.sessionId) return wanted.has(JSON.parse(openedSessions()[row]!) as string)
+    const text = hashedText(clause.member, row)
+    return text !== null && wanted.has(text)
+  }
+
+  function hashedText(index: number, row: number): string | null {
     spilled ??= openedBodies().spilled()
-    return spilled.some(([at, index, text]) => at === row && index === clause.member && wanted.has(text))
+    return spilled.find(([at, of]) => at === row && of === index)?.[2] ?? null
   }
 
   return {
@@ -58,8 +71,10 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
       }
       return true
     },
+    codes: (index) => columns.column(index),
+    session: (row) => openedSessions()[row]!,
+    hashedText,
     event(row) {
-      const { ids, sessions } = openedNames()
       const split = {
         text: openedBodies().text(row),
         idAt: columns.column(extra.idAt)[row]!,
@@ -69,7 +84,7 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
         seq: seqOf(place) + row,
         occurredAtMs: columns.column(extra.at)[row]!,
         receivedAtMs: columns.column(extra.received)[row]!,
-        json: joinText(split, ids[row]!, sessions[row]!),
+        json: joinText(split, openedIds()[row]!, openedSessions()[row]!),
       }
     },
   }

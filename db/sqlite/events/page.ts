@@ -7,7 +7,7 @@ import { readBlock, type OpenBlock } from './open-block.ts'
 import { seqOf } from './place.ts'
 import { partsOf, type Part } from './walk.ts'
 
-interface Found {
+export interface FoundRow {
   at: number
   seq: number
   block: OpenBlock
@@ -20,10 +20,6 @@ interface Bounds {
   ceilingSeq: number // inclusive
 }
 
-/**
- * Parts, and the blocks in each, are taken by the newest time they hold; once the page is full, the first one that
- * is older than its last event ends the search. `inTime` throws when the read has taken too long.
- */
 export function readPage(
   db: Database,
   org: number,
@@ -32,6 +28,22 @@ export function readPage(
   ceilingSeq: number,
   inTime: () => void,
 ): EventPage {
+  const { rows, next } = newestRows(db, org, clauses, query, ceilingSeq, inTime)
+  return { events: rows.map(({ block, row }) => block.event(row)), next, ceilingSeq }
+}
+
+/**
+ * Parts, and the blocks in each, are taken by the newest time they hold; once the page is full, the first one that
+ * is older than its last event ends the search. `inTime` throws when the read has taken too long.
+ */
+export function newestRows(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  query: Pick<EventPageQuery, 'filter' | 'limit' | 'before'>,
+  ceilingSeq: number,
+  inTime: () => void,
+): { rows: FoundRow[]; next: EventPosition | null } {
   const bounds = boundsOf(query, ceilingSeq)
   const best = newestOf(query.limit + 1)
   const parts = partsOf(db, org, clauses, 0).filter(
@@ -51,7 +63,7 @@ export function readPage(
   const last = found[query.limit - 1]
   const next =
     found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return { events: found.slice(0, query.limit).map(({ block, row }) => block.event(row)), next, ceilingSeq }
+  return { rows: found.slice(0, query.limit), next }
 }
 
 function boundsOf(
@@ -67,7 +79,7 @@ function overlaps({ minAt, maxAt }: { minAt: number; maxAt: number }, { sinceMs,
   return maxAt >= sinceMs && minAt <= before.occurredAtMs
 }
 
-function newestFirst(a: { maxAt: number }, b: { maxAt: number }): number {
+export function newestFirst(a: { maxAt: number }, b: { maxAt: number }): number {
   return b.maxAt - a.maxAt
 }
 
@@ -77,7 +89,7 @@ function scanBlock(
   zone: Zone,
   clauses: readonly Clause[],
   { sinceMs, before, ceilingSeq }: Bounds,
-  add: (found: Found) => void,
+  add: (found: FoundRow) => void,
 ): void {
   const block = readBlock(db, zone)
   if (block === null) return
@@ -93,9 +105,9 @@ function scanBlock(
 
 /** Keeps the newest `size` of what is added. */
 function newestOf(size: number) {
-  let found: Found[] = []
+  let found: FoundRow[] = []
   let oldestAt = -Infinity
-  const order = (a: Found, b: Found) => b.at - a.at || b.seq - a.seq
+  const order = (a: FoundRow, b: FoundRow) => b.at - a.at || b.seq - a.seq
 
   function cut(): void {
     found = found.sort(order).slice(0, size)
@@ -103,7 +115,7 @@ function newestOf(size: number) {
   }
 
   return {
-    add(one: Found): void {
+    add(one: FoundRow): void {
       if (one.at < oldestAt) return
       found.push(one)
       if (found.length >= size * 4) cut()
@@ -114,7 +126,7 @@ function newestOf(size: number) {
       return true
     },
     oldestAt: () => oldestAt,
-    sorted(): Found[] {
+    sorted(): FoundRow[] {
       cut()
       return found
     },

@@ -1,6 +1,7 @@
 /** The segment index: for each member and value, which positions of a sealed segment have it. */
 import type { Database } from 'bun:sqlite'
 import { addList, addSet, packList, packSet, type Bitmap } from './positions.ts'
+import { filteredMembers, mayHold, writeFilter } from './value-filter.ts'
 
 /*
  * A value with at least `ownRowMin` positions in the segment has a row in event_posting, with a stored set
@@ -23,6 +24,7 @@ export function writePostings(
     if (positions === undefined) positionsByCode.set(codes[position]!, [position])
     else positions.push(position)
   }
+  if (filteredMembers.includes(at.member)) writeFilter(db, at, positionsByCode.keys(), positionsByCode.size)
   const own = db.query(
     'INSERT OR REPLACE INTO event_posting (org, member, code, segment, positions) VALUES (?, ?, ?, ?, ?)',
   )
@@ -76,11 +78,32 @@ function packRest(entries: [code: number, positions: number[]][], lists: Uint8Ar
   return Buffer.concat([new Uint8Array(head.buffer), ...lists])
 }
 
+/** The codes of a member that a sealed segment holds. */
+export function codesInSegment(db: Database, at: { org: number; segment: number; member: number }): number[] {
+  const own = db
+    .query<{ code: number }, [number, number, number]>(
+      'SELECT code FROM event_posting WHERE org = ? AND member = ? AND segment = ?',
+    )
+    .all(at.org, at.member, at.segment)
+  const rest = db
+    .query<{ entries: Uint8Array }, [number, number, number]>(
+      'SELECT entries FROM event_posting_rest WHERE org = ? AND segment = ? AND member = ?',
+    )
+    .all(at.org, at.segment, at.member)
+  return [...own.map(({ code }) => code), ...rest.flatMap(({ entries }) => codesOfRest(entries))]
+}
+
+function codesOfRest(entries: Uint8Array): number[] {
+  const view = new DataView(entries.buffer, entries.byteOffset, entries.byteLength)
+  return Array.from({ length: view.getUint32(0, true) }, (_, index) => view.getUint32(4 + index * 4, true))
+}
+
 export interface PostingReader {
   /** Adds the positions of a value in a segment to a bitmap; whether there were any. */
   add(bitmap: Bitmap, org: number, segment: number, member: number, code: number): boolean
 }
 
+/** For one moment of the log: it remembers the filters that it met. */
 export function postingReader(db: Database): PostingReader {
   const own = db.query<{ positions: Uint8Array }, [number, number, number, number]>(
     'SELECT positions FROM event_posting WHERE org = ? AND member = ? AND code = ? AND segment = ?',
@@ -89,8 +112,20 @@ export function postingReader(db: Database): PostingReader {
     `SELECT entries FROM event_posting_rest
      WHERE org = ? AND segment = ? AND member = ? AND first_code <= ? ORDER BY first_code DESC LIMIT 1`,
   )
+  const filter = db.query<{ bits: Uint8Array }, [number, number, number]>(
+    'SELECT bits FROM event_posting_filter WHERE org = ? AND member = ? AND segment = ?',
+  )
+  let last: { member: number; segment: number; bits: Uint8Array | null } | null = null
+
+  function passes(org: number, segment: number, member: number, code: number): boolean {
+    if (last?.member !== member || last.segment !== segment)
+      last = { member, segment, bits: filter.get(org, member, segment)?.bits ?? null }
+    return last.bits === null || mayHold(last.bits, code)
+  }
+
   return {
     add(bitmap, org, segment, member, code) {
+      if (filteredMembers.includes(member) && !passes(org, segment, member, code)) return false
       const shared = rest.get(org, segment, member, code)
       const list = shared === null ? null : findInRest(shared.entries, code)
       if (list !== null) addList(bitmap, list)

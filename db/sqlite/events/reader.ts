@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../errors.ts'
 import type { EventPageQuery, StoredEvent } from '../../store.ts'
+import type { SessionStory } from '../../session-store.ts'
 import type { EventReader } from '../event-engine.ts'
 import { readBreakdown } from './breakdown.ts'
 import { readDistinct } from './distinct.ts'
@@ -17,6 +18,8 @@ import { readOverview } from './overview.ts'
 import { readPage } from './page.ts'
 import { recountHour } from './recount.ts'
 import { readSeed } from './seed.ts'
+import { listSessions } from '../sessions/page.ts'
+import { readStory } from '../sessions/story.ts'
 import { cutoffForBytes, eventBytes } from './size.ts'
 import { readTail } from './tail.ts'
 import { verifyEvents } from './verify.ts'
@@ -53,6 +56,16 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
         const ceilingSeq = query.ceilingSeq ?? storedLastSeq(db, org)
         const clauses = filterClauses(db, org, seed.values, query.filter)
         return readPage(db, org, clauses, query, ceilingSeq, watch())
+      }),
+    sessionPage: (query) =>
+      read(query.orgId, { sessions: [], next: null, ceilingSeq: query.ceilingSeq ?? 0 }, (org) => {
+        const log = { db, org, hashSeed: seed.values, inTime: watch() }
+        return listSessions(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
+      }),
+    sessionStory: (query) =>
+      read<SessionStory | null>(query.orgId, null, (org) => {
+        const log = { db, org, hashSeed: seed.values, inTime: watch() }
+        return readStory(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
       }),
     byId: (orgId, id) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
     count: (query) =>

@@ -9,6 +9,7 @@ const tables = [
   'event_segment',
   'event_posting',
   'event_posting_rest',
+  'event_posting_filter',
   'event_type_total',
   'event_id_run',
   'rollup_metric',

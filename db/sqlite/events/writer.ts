@@ -7,6 +7,7 @@ import { writeBlock, zonesBetween } from './block-table.ts'
 import { dropRollups } from './drop-rollups.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
 import { eraseMarks, fingerprintOf } from './erased-id.ts'
+import { filterBackfill } from './filter-backfill.ts'
 import { fingerprints } from './fingerprint.ts'
 import { fold, isFoldDue } from './fold.ts'
 import { mergeAfter } from './merge.ts'
@@ -28,6 +29,10 @@ export interface EventWriterOptions {
   expireBlocksMax?: number
 }
 
+/** Steps of the filters' backfill while nobody writes, and commits between two while somebody does. */
+const backfillSteps = 16
+const backfillEvery = 32
+
 export function compactEventWriter(db: Database, options: EventWriterOptions = {}): EventWriter {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, options.fingerprintBits)
@@ -36,8 +41,10 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const ids = storedIds(db, mark)
   const orgs = openOrgs(db, seed.values)
   const seal = sealer(db)
+  const backfill = filterBackfill(db)
   const appends = appender(known, print, ids.has)
   let touched = new Set<OrgState>()
+  let commits = 0
   const takes = takeAway(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.expireBlocksMax)
   loadIds(db, known, print)
 
@@ -46,6 +53,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     touched = new Set()
     orgs.forget()
     seal.forget()
+    backfill.forget()
     ids.forget()
     loadIds(db, known, print)
   }
@@ -62,6 +70,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         if (writeStaged(db, org, appends)) ids.forget()
         known.step(events)
         seal.step(org, events)
+        if (backfill.isDue() && ++commits % backfillEvery === 0) backfill.step()
         if (isFoldDue(org)) fold(db, org)
       }
     },
@@ -78,13 +87,14 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     },
     rolledBack: readAnew,
     idle() {
-      for (const org of [...orgs.loaded()]) {
-        try {
+      try {
+        for (const org of [...orgs.loaded()])
           if (isUnsettled(org, seal)) inTransaction(db, () => settle(db, org, seal))
-        } catch (error) {
-          readAnew()
-          throw error
-        }
+        for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++)
+          inTransaction(db, backfill.step)
+      } catch (error) {
+        readAnew()
+        throw error
       }
     },
     close() {},

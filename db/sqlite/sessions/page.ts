@@ -1,65 +1,39 @@
-/** Lists sessions by their newest matching event: the log is walked backwards, each told where it shows first. */
+/** Lists sessions by their newest matching event, each told where it shows first. */
 import type { Session, SessionPage, SessionPageQuery } from '../../session-store.ts'
-import type { EventPosition, StoredEvent } from '../../store.ts'
-import type { ReadContext } from '../contexts.ts'
-import { sessionSummary } from './summary.ts'
-import { walkSession } from './walk.ts'
-
-const pageEvents = 500
+import { filterClauses } from '../events/filter-codes.ts'
+import type { OpenBlock } from '../events/open-block.ts'
+import { nextCandidates, type Candidate } from './candidates.ts'
+import type { LogView } from './log-view.ts'
+import { sessionRows } from './rows.ts'
+import { summarizer } from './summary.ts'
 
 /** Comes back short when the budget is used up; the walk goes on at `next`. */
-export function listSessions({ events }: ReadContext, query: SessionPageQuery): SessionPage {
-  const { orgId, filter, limit, budgetMs } = query
+export function listSessions(log: LogView, query: SessionPageQuery & { ceilingSeq: number }): SessionPage {
+  const { filter, limit, ceilingSeq, eventsMax, budgetMs } = query
   const endMs = performance.now() + budgetMs
-  const told = new Set<string>()
+  const clauses = filterClauses(log.db, log.org, log.hashSeed, filter)
+  const walk = { filter, clauses, ceilingSeq, told: new Set<string>(), endMs }
+  const summarize = summarizer(log)
   const sessions: Session[] = []
-  let { before, ceilingSeq } = query
+  const matches = (block: OpenBlock, row: number) =>
+    block.at[row]! >= (filter.sinceMs ?? -Infinity) &&
+    block.at[row]! < (filter.untilMs ?? Infinity) &&
+    block.matches(row, clauses)
+  let before = query.before
   for (;;) {
-    const page = events.page({ orgId, filter, limit: pageEvents, before, ceilingSeq })
-    ceilingSeq = page.ceilingSeq
-    for (const event of page.events) {
-      const { sessionId } = JSON.parse(event.json) as { sessionId: string }
-      before = positionOf(event)
-      if (told.has(sessionId)) continue
-      told.add(sessionId)
+    const { candidates, next } = nextCandidates(log, walk, before, limit - sessions.length)
+    const ids = candidates.map(({ id }) => id)
+    const noOlderThan = candidates.reduce((low, { newest }) => Math.min(low, newest.occurredAtMs), Infinity)
+    const asked = { ids, ceilingSeq, eventsMax, matches, noOlderThan, budgetMs }
+    const found = ids.length === 0 ? null : sessionRows(log, asked)
+    for (const candidate of candidates) {
+      const own = found?.get(candidate.id)
+      if (own === undefined) return { sessions, next: candidate.before, ceilingSeq }
       // A walk that goes on may meet a session of an earlier page again.
-      if (query.before !== null && !isNewest(events, { ...query, ceilingSeq }, sessionId, event)) continue
-      sessions.push(summary(events, { ...query, ceilingSeq }, sessionId))
-      const isLast = page.next === null && event === page.events.at(-1)
-      if (isLast) return { sessions, next: null, ceilingSeq }
-      if (sessions.length === limit || performance.now() > endMs)
-        return { sessions, next: before, ceilingSeq }
+      if (own.newest?.seq === candidate.newest.seq) sessions.push(summarize(candidate.id, own))
     }
-    before = page.next
-    if (before === null || performance.now() > endMs) return { sessions, next: before, ceilingSeq }
+    before = next
+    if (next === null || sessions.length === limit || performance.now() > endMs)
+      return { sessions, next, ceilingSeq }
   }
-}
-
-type Events = ReadContext['events']
-type Walk = SessionPageQuery & { ceilingSeq: number }
-
-function isNewest(
-  events: Events,
-  { orgId, filter, ceilingSeq }: Walk,
-  id: string,
-  event: StoredEvent,
-): boolean {
-  const one = { ...filter, sessionIds: [id] }
-  const page = events.page({ orgId, filter: one, limit: 1, before: null, ceilingSeq })
-  return page.events[0]?.seq === event.seq
-}
-
-function summary(events: Events, { orgId, ceilingSeq, eventsMax }: Walk, sessionId: string): Session {
-  const sum = sessionSummary(sessionId)
-  let isCut = false
-  walkSession(events, { orgId, sessionId, ceilingSeq }, (event) => {
-    isCut = sum.events() === eventsMax
-    if (!isCut) sum.add(event)
-    return !isCut
-  })
-  return sum.result(isCut)
-}
-
-function positionOf({ occurredAtMs, seq }: StoredEvent): EventPosition {
-  return { occurredAtMs, seq }
 }

@@ -1,35 +1,37 @@
 /** One session with its events from the first to the last, a page of them at a time. */
+import { StoreError } from '../../errors.ts'
 import type { SessionStory, SessionStoryQuery } from '../../session-store.ts'
 import type { EventPosition, StoredEvent } from '../../store.ts'
-import type { ReadContext } from '../contexts.ts'
-import { sessionSummary } from './summary.ts'
-import { walkSession } from './walk.ts'
+import { readBlock, type OpenBlock } from '../events/open-block.ts'
+import type { LogView } from './log-view.ts'
+import { sessionRows, type SessionRow } from './rows.ts'
+import { summarizer } from './summary.ts'
 
-/**
- * The log is walked backwards, so the oldest `limit` events after `after` are the last ones that pass: no more than
- * those are held at a time.
- */
-export function readStory({ events }: ReadContext, query: SessionStoryQuery): SessionStory | null {
-  const { sessionId, after, limit, eventsMax } = query
-  const sum = sessionSummary(sessionId)
-  const oldest: StoredEvent[] = [] // a ring
-  let passed = 0
-  let isCut = false
-  const { ceilingSeq } = walkSession(events, query, (event) => {
-    isCut = sum.events() === eventsMax
-    if (isCut) return false
-    sum.add(event)
-    if (after === null || isAfter(event, after)) oldest[passed++ % limit] = event
-    return true
-  })
-  if (sum.events() === 0) return null
-  const shown = oldest.sort((a, b) => a.occurredAtMs - b.occurredAtMs || a.seq - b.seq)
+/** Only the events that are shown are opened. */
+export function readStory(
+  log: LogView,
+  { sessionId, after, limit, ceilingSeq, eventsMax }: SessionStoryQuery & { ceilingSeq: number },
+): SessionStory | null {
+  const asked = { ids: [sessionId], ceilingSeq, eventsMax, matches: () => false, noOlderThan: Infinity }
+  const found = sessionRows(log, { ...asked, budgetMs: Infinity }).get(sessionId)
+  if (found === undefined || found.rows.length === 0) return null
+  const rows = found.rows.toReversed().filter((row) => after === null || isAfter(row, after))
+  const shown = rows.slice(0, limit)
   const last = shown.at(-1)
-  const next =
-    passed > limit && last !== undefined ? { occurredAtMs: last.occurredAtMs, seq: last.seq } : null
-  return { session: sum.result(isCut), events: shown, next, ceilingSeq }
+  const next = rows.length > limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
+  return { session: summarizer(log)(sessionId, found), events: openEvents(log, shown), next, ceilingSeq }
 }
 
-function isAfter({ occurredAtMs, seq }: StoredEvent, after: EventPosition): boolean {
-  return occurredAtMs > after.occurredAtMs || (occurredAtMs === after.occurredAtMs && seq > after.seq)
+function isAfter({ at, seq }: SessionRow, after: EventPosition): boolean {
+  return at > after.occurredAtMs || (at === after.occurredAtMs && seq > after.seq)
+}
+
+function openEvents({ db }: LogView, rows: SessionRow[]): StoredEvent[] {
+  const blocks = new Map<number, OpenBlock | null>()
+  return rows.map(({ zone, row }) => {
+    if (!blocks.has(zone.place)) blocks.set(zone.place, readBlock(db, zone))
+    const block = blocks.get(zone.place) ?? null
+    if (block === null) throw new StoreError('corrupt', `block ${zone.place} is missing`)
+    return block.event(row)
+  })
 }

@@ -1,69 +1,74 @@
-/** Sums up a session while its events go by, newest first. */
+/** Sums up a session from what the columns of its events say. */
 import type { Session } from '../../session-store.ts'
-import type { StoredEvent } from '../../store.ts'
+import { isHash, member } from '../events/members.ts'
+import { readBlock } from '../events/open-block.ts'
+import { termTexts } from '../events/term-texts.ts'
+import type { LogView } from './log-view.ts'
+import type { SessionRow, SessionRows } from './rows.ts'
 
-interface Members {
-  siteId: string
-  sessionId: string
-  type: string
-  outcome: string
-  agent?: { class?: string | null; vendor?: string | null; trust?: string | null } | null
-}
+type Name = 'siteId' | 'type' | 'outcome' | 'class' | 'vendor' | 'trust'
 
 /** Known trusts, rising; any other counts as less. */
 const ladder = ['detected', 'declared', 'verified', 'linked']
 
-export function sessionSummary(id: string) {
-  const siteIds = new Set<string>()
-  const byPillar = new Map<string, number>()
-  const byOutcome = new Map<string, number>()
-  let events = 0
-  let firstSeenAtMs = Infinity
-  let lastSeenAtMs = -Infinity
-  let best: { height: number; class: string | null; vendor: string | null; trust: string | null } | null =
-    null
+/** For one moment of the log: it remembers the texts that it looked up. */
+export function summarizer({ db, org }: LogView): (id: string, found: SessionRows) => Session {
+  const texts = new Map<Name, Map<number, string>>()
 
-  function add({ json, occurredAtMs }: StoredEvent): void {
-    const event = JSON.parse(json) as Members
-    events++
-    firstSeenAtMs = Math.min(firstSeenAtMs, occurredAtMs)
-    lastSeenAtMs = Math.max(lastSeenAtMs, occurredAtMs)
-    siteIds.delete(event.siteId) // the last to be added is the first that appeared
-    siteIds.add(event.siteId)
-    count(byPillar, event.type.split('.', 1)[0] ?? event.type)
-    count(byOutcome, event.outcome)
-    const { agent } = event
-    if (!agent || (!agent.class && !agent.vendor && !agent.trust)) return
-    const height = ladder.indexOf(agent.trust ?? '')
-    // The newest comes first, so that among equals the one already there is the latest.
-    if (best !== null && height <= best.height) return
-    best = {
-      height,
-      class: agent.class || null,
-      vendor: agent.vendor || null,
-      trust: agent.trust || null,
+  function textOf(row: SessionRow, name: Name): string | null {
+    const code = row[name]
+    if (code === 0) return null
+    if (isHash(code)) return readBlock(db, row.zone)?.hashedText(member[name], row.row) ?? null
+    let known = texts.get(name)
+    if (known === undefined) texts.set(name, (known = termTexts(db, org, member[name])))
+    return known.get(code) ?? null
+  }
+
+  function tally(rows: SessionRow[], name: Name, keyOf: (text: string) => string): { [key: string]: number } {
+    const byCode = new Map<number, { row: SessionRow; count: number }>()
+    for (const row of rows) {
+      const known = byCode.get(row[name])
+      if (known === undefined) byCode.set(row[name], { row, count: 1 })
+      else known.count++
+    }
+    const counts = new Map<string, number>()
+    for (const { row, count } of byCode.values()) {
+      const key = keyOf(textOf(row, name) ?? '')
+      counts.set(key, (counts.get(key) ?? 0) + count)
+    }
+    return Object.fromEntries(counts)
+  }
+
+  /** The newest comes first, so that among equals the one already there is the latest. */
+  function best(rows: SessionRow[]): SessionRow | null {
+    let found: SessionRow | null = null
+    let height = -2
+    for (const row of rows) {
+      if (row.class === 0 && row.vendor === 0 && row.trust === 0) continue
+      const reached = ladder.indexOf(textOf(row, 'trust') ?? '')
+      if (reached <= height) continue
+      found = row
+      height = reached
+    }
+    return found
+  }
+
+  return (id, { rows, isCut }) => {
+    const agent = best(rows)
+    const sites = [...new Set(rows.toReversed().map(({ siteId }) => siteId))]
+    const bySite = new Map(rows.map((row) => [row.siteId, row]))
+    return {
+      id,
+      siteIds: sites.map((site) => textOf(bySite.get(site)!, 'siteId') ?? ''),
+      firstSeenAtMs: rows.at(-1)!.at,
+      lastSeenAtMs: rows[0]!.at,
+      events: rows.length,
+      isCut,
+      class: agent && (textOf(agent, 'class') || null),
+      vendor: agent && (textOf(agent, 'vendor') || null),
+      trust: agent && (textOf(agent, 'trust') || null),
+      byPillar: tally(rows, 'type', (type) => type.split('.', 1)[0] ?? type),
+      byOutcome: tally(rows, 'outcome', (outcome) => outcome),
     }
   }
-
-  return {
-    add,
-    events: () => events,
-    result: (isCut: boolean): Session => ({
-      id,
-      siteIds: [...siteIds].reverse(),
-      firstSeenAtMs,
-      lastSeenAtMs,
-      events,
-      isCut,
-      class: best?.class ?? null,
-      vendor: best?.vendor ?? null,
-      trust: best?.trust ?? null,
-      byPillar: Object.fromEntries(byPillar),
-      byOutcome: Object.fromEntries(byOutcome),
-    }),
-  }
-}
-
-function count(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1)
 }

@@ -1,0 +1,70 @@
+/** Sessions among many and long ones, over a sealed segment and behind it, with and without its filters. */
+import { expect, test } from 'bun:test'
+import type { EventRecord } from '../../db/store.ts'
+import { isSound } from './model.ts'
+import { sessionsOf, walkSessions } from './session-model.ts'
+import { engine, event } from './subject.ts'
+
+const orgId = 'org_a'
+const total = 70_000 // a sealed segment and a part of the next
+const week = 7 * 86_400_000
+
+/** Forty short sessions at a time, one that is always there, one that comes back after a long time. */
+function make(n: number): EventRecord {
+  const short = `short ${Math.floor(n / 800)} ${n % 40}`
+  const sessionId =
+    n % 500 === 3 ? 'always' : n < 5 || (n > total - 300 && n % 100 === 0) ? 'returning' : short
+  return { ...event(n, n * 100 - (n % 977 === 0 ? week : 0)), sessionId }
+}
+
+function filled() {
+  const subject = engine({ idsPerRun: 40_000 })
+  const events = Array.from({ length: total }, (_, n) => make(n))
+  for (let from = 0; from < total; from += 5_000)
+    subject.group(() => subject.append(orgId, events.slice(from, from + 5_000)))
+  return { subject, events }
+}
+
+test('pages of many sessions are those of the model, whichever segments have a filter', () => {
+  const { subject, events } = filled()
+  const firstPages = (eventsMax: number) =>
+    walkSessions(subject, { orgId, filter: {}, limit: 50, eventsMax }, { pagesMax: 3 })
+  const expected = sessionsOf(events, () => true, 100)
+  const made = () => subject.tables('event_posting_filter')
+  expect(firstPages(100)).toEqual(expected.slice(0, 150))
+  expect(expected.some(({ id, isCut }) => id === 'always' && isCut)).toBe(true)
+  subject.idle()
+  const sealed = made()
+  expect(sealed).toBe(2) // sessions and subjects
+  expect(firstPages(100)).toEqual(expected.slice(0, 150))
+
+  // As an earlier schema left it: without filters the index is asked, and the writer makes them when idle.
+  subject.sql('DELETE FROM event_posting_filter WHERE member = 3')
+  expect(firstPages(100)).toEqual(expected.slice(0, 150))
+  subject.reopen()
+  subject.idle()
+  expect(made()).toBe(sealed)
+  subject.sql('DELETE FROM event_posting_filter')
+  subject.reopen()
+  for (let n = 0; n < 40; n++) subject.group(() => subject.append(orgId, [make(n)])) // resends, one commit each
+  expect(made()).toBe(sealed)
+  expect(firstPages(100)).toEqual(expected.slice(0, 150))
+  isSound(subject)
+
+  const rare = (one: EventRecord) => one.subject === 'who 45000'
+  const found = walkSessions(subject, { orgId, filter: { subjects: ['who 45000'] }, limit: 9, eventsMax: 50 })
+  expect(found).toEqual(sessionsOf(events, rare, 50))
+  subject.close()
+}, 60_000)
+
+test('without any time to spend, short pages still come to every session once', () => {
+  const subject = engine()
+  const events = Array.from({ length: 600 }, (_, n) => ({
+    ...event(n, n * 10),
+    sessionId: `s${(n * 7) % 61}`,
+  }))
+  subject.group(() => subject.append(orgId, events))
+  const query = { orgId, filter: {}, limit: 10, eventsMax: 100 }
+  expect(walkSessions(subject, query, { budgetMs: 0 })).toEqual(sessionsOf(events, () => true, 100))
+  subject.close()
+}, 30_000)
