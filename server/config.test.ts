@@ -248,6 +248,7 @@ function sample(name: (typeof optionNames)[number]): string {
     'metrics-token': 'sixteen-or-more-characters',
     'trusted-proxy': '10.0.0.0/8',
     'webhook-allow': '127.0.0.0/8',
+    'webhook-proxy': 'http://a.example:3128',
     status: 'pending',
     'public-url': 'https://a.example',
     'memory-limit': '1GiB',

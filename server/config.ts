@@ -225,6 +225,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
       allow: values['webhook-allow'],
       sinkDir: values['sink-dir'],
       caFile: values['webhook-ca'],
+      proxy: values['webhook-proxy'],
     },
     oidc: oidcConfig(values),
     logLevel: values['log-level'],

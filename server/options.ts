@@ -23,6 +23,7 @@ import { keyOptions } from './key-options.ts'
 import { operateOptions } from './operate-options.ts'
 import { option, type Option } from './option-form.ts'
 import { verbNames, type VerbName } from './verb-names.ts'
+import { webhookOptions } from './webhook-options.ts'
 
 export { verbNames, type VerbName }
 export type { Option }
@@ -132,6 +133,7 @@ export const options = {
     help: 'lets webhook endpoints append to files below this folder',
     verbs: [...serving, 'webhook add', 'setup'],
   }),
+  ...webhookOptions,
   ...operateOptions,
   ...identityOptions,
   ...keyOptions,

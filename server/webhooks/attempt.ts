@@ -4,10 +4,11 @@ import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../secrets.ts'
 import { readRetryAfter } from './backoff.ts'
 import { classify, statusFault, type Fault } from './classify.ts'
-import { post, sendDatagrams, sendStream } from './deliver.ts'
+import { post, sendDatagrams, sendStream, type Route } from './deliver.ts'
 import { excerptText } from './excerpt.ts'
 import { appendLines } from './file-sink.ts'
 import { messageLines } from './message-lines.ts'
+import { isPrivateName } from './private-name.ts'
 import type { Resolve } from './resolve.ts'
 import { sealPurpose } from './seal-purpose.ts'
 import { signedHeaders } from './sign.ts'
@@ -21,6 +22,7 @@ export interface AttemptParts {
   version: string
   sinkDir: string | null
   ca: string | null
+  proxy: string | null
   timeoutMs: number
 }
 
@@ -71,6 +73,13 @@ async function send(parts: AttemptParts, claim: Claim, atMs: number, stop: Abort
     return delivered
   }
   const resolution = await parts.resolve(target.host)
+  if (target.kind === 'http' && parts.proxy !== null && resolution.kind !== 'refused') {
+    // What has no answer here may well be known to the proxy: on closed networks only it asks the outside.
+    const isKnown = resolution.kind === 'addresses'
+    if (!isKnown && isPrivateName(target.host))
+      return refused('a name of private networks is not for the proxy')
+    return sendPost(parts, claim, target, { proxy: parts.proxy }, atMs, signal)
+  }
   switch (resolution.kind) {
     case 'refused':
       return refused(`${resolution.address}: ${resolution.why}`)
@@ -83,7 +92,7 @@ async function send(parts: AttemptParts, claim: Claim, atMs: number, stop: Abort
     case 'addresses':
       return firstReached(resolution.addresses, (address) =>
         target.kind === 'http'
-          ? sendPost(parts, claim, target, address, atMs, signal)
+          ? sendPost(parts, claim, target, { address }, atMs, signal)
           : sendSyslog(claim, target, address, atMs, signal),
       )
   }
@@ -111,14 +120,14 @@ async function sendPost(
   parts: AttemptParts,
   claim: Claim,
   target: HttpTarget,
-  address: string,
+  route: Route,
   atMs: number,
   signal: AbortSignal,
 ): Promise<Answered> {
   const answer = await post({
     url: target.url,
     host: target.host,
-    address,
+    route,
     headers: requestHeaders(parts, claim, atMs),
     body: claim.delivery.body,
     ca: parts.ca,

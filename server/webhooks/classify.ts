@@ -23,6 +23,9 @@ const known: { [code: string]: Fault } = {
   Malformed_HTTP_Response: theirs('bad_answer', 'the receiver did not answer in HTTP'),
   HTTPParserError: theirs('bad_answer', 'the receiver did not answer in HTTP'),
   InvalidContentLength: theirs('bad_answer', 'the receiver answered with a wrong content-length'),
+  PROXY_REFUSED: theirs('proxy_refused', 'the proxy did not connect to the receiver'),
+  PROXY_UNREACHABLE: ours('proxy_down', 'the proxy is out of reach'),
+  PROXY_CREDENTIALS: ours('proxy_credentials', 'the proxy wants other credentials'),
   // Everything fails like this while our own link, or the process itself, is short of something.
   ENETUNREACH: ours('network_down', 'this machine has no network to the receiver'),
   ENETDOWN: ours('network_down', 'the network of this machine is down'),

@@ -6,4 +6,5 @@ export interface WebhookConfig {
   allow: string[] // private ranges that deliveries may reach
   sinkDir: string | null // the folder below which file sinks lie
   caFile: string | null // PEM of further certificate authorities
+  proxy: string | null // the HTTP proxy through which http and https go
 }

@@ -1,20 +1,25 @@
-/** The only file that calls out: HTTP posts, datagrams and streams, each to an address that was checked before. */
+/** The only file that calls out: HTTP posts, datagrams and streams, to addresses that were checked or to the proxy. */
 import { createSocket } from 'node:dgram'
 import { connect, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { noteCall } from '../outbound.ts'
+import { credentialsRefused, proxyFault } from './proxy-fault.ts'
 
 export const excerptBytesMax = 16 * 1024
 
 export interface Post {
   url: URL
   host: string // without brackets; what the certificate must name
-  address: string // dialled instead of the name, so that no second look-up can lead elsewhere
+  route: Route
   headers: Record<string, string>
   body: string
   ca: string | null // further certificate authorities, PEM
   signal: AbortSignal
 }
+
+export type Route =
+  | { address: string } // dialled instead of the name, so that no second look-up can lead elsewhere
+  | { proxy: string } // which looks the name up by itself
 
 export interface Answer {
   status: number
@@ -25,11 +30,10 @@ export interface Answer {
 
 /** Sends one request and reads the beginning of its answer. Rejects when no status line comes before the signal. */
 export async function post(request: Post): Promise<Answer> {
-  const { url, host, address, signal } = request
-  const dialled = new URL(url)
-  noteCall({ what: 'webhook', host, address, port: portOf(url) })
-  dialled.hostname = isIP(address) === 6 ? `[${address}]` : address
-  const response = await fetch(dialled, {
+  const { url, host, route, signal } = request
+  const isProxied = 'proxy' in route
+  noteCall({ what: 'webhook', ...calledBy(request) })
+  const response = await fetch(isProxied ? url : withAddress(url, route.address), {
     method: 'POST',
     headers: { ...request.headers, host: url.host, 'accept-encoding': 'identity' },
     body: request.body,
@@ -37,14 +41,34 @@ export async function post(request: Post): Promise<Answer> {
     decompress: false,
     keepalive: false, // a pooled connection that the receiver just closed would cost an attempt
     signal,
+    ...(isProxied ? { proxy: route.proxy } : {}),
     ...(url.protocol === 'https:' ? { tls: tlsFor(host, request.ca) } : {}),
+  }).catch((thrown: unknown) => {
+    throw isProxied ? proxyFault(thrown) : thrown
   })
+  if (isProxied && response.status === 407) {
+    await response.body?.cancel()
+    throw credentialsRefused()
+  }
   return {
     status: response.status,
     retryAfter: response.headers.get('retry-after'),
     excerpt: await readStart(response),
     encoding: response.headers.get('content-encoding'),
   }
+}
+
+function withAddress(url: URL, address: string): URL {
+  const dialled = new URL(url)
+  dialled.hostname = isIP(address) === 6 ? `[${address}]` : address
+  return dialled
+}
+
+/** Whom this machine itself connects to. */
+function calledBy({ url, host, route }: Post): { host: string; address: string | null; port: number } {
+  if ('address' in route) return { host, address: route.address, port: portOf(url) }
+  const proxy = new URL(route.proxy)
+  return { host: proxy.hostname, address: null, port: portOf(proxy) }
 }
 
 function portOf({ port, protocol }: URL): number {

@@ -74,6 +74,7 @@ function dispatcherOn(store: { webhooks: WebhookStore }): Dispatcher {
     version: 'test',
     sinkDir: null,
     ca: null,
+    proxy: null,
     timeoutMs: 5_000,
     leaseMs: 10_000,
     stepsMs: [1_000, 1_000, 1_000],

@@ -49,6 +49,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     resolve,
     version,
     sinkDir,
+    proxy: config.proxy,
     ca: config.caFile === null ? null : readFileSync(config.caFile, 'utf8'),
     timeoutMs: options.timeoutMs ?? limits.webhookTimeoutMs,
     leaseMs: options.leaseMs ?? limits.webhookLeaseMs,

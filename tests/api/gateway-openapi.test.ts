@@ -40,7 +40,14 @@ let calls: Call[]
 let keys: { ingest: string; secret: string }
 
 beforeAll(async () => {
-  const never = { cron: '0 0 29 2 *', backoffMs: [1, 1, 1], allow: [], sinkDir: null, caFile: null }
+  const never = {
+    cron: '0 0 29 2 *',
+    backoffMs: [1, 1, 1],
+    allow: [],
+    sinkDir: null,
+    caFile: null,
+    proxy: null,
+  }
   server = await testServer({ webhooks: never }) // nothing is sent anywhere
   keys = { ingest: await server.key('ingest'), secret: await server.key('secret') }
   api = (await (await server.call('/openapi.json')).json()) as Document

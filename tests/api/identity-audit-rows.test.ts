@@ -31,7 +31,14 @@ beforeAll(async () => {
   // A receiver that wants nothing: what is sent to it is a dead letter at once, which can be replayed.
   receiver = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(null, { status: 410 }) })
   const backoffMs = [60_000, 300_000, 1_800_000]
-  const webhooks = { cron: '* * * * * *', backoffMs, allow: ['127.0.0.0/8'], sinkDir: null, caFile: null }
+  const webhooks = {
+    cron: '* * * * * *',
+    backoffMs,
+    allow: ['127.0.0.0/8'],
+    sinkDir: null,
+    caFile: null,
+    proxy: null,
+  }
   server = await testServer({ webhooks })
   owner = await person(server, server.org, 'owner', { operator: true })
   secretKey = await server.key('secret')

@@ -34,6 +34,7 @@ beforeAll(async () => {
     allow: ['127.0.0.0/8'],
     sinkDir: null,
     caFile: null,
+    proxy: null,
   }
   server = await testServer({ webhooks: { ...webhooks, cron: '* * * * * *' } })
   key = await server.key('secret')

@@ -12,6 +12,7 @@ for (const url of process.argv.slice(2)) {
     version: 'test',
     sinkDir: null,
     ca: null,
+    proxy: null,
     timeoutMs: 5_000,
   }
   const times = { scheduledAtMs: 0, nextAttemptAtMs: 0, deliveredAtMs: null }

@@ -82,6 +82,8 @@ const repeat = (socket: Socket, text: string, everyMs: number) => {
   socket.once('close', () => clearInterval(timer))
 }
 
+let bombBody: Uint8Array | null = null // made when first asked for, since it takes a second
+
 /** By the first part of the path; the second is the argument. */
 const behaviours: Record<string, Behaviour> = {
   ok: (socket) => answer(socket, 200),
@@ -126,7 +128,8 @@ const behaviours: Record<string, Behaviour> = {
     pour()
   },
   bomb: (socket, _received, argument) => {
-    const body = Bun.gzipSync(Buffer.alloc(200 * 1024 * 1024))
+    bombBody ??= Bun.gzipSync(Buffer.alloc(200 * 1024 * 1024))
+    const body = bombBody
     socket.write(
       `HTTP/1.1 ${argument || '200'} X\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`,
     )

@@ -143,6 +143,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
     allow: [],
     sinkDir: null,
     caFile: null,
+    proxy: null,
   },
   oidc: null,
   logLevel: 'error',

@@ -19,7 +19,7 @@ export interface WebhookServer extends AsyncDisposable {
 }
 
 export async function webhookServer(more: { sinkDir?: string } = {}): Promise<WebhookServer> {
-  const config = { backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.0/8'], caFile: null }
+  const config = { backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.0/8'], caFile: null, proxy: null }
   // A cron that comes true once in years: only `run` dispatches.
   const webhooks = { ...config, cron: '0 0 29 2 *', sinkDir: more.sinkDir ?? null }
   const server = await testServer({ webhooks })

@@ -1,0 +1,132 @@
+/** Deliveries through a real proxy process: what it is asked for, what it is never asked for, and whose fault it is. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { secretBox } from '../../server/secrets.ts'
+import { addressGuard } from '../../server/webhooks/address-guard.ts'
+import { attempt, type AttemptParts } from '../../server/webhooks/attempt.ts'
+import { resolveWith } from '../../server/webhooks/resolve.ts'
+import { selfSigned } from '../support/certificate.ts'
+import { type ProxyProcess, startProxy } from '../support/proxy.ts'
+import { startReceiver, type Receiver } from '../support/receiver.ts'
+
+const names: { [name: string]: string[] } = {
+  'public.test': ['93.184.216.34'],
+  'inside.test': ['10.0.0.1'],
+  'mixed.test': ['93.184.216.34', '169.254.169.254'],
+}
+const certificate = selfSigned('hooks.test')
+let receiver: Receiver
+let https: ReturnType<typeof Bun.serve>
+let proxy: ProxyProcess
+beforeAll(async () => {
+  receiver = await startReceiver()
+  https = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    tls: certificate,
+    fetch: async (request) => new Response(`${request.headers.get('host')} ${await request.text()}`),
+  })
+  proxy = await startProxy({
+    httpPort: Number(new URL(receiver.url).port),
+    httpsPort: https.port!,
+    credentials: 'us er:p@ss',
+  })
+})
+afterAll(async () => {
+  await proxy[Symbol.asyncDispose]()
+  await https.stop(true)
+  await receiver[Symbol.asyncDispose]()
+})
+
+const through = (credentials: string) => `http://${credentials}@127.0.0.1:${proxy.port}`
+
+function send(url: string, by = through('us%20er:p%40ss')) {
+  const resolver = async (name: string) => {
+    const found = names[name]
+    if (found === undefined) throw Object.assign(new Error(name), { code: 'ENOTFOUND' })
+    return found
+  }
+  const parts: AttemptParts = {
+    clock: { now: () => Date.now() },
+    box: secretBox(Buffer.alloc(32)),
+    resolve: resolveWith(resolver, addressGuard([])),
+    version: 'test',
+    sinkDir: null,
+    ca: certificate.cert,
+    proxy: by,
+    timeoutMs: 1_500,
+  }
+  const delivery = {
+    ...{ id: 'wh_1', orgId: 'org_1', endpointId: null, url, body: '{"n":1}', status: 'pending' as const },
+    ...{ attempts: 0, lastError: null, lastStatus: null },
+    ...{ scheduledAtMs: 0, nextAttemptAtMs: 0, deliveredAtMs: null },
+  }
+  const claim = { leaseId: 'lea_1', lane: 'lane', delivery, pendingSinceMs: 0, sealedSecrets: [] }
+  return attempt(parts, { ...claim, probe: false, failingSinceMs: null }, new AbortController().signal)
+}
+
+test('http goes to the proxy in absolute form, under the name, with its body and our headers', async () => {
+  expect(await send('http://public.test/ok/plain')).toMatchObject({ status: 200, fault: null })
+  const head = proxy.heads().at(-1)!
+  expect(head).toStartWith('POST http://public.test/ok/plain HTTP/1.1\r\n')
+  const [received] = receiver.received('/ok/plain')
+  expect(received).toMatchObject({ body: '{"n":1}', headers: { host: 'public.test', 'webhook-id': 'wh_1' } })
+})
+
+test('https is a tunnel: the proxy sees the name, the certificate is the receiver’s', async () => {
+  expect(await send('https://hooks.test/in')).toMatchObject({
+    status: 200,
+    excerpt: 'hooks.test {"n":1}',
+    fault: null,
+  })
+  const head = proxy.heads().at(-1)!
+  expect(head).toStartWith('CONNECT hooks.test:443 HTTP/1.1\r\n')
+  expect(head).not.toContain('wh_1')
+  expect((await send('https://other.test/in')).fault).toMatchObject({
+    code: 'certificate_refused',
+    ours: false,
+  })
+})
+
+test.each([
+  'http://10.0.0.1/',
+  'http://[::1]/',
+  'http://0xa000001/',
+  'https://169.254.169.254/latest/meta-data/',
+  'https://inside.test/',
+  'http://mixed.test/',
+  'http://metadata.google.internal/',
+  'http://metadata/',
+  'http://printer.local./',
+])('%s is refused before the proxy hears of it', async (url) => {
+  const before = proxy.heads().length
+  expect((await send(url)).fault).toMatchObject({ code: 'url_blocked', ours: false })
+  expect(proxy.heads()).toHaveLength(before)
+})
+
+test('a name that only the proxy knows is handed to it', async () => {
+  expect(await send('http://nobody-here-knows.test/ok/handed')).toMatchObject({ status: 200 })
+  expect(receiver.received('/ok/handed')).toHaveLength(1)
+})
+
+test('whose fault it is: a proxy out of reach or with other credentials is ours, a dead receiver is not', async () => {
+  const fault = async (url: string, by?: string) => {
+    const { fault: found } = await send(url, by)
+    return found === null ? null : [found.code, found.ours]
+  }
+  for (const scheme of ['http', 'https']) {
+    expect(await fault(`${scheme}://public.test/`, 'http://127.0.0.1:1')).toEqual(['proxy_down', true])
+    expect(await fault(`${scheme}://public.test/`, 'http://no-such-proxy.invalid:1')).toEqual([
+      'proxy_down',
+      true,
+    ])
+    expect(await fault(`${scheme}://public.test/`, through('wrong:wrong'))).toEqual([
+      'proxy_credentials',
+      true,
+    ])
+    expect(await fault(`${scheme}://hang.test/`)).toEqual(['timeout', false])
+    expect(await fault(`${scheme}://closed.test/`)).toEqual(['connection_reset', false])
+  }
+  expect(await fault('https://refused.test/')).toEqual(['proxy_refused', false])
+  expect(await fault('http://refused.test/')).toEqual(['http_502', false])
+  expect(await fault('https://cut.test/')).toEqual(['connection_reset', false])
+}, 20_000)
