@@ -29,6 +29,7 @@ export interface Jobs {
 interface Row {
   job: Job
   cron: Cron
+  dueMs: number // Infinity: its pattern has no turn left
   running: Promise<void> | null
   failed: boolean
   runs: number
@@ -37,22 +38,46 @@ interface Row {
   lastEndMs: number
 }
 
-/** Starts every job. A run that is still going when its next turn comes keeps that turn from starting. */
-export function startJobs(jobs: Job[], clock: Clock, log: Log): Jobs {
+/** Calls back after so many milliseconds, unless the returned function is called before. */
+export type Waker = (afterMs: number, wake: () => void) => () => void
+
+const systemWaker: Waker = (afterMs, wake) => {
+  const timer = setTimeout(wake, afterMs)
+  timer.unref() // a job that waits for its turn keeps no process alive
+  return () => clearTimeout(timer)
+}
+
+/** A clock that was set is noticed within this. */
+const sleepMsMax = 5_000
+/** Less than this backwards is a correction, not a step. */
+const stepBackMs = 1_000
+
+/**
+ * Starts every job. A run that is still going when its next turn comes keeps that turn from starting. Croner says when
+ * turns are, in UTC; the waiting is ours, because its own timers lose a turn when the clock is set forward.
+ */
+export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = systemWaker): Jobs {
+  let lastNowMs = clock.now()
   const rows = jobs.map((job): Row => {
-    const row: Row = {
-      job,
-      cron: null as unknown as Cron,
-      running: null,
-      failed: false,
-      runs: 0,
-      failures: 0,
-      lastMs: 0,
-      lastEndMs: clock.now(),
-    }
-    row.cron = new Cron(job.schedule, { protect: true, unref: true }, () => runOnce(row, clock, log))
-    return row
+    const cron = new Cron(job.schedule, { paused: true, utcOffset: 0 })
+    const none = { running: null, failed: false, runs: 0, failures: 0, lastMs: 0 }
+    return { job, cron, dueMs: nextTurn(cron, lastNowMs), ...none, lastEndMs: lastNowMs }
   })
+
+  function look(): void {
+    const now = clock.now()
+    const wasSetBack = now < lastNowMs - stepBackMs
+    lastNowMs = now
+    for (const row of rows) {
+      if (row.dueMs > now && !wasSetBack) continue
+      if (row.dueMs <= now && row.running === null) void runOnce(row, clock, log)
+      row.dueMs = nextTurn(row.cron, now)
+    }
+    const nextMs = Math.min(...rows.map(({ dueMs }) => dueMs), now + sleepMsMax)
+    cancel = waker(Math.max(1, nextMs - clock.now()), look)
+  }
+  let cancel = waker(1, look)
+
   return {
     late: () => rows.filter((row) => isLate(row, clock.now())).map((row) => row.job.id),
     report: () =>
@@ -65,15 +90,20 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log): Jobs {
         late: isLate(row, clock.now()),
       })),
     async stop() {
-      for (const row of rows) row.cron.stop()
+      cancel()
       await Promise.allSettled(rows.map((row) => row.running))
     },
   }
 }
 
+function nextTurn(cron: Cron, afterMs: number): number {
+  return cron.nextRun(new Date(afterMs))?.getTime() ?? Infinity
+}
+
 async function runOnce(row: Row, clock: Clock, log: Log): Promise<void> {
   const startedMs = performance.now()
-  row.running = row.job.run(clock.now()).then(
+  const work = async () => row.job.run(clock.now())
+  row.running = work().then(
     () => void (row.failed = false),
     (error: unknown) => {
       row.failed = true
@@ -98,7 +128,7 @@ function isLate(row: Row, now: number): boolean {
 
 /** Three periods without an end, judged by the schedule itself. */
 function missed(row: Row, now: number): boolean {
-  const [first, second] = row.cron.nextRuns(2)
+  const [first, second] = row.cron.nextRuns(2, new Date(now))
   if (!first || !second) return false
   return now - row.lastEndMs > 3 * (second.getTime() - first.getTime()) + 5_000
 }

@@ -1,0 +1,128 @@
+/** A day of every job under a fast clock: each as often as it should, at its second, never over itself. */
+import { expect, test } from 'bun:test'
+import { fastClock } from '../tests/support/fast-clock.ts'
+import { startJobs, type Job } from './clockwork.ts'
+import { jobTable } from './jobs.ts'
+import type { Log } from './log.ts'
+
+const silent: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  setLevel: () => 'info',
+  close: async () => {},
+}
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const midnight = Date.UTC(2026, 10, 21)
+
+/** How often in a day, said here once more so that a job's schedule does not change unseen. */
+const timesADay: { [job: string]: number } = {
+  backup: 1,
+  'disk-watch': 43_200,
+  'memory-watch': 86_400,
+  'ingest-counts': 43_200,
+  'key-last-use': 1_440,
+  'sign-in-prune': 24,
+  'audit-checkpoint': 1,
+  'audit-retention': 1,
+  'org-deletion': 24,
+  'invitation-prune': 1,
+  'rollup-recount': 24,
+  retention: 144,
+  'webhook-dispatch': 1_440,
+  'webhook-prune': 24,
+}
+
+/** The schedules of the real table; its parts are not asked for anything, since each run is replaced. */
+function realJobs(): { id: string; schedule: string }[] {
+  const nothing = new Proxy({}, { get: () => () => undefined })
+  const crons = { dispatchCron: '* * * * *', backupCron: '17 3 * * *' }
+  const parts = new Proxy(crons, {
+    get: (given, name) => (name in given ? Reflect.get(given, name) : nothing),
+  })
+  return jobTable(parts as unknown as Parameters<typeof jobTable>[0])
+}
+
+test('24 hours of all jobs, on timers that fire up to 80 ms late', async () => {
+  let turn = 0
+  const clock = fastClock(midnight - 500, () => (turn = (turn * 31 + 17) % 81))
+  const runs = new Map<string, { times: number; now: number; most: number; off: number }>()
+  const counted = realJobs().map(({ id, schedule }): Job => {
+    const seen = { times: 0, now: 0, most: 0, off: 0 }
+    runs.set(id, seen)
+    return {
+      id,
+      schedule,
+      async run(now) {
+        seen.times++
+        seen.most = Math.max(seen.most, ++seen.now)
+        seen.off = Math.max(seen.off, now % 1_000)
+        await clock.passes(40)
+        seen.now--
+      },
+    }
+  })
+  const jobs = startJobs(counted, clock, silent, clock.waker)
+  await clock.run(dayMs)
+  expect(jobs.late()).toEqual([])
+  for (const job of Object.keys(timesADay))
+    expect([job, runs.get(job)?.times]).toEqual([job, timesADay[job]!])
+  expect([...runs.keys()].sort()).toEqual(Object.keys(timesADay).sort())
+  for (const [job, { most, off }] of runs) expect([job, most, off <= 81]).toEqual([job, 1, true])
+  const stopping = jobs.stop()
+  await clock.run(1_000)
+  await stopping
+}, 30_000)
+
+test('a run longer than its turn loses those turns, and the others do not wait for it', async () => {
+  const clock = fastClock(midnight)
+  const seen: { [job: string]: number[] } = { slow: [], quick: [] }
+  const job = (id: string, schedule: string, takesMs: number): Job => ({
+    id,
+    schedule,
+    async run(now) {
+      seen[id]!.push((now - midnight) / 60_000)
+      await clock.passes(takesMs)
+    },
+  })
+  const jobs = startJobs(
+    [job('slow', '*/10 * * * *', 25 * 60_000), job('quick', '* * * * *', 10)],
+    clock,
+    silent,
+    clock.waker,
+  )
+  await clock.run(hourMs + 1)
+  expect(seen['slow']).toEqual([10, 40])
+  expect(seen['quick']).toHaveLength(60)
+  const stopping = jobs.stop()
+  await clock.run(hourMs)
+  await stopping
+})
+
+test('a clock set forward runs what was due once; set back, nobody waits for the lost hour', async () => {
+  const clock = fastClock(midnight)
+  const times = { hourly: 0, each: 0 }
+  const jobs = startJobs(
+    [
+      { id: 'hourly', schedule: '0 30 * * * *', run: async () => void times.hourly++ },
+      { id: 'each', schedule: '* * * * * *', run: async () => void times.each++ },
+    ],
+    clock,
+    silent,
+    clock.waker,
+  )
+  await clock.run(10_000)
+  clock.set(midnight + 5 * hourMs)
+  await clock.run(6_000)
+  expect(times.hourly).toBe(1)
+  const before = times.each
+  clock.set(midnight)
+  await clock.run(10_000)
+  expect(times.each - before).toBeGreaterThanOrEqual(8)
+  expect(jobs.late()).toEqual([])
+  await clock.run(hourMs)
+  expect(times.hourly).toBe(2)
+  await jobs.stop()
+})

@@ -1,0 +1,49 @@
+/** A clock that jumps from one awaited moment to the next, so that a day of waiting takes as long as its work. */
+import type { Waker } from '../../server/clockwork.ts'
+
+export interface FastClock {
+  now(): number
+  waker: Waker
+  /** Resolves when the clock has moved on by so much; for work that takes its time. */
+  passes(ms: number): Promise<void>
+  /** Sets the clock as a person or NTP would: what waits goes on waiting as long as before. */
+  set(ms: number): void
+  /** Lets so much time pass. */
+  run(ms: number): Promise<void>
+}
+
+/** `lateMs` says how late a timer fires, as timers of a busy machine do. */
+export function fastClock(startMs: number, lateMs: () => number = () => 0): FastClock {
+  let elapsedMs = 0 // since the start, whatever the clock was set to
+  let baseMs = startMs
+  let waiting: { atMs: number; wake: () => void }[] = []
+
+  const after = (ms: number, wake: () => void) => {
+    const entry = { atMs: elapsedMs + ms, wake }
+    waiting.push(entry)
+    return () => void (waiting = waiting.filter((each) => each !== entry))
+  }
+
+  return {
+    now: () => baseMs + elapsedMs,
+    waker: (ms, wake) => after(ms + lateMs(), wake),
+    passes: (ms) => new Promise((resolve) => void after(ms, resolve)),
+    set: (ms) => void (baseMs = ms - elapsedMs),
+    async run(ms) {
+      const endMs = elapsedMs + ms
+      for (;;) {
+        const next = waiting.reduce<(typeof waiting)[number] | null>(
+          (first, each) => (first === null || each.atMs < first.atMs ? each : first),
+          null,
+        )
+        if (next === null || next.atMs > endMs) break
+        waiting = waiting.filter((each) => each !== next)
+        elapsedMs = Math.max(elapsedMs, next.atMs)
+        next.wake()
+        // What was started comes as far as it can without time passing.
+        for (let turn = 0; turn < 8; turn++) await Promise.resolve()
+      }
+      elapsedMs = endMs
+    },
+  }
+}
