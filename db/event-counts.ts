@@ -47,7 +47,8 @@ export interface Breakdown {
     value: string | null // null: beyond the value limit
     outcome: string
     startMs: number
-    lastMs: number // the last hour of the step in which there was one
+    firstMs: number // the first hour of the step in which there was one
+    lastMs: number
     count: number
   }[]
 }

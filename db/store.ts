@@ -129,8 +129,8 @@ export interface EventStore {
   /** Called after every commit with the organizations that got events; returns a function that ends the watch. */
   watch(listener: (orgIds: string[]) => void): () => void
   /**
-   * Removes every event of one site and what it pushed (demo data only, contract: evidence is never edited). Returns how
-   * many events went.
+   * Removes every event of one site and what it pushed (demo data only, contract: evidence is never edited). Returns
+   * how many events went.
    */
   removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
   /** Recounts an hour's live events and repairs its rollups; returns how many rows were wrong (expected: 0). */

@@ -6,6 +6,7 @@ import type {
   AuthzCounts,
   CallDurations,
   DetectCounts,
+  DetectMatrix,
   IdentityDetail,
   VendorDetail,
   Why,
@@ -24,6 +25,7 @@ export type * from '../server/traces/histogram-shapes.ts'
 /** What each page of counts is told, by its address below /api/. */
 export interface PageCounts {
   detect: DetectCounts
+  'detect/matrix': DetectMatrix
   'detect/vendor': VendorDetail
   auth: AuthCounts
   'auth/identities': IdentityDetail

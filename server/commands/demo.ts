@@ -95,7 +95,8 @@ function filledText({ orgSlug, accepted, deduped, since, until }: Answer): strin
 function removedText({ orgSlug, removed }: Answer): string {
   return Number(removed) === 0
     ? `There were no demo events in ${orgSlug}.`
-    : `Removed ${count(Number(removed))} demo events of the site ${demoSiteId} from ${orgSlug}, with its tools and its memory.`
+    : `Removed ${count(Number(removed))} demo events of the site ${demoSiteId} from ${orgSlug}, ` +
+        'with its tools and its memory.'
 }
 
 function count(value: number): string {

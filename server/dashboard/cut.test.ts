@@ -11,6 +11,7 @@ const row = fc.record({
   value: fc.oneof(fc.constant(null), fc.constantFrom('', 'a', 'b', '__proto__'), fc.string()),
   outcome: fc.constantFrom('success', 'blocked', 'constructor'),
   startMs: fc.integer({ min: 0, max: 3 }).map((hour) => hour * hourMs),
+  firstMs: fc.constant(0),
   lastMs: fc.constant(0),
   count: fc.integer({ min: 1, max: 1_000 }),
 })
@@ -37,6 +38,7 @@ test('values beyond the rows are summed, not lost', () => {
     value: `v${index}`,
     outcome: 'success',
     startMs: 0,
+    firstMs: 0,
     lastMs: 0,
     count: index < 5 ? 100 : 1,
   }))

@@ -6,7 +6,7 @@ import { type ParameterKind, type Query, readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
 import { activeAgents, callDurations } from './activity.ts'
 import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts } from './counts.ts'
-import { identityDetail, vendorDetail } from './newest.ts'
+import { detectMatrix, identityDetail, vendorDetail } from './newest.ts'
 import { periodParameters, readPeriod } from './period.ts'
 import { why } from './why.ts'
 
@@ -29,6 +29,7 @@ export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
     .get('/api/analytics/active', answer(activeAgents))
     .get('/api/analytics/durations', answer(callDurations))
     .get('/api/auth/identities', answer(identityDetail))
+    .get('/api/detect/matrix', answer(detectMatrix))
     .get(
       '/api/detect/vendor',
       answer((asked, query) => vendorDetail(asked, query.one('vendor') ?? ''), {

@@ -100,12 +100,22 @@ export interface Named {
   count: number
 }
 
-/** What the newest events say; `complete` when these are all of the period. */
-export interface VendorDetail {
+/** Detections by class and vendor together, of the newest detections; `complete` when these are all of the period. */
+export interface DetectMatrix {
   looked: number
   complete: boolean
-  firstAt: string | null
+  since: string | null // the oldest detection that was looked at
+  cells: { class: string | null; vendor: string | null; count: number }[] // null: the event names none
+}
+
+/** What the newest events say; `complete` when these are all of the period. */
+export interface VendorDetail {
+  events: number // all of the period, exact
+  firstAt: string | null // in the period: the very time when it is known, else the hour
+  firstIsHour: boolean
   lastAt: string | null
+  looked: number
+  complete: boolean
   sessions: number
   classes: Named[]
   trusts: Named[]

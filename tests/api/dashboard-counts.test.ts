@@ -8,6 +8,7 @@ import type {
   CallDurations,
   Cut,
   DetectCounts,
+  DetectMatrix,
   IdentityDetail,
   PeriodView,
   Tally,
@@ -268,6 +269,24 @@ test.each(['', '&siteId=shop'])('durations of calls are within 2 %%, whole and b
   })
 })
 
+test.each(['', '&siteId=blog'])(
+  'classes against vendors are those of the posted detections%s',
+  async (site) => {
+    const matrix = await ask<DetectMatrix>(`/api/detect/matrix?range=30d${site}`)
+    const { period } = await ask<DetectCounts>(`/api/detect?range=30d${site}`)
+    const detected = within(period, period.siteIds).filter((one) => one.type === 'agent.detected')
+    const truth = new Map<string, number>()
+    for (const { agent } of detected) {
+      const key = JSON.stringify([agent?.class ?? null, agent?.vendor ?? null])
+      truth.set(key, (truth.get(key) ?? 0) + 1)
+    }
+    expect([matrix.looked, matrix.complete]).toEqual([detected.length, true])
+    expect(new Map(matrix.cells.map((one) => [JSON.stringify([one.class, one.vendor]), one.count]))).toEqual(
+      truth,
+    )
+  },
+)
+
 test('a vendor and the identities, from the newest events', async () => {
   const detail = await ask<VendorDetail>('/api/detect/vendor?range=30d&vendor=GPTBot&siteId=blog')
   const { period } = await ask<DetectCounts>('/api/detect?range=30d&siteId=blog')
@@ -277,6 +296,8 @@ test('a vendor and the identities, from the newest events', async () => {
     true,
     new Set(mine.map((one) => one.sessionId)).size,
   ])
+  const times = mine.map((one) => one.occurredAt).sort()
+  expect([detail.events, detail.firstAt, detail.lastAt]).toEqual([mine.length, times[0]!, times.at(-1)!])
   expect(detail.classes.reduce((sum, one) => sum + one.count, 0)).toBe(mine.length)
   const { failures, subjects } = await ask<IdentityDetail>('/api/auth/identities?range=30d&siteId=blog')
   const presented = within(period, ['blog']).filter((one) => one.type === 'auth.identity_presented')
@@ -318,6 +339,7 @@ test('wrong parameters are named; without a sign-in and in another organization 
     'authz',
     'analytics',
     'analytics/active',
+    'detect/matrix',
     'analytics/durations',
     'auth/identities',
   ]) {

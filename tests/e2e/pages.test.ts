@@ -85,6 +85,19 @@ test('Detect: headline, comparison, vendors and classes are those of the posted 
     )
     expect(rows.find((row) => row[0] === 'Operator')?.slice(1, 3)).toEqual(['OpenAI', 'assistant'])
     expect(rows.find((row) => row[0] === 'House Agent')?.slice(1, 3)).toEqual(['', ''])
+    await page.getByRole('table', { name: 'Classes by vendor' }).waitFor()
+    const matrix = await table(page, 'Classes by vendor')
+    const heads = await page.getByRole('table', { name: 'Classes by vendor' }).locator('th').allInnerTexts()
+    const detections = matching(sent, { type }, week().since, week().until)
+    expect(matrix.map((row) => row.join(' ')).sort()).toEqual(
+      vendors
+        .map((vendor) => {
+          const mine = detections.filter((one) => one.agent.vendor === vendor)
+          const of = heads.slice(1, -1).map((name) => mine.filter((one) => one.agent.class === name.trim()))
+          return [vendor, ...of.map((list) => shown(list.length)), shown(mine.length)].join(' ')
+        })
+        .sort(),
+    )
     await page.getByText('Show as table').click()
     const steps = await table(page, /Detections in three hours/)
     const sum = steps.reduce((total, row) => total + Number(row.at(-1)?.replaceAll(',', '')), 0)

@@ -1,6 +1,6 @@
 /** The naive model of the event engine: events in their order of arrival, and all that readers must say of them. */
 import { expect } from 'bun:test'
-import type { EventFilter, EventPosition, EventRecord } from '../../db/store.ts'
+import type { Breakdown, EventFilter, EventPosition, EventRecord } from '../../db/store.ts'
 import { noon } from '../store/make.ts'
 import { agreesInSessions } from './session-model.ts'
 import type { Engine } from './subject.ts'
@@ -93,20 +93,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
           : `${dayOf(event)} ${event.tool} ${event.outcome}`,
       ),
     )
-    for (const row of tools.rows) {
-      const last = Math.max(
-        ...counted
-          .filter(
-            (event) =>
-              event.type === 'tool.executed' &&
-              event.tool === row.value &&
-              event.outcome === row.outcome &&
-              dayOf(event) === row.startMs,
-          )
-          .map((event) => event.occurredAtMs),
-      )
-      expect(row.lastMs).toBe(Math.floor(last / hourMs) * hourMs)
-    }
+    agreesInHours(tools, counted, dayOf)
     const whole = reader.breakdown({ orgId, sinceMs, untilMs, siteIds: ['shop'], by: 'page', stepMs: null })
     const start = Math.floor(sinceMs / hourMs) * hourMs
     expect(
@@ -139,6 +126,25 @@ function agreesInDistinct({ reader }: Engine, orgId: string, counted: EventRecor
         expect(Math.abs(count - size)).toBeLessThanOrEqual(Math.max(1, size * 0.07))
       }
     }
+  }
+}
+
+/** Each row of the calls by tool and day names the first and the last hour that had one. */
+function agreesInHours(
+  { rows }: Breakdown,
+  counted: EventRecord[],
+  dayOf: (event: EventRecord) => number,
+): void {
+  for (const { value, outcome, startMs, firstMs, lastMs } of rows) {
+    const mine = counted.filter(
+      (event) =>
+        event.type === 'tool.executed' &&
+        event.tool === value &&
+        event.outcome === outcome &&
+        dayOf(event) === startMs,
+    )
+    const hours = mine.map(({ occurredAtMs }) => Math.floor(occurredAtMs / hourMs) * hourMs)
+    expect([firstMs, lastMs]).toEqual([Math.min(...hours), Math.max(...hours)])
   }
 }
 

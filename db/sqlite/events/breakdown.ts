@@ -22,10 +22,11 @@ export function readBreakdown(db: Database, org: number, query: BreakdownQuery):
     let keys = sums.get(start)
     if (keys === undefined) sums.set(start, (keys = new Map()))
     const sum = keys.get(key)
-    if (sum === undefined) keys.set(key, { events, lastHour: hour })
+    if (sum === undefined) keys.set(key, { events, firstHour: hour, lastHour: hour })
     else {
       sum.events += events
       if (hour > sum.lastHour) sum.lastHour = hour
+      if (hour < sum.firstHour) sum.firstHour = hour
     }
   }
 
@@ -43,9 +44,10 @@ export function readBreakdown(db: Database, org: number, query: BreakdownQuery):
   return { rows: namedRows(db, org, index, sums) }
 }
 
-/** Events of one value and outcome, and the last hour that had one. */
+/** Events of one value and outcome, and the hours between which they lie. */
 interface Sum {
   events: number
+  firstHour: number
   lastHour: number
 }
 
@@ -59,11 +61,12 @@ function namedRows(
   const texts = termTexts(db, org, index)
   const outcomes = termTexts(db, org, member.outcome)
   const rows = [...sums].flatMap(([start, keys]) =>
-    Array.from(withOther(keys), ([key, { events, lastHour }]) => {
+    Array.from(withOther(keys), ([key, { events, firstHour, lastHour }]) => {
       const code = Math.floor(key / outcomesSpan)
       const value = code === otherCode ? null : (texts.get(code) ?? '')
       const outcome = outcomes.get(key % outcomesSpan) ?? ''
-      return { value, outcome, startMs: start * hourMs, lastMs: lastHour * hourMs, count: events }
+      const hours = { startMs: start * hourMs, firstMs: firstHour * hourMs, lastMs: lastHour * hourMs }
+      return { value, outcome, ...hours, count: events }
     }),
   )
   return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
@@ -81,12 +84,13 @@ function withOther(sums: Map<number, Sum>): Map<number, Sum> {
   const kept = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
   const isKept = new Set(kept.map(([code]) => code))
   const out = new Map<number, Sum>()
-  for (const [key, { events, lastHour }] of sums) {
+  for (const [key, { events, firstHour, lastHour }] of sums) {
     const code = Math.floor(key / outcomesSpan)
     const into = isKept.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
     const known = out.get(into)
     out.set(into, {
       events: events + (known?.events ?? 0),
+      firstHour: Math.min(firstHour, known?.firstHour ?? firstHour),
       lastHour: Math.max(lastHour, known?.lastHour ?? lastHour),
     })
   }

@@ -44,8 +44,8 @@ export interface FoldedRows {
 }
 
 /**
- * `columns` of the folded rows in a range. Filtered in SQL: making a row here costs five times as much as passing over it
- * there. Summed by the caller and not by GROUP BY, which would sort every row first.
+ * `columns` of the folded rows in a range. Filtered in SQL: making a row here costs five times as much as passing over
+ * it there. Summed by the caller and not by GROUP BY, which would sort every row first.
  */
 export function foldedRows(
   db: Database,

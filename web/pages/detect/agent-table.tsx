@@ -1,12 +1,12 @@
 /** The vendors that were detected: who is behind each, how often it came and was refused, how that changed. */
-import type { CutRow, DetectCounts } from '../../api.ts'
+import type { CutRow, DetectCounts, PeriodView } from '../../api.ts'
 import { changeOf, percent, shareOf } from '../../charts/change.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { ChangeMark } from '../../charts/headlines.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
 import { query } from '../../router.ts'
-import { choiceOf, rangeWords } from '../../range/range.ts'
+import { choiceOf, lengthName, rangeWords, utcHour } from '../../range/range.ts'
 import { knownAgent } from './known-agents.ts'
 
 interface AgentRow {
@@ -16,10 +16,17 @@ interface AgentRow {
   refused: number
   share: number | null
   fresh: boolean // not detected in the time before, though others were
+  period: PeriodView
+}
+
+/** What "new" means here: it is about the time before, not about all time. */
+function newWords(period: PeriodView): string {
+  const [since, until] = [period.before.since, period.before.until].map((time) => utcHour(Date.parse(time)))
+  return `detected in this range, and not once in the ${lengthName(period)} before (${since} to ${until} UTC)`
 }
 
 /** Refusals are decisions that ended blocked, counted once each. */
-function agentRows({ vendors, decided, detected }: DetectCounts): AgentRow[] {
+function agentRows({ vendors, decided, detected, period }: DetectCounts): AgentRow[] {
   const refusedOf = new Map(decided.rows.map((row) => [row.value, row.outcomes['blocked'] ?? 0]))
   return vendors.rows.map(({ value, count: events, before }: CutRow) => ({
     vendor: value,
@@ -28,6 +35,7 @@ function agentRows({ vendors, decided, detected }: DetectCounts): AgentRow[] {
     refused: refusedOf.get(value) ?? 0,
     share: shareOf(events, detected.count),
     fresh: events > 0 && before === 0 && detected.before > 0,
+    period,
   }))
 }
 
@@ -42,7 +50,7 @@ function VendorName({ row }: { row: AgentRow }) {
         <Text value={row.vendor} max={32} />
       </b>
       {row.fresh && choiceOf(query.value).compare && (
-        <span class="new-mark" title="Not detected in the time before">
+        <span class="new-mark" title={`New: ${newWords(row.period)}`}>
           new
         </span>
       )}
@@ -83,13 +91,20 @@ const compared = new Set(['Before', 'Change'])
 
 export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vendor: string) => void }) {
   const compare = choiceOf(query.value).compare && data.detected.before > 0
+  const rows = agentRows(data)
+  const fresh = compare && rows.some((row) => row.fresh)
   return (
     <DataTable
       title="Agents"
-      about={rangeWords(data.period)}
+      about={
+        <>
+          {rangeWords(data.period)}
+          {fresh && `; new: ${newWords(data.period)}`}
+        </>
+      }
       csvName="agents"
       columns={compare ? columns : columns.filter((column) => !compared.has(column.name))}
-      rows={agentRows(data)}
+      rows={rows}
       keyOf={(row) => row.vendor ?? ''}
       sortBy="Detections"
       onOpen={(row) => row.vendor !== null && onOpen(row.vendor)}

@@ -14,6 +14,7 @@ import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
 import { useCounts } from '../../range/use-counts.ts'
 import { AgentTable } from './agent-table.tsx'
+import { Matrix } from './matrix.tsx'
 import { VendorDialog } from './vendor-dialog.tsx'
 
 const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
@@ -73,6 +74,7 @@ function Detections({ data }: { data: DetectCounts }) {
           totals and have no row.
         </p>
       )}
+      <Matrix detected={detected.count} of={of} />
     </>
   )
 }

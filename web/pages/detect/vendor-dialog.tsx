@@ -67,17 +67,24 @@ function Doings({ detail }: { detail: VendorDetail }) {
   if (detail.looked === 0) return <p class="muted">No event of this vendor is kept in this range.</p>
   return (
     <section class="doings">
+      <dl class="seen">
+        <div>
+          <dt>Events in this range</dt>
+          <dd>{count(detail.events)}</dd>
+        </div>
+        <div>
+          <dt>First seen in it</dt>
+          <dd>{detail.firstAt !== null && <Seen at={detail.firstAt} isHour={detail.firstIsHour} />}</dd>
+        </div>
+        <div>
+          <dt>Last seen in it</dt>
+          <dd>{detail.lastAt !== null && <Seen at={detail.lastAt} isHour={false} />}</dd>
+        </div>
+      </dl>
       <p>
         {detail.complete ? 'From ' : 'From the newest '}
         {counted(detail.looked, 'event')} {detail.complete ? 'in this range' : 'of this range'}, in{' '}
-        {counted(detail.sessions, 'session')}
-        {detail.lastAt !== null && (
-          <>
-            , the last{' '}
-            <span title={utcTime(Date.parse(detail.lastAt))}>{ago(Date.parse(detail.lastAt), now())}</span>
-          </>
-        )}
-        :
+        {counted(detail.sessions, 'session')}:
       </p>
       <div class="name-lists">
         <Names title="Classes" names={detail.classes} mark={(name) => <ClassMark class={name} />} />
@@ -88,6 +95,16 @@ function Doings({ detail }: { detail: VendorDetail }) {
         <Names title="User agents" names={detail.userAgents} wide />
       </div>
     </section>
+  )
+}
+
+/** Counts know the hour; of the newest events the very moment is known. */
+function Seen({ at, isHour }: { at: string; isHour: boolean }) {
+  const ms = Date.parse(at)
+  return (
+    <time dateTime={at} title={isHour ? `in the hour from ${utcTime(ms)}` : utcTime(ms)}>
+      {ago(ms, now())}
+    </time>
   )
 }
 
