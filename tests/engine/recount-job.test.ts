@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { openStore, verifyEvents } from '../../db/open.ts'
-import type { Store } from '../../db/store.ts'
+import type { EventRecord, Store } from '../../db/store.ts'
 import { startLog } from '../../server/log.ts'
 import { makeRecount } from '../../server/rollup/recount.ts'
 import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
@@ -63,6 +63,52 @@ test('counts each hour that ended, goes on where it stopped, and repairs', async
   expect(again.hours.splice(0)).toEqual([0, 1, 2, 3, 4, 5, 6])
   await next.run(noon + 8 * hourMs)
   expect(again.hours).toEqual([7])
+  await store.close()
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+}, 30_000)
+
+test('what arrives late for an hour and a day that were counted again counts at once, and the re-count agrees', async () => {
+  using dir = tempDir('recount-late')
+  const store = await openStore({ folder: dir.path, now: noon })
+  await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })
+  const recount = makeRecount({ store, log })
+  const midnight = noon + 12 * hourMs
+  const fold = () => store.events.expire({ orgId: 'org_a', receivedBeforeMs: 0 }) // nothing is that old
+  const totals = async () => {
+    const query = { orgId: 'org_a', sinceMs: noon, untilMs: midnight }
+    const metrics = await store.events.metrics({ ...query, rowsMax: 1_000 })
+    const tools = await store.events.breakdown({ ...query, by: 'tool', stepMs: null })
+    const durations = await store.events.durations({ ...query, stepMs: null })
+    const sum = (rows: { count: number }[]) => rows.reduce((all, { count }) => all + count, 0)
+    return [metrics.total, sum(metrics.byHour), sum(tools.rows), sum(durations.rows)]
+  }
+  const truth = (events: EventRecord[]) => {
+    const called = events.filter(({ tool }) => tool !== null)
+    return [
+      events.length,
+      events.length,
+      called.length,
+      called.filter((one) => one.durationMs !== null).length,
+    ]
+  }
+  const onTime = Array.from({ length: 600 }, (_, n) => event(n, (n % 12) * hourMs))
+  const late = Array.from({ length: 300 }, (_, n) => event(1_000 + n, (n % 12) * hourMs + 17))
+
+  await store.events.append(makeBatch('org_a', onTime))
+  await fold()
+  await recount.run(midnight + hourMs) // the day is closed
+  expect((await store.retention.recounted('org_a'))?.throughMs).toBe(midnight + hourMs)
+  for (const [at, some] of [late.slice(0, 100), late.slice(100)].entries()) {
+    await store.events.append(makeBatch('org_a', some))
+    const arrived = [...onTime, ...late.slice(0, at === 0 ? 100 : 300)]
+    expect(await totals()).toEqual(truth(arrived)) // behind the watermark
+    await fold()
+    expect(await totals()).toEqual(truth(arrived)) // in the rollups
+    for (let hour = 0; hour < 12; hour++)
+      expect(await store.events.recount({ orgId: 'org_a', hourStartMs: noon + hour * hourMs })).toBe(0)
+  }
+  await recount.run(midnight + 3 * hourMs)
+  expect(recount.repaired()).toBe(0)
   await store.close()
   expect((await verifyEvents(dir.path)).faults).toEqual([])
 }, 30_000)
