@@ -18,6 +18,7 @@ function commands(): Command[] {
     ...routes.map((route) => ({ name: route.name, run: () => navigate(route.path) })),
     { name: 'Settings: SDK ingest keys', run: () => navigate('/settings/ingest-keys') },
     { name: 'Settings: API keys', run: () => navigate('/settings/api-keys') },
+    { name: 'Settings: Ingest health', run: () => navigate('/settings/ingest-health') },
     { name: 'Settings: Your account', run: () => navigate('/settings/account') },
     { name: 'Settings: Webhooks', run: () => navigate('/settings/webhooks') },
     { name: 'Settings: Data and retention', run: () => navigate('/settings/data') },

@@ -9,6 +9,7 @@ import { Account } from './account.tsx'
 import { AuditLog } from './audit.tsx'
 import { Backups } from './backups.tsx'
 import { Data } from './data.tsx'
+import { IngestHealth } from './ingest-health.tsx'
 import { KeySection } from './key-section.tsx'
 import { Organization } from './organization.tsx'
 import { People } from './people.tsx'
@@ -41,6 +42,7 @@ const sections: Section[] = [
     name: 'API keys',
     draw: () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
   },
+  { slug: 'ingest-health', name: 'Ingest health', draw: () => <IngestHealth /> },
   { slug: 'sites', name: 'Sites', draw: () => <Sites /> },
   { slug: 'webhooks', name: 'Webhooks', draw: () => <Webhooks /> },
   { slug: 'people', name: 'People', draw: () => <People /> },

@@ -1,0 +1,122 @@
+/** Settings → Ingest health in a real browser: empty at first, then equal to a mixed storm; bodies shown as text. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { ownerEnv, signIn } from './dashboard-actions.ts'
+
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+async function keyNamed(label: string): Promise<string> {
+  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', label, '--json')
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
+type Sums = [requests: number, refused: number, accepted: number, deduped: number, rejected: number]
+const plus = (a: Sums, b: Sums): Sums => a.map((n, i) => n + b[i]!) as Sums
+
+const markup = '<img src=x onerror=alert(1)>'
+const good = (id: string) => event(id, { occurredAt: new Date().toISOString() })
+const bad = (id: string) => ({ ...event(id), type: markup })
+
+/** Ten kinds of requests, and what each adds to the sums. */
+const kinds: ((n: string) => [body: unknown, sums: Sums, type?: string])[] = [
+  (n) => [{ events: [good(`a${n}`), good(`b${n}`)] }, [1, 0, 2, 0, 0]],
+  (n) => [{ events: [good(`c${n}`), good(`c${n}`)] }, [1, 0, 1, 1, 0]],
+  (n) => [{ events: [good(`d${n}`), bad(`e${n}`)] }, [1, 0, 1, 0, 1]],
+  (n) => [{ events: [bad(`f${n}`), bad(`g${n}`)] }, [1, 1, 0, 0, 2]],
+  () => ['{"events":', [1, 1, 0, 0, 0]],
+  () => [{ events: [] }, [1, 1, 0, 0, 0]],
+  (n) => [`${JSON.stringify(good(`h${n}`))}\n{"id":\n`, [1, 0, 1, 0, 1], 'application/x-ndjson'],
+  () => ['\n', [1, 1, 0, 0, 0], 'application/x-ndjson'],
+]
+
+async function post(key: string, body: unknown, more: Record<string, string> = {}): Promise<void> {
+  const answer = await fetch(`${appliance.url}/v1/sdk/events`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  await answer.text()
+}
+
+/** The numbers of a table's rows from a column on, by what the cell before them says. */
+async function numbers(page: Page, table: string, from: number): Promise<Map<string, number[]>> {
+  const rows = await page
+    .getByRole('table', { name: table })
+    .locator('tbody tr')
+    .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent ?? '')))
+  const read = (text: string) => Number(text.replaceAll(',', ''))
+  return new Map(rows.map((cells) => [cells[table === 'Keys' ? 0 : 1]!, cells.slice(from).map(read)]))
+}
+
+async function facts(page: Page): Promise<number[]> {
+  const texts = await page.getByLabel('In all').locator('dd').allInnerTexts()
+  return texts.map((text) => Number(text.replaceAll(',', '')))
+}
+
+test('empty at first, then equal to what was sent, with what was refused and senders that need a look', async () => {
+  const [one, two] = await Promise.all([keyNamed('one'), keyNamed('two')])
+  await withPage(`${appliance.url}/settings/ingest-health`, async (page) => {
+    await signIn(page)
+    await page.getByText('No sender has sent anything in this time.').waitFor()
+    expect(await page.getByText('Nothing has been refused or rejected.').isVisible()).toBe(true)
+    expect(await page.getByLabel('Needs a look').innerText()).toContain('one: never used.')
+
+    const sums: { [label: string]: Sums } = { one: [0, 0, 0, 0, 0], two: [0, 0, 0, 0, 0] }
+    await Promise.all(
+      Array.from({ length: 120 }, async (_, n) => {
+        const label = n % 3 === 0 ? 'two' : 'one'
+        const [body, added, type] = kinds[n % kinds.length]!(`${n}`)
+        sums[label] = plus(sums[label]!, added)
+        await post(label === 'two' ? two : one, body, type === undefined ? {} : { 'content-type': type })
+      }),
+    )
+    await keyNamed('idle')
+    const late = await keyNamed('late')
+    const old = event('old', { occurredAt: new Date(Date.now() - 3 * 3_600_000).toISOString() })
+    await post(late, { events: [old] })
+    await post(two, { events: [good('from a page')] }, { origin: 'https://shop.example' }) // refused before it counts
+    const all = plus(plus(sums['one']!, sums['two']!), [1, 0, 1, 0, 0])
+
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByLabel('In all').waitFor()
+    expect(await facts(page)).toEqual(all)
+    const [, , accepted, deduped, rejected] = all
+    const chart = page.getByRole('img', { name: /^Events by hour: / })
+    expect(await chart.getAttribute('aria-label')).toBe(
+      `Events by hour: ${accepted} accepted, ${deduped} deduped, ${rejected} rejected`,
+    )
+    const keys = await numbers(page, 'Keys', 5)
+    for (const label of ['one', 'two']) expect(keys.get(label)).toEqual(sums[label]!.slice(2))
+    expect(keys.get('idle')).toEqual([0, 0, 0])
+
+    const looks = await page.getByLabel('Needs a look').locator('li').allInnerTexts()
+    const has = (text: RegExp) => looks.some((look) => text.test(look))
+    expect([
+      has(/^two: seen in a browser/),
+      has(/^late: clock 3 h behind/),
+      has(/^idle: never used/),
+    ]).toEqual([true, true, true])
+    expect(has(/^one: /)).toBe(false)
+
+    const row = page.getByRole('row').filter({ hasText: 'wrong_format at type' }).first()
+    await row.locator('summary').click()
+    expect(await row.locator('pre').innerText()).toContain(markup)
+    expect(await page.locator('.rejected-table img').count()).toBe(0)
+    expect(await page.locator('.rejected-table tbody tr').count()).toBeGreaterThan(50)
+    await page.getByLabel('Time').selectOption('the last 7 days')
+    await page.getByText(/Events an hour/).waitFor()
+    expect(await facts(page)).toEqual(all)
+    const hours = await page.getByRole('table', { name: 'By hour and key' }).locator('tbody tr').count()
+    expect(hours).toBeGreaterThanOrEqual(3)
+  })
+}, 60_000)

@@ -1,0 +1,48 @@
+/** The call of Settings → Ingest health. */
+import { get } from './api.ts'
+
+export interface IngestSums {
+  requests: number
+  refused: number // requests that were refused as a whole
+  accepted: number
+  deduped: number
+  rejected: number
+}
+
+export interface IngestKey extends IngestSums {
+  id: string
+  label: string
+  prefix: string
+  state: 'active' | 'expired' | 'revoked'
+  createdAt: string
+  lastUsedAt: string | null
+  neverUsed: boolean
+  seenInBrowserAt: string | null
+  clock: { state: 'fine' | 'ahead' | 'behind'; offMs: number } | null // null: no event told a time
+}
+
+export interface IngestHour extends IngestSums {
+  hour: string
+  keyId: string
+}
+
+export interface RejectedRequest {
+  at: string
+  keyId: string
+  code: string
+  message: string
+  path: string
+  excerpt: string
+}
+
+export interface IngestHealth {
+  since: string
+  totals: IngestSums
+  keys: IngestKey[]
+  hours: IngestHour[] // by hour, the oldest first
+  rejected: RejectedRequest[] // the newest first
+}
+
+export const ingestApi = {
+  health: (since: string) => get<IngestHealth>(`/api/ingest/health?${new URLSearchParams({ since })}`),
+}

@@ -1,0 +1,198 @@
+/** Settings → Ingest health: what came in by hour and key, what was refused and why, and senders that need a look. */
+import './ingest-health.css'
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { DataTable } from '../../charts/data-table.tsx'
+import { isoTime, now } from '../../clock.ts'
+import { Problem } from '../../components/problem.tsx'
+import { useTask } from '../../components/task.ts'
+import { Text } from '../../components/text.tsx'
+import { count } from '../../format.ts'
+import { ingestApi, type IngestHealth as Health, type IngestHour, type IngestKey } from '../../ingest-api.ts'
+import { session } from '../../session.ts'
+import { Choice } from './form-dialog.tsx'
+import { advice, oddities } from './ingest-health-model.ts'
+import { IngestHours } from './ingest-hours.tsx'
+import { Moment } from './moment.tsx'
+import { RejectedList } from './rejected-list.tsx'
+
+const hourMs = 3_600_000
+
+const spans = [
+  { value: '24', text: 'the last 24 hours' },
+  { value: '168', text: 'the last 7 days' },
+] as const
+
+export function IngestHealth() {
+  const allowed = session.value?.role !== 'viewer'
+  return (
+    <section class="settings-section ingest-health">
+      <p class="about">
+        What your senders sent and what came of it. A request that was refused as a whole is kept with its
+        reason; so is every event that was not taken.
+      </p>
+      {allowed ? <Report /> : <p class="muted">Ingest health is for owners, admins and analysts.</p>}
+    </section>
+  )
+}
+
+function Report() {
+  const known = useSignal<Health | null>(null)
+  const hours = useSignal('24')
+  const { problem, busy, run } = useTask()
+  const load = () =>
+    run(async () => {
+      known.value = await ingestApi.health(isoTime(now() - Number(hours.value) * hourMs))
+    })
+  useEffect(() => void load(), [])
+  return (
+    <>
+      <div class="health-bar">
+        <Choice
+          name="span"
+          label="Time"
+          options={spans}
+          onChange={(value) => {
+            hours.value = value
+            void load()
+          }}
+        />
+        <button type="button" class="button" aria-disabled={busy.value} onClick={() => void load()}>
+          Look again
+        </button>
+      </div>
+      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {known.value && <Drawn health={known.value} />}
+    </>
+  )
+}
+
+function Drawn({ health }: { health: Health }) {
+  const labels = new Map(health.keys.map(({ id, label }) => [id, label]))
+  const labelOf = (keyId: string): string => labels.get(keyId) ?? keyId
+  const { totals } = health
+  return (
+    <>
+      <NeedsALook keys={health.keys} />
+      {totals.requests === 0 ? (
+        <p>
+          No sender has sent anything in this time. Make a key under{' '}
+          <a href="/settings/ingest-keys">SDK ingest keys</a>: it comes with a call that proves it.
+        </p>
+      ) : (
+        <>
+          <dl class="settings-facts" aria-label="In all">
+            <Fact name="Requests" value={totals.requests} />
+            <Fact name="Refused" value={totals.refused} />
+            <Fact name="Events accepted" value={totals.accepted} />
+            <Fact name="Deduped" value={totals.deduped} />
+            <Fact name="Rejected" value={totals.rejected} />
+          </dl>
+          <IngestHours health={health} />
+          <HourTable hours={health.hours} labelOf={labelOf} />
+        </>
+      )}
+      <KeyHealthTable keys={health.keys} />
+      <RejectedList rejected={health.rejected} labelOf={labelOf} />
+    </>
+  )
+}
+
+function Fact({ name, value }: { name: string; value: number }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{count(value)}</dd>
+    </>
+  )
+}
+
+function NeedsALook({ keys }: { keys: IngestKey[] }) {
+  const odd = keys.flatMap((key) => oddities(key).map((oddity) => ({ key, oddity })))
+  if (odd.length === 0) return null
+  return (
+    <div class="panel needs-a-look">
+      <h3>Needs a look</h3>
+      <ul aria-label="Needs a look">
+        {odd.map(({ key, oddity }) => (
+          <li key={`${key.id} ${oddity}`}>
+            <strong>
+              <Text value={key.label} max={36} />
+            </strong>
+            : {oddity}. <span class="muted">{advice[oddity.split(' ')[0] ?? '']}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+interface HourTableProps {
+  hours: IngestHour[]
+  labelOf: (keyId: string) => string
+}
+
+function HourTable({ hours, labelOf }: HourTableProps) {
+  const number = (name: string, value: (row: IngestHour) => number) => ({ name, value, number: true })
+  return (
+    <DataTable
+      title="By hour and key"
+      csvName="ingest-hours"
+      sortBy="Hour, UTC"
+      keyOf={({ hour, keyId }) => `${hour} ${keyId}`}
+      rows={hours}
+      columns={[
+        { name: 'Hour, UTC', value: ({ hour }) => hour.slice(0, 16).replace('T', ' ') },
+        {
+          name: 'Key',
+          value: ({ keyId }) => labelOf(keyId),
+          show: ({ keyId }) => <Text value={labelOf(keyId)} max={36} />,
+        },
+        number('Requests', (row) => row.requests),
+        number('Refused', (row) => row.refused),
+        number('Accepted', (row) => row.accepted),
+        number('Deduped', (row) => row.deduped),
+        number('Rejected', (row) => row.rejected),
+      ]}
+    />
+  )
+}
+
+const clockTones = { fine: 'allow', ahead: 'error', behind: 'error' } as const
+
+function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
+  return (
+    <DataTable
+      title="Keys"
+      csvName="ingest-keys"
+      sortBy="Key"
+      ascending
+      keyOf={({ id }) => id}
+      rows={keys}
+      empty="There is no ingest key yet."
+      columns={[
+        { name: 'Key', value: ({ label }) => label, show: ({ label }) => <Text value={label} max={36} /> },
+        { name: 'State', value: ({ state }) => state },
+        {
+          name: 'Last used',
+          value: ({ lastUsedAt }) => lastUsedAt,
+          show: ({ lastUsedAt, neverUsed }) =>
+            lastUsedAt !== null ? <Moment iso={lastUsedAt} /> : neverUsed ? 'never' : 'just now',
+        },
+        {
+          name: 'Clock',
+          value: ({ clock }) => clock?.state ?? null,
+          show: ({ clock }) => clock && <span class={`chip ${clockTones[clock.state]}`}>{clock.state}</span>,
+        },
+        {
+          name: 'Seen in a browser',
+          value: ({ seenInBrowserAt }) => seenInBrowserAt,
+          show: ({ seenInBrowserAt }) => seenInBrowserAt !== null && <Moment iso={seenInBrowserAt} />,
+        },
+        { name: 'Accepted', value: ({ accepted }) => accepted, number: true },
+        { name: 'Deduped', value: ({ deduped }) => deduped, number: true },
+        { name: 'Rejected', value: ({ rejected }) => rejected, number: true },
+      ]}
+    />
+  )
+}
