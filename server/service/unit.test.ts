@@ -5,7 +5,13 @@ import { join } from 'node:path'
 import { environmentTwin, optionNames } from '../options.ts'
 import { unitText } from './unit.ts'
 
-const wanted = { executable: '/usr/local/bin/sightglass', flags: [], lowPort: false, writableFolders: [], runtimeFolder: false }
+const wanted = {
+  executable: '/usr/local/bin/sightglass',
+  flags: [],
+  lowPort: false,
+  writableFolders: [],
+  runtimeFolder: false,
+}
 const execStart = (flags: string[]) => /^ExecStart=(.*)$/m.exec(unitText({ ...wanted, flags }))![1]
 
 test('what systemd would expand or split stays as it was given', () => {
@@ -21,6 +27,12 @@ test('only named folders are writable, only a low port gets a capability', () =>
   const unit = unitText({ ...wanted, lowPort: true, writableFolders: ['/mnt/nas', '/mnt/a b'] })
   expect(unit).toContain('ReadWritePaths=/mnt/nas\nReadWritePaths="/mnt/a b"\n')
   expect(unit.match(/CAP_\w+/g)).toEqual(['CAP_NET_BIND_SERVICE', 'CAP_NET_BIND_SERVICE'])
+})
+
+test('a folder for its sockets is made when one lies there, with room for the proxy in its group', () => {
+  expect(unitText(wanted)).not.toContain('RuntimeDirectory')
+  const unit = unitText({ ...wanted, runtimeFolder: true })
+  expect(unit).toContain('\nRuntimeDirectory=sightglass\nRuntimeDirectoryMode=0750\n')
 })
 
 test('the container file sets options that exist', () => {

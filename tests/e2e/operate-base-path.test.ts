@@ -103,6 +103,14 @@ test('beside the base path there is nothing but health, and links and documents 
   expect((await get(script.slice('/a/b'.length))).status).toBe(404)
 })
 
+test('listening on every address, the link for the first owner names one that opens', async () => {
+  await using appliance = await startAppliance({ args: ['--listen', '0.0.0.0:0'] })
+  expect(appliance.url).toStartWith('http://0.0.0.0:')
+  const link = new URL(await appliance.setupLink())
+  expect(link.hostname).not.toBe('0.0.0.0')
+  expect((await fetch(new URL('/setup', link.origin))).status).toBe(200)
+})
+
 test('a unix socket: its proxy is believed, a dead socket goes, a living one and a file stay', async () => {
   using dir = tempDir('socket')
   const socket = dir.join('http.sock')

@@ -64,6 +64,15 @@ test('a dry run prints the unit and does nothing; systemd itself finds nothing w
   expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
 })
 
+test('a socket lies in a folder that systemd makes, or in one that the unit may write to', async () => {
+  const ours = await install('--dry-run', '--listen', 'unix:/run/sightglass/http.sock')
+  expect(ours.stdout).toContain('RuntimeDirectory=sightglass\n')
+  expect(ours.stdout).not.toContain('ReadWritePaths')
+  const theirs = await install('--dry-run', '--listen', 'unix:/srv/web/sightglass.sock')
+  expect(theirs.stdout).toContain('ReadWritePaths=/srv/web\n')
+  expect(theirs.stdout).not.toContain('RuntimeDirectory')
+})
+
 test('a low port gets the one capability it needs and no more', async () => {
   const { stdout } = await install('--dry-run', '--listen', '0.0.0.0:443')
   expect(stdout).toContain(
