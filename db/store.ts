@@ -26,7 +26,7 @@ import type {
   MetricsQuery,
 } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
-import type { IngestCountStore } from './ingest-count-store.ts'
+import type { BatchCount, IngestCountStore } from './ingest-count-store.ts'
 import type { RetentionStore } from './retention-store.ts'
 import type { RegistryStore } from './registry-store.ts'
 import type { SessionStore } from './session-store.ts'
@@ -66,6 +66,7 @@ export interface EventBatch {
   keyId: string // the ingest key that sent it
   receivedAtMs: number
   events: EventRecord[] // 1 to 1,000
+  count?: BatchCount // as told by `ingestCounts`; without it the batch is not counted
 }
 
 /** Member whose guard rail (contract §4: 1,000 types, 100 outcomes, 1,000 sites an organization) an event breaks. */

@@ -26,12 +26,22 @@ const event: fc.Arbitrary<EventRecord> = fc.record({
   reason: optional,
   json: fc.json(),
 })
-const batch: fc.Arbitrary<EventBatch> = fc.record({
-  orgId: text,
-  keyId: text,
-  receivedAtMs: fc.integer({ min: 0 }),
-  events: fc.array(event, { minLength: 1, maxLength: 5 }),
+const count = fc.record({
+  rejected: fc.nat(),
+  aheadMaxMs: fc.nat(),
+  behindMinMs: fc.option(fc.nat()),
+  keptSinceMs: fc.nat(),
 })
+const batch: fc.Arbitrary<EventBatch> = fc.record(
+  {
+    orgId: text,
+    keyId: text,
+    receivedAtMs: fc.integer({ min: 0 }),
+    events: fc.array(event, { minLength: 1, maxLength: 5 }),
+    count,
+  },
+  { requiredKeys: ['orgId', 'keyId', 'receivedAtMs', 'events'] },
+)
 
 test('any group of batches arrives as it was sent', () => {
   fc.assert(

@@ -7,6 +7,7 @@
  * An answer is the JSON list [id, result] or [id, null, failure].
  */
 import { StoreError, type StoreErrorKind } from '../errors.ts'
+import type { BatchCount } from '../ingest-count-store.ts'
 import type { AppendResult, EventBatch, EventRecord } from '../store.ts'
 
 const separator = '\u001e'
@@ -26,7 +27,13 @@ export function failureOf(error: StoreError): Failure {
   return { kind: error.kind, message: error.message }
 }
 
-type BatchHead = [orgId: string, keyId: string, receivedAtMs: number, events: (string | number | null)[][]]
+type BatchHead = [
+  orgId: string,
+  keyId: string,
+  receivedAtMs: number,
+  events: (string | number | null)[][],
+  count: BatchCount | null,
+]
 
 /** How many members of an event travel beside its JSON text. */
 const membersSent = 17
@@ -55,11 +62,12 @@ function headOf(event: EventRecord): (string | number | null)[] {
 }
 
 export function packAppend(id: number, batches: EventBatch[]): string {
-  const heads: BatchHead[] = batches.map(({ orgId, keyId, receivedAtMs, events }) => [
+  const heads: BatchHead[] = batches.map(({ orgId, keyId, receivedAtMs, events, count }) => [
     orgId,
     keyId,
     receivedAtMs,
     events.map(headOf),
+    count ?? null,
   ])
   const parts = [JSON.stringify([id, 'append', heads])]
   for (const batch of batches) for (const event of batch.events) parts.push(event.json)
@@ -76,11 +84,12 @@ export function unpackRequest(message: string): { request: Request; bodies: stri
 
 export function unpackBatches(heads: unknown, bodies: string[]): EventBatch[] {
   let next = 0
-  return (heads as BatchHead[]).map(([orgId, keyId, receivedAtMs, events]) => ({
+  return (heads as BatchHead[]).map(([orgId, keyId, receivedAtMs, events, count]) => ({
     orgId,
     keyId,
     receivedAtMs,
     events: events.map((values) => eventOf(values, bodies[next++])),
+    ...(count === null ? {} : { count }),
   }))
 }
 

@@ -1,5 +1,5 @@
 /** Counts what ingest took and refused, by hour and key, for the ingest-health page and for /metrics. */
-import type { IngestCount } from '../../db/ingest-count-store.ts'
+import { countHourMs, mergeCount, type BatchCount, type IngestCount } from '../../db/ingest-count-store.ts'
 import type { ApiKey, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
 import { limits } from '../limits.ts'
@@ -11,6 +11,7 @@ export interface RequestCount {
   deduped: number
   rejected: number
   newestMs: number | null // occurredAt of its newest checked event
+  isWritten: boolean // with its batch, in one transaction
 }
 
 export interface IngestTotals {
@@ -24,13 +25,11 @@ export interface IngestTotals {
 export interface IngestCounts {
   /** Runs the handler of one request whose key is known, and counts it however it ends. */
   request<T>(key: Pick<ApiKey, 'id' | 'orgId'>, handle: (count: RequestCount) => Promise<T>): Promise<T>
-  /** Writes what is not written yet; a crash loses at most what came since the last flush. */
+  /** Writes what did not come with a batch; a crash loses at most what came since the last flush. */
   flush(): Promise<void>
   /** Since this process started. */
   totals(): Readonly<IngestTotals>
 }
-
-const hourMs = 3_600_000
 
 export function makeIngestCounts(store: Pick<Store, 'ingestCounts'>, clock: Clock, log: Log): IngestCounts {
   const totals: IngestTotals = { requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
@@ -40,18 +39,13 @@ export function makeIngestCounts(store: Pick<Store, 'ingestCounts'>, clock: Cloc
   function note(key: Pick<ApiKey, 'id' | 'orgId'>, count: RequestCount, refused: 0 | 1): void {
     const now = clock.now()
     const { accepted, deduped, rejected, newestMs } = count
-    merge(waiting, {
-      orgId: key.orgId,
-      keyId: key.id,
-      hourStartMs: now - (now % hourMs),
-      requests: 1,
-      refused,
-      accepted,
-      deduped,
-      rejected,
-      aheadMaxMs: newestMs === null ? 0 : Math.max(0, newestMs - now),
-      behindMinMs: newestMs === null ? null : Math.max(0, now - newestMs),
-    })
+    const clocks = { aheadMaxMs: aheadOf(newestMs, now), behindMinMs: behindOf(newestMs, now) }
+    if (!count.isWritten) {
+      mergeCount(waiting, {
+        ...{ orgId: key.orgId, keyId: key.id, hourStartMs: now - (now % countHourMs) },
+        ...{ requests: 1, refused, accepted, deduped, rejected, ...clocks },
+      })
+    }
     totals.requests++
     totals.refused += refused
     totals.accepted += accepted
@@ -68,14 +62,14 @@ export function makeIngestCounts(store: Pick<Store, 'ingestCounts'>, clock: Cloc
       await store.ingestCounts.add({ counts: [...taken.values()], keptSinceMs })
     } catch (error) {
       // A full disk heals; until then the counts wait here.
-      for (const one of taken.values()) merge(waiting, one)
+      for (const one of taken.values()) mergeCount(waiting, one)
       log.warn('ingest_counts_not_written', { message: String(error) })
     }
   }
 
   return {
     async request(key, handle) {
-      const count: RequestCount = { accepted: 0, deduped: 0, rejected: 0, newestMs: null }
+      const count: RequestCount = { accepted: 0, deduped: 0, rejected: 0, newestMs: null, isWritten: false }
       try {
         const result = await handle(count)
         note(key, count, 0)
@@ -90,19 +84,20 @@ export function makeIngestCounts(store: Pick<Store, 'ingestCounts'>, clock: Cloc
   }
 }
 
-function merge(into: Map<string, IngestCount>, one: IngestCount): void {
-  const name = `${one.orgId} ${one.keyId} ${one.hourStartMs}`
-  const known = into.get(name)
-  if (known === undefined) {
-    into.set(name, one)
-    return
+/** What travels with the batch of a request, so that a crash loses neither without the other. */
+export function batchCount(rejected: number, newestMs: number | null, now: number): BatchCount {
+  return {
+    rejected,
+    aheadMaxMs: aheadOf(newestMs, now),
+    behindMinMs: behindOf(newestMs, now),
+    keptSinceMs: now - limits.ingestCountsKeptMs,
   }
-  known.requests += one.requests
-  known.refused += one.refused
-  known.accepted += one.accepted
-  known.deduped += one.deduped
-  known.rejected += one.rejected
-  known.aheadMaxMs = Math.max(known.aheadMaxMs, one.aheadMaxMs)
-  const behind = [known.behindMinMs, one.behindMinMs].filter((ms) => ms !== null)
-  known.behindMinMs = behind.length === 0 ? null : Math.min(...behind)
+}
+
+function aheadOf(newestMs: number | null, now: number): number {
+  return newestMs === null ? 0 : Math.max(0, newestMs - now)
+}
+
+function behindOf(newestMs: number | null, now: number): number | null {
+  return newestMs === null ? null : Math.max(0, now - newestMs)
 }

@@ -8,7 +8,7 @@ import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
-import type { RequestCount } from './counts.ts'
+import { batchCount, type RequestCount } from './counts.ts'
 import { linesText } from './lines-text.ts'
 import { publishedLimits } from './published-limits.ts'
 import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
@@ -31,7 +31,7 @@ export function ingestRoutes(parts: Parts) {
           const taken = await takeEvents(parts, request, key)
           const accepted = await refuseRestricted(parts.store, key, taken)
           count.newestMs = newestOf(accepted)
-          return answer(parts, key, accepted, await append(parts, key, accepted), count)
+          return answer(parts, key, accepted, await append(parts, key, accepted, count), count)
         })
       },
       { parse: 'none' },
@@ -55,10 +55,21 @@ async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<
   }
 }
 
-async function append(parts: Parts, key: ApiKey, { records }: Accepted): Promise<AppendResult> {
+async function append(
+  parts: Parts,
+  key: ApiKey,
+  { records, rejected }: Accepted,
+  count: RequestCount,
+): Promise<AppendResult> {
   if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [], lastSeq: 0 }
-  const batch = { orgId: key.orgId, keyId: key.id, receivedAtMs: parts.clock.now(), events: records }
-  return writeOrExplain(parts, () => parts.store.events.append(batch))
+  const now = parts.clock.now()
+  const batch = {
+    ...{ orgId: key.orgId, keyId: key.id, receivedAtMs: now, events: records },
+    count: batchCount(rejected.length, count.newestMs, now),
+  }
+  const result = await writeOrExplain(parts, () => parts.store.events.append(batch))
+  count.isWritten = true
+  return result
 }
 
 function newestOf({ records }: Accepted): number | null {

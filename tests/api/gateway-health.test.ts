@@ -1,5 +1,7 @@
 /** GET /api/ingest/health after a storm of good and bad requests from several keys equals what was sent. */
+import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -129,6 +131,19 @@ test('counts lie in the hour of arrival, and outlive a restart', async () => {
   expect(new Set(hours.map(({ hour }) => hour)).size).toBe(2)
   const kept = await server.store.ingestCounts.list({ orgId: server.org.id, sinceMs: 0 })
   expect(kept.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(totals.accepted)
+})
+
+test('what an acknowledged request counts is on disk with its events, before any flush', async () => {
+  const key = await server.key('ingest', { label: 'durable' })
+  const body = { events: [event('du1'), event('du1'), { ...event('du2'), type: 'NO' }] }
+  expect((await server.call('/v1/sdk/events', { key, body })).status).toBe(202)
+  const other = new Database(join(server.dataDir, 'sightglass.db'), { readonly: true }) // as after a crash
+  const { id } = (await server.store.keys.list(server.org.id)).find(({ label }) => label === 'durable')!
+  const row = other
+    .query('SELECT requests, refused, accepted, deduped, rejected FROM ingest_hour WHERE key_id = ?')
+    .get(id)
+  other.close()
+  expect(row).toEqual({ requests: 1, refused: 0, accepted: 1, deduped: 1, rejected: 1 })
 })
 
 test('another organization sees nothing of it; wrong questions are refused', async () => {

@@ -1,11 +1,9 @@
 /** What ingest counted by hour and key, in SQLite. */
-import type { IngestCount, IngestCountStore } from '../../ingest-count-store.ts'
+import { countHourMs, type IngestCount, type IngestCountStore } from '../../ingest-count-store.ts'
 import type { ReadContext, WriteContext } from '../contexts.ts'
 
-const hourMs = 3_600_000
-
 export function addIngestCounts(
-  { db }: WriteContext,
+  { db }: Pick<WriteContext, 'db'>,
   { counts, keptSinceMs }: Parameters<IngestCountStore['add']>[0],
 ): void {
   const add = db.query(
@@ -18,13 +16,13 @@ export function addIngestCounts(
                             ELSE min(coalesce(behind_min_ms, ?10), ?10) END`,
   )
   for (const one of counts) {
-    const hour = Math.floor(one.hourStartMs / hourMs)
+    const hour = Math.floor(one.hourStartMs / countHourMs)
     const { orgId, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
     add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
   }
   const trim = db.query('DELETE FROM ingest_hour WHERE org_id = ? AND hour < ?')
   for (const orgId of new Set(counts.map((one) => one.orgId)))
-    trim.run(orgId, Math.floor(keptSinceMs / hourMs))
+    trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
 }
 
 export function listIngestCounts(
@@ -37,6 +35,6 @@ export function listIngestCounts(
          ahead_max_ms AS aheadMaxMs, behind_min_ms AS behindMinMs
        FROM ingest_hour WHERE org_id = ? AND hour >= ? ORDER BY hour, key_id`,
     )
-    .all(orgId, Math.floor(sinceMs / hourMs))
-    .map(({ hour, ...one }) => ({ ...one, hourStartMs: hour * hourMs }))
+    .all(orgId, Math.floor(sinceMs / countHourMs))
+    .map(({ hour, ...one }) => ({ ...one, hourStartMs: hour * countHourMs }))
 }
