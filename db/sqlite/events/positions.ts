@@ -56,7 +56,8 @@ export function addList(bitmap: Bitmap, list: Uint8Array): void {
   for (let at = 0; at < list.length;) {
     let distance = 0
     for (let shift = 0; ; shift += 7) {
-      const byte = list[at++]!
+      const byte = list[at++]
+      if (byte === undefined) throw new Error('a list of the segment index ends amid a number')
       distance |= (byte & 127) << shift
       if (byte < 128) break
     }

@@ -1,6 +1,6 @@
 /** Checks that the index of every sealed segment leads to each row that a filter must find. */
 import type { Database } from 'bun:sqlite'
-import { readColumns, zonesBetween } from './block-table.ts'
+import { readColumns, zonesBetween, type Zone } from './block-table.ts'
 import { member, members } from './members.ts'
 import { segmentEvents, seqOf } from './place.ts'
 import { hasBit, newBitmap } from './positions.ts'
@@ -14,23 +14,46 @@ export function verifySegments(db: Database, org: VerifiedOrg, report: Report): 
     const first = segment * segmentEvents
     const where = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
     const blocks = zonesBetween(db, org.num, first, first + segmentEvents)
-    const row = db
-      .query<{ zones: Uint8Array }, [number, number]>(
-        'SELECT zones FROM event_segment WHERE org = ? AND segment = ?',
-      )
-      .get(org.num, segment)
-    const listed = new Set(row === null ? [] : readZones(row.zones).map(({ place }) => place))
-    for (const { place } of blocks)
-      if (!listed.has(place)) report(where, `leaves out arrival ${seqOf(place)}`)
+    verifyZones(db, { org: org.num, segment }, blocks, (problem) => report(where, problem))
     for (const [index, { filter, name }] of members.entries()) {
       if (filter === null) continue
       for (const [code, positions] of positionsByCode(db, blocks, first, index)) {
         const bitmap = newBitmap()
-        postings.add(bitmap, org.num, segment, index, code)
+        try {
+          postings.add(bitmap, org.num, segment, index, code)
+        } catch (error) {
+          report(
+            where,
+            `cannot be read for its ${name}: ${error instanceof Error ? error.message : String(error)}`,
+          )
+          continue
+        }
         const missing = positions.find((position) => !hasBit(bitmap, position))
         if (missing !== undefined) report(where, `does not lead to arrival ${first + missing} by its ${name}`)
       }
     }
+  }
+}
+
+/** A page looks at a block only when the segment says that it is there and reaches into the times asked for. */
+function verifyZones(
+  db: Database,
+  { org, segment }: { org: number; segment: number },
+  blocks: Zone[],
+  report: (problem: string) => void,
+): void {
+  const row = db
+    .query<{ zones: Uint8Array; minAt: number; maxAt: number }, [number, number]>(
+      'SELECT zones, min_at AS minAt, max_at AS maxAt FROM event_segment WHERE org = ? AND segment = ?',
+    )
+    .get(org, segment)
+  const listed = new Map(row === null ? [] : readZones(row.zones).map((zone) => [zone.place, zone]))
+  for (const { place, events, minAt, maxAt } of blocks) {
+    const zone = listed.get(place)
+    if (zone === undefined || row === null) report(`leaves out arrival ${seqOf(place)}`)
+    else if (zone.events !== events || zone.minAt !== minAt || zone.maxAt !== maxAt)
+      report(`says another length or time of the block at arrival ${seqOf(place)}`)
+    else if (minAt < row.minAt || maxAt > row.maxAt) report(`leaves out the time of arrival ${seqOf(place)}`)
   }
 }
 
