@@ -129,6 +129,9 @@ export interface Endpoint extends EndpointFilter {
   position: number // every event up to this arrival number has been looked at
   sequence: number // of the last batch made, 0 before the first
   missed: number // events that retention removed before they were looked at
+  /** A range is delivered again: at this position, or past it, the endpoint jumps to `resumePosition`. */
+  replayUntil: number | null
+  resumePosition: number | null // null exactly when there is no range
   createdAtMs: number
   lastSuccessAtMs: number | null
   failingSinceMs: number | null // first failure since the last success
@@ -251,15 +254,19 @@ export interface WebhookStore {
   changeEndpoint(command: EndpointCommand & { change: EndpointChange }): Promise<Endpoint>
   pauseEndpoint(command: EndpointCommand): Promise<Endpoint> // done once when paused already
   resumeEndpoint(command: EndpointCommand): Promise<Endpoint>
-  /** Moves the position; events after it are delivered (again). */
-  moveEndpoint(command: EndpointCommand & { position: number }): Promise<Endpoint>
+  /**
+   * Moves the position; events after it are delivered again. An `until` before where the endpoint was ends that, after
+   * the event of this number, and it goes on where it was.
+   */
+  moveEndpoint(command: EndpointCommand & { position: number; until: number | null }): Promise<Endpoint>
   rotateEndpointSecret(
     command: EndpointCommand & { sealedSecret: string; previousUntilMs: number },
   ): Promise<Endpoint>
   /** Its pending deliveries become dead letters; its rules go. */
   deleteEndpoint(command: EndpointCommand): Promise<void>
   /**
-   * Advances an endpoint from one position to another and schedules the batch in between, if any, in one transaction.
+   * Advances an endpoint from one position to another and schedules the batch in between, if any, in one transaction;
+   * at the end of a range that is delivered again it jumps back to where it was.
    * `stale`: it was moved, paused or advanced by somebody else; `full`: too many of its deliveries are pending.
    */
   advance(command: {

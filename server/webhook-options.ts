@@ -1,6 +1,6 @@
 /** The options of how webhook deliveries leave the machine, and of what is delivered again. */
 import { option } from './option-form.ts'
-import { UsageError } from './option-values.ts'
+import { plainText, UsageError } from './option-values.ts'
 
 const serving = ['serve', 'config'] as const
 
@@ -24,5 +24,21 @@ export const webhookOptions = {
     help: 'the HTTP proxy through which deliveries to http and https go; variables like HTTPS_PROXY are not obeyed',
     verbs: serving,
     secret: true,
+  }),
+  from: option({
+    read: plainText,
+    value: 'PLACE',
+    default: null,
+    help: 'where a range begins that an endpoint gets again: a position, or a time of arrival',
+    verbs: ['webhook replay'],
+    flagOnly: true,
+  }),
+  until: option({
+    read: plainText,
+    value: 'PLACE',
+    default: null,
+    help: 'where it ends; left out: where the endpoint is',
+    verbs: ['webhook replay'],
+    flagOnly: true,
   }),
 }

@@ -37,6 +37,7 @@ export interface Endpoint {
   pausedAt: string | null
   sequence: number
   missed: number
+  replayUntil: number | null // a range is being delivered again
   pending: number
   delivered: number
   deadLetters: number
@@ -147,8 +148,9 @@ export const webhookApi = {
   resume: async (id: string) => void (await post(endpoint(id, 'resume'), {})),
   rotateSecret: async (id: string) =>
     (await json<{ secret: string }>(await post(endpoint(id, 'rotate-secret'), {}))).secret,
-  /** Delivers again everything that arrived since then. */
-  replaySince: async (id: string, since: string) => void (await post(endpoint(id, 'replay'), { since })),
+  /** Delivers again what arrived from then on and before `until`; null: up to where the endpoint is. */
+  replayRange: async (id: string, from: string, until: string | null) =>
+    void (await post(endpoint(id, 'replay'), { from, until })),
 
   rules: async (signal?: AbortSignal) => (await get<{ rules: Rule[] }>(`${base}/rules`, signal)).rules,
   createRule: async (kind: RuleKind, endpointId: string, numbers: Partial<RuleNumbers>) =>

@@ -8,6 +8,7 @@ import identityMore from './migrations/0005_identity_more.sql' with { type: 'tex
 import retention from './migrations/0006_retention.sql' with { type: 'text' }
 import auditTrim from './migrations/0007_audit_trim.sql' with { type: 'text' }
 import postingFilter from './migrations/0008_posting_filter.sql' with { type: 'text' }
+import webhookReplay from './migrations/0009_webhook_replay.sql' with { type: 'text' }
 
 export const migrations: readonly Migration[] = [
   { version: 1, name: '0001_identity', sql: identity },
@@ -18,4 +19,5 @@ export const migrations: readonly Migration[] = [
   { version: 6, name: '0006_retention', sql: retention },
   { version: 7, name: '0007_audit_trim', sql: auditTrim },
   { version: 8, name: '0008_posting_filter', sql: postingFilter },
+  { version: 9, name: '0009_webhook_replay', sql: webhookReplay },
 ]

@@ -29,12 +29,19 @@ export const webhookTexts = {
     examples: ['sightglass webhook show wh_3q2uVbkz0c5mYw1n8sJx4A'],
   },
   'webhook replay': {
-    summary: 'send an ended delivery again, or all dead letters',
-    usage: 'webhook replay DELIVERY_ID | --dead [--org ORG]',
+    summary: 'send an ended delivery again, all dead letters, or a range of events to an endpoint',
+    usage: 'webhook replay DELIVERY_ID | --dead | ENDPOINT_ID --from PLACE [--until PLACE] [--org ORG]',
     about: [
       'The same record and message id go out again; attempts count from 0, the log of attempts is kept.',
+      'A range is made into new batches with new sequence numbers; what is new waits until it is through. PLACE is a',
+      'position of the endpoint (events behind --from, up to and including --until) or a time of arrival such as',
+      '2026-06-23T12:00:00Z (from then on, and before then).',
     ],
-    examples: ['sightglass webhook replay wh_3q2uVbkz0c5mYw1n8sJx4A', 'sightglass webhook replay --dead'],
+    examples: [
+      'sightglass webhook replay wh_3q2uVbkz0c5mYw1n8sJx4A',
+      'sightglass webhook replay --dead',
+      'sightglass webhook replay ep_3q2uVbkz0c5mYw1n8sJx4A --from 2026-06-23T12:00:00Z --until 2026-06-23T13:00:00Z',
+    ],
   },
   'webhook add': {
     summary: 'add an endpoint that hears of new events; its secret is shown once',

@@ -71,8 +71,14 @@ export const webhookVerbs = {
   },
   'webhook replay': {
     writes: true,
-    params: ({ values: { org, dead }, words }) => ({ org, dead, id: words[0] ?? null }),
-    text: ({ replayed }) => `${cell(replayed)} to go out again with the next run of the dispatcher.`,
+    params: ({ values: { org, dead, from, until }, words }) => ({
+      ...{ org, dead, from, until },
+      id: words[0] ?? null,
+    }),
+    text: (answer) =>
+      'endpoint' in answer
+        ? `${cell(endpointOf(answer)['id'])} gets the range again, beginning with the next run of the dispatcher.`
+        : `${cell(answer['replayed'])} to go out again with the next run of the dispatcher.`,
   },
   'webhook add': {
     writes: true,

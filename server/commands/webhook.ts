@@ -20,6 +20,7 @@ import {
   type EndpointParts,
 } from '../webhooks/endpoints.ts'
 import { orgSecret, rotateOrgSecret } from '../webhooks/org-secret.ts'
+import { replayEndpoint } from '../webhooks/replay-range.ts'
 import { attemptView, deliveryText } from '../webhooks/view.ts'
 import { requireOrg } from './org.ts'
 import { flagOf, numberOf, textOf, textOrNull, textsOf, type Params } from './params.ts'
@@ -80,6 +81,8 @@ export const showDelivery = inOrg(async ({ store }, { orgId }, params) => {
 
 export const replay = inOrg(async (parts, who, params) => {
   const id = textOrNull(params, 'id')
+  const [from, until] = [textOrNull(params, 'from'), textOrNull(params, 'until')]
+  if (from !== null || until !== null) return replayRange(parts, who, { id, from, until })
   if (flagOf(params, 'dead') === (id !== null)) {
     throw new UsageError('name one delivery, or all dead letters with --dead')
   }
@@ -87,6 +90,17 @@ export const replay = inOrg(async (parts, who, params) => {
   await replayDelivery(parts, who, id)
   return { ok: true, replayed: 1 }
 })
+
+async function replayRange(
+  parts: EndpointParts,
+  who: Actor,
+  { id, from, until }: { id: string | null; from: string | null; until: string | null },
+): Promise<Json> {
+  if (id === null || from === null) throw new UsageError('a range needs the id of an endpoint and --from')
+  const place = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : text)
+  const body = { from: place(from), until: until === null ? null : place(until) }
+  return { ok: true, endpoint: await replayEndpoint(parts, who, id, body) }
+}
 
 export const addEndpoint = inOrg(async (parts, who, params) => {
   const filters = {

@@ -36,6 +36,8 @@ const endpoint = {
   position: 0,
   sequence: 0,
   missed: 0,
+  replayUntil: null,
+  resumePosition: null,
   pending: 0,
   delivered: 0,
   deadLetters: 0,
@@ -214,12 +216,14 @@ const endpoints: Operation[] = [
     id: 'replayEndpoint',
     path: '/v1/webhooks/endpoints/{id}/replay',
     summary: 'Deliver a range again',
-    about: 'Moves the position back to a number, or to where a time of arrival lies.',
+    about:
+      'The position goes back to the beginning of the range, and with its end jumps to where it was: what is new waits that ' +
+      'long. Batches get new sequence numbers and ids.',
     params: endpointParam,
-    body: { schema: model.replayBody, example: { position: 0 } },
+    body: { schema: model.replayBody, example: { from: 0 } },
     answers: {
       202: {
-        description: 'The position moved.',
+        description: 'The next run begins with the range.',
         schema: t.Object({ ok: t.Literal(true), endpoint: model.endpoint }),
         example: { ok: true, endpoint },
       },

@@ -72,6 +72,8 @@ export const endpoint = t.Object({
   position: count,
   sequence: count,
   missed: count,
+  replayUntil: nullable(count),
+  resumePosition: nullable(count),
   pending: count,
   delivered: count,
   deadLetters: count,
@@ -85,9 +87,16 @@ export const withSecret = t.Object({
   endpoint,
   secret: t.String({ description: 'Signs its messages. Shown once.', examples: ['whsec_…'] }),
 })
+const place = (description: string) =>
+  t.Union([count, time], { description: `A position, or a time of arrival. ${description}` })
+
 export const replayBody = t.Object({
-  position: t.Optional(count),
-  since: t.Optional(time),
+  from: place('What lies behind the position, or arrived at the time or later, is delivered again.'),
+  until: t.Optional(
+    nullable(
+      place('Up to and including the position, or before the time. Left out: up to where the endpoint is.'),
+    ),
+  ),
 })
 
 const ruleNumbers = {

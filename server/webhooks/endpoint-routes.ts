@@ -13,10 +13,10 @@ import {
   findEndpoint,
   listEndpoints,
   pauseEndpoint,
-  replayEndpoint,
   resumeEndpoint,
   rotateEndpointSecret,
 } from './endpoints.ts'
+import { replayEndpoint } from './replay-range.ts'
 
 const unparsed = { parse: 'none' } as const
 const bodyLimits = { bytesMax: limits.jsonBodyBytesMax }

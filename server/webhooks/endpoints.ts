@@ -1,16 +1,14 @@
 /** What people do with endpoints: create, change, pause, resume, move, rotate, delete. */
 import { StoreError } from '../../db/errors.ts'
-import type { EventStore, Store } from '../../db/store.ts'
+import type { Store } from '../../db/store.ts'
 import type { Endpoint, EndpointChange } from '../../db/webhook-store.ts'
 import { auditEntry, type Actor } from '../audit/entry.ts'
 import { AppError } from '../errors.ts'
 import { newId, newSigningSecret } from '../ids.ts'
 import { limits } from '../limits.ts'
-import { parseTime } from '../ingest/time.ts'
 import { checkUrl, wrongBody, type UrlRules } from './check-url.ts'
 import { readBatchSize, readFilters, readLabel } from './endpoint-members.ts'
 import type { SecretParts } from './org-secret.ts'
-import { positionBefore } from './position.ts'
 import { sealPurpose } from './seal-purpose.ts'
 import { endpointView } from './view.ts'
 
@@ -55,6 +53,8 @@ export async function createEndpoint(
     position: await store.events.lastSeq(orgId),
     sequence: 0,
     missed: 0,
+    replayUntil: null,
+    resumePosition: null,
     createdAtMs: now,
     lastSuccessAtMs: null,
     failingSinceMs: null,
@@ -154,39 +154,4 @@ export async function rotateEndpointSecret(
 export async function deleteEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<void> {
   const { url, label } = await findEndpoint(parts, who.orgId, id)
   await parts.store.webhooks.deleteEndpoint(commandFor(parts, who, id, 'deleted', { url, label }))
-}
-
-/** Moves the position back to a number or to where a time of arrival lies; all that follows is delivered again. */
-export async function replayEndpoint(
-  parts: EndpointParts,
-  who: Actor,
-  id: string,
-  body: Body,
-): Promise<EndpointJson> {
-  const before = await findEndpoint(parts, who.orgId, id)
-  const position = await wantedPosition(parts.store.events, who.orgId, body)
-  if (position > before.position) {
-    throw wrongBody('position', 'wrong_format', `the position is ${before.position} and only moves back`)
-  }
-  const command = commandFor(parts, who, id, 'moved', { before: before.position, after: position })
-  await parts.store.webhooks.moveEndpoint({ ...command, position })
-  return findEndpoint(parts, who.orgId, id)
-}
-
-async function wantedPosition(
-  events: Pick<EventStore, 'tail' | 'lastSeq'>,
-  orgId: string,
-  { position, since }: Body,
-): Promise<number> {
-  if ((position === undefined) === (since === undefined)) {
-    throw wrongBody('position', 'required', 'give either position or since')
-  }
-  if (since === undefined) {
-    if (typeof position === 'number' && Number.isSafeInteger(position) && position >= 0) return position
-    throw wrongBody('position', 'wrong_format', 'position must be a whole number from 0')
-  }
-  const sinceMs = typeof since === 'string' ? parseTime(since) : null
-  if (sinceMs === null)
-    throw wrongBody('since', 'wrong_format', 'since must be a time such as 2026-06-23T12:00:00Z')
-  return positionBefore(events, orgId, sinceMs)
 }

@@ -45,6 +45,8 @@ export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts:
     position: endpoint.position,
     sequence: endpoint.sequence,
     missed: endpoint.missed,
+    replayUntil: endpoint.replayUntil,
+    resumePosition: endpoint.resumePosition,
     pending: counts.pending,
     delivered: counts.delivered,
     deadLetters: counts.deadLetter,

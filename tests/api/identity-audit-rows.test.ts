@@ -111,7 +111,7 @@ const endpointCalls = (base: string): { [route: string]: Prepare } => ({
     return at(path, id)
   },
   [`POST ${base}/endpoints/:id/replay`]: async (path) =>
-    at(path, await endpoint(), { since: '2026-01-01T00:00:00Z' }),
+    at(path, await endpoint(), { from: '2026-01-01T00:00:00Z' }),
   [`POST ${base}/endpoints/:id/rotate-secret`]: async (path) => at(path, await endpoint()),
   [`POST ${base}/rules`]: async () => ({ body: { endpointId: await endpoint(), kind: 'new_vendor' } }),
   [`PATCH ${base}/rules/:id`]: async (path) => at(path, await rule('silence'), { minutes: 9 }),

@@ -203,7 +203,7 @@ describe('what belongs to another organization is not there', () => {
     if (path === '/api/memory/:siteId') return { path: '/api/memory/theirs' }
     if (path.startsWith('/api/memory/')) return { path: '/api/memory/theirs/versions/1' }
     if (path.startsWith('/api/webhooks/endpoints/')) {
-      const body = path.endsWith('replay') ? { since: new Date(when).toISOString() } : {}
+      const body = path.endsWith('replay') ? { from: new Date(when).toISOString() } : {}
       return fill(ids['endpoint'], body)
     }
     if (path.startsWith('/api/webhooks/rules/')) return fill(ids['rule'])

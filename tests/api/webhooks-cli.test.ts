@@ -67,12 +67,15 @@ test('beside a server: secret, test, list, show, endpoints and their life', asyn
   expect((await run<{ endpoint: EndpointJson }>('resume', id)).endpoint.status).toBe('active')
   expect((await run<{ secret: string }>('rotate-secret', id)).secret).not.toBe(added.secret)
   expect((await run<{ endpoints: EndpointJson[] }>('endpoints')).endpoints).toHaveLength(1)
+  const ranged = await run<{ endpoint: { position: number } }>('replay', id, '--from', '0', '--until', '0')
+  expect(ranged.endpoint.position).toBe(0)
+  expect((await appliance.cli('webhook', 'replay', id, '--from', 'then')).stderr).toContain('from must be')
   expect(await run<{ ok: boolean; id: string }>('remove', id)).toEqual({ ok: true, id })
   const replay = await run<{ ok: boolean; replayed: number }>('replay', deliveryId)
   expect(replay).toEqual({ ok: true, replayed: 1 })
   expect(await receiver.wait('/ok', 3)).toBeDefined()
   expect(appliance.stderr()).not.toContain(secret)
-})
+}, 60_000)
 
 test('without a server: the same work, and lists write nothing', async () => {
   using folder = tempDir('webhook-cli')
@@ -95,7 +98,7 @@ test('without a server: the same work, and lists write nothing', async () => {
   expect(made.code).toBe(0)
   expect((await cli(['webhook', 'list'], { dataDir: other.join('data') })).code).toBe(0)
   expect(existsSync(other.join('data', 'secret.key'))).toBe(false)
-})
+}, 60_000)
 
 test('what is misused is exit 2 with one clear line', async () => {
   for (const args of [
@@ -105,6 +108,8 @@ test('what is misused is exit 2 with one clear line', async () => {
     ['webhook', 'list', '--status', 'done'],
     ['webhook', 'test', 'http://example.com/', '--payload', '[1]'],
     ['webhook', 'replay'],
+    ['webhook', 'replay', '--from', '5'],
+    ['webhook', 'replay', 'ep_x', '--until', '5'],
     ['serve', '--dispatch-cron', 'soon'],
     ['serve', '--dispatch-cron', '0 0 31 2 *'],
     ['serve', '--webhook-backoff', '1s,1s'],
@@ -119,4 +124,4 @@ test('what is misused is exit 2 with one clear line', async () => {
       expect.stringMatching(/^sightglass: /),
     ])
   }
-})
+}, 60_000)

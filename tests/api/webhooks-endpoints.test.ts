@@ -231,35 +231,6 @@ test('what was removed before it was sent is counted, and the rest goes on', asy
   await remove(endpoint.id)
 })
 
-describe('going back', () => {
-  test('to a position or a time of arrival: what follows is delivered again, under new numbers', async () => {
-    const { endpoint } = await make()
-    const start = endpoint.position
-    await hook.ingest([{ id: 'r_1' }])
-    await hook.run()
-    await Bun.sleep(5)
-    const since = new Date(hook.server.clock.now()).toISOString()
-    await hook.ingest([{ id: 'r_2' }])
-    await hook.run()
-    await act(endpoint.id, 'replay', { position: start }, 202)
-    await hook.run()
-    await act(endpoint.id, 'replay', { since }, 202)
-    await hook.run()
-    expect(batches().map((batch) => [batch.data.sequence, idsOf(batch)])).toEqual([
-      [1, ['r_1']],
-      [2, ['r_2']],
-      [3, ['r_1', 'r_2']],
-      [4, ['r_2']],
-    ])
-    for (const body of [{}, { position: -1 }, { position: 1e12 }, { since: 'x' }, { since, position: 1 }]) {
-      expect((await hook.server.call(`${base}/${endpoint.id}/replay`, { key: hook.key, body })).status).toBe(
-        400,
-      )
-    }
-    await remove(endpoint.id)
-  })
-})
-
 describe('secrets', () => {
   test('rotation signs with both for a day, then with the new one alone', async () => {
     const { endpoint, secret: older } = await make()

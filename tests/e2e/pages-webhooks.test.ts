@@ -130,6 +130,25 @@ test('pause, resume, rotate, replay of all and a test do what they say', async (
     await line(page, 'Good one').getByRole('button', { name: 'Resume' }).click()
     const [, second] = await receiver.wait('/ok/good', 2, 20_000)
     expect(second?.body).toContain('"w3"')
+    await line(page, 'Good one').getByRole('button', { name: 'Replay a range' }).click()
+    // What the field takes is the browser's own time of day.
+    const minuteOf = (agoMs: number) =>
+      page.evaluate((ago) => {
+        const at = new Date(Date.now() - ago)
+        return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+      }, agoMs)
+    await page
+      .getByRole('dialog')
+      .getByLabel('From')
+      .fill(await minuteOf(3_600_000))
+    await page
+      .getByRole('dialog')
+      .getByLabel('Until')
+      .fill(await minuteOf(-120_000))
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }).click()
+    await page.getByText('The range goes out again with the next run').waitFor()
+    const [, , third] = await receiver.wait('/ok/good', 3, 20_000)
+    expect(third?.body).toContain('"sequence":3,"events":[{"id":"w1"')
     await line(page, 'Good one').getByRole('button', { name: 'Rotate secret' }).click()
     expect(await page.getByLabel('Signing secret', { exact: true }).innerText()).toMatch(/^whsec_/)
     await page.getByRole('button', { name: 'I have put it where it is needed' }).click()

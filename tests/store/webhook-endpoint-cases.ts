@@ -49,6 +49,34 @@ export const endpointCases: Cases = {
     await drain(store)
   },
 
+  async 'a range is walked once more, then the endpoint goes on where it was'({ store, orgId }) {
+    const { webhooks } = store
+    const endpoint = makeEndpoint(orgId, 'ep_r', { position: 50, sequence: 3 })
+    await webhooks.createEndpoint({ endpoint, audit: makeAudit(orgId) })
+    const move = (position: number, until: number | null) =>
+      webhooks.moveEndpoint({ orgId, endpointId: 'ep_r', now: 5, position, until, audit: makeAudit(orgId) })
+    const about = { endpointId: 'ep_r', missed: 0, pendingMax: 9 }
+    const step = (position: number, sequence: number, to: number) =>
+      webhooks.advance({ ...about, from: { position, sequence }, position: to, delivery: null })
+    const state = async () => {
+      const { position, replayUntil, resumePosition } = (await webhooks.endpoint(orgId, 'ep_r'))!.endpoint
+      return [position, replayUntil, resumePosition]
+    }
+    expect(await move(10, 20)).toMatchObject({ position: 10, replayUntil: 20, resumePosition: 50 })
+    expect(await step(10, 3, 15)).toBe('advanced')
+    expect(await state()).toEqual([15, 20, 50])
+    // Another range before the first is through: the endpoint still goes on where it was before both.
+    await move(5, 12)
+    expect(await state()).toEqual([5, 12, 50])
+    expect(await step(5, 3, 12)).toBe('advanced')
+    expect(await state()).toEqual([50, null, null])
+    await move(10, 50) // up to where it is: no range, it only moves back
+    expect(await state()).toEqual([10, null, null])
+    await move(5, 8)
+    await move(3, null)
+    expect(await state()).toEqual([3, null, null])
+  },
+
   async 'a file belongs to one organization, whichever asked first'({ store, orgId }) {
     const org = { id: 'org_b', slug: 'b', name: 'B', createdAtMs: 1 }
     await store.orgs.create({ org, audit: makeAudit(orgId) })
@@ -188,7 +216,7 @@ export const webhookAuditCases: Cases = {
     await writesNothing(store, orgId, () => webhooks.pauseEndpoint(command()))
     await once(webhooks.resumeEndpoint, command())
     await writesNothing(store, orgId, () => webhooks.resumeEndpoint(command()))
-    await once(webhooks.moveEndpoint, { ...command(), position: 0 })
+    await once(webhooks.moveEndpoint, { ...command(), position: 0, until: null })
     await once(webhooks.rotateEndpointSecret, { ...command(), sealedSecret: 's', previousUntilMs: 9 })
     await once(webhooks.deleteEndpoint, command())
     const gone = await writesNothing(store, orgId, () => failure(webhooks.pauseEndpoint(command())))

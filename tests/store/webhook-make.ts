@@ -52,6 +52,8 @@ export const makeEndpoint = (orgId: string, id: string, more: Partial<Endpoint> 
   position: 0,
   sequence: 0,
   missed: 0,
+  replayUntil: null,
+  resumePosition: null,
   createdAtMs: 1,
   lastSuccessAtMs: null,
   failingSinceMs: null,

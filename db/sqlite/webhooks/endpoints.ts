@@ -112,8 +112,16 @@ export function resumeEndpoint(context: WriteContext, command: Command<'resumeEn
   )
 }
 
+const noRange = { replayUntil: null, resumePosition: null }
+
 export function moveEndpoint(context: WriteContext, command: Command<'moveEndpoint'>): Endpoint {
-  return change(context, command, () => ({ position: command.position, missed: 0 }))
+  const { position, until } = command
+  return change(context, command, ({ position: before, resumePosition }) => {
+    const resume = resumePosition ?? before
+    const isRange = until !== null && until < resume
+    const range = isRange ? { replayUntil: until, resumePosition: resume } : noRange
+    return { position, missed: 0, ...range }
+  })
 }
 
 export function rotateEndpointSecret(
@@ -155,7 +163,14 @@ export function advanceEndpoint(
   if (delivery !== null && countsOf(db, endpointId).pending >= command.pendingMax) return 'full'
   const sequence = endpoint.sequence + (delivery === null ? 0 : 1)
   const missed = endpoint.missed + command.missed
-  orm.update(table).set({ position, sequence, missed }).where(eq(table.id, endpointId)).run()
+  const { replayUntil, resumePosition } = endpoint
+  const isThrough = replayUntil !== null && resumePosition !== null && position >= replayUntil
+  const moved = isThrough ? { position: resumePosition, ...noRange } : { position }
+  orm
+    .update(table)
+    .set({ ...moved, sequence, missed })
+    .where(eq(table.id, endpointId))
+    .run()
   if (delivery !== null) insertDelivery(orm, delivery)
   return 'advanced'
 }

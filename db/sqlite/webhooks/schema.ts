@@ -1,4 +1,4 @@
-/** The webhook tables as drizzle sees them; migration 0003 makes them. */
+/** The webhook tables as drizzle sees them; migrations 0003 and 0009 make them. */
 import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { Json } from '../../audit-entry.ts'
 import type { DeliveryStatus, Endpoint, PauseReason, RuleKind } from '../../webhook-store.ts'
@@ -28,6 +28,8 @@ export const endpointTable = sqliteTable('webhook_endpoint', {
   position: integer('position').notNull(),
   sequence: integer('sequence').notNull(),
   missed: integer('missed').notNull(),
+  replayUntil: integer('replay_until'),
+  resumePosition: integer('resume_position'),
   createdAtMs: integer('created_at_ms').notNull(),
   lastSuccessAtMs: integer('last_success_at_ms'),
   failingSinceMs: integer('failing_since_ms'),

@@ -46,7 +46,7 @@ interface FieldProps {
   name: string
   label: string
   hint?: string
-  type?: 'text' | 'email' | 'password' | 'date' | 'number'
+  type?: 'text' | 'email' | 'password' | 'date' | 'datetime-local' | 'number'
   min?: number // of a number
   max?: number
   step?: number | 'any'
@@ -76,6 +76,7 @@ export function Field(props: FieldProps) {
     email: <input type="email" {...shared} />,
     password: <input type="password" {...shared} />,
     date: <input type="date" {...shared} />,
+    'datetime-local': <input type="datetime-local" {...shared} />,
     number: <input type="number" min={props.min} max={props.max} step={props.step ?? 1} {...shared} />,
   }
   return (

@@ -7,7 +7,7 @@ import type { Endpoint } from '../../webhook-api.ts'
 import { Moment } from '../settings/moment.tsx'
 import { healthOf } from './words.ts'
 
-export type EndpointAct = 'pause' | 'resume' | 'replay-dead' | 'rotate' | 'test'
+export type EndpointAct = 'pause' | 'resume' | 'replay-dead' | 'rotate' | 'range' | 'test'
 
 interface EndpointsProps {
   endpoints: Endpoint[]
@@ -69,6 +69,7 @@ function EndpointLine(props: Omit<EndpointsProps, 'endpoints'> & { endpoint: End
         <div class="endpoint-acts">
           {endpoint.status === 'active' ? button('pause', 'Pause') : button('resume', 'Resume')}
           {endpoint.deadLetters > 0 && button('replay-dead', `Replay ${count(endpoint.deadLetters)} dead`)}
+          {button('range', 'Replay a range')}
           {button('rotate', 'Rotate secret')}
           {button('test', 'Send test')}
         </div>
@@ -78,7 +79,7 @@ function EndpointLine(props: Omit<EndpointsProps, 'endpoints'> & { endpoint: End
 }
 
 function EndpointFacts({ endpoint }: { endpoint: Endpoint }) {
-  const { failingSince, lastSuccessAt, nextProbeAt, missed } = endpoint
+  const { failingSince, lastSuccessAt, nextProbeAt, missed, replayUntil } = endpoint
   return (
     <p class="endpoint-facts">
       <span>{count(endpoint.delivered)} delivered</span>
@@ -95,6 +96,7 @@ function EndpointFacts({ endpoint }: { endpoint: Endpoint }) {
         <span class="bad">failing, first {ago(Date.parse(failingSince), now())}</span>
       )}
       {nextProbeAt !== null && endpoint.pausedReason === 'failing' && <span>tried again once an hour</span>}
+      {replayUntil !== null && <span>a range is on its way again</span>}
       {missed > 0 && <span class="bad">{counted(missed, 'event')} missed by retention</span>}
     </p>
   )

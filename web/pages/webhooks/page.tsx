@@ -17,6 +17,7 @@ import { DeliveryView } from './delivery.tsx'
 import { Alerts } from './alerts.tsx'
 import { type EndpointAct, Endpoints } from './endpoints.tsx'
 import { createWebhooksModel, deliveryFilterOf, type Shown, type WebhooksModel } from './model.ts'
+import { RangeDialog } from './range-dialog.tsx'
 import { SecretDialog } from './secret-dialog.tsx'
 import { TestDialog } from './test-dialog.tsx'
 import { statusTones, statusWords } from './words.ts'
@@ -25,6 +26,7 @@ import { statusTones, statusWords } from './words.ts'
 function useActs(model: WebhooksModel) {
   const testUrl = useSignal<string | null>(null)
   const secret = useSignal<{ of: string; secret: string } | null>(null)
+  const range = useSignal<Endpoint | null>(null)
   const said = useSignal('')
   const task = useTask()
   const run = (work: () => Promise<void>): void => {
@@ -33,6 +35,7 @@ function useActs(model: WebhooksModel) {
   }
   const act = (what: EndpointAct, endpoint: Endpoint): void => {
     if (what === 'test') testUrl.value = endpoint.url
+    else if (what === 'range') range.value = endpoint
     else if (what === 'rotate') {
       run(async () => {
         secret.value = { of: endpoint.url, secret: await webhookApi.rotateSecret(endpoint.id) }
@@ -40,7 +43,7 @@ function useActs(model: WebhooksModel) {
     } else run(async () => void (said.value = await done(what, endpoint)))
   }
   const replayDead = (): void => run(async () => void (said.value = await replayAll()))
-  return { testUrl, secret, said, task, act, replayDead }
+  return { testUrl, secret, range, said, task, act, replayDead }
 }
 
 type Acts = ReturnType<typeof useActs>
@@ -95,7 +98,7 @@ function Content({ model, acts, may }: { model: WebhooksModel; acts: Acts; may: 
   )
 }
 
-function Dialogs({ model, acts: { testUrl, secret } }: { model: WebhooksModel; acts: Acts }) {
+function Dialogs({ model, acts: { testUrl, secret, range, said } }: { model: WebhooksModel; acts: Acts }) {
   const sent = (id: string): void => {
     model.refresh()
     navigate(`/webhooks?delivery=${encodeURIComponent(id)}`)
@@ -104,6 +107,17 @@ function Dialogs({ model, acts: { testUrl, secret } }: { model: WebhooksModel; a
     <>
       {testUrl.value !== null && (
         <TestDialog url={testUrl.value} onSent={sent} onClose={() => (testUrl.value = null)} />
+      )}
+      {range.value !== null && (
+        <RangeDialog
+          endpoint={range.value}
+          onDone={() => {
+            said.value =
+              'The range goes out again with the next run of the dispatcher; what is new waits behind it.'
+            model.refresh()
+          }}
+          onClose={() => (range.value = null)}
+        />
       )}
       {secret.value !== null && (
         <SecretDialog

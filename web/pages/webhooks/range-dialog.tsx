@@ -1,0 +1,44 @@
+/** Asks which range of time an endpoint shall get once more. */
+import { ApiError } from '../../api.ts'
+import { isoTime } from '../../clock.ts'
+import { Text } from '../../components/text.tsx'
+import { type Endpoint, webhookApi } from '../../webhook-api.ts'
+import { Field, FormDialog, textOf } from '../settings/form-dialog.tsx'
+
+interface RangeDialogProps {
+  endpoint: Endpoint
+  onDone: () => void
+  onClose: () => void
+}
+
+export function RangeDialog({ endpoint, onDone, onClose }: RangeDialogProps) {
+  const submit = async (form: FormData): Promise<void> => {
+    const until = textOf(form, 'until')
+    await webhookApi.replayRange(
+      endpoint.id,
+      timeOf(textOf(form, 'from')),
+      until === '' ? null : timeOf(until),
+    )
+    onDone()
+  }
+  return (
+    <FormDialog title="Replay a range" action="Replay" onSubmit={submit} onClose={onClose}>
+      <p>
+        What arrived in this time and passes the filters of{' '}
+        <strong>
+          <Text value={endpoint.label || endpoint.url} max={64} />
+        </strong>{' '}
+        is delivered again, in new batches with new numbers.
+      </p>
+      <Field name="from" label="From" type="datetime-local" required autofocus hint="In your own time zone" />
+      <Field name="until" label="Until" type="datetime-local" hint="Empty: up to what was sent last" />
+    </FormDialog>
+  )
+}
+
+/** The field gives the reader's own time of day. */
+function timeOf(text: string): string {
+  const ms = Date.parse(text)
+  if (!Number.isNaN(ms)) return isoTime(ms)
+  throw new ApiError(0, 'invalid_body', 'This is not a time.', { hint: 'Give day and time of day.' })
+}
