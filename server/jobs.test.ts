@@ -21,6 +21,7 @@ const midnight = Date.UTC(2026, 10, 21)
 const timesADay: { [job: string]: number } = {
   backup: 1,
   'disk-watch': 43_200,
+  'fsync-probe': 8_640,
   'memory-watch': 86_400,
   'ingest-counts': 43_200,
   'key-last-use': 1_440,

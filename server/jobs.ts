@@ -5,6 +5,7 @@ import { trimAll } from './audit/trim-all.ts'
 import type { SigningKey } from './audit/signing-key.ts'
 import type { Backups } from './backup/backups.ts'
 import type { DiskWatch } from './health/disk.ts'
+import type { FsyncProbe } from './health/fsync-probe.ts'
 import type { MemoryWatch } from './health/memory.ts'
 import type { Job } from './clockwork.ts'
 import type { IngestCounts } from './ingest/counts.ts'
@@ -24,6 +25,7 @@ interface JobParts {
   lastUses: LastUses
   ingestCounts: IngestCounts
   disk: DiskWatch
+  fsyncProbe: FsyncProbe
   memory: MemoryWatch
   webhooks: Webhooks
   dispatchCron: string
@@ -43,6 +45,7 @@ export function jobTable(parts: JobParts): Job[] {
   return [
     ...backup,
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
+    { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => parts.fsyncProbe.look() },
     { id: 'memory-watch', schedule: '* * * * * *', run: async () => parts.memory.look() },
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => parts.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },

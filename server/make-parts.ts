@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts'
 import { startJobs, type Jobs } from './clockwork.ts'
 import type { ServeConfig } from './config.ts'
 import { watchDisk } from './health/disk.ts'
+import { probeFsync } from './health/fsync-probe.ts'
 import { memoryAllowed, watchMemory } from './health/memory.ts'
 import { assetsFolder, loadAssets, type Assets } from './http/assets.ts'
 import { underBasePath } from './http/base-path.ts'
@@ -90,6 +91,8 @@ async function startRunning({ config, store, clock, log, exhausted }: ServerOpti
   const { dataDir, retention } = config
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
+  const fsyncProbe = await probeFsync(dataDir)
+  await fsyncProbe.look()
   const memory = watchMemory(config.memoryLimitBytes ?? memoryAllowed(), log, exhausted)
   const webhookOutcomes = makeWebhookOutcomes()
   const webhooks = startWebhooks({
@@ -104,7 +107,7 @@ async function startRunning({ config, store, clock, log, exhausted }: ServerOpti
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
   const ingestCounts = makeIngestCounts(store, clock, log)
   const recount = makeRecount({ store, log })
-  const shared = { auditKey, backups, disk, ingestCounts, lastUses, memory, recount, webhooks }
+  const shared = { auditKey, backups, disk, fsyncProbe, ingestCounts, lastUses, memory, recount, webhooks }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
   const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention }), clock, log)
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }

@@ -8,6 +8,7 @@ import type { Throttle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
 import type { Diagnosed } from './doctor/diagnose.ts'
 import type { DiskWatch } from './health/disk.ts'
+import type { FsyncProbe } from './health/fsync-probe.ts'
 import type { MemoryWatch } from './health/memory.ts'
 import type { Assets } from './http/assets.ts'
 import type { KeyGuard } from './http/guard.ts'
@@ -38,6 +39,7 @@ export interface Parts {
   provider: Provider | null
   seal: Seal
   disk: DiskWatch
+  fsyncProbe: FsyncProbe
   memory: MemoryWatch
   jobs: Pick<Jobs, 'late' | 'report'>
   rejections: Rejections

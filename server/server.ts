@@ -104,6 +104,7 @@ async function settle({ config, store, clock, log }: ServerOptions, made: MadePa
   await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>
     log.warn('audit_checkpoint_not_written', { message: String(error) }),
   )
+  await parts.fsyncProbe.close()
   await parts.webhooks.stop()
   await parts.backups.settle(backupStopMs)
   await parts.rejections.settled()

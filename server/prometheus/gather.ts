@@ -13,6 +13,7 @@ export interface Gathered {
   repairedRows: number
   queue: { queuedBytes: number; oldestMs: number }
   times: StoreTimes
+  fsync: Histogram
   health: StoreHealth
   diskFreeBytes: number
   jobs: JobReport[]
@@ -30,6 +31,7 @@ export function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
     gauge('queue_bytes', 'Bytes of events that wait for the disk.', of.queue.queuedBytes),
     gauge('queue_oldest_seconds', 'How long the oldest of them has waited.', of.queue.oldestMs / 1_000),
     times('commit_seconds', 'Commits of the database, each with its fsync.', of.times.commit),
+    times('fsync_seconds', 'A write of 4 KiB and its fsync, tried every ten seconds.', of.fsync),
     times('append_seconds', 'From taking a batch of events to its acknowledgement.', of.times.append),
     gauge('wal_bytes', 'The write-ahead log.', of.health.walBytes),
     gauge('store_bytes', 'Database and write-ahead log.', of.health.bytes),

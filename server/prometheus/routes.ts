@@ -23,6 +23,7 @@ export function prometheusRoutes(parts: Parts) {
         repairedRows: parts.recount.repaired(),
         queue: parts.store.events.pressure(),
         times,
+        fsync: parts.fsyncProbe.times(),
         health,
         diskFreeBytes: parts.disk.freeBytes(),
         jobs: parts.jobs.report(),

@@ -88,6 +88,8 @@ test('counts what happened', async () => {
   expect(of('append_seconds_count')).toBe(2)
   expect(of('commit_seconds_count')).toBeGreaterThanOrEqual(2)
   expect(of('commit_seconds_bucket', { le: '+Inf' })).toBe(of('commit_seconds_count'))
+  expect(of('fsync_seconds_count')).toBeGreaterThanOrEqual(1)
+  expect(of('fsync_seconds_bucket', { le: '+Inf' })).toBe(of('fsync_seconds_count'))
   expect(of('http_request_seconds_count', { route: '/v1/sdk/events', method: 'POST', status: '202' })).toBe(2)
   expect(of('http_request_seconds_count', { route: '/v1/sdk/events', status: '400' })).toBe(1)
   expect(of('http_request_seconds_count', { route: '/v1/traces/:id', status: '404' })).toBe(4)
