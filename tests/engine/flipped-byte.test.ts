@@ -1,6 +1,7 @@
 /** One flipped byte in each kind of table: `verify` names the place. */
 import { expect, test } from 'bun:test'
-import { engine, event, type PageOfTable } from './subject.ts'
+import type { PageOfTable } from './damage.ts'
+import { engine, event } from './subject.ts'
 
 const total = 66_000 // a sealed segment and a little more
 

@@ -1,9 +1,8 @@
 /** The event engine on a database of its own, in this process: what the engine's suite works on. */
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
-import { closeSync, copyFileSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import type { EraseCommand, EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
-import { openReaderConnection, openWriterConnection, pageBytes } from '../../db/sqlite/connection.ts'
+import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
 import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
 import { openIds, openSessions } from '../../db/sqlite/events/names.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
@@ -13,6 +12,7 @@ import { migrations } from '../../db/sqlite/migrations.ts'
 import { inTransaction } from '../../db/sqlite/transaction.ts'
 import { makeBatch, makeEvent, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { readDamaged, readFlipped, type PageOfTable } from './damage.ts'
 
 /** Clashing fingerprints and tiny runs, so that a few hundred events meet every path of dedupe. */
 export const cramped: EventWriterOptions = {
@@ -26,46 +26,6 @@ function connect(path: string): Database {
   const db = openWriterConnection(path, () => {})
   db.run('PRAGMA synchronous = OFF') // what a power cut would do is not asked here, and waiting for it is slow
   return db
-}
-
-function readDamaged(db: Database, copy: string, sql: string, look: (damaged: Database) => void): void {
-  db.query('VACUUM INTO ?').run(copy)
-  const damaged = openWriterConnection(copy, () => {})
-  if (damaged.run(sql).changes === 0) throw new Error(`nothing was damaged by ${sql}`)
-  look(damaged)
-  damaged.close()
-  rmSync(copy)
-}
-
-export interface PageOfTable {
-  table: string
-  kind: 'leaf' | 'overflow'
-  at: 'first' | 'last' // of the pages in the order of the table's key
-  /** Bytes behind it on the page: a row that goes on elsewhere ends with where. */
-  behind: number
-}
-
-/**
- * Flips a byte at the end of a page, as a failing disk would: it belongs to the first row that lies there. A zero is
- * passed over, because more ones in a filter only let more pass.
- */
-function flipByte(path: string, { table, kind, at, behind }: PageOfTable): void {
-  const db = openReaderConnection(path)
-  const pages = db
-    .query<{ page: number }, [string, string]>(
-      'SELECT pageno AS page FROM dbstat WHERE name = ? AND pagetype = ? ORDER BY path',
-    )
-    .all(table, kind)
-  db.close()
-  const found = at === 'first' ? pages[0] : pages.at(-1)
-  if (found === undefined) throw new Error(`${table} has no ${kind} page`)
-  const file = openSync(path, 'r+')
-  const byte = new Uint8Array(1)
-  let offset = found.page * pageBytes - behind
-  while (byte[0] === 0) readSync(file, byte, 0, 1, --offset)
-  byte[0]! ^= 0xff
-  writeSync(file, byte, 0, 1, offset)
-  closeSync(file)
 }
 
 function inflatedTexts(db: Database): string[] {
@@ -111,7 +71,8 @@ export function engine(options: EventWriterOptions = {}) {
   migrate(db, migrations, noon)
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
-  const reader = compactEventReader(readerDb, 60_000, options.fingerprintBits)
+  const readerOn = (one: Database) => compactEventReader(one, 60_000, options.fingerprintBits)
+  const reader = readerOn(readerDb)
   function alone<T>(work: () => T): T {
     const result = inTransaction(db, work)
     writer.committed()
@@ -154,25 +115,11 @@ export function engine(options: EventWriterOptions = {}) {
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
     /** Lets `look` read a copy of the database in which `sql` was run. */
-    damaged: (sql: string, look: (reader: EventReader) => void) => {
-      readDamaged(db, dir.join('damaged.db'), sql, (copy) =>
-        look(compactEventReader(copy, 60_000, options.fingerprintBits)),
-      )
-    },
+    damaged: (sql: string, look: (reader: EventReader) => void) =>
+      readDamaged(db, dir, sql, (copy) => look(readerOn(copy))),
     /** Lets `look` read copies of the database, in each of which one byte of a page is another. */
-    flipped: (pages: PageOfTable[], look: (reader: EventReader, page: PageOfTable) => void) => {
-      const whole = dir.join('whole.db')
-      const damaged = dir.join('damaged.db')
-      db.query('VACUUM INTO ?').run(whole)
-      for (const page of pages) {
-        copyFileSync(whole, damaged)
-        flipByte(damaged, page)
-        const copy = openWriterConnection(damaged, () => {})
-        look(compactEventReader(copy, 60_000, options.fingerprintBits), page)
-        copy.close()
-        rmSync(damaged)
-      }
-    },
+    flipped: (pages: PageOfTable[], look: (reader: EventReader, page: PageOfTable) => void) =>
+      readFlipped(db, dir, pages, (copy, page) => look(readerOn(copy), page)),
     reopen(): void {
       db.close()
       db = connect(path)
