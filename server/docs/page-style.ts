@@ -33,6 +33,13 @@ export const pageStyle = `
   background: var(--sunken); white-space: pre; overflow-wrap: normal; }
 .example .button { position: absolute; top: 6px; right: 6px; min-height: 24px; padding: 1px 8px; }
 summary { cursor: pointer; color: var(--ink-2); }
+.reference > .guide { grid-template-columns: minmax(0, 1fr); }
+.guide > * { max-width: 84ch; }
+.guide > .table { max-width: 100%; }
+.guide h2 { margin-top: var(--s4); scroll-margin-top: var(--s4); }
+.guide p, .guide li { color: var(--ink-2); line-height: 1.6; }
+.guide table { width: 100%; border-collapse: collapse; }
+.guide td { white-space: normal; vertical-align: top; overflow-wrap: break-word; min-width: 14ch; }
 @media (max-width: 800px) {
   .reference { grid-template-columns: minmax(0, 1fr); }
   .reference > nav { position: static; height: auto; max-height: 40dvh; border-right: 0;

@@ -34,7 +34,8 @@ ${links.join('\n')}
 </head>
 <body>
 <div class="reference">
-<nav aria-label="Reference"><a class="brand" href="${basePath}/">Sightglass</a>${contents}</nav>
+<nav aria-label="Reference"><a class="brand" href="${basePath}/">Sightglass</a>
+<a href="${basePath}/docs/operations">Operations guide</a>${contents}</nav>
 <main>
 <header>
 <h1>API reference</h1>

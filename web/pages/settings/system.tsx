@@ -26,6 +26,12 @@ export function System() {
         <dd>
           <code>{ownAddress()}</code>
         </dd>
+        <dt>How to run it</dt>
+        <dd>
+          <a href="/docs/operations" data-native>
+            Operations guide
+          </a>
+        </dd>
         {overview.value && (
           <>
             <dt>Events kept</dt>

@@ -1,0 +1,80 @@
+/** The operations guide: every option and command is in it, its commands and its file work, its messages exist. */
+import { describe, expect, test } from 'bun:test'
+import { Glob } from 'bun'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readArguments } from '../arguments.ts'
+import { optionFits, optionNames, optionOf, verbNames } from '../options.ts'
+import { readSetupText } from '../setup/file.ts'
+import { guideOf } from './markdown.ts'
+import { guidePage, operationsGuide } from './page.ts'
+
+const guide = operationsGuide()
+
+test('every option of serve and every command is told, and what people look for has a heading', () => {
+  for (const name of optionNames.filter(
+    (each) => optionFits(each, 'serve') && !optionOf(each).environmentOnly,
+  ))
+    expect(guide).toContain(`| \`--${name}`)
+  for (const verb of verbNames) expect(guide).toContain(`| \`sightglass ${verb}`)
+  const names = guideOf(guide).sections.map(({ name }) => name)
+  const wanted = ['Install', 'TLS', 'Reverse proxy', 'Backup', 'Restore', 'Upgrade', 'Size']
+  for (const name of [...wanted, 'When something is wrong', 'Every option of serve', 'Every command'])
+    expect(names).toContain(name)
+})
+
+test('the set-up file it shows is one', () => {
+  const file = /```toml\n([\s\S]*?)```/.exec(guide)?.[1] ?? ''
+  const [org] = readSetupText(file, 'guide', () => '').organizations
+  expect(org).toMatchObject({ sites: [{ restricted: true }], keys: [{ kind: 'ingest' }], endpoints: [{}] })
+})
+
+test('every command line it shows is understood', () => {
+  const lines = [...guide.matchAll(/^ {4}(?:sudo )?(?:\.\/)?sightglass (.*)$/gm)].map(
+    ([, words = '']) => words,
+  )
+  expect(lines.length).toBeGreaterThan(8)
+  for (const line of lines) expect(() => readArguments(line.split(' '))).not.toThrow()
+})
+
+test('every message it explains is one that we write', () => {
+  const root = join(import.meta.dir, '../..')
+  const files = [...new Glob('{server,db}/**/*.ts').scanSync(root)].filter((path) => !path.includes('.test.'))
+  const source = files
+    .map((path) => readFileSync(join(root, path), 'utf8'))
+    .join('\n')
+    .toLowerCase()
+  const table = guide.slice(guide.indexOf('## When something'), guide.indexOf('## Every option'))
+  const messages = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, message = '']) => message)
+  expect(messages.length).toBeGreaterThan(15)
+  for (const message of messages) {
+    const parts = message.split(/…|: /).map((part) => part.trim().toLowerCase())
+    for (const part of parts.filter((each) => each.length > 1))
+      expect([message, source.includes(part)]).toEqual([message, true])
+  }
+})
+
+describe('the page', () => {
+  test('names everything below the base path and has no open ends', () => {
+    const page = guidePage({ basePath: '/sightglass', links: [] })
+    expect(
+      [...page.matchAll(/(?:href|src)="(\/[^"]*)"/g)].every(([, to]) => to!.startsWith('/sightglass/')),
+    ).toBe(true)
+    const ids = [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const [, id] of page.matchAll(/href="#([^"]+)"/g)) expect(ids).toContain(id!)
+    expect(page).not.toMatch(/```|^ {4}sightglass|\*\*/m)
+  })
+
+  test('what is written shows as it is written', () => {
+    const { html, title } = guideOf(
+      '# A <b>\n\nOne `a < b` and **two**.\n\n    x <y>\n\n    z\n\n| a | b |\n| - | - |\n| `1` | 2 |\n',
+    )
+    expect(title).toBe('A <b>')
+    expect(html).toContain('<h1>A &lt;b&gt;</h1>')
+    expect(html).toContain('<p>One <code>a &lt; b</code> and <strong>two</strong>.</p>')
+    expect(html).toContain('<pre tabindex="0">x &lt;y&gt;\n\nz</pre>')
+    expect(html).toContain('<th scope="col">a</th>')
+    expect(html).toContain('<tr><td><code>1</code></td><td>2</td></tr>')
+  })
+})

@@ -1,0 +1,96 @@
+/** Turns the Markdown that our guides are written in into HTML: headings, paragraphs, code, tables, lists, links. */
+
+export interface Guide {
+  title: string
+  html: string
+  sections: { id: string; name: string }[]
+}
+
+export function guideOf(markdown: string): Guide {
+  const sections: Guide['sections'] = []
+  let title = ''
+  const html = blocksOf(markdown).map((block) => {
+    const heading = /^(#{1,2}) (.+)$/.exec(block)
+    if (heading === null) return blockHtml(block)
+    const name = heading[2]!
+    if (heading[1] === '#') {
+      title = name
+      return `<h1>${inline(name)}</h1>`
+    }
+    const id = name.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+    sections.push({ id, name })
+    return `<h2 id="${id}">${inline(name)}</h2>`
+  })
+  return { title, html: html.join('\n'), sections }
+}
+
+/** Blocks are apart by empty lines; a fence keeps its own. */
+function blocksOf(markdown: string): string[] {
+  const blocks: string[] = []
+  let open: string[] = []
+  let fenced = false
+  for (const line of markdown.split('\n')) {
+    if (line.startsWith('```')) fenced = !fenced
+    const isCode = (text: string | undefined) => text !== undefined && /^ {4}/.test(text)
+    if (line !== '' || fenced) open.push(line)
+    else if (open.length > 0 && !isCode(open.at(-1))) {
+      blocks.push(open.join('\n'))
+      open = []
+    } else if (open.length > 0) open.push(line)
+    // What follows an indented block without an indent is another block.
+    if (open.length > 1 && !fenced && !isCode(line) && line !== '' && isCode(open[0])) {
+      blocks.push(open.slice(0, -1).join('\n').trimEnd())
+      open = [line]
+    }
+  }
+  if (open.length > 0) blocks.push(open.join('\n'))
+  return blocks
+}
+
+function blockHtml(block: string): string {
+  if (block.startsWith('```')) return code(block.split('\n').slice(1, -1).join('\n'))
+  if (block.startsWith('    ')) return code(block.replace(/^ {4}/gm, '').trimEnd())
+  if (block.startsWith('|')) return table(block.split('\n'))
+  if (block.startsWith('- ')) {
+    const items = block.slice(2).split(/\n- /)
+    return `<ul>${items.map((item) => `<li>${inline(item)}</li>`).join('')}</ul>`
+  }
+  return `<p>${inline(block)}</p>`
+}
+
+function code(text: string): string {
+  const escaped = Bun.escapeHTML(text)
+  return `<div class="example"><pre tabindex="0">${escaped}</pre>
+<button class="button" type="button" data-copy hidden>Copy</button></div>`
+}
+
+function table([head = '', , ...rows]: string[]): string {
+  const cells = (line: string) =>
+    line
+      .replace(/^\||\|$/g, '')
+      .split('|')
+      .map((cell) => inline(cell.trim()))
+  const headers = cells(head).map((cell) => `<th scope="col">${cell}</th>`)
+  const body = rows.map(
+    (row) =>
+      `<tr>${cells(row)
+        .map((cell) => `<td>${cell}</td>`)
+        .join('')}</tr>`,
+  )
+  const all = `<thead><tr>${headers.join('')}</tr></thead><tbody>${body.join('')}</tbody>`
+  return `<div class="table" tabindex="0"><table>${all}</table></div>`
+}
+
+/** Code first: what stands in it is not looked at again. */
+function inline(text: string): string {
+  return text
+    .split(/(`[^`]+`)/)
+    .map((part) =>
+      part.startsWith('`')
+        ? `<code>${Bun.escapeHTML(part.slice(1, -1))}</code>`
+        : Bun.escapeHTML(part)
+            .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
+            .replace(/\[([^\]]+)\]\((#[a-z0-9-]+)\)/g, '<a href="$2">$1</a>'),
+    )
+    .join('')
+}
