@@ -150,3 +150,28 @@ test('another organization sees nothing of this one', async () => {
     replayed: 0,
   })
 })
+
+test('five days of nothing but failures pause an endpoint, and a notice says so', async () => {
+  const url = `${receiver.url}/status/503/five-days`
+  const made = admin.post('/api/webhooks/endpoints', { url })
+  const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(made, 201)
+  const told = async (who: Person) => {
+    const all = jsonOf<{ notices: { code: string; endpointId: string; message: string }[] }>(
+      who.call('/api/webhooks/notices'),
+    )
+    return (await all).notices.filter(({ endpointId }) => endpointId === endpoint.id)
+  }
+  await hook.ingest([{}])
+  await hook.run()
+  expect(await told(viewer)).toMatchObject([{ code: 'endpoint_failing' }])
+  hook.server.clock.move(5 * 24 * 3_600_000)
+  await hook.run()
+  // Whoever was signed in then is not any more.
+  const later = await person(hook.server, hook.server.org, 'viewer')
+  expect(await told(later)).toMatchObject([
+    {
+      code: 'endpoint_paused_failing',
+      message: expect.stringContaining('is paused and tried once an hour.'),
+    },
+  ])
+})
