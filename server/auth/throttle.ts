@@ -43,7 +43,11 @@ export function makeThrottle(clock: Clock): Throttle {
       for (const each of names) refused(each)
       const seconds = Math.ceil(longestMs / 1000)
       throw new AppError('rate_limited', `Too many wrong tries; wait ${seconds} s and try again.`, {
-        headers: { 'retry-after': String(seconds) },
+        headers: {
+          'retry-after': String(seconds),
+          ratelimit: `"sign-in";r=0;t=${seconds}`,
+          'ratelimit-policy': `"sign-in";q=1;w=${seconds}`, // one try, once the wait is over
+        },
       })
     },
     failed(name) {

@@ -1,21 +1,31 @@
 /** Runs one command line, verb to answer; exit code 0 done, 1 refused or failed, 2 not understood. */
-import { StoreError } from '../../db/errors.ts'
 import { readInvocation, serveConfig, type Environment, type Invocation } from '../config.ts'
-import { AppError } from '../errors.ts'
 import { UsageError } from '../option-values.ts'
 import { version } from '../version.ts'
 import { configJson, configText } from './config.ts'
 import { helpJson, helpText } from './help.ts'
+import { environmentTwin } from '../options.ts'
 import { operateVerbs } from './operate-verbs.ts'
 import { print, printError } from './print.ts'
+import { problemOf } from './problem.ts'
 import { recordVerbs } from './record-verbs.ts'
 
 export async function run(args: string[], environment: Environment): Promise<number> {
   try {
     return await runVerb(readInvocation(args, environment))
   } catch (error) {
-    return report(error)
+    const problem = problemOf(error)
+    if (wantsJson(args, environment)) print(JSON.stringify(problem), 2)
+    else printError(problem.message, problem.hint ?? null)
+    return error instanceof UsageError ? 2 : 1
   }
+}
+
+/** Asked of the words themselves: they may be what could not be read. */
+function wantsJson(args: string[], environment: Environment): boolean {
+  const flag = args.findLast((arg) => /^--json(=|$)/.test(arg))
+  const text = flag === undefined ? environment[environmentTwin('json')] : (flag.split('=')[1] ?? 'true')
+  return text === 'true'
 }
 
 async function runVerb(invocation: Invocation): Promise<number> {
@@ -73,23 +83,4 @@ async function runVerb(invocation: Invocation): Promise<number> {
       )
     }
   }
-}
-
-function report(error: unknown): number {
-  if (error instanceof UsageError) {
-    printError(error.message, error.hint)
-    return 2
-  }
-  if (error instanceof AppError) printError(error.message, error.details.hint ?? null)
-  else if (error instanceof StoreError) printError(error.message, storeHints[error.kind] ?? null)
-  else printError(error instanceof Error ? error.message : String(error), null)
-  return 1
-}
-
-const storeHints: { readonly [K in StoreError['kind']]?: string } = {
-  locked: 'stop the other process, or name another folder with --data-dir',
-  newer_schema: 'use the release that wrote it, or a newer one; nothing was changed',
-  corrupt: 'nothing was changed; restore a backup into another folder and look',
-  read_only: 'check who owns the folder and whether its disk is mounted for writing',
-  storage_full: 'free some space on the disk that holds the data folder',
 }

@@ -1,6 +1,7 @@
-/** Serves the dashboard's files from memory, precompressed, with strong ETags; unknown page paths get the shell. */
+/** Serves the dashboard's files from memory, precompressed, with strong ETags; all its pages are one file, the shell. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDashboardPage } from './dashboard-pages.ts'
 import { pageCsp } from './headers.ts'
 import { pathOf } from './path.ts'
 
@@ -39,7 +40,10 @@ export function loadAssets(folder: string): Assets {
   return assets
 }
 
-/** The file at a request's path, or the shell for a page of the dashboard's own router; null when there is neither. */
+/**
+ * The file at a request's path, or the shell for a page of the dashboard's own router: with 404 where that has none.
+ * Null for what a program asks for.
+ */
 export function assetAnswer(assets: Assets, request: Request): Response | null {
   const name = fileName(pathOf(request))
   const asset = assets.get(name)
@@ -47,7 +51,11 @@ export function assetAnswer(assets: Assets, request: Request): Response | null {
   // A page of the router has no dot in its last part; anything else is a missing file.
   const shell = assets.get('/index.html')
   if (!shell || /^\/(?:api|v1)(?:\/|$)/.test(name) || /\.[^/]*$/.test(name)) return null
-  return assetResponse(request, shell, '/index.html')
+  if (isDashboardPage(name)) return assetResponse(request, shell, '/index.html')
+  const missing = assetResponse(new Request(request.url), shell, '/index.html')
+  missing.headers.delete('etag')
+  missing.headers.set('cache-control', 'no-store')
+  return new Response(missing.body, { status: 404, headers: missing.headers })
 }
 
 function fileName(path: string): string {

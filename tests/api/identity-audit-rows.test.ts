@@ -254,6 +254,36 @@ describe('each changing route', () => {
   }
 })
 
+describe('reading writes no row, but for exports and signing in', () => {
+  /** Exports are told (contract §8). A sign-in through a provider ends in a GET; without one it is refused. */
+  const told: { [route: string]: { query?: string; accept?: string } } = {
+    'GET /api/export/events': { query: '?format=ndjson' },
+    'GET /v1/traces': { accept: 'application/x-ndjson' },
+  }
+  const reading = allRoutes().filter(({ method }) => method === 'GET')
+  for (const route of reading.filter(({ path }) => path !== '/api/live')) {
+    test(nameOf(route), async () => {
+      const path = route.path.replaceAll(/:\w+/g, 'x')
+      const get = async (query = '', accept = 'application/json') => {
+        const headers = { accept, ...(path.startsWith('/v1/') ? {} : { cookie: owner.cookie }) }
+        const key = path.startsWith('/v1/') ? { key: secretKey } : {}
+        const answer = await server.call(path + query, { headers, ...key })
+        await answer.text()
+        return answer
+      }
+      const before = await auditCount(server)
+      const exporting = told[nameOf(route)]
+      if (exporting === undefined || exporting.accept !== undefined) {
+        await get()
+        expect(await auditCount(server)).toBe(before)
+      }
+      if (exporting === undefined) return
+      expect((await get(exporting.query, exporting.accept)).status).toBe(200)
+      expect(await auditCount(server)).toBe(before + 1)
+    })
+  }
+})
+
 describe('the first owner, by each way to make one', () => {
   const email = 'first@example.com'
   const link = async ({ store, clock }: TestServer): Promise<string> => {

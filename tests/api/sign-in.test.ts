@@ -138,7 +138,10 @@ test('wrong passwords slow down, for unknown names too, and say how long', async
       statuses.push((await post('/api/sign-in', { email: name, password: 'guess' })).status)
     expect(statuses).toEqual([401, 401, 401, 429])
     const refused = await post('/api/sign-in', { email: name, password: 'guess' })
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    const seconds = Number(refused.headers.get('retry-after'))
+    expect(seconds).toBeGreaterThan(0)
+    expect(refused.headers.get('ratelimit')).toBe(`"sign-in";r=0;t=${seconds}`)
+    expect(refused.headers.get('ratelimit-policy')).toBe(`"sign-in";q=1;w=${seconds}`)
   }
   server.clock.move(20 * 60_000)
   await signIn()

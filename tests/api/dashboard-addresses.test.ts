@@ -1,0 +1,59 @@
+/** Which addresses are there: the dashboard's pages; unknown ones answer 404, as a page or as JSON by their place. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { isDashboardPage } from '../../server/http/dashboard-pages.ts'
+import { routes } from '../../web/routes.ts'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance({})
+}, 120_000)
+afterAll(() => appliance.stop())
+
+async function look(path: string, method = 'GET'): Promise<[status: number, type: string, body: string]> {
+  const answer = await fetch(appliance.url + path, { method })
+  return [answer.status, answer.headers.get('content-type')?.split(';')[0] ?? '', await answer.text()]
+}
+
+test('the server knows the pages that the router of the dashboard knows, and the ways in', async () => {
+  for (const { path } of routes) {
+    expect([path, isDashboardPage(path), isDashboardPage(`${path}/below`)]).toEqual([path, true, true])
+    expect(isDashboardPage(`${path}x`)).toBe(routes.some((other) => other.path === `${path}x`))
+    expect((await look(path))[0]).toBe(200)
+  }
+  for (const path of ['/', '/setup', '/sign-in', '/reset', '/invitation', '/settings/api-keys'])
+    expect((await look(path)).slice(0, 2)).toEqual([200, 'text/html'])
+})
+
+test('an unknown page is the dashboard’s own, with status 404, never kept by a cache', async () => {
+  const [status, type, body] = await look('/nowhere/at/all')
+  expect([status, type]).toEqual([404, 'text/html'])
+  expect(body).toBe((await look('/'))[2])
+  const again = await fetch(`${appliance.url}/nowhere`, {
+    headers: { 'if-none-match': (await fetch(appliance.url)).headers.get('etag') ?? '' },
+  })
+  expect([again.status, again.headers.get('cache-control'), again.headers.get('etag')]).toEqual([
+    404,
+    'no-store',
+    null,
+  ])
+  expect(again.headers.get('content-security-policy')).toContain("default-src 'none'")
+  expect((await look('/nowhere', 'HEAD')).slice(0, 2)).toEqual([404, 'text/html'])
+})
+
+test('below /api and /v1, for files, and for other methods it is JSON', async () => {
+  for (const path of [
+    '/api',
+    '/api/nothing',
+    '/v1',
+    '/v1/nothing/here',
+    '/missing.js',
+    '/assets/x.css',
+    '/%ff',
+  ]) {
+    const [status, type, body] = await look(path)
+    expect([path, status, type]).toEqual([path, 404, 'application/json'])
+    expect(JSON.parse(body)).toMatchObject({ error: 'not_found' })
+  }
+  expect((await look('/nowhere', 'POST')).slice(0, 2)).toEqual([404, 'application/json'])
+})
