@@ -9,21 +9,27 @@ export interface BundleWeb {
 }
 
 export async function bundleWeb({ root, outDir, minify }: BundleWeb): Promise<void> {
-  const result = await Bun.build({
-    entrypoints: [join(root, 'web', 'index.html')],
+  const common = {
     outdir: outDir,
-    target: 'browser',
+    target: 'browser' as const,
     minify,
+    sourcemap: minify ? ('none' as const) : ('inline' as const),
+    define: { 'process.env.NODE_ENV': minify ? '"production"' : '"development"' },
+    throw: false,
+  }
+  const result = await Bun.build({
+    ...common,
+    entrypoints: [join(root, 'web', 'index.html')],
     splitting: true,
-    sourcemap: minify ? 'none' : 'inline',
     publicPath: '/',
     naming: {
       entry: '[name].[ext]',
       chunk: 'assets/[name]-[hash].[ext]',
       asset: 'assets/[name]-[hash].[ext]',
     },
-    define: { 'process.env.NODE_ENV': minify ? '"production"' : '"development"' },
-    throw: false,
   })
-  if (!result.success) throw new Error(`web: ${result.logs.map(String).join('\n')}`)
+  // The shared worker is one whole file, whose name no tab needs to be told.
+  const worker = await Bun.build({ ...common, entrypoints: [join(root, 'web', 'live-worker.ts')] })
+  for (const { success, logs } of [result, worker])
+    if (!success) throw new Error(`web: ${logs.map(String).join('\n')}`)
 }

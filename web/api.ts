@@ -16,6 +16,8 @@ import type { KnaphCounts } from '../server/memory/use-shapes.ts'
 import type { ToolCalls } from '../server/tools/call-shapes.ts'
 import type { Histogram } from '../server/traces/histogram-shapes.ts'
 import { basePath } from './base-path.ts'
+import { filterParams } from './filter-params.ts'
+import { sharedLive } from './live-shared.ts'
 
 export type * from '../server/dashboard/shapes.ts'
 export type * from '../server/memory/use-shapes.ts'
@@ -200,20 +202,28 @@ async function errorOf(answer: Response): Promise<ApiError> {
   })
 }
 
-/** One exchange. Signing in answers 401 for a wrong password, so those calls keep their 401 to themselves. */
-export async function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
-  const answer = await fetch(basePath + url, {
-    credentials: 'same-origin',
-    cache: 'no-store',
-    ...init,
-  }).catch((cause: unknown) => {
-    if (init.signal?.aborted) throw cause
+const ask = (url: string, init: RequestInit): Promise<Response> =>
+  fetch(basePath + url, { credentials: 'same-origin', cache: 'no-store', ...init })
+
+/** Turns everything but a good answer into an `ApiError`, and a 401 into a visit to the sign-in page. */
+async function checked(
+  asking: Promise<Response>,
+  signal?: AbortSignal | null,
+  signingIn = false,
+): Promise<Response> {
+  const answer = await asking.catch((cause: unknown) => {
+    if (signal?.aborted) throw cause
     throw unreachable()
   })
   if (answer.ok) return answer
   const error = await errorOf(answer)
   if (answer.status === 401 && !signingIn) signedOut()
   throw error
+}
+
+/** One exchange. Signing in answers 401 for a wrong password, so those calls keep their 401 to themselves. */
+export function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
+  return checked(ask(url, init), init.signal, signingIn)
 }
 
 /** A 200 whose body is not ours (a proxy's page, a cut connection) is an error like any other. */
@@ -235,14 +245,6 @@ export async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
 export function post(url: string, body: unknown, signingIn = false): Promise<Response> {
   const headers = { 'content-type': 'application/json' }
   return exchange(url, { method: 'POST', headers, body: JSON.stringify(body) }, signingIn)
-}
-
-function filterParams(filter: EventFilter): URLSearchParams {
-  const params = new URLSearchParams()
-  for (const type of filter.types) params.append('type', type)
-  for (const outcome of filter.outcomes) params.append('outcome', outcome)
-  for (const { name, value } of filter.where ?? []) params.append(name, value)
-  return params
 }
 
 export const api = {
@@ -293,6 +295,8 @@ export const api = {
   live: (filter: EventFilter, after: string, signal: AbortSignal) => {
     const params = filterParams(filter)
     params.set('after', after)
-    return exchange(`/api/live?${params}`, { signal, headers: { accept: 'text/event-stream' } })
+    const init = { signal, headers: { accept: 'text/event-stream' } }
+    const direct = () => ask(`/api/live?${params}`, init)
+    return checked(sharedLive({ base: basePath, filter, after, signal, direct }), signal)
   },
 }

@@ -1,6 +1,7 @@
 /** Who is signed in, what the organization holds so far, and the ways in and out. */
-import { signal } from '@preact/signals'
+import { effect, signal } from '@preact/signals'
 import { ApiError, api, type Overview, type Session } from './api.ts'
+import { setLiveReader } from './live-shared.ts'
 import { navigate, place, safeReturn } from './router.ts'
 
 export type Entry = 'asking' | 'signed-out' | 'signed-in' | 'failed'
@@ -16,6 +17,11 @@ export const overview = signal<Overview | null>(null)
 
 /** Says on the sign-in page why the reader is there, e.g. after a password was changed. */
 export const signInNotice = signal('')
+
+effect(() => {
+  const who = session.value
+  setLiveReader(who === null ? '' : `${who.account.id} ${who.org.id}`)
+})
 
 export async function askWhoIsThere(): Promise<void> {
   try {

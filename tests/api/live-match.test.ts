@@ -1,0 +1,97 @@
+/** What tabs filter out of a shared stream is what the appliance itself would have sent them; and what they missed. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { isWanted } from '../../web/live-match.ts'
+import type { EventFilter, TraceEvent } from '../../web/api.ts'
+import { event } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let cookie: string
+let sent: TraceEvent[]
+let start = ''
+
+const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
+
+beforeAll(async () => {
+  server = await testServer()
+  const key = await server.key('ingest')
+  cookie = await server.signIn('viewer')
+  start = await position()
+  const events = Array.from({ length: 240 }, (_, n) =>
+    event(`m${n}`, {
+      occurredAt: new Date(Date.UTC(2026, 5, 1) + n * 60_000).toISOString(),
+      siteId: pick(['shop', 'blog'], n >> 2),
+      sessionId: pick(['s1', 's2', 's3'], n),
+      type: pick(['authz.evaluated', 'authz.policies_set', 'tool.executed', 'tool'], n >> 1),
+      outcome: pick(['success', 'blocked', 'error'], n >> 3),
+      tool: pick([null, '', 'cart.add'], n),
+      agent: pick([null, { class: 'dom', vendor: '', trust: null }, { vendor: 'GPTBot' }, {}], n >> 2),
+      policy: pick([null, { decision: 'review' }, { decision: '' }, {}], n),
+      metadata: pick([null, { protocol: 'bearer' }, { subject: 'ann', protocol: 5 }, {}], n >> 1),
+    }),
+  )
+  const answer = await server.call('/v1/sdk/events', { key, body: { events } })
+  const { errors = [] } = (await answer.json()) as { errors?: { id?: string }[] }
+  const refused = new Set(errors.map(({ id }) => id))
+  sent = (events as unknown as TraceEvent[]).filter(({ id }) => !refused.has(id))
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function ask<T>(path: string): Promise<T> {
+  const answer = await fetch(server.url + path, { headers: { cookie } })
+  expect([path, answer.status]).toEqual([path, 200])
+  return (await answer.json()) as T
+}
+
+const position = async (): Promise<string> => (await ask<{ live: string }>('/api/events?limit=1')).live
+
+interface Missed {
+  events: { event: TraceEvent }[]
+  position: string
+  more: boolean
+  ahead: boolean
+}
+
+const where = (...pairs: [string, string][]): EventFilter => ({
+  ...{ types: [], outcomes: [] },
+  where: pairs.map(([name, value]) => ({ name, value })),
+})
+const filters: EventFilter[] = [
+  where(),
+  { types: ['tool.*'], outcomes: [] },
+  { types: ['tool', 'authz.evaluated'], outcomes: ['error', 'blocked'] },
+  where(['siteId', 'blog'], ['sessionId', 's1'], ['sessionId', 's3']),
+  where(['vendor', '']),
+  where(['vendor', 'GPTBot'], ['trust', '']),
+  where(['agentClass', 'dom']),
+  where(['class', 'dom'], ['agentClass', '']),
+  where(['tool', ''], ['tool', 'cart.add']),
+  where(['tool', 'CART.ADD']),
+  where(['protocol', 'bearer']),
+  where(['protocol', ''], ['subject', '']),
+  where(['subject', 'ann']),
+  ...['allow', 'deny', 'review', ''].map((decision) => where(['decision', decision])),
+  where(['since', '2026-06-01T01:00:00Z'], ['until', '2026-06-01T02:00:30Z']),
+]
+
+test.each(filters)('%j', async (filter) => {
+  const params = new URLSearchParams({ after: start, to: await position() })
+  for (const type of filter.types) params.append('type', type)
+  for (const outcome of filter.outcomes) params.append('outcome', outcome)
+  for (const { name, value } of filter.where ?? []) params.append(name, value)
+  const { events, more, ahead } = await ask<Missed>(`/api/live/missed?${params}`)
+  const wanted = sent.filter((one) => isWanted(filter, one)).map(({ id }) => id)
+  expect(events.map((one) => one.event.id)).toEqual(wanted)
+  expect([more, ahead]).toEqual([false, false])
+})
+
+test('what lies beyond the end is not given, and a position beyond it says so', async () => {
+  const end = await position()
+  const both = (after: string, to: string) => `/api/live/missed?${new URLSearchParams({ after, to })}`
+  expect(await ask<Missed>(both(start, start))).toMatchObject({ events: [], more: false, ahead: false })
+  expect(await ask<Missed>(both(end, start))).toMatchObject({ events: [], more: false, ahead: true })
+  for (const query of ['', '?after=x&to=y', `?after=${encodeURIComponent(start)}`]) {
+    const answer = await fetch(`${server.url}/api/live/missed${query}`, { headers: { cookie } })
+    expect(answer.status).toBe(400)
+  }
+})
