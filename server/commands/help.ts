@@ -74,7 +74,24 @@ function optionLines(verb: VerbName): string[] {
       return { label, text: `${help}${neededBy?.includes(verb) ? ' (needed)' : shown}` }
     })
   const width = Math.max(...rows.map(({ label }) => label.length))
-  return rows.map(({ label, text }) => `  ${label.padEnd(width)}  ${text}`)
+  return rows.flatMap(({ label, text }) => {
+    const [first = '', ...rest] = wrapped(text, lineCharsMax - width - 4)
+    return [`  ${label.padEnd(width)}  ${first}`, ...rest.map((line) => `  ${' '.repeat(width)}  ${line}`)]
+  })
+}
+
+const lineCharsMax = 120
+
+function wrapped(text: string, charsMax: number): string[] {
+  const lines: string[] = []
+  // A cron pattern stays in one piece.
+  for (const word of text.split(/ (?!\*)/)) {
+    const line = lines.at(-1)
+    if (line !== undefined && line.length + 1 + word.length <= charsMax)
+      lines[lines.length - 1] = `${line} ${word}`
+    else lines.push(word)
+  }
+  return lines
 }
 
 function verbJson(verb: VerbName): Json {

@@ -70,9 +70,9 @@ export const operateTexts = {
     summary: 'bring organizations, sites, keys and endpoints to what a file says',
     usage: 'setup FILE [--dry-run]',
     about: [
-      'The file is TOML; the operations guide at /docs/operations shows one. Keys stand in it by their SHA-256, signing secrets in files',
-      'of their own. What is so already stays untouched, and so does what the file does not name. A mistake in it is',
-      'told with its line, before anything is done. serve applies the file of --setup-file at every start.',
+      'The file is TOML; the operations guide at /docs/operations shows one. Keys stand in it by their SHA-256, signing',
+      'secrets in files of their own. What is so already stays untouched, and so does what the file does not name. A',
+      'mistake is told with its line, before anything is done. serve applies the file of --setup-file at every start.',
     ],
     examples: ['sightglass setup appliance.toml --dry-run', 'sightglass serve --setup-file appliance.toml'],
   },
