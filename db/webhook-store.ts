@@ -248,6 +248,8 @@ export interface WebhookStore {
   /** `conflict` when its URL is a file that another organization writes. */
   createEndpoint(command: { endpoint: Endpoint; audit: AuditEntry }): Promise<void>
   endpoints(orgId: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts }[]>
+  /** Without their counts, which cost a look at every delivery that is kept. */
+  bareEndpoints(orgId: string): Promise<Endpoint[]>
   endpoint(orgId: string, id: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts } | null>
   /** Active endpoints of all organizations: those whose positions can advance. */
   activeEndpoints(): Promise<Endpoint[]>

@@ -13,7 +13,6 @@ import { requestHeaders } from './attempt.ts'
 import { findDelivery, replayDead } from './deliveries.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
-import { listEndpoints } from './endpoints.ts'
 import { alertNotices, endpointNotices } from './notices.ts'
 import { orgSecret, rotateOrgSecret, type ShownSecret } from './org-secret.ts'
 import { ruleRoutes } from './rule-routes.ts'
@@ -40,7 +39,7 @@ export function dashboardWebhookRoutes(parts: Parts) {
       const { orgId } = await access.read(request)
       readQuery(request, {})
       const open = await store.webhooks.incidents({ orgId, isOpen: true, limit: alertsCounted })
-      const endpoints = await listEndpoints(webhooks, orgId)
+      const endpoints = await store.webhooks.bareEndpoints(orgId)
       return json({ notices: [...alertNotices(open), ...endpointNotices(endpoints)] })
     })
     .get('/api/webhooks/snippets', async ({ request }) => {

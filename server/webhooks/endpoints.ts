@@ -31,7 +31,7 @@ export async function createEndpoint(
   const label = readLabel(body['label']) ?? ''
   const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
   const { url } = await checkUrl(parts, body['url'], false)
-  const existing = await store.webhooks.endpoints(orgId)
+  const existing = await store.webhooks.bareEndpoints(orgId)
   if (existing.length >= limits.webhookEndpointsPerOrgMax) {
     throw new AppError(
       'conflict',

@@ -1,6 +1,6 @@
 /** What people must be told about their endpoints and open alerts without having looked for it. */
-import type { Incident } from '../../db/webhook-store.ts'
-import type { EndpointJson } from './endpoints.ts'
+import type { Endpoint, Incident } from '../../db/webhook-store.ts'
+import { isoTime } from '../clock.ts'
 import { incidentSentence } from './incident-words.ts'
 
 export interface Notice {
@@ -22,9 +22,10 @@ export function alertNotices(open: Incident[]): Notice[] {
 
 const alert = (message: string): Notice => ({ code: 'alert_open', endpointId: null, message })
 
-export function endpointNotices(endpoints: EndpointJson[]): Notice[] {
+export function endpointNotices(endpoints: Endpoint[]): Notice[] {
   return endpoints.flatMap((endpoint) => {
-    const { id, url, pausedReason, failingSince, missed } = endpoint
+    const { id, url, pausedReason, failingSinceMs, missed } = endpoint
+    const failingSince = failingSinceMs === null ? null : isoTime(failingSinceMs)
     const found: Notice[] = []
     const add = (code: Notice['code'], message: string) => found.push({ code, endpointId: id, message })
     if (pausedReason === 'failing') {

@@ -21,7 +21,7 @@ export function makeWatch({ store, log }: WatchParts): (now: number) => Promise<
     await memory.readOn(new Set(rules.map(({ kind }) => kind)), now)
     const view = await viewOf(store, orgId, rules, memory, now)
     const endpoints = new Map(
-      (await store.webhooks.endpoints(orgId)).map(({ endpoint }) => [endpoint.id, endpoint]),
+      (await store.webhooks.bareEndpoints(orgId)).map((endpoint) => [endpoint.id, endpoint]),
     )
     for (const rule of rules) {
       const endpoint = endpoints.get(rule.endpointId)

@@ -192,21 +192,24 @@ test('numbers change, and what is open resolves when the new ones say so', async
 })
 
 test('incidents are told by state, with a sentence and both times', async () => {
-  await rule({ kind: 'silence', minutes: 1 })
+  const id = await rule({ kind: 'silence', minutes: 1 })
   hook.server.clock.move(2 * minuteMs)
   await look()
   interface Listed {
-    incidents: { id: string; message: string; openedAt: string; resolvedAt: string | null }[]
+    incidents: { id: string; ruleId: string; message: string; openedAt: string; resolvedAt: string | null }[]
   }
   const list = async (status: string) =>
-    (await hook.api<Listed>('GET', `/v1/webhooks/incidents?status=${status}`)).incidents
+    (await hook.api<Listed>('GET', `/v1/webhooks/incidents?status=${status}`)).incidents.filter(
+      ({ ruleId }) => ruleId === id,
+    )
   const [open] = await list('open')
   expect(open).toMatchObject({ message: expect.stringMatching(/^No event came for 1 minute; the last was/) })
   expect(open?.resolvedAt).toBeNull()
   await hook.ingest([{}])
   await look()
-  expect((await list('open')).map(({ id }) => id)).not.toContain(open!.id)
-  const over = (await list('resolved')).find(({ id }) => id === open!.id)
+  expect(await list('open')).toEqual([])
+  const [over] = await list('resolved')
+  expect(over!.id).toBe(open!.id)
   expect(Date.parse(over!.resolvedAt!)).toBeGreaterThanOrEqual(Date.parse(over!.openedAt))
   await hook.api('GET', '/v1/webhooks/incidents?status=done', undefined, 400)
 })
@@ -216,12 +219,15 @@ test('incidents are listed; a deleted rule falls silent and its incident ends', 
   hook.server.clock.move(2 * minuteMs)
   await look()
   type Listed = { incidents: { ruleId: string; resolvedAt: string | null }[] }
-  const mine = async () =>
-    (await hook.api<Listed>('GET', '/v1/webhooks/incidents')).incidents.filter(({ ruleId }) => ruleId === id)
-  expect(await mine()).toMatchObject([{ resolvedAt: null }])
+  const mine = async (status: string) =>
+    (await hook.api<Listed>('GET', `/v1/webhooks/incidents?status=${status}`)).incidents.filter(
+      ({ ruleId }) => ruleId === id,
+    )
+  expect(await mine('open')).toMatchObject([{ resolvedAt: null }])
   await hook.api('DELETE', `/v1/webhooks/rules/${id}`)
   await look()
-  expect(await mine()).toMatchObject([{ resolvedAt: expect.any(String) }])
+  expect(await mine('open')).toEqual([])
+  expect(await mine('resolved')).toMatchObject([{ resolvedAt: expect.any(String) }])
   expect(said()).toEqual(['alert.opened '])
 })
 

@@ -28,16 +28,17 @@ function requireOwnFile(orm: WriteContext['orm'], orgId: string, url: string): v
 }
 
 export function listEndpoints(
-  { db, orm }: ReadContext,
+  context: ReadContext,
   orgId: string,
 ): { endpoint: Endpoint; counts: EndpointCounts }[] {
-  const endpoints = orm
-    .select()
-    .from(table)
-    .where(eq(table.orgId, orgId))
-    .orderBy(table.createdAtMs, table.id)
-    .all()
-  return endpoints.map((endpoint) => ({ endpoint, counts: countsOf(db, endpoint.id) }))
+  return bareEndpoints(context, orgId).map((endpoint) => ({
+    endpoint,
+    counts: countsOf(context.db, endpoint.id),
+  }))
+}
+
+export function bareEndpoints({ orm }: ReadContext, orgId: string): Endpoint[] {
+  return orm.select().from(table).where(eq(table.orgId, orgId)).orderBy(table.createdAtMs, table.id).all()
 }
 
 export function findEndpoint(
@@ -60,6 +61,16 @@ function countsOf(db: ReadContext['db'], endpointId: string): EndpointCounts {
     .all(endpointId)
   const count = (status: string) => rows.find((row) => row.status === status)?.n ?? 0
   return { pending: count('pending'), delivered: count('delivered'), deadLetter: count('dead_letter') }
+}
+
+/** Only what waits is looked at: what was delivered stays for a week and may be a million rows. */
+function pendingOf(db: ReadContext['db'], endpointId: string): number {
+  const row = db
+    .query<{ n: number }, [string]>(
+      "SELECT count(*) AS n FROM webhook_delivery WHERE endpoint_id = ? AND status = 'pending'",
+    )
+    .get(endpointId)
+  return row?.n ?? 0
 }
 
 export function activeEndpoints({ orm }: ReadContext): Endpoint[] {
@@ -160,7 +171,7 @@ export function advanceEndpoint(
   const endpoint = orm.select().from(table).where(eq(table.id, endpointId)).get()
   if (endpoint === undefined || endpoint.status !== 'active') return 'stale'
   if (endpoint.position !== from.position || endpoint.sequence !== from.sequence) return 'stale'
-  if (delivery !== null && countsOf(db, endpointId).pending >= command.pendingMax) return 'full'
+  if (delivery !== null && pendingOf(db, endpointId) >= command.pendingMax) return 'full'
   const sequence = endpoint.sequence + (delivery === null ? 0 : 1)
   const missed = endpoint.missed + command.missed
   const { replayUntil, resumePosition } = endpoint

@@ -16,6 +16,7 @@ export function webhookStore({ read, write }: Pick<Threads, 'read' | 'write'>): 
     rotateOrgSecret: (command) => write('webhooks.rotateOrgSecret', command),
     createEndpoint: (command) => write('webhooks.createEndpoint', command),
     endpoints: (orgId) => read('webhooks.endpoints', orgId),
+    bareEndpoints: (orgId) => read('webhooks.bareEndpoints', orgId),
     endpoint: (orgId, id) => read('webhooks.endpoint', { orgId, id }),
     activeEndpoints: () => read('webhooks.activeEndpoints', null),
     changeEndpoint: (command) => write('webhooks.changeEndpoint', command),

@@ -5,6 +5,7 @@ import { replayDeadDeliveries, replayDelivery, scheduleDelivery } from './delive
 import {
   activeEndpoints,
   advanceEndpoint,
+  bareEndpoints,
   changeEndpoint,
   createEndpoint,
   deleteEndpoint,
@@ -45,6 +46,7 @@ export const webhookReadVerbs = {
   'webhooks.list': listDeliveries,
   'webhooks.findOrgSecret': findOrgSecret,
   'webhooks.endpoints': listEndpoints,
+  'webhooks.bareEndpoints': bareEndpoints,
   'webhooks.endpoint': findEndpoint,
   'webhooks.activeEndpoints': activeEndpoints,
   'webhooks.rules': listRules,
