@@ -32,6 +32,7 @@ export interface Endpoint {
   outcomes: string[]
   classes: string[]
   sites: string[]
+  batchSize: number
   status: 'active' | 'paused'
   pausedReason: 'asked' | 'gone' | 'failing' | null
   pausedAt: string | null
@@ -55,6 +56,7 @@ export interface EndpointMembers {
   outcomes: string[]
   classes: string[]
   sites: string[]
+  batchSize: number // events in a message at most
 }
 
 export interface Notice {

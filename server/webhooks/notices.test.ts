@@ -2,7 +2,8 @@
 import { expect, test } from 'bun:test'
 import type { Incident } from '../../db/webhook-store.ts'
 import { incidentSentence } from './incident-words.ts'
-import { alertNotices } from './notices.ts'
+import { alertNotices, endpointNotices } from './notices.ts'
+import { makeEndpoint } from '../../tests/store/webhook-make.ts'
 
 const share = { share: 0.7234, threshold: 0.5, events: 1_200, windowMinutes: 60 }
 
@@ -38,4 +39,19 @@ test('five alerts are told one by one, the rest as a number', () => {
   expect(told[5]).toEqual(['alert_open', '3 more alerts are open.'])
   expect(alertNotices(open.slice(0, 5))).toHaveLength(5)
   expect(alertNotices([])).toEqual([])
+})
+
+test('an endpoint that is paused, failing or missed events is told of, a healthy one is not', () => {
+  const of = (more: Parameters<typeof makeEndpoint>[2]) =>
+    endpointNotices([makeEndpoint('org_1', 'ep_1', more)]).map(({ code, message }) => [code, message])
+  expect(of({})).toEqual([])
+  expect(of({ pausedReason: 'asked' })).toEqual([])
+  expect(of({ failingSinceMs: 0 })).toEqual([
+    ['endpoint_failing', 'http://receiver/ has failed since 1970-01-01T00:00:00.000Z.'],
+  ])
+  expect(of({ failingSinceMs: 0, pausedReason: 'failing' })[0]?.[0]).toBe('endpoint_paused_failing')
+  expect(of({ failingSinceMs: 0, pausedReason: 'gone', missed: 3 })).toEqual([
+    ['endpoint_paused_gone', 'http://receiver/ answered 410 Gone and is paused until somebody resumes it.'],
+    ['events_missed', '3 events for http://receiver/ were removed by retention before they were sent.'],
+  ])
 })

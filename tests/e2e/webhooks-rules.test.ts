@@ -45,8 +45,12 @@ test('a rule is added and changed in Settings; what it finds is told everywhere,
     await dialog(page).getByLabel('URL').fill(`${receiver.url}/ok/alerts`)
     await dialog(page).getByLabel('Label').fill('Chat')
     await dialog(page).getByLabel('Types').fill('sdk.error')
+    await dialog(page).getByLabel('Events in a message').fill('7')
     await dialog(page).getByRole('button', { name: 'Add endpoint' }).click()
     await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+    await page.getByRole('region', { name: 'Endpoints' }).getByRole('button', { name: 'Change' }).click()
+    expect(await dialog(page).getByLabel('Events in a message').inputValue()).toBe('7')
+    await dialog(page).getByRole('button', { name: 'Cancel' }).click()
 
     await page.getByRole('button', { name: 'Add rule' }).click()
     await dialog(page).getByLabel('Speaks of').selectOption('silence')

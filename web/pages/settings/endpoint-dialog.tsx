@@ -8,6 +8,8 @@ interface EndpointDialogProps {
   onClose: () => void
 }
 
+const batchSizeMax = 100
+
 /** "a, b" or "a b" → a, b */
 export function listOf(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter((part) => part !== ''))]
@@ -26,6 +28,7 @@ function membersOf(form: FormData): EndpointMembers {
     outcomes: listOf(textOf(form, 'outcomes')),
     classes: listOf(textOf(form, 'classes')),
     sites: siteList(textOf(form, 'sites')),
+    batchSize: Number(textOf(form, 'batchSize')),
   }
 }
 
@@ -84,6 +87,16 @@ export function EndpointDialog({ endpoint, onDone, onClose }: EndpointDialogProp
         label="Sites"
         value={of(endpoint?.sites)}
         hint="Site ids, separated by commas; empty for all"
+      />
+      <Field
+        name="batchSize"
+        label="Events in a message"
+        type="number"
+        min={1}
+        max={batchSizeMax}
+        value={String(endpoint?.batchSize ?? batchSizeMax)}
+        required
+        hint="At most so many; 100 or fewer"
       />
     </FormDialog>
   )
