@@ -16,6 +16,7 @@ import type { KnaphCounts } from '../server/memory/use-shapes.ts'
 import type { ToolCalls } from '../server/tools/call-shapes.ts'
 import type { Histogram } from '../server/traces/histogram-shapes.ts'
 import { basePath } from './base-path.ts'
+import type { EventFilter, ReceivedEvent } from './event-shapes.ts'
 import { filterParams } from './filter-params.ts'
 import { sharedLive } from './live-shared.ts'
 
@@ -23,6 +24,7 @@ export type * from '../server/dashboard/shapes.ts'
 export type * from '../server/memory/use-shapes.ts'
 export type * from '../server/tools/call-shapes.ts'
 export type * from '../server/traces/histogram-shapes.ts'
+export type * from './event-shapes.ts'
 
 /** What each page of counts is told, by its address below /api/. */
 export interface PageCounts {
@@ -87,43 +89,10 @@ export interface KeyWanted {
   expiresAt?: string | null
 }
 
-/** A trace event as a client sent it; the server has checked the members named here, others may be anything. */
-export interface TraceEvent {
-  id: string
-  siteId: string
-  sessionId: string
-  occurredAt: string
-  type: string
-  outcome: string
-  tool?: string | null
-  durationMs?: number | null
-  error?: string | null
-  agent?: {
-    class?: string | null
-    trust?: string | null
-    vendor?: string | null
-    userAgent?: string | null
-  } | null
-  policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null
-  metadata?: { page?: unknown; protocol?: unknown; subject?: unknown } | null
-}
-
-export interface ReceivedEvent {
-  receivedAt: string
-  event: TraceEvent
-}
-
 export interface EventPage {
   events: ReceivedEvent[]
   nextCursor: string | null
   live: string // where the live stream goes on without a gap
-}
-
-export interface EventFilter {
-  types: string[]
-  outcomes: string[]
-  /** Any other filter of the gateway, by its name there: `vendor`, `siteId`, `since` and so on. */
-  where?: { name: string; value: string }[]
 }
 
 /** What went wrong, in words a page can show. `requestId` is what a person quotes when asking for help. */

@@ -1,5 +1,5 @@
 /** A filter as the parameters of a request. */
-import type { EventFilter } from './api.ts'
+import type { EventFilter } from './event-shapes.ts'
 
 export function filterParams(filter: EventFilter): URLSearchParams {
   const params = new URLSearchParams()

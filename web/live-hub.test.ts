@@ -1,7 +1,7 @@
 /** The shared stream: whoever joins when, and wherever it breaks, each tab gets each of its events once. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ReceivedEvent } from './api.ts'
+import type { ReceivedEvent } from './event-shapes.ts'
 import { followLive } from './live.ts'
 import { createHub, type HubSource } from './live-hub.ts'
 

@@ -2,7 +2,7 @@
  * One stream for all tabs of a browser: it is read once, and each tab gets what its own filter asks for. What came
  * between a tab's position and the stream's is fetched first, so a tab that joins has neither gap nor duplicate.
  */
-import type { EventFilter, ReceivedEvent } from './api.ts'
+import type { EventFilter, ReceivedEvent } from './event-shapes.ts'
 import { isWanted } from './live-match.ts'
 import { messageReader, type StreamMessage } from './sse.ts'
 
@@ -45,127 +45,139 @@ const lingerMsDefault = 5_000
 const eventsText = (id: string, events: ReceivedEvent[]): string =>
   `id: ${id}\nevent: events\ndata: ${JSON.stringify({ events })}\n\n`
 
+/** What a hub holds. */
+interface Hub {
+  source: HubSource
+  tabs: Set<Tab>
+  stream: { ready: Promise<Response | null>; stop: AbortController } | null
+  streamAt: string // the position that the stream has come to
+  linger: ReturnType<typeof setTimeout> | undefined
+}
+
 export function createHub(source: HubSource) {
-  const tabs = new Set<Tab>()
-  let stream: { ready: Promise<Response | null>; stop: AbortController } | null = null
-  let streamAt = '' // the position of the stream
-  let linger: ReturnType<typeof setTimeout> | undefined
-
-  /** Everybody hears of a break and comes back with the position where it stood. */
-  function broke(of: AbortController): void {
-    if (stream?.stop !== of) return
-    of.abort()
-    stream = null
-    for (const { begun, sink } of tabs) begun ? sink.end() : sink.unreachable()
-    tabs.clear()
-  }
-
-  /** Null when the stream is there; otherwise the answer that refused it. Rejects when there was no answer. */
-  function opened(): Promise<Response | null> {
-    if (stream !== null) return stream.ready
-    const stop = new AbortController()
-    const ready = source.stream(stop.signal).then((answer) => (answer.ok ? begin(answer, stop) : answer))
-    const forget = (): void => void (stream = stream?.stop === stop ? null : stream)
-    ready.then((refused) => refused !== null && forget(), forget)
-    stream = { ready, stop }
-    return ready
-  }
-
-  /** Resolves with the first message, which says where the stream begins. */
-  function begin(answer: Response, stop: AbortController): Promise<null> {
-    return new Promise((resolve, reject) => {
-      void readAll(answer, source.silenceMsMax ?? 25_000, stop.signal, (messages) => {
-        hand(tabs, messages)
-        streamAt = messages.findLast(({ id }) => id !== null)?.id ?? streamAt
-        if (messages.length > 0) resolve(null)
-      })
-        .catch(() => {})
-        .finally(() => {
-          broke(stop)
-          reject(new TypeError('the stream ended'))
-        })
-    })
-  }
-
-  function leave(tab: Tab): void {
-    tabs.delete(tab)
-    clearTimeout(linger)
-    if (tabs.size > 0) return
-    linger = setTimeout(() => {
-      if (tabs.size === 0 && stream !== null) broke(stream.stop)
-    }, source.lingerMs ?? lingerMsDefault)
-  }
-
-  async function join(tab: Tab, after: string, signal: AbortSignal): Promise<void> {
-    const refused = await opened()
-    if (signal.aborted) return
-    if (refused !== null) return tab.sink.refuse(refused.clone())
-    // From here on the stream's events wait for it; what is fetched now ends where the stream has come to.
-    tabs.add(tab)
-    const until = streamAt
-    const missed = await walk(tab.filter, after, until, signal, ({ events, position }) => {
-      if (!tabs.has(tab)) return
-      if (!tab.begun) tab.sink.begin()
-      tab.begun = true
-      if (events.length > 0) tab.sink.text(eventsText(position, events))
-    })
-    // A tab may know more than the stream has brought so far: that must not come to it again.
-    const ahead =
-      missed === 'ahead' &&
-      (await walk(tab.filter, until, after, signal, ({ events }) => {
-        for (const { event } of events) tab.known.add(event.id)
-      }))
-    const answer = missed instanceof Response ? missed : ahead
-    if (signal.aborted || !tabs.has(tab)) return
-    if (answer instanceof Response) {
-      tabs.delete(tab)
-      return tab.begun ? tab.sink.end() : tab.sink.refuse(answer)
-    }
-    const waiting = tab.waiting ?? []
-    tab.waiting = null
-    hand(new Set([tab]), waiting)
-  }
-
-  /** Page by page from one position to another; says whether the first is beyond the second, or what was refused. */
-  async function walk(
-    filter: EventFilter,
-    after: string,
-    until: string,
-    signal: AbortSignal,
-    onPage: (page: Missed) => void,
-  ): Promise<'behind' | 'ahead' | Response> {
-    let position = after
-    for (;;) {
-      const answer = await source.missed(filter, position, until, signal)
-      if (!answer.ok) return answer
-      const page = (await answer.json()) as Missed
-      if (signal.aborted) return 'behind'
-      onPage(page)
-      if (page.ahead) return 'ahead'
-      if (!page.more) return 'behind'
-      position = page.position
-    }
-  }
-
+  const hub: Hub = { source, tabs: new Set(), stream: null, streamAt: '', linger: undefined }
   return {
     /** Follows from `after` until the function it returns is called, or the sink is told that it is over. */
     follow(filter: EventFilter, after: string, sink: LiveSink): () => void {
       const stop = new AbortController()
       const tab: Tab = { filter, sink, begun: false, waiting: [], known: new Set() }
-      clearTimeout(linger)
-      join(tab, after, stop.signal).catch(() => {
-        // One that is not among them any more was told of the break already.
-        const told = tab.begun && !tabs.delete(tab)
-        tabs.delete(tab)
-        if (stop.signal.aborted || told) return
-        if (tab.begun) sink.end()
-        else sink.unreachable()
+      clearTimeout(hub.linger)
+      join(hub, tab, after, stop.signal).catch(() => {
+        // One that began and is not among them any more was told of the break already.
+        const told = !hub.tabs.delete(tab) && tab.begun
+        if (!stop.signal.aborted && !told) tellEnd(tab)
       })
       return () => {
         stop.abort()
-        leave(tab)
+        leave(hub, tab)
       }
     },
+  }
+}
+
+function tellEnd({ begun, sink }: Tab): void {
+  if (begun) sink.end()
+  else sink.unreachable()
+}
+
+/** Everybody hears of a break and comes back with the position where it stood. */
+function breakOff(hub: Hub, of: AbortController): void {
+  if (hub.stream?.stop !== of) return
+  of.abort()
+  hub.stream = null
+  for (const tab of hub.tabs) tellEnd(tab)
+  hub.tabs.clear()
+}
+
+/** Null when the stream is there; otherwise the answer that refused it. Rejects when there was no answer. */
+function opened(hub: Hub): Promise<Response | null> {
+  if (hub.stream !== null) return hub.stream.ready
+  const stop = new AbortController()
+  const ready = hub.source
+    .stream(stop.signal)
+    .then((answer) => (answer.ok ? begin(hub, answer, stop) : answer))
+  const forget = (): void => {
+    if (hub.stream?.stop === stop) hub.stream = null
+  }
+  ready.then((refused) => refused !== null && forget(), forget)
+  hub.stream = { ready, stop }
+  return ready
+}
+
+/** Resolves with the first message, which says where the stream begins. */
+function begin(hub: Hub, answer: Response, stop: AbortController): Promise<null> {
+  return new Promise((resolve, reject) => {
+    void readAll(answer, hub.source.silenceMsMax ?? 25_000, stop.signal, (messages) => {
+      hand(hub.tabs, messages)
+      hub.streamAt = messages.findLast(({ id }) => id !== null)?.id ?? hub.streamAt
+      if (messages.length > 0) resolve(null)
+    })
+      .catch(() => {})
+      .finally(() => {
+        breakOff(hub, stop)
+        reject(new TypeError('the stream ended'))
+      })
+  })
+}
+
+function leave(hub: Hub, tab: Tab): void {
+  hub.tabs.delete(tab)
+  clearTimeout(hub.linger)
+  if (hub.tabs.size > 0) return
+  hub.linger = setTimeout(() => {
+    if (hub.tabs.size === 0 && hub.stream !== null) breakOff(hub, hub.stream.stop)
+  }, hub.source.lingerMs ?? lingerMsDefault)
+}
+
+async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Promise<void> {
+  const { source, tabs } = hub
+  const refused = await opened(hub)
+  if (signal.aborted) return
+  if (refused !== null) return tab.sink.refuse(refused.clone())
+  // From here on the stream's events wait for it; what is fetched now ends where the stream has come to.
+  tabs.add(tab)
+  const until = hub.streamAt
+  const missed = await walk(source, tab.filter, [after, until], signal, ({ events, position }) => {
+    if (!tabs.has(tab)) return
+    if (!tab.begun) tab.sink.begin()
+    tab.begun = true
+    if (events.length > 0) tab.sink.text(eventsText(position, events))
+  })
+  // A tab may know more than the stream has brought so far: that must not come to it again.
+  const ahead =
+    missed === 'ahead' &&
+    (await walk(source, tab.filter, [until, after], signal, ({ events }) => {
+      for (const { event } of events) tab.known.add(event.id)
+    }))
+  const answer = missed instanceof Response ? missed : ahead
+  if (signal.aborted || !tabs.has(tab)) return
+  if (answer instanceof Response) {
+    tabs.delete(tab)
+    return tab.begun ? tab.sink.end() : tab.sink.refuse(answer)
+  }
+  const waiting = tab.waiting ?? []
+  tab.waiting = null
+  hand(new Set([tab]), waiting)
+}
+
+/** Page by page from one position to another; says whether the first is beyond the second, or what was refused. */
+async function walk(
+  source: HubSource,
+  filter: EventFilter,
+  [after, until]: [string, string],
+  signal: AbortSignal,
+  onPage: (page: Missed) => void,
+): Promise<'behind' | 'ahead' | Response> {
+  let position = after
+  for (;;) {
+    const answer = await source.missed(filter, position, until, signal)
+    if (!answer.ok) return answer
+    const page = (await answer.json()) as Missed
+    if (signal.aborted) return 'behind'
+    onPage(page)
+    if (page.ahead) return 'ahead'
+    if (!page.more) return 'behind'
+    position = page.position
   }
 }
 

@@ -1,5 +1,5 @@
 /** Whether an event is one that a filter asks for, as GET /v1/traces decides it (contract §6). */
-import type { EventFilter, TraceEvent } from './api.ts'
+import type { EventFilter, TraceEvent } from './event-shapes.ts'
 
 type Member = (event: TraceEvent) => unknown
 

@@ -1,5 +1,5 @@
-/** A tab's side of the shared stream: it looks like an answer of /api/live, read out of the worker that all tabs share. */
-import type { EventFilter } from './api.ts'
+/** A tab's side of the shared stream: like an answer of /api/live, read out of the worker that all tabs share. */
+import type { EventFilter } from './event-shapes.ts'
 import { hereEveryMs, type ToTab, type ToWorker } from './live-wire.ts'
 
 export interface SharedAsk {

@@ -1,5 +1,5 @@
 /** What tabs and the shared worker that holds the stream say to each other; `n` numbers the streams of a tab. */
-import type { EventFilter } from './api.ts'
+import type { EventFilter } from './event-shapes.ts'
 
 export type ToWorker =
   | { kind: 'open'; n: number; base: string; reader: string; filter: EventFilter; after: string }

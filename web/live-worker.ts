@@ -1,5 +1,5 @@
 /** The shared worker: one stream of the appliance for all tabs of this browser (live-hub.ts). */
-import type { EventFilter } from './api.ts'
+import type { EventFilter } from './event-shapes.ts'
 import { filterParams } from './filter-params.ts'
 import { createHub } from './live-hub.ts'
 import { hereMsMax, type ToTab, type ToWorker } from './live-wire.ts'

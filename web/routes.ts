@@ -6,6 +6,7 @@ export interface PageRoute {
   name: string
   group: 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
   prefix: string | null // first word of the event types that fill the page
+  counted?: string // the type that its headline counts
   key: string // g and then this letter goes there
   load: () => Promise<{ default: ComponentType }>
 }
@@ -16,6 +17,7 @@ export const routes: PageRoute[] = [
     name: 'Detect',
     group: 'Agents',
     prefix: 'agent',
+    counted: 'agent.detected',
     key: 'd',
     load: () => import('./pages/detect/page.tsx'),
   },
@@ -24,6 +26,7 @@ export const routes: PageRoute[] = [
     name: 'Auth',
     group: 'Agents',
     prefix: 'auth',
+    counted: 'auth.identity_presented',
     key: 'a',
     load: () => import('./pages/auth/page.tsx'),
   },
@@ -32,6 +35,7 @@ export const routes: PageRoute[] = [
     name: 'Authz',
     group: 'Agents',
     prefix: 'authz',
+    counted: 'authz.evaluated',
     key: 'z',
     load: () => import('./pages/authz/page.tsx'),
   },
@@ -40,6 +44,7 @@ export const routes: PageRoute[] = [
     name: 'WebMCP Tools',
     group: 'Site',
     prefix: 'tool',
+    counted: 'tool.executed',
     key: 't',
     load: () => import('./pages/tools/page.tsx'),
   },
@@ -48,6 +53,7 @@ export const routes: PageRoute[] = [
     name: 'Knaph',
     group: 'Site',
     prefix: 'memory',
+    counted: 'memory.accessed',
     key: 'k',
     load: () => import('./pages/knaph/page.tsx'),
   },

@@ -1,5 +1,4 @@
 /** What the pages Detect, Auth, Authz and Analytics are told; the dashboard takes these types. */
-import type { Quantiles } from '../tools/call-shapes.ts'
 
 export type RangeName = '24h' | '7d' | '30d' | 'custom'
 
@@ -79,6 +78,14 @@ export interface AnalyticsCounts {
   pages: Cut
   protocols: Cut
   rules: Cut
+}
+
+/** How long calls took, off by 2 % at most; refused and failed ones count where they came with a duration. */
+export interface Quantiles {
+  count: number // calls with a duration, exact
+  p50Ms: number
+  p95Ms: number
+  p99Ms: number
 }
 
 /** How long tool calls took, step by step; quantiles are off by 2 % at most. Null: no call came with a duration. */

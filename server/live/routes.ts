@@ -70,7 +70,7 @@ export function liveRoutes(parts: Parts) {
 
 const missedMax = 1_000
 
-/** What a tab missed before it joined a stream that has come to `to` already: in order of arrival, and where it ends. */
+/** What a tab missed before it joined a stream that has come to `to`: in order of arrival, and where that ends. */
 async function missed({ store, seal, signIns }: Parts, request: Request): Promise<Response> {
   const view = await signIns.require(request)
   const query = readQuery(request, { after: 'one', to: 'one', ...streamFilters })

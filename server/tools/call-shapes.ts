@@ -1,13 +1,5 @@
 /** What the page of tools is told about calls; the dashboard takes these types. */
-import type { PeriodView, Tally } from '../dashboard/shapes.ts'
-
-/** How long calls took, off by 2 % at most; refused and failed ones count where they came with a duration. */
-export interface Quantiles {
-  count: number // calls with a duration, exact
-  p50Ms: number
-  p95Ms: number
-  p99Ms: number
-}
+import type { PeriodView, Quantiles, Tally } from '../dashboard/shapes.ts'
 
 /** Calls of one name at one site, whether the site has such a tool or not. */
 export interface ToolCallRow {

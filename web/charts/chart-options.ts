@@ -1,4 +1,5 @@
 /** The settings of a chart as a pure function of what it shows; nothing here touches the page. */
+import type uPlot from 'uplot'
 import type { Options } from 'uplot'
 import { compactCount } from '../format.ts'
 import { utcDay } from '../range/range.ts'
@@ -46,9 +47,16 @@ export function timeLabels(splits: readonly number[]): string[] {
 
 const roundParts = [1, 2, 2.5, 5, 10]
 
+const splitHeightPx = 26
+
+/** Into how many parts the height may be divided without labels lying on one another. */
+export function partsIn(heightPx: number): number {
+  return Math.max(1, Math.min(4, Math.floor(heightPx / splitHeightPx)))
+}
+
 /** A few round numbers from zero to beyond the highest; counts are whole, so steps are too. */
-export function countSplits(highest: number): number[] {
-  const wanted = Math.max(1, highest) / 4
+export function countSplits(highest: number, parts = 4): number[] {
+  const wanted = Math.max(1, highest) / parts
   const magnitude = 10 ** Math.floor(Math.log10(wanted))
   const part = roundParts.find((one) => one * magnitude >= wanted) ?? 10
   const step = Math.max(1, part === 2.5 && magnitude < 10 ? 5 * magnitude : part * magnitude)
@@ -78,7 +86,7 @@ export function chartOptions(
     },
     scales: {
       x: { time: true },
-      y: { range: (_, __, max) => [0, countSplits(max).at(-1) ?? 1] },
+      y: { range: (chart, _, max) => [0, countSplits(max, partsOf(chart)).at(-1) ?? 1] },
     },
     axes: [
       {
@@ -94,7 +102,7 @@ export function chartOptions(
         grid,
         size: showValue ? 58 : 46,
         gap: 8,
-        splits: (_, __, ___, max) => countSplits(max),
+        splits: (chart, _, __, max) => countSplits(max, partsOf(chart)),
         values: (_, splits) => splits.map(showValue ?? compactCount),
       },
     ],
@@ -113,6 +121,11 @@ export function chartOptions(
         .reverse(),
     ],
   }
+}
+
+/** Without the time axis and the room above. */
+function partsOf({ height }: Pick<uPlot, 'height'>): number {
+  return partsIn(height - 40)
 }
 
 function devicePixels(): number {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { CutRow, Tally } from '../api.ts'
 import { changeOf, percent, pointsOf } from './change.ts'
-import { countSplits, timeLabels, timeSplits } from './chart-options.ts'
+import { countSplits, partsIn, timeLabels, timeSplits } from './chart-options.ts'
 import { csvText } from './csv.ts'
 import { cutBars, cutRest, distinct } from './cut-bars.ts'
 import { sorted } from './data-table.tsx'
@@ -186,4 +186,15 @@ describe('tables', () => {
       ),
     ).toBe(`a,"b,c"\r\n'=1+1,-5\r\n"say ""hi""\n",'-x\r\n`)
   })
+})
+
+test('labels of counts have room, however low the chart is', () => {
+  fc.assert(
+    fc.property(fc.nat(1_000_000), fc.integer({ min: 20, max: 400 }), (highest, heightPx) => {
+      const splits = countSplits(highest, partsIn(heightPx))
+      expect(splits.at(-1)).toBeGreaterThanOrEqual(highest)
+      // A label is 11 px high; only the lowest chart has no more than both ends.
+      if (splits.length > 2) expect(heightPx / (splits.length - 1)).toBeGreaterThan(20)
+    }),
+  )
 })

@@ -7,7 +7,7 @@ import { choiceOf, lengthName, rangeWords } from '../range/range.ts'
 import { type Change, changeOf, percent, pointsOf } from './change.ts'
 
 export type Headline = { name: string; note?: string; href?: string } & (
-  | { kind: 'count'; now: number; before: number | null }
+  | { kind: 'count'; now: number | null; before: number | null } // null: there is none
   | { kind: 'share'; now: number | null; before: number | null }
 )
 
@@ -37,13 +37,13 @@ export function Headlines({ period, lines }: { period: PeriodView; lines: Headli
 }
 
 function Value({ line }: { line: Headline }) {
-  const shown = line.kind === 'count' ? count(line.now) : percent(line.now)
+  const shown = line.kind === 'share' ? percent(line.now) : line.now === null ? '–' : count(line.now)
   return line.href === undefined ? <>{shown}</> : <a href={line.href}>{shown}</a>
 }
 
 function Compared({ line, period }: { line: Headline; period: PeriodView }) {
   const before = line.before ?? 0
-  const change = line.kind === 'count' ? changeOf(line.now, before) : pointsOf(line.now, line.before)
+  const change = line.kind === 'count' ? changeOf(line.now ?? 0, before) : pointsOf(line.now, line.before)
   if (change.text === '') return null
   const from = line.kind === 'count' ? count(before) : percent(line.before)
   return (

@@ -1,4 +1,4 @@
-/** A chart over time, stacked or of lines: makes it, feeds it, ends it; pointer and keys read steps and choose ranges. */
+/** A chart over time, stacked or of lines: made, fed, ended; pointer and keys read steps and choose ranges. */
 import './chart.css'
 import { type Signal, useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'

@@ -1,12 +1,13 @@
 /** A native modal dialog that is open for as long as it is drawn; Escape and the backdrop close it. */
 import './dialog.css'
 import type { ComponentChildren } from 'preact'
+import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 
 export interface DialogProps {
   title: string
   onClose: () => void
-  /** A dialog that shows something once must not vanish by a click beside it. */
+  /** What it shows is shown once: a click beside it does nothing, and Escape asks first. */
   sticky?: boolean
   class?: string
   children: ComponentChildren
@@ -15,6 +16,7 @@ export interface DialogProps {
 export function Dialog(props: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const titleId = useId()
+  const asking = useSignal(false)
   useEffect(() => {
     const element = dialog.current
     if (!element) return
@@ -28,9 +30,16 @@ export function Dialog(props: DialogProps) {
       ref={dialog}
       class={`dialog ${props.class ?? ''}`}
       aria-labelledby={titleId}
+      onKeyDown={(event) => {
+        // Before the browser takes it: the second time it would close the dialog without a word.
+        if (!props.sticky || event.key !== 'Escape') return
+        event.preventDefault()
+        asking.value = !asking.value
+      }}
       onCancel={(event) => {
         event.preventDefault()
-        props.onClose()
+        if (props.sticky) asking.value = true
+        else props.onClose()
       }}
       onMouseDown={(event) => {
         if (event.target === dialog.current && !props.sticky) props.onClose()
@@ -39,7 +48,26 @@ export function Dialog(props: DialogProps) {
       <div class="dialog-body">
         <h2 id={titleId}>{props.title}</h2>
         {props.children}
+        {asking.value && <ReallyClose onStay={() => (asking.value = false)} onClose={props.onClose} />}
       </div>
     </dialog>
+  )
+}
+
+function ReallyClose({ onStay, onClose }: { onStay: () => void; onClose: () => void }) {
+  const stay = useRef<HTMLButtonElement>(null)
+  useEffect(() => stay.current?.focus(), [])
+  return (
+    <div class="really-close" role="alert">
+      <p>This is not shown again. Close it?</p>
+      <div class="dialog-foot">
+        <button type="button" class="button" onClick={onClose}>
+          Close for good
+        </button>
+        <button type="button" class="button primary" ref={stay} onClick={onStay}>
+          Keep it open
+        </button>
+      </div>
+    </div>
   )
 }

@@ -2,7 +2,7 @@
 import './navigation.css'
 import { useSignal } from '@preact/signals'
 import { asApiError, overview, session, signOut } from '../session.ts'
-import { compactCount } from '../format.ts'
+import { compactCount, count } from '../format.ts'
 import { path } from '../router.ts'
 import { type PageRoute, routeOf, routes } from '../routes.ts'
 import { theme, themes } from '../theme.ts'
@@ -13,19 +13,15 @@ import type { ApiError } from '../api.ts'
 
 const groups = ['Agents', 'Site', 'Record', 'Deliver'] as const
 
-/** How many events of the page's kind are kept, from the overview. */
-function countOf(route: PageRoute): number {
-  const seen = overview.value
-  if (!seen || route.prefix === null) return 0
-  const prefix = `${route.prefix}.`
-  return Object.entries(seen.byType)
-    .filter(([type]) => type === route.prefix || type.startsWith(prefix))
-    .reduce((sum, [, count]) => sum + count, 0)
+/** What the page's headline counts, but of all time: the overview knows no range. */
+function countOf({ counted: type }: PageRoute): number {
+  const byType = overview.value?.byType ?? {}
+  return type !== undefined && Object.hasOwn(byType, type) ? (byType[type] ?? 0) : 0
 }
 
 function PageLink(props: { route: PageRoute; onFollow: () => void }) {
   const { route } = props
-  const count = countOf(route)
+  const events = countOf(route)
   return (
     <a
       href={route.path}
@@ -33,7 +29,11 @@ function PageLink(props: { route: PageRoute; onFollow: () => void }) {
       onClick={props.onFollow}
     >
       {route.name}
-      {count > 0 && <small aria-hidden="true">{compactCount(count)}</small>}
+      {events > 0 && (
+        <small aria-hidden="true" title={`${count(events)} ${route.counted} of all time, all sites`}>
+          {compactCount(events)}
+        </small>
+      )}
     </a>
   )
 }

@@ -2,7 +2,7 @@
 import './range-bar.css'
 import type { PeriodView } from '../api.ts'
 import { PageBar } from '../components/page-bar.tsx'
-import type { LiveState } from '../live.ts'
+import { isRefused, type LiveState } from '../live.ts'
 import { query } from '../router.ts'
 import { visibleText } from '../text.ts'
 import { choiceOf, periodSentence, type RunningRange, runningRanges, utcHour } from './range.ts'
@@ -36,12 +36,17 @@ export function RangeBar({ title, period, connection }: RangeBarProps) {
 
 const liveWords = { live: 'Live', connecting: 'Connecting', lost: 'Connection lost, trying again' } as const
 
+export function liveText(connection: LiveState): string {
+  const refused = connection.state === 'lost' && isRefused(connection.error)
+  return refused ? 'Not live' : liveWords[connection.state]
+}
+
 /** A page that cannot count any more is not live, whatever the line says. */
 function LiveDot({ connection }: { connection: LiveState }) {
   return (
     <span class={`live-dot ${connection.state}`} role="status">
       <i aria-hidden="true" />
-      {liveWords[connection.state]}
+      {liveText(connection)}
     </span>
   )
 }

@@ -115,7 +115,7 @@ function Body({ memories, use }: { memories: Pushed<Memory>; use: KnaphCounts })
 function headlines(list: Memory[], { accessed, updated }: KnaphCounts): Headline[] {
   const scores = list.map((memory) => memory.score)
   const lowest = scores.length === 0 ? null : Math.min(...scores)
-  const mean = scores.reduce((sum, score) => sum + score, 0) / Math.max(1, scores.length)
+  const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length
   return [
     {
       kind: 'count',
@@ -133,7 +133,7 @@ function headlines(list: Memory[], { accessed, updated }: KnaphCounts): Headline
     },
     { kind: 'count', name: 'Sites with memory', now: list.length, before: null },
     {
-      ...{ kind: 'count', name: 'Mean score', now: Math.round(mean), before: null },
+      ...{ kind: 'count', name: 'Mean score', now: lowest === null ? null : Math.round(mean), before: null },
       note: lowest === null ? 'none pushed' : `lowest ${scoreText(lowest)}`,
     },
   ]

@@ -2,11 +2,12 @@
 import './page.css'
 import { batch, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { api } from '../../api.ts'
+import { type ApiError, api } from '../../api.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { count } from '../../format.ts'
+import { isRefused } from '../../live.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { overview, refreshOverview } from '../../session.ts'
 import { type Shortcut, useShortcuts } from '../../shortcuts.ts'
@@ -74,6 +75,7 @@ function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
       showEvent(id)
     })
   }
+  if (isRefused(model.error.value) && model.error.value) return <WrongFilter error={model.error.value} />
   if (model.error.value) return <Problem error={model.error.value} onRetry={model.retry} />
   if (!model.loaded.value) return <div class="logs-split" aria-busy="true" />
   const empty = model.entries.value.length === 0
@@ -88,6 +90,22 @@ function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
       )}
       {opened !== null && <EventDrawer key={opened} id={opened} onClose={() => showEvent(null)} />}
     </div>
+  )
+}
+
+/** A filter in the address that the appliance does not take: which one, and the way out. */
+function WrongFilter({ error }: { error: ApiError }) {
+  const names = error.issues.map(({ path }) => path)
+  const known = [...new Set(query.value.keys())].filter((name) => names.includes(name))
+  const without = withQuery(place.value.search, Object.fromEntries(known.map((name) => [name, []])))
+  return (
+    <Problem error={error}>
+      {known.length > 0 && (
+        <a class="button" href={place.value.path + without}>
+          Take {known.join(', ')} out of the filters
+        </a>
+      )}
+    </Problem>
   )
 }
 

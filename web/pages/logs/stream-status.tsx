@@ -1,5 +1,6 @@
 /** Whether the stream runs, is paused or lost, in a word beside a dot, and the button that pauses it. */
 import { counted } from '../../format.ts'
+import { isRefused } from '../../live.ts'
 import type { LogsModel } from './model.ts'
 import { scrollTableToTop } from './table.tsx'
 
@@ -7,6 +8,8 @@ function statusOf(model: LogsModel): { tone: string; text: string } {
   const connection = model.connection.value
   if (model.still.value && connection.state !== 'lost')
     return { tone: 'search', text: model.loadingOlder.value ? 'Searching' : 'Search, not live' }
+  // Told below by name; trying again would not help.
+  if (isRefused(model.error.value)) return { tone: 'lost', text: 'Not live' }
   if (connection.state === 'lost') return { tone: 'lost', text: 'Connection lost, trying again' }
   if (model.paused.value) {
     const waiting = model.waiting.value

@@ -12,6 +12,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
 import { type CountsModel, createCounts } from '../../range/counts-model.ts'
+import { liveText } from '../../range/range-bar.tsx'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { type AgentSession, sessionApi, type SessionPage } from '../../session-api.ts'
 import { overview } from '../../session.ts'
@@ -65,7 +66,7 @@ function SessionList() {
       <PageBar title="Sessions">
         <span class={`live-dot ${live}`} role="status">
           <i aria-hidden="true" />
-          {live === 'live' ? 'Live' : live === 'connecting' ? 'Connecting' : 'Connection lost, trying again'}
+          {liveText(model.connection.value)}
         </span>
       </PageBar>
       <div class={model.stale.value ? 'page sessions stale' : 'page sessions'} aria-busy={data === null}>

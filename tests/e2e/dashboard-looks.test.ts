@@ -1,0 +1,111 @@
+/** Small things that a reader would stumble over: a wrong filter, a key closed by accident, labels, heights, a phone. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { expectAccessibleInBothThemes } from './pages-actions.ts'
+
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  const key = await ingestKey(appliance)
+  const events = Array.from({ length: 160 }, (_, n) =>
+    event(`l${n}`, {
+      ...{ sessionId: `session-${n >> 2}`, type: ['agent.detected', 'tool.executed'][n % 2] },
+      occurredAt: new Date(Date.now() - n * 30_000).toISOString(),
+    }),
+  )
+  await send(appliance.url, key, [...events, event('memory', { type: 'memory.accessed' })])
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const visit = (path: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
+  withPage(
+    appliance.url + path,
+    async (page) => {
+      await signIn(page)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await look(page)
+    },
+    options,
+  )
+const phone = { viewport: { width: 390, height: 844 } }
+
+test('a wrong filter in the address is named, with the way out of it', async () => {
+  const look = async (page: Page): Promise<void> => {
+    await page.getByRole('alert').getByText('type').first().waitFor()
+    expect(await page.getByText('Connection lost').count()).toBe(0)
+    await page.getByText('Not live', { exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Take type out of the filters' }).click()
+    await page.getByText('Live', { exact: true }).waitFor()
+    expect(new URL(page.url()).search).toBe('?vendor=Operator')
+  }
+  await visit('/logs?type=NO+TYPE&vendor=Operator', look, { allow: [/400/] })
+}, 40_000)
+
+test('Escape asks before it closes the dialog that shows a key once', async () => {
+  await visit('/settings/ingest-keys', async (page) => {
+    await page.getByRole('button', { name: 'Create key' }).first().click()
+    await page.getByLabel('Label').fill('shown once')
+    await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click()
+    const secret = page.getByLabel('The new key')
+    await secret.waitFor()
+    for (const _ of [1, 2, 3]) await page.keyboard.press('Escape')
+    await page.getByText('This is not shown again. Close it?').waitFor()
+    await expectAccessibleInBothThemes(page)
+    await page.getByRole('button', { name: 'Keep it open' }).click()
+    expect(await secret.innerText()).toStartWith('agtx_ik_')
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Close for good' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  })
+}, 40_000)
+
+test('navigation counts say what they count, and count what the headlines do', async () => {
+  await visit('/knaph', async (page) => {
+    const counts = await page
+      .locator('nav small')
+      .evaluateAll((all) => all.map((one) => [one.textContent, one.getAttribute('title'), one.ariaHidden]))
+    expect(counts).toEqual([
+      ['80', '80 agent.detected of all time, all sites', 'true'],
+      ['80', '80 tool.executed of all time, all sites', 'true'],
+      ['1', '1 memory.accessed of all time, all sites', 'true'],
+    ])
+    const mean = page.locator('.headlines > div').filter({ hasText: 'Mean score' })
+    expect((await mean.innerText()).split('\n').filter(Boolean)).toEqual([
+      'Mean score',
+      'in the last 7 days',
+      '–',
+      'none pushed',
+    ])
+  })
+}, 40_000)
+
+test('the list of sessions takes the height that there is', async () => {
+  const look = async (page: Page): Promise<void> => {
+    const list = page.locator('.sessions .data-scroll')
+    await list.getByRole('row').nth(35).waitFor()
+    const box = await list.boundingBox()
+    expect(box!.y + box!.height).toBeGreaterThan(1_100 - 90)
+  }
+  await visit('/sessions', look, { viewport: { width: 1_280, height: 1_100 } })
+}, 40_000)
+
+test('on a phone the controls stand in two lines, the dot beside the title', async () => {
+  await visit(
+    '/tools',
+    async (page) => {
+      const top = async (name: string): Promise<number> => (await page.locator(name).first().boundingBox())!.y
+      const title = await page.locator('.page-bar h1').boundingBox()
+      const dot = await page.locator('.page-bar .live-dot').boundingBox()
+      expect(dot!.y).toBeWithin(title!.y - 20, title!.y + title!.height)
+      expect(await top('.compare-choice')).toBe(await top('.range-choice'))
+    },
+    phone,
+  )
+}, 40_000)

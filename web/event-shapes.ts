@@ -1,0 +1,34 @@
+/** Events as the appliance gives them, and what a page asks for of them. */
+
+/** A trace event as a client sent it; the server has checked the members named here, others may be anything. */
+export interface TraceEvent {
+  id: string
+  siteId: string
+  sessionId: string
+  occurredAt: string
+  type: string
+  outcome: string
+  tool?: string | null
+  durationMs?: number | null
+  error?: string | null
+  agent?: {
+    class?: string | null
+    trust?: string | null
+    vendor?: string | null
+    userAgent?: string | null
+  } | null
+  policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null
+  metadata?: { page?: unknown; protocol?: unknown; subject?: unknown } | null
+}
+
+export interface ReceivedEvent {
+  receivedAt: string
+  event: TraceEvent
+}
+
+export interface EventFilter {
+  types: string[]
+  outcomes: string[]
+  /** Any other filter of the gateway, by its name there: `vendor`, `siteId`, `since` and so on. */
+  where?: { name: string; value: string }[]
+}
