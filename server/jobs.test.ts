@@ -46,6 +46,23 @@ function realJobs(): { id: string; schedule: string }[] {
   return jobTable(parts as unknown as Parameters<typeof jobTable>[0])
 }
 
+test('turns are told in UTC, wherever the machine stands', async () => {
+  const zone = process.env.TZ
+  process.env.TZ = 'America/New_York'
+  try {
+    const clock = fastClock(midnight)
+    const turns: string[] = []
+    const run = async (now: number) => void turns.push(new Date(now).toISOString())
+    const jobs = startJobs([{ id: 'nightly', schedule: '17 3 * * *', run }], clock, silent, clock.waker)
+    await clock.run(dayMs)
+    await jobs.stop()
+    expect(turns).toEqual(['2026-11-21T03:17:00.000Z'])
+  } finally {
+    if (zone === undefined) delete process.env.TZ
+    else process.env.TZ = zone
+  }
+})
+
 test('24 hours of all jobs, on timers that fire up to 80 ms late', async () => {
   let turn = 0
   const clock = fastClock(midnight - 500, () => (turn = (turn * 31 + 17) % 81))

@@ -1,9 +1,10 @@
 /** `sightglass service`: installs the appliance as a systemd service, removes it, says how it is. */
 import { dirname } from 'node:path'
-import type { Invocation } from '../config.ts'
+import type { Invocation, Setting } from '../config.ts'
 import { serveConfig } from '../config.ts'
 import { AppError } from '../errors.ts'
-import { optionFits } from '../options.ts'
+import { folderPath } from '../option-values.ts'
+import { optionFits, optionOf, type OptionValues } from '../options.ts'
 import { installUnit, serviceState, uninstallUnit } from '../service/install.ts'
 import { environmentFile, runtimeFolderPath, stateFolder, unitName, unitText } from '../service/unit.ts'
 import { print } from './print.ts'
@@ -17,7 +18,10 @@ export async function serviceInstall(invocation: Invocation): Promise<number> {
   )
   const dataGiven = settings.some(({ name, source }) => name === 'data-dir' && source === 'flag')
   const dataDir = dataGiven ? config.dataDir : stateFolder
-  const flags = [`--data-dir=${dataDir}`, ...given.map(({ name, text }) => `--${name}=${text ?? ''}`)]
+  const flags = [
+    `--data-dir=${dataDir}`,
+    ...given.map((setting) => `--${setting.name}=${inUnit(setting, values)}`),
+  ]
   const folders = [
     ...(dataGiven ? [dataDir] : []),
     ...(values['backup-dir'] === null ? [] : [values['backup-dir']]),
@@ -50,6 +54,14 @@ export async function serviceInstall(invocation: Invocation): Promise<number> {
   ]
   print(values.json ? JSON.stringify({ dryRun: false, ...state, ...place }) : text.join('\n'))
   return 0
+}
+
+/** The service starts in another folder than this command: a path is written from the root. */
+function inUnit({ name, text }: Setting, values: OptionValues): string {
+  const value = values[name]
+  if (optionOf(name).read === folderPath) return String(value)
+  if (text?.startsWith('unix:')) return `unix:${folderPath(text.slice('unix:'.length))}`
+  return text ?? ''
 }
 
 export async function serviceUninstall({ values }: Invocation): Promise<number> {

@@ -6,6 +6,7 @@ import type { Diagnosis } from '../../server/doctor/check.ts'
 import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { terminateUnderLoad } from './operate-terminate.ts'
 
 setDefaultTimeout(120_000)
 
@@ -142,43 +143,11 @@ async function post(
   return answer.status
 }
 
-const rounds = Number(process.env['SIGTERM_ROUNDS'] ?? 10) // fifty took 94 s beside other work and lost nothing
+const rounds = 10
 
 test('SIGTERM under load, again and again: exit 0, and everything acknowledged is there', async () => {
-  const dataDir = dir.join('terminated')
-  const acknowledged: string[] = []
-  let key = ''
-  for (let round = 0; round < rounds; round++) {
-    const appliance = await startAppliance({ dataDir })
-    if (round === 0)
-      key = JSON.parse(
-        (await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')).stdout,
-      ).key
-    const sender = async (number: number) => {
-      for (let at = 0; ; at++) {
-        const ids = Array.from({ length: 5 }, (_, index) => `r${round}s${number}a${at}i${index}`)
-        const status = await post(
-          appliance,
-          key,
-          ids.map((id) => event(id)),
-        ).catch(() => 0)
-        if (status !== 202) return
-        acknowledged.push(...ids)
-      }
-    }
-    const senders = Array.from({ length: 4 }, (_, number) => sender(number))
-    await Bun.sleep(100 + (round % 5) * 40)
-    const { code } = await appliance.stop()
-    expect([round, code]).toEqual([round, 0])
-    await Promise.all(senders)
-  }
-  await using appliance = await startAppliance({ dataDir })
-  for (let at = 0; at < acknowledged.length; at += 1_000) {
-    const ids = acknowledged.slice(at, at + 1_000)
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-    const body = JSON.stringify({ events: ids.map((id) => event(id)) })
-    const answer = await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
-    expect(await answer.json()).toEqual({ ok: true, accepted: 0, deduped: ids.length })
-  }
-  expect(acknowledged.length).toBeGreaterThan(rounds)
+  const { codes, acknowledged, lost } = await terminateUnderLoad(dir.join('terminated'), rounds)
+  expect(codes).toEqual(Array.from({ length: rounds }, () => 0))
+  expect(lost).toBe(0)
+  expect(acknowledged).toBeGreaterThan(rounds)
 })

@@ -73,6 +73,15 @@ test('a socket lies in a folder that systemd makes, or in one that the unit may 
   expect(theirs.stdout).not.toContain('RuntimeDirectory')
 })
 
+test('a path given from here is written from the root: the service starts in another folder', async () => {
+  const flags = ['--tls-cert', 'tls/cert.pem', '--tls-key', 'tls/key.pem', '--listen', 'unix:http.sock']
+  const { code, stdout } = await cli(['service', 'install', '--dry-run', ...flags], { cwd: dir.join('bin') })
+  expect(code).toBe(0)
+  const line = /^ExecStart=.*$/m.exec(stdout)![0]
+  expect(line).toContain(`--tls-cert=${dir.join('bin/tls/cert.pem')}`)
+  expect(line).toContain(`--listen=unix:${dir.join('bin/http.sock')}`)
+})
+
 test('a low port gets the one capability it needs and no more', async () => {
   const { stdout } = await install('--dry-run', '--listen', '0.0.0.0:443')
   expect(stdout).toContain(

@@ -1,0 +1,75 @@
+/** SIGTERM under load, round after round; by hand: `bun tests/e2e/operate-terminate.ts --rounds 50`. */
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+export interface Terminated {
+  codes: number[] // of each round
+  acknowledged: number // events
+  lost: number // of them
+}
+
+const senders = 4
+const batchEvents = 5
+
+/** Each round a server is ended while senders post; in the end everything that was acknowledged is sent once more. */
+export async function terminateUnderLoad(dataDir: string, rounds: number): Promise<Terminated> {
+  const acknowledged: string[] = []
+  const codes: number[] = []
+  let key = ''
+  for (let round = 0; round < rounds; round++) {
+    const appliance = await startAppliance({ dataDir })
+    if (round === 0) key = await newKey(appliance)
+    const sending = Array.from({ length: senders }, (_, sender) =>
+      sendUntilRefused(appliance, key, `r${round}s${sender}`, acknowledged),
+    )
+    await Bun.sleep(100 + (round % 5) * 40)
+    codes.push((await appliance.stop()).code)
+    await Promise.all(sending)
+  }
+  await using appliance = await startAppliance({ dataDir })
+  let lost = 0
+  for (let at = 0; at < acknowledged.length; at += 1_000) {
+    const answer = await send(appliance, key, acknowledged.slice(at, at + 1_000))
+    lost += ((await answer.json()) as { accepted: number }).accepted
+  }
+  return { codes, acknowledged: acknowledged.length, lost }
+}
+
+async function newKey(appliance: Appliance): Promise<string> {
+  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
+function send(appliance: Appliance, key: string, ids: string[]): Promise<Response> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ events: ids.map((id) => event(id)) })
+  return fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })
+}
+
+async function sendUntilRefused(
+  appliance: Appliance,
+  key: string,
+  name: string,
+  acknowledged: string[],
+): Promise<void> {
+  for (let at = 0; ; at++) {
+    const ids = Array.from({ length: batchEvents }, (_, index) => `${name}a${at}i${index}`)
+    const status = await send(appliance, key, ids).then(
+      (answer) => answer.status,
+      () => 0, // cut: it may be stored or not
+    )
+    if (status !== 202) return
+    acknowledged.push(...ids)
+  }
+}
+
+if (import.meta.main) {
+  const asked = process.argv.indexOf('--rounds')
+  const rounds = asked < 0 ? 10 : Number(process.argv[asked + 1])
+  using dir = tempDir('terminated')
+  const { codes, acknowledged, lost } = await terminateUnderLoad(dir.join('data'), rounds)
+  const badly = codes.filter((code) => code !== 0).length
+  console.log(`${rounds} rounds, ${acknowledged} events acknowledged, ${lost} lost, ${badly} ended badly`)
+  process.exitCode = lost === 0 && badly === 0 ? 0 : 1
+}
