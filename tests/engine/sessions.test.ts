@@ -68,3 +68,22 @@ test('without any time to spend, short pages still come to every session once', 
   expect(walkSessions(subject, query, { budgetMs: 0 })).toEqual(sessionsOf(events, () => true, 100))
   subject.close()
 }, 30_000)
+
+test('class, vendor and trust beyond their terms are told by their texts', () => {
+  const subject = engine()
+  const events = Array.from({ length: 6_000 }, (_, n) => ({
+    ...event(n, n * 10),
+    sessionId: `s${n % 50}`,
+    class: `class ${n}`,
+    vendor: `vendor ${n}`,
+    trust: n > 4_500 && n % 13 === 0 ? ['declared', 'verified', 'linked'][n % 3]! : `trust ${n}`,
+  }))
+  for (let from = 0; from < events.length; from += 1_000)
+    subject.group(() => subject.append(orgId, events.slice(from, from + 1_000)))
+  for (const eventsMax of [1_000, 30]) {
+    const found = walkSessions(subject, { orgId, filter: {}, limit: 20, eventsMax })
+    expect(found).toEqual(sessionsOf(events, () => true, eventsMax))
+    expect(found.every(({ trust }) => ['declared', 'verified', 'linked'].includes(trust ?? ''))).toBe(true)
+  }
+  subject.close()
+}, 30_000)

@@ -7,19 +7,23 @@ import { readBlock, type OpenBlock } from './open-block.ts'
 import { seqOf } from './place.ts'
 import { partsOf, type Part } from './walk.ts'
 
-export interface FoundRow {
+interface Found {
   at: number
   seq: number
   block: OpenBlock
   row: number
 }
 
-interface Bounds {
+export interface Bounds {
   sinceMs: number // inclusive
   before: EventPosition // exclusive
   ceilingSeq: number // inclusive
 }
 
+/**
+ * Parts, and the blocks in each, are taken by the newest time they hold; once the page is full, the first one that
+ * is older than its last event ends the search. `inTime` throws when the read has taken too long.
+ */
 export function readPage(
   db: Database,
   org: number,
@@ -28,22 +32,6 @@ export function readPage(
   ceilingSeq: number,
   inTime: () => void,
 ): EventPage {
-  const { rows, next } = newestRows(db, org, clauses, query, ceilingSeq, inTime)
-  return { events: rows.map(({ block, row }) => block.event(row)), next, ceilingSeq }
-}
-
-/**
- * Parts, and the blocks in each, are taken by the newest time they hold; once the page is full, the first one that
- * is older than its last event ends the search. `inTime` throws when the read has taken too long.
- */
-export function newestRows(
-  db: Database,
-  org: number,
-  clauses: readonly Clause[],
-  query: Pick<EventPageQuery, 'filter' | 'limit' | 'before'>,
-  ceilingSeq: number,
-  inTime: () => void,
-): { rows: FoundRow[]; next: EventPosition | null } {
   const bounds = boundsOf(query, ceilingSeq)
   const best = newestOf(query.limit + 1)
   const parts = partsOf(db, org, clauses, 0).filter(
@@ -63,10 +51,10 @@ export function newestRows(
   const last = found[query.limit - 1]
   const next =
     found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return { rows: found.slice(0, query.limit), next }
+  return { events: found.slice(0, query.limit).map(({ block, row }) => block.event(row)), next, ceilingSeq }
 }
 
-function boundsOf(
+export function boundsOf(
   { filter, before }: { filter: EventFilter; before: EventPosition | null },
   ceilingSeq: number,
 ): Bounds {
@@ -75,7 +63,10 @@ function boundsOf(
   return { sinceMs: filter.sinceMs ?? -Infinity, before: isEarlier ? before : until, ceilingSeq }
 }
 
-function overlaps({ minAt, maxAt }: { minAt: number; maxAt: number }, { sinceMs, before }: Bounds): boolean {
+export function overlaps(
+  { minAt, maxAt }: { minAt: number; maxAt: number },
+  { sinceMs, before }: Bounds,
+): boolean {
   return maxAt >= sinceMs && minAt <= before.occurredAtMs
 }
 
@@ -89,7 +80,7 @@ function scanBlock(
   zone: Zone,
   clauses: readonly Clause[],
   { sinceMs, before, ceilingSeq }: Bounds,
-  add: (found: FoundRow) => void,
+  add: (found: Found) => void,
 ): void {
   const block = readBlock(db, zone)
   if (block === null) return
@@ -105,9 +96,9 @@ function scanBlock(
 
 /** Keeps the newest `size` of what is added. */
 function newestOf(size: number) {
-  let found: FoundRow[] = []
+  let found: Found[] = []
   let oldestAt = -Infinity
-  const order = (a: FoundRow, b: FoundRow) => b.at - a.at || b.seq - a.seq
+  const order = (a: Found, b: Found) => b.at - a.at || b.seq - a.seq
 
   function cut(): void {
     found = found.sort(order).slice(0, size)
@@ -115,7 +106,7 @@ function newestOf(size: number) {
   }
 
   return {
-    add(one: FoundRow): void {
+    add(one: Found): void {
       if (one.at < oldestAt) return
       found.push(one)
       if (found.length >= size * 4) cut()
@@ -126,7 +117,7 @@ function newestOf(size: number) {
       return true
     },
     oldestAt: () => oldestAt,
-    sorted(): FoundRow[] {
+    sorted(): Found[] {
       cut()
       return found
     },

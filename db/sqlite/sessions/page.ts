@@ -2,10 +2,10 @@
 import type { Session, SessionPage, SessionPageQuery } from '../../session-store.ts'
 import { filterClauses } from '../events/filter-codes.ts'
 import type { OpenBlock } from '../events/open-block.ts'
-import { nextCandidates, type Candidate } from './candidates.ts'
+import { nextCandidates } from './candidates.ts'
 import type { LogView } from './log-view.ts'
-import { sessionRows } from './rows.ts'
-import { summarizer } from './summary.ts'
+import { tellSessions } from './tell.ts'
+import { sessionTexts } from './texts.ts'
 
 /** Comes back short when the budget is used up; the walk goes on at `next`. */
 export function listSessions(log: LogView, query: SessionPageQuery & { ceilingSeq: number }): SessionPage {
@@ -13,7 +13,7 @@ export function listSessions(log: LogView, query: SessionPageQuery & { ceilingSe
   const endMs = performance.now() + budgetMs
   const clauses = filterClauses(log.db, log.org, log.hashSeed, filter)
   const walk = { filter, clauses, ceilingSeq, told: new Set<string>(), endMs }
-  const summarize = summarizer(log)
+  const texts = sessionTexts(log)
   const sessions: Session[] = []
   const matches = (block: OpenBlock, row: number) =>
     block.at[row]! >= (filter.sinceMs ?? -Infinity) &&
@@ -22,15 +22,12 @@ export function listSessions(log: LogView, query: SessionPageQuery & { ceilingSe
   let before = query.before
   for (;;) {
     const { candidates, next } = nextCandidates(log, walk, before, limit - sessions.length)
-    const ids = candidates.map(({ id }) => id)
-    const noOlderThan = candidates.reduce((low, { newest }) => Math.min(low, newest.occurredAtMs), Infinity)
-    const asked = { ids, ceilingSeq, eventsMax, matches, noOlderThan, budgetMs }
-    const found = ids.length === 0 ? null : sessionRows(log, asked)
+    const told = tellSessions(log, texts, { candidates, ceilingSeq, eventsMax, matches, budgetMs })
     for (const candidate of candidates) {
-      const own = found?.get(candidate.id)
+      const own = told.get(candidate.id)
       if (own === undefined) return { sessions, next: candidate.before, ceilingSeq }
       // A walk that goes on may meet a session of an earlier page again.
-      if (own.newest?.seq === candidate.newest.seq) sessions.push(summarize(candidate.id, own))
+      if (own.newest?.seq === candidate.newest.seq) sessions.push(own.session)
     }
     before = next
     if (next === null || sessions.length === limit || performance.now() > endMs)

@@ -1,126 +1,129 @@
-/** The events of some sessions in one pass over the log: where each lies and what its columns say, without its text. */
-import type { EventPosition } from '../../store.ts'
+/** The events of some sessions, told by their columns: visited in one pass over the log, or the newest of each kept. */
 import type { Zone } from '../events/block-table.ts'
-import { filterClauses } from '../events/filter-codes.ts'
-import { member } from '../events/members.ts'
+import { hashCode, member } from '../events/members.ts'
 import { readBlock, type OpenBlock } from '../events/open-block.ts'
 import { newestFirst } from '../events/page.ts'
 import { seqOf } from '../events/place.ts'
 import { partsOf } from '../events/walk.ts'
 import type { LogView } from './log-view.ts'
+import type { SessionRow } from './tally.ts'
 
-/** Members as codes (members.ts). */
-export interface SessionRow {
-  at: number
-  seq: number
-  zone: Zone
-  row: number
-  siteId: number
-  type: number
-  outcome: number
-  class: number
-  vendor: number
-  trust: number
+export interface Visitor {
+  /** Whether events of the session that are no newer than `maxAt` are of use; after a no it is not asked again. */
+  wants(id: string, maxAt: number): boolean
+  /** The row is the same object each time, filled anew. */
+  visit(id: string, row: SessionRow, block: OpenBlock): void
+  /** After each block. */
+  block(): void
 }
 
-export interface SessionRows {
-  rows: SessionRow[] // newest first by (occurredAt, arrival), `eventsMax` at most
-  isCut: boolean
-  newest: EventPosition | null // of those that match
-}
-
-export interface Asked {
-  ids: string[]
-  ceilingSeq: number
-  eventsMax: number
-  /** Which events `newest` is of; `noOlderThan` is a time at which each session has one. */
-  matches(block: OpenBlock, row: number): boolean
-  noOlderThan: number
-  budgetMs: number
-}
-
-interface Gathering extends SessionRows {
-  oldestAt: number // of the rows, once they are cut
-}
-
-/**
- * Whenever the budget is used up, the later half of the sessions is left out; the first one is always there. Parts come
- * newest first, so a session that has all the rows it may have closes early.
- */
-export function sessionRows(log: LogView, asked: Asked): Map<string, SessionRows> {
+/** Parts come newest first, the blocks of each in order of arrival. */
+export function visitSessions(log: LogView, ids: string[], ceilingSeq: number, visitor: Visitor): void {
   const { db, org, hashSeed, inTime } = log
-  const { ids, ceilingSeq, eventsMax, noOlderThan, budgetMs } = asked
-  const all = new Map<string, Gathering>()
-  for (const id of ids)
-    all.set(JSON.stringify(id), { rows: [], isCut: false, newest: null, oldestAt: -Infinity })
-  let endMs = performance.now() + budgetMs
-  const clauses = filterClauses(db, org, hashSeed, { sessionIds: ids })
-  const parts = partsOf(db, org, clauses, 0).filter((part) => part.firstSeq <= ceilingSeq)
+  const idsByText = new Map(ids.map((id) => [JSON.stringify(id), id]))
+  const wanted = codesOf(ids, hashSeed)
+  const parts = partsOf(db, org, [wanted], 0).filter((part) => part.firstSeq <= ceilingSeq)
   for (const part of parts.sort(newestFirst)) {
-    const isClosed = ({ isCut, oldestAt }: Gathering) =>
-      isCut && oldestAt > part.maxAt && noOlderThan > part.maxAt
-    if ([...all.values()].every(isClosed)) break
+    for (const [text, id] of idsByText) {
+      if (visitor.wants(id, part.maxAt)) continue
+      idsByText.delete(text)
+      forget(wanted, hashSeed, id)
+    }
+    if (idsByText.size === 0) return
     for (const zone of part.zones().filter(({ place }) => seqOf(place) <= ceilingSeq)) {
       inTime()
-      takeRows(log, zone, part.mayMatch, clauses[0]!.codes, all, asked)
-      if (performance.now() < endMs || all.size === 1) continue
-      for (const id of [...all.keys()].slice(Math.ceil(all.size / 2))) all.delete(id)
-      endMs = performance.now() + budgetMs
+      const block = readBlock(db, zone)
+      if (block === null) continue
+      const takes = (row: number) => part.mayMatch(zone, row) && block.firstSeq + row <= ceilingSeq
+      visitBlock(block, zone, takes, wanted.codes, idsByText, visitor)
+      visitor.block()
     }
-    for (const gathering of all.values())
-      if (gathering.rows.length > eventsMax) sortAndCut(gathering, eventsMax)
   }
-  for (const gathering of all.values()) sortAndCut(gathering, eventsMax)
-  return new Map(Array.from(all, ([text, gathering]) => [JSON.parse(text) as string, gathering]))
 }
 
-function takeRows(
-  { db }: LogView,
+interface Wanted {
+  member: number
+  codes: Set<number>
+  hashed: Map<number, Set<string>> // code -> the sessions that have it: hardly ever more than one
+}
+
+function codesOf(ids: string[], hashSeed: number): Wanted {
+  const wanted: Wanted = { member: member.sessionId, codes: new Set(), hashed: new Map() }
+  for (const id of ids) {
+    const code = hashCode(id, hashSeed)
+    wanted.codes.add(code)
+    wanted.hashed.set(code, (wanted.hashed.get(code) ?? new Set()).add(id))
+  }
+  return wanted
+}
+
+function forget({ codes, hashed }: Wanted, hashSeed: number, id: string): void {
+  const code = hashCode(id, hashSeed)
+  const sessions = hashed.get(code)
+  sessions?.delete(id)
+  if (sessions?.size === 0) codes.delete(code)
+}
+
+function visitBlock(
+  block: OpenBlock,
   zone: Zone,
-  mayMatch: (zone: Zone, row: number) => boolean,
+  takes: (row: number) => boolean,
   codes: ReadonlySet<number>,
-  all: ReadonlyMap<string, Gathering>,
-  { ceilingSeq, matches }: Asked,
+  idsByText: ReadonlyMap<string, string>,
+  visitor: Visitor,
 ): void {
-  const block = readBlock(db, zone)
-  if (block === null) return
   const sessions = block.codes(member.sessionId)
+  if (!sessions.some((code) => codes.has(code))) return
+  const types = block.codes(member.type)
+  const sites = block.codes(member.siteId)
+  const outcomes = block.codes(member.outcome)
+  const classes = block.codes(member.class)
+  const vendors = block.codes(member.vendor)
+  const trusts = block.codes(member.trust)
+  const none = { siteId: 0, type: 0, outcome: 0, class: 0, vendor: 0, trust: 0 }
+  const given: SessionRow = { at: 0, seq: 0, zone, row: 0, ...none }
   for (let row = 0; row < block.rows; row++) {
-    if (!codes.has(sessions[row]!) || !mayMatch(zone, row) || block.firstSeq + row > ceilingSeq) continue
-    if (block.codes(member.type)[row] === 0) continue
-    const gathering = all.get(block.session(row)) // a code alone would not be sure
-    if (gathering === undefined) continue
-    const one = rowOf(block, zone, row)
-    gathering.rows.push(one)
-    const { newest } = gathering
-    const isNewer =
-      newest === null ||
-      one.at > newest.occurredAtMs ||
-      (one.at === newest.occurredAtMs && one.seq > newest.seq)
-    if (isNewer && matches(block, row)) gathering.newest = { occurredAtMs: one.at, seq: one.seq }
+    if (!codes.has(sessions[row]!) || types[row] === 0 || !takes(row)) continue
+    const id = idsByText.get(block.session(row)) // a code alone would not be sure
+    if (id === undefined) continue
+    given.at = block.at[row]!
+    given.seq = block.firstSeq + row
+    given.row = row
+    given.siteId = sites[row]!
+    given.type = types[row]!
+    given.outcome = outcomes[row]!
+    given.class = classes[row]!
+    given.vendor = vendors[row]!
+    given.trust = trusts[row]!
+    visitor.visit(id, given, block)
   }
 }
 
-function rowOf(block: OpenBlock, zone: Zone, row: number): SessionRow {
-  return {
-    at: block.at[row]!,
-    seq: block.firstSeq + row,
-    zone,
-    row,
-    siteId: block.codes(member.siteId)[row]!,
-    type: block.codes(member.type)[row]!,
-    outcome: block.codes(member.outcome)[row]!,
-    class: block.codes(member.class)[row]!,
-    vendor: block.codes(member.vendor)[row]!,
-    trust: block.codes(member.trust)[row]!,
-  }
+export interface NewestRows {
+  rows: SessionRow[] // newest first by (occurredAt, arrival), `eventsMax` at most
+  isCut: boolean
 }
 
-/** Keeps as many as are told: no session holds more, however long it is. */
-function sortAndCut(gathering: Gathering, eventsMax: number): void {
-  const sorted = gathering.rows.sort((a, b) => b.at - a.at || b.seq - a.seq)
-  if (sorted.length <= eventsMax) return
-  gathering.rows = sorted.slice(0, eventsMax)
-  gathering.isCut = true
-  gathering.oldestAt = gathering.rows.at(-1)!.at
+/** The newest events of one session; what is older than all that are kept is not looked at. */
+export function newestOfSession(log: LogView, id: string, ceilingSeq: number, eventsMax: number): NewestRows {
+  let rows: SessionRow[] = []
+  let isCut = false
+
+  function cut(): void {
+    rows.sort((a, b) => b.at - a.at || b.seq - a.seq)
+    if (rows.length <= eventsMax) return
+    rows = rows.slice(0, eventsMax)
+    isCut = true
+  }
+
+  visitSessions(log, [id], ceilingSeq, {
+    wants(_, maxAt) {
+      if (rows.length > eventsMax) cut()
+      return !isCut || rows[eventsMax - 1]!.at <= maxAt
+    },
+    visit: (_, row) => void rows.push({ ...row }),
+    block: () => {},
+  })
+  cut()
+  return { rows, isCut }
 }

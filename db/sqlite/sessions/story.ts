@@ -4,22 +4,28 @@ import type { SessionStory, SessionStoryQuery } from '../../session-store.ts'
 import type { EventPosition, StoredEvent } from '../../store.ts'
 import { readBlock, type OpenBlock } from '../events/open-block.ts'
 import type { LogView } from './log-view.ts'
-import { sessionRows, type SessionRow } from './rows.ts'
-import { summarizer } from './summary.ts'
+import { newestOfSession } from './rows.ts'
+import { summaryOfRows } from './summary.ts'
+import type { SessionRow } from './tally.ts'
+import { sessionTexts } from './texts.ts'
 
 /** Only the events that are shown are opened. */
 export function readStory(
   log: LogView,
   { sessionId, after, limit, ceilingSeq, eventsMax }: SessionStoryQuery & { ceilingSeq: number },
 ): SessionStory | null {
-  const asked = { ids: [sessionId], ceilingSeq, eventsMax, matches: () => false, noOlderThan: Infinity }
-  const found = sessionRows(log, { ...asked, budgetMs: Infinity }).get(sessionId)
-  if (found === undefined || found.rows.length === 0) return null
+  const found = newestOfSession(log, sessionId, ceilingSeq, eventsMax)
+  if (found.rows.length === 0) return null
   const rows = found.rows.toReversed().filter((row) => after === null || isAfter(row, after))
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   const next = rows.length > limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return { session: summarizer(log)(sessionId, found), events: openEvents(log, shown), next, ceilingSeq }
+  return {
+    session: summaryOfRows(sessionId, found, sessionTexts(log)),
+    events: openEvents(log, shown),
+    next,
+    ceilingSeq,
+  }
 }
 
 function isAfter({ at, seq }: SessionRow, after: EventPosition): boolean {
