@@ -79,6 +79,15 @@ describe('sources', () => {
     expect(readInvocation(['org', 'list', '--json', '--json=false'], {}).values.json).toBe(false)
   })
 
+  test('a base path ends without a slash, a socket is a path, an appliance may live below one', () => {
+    const paths = ['/', '/a/', '/a/b.c'].map((path) => serving(['--base-path', path]).basePath)
+    expect(paths).toEqual(['', '/a', '/a/b.c'])
+    const { listen } = serving(['--listen', 'unix:/run/sightglass/http.sock'])
+    expect(listen).toEqual({ host: 'localhost', port: 0, unix: '/run/sightglass/http.sock' })
+    const { url } = readInvocation(['demo', '--live', '--url', 'https://a.example/sightglass/'], {}).values
+    expect(url).toBe('https://a.example/sightglass')
+  })
+
   test('every option has its twin, and an empty variable counts as absent', () => {
     expect(environmentTwin('data-dir')).toBe('SIGHTGLASS_DATA_DIR')
     expect(serving([], { SIGHTGLASS_LISTEN: '' }).listen.port).toBe(7400)
@@ -159,6 +168,13 @@ describe('refusals are one clear line', () => {
     ['frobnicate', 'no command'],
     ['key', 'too little'],
     ['key frob', 'no command'],
+    ['serve --base-path sightglass', 'not a path'],
+    ['serve --base-path /a/../b', 'not a path'],
+    ['serve --base-path /a?b', 'not a path'],
+    ['serve --listen unix:', 'path of a socket'],
+    [`serve --listen unix:/${'x'.repeat(107)}`, 'at most 107 bytes'],
+    ['serve --listen unix:/run/a --ingest-listen unix:/run/a', 'same address'],
+    ['demo --live --url https://a.example/b?c', 'after its path'],
     ['demo --rate 5', 'rate'],
     ['demo --rate 0/s', 'rate'],
     ['demo --events 5', 'whole number'],

@@ -73,15 +73,27 @@ export function folderPath(text: string): string {
 
 /** An http or https address without user, path or query, given back as its origin. */
 export function origin(text: string): string {
+  const { pathname, search, hash, origin } = httpUrl(text)
+  if (pathname !== '/' || search || hash) {
+    throw new UsageError(`"${text}" must end after host and port, without a path`)
+  }
+  return origin
+}
+
+/** The same with the base path an appliance may live below, and without a slash at the end. */
+export function applianceAddress(text: string): string {
+  const { pathname, search, hash, origin } = httpUrl(text)
+  if (search || hash) throw new UsageError(`"${text}" must end after its path`)
+  return `${origin}${pathname.replace(/\/+$/, '')}`
+}
+
+function httpUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw new UsageError(`"${text}" is not an http or https address like https://traces.example.com`)
   }
   if (url.username || url.password) throw new UsageError(`the address must not carry a user name or password`)
-  if (url.pathname !== '/' || url.search || url.hash) {
-    throw new UsageError(`"${text}" must end after host and port, without a path`)
-  }
-  return url.origin
+  return url
 }
 
 /** Where a provider is known: https with any path, or http on this machine alone. */

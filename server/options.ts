@@ -1,6 +1,7 @@
 /** The one table of options: from it come the flags, their environment twins, the keys of the file and the help. */
 import {
   addressRangeList,
+  applianceAddress,
   basePath,
   cronPattern,
   flag,
@@ -324,7 +325,7 @@ export const options = {
     verbs: ['demo'],
   }),
   url: option({
-    read: origin,
+    read: applianceAddress,
     value: 'URL',
     default: null,
     help: 'where --live sends; left out: the server of this data folder',

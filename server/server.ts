@@ -16,7 +16,7 @@ export interface RunningServer {
   url: string
   link: string // under which others open it, when no proxy gives it another address
   ingestUrl: string | null
-  ingestLink: string
+  ingestLink: string | null // null: on a socket, which only a proxy reaches
   metricsUrl: string | null
   webhooks: Webhooks
   /** What it says of itself to the doctor. */
@@ -37,7 +37,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     url: main.url,
     link: main.link,
     ingestUrl: ingest?.url ?? null,
-    ingestLink: ingest?.link ?? main.link,
+    ingestLink: linkOf(ingest ?? main),
     metricsUrl: metrics?.url ?? null,
     webhooks: made.parts.webhooks,
     state: () => serverState(made.parts),
@@ -47,6 +47,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await settle(options, made)
     },
   }
+}
+
+function linkOf({ url, link }: Listener): string | null {
+  return url.startsWith('unix:') ? null : link
 }
 
 function addressesOf({

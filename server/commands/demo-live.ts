@@ -51,7 +51,10 @@ async function serverOf(values: OptionValues): Promise<DataAccess> {
 
 async function addressOf(data: DataAccess): Promise<string> {
   const { ingestUrl } = (await data.call('server address', {})) as Answer
-  return String(ingestUrl)
+  if (typeof ingestUrl === 'string') return ingestUrl
+  throw new AppError('conflict', 'The server listens on a socket, which only its proxy reaches.', {
+    hint: 'say with --url where the proxy answers',
+  })
 }
 
 async function mint(data: DataAccess, org: string): Promise<{ id: string; key: string }> {

@@ -1,7 +1,7 @@
 /** Posts events to the public ingest endpoint as a customer's backend does: patient with a busy or absent server. */
 
 export interface PostTarget {
-  ingestUrl: string // without a path
+  ingestUrl: string // without a slash at the end
   key: string
 }
 
