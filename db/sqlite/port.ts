@@ -1,6 +1,6 @@
 /** The calling side of one worker: asks by message, matches answers, and fails every open question when it dies. */
 import { StoreError } from '../errors.ts'
-import type { Answer } from './protocol.ts'
+import { unpackAnswer } from './protocol.ts'
 
 export interface Port {
   ask(verb: string, command: unknown): Promise<unknown>
@@ -30,7 +30,7 @@ export function openPort(workerName: 'writer' | 'reader'): Port {
   }
 
   worker.onmessage = ({ data }: MessageEvent<string>) => {
-    const [id, result, failure] = JSON.parse(data) as Answer
+    const [id, result, failure] = unpackAnswer(data)
     const question = questions.get(id)
     questions.delete(id)
     if (failure === undefined) question?.resolve(result)

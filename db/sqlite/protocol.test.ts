@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { EventBatch, EventRecord } from '../store.ts'
-import { packAppend, unpackBatches, unpackRequest } from './protocol.ts'
+import { packAnswer, packAppend, unpackAnswer, unpackBatches, unpackRequest } from './protocol.ts'
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
 const optional = fc.option(text)
@@ -59,4 +59,29 @@ test('a message that lost an event is refused, not stored half', () => {
   const one = fc.sample(batch, { numRuns: 1, seed: 1 })
   const { request, bodies } = unpackRequest(packAppend(1, one))
   expect(() => unpackBatches(request[2], bodies.slice(1))).toThrow('an append arrived incomplete')
+})
+
+const stored = fc.record({
+  seq: fc.nat(),
+  occurredAtMs: fc.nat(),
+  receivedAtMs: fc.nat(),
+  json: fc.json(), // never holds the separator: JSON escapes it
+})
+
+test('a page of events arrives as it was answered, an empty one too, and any other result', () => {
+  fc.assert(
+    fc.property(fc.array(stored, { maxLength: 5 }), fc.nat(), fc.jsonValue(), (events, id, other) => {
+      const page = { events, next: null, ceilingSeq: 7 }
+      expect(unpackAnswer(packAnswer(id, 'events.page', page))).toEqual([id, page])
+      const plain = JSON.parse(JSON.stringify(other)) as unknown
+      expect(unpackAnswer(packAnswer(id, 'events.byId', other))).toEqual([id, plain])
+    }),
+  )
+  expect(unpackAnswer(packAnswer(1, 'audit.append', undefined))).toEqual([1, null])
+})
+
+test('an answer that lost an event is refused', () => {
+  const events = fc.sample(stored, { numRuns: 2, seed: 1 })
+  const message = packAnswer(1, 'events.tail', { events, lastSeq: 9 })
+  expect(() => unpackAnswer(message.slice(0, message.lastIndexOf('\u001e')))).toThrow('arrived incomplete')
 })

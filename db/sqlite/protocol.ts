@@ -4,10 +4,12 @@
  *
  * A request is a JSON list [id, verb, command]. An append carries the events' own JSON texts behind it, each after a
  * record separator, so that they need no second escaping; JSON text cannot contain that character.
- * An answer is the JSON list [id, result] or [id, null, failure].
+ * An answer is the JSON list [id, result] or [id, null, failure]. Events travel back in the same way as they came: a
+ * separator, [id, the result without them, their numbers], and their texts.
  */
 import { StoreError, type StoreErrorKind } from '../errors.ts'
 import type { BatchCount } from '../ingest-count-store.ts'
+import type { StoredEvent } from '../event-filter.ts'
 import type { AppendResult, EventBatch, EventRecord } from '../store.ts'
 
 const separator = '\u001e'
@@ -22,6 +24,31 @@ export type AppendOutcome = AppendResult | Failure
 
 export type Request = [id: number, verb: string, command: unknown]
 export type Answer = [id: number, result: unknown, failure?: Failure]
+
+/** Verbs whose result has `events`. */
+const verbsOfEvents: readonly string[] = ['events.page', 'events.tail']
+
+type EventNumbers = [seq: number, occurredAtMs: number, receivedAtMs: number]
+
+export function packAnswer(id: number, verb: string, result: unknown): string {
+  if (!verbsOfEvents.includes(verb)) return JSON.stringify([id, result ?? null] satisfies Answer)
+  const { events, ...others } = result as { events: StoredEvent[] }
+  const numbers = events.map(({ seq, occurredAtMs, receivedAtMs }) => [seq, occurredAtMs, receivedAtMs])
+  const parts = ['', JSON.stringify([id, others, numbers])]
+  for (const { json } of events) parts.push(json)
+  return parts.join(separator)
+}
+
+export function unpackAnswer(message: string): Answer {
+  if (!message.startsWith(separator)) return JSON.parse(message) as Answer
+  const [head = '', ...texts] = message.slice(1).split(separator)
+  const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]]
+  if (numbers.length !== texts.length) throw new StoreError('internal', 'an answer arrived incomplete')
+  const events = numbers.map(([seq, occurredAtMs, receivedAtMs], index): StoredEvent => {
+    return { seq, occurredAtMs, receivedAtMs, json: texts[index]! }
+  })
+  return [id, { ...others, events }]
+}
 
 export function failureOf(error: StoreError): Failure {
   return { kind: error.kind, message: error.message }

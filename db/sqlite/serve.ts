@@ -1,6 +1,6 @@
 /** The worker's side of a port: every message is answered once, in the order of arrival. */
 import { storeError } from './failure.ts'
-import { failureOf, unpackRequest, type Answer } from './protocol.ts'
+import { failureOf, packAnswer, unpackRequest, type Answer } from './protocol.ts'
 
 declare const self: Worker
 
@@ -9,12 +9,12 @@ export function serve(handle: (verb: string, command: unknown, bodies: string[])
   self.onmessage = ({ data }: MessageEvent<string>) => {
     const { request, bodies } = unpackRequest(data)
     const [id, verb, command] = request
-    let answer: Answer
+    let answer: string
     try {
-      answer = [id, handle(verb, command, bodies) ?? null]
+      answer = packAnswer(id, verb, handle(verb, command, bodies))
     } catch (error) {
-      answer = [id, null, failureOf(storeError(error, verb))]
+      answer = JSON.stringify([id, null, failureOf(storeError(error, verb))] satisfies Answer)
     }
-    self.postMessage(JSON.stringify(answer))
+    self.postMessage(answer)
   }
 }

@@ -3,7 +3,7 @@ import type { Json } from '../../db/store.ts'
 import type { Invocation } from '../config.ts'
 import { csvRow } from '../http/csv.ts'
 import type { metricsAnswer } from '../metrics/answer.ts'
-import { csvColumns, eventRow } from '../traces/csv-columns.ts'
+import { csvColumns, eventRows } from '../traces/csv-columns.ts'
 import { dataPlace } from './data-verbs.ts'
 import { openData, type DataAccess } from './hand-over.ts'
 import { openOutput } from './output.ts'
@@ -33,7 +33,7 @@ export async function exportData({ verb, values }: Invocation): Promise<number> 
 }
 
 interface Part {
-  text: string
+  text: string | Uint8Array
   count: number
 }
 
@@ -45,18 +45,20 @@ async function* traceLines(data: DataAccess, asked: Asked, guard: boolean): Asyn
     ceilingSeq: number
   }
   if (asked.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
-  let before: Json = null
-  let count = 0
-  do {
+  const read = (before: Json) => {
     const params: Params = { orgId, filter: asked.filter, ceilingSeq, before }
-    const page = (await data.call('export traces page', params)) as { events: string[]; next: Json }
-    const { events } = page
+    return data.call('export traces page', params) as Promise<{ events: string[]; next: Json }>
+  }
+  let count = 0
+  let reading: ReturnType<typeof read> | null = read(null)
+  while (reading !== null) {
+    const { events, next }: Awaited<ReturnType<typeof read>> = await reading
+    reading = next === null ? null : read(next) // while this one is written
+    reading?.catch(() => undefined) // told when its turn comes
     count += events.length
-    const text =
-      asked.format === 'csv' ? events.map((event) => eventRow(event, guard)).join('') : events.join('\n')
+    const text = asked.format === 'csv' ? eventRows(events, guard) : events.join('\n')
     if (events.length > 0) yield { text, count: events.length }
-    before = page.next
-  } while (before !== null)
+  }
   if (asked.format === 'json') yield { text: JSON.stringify({ _end: { count } }), count: 0 }
 }
 

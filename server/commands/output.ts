@@ -4,8 +4,8 @@ import { AppError } from '../errors.ts'
 import { print } from './print.ts'
 
 export interface Output {
-  /** Writes lines of text, each with its end. */
-  write(text: string): void
+  /** Writes lines of text, each with its end; bytes as they are. */
+  write(text: string | Uint8Array): void
   end(): void
 }
 
@@ -22,7 +22,7 @@ export function openOutput(path: string | null, replace: boolean): Output {
   })
   return {
     write(text) {
-      const bytes = Buffer.from(text.endsWith('\n') ? text : `${text}\n`)
+      const bytes = typeof text === 'string' ? lineBytes(text) : text
       for (let from = 0; from < bytes.length;) from += writeSync(file, bytes, from)
     },
     end() {
@@ -31,4 +31,8 @@ export function openOutput(path: string | null, replace: boolean): Output {
       open = false
     },
   }
+}
+
+function lineBytes(text: string): Uint8Array {
+  return Buffer.from(text.endsWith('\n') ? text : `${text}\n`)
 }

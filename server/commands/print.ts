@@ -2,8 +2,8 @@
 import { writeSync } from 'node:fs'
 
 /** Writes everything before it returns, so that the process may end right after; a reader who left is no error. */
-export function print(text: string, fd = 1): void {
-  const bytes = Buffer.from(text.endsWith('\n') ? text : `${text}\n`)
+export function print(text: string | Uint8Array, fd = 1): void {
+  const bytes = typeof text === 'string' ? Buffer.from(text.endsWith('\n') ? text : `${text}\n`) : text
   let from = 0
   while (from < bytes.length) {
     try {

@@ -1,4 +1,4 @@
-/** Serves the dashboard's files from memory, precompressed, with strong ETags; all its pages are one file (the shell). */
+/** Serves the dashboard's files from memory, precompressed, with strong ETags; all its pages are one file. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDashboardPage } from './dashboard-pages.ts'

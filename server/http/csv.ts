@@ -4,19 +4,24 @@ export type CsvCell = string | number | null
 
 /** One record with its line end. `guard` puts an apostrophe before cells that start with = + - @ TAB CR or LF. */
 export function csvRow(cells: readonly CsvCell[], guard: boolean): string {
+  return `${csvCells(cells, guard)}\r\n`
+}
+
+/** The same without the line end. */
+export function csvCells(cells: readonly CsvCell[], guard: boolean): string {
   let line = ''
   for (let at = 0; at < cells.length; at++) {
     const cell = cells[at]
     if (at > 0) line += ','
     if (cell !== null && cell !== undefined) line += csvText(String(cell), guard)
   }
-  return `${line}\r\n`
+  return line
 }
 
-const formulaStart = /^[=+\-@\t\r\n]/
+const formulaStarts = new Set([...'=+-@\t\r\n'].map((sign) => sign.charCodeAt(0)))
 const needsQuotes = /[",\r\n]/
 
 function csvText(text: string, guard: boolean): string {
-  const safe = guard && formulaStart.test(text) ? `'${text}` : text
+  const safe = guard && formulaStarts.has(text.charCodeAt(0)) ? `'${text}` : text
   return needsQuotes.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -3,7 +3,7 @@
 const encoder = new TextEncoder()
 
 export interface StreamedText {
-  parts: AsyncGenerator<string>
+  parts: AsyncGenerator<string | Uint8Array>
   stallMs: number // a receiver that takes nothing for so long is cut off
   /** Called once, however it ends; `failed` is what the generator threw or the stall. */
   ended(failed: unknown): void
@@ -34,7 +34,7 @@ export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStr
             controller.close()
             return
           }
-          controller.enqueue(encoder.encode(value))
+          controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
           stall = setTimeout(() => {
             const error = new Error(`the receiver took nothing for ${stallMs} ms`)
             finish(error)

@@ -7,7 +7,7 @@ import { retryAfter } from '../http/errors.ts'
 import { streamText } from '../http/stream-text.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
-import { csvColumns, eventRow } from './csv-columns.ts'
+import { csvColumns, eventRows } from './csv-columns.ts'
 import { countEvents, walkEvents } from './walk.ts'
 
 export type ExportType = 'application/x-ndjson' | 'text/csv'
@@ -98,10 +98,13 @@ async function* ndjsonParts(pages: AsyncGenerator<string[]>): AsyncGenerator<str
   yield `{"_end":{"count":${count}}}\n`
 }
 
-async function* csvParts(pages: AsyncGenerator<string[]>, guard: boolean): AsyncGenerator<string> {
+async function* csvParts(
+  pages: AsyncGenerator<string[]>,
+  guard: boolean,
+): AsyncGenerator<string | Uint8Array> {
   yield csvRow(csvColumns, false)
   for await (const texts of pages) {
-    for (const piece of pieces(texts)) yield piece.map((text) => eventRow(text, guard)).join('')
+    for (const piece of pieces(texts)) yield eventRows(piece, guard)
   }
 }
 
