@@ -117,7 +117,12 @@ test('a mistake ends the start with its line; one that needs the data leaves eve
   expect(existsSync(dataDir)).toBe(false)
   expect((await cli(['setup', path, '--dry-run'], { dataDir })).code).toBe(2)
 
-  writeFileSync(path, file()) // its endpoint is on a private address, which is not allowed here
+  writeFileSync(path, file())
+  const dry = await cli(['setup', path, '--dry-run'], { dataDir })
+  expect([dry.code, dry.stderr]).toEqual([1, expect.stringContaining('There is no data')])
+  expect(existsSync(dataDir)).toBe(false)
+
+  // Its endpoint is on a private address, which is not allowed here.
   const blocked = await cli(['setup', path], { dataDir })
   expect(blocked.code).toBe(1)
   expect(blocked.stderr).toContain(

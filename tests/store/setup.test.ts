@@ -1,0 +1,98 @@
+/** A set-up file against a store: what is brought about, what is left alone, and what is refused as a whole. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Store } from '../../db/store.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { newSigningSecret } from '../../server/ids.ts'
+import { lazySecretBox } from '../../server/secrets.ts'
+import { applySetup } from '../../server/setup/apply.ts'
+import { readSetupText } from '../../server/setup/file.ts'
+import { sealPurpose } from '../../server/webhooks/seal-purpose.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(30_000)
+const temp = tempDir('setup')
+let now = Date.UTC(2026, 5, 1)
+const clock = { now: () => (now += 1_000) }
+let store: Store
+let resolved = 0
+let secret = newSigningSecret()
+
+beforeAll(async () => void (store = await openDataFolder(temp.join('data'), clock)))
+afterAll(async () => {
+  await store.close()
+  temp.remove()
+})
+
+function apply(text: string, dryRun = false) {
+  const box = lazySecretBox(temp.join('data'))
+  const resolve = async () => {
+    resolved++
+    return { kind: 'addresses' as const, addresses: ['203.0.113.5'] }
+  }
+  const setup = readSetupText(text, 'setup.toml', () => secret)
+  return applySetup({ store, clock, box, resolve, sinkDir: null }, setup, { actor: 'system', dryRun })
+}
+
+const refusal = (text: string) =>
+  apply(text).then(
+    () => 'done',
+    (error: Error) => error.message,
+  )
+const did = async (text: string) => (await apply(text)).map((change) => `${change.kind} ${change.did}`)
+const hash = (letter: string) => letter.repeat(64)
+const org = (slug: string, rest = '') => `[[organizations]]\nslug = "${slug}"\n${rest}`
+const key = (letter: string, more = '', kind = 'secret') =>
+  `[[organizations.keys]]\nkind = "${kind}"\nlabel = "a key"\nhash = "${hash(letter)}"\n${more}\n`
+const endpoint = (more = '') =>
+  `[[organizations.endpoints]]\nlabel = "siem"\nurl = "https://siem.example/in"\nsecretFile = "x"\n${more}\n`
+
+test('a dry run says what would happen in an organization that is not there yet, and does nothing', async () => {
+  const text = org('acme', '[[organizations.sites]]\nid = "shop"\n' + key('a') + endpoint())
+  const planned = (await apply(text, true)).map((change) => `${change.kind} ${change.did}`)
+  expect(planned).toEqual(['organization created', 'site created', 'key created', 'endpoint created'])
+  expect(await store.orgs.find('acme')).toBeNull()
+  expect(await did(text)).toEqual(planned)
+  expect((await store.orgs.find('acme'))?.name).toBe('acme')
+})
+
+test('the order of scopes is no change; an end is; one that has passed is left', async () => {
+  expect(await did(org('acme', key('b', 'scopes = ["traces:read", "metrics:read"]')))).toContain(
+    'key created',
+  )
+  expect(await did(org('acme', key('b', 'scopes = ["metrics:read", "traces:read"]')))).toContain(
+    'key unchanged',
+  )
+  const ending = org('acme', key('b', 'expires = "2026-06-02"'))
+  expect(await did(ending)).toContain('key changed')
+  expect((await store.keys.findByHash(hash('b')))?.expiresAtMs).toBe(Date.UTC(2026, 5, 2))
+  now += 2 * 86_400_000
+  expect(await did(ending)).toContain('key unchanged')
+  const [, left] = await apply(org('acme', key('b')))
+  expect(left).toMatchObject({ did: 'left', note: expect.stringContaining('ended on 2026-06-02') })
+  const [, never] = await apply(org('acme', key('c', 'expires = "2026-06-01"')))
+  expect([never?.did, await store.keys.findByHash(hash('c'))]).toEqual(['left', null])
+})
+
+test('an endpoint keeps what it has; another secret is taken over and the old one signs on for a day', async () => {
+  const before = resolved
+  expect(await did(org('acme', endpoint()))).toEqual(['organization unchanged', 'endpoint unchanged'])
+  expect(resolved).toBe(before) // a start looks no names up
+  secret = newSigningSecret()
+  expect(await did(org('acme', endpoint('types = ["authz.*"]')))).toContain('endpoint changed')
+  const { id: orgId } = (await store.orgs.find('acme'))!
+  const [kept] = await store.webhooks.endpoints(orgId)
+  const { id, sealedSecret, previousSealedSecret, types } = kept!.endpoint
+  const opened = lazySecretBox(temp.join('data')).open(sealPurpose({ orgId, endpointId: id }), sealedSecret)
+  expect([opened === secret, previousSealedSecret !== null, types]).toEqual([true, true, ['authz.*']])
+})
+
+test('one thing that cannot be leaves everything as it was, and says where it stands', async () => {
+  const foreign = org('globex', key('d')) + org('acme') + org('initech', key('a'))
+  expect(await refusal(foreign)).toBe(
+    'setup.toml:12: organizations[2].keys[0]: A key with this hash is of another organization or kind.',
+  )
+  expect([await store.orgs.find('globex'), await store.keys.findByHash(hash('d'))]).toEqual([null, null])
+  const scoped = org('globex', key('e', 'scopes = ["traces:read"]', 'ingest'))
+  expect(await refusal(scoped)).toBe('setup.toml:3: organizations[0].keys[0]: Only secret keys have scopes.')
+  expect(await store.orgs.find('globex')).toBeNull()
+})
