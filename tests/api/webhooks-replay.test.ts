@@ -1,5 +1,6 @@
 /** Going back in the event log: an endpoint gets what it had before once more, from a place on or in a range. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
@@ -130,3 +131,98 @@ test.each([
   expect([answer.status, issues[0]?.path]).toEqual([400, issuePath])
   await remove(endpoint.id)
 })
+
+type Step =
+  | { do: 'ingest'; heard: boolean[] } // whether the endpoint's filter lets each event pass
+  | { do: 'replay'; from: number; until: number | null } // shares of what is there
+  | { do: 'pause' | 'resume' | 'run' | 'restart' }
+
+const share = fc.nat(10).map((tenths) => tenths / 10)
+const some = fc.array(fc.boolean(), { minLength: 1, maxLength: 6 })
+const ingest = fc.record({ do: fc.constant('ingest' as const), heard: some })
+const replays = fc.record({ do: fc.constant('replay' as const), from: share, until: fc.option(share) })
+const act = fc.record({
+  do: fc.constantFrom(
+    'pause' as const,
+    'resume' as const,
+    'run' as const,
+    'run' as const,
+    'restart' as const,
+  ),
+})
+/** Something has been told already when the walk begins: else there is nothing to go back to. */
+const walk = fc
+  .array(fc.oneof(ingest, replays, act, act), { minLength: 4, maxLength: 14, size: 'max' })
+  .map((steps): Step[] => [
+    { do: 'ingest', heard: [true, false, true, true, true, false, true] },
+    { do: 'run' },
+    ...steps,
+    { do: 'resume' },
+    { do: 'run' },
+  ])
+
+/** What an endpoint is told, kept as simply as can be: a place in the log, and maybe a range to tell again before. */
+interface Told {
+  at: number
+  range: { until: number; resume: number } | null
+  isPaused: boolean
+  heard: string[]
+}
+
+function tell(told: Told, log: { id: string; heard: boolean }[]): void {
+  if (told.isPaused) return
+  const go = (to: number): void => {
+    told.heard.push(
+      ...log
+        .slice(told.at, to)
+        .filter(({ heard }) => heard)
+        .map(({ id }) => id),
+    )
+    told.at = to
+  }
+  if (told.range !== null) {
+    go(told.range.until)
+    told.at = told.range.resume
+    told.range = null
+  }
+  go(log.length)
+}
+
+test('however it goes back, pauses and restarts, it is told what the log says, under numbers without a gap', async () => {
+  let walks = 0
+  const law = fc.asyncProperty(walk, fc.integer({ min: 1, max: 4 }), async (steps, batchSize) => {
+    path = `/ok/law-${tests}-${++walks}`
+    const { endpoint } = await make({ batchSize, sites: ['heard'] })
+    const { id, position: start } = endpoint
+    const log: { id: string; heard: boolean }[] = []
+    const told: Told = { at: 0, range: null, isPaused: false, heard: [] }
+    for (const each of steps) {
+      if (each.do === 'ingest') {
+        const events = each.heard.map((heard, n) => ({ id: `l${walks}_${log.length + n}`, heard }))
+        await hook.ingest(events.map(({ id: of, heard }) => ({ id: of, siteId: heard ? 'heard' : 'other' })))
+        log.push(...events)
+      } else if (each.do === 'replay') {
+        const reached = told.range?.resume ?? told.at
+        const from = Math.round(each.from * reached)
+        const until = each.until === null ? null : from + Math.round(each.until * (log.length - from))
+        await replay(id, { from: start + from, until: until === null ? null : start + until })
+        if (until === from) continue
+        told.range = until !== null && until < reached ? { until, resume: reached } : null
+        told.at = from
+      } else if (each.do === 'restart') await hook.restart()
+      else if (each.do === 'run') {
+        await hook.run()
+        tell(told, log)
+      } else {
+        await hook.api('POST', `${base}/${id}/${each.do}`)
+        told.isPaused = each.do === 'pause'
+      }
+    }
+    // Batches of an endpoint may arrive in any order; their numbers say which.
+    const got = batches().toSorted(([a], [b]) => Number(a) - Number(b))
+    expect(got.map(([sequence]) => sequence)).toEqual(got.map((_, index) => index + 1))
+    expect(got.map(([, ids]) => ids).join(' ')).toBe(told.heard.join(' '))
+    await remove(id)
+  })
+  await fc.assert(law, { numRuns: 25 })
+}, 60_000)
