@@ -188,7 +188,7 @@ function tell(told: Told, log: { id: string; heard: boolean }[]): void {
   go(log.length)
 }
 
-test('however it goes back, pauses and restarts, it is told what the log says, under numbers without a gap', async () => {
+test('however it goes back, pauses or restarts, it is told the log, under numbers without a gap', async () => {
   let walks = 0
   const law = fc.asyncProperty(walk, fc.integer({ min: 1, max: 4 }), async (steps, batchSize) => {
     path = `/ok/law-${tests}-${++walks}`
