@@ -4,7 +4,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { anySeed, seeded } from './seeded.ts'
 import { takingRound } from './taking-round.ts'
 
-const rounds = 5
+const rounds = 3
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 test(`whenever it is killed, nothing that is kept is lost or doubled (CRASH_SEED=${seed})`, async () => {

@@ -45,21 +45,36 @@ function summary(id: string, all: EventRecord[], eventsMax: number): Session {
   }
 }
 
-/** By their newest matching event, newest first; counted are the newest `eventsMax` of all their events. */
-export function sessionsOf(
-  events: EventRecord[],
-  matches: (event: EventRecord) => boolean,
-  eventsMax: number,
-): Session[] {
-  const sorted = events.map((event, arrival) => ({ event, arrival })).toSorted(newestFirst)
-  const bySession = new Map<string, EventRecord[]>()
-  for (const { event } of sorted) {
-    const known = bySession.get(event.sessionId)
-    if (known === undefined) bySession.set(event.sessionId, [event])
+interface Sorted {
+  newestFirst: EventRecord[]
+  bySession: Map<string, EventRecord[]> // each newest first
+}
+
+function sort(events: EventRecord[]): Sorted {
+  const arrived = events.map((event, arrival) => ({ event, arrival })).toSorted(newestFirst)
+  const sorted: Sorted = { newestFirst: arrived.map(({ event }) => event), bySession: new Map() }
+  for (const event of sorted.newestFirst) {
+    const known = sorted.bySession.get(event.sessionId)
+    if (known === undefined) sorted.bySession.set(event.sessionId, [event])
     else known.push(event)
   }
-  const ids = new Set(sorted.filter(({ event }) => matches(event)).map(({ event }) => event.sessionId))
+  return sorted
+}
+
+type Matches = (event: EventRecord) => boolean
+
+/** By their newest matching event, newest first; counted are the newest `eventsMax` of all their events. */
+function expectedOf(
+  { newestFirst: sorted, bySession }: Sorted,
+  matches: Matches,
+  eventsMax: number,
+): Session[] {
+  const ids = new Set(sorted.filter(matches).map(({ sessionId }) => sessionId))
   return Array.from(ids, (id) => summary(id, bySession.get(id)!, eventsMax))
+}
+
+export function sessionsOf(events: EventRecord[], matches: Matches, eventsMax: number): Session[] {
+  return expectedOf(sort(events), matches, eventsMax)
 }
 
 /** Walks to the end, or until `pagesMax` pages were read. */
@@ -98,30 +113,24 @@ const questions: [filter: EventFilter, matches: (event: EventRecord) => boolean]
 
 /** Pages and stories of sessions against the model. */
 export function agreesInSessions(subject: Engine, orgId: string, events: EventRecord[]): void {
+  const sorted = sort(events)
   for (const [filter, matches] of questions) {
     for (const [limit, eventsMax] of [
       [2, 10_000],
       [50, 7],
     ] as const) {
-      const expected = sessionsOf(events, matches, eventsMax)
+      const expected = expectedOf(sorted, matches, eventsMax)
       expect(walkSessions(subject, { orgId, filter, limit, eventsMax })).toEqual(expected)
     }
   }
-  const [first] = sessionsOf(events, () => true, 7)
-  if (first === undefined) return
-  const own = events
-    .map((event, arrival) => ({ event, arrival }))
-    .filter(({ event }) => event.sessionId === first.id)
-    .toSorted(newestFirst)
-    .slice(0, 7)
-  const asked = { orgId, sessionId: first.id, after: null, ceilingSeq: null, limit: 5, eventsMax: 7 }
+  const newest = sorted.newestFirst[0]
+  if (newest === undefined) return
+  const { sessionId } = newest
+  const own = sorted.bySession.get(sessionId)!
+  const asked = { orgId, sessionId, after: null, ceilingSeq: null, limit: 5, eventsMax: 7 }
   const story = subject.reader.sessionStory(asked)
-  expect(story?.session).toEqual(first)
-  expect(story?.events.map(({ json }) => json)).toEqual(
-    own
-      .toReversed()
-      .slice(0, 5)
-      .map(({ event }) => event.json),
-  )
+  expect(story?.session).toEqual(summary(sessionId, own, 7))
+  const told = own.slice(0, 7).toReversed().slice(0, 5)
+  expect(story?.events.map(({ json }) => json)).toEqual(told.map(({ json }) => json))
   expect(story?.next === null).toBe(own.length <= 5)
 }
