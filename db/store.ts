@@ -83,6 +83,7 @@ export interface EventPageQuery {
   orgId: string
   filter: EventFilter
   limit: number // 1..2,000
+  charsMax?: number // of the events' texts: the page ends sooner then, but never before its first event
   before: EventPosition | null // null: from the newest
   ceilingSeq: number | null // arrivals above it are not in this walk; null: fix it at the newest now
 }

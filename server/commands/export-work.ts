@@ -5,7 +5,7 @@ import { readQuery } from '../http/query.ts'
 import { metricsAnswer } from '../metrics/answer.ts'
 import { rangeParameters, readRange } from '../metrics/range.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
-import { walkPageEvents } from '../traces/walk.ts'
+import { walkPage } from '../traces/walk.ts'
 import { requireOrg } from './org.ts'
 import { numberOf, textOf, type Params } from './params.ts'
 import type { VerbContext } from './verb-context.ts'
@@ -23,7 +23,7 @@ export async function tracesPage({ store }: VerbContext, params: Params): Promis
   const page = await store.events.page({
     orgId: textOf(params, 'orgId'),
     filter: filterOf(textOf(params, 'filter')),
-    limit: walkPageEvents,
+    ...walkPage,
     before: (params['before'] ?? null) as EventPosition | null,
     ceilingSeq: numberOf(params, 'ceilingSeq'),
   })

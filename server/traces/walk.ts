@@ -1,7 +1,8 @@
 /** Walks every event that a filter takes, page by page, newest first: what exports stream. */
 import type { EventFilter, EventPosition, EventStore } from '../../db/store.ts'
 
-export const walkPageEvents = 2_000
+/** Of one page: few events when they are large, so that a walk takes little memory whatever they are. */
+export const walkPage = { limit: 2_000, charsMax: 4 * 1024 * 1024 }
 
 /**
  * The JSON texts of one page after the other; the next page is read while the last one is sent. Arrivals after
@@ -14,7 +15,7 @@ export async function* walkEvents(
   ceilingSeq: number,
 ): AsyncGenerator<string[]> {
   const read = (before: EventPosition | null) =>
-    events.page({ orgId, filter, limit: walkPageEvents, before, ceilingSeq })
+    events.page({ orgId, filter, ...walkPage, before, ceilingSeq })
   let reading: ReturnType<typeof read> | null = read(null)
   while (reading !== null) {
     const page: Awaited<ReturnType<typeof read>> = await reading

@@ -125,6 +125,30 @@ test('what arrives during an export is not in it', async () => {
   expect(text.trimEnd().endsWith(`{"_end":{"count":${sent.length}}}`)).toBe(true)
 })
 
+test('the largest events come in small pages, and all of them', async () => {
+  await using other = await testServer()
+  const [key, reader] = [await other.key('ingest'), await other.key('secret')]
+  const large = (n: number) => event(`large${n}`, { metadata: { filler: '€"'.repeat(12_000), n } })
+  for (let from = 0; from < 240; from += 80) {
+    const body = { events: Array.from({ length: 80 }, (_, n) => large(from + n)) }
+    expect((await other.call('/v1/sdk/events', { key, body })).status).toBe(202)
+  }
+  const pages: number[] = []
+  const page = other.store.events.page
+  other.store.events.page = async (query) => {
+    const read = await page(query)
+    pages.push(read.events.reduce((sum, { json }) => sum + json.length, 0))
+    return read
+  }
+  for (const accept of ['application/x-ndjson', 'text/csv']) {
+    pages.length = 0
+    const text = await (await other.call('/v1/traces', { key: reader, headers: { accept } })).text()
+    expect(new Set(text.match(/large\d+/g)).size).toBe(240)
+    expect(pages.length).toBeGreaterThan(1)
+    expect(Math.max(...pages)).toBeLessThanOrEqual(4 * 1024 * 1024)
+  }
+}, 20_000)
+
 test('an export that fails on the way is cut, so that nobody takes it for whole', async () => {
   const page = server.store.events.page
   let calls = 0

@@ -1,6 +1,6 @@
 /** A page of events, newest first by (occurredAt, seq): the walk of traces and Logs. */
 import type { Database } from 'bun:sqlite'
-import type { EventFilter, EventPage, EventPageQuery, EventPosition } from '../../store.ts'
+import type { EventFilter, EventPage, EventPageQuery, EventPosition, StoredEvent } from '../../store.ts'
 import type { Zone } from './block-table.ts'
 import type { Clause } from './filter-codes.ts'
 import { readBlock, type OpenBlock } from './open-block.ts'
@@ -51,7 +51,26 @@ export function readPage(
   const last = found[query.limit - 1]
   const next =
     found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return { events: found.slice(0, query.limit).map(({ block, row }) => block.event(row)), next, ceilingSeq }
+  return opened(found.slice(0, query.limit), { next, ceilingSeq }, query.charsMax ?? Infinity)
+}
+
+/** Opens the texts of the rows, until they are too long together: then the page ends before the first one too many. */
+function opened(
+  rows: Found[],
+  { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
+  charsMax: number,
+): EventPage {
+  const events: StoredEvent[] = []
+  let chars = 0
+  for (const { block, row } of rows) {
+    const event = block.event(row)
+    chars += event.json.length
+    const last = events.at(-1)
+    if (last !== undefined && chars > charsMax)
+      return { events, next: { occurredAtMs: last.occurredAtMs, seq: last.seq }, ceilingSeq }
+    events.push(event)
+  }
+  return { events, next, ceilingSeq }
 }
 
 export function boundsOf(
