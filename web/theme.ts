@@ -2,6 +2,7 @@
  * Light, dark or as the system has it; kept in the browser, because it belongs to the reader and not to the account.
  */
 import { effect, signal } from '@preact/signals'
+import { printing, watchPrinting } from './printing.ts'
 
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
@@ -21,11 +22,13 @@ export const theme = signal<Theme>('system')
 
 /** Applies the kept theme and every later choice. */
 export function startTheme(): void {
+  watchPrinting()
   theme.value = kept()
   effect(() => {
     const chosen = theme.value
-    if (chosen === 'system') delete document.documentElement.dataset['theme']
-    else document.documentElement.dataset['theme'] = chosen
+    const shown = printing.value ? 'light' : chosen
+    if (shown === 'system') delete document.documentElement.dataset['theme']
+    else document.documentElement.dataset['theme'] = shown
     try {
       localStorage.setItem(storageKey, chosen)
     } catch {

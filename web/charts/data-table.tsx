@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import { count } from '../format.ts'
+import { printing } from '../printing.ts'
 import { csvText, download } from './csv.ts'
 
 export type Cell = string | number | null
@@ -57,7 +58,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     columns.find((column) => column.name === by.value.name),
     by.value.up,
   )
-  const shown = whole.value ? rows : rows.slice(0, rowsMax)
+  const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)
   const sortBy = (column: Column<Row>): void => {
     const same = by.value.name === column.name
     by.value = { name: column.name, up: same ? !by.value.up : !column.number }

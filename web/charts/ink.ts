@@ -1,6 +1,7 @@
 /** The colours of the theme as a canvas needs them: tokens resolved by the browser itself. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { printing } from '../printing.ts'
 import { theme } from '../theme.ts'
 import type { ChartInk } from './chart-options.ts'
 
@@ -34,5 +35,6 @@ export function useThemeOnScreen(): string {
     media.addEventListener('change', changed)
     return () => media.removeEventListener('change', changed)
   }, [])
+  if (printing.value) return 'light'
   return theme.value === 'system' ? (dark.value ? 'dark' : 'light') : theme.value
 }

@@ -5,6 +5,7 @@ import './virtual-rows.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { printing } from '../printing.ts'
 
 export interface VirtualRowsProps {
   label: string
@@ -28,10 +29,12 @@ export function VirtualRows(props: VirtualRowsProps) {
   const viewPx = useSignal(800)
   const rowPx = useSignal(34)
   useLayoutEffect(() => measure(scroller.current, viewPx, rowPx), [])
-  const first = Math.max(0, Math.floor(scrollTop.value / rowPx.value) - overscan)
-  const last = Math.min(props.count, Math.ceil((scrollTop.value + viewPx.value) / rowPx.value) + overscan)
+  const whole = printing.value
+  const first = whole ? 0 : Math.max(0, Math.floor(scrollTop.value / rowPx.value) - overscan)
+  const inView = Math.ceil((scrollTop.value + viewPx.value) / rowPx.value) + overscan
+  const last = whole ? props.count : Math.min(props.count, inView)
   useEffect(() => {
-    if (last >= props.count - nearEndRows) props.onNearEnd()
+    if (!whole && last >= props.count - nearEndRows) props.onNearEnd()
   }, [last, props.count])
   useLayoutEffect(() => keepInView(scroller.current, props.activeIndex, rowPx.value), [props.activeId])
   const onScroll = (event: Event & { currentTarget: HTMLDivElement }): void => {

@@ -1,0 +1,104 @@
+/** Every page on paper: each table whole, nothing cut off, the frame left out, dark ink on white. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { push } from './pages-actions.ts'
+
+const vendors = 70 // more than a table shows on the screen
+const types = [
+  'agent.detected',
+  'authz.evaluated',
+  'auth.identity_presented',
+  'tool.executed',
+  'memory.accessed',
+]
+
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  const key = await ingestKey(appliance)
+  const events = Array.from({ length: vendors * types.length }, (_, n) =>
+    event(`p${n}`, {
+      type: types[n % types.length],
+      sessionId: `session-${n % vendors}`,
+      occurredAt: new Date(Date.now() - n * 1_000).toISOString(),
+      agent: { class: 'dom', trust: 'detected', vendor: `Vendor ${Math.floor(n / types.length)}` },
+      tool: `tool-${Math.floor(n / types.length)}`,
+    }),
+  )
+  await send(appliance.url, key, events)
+  const snapshot = { siteMap: { pages: [{ path: '/', name: 'Home' }] }, policies: { returns: 'No.' } }
+  for (const siteId of ['one', 'two']) await push(appliance.url, key, 'memory', { siteId, snapshot })
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+/** What of the page is cut off by a box of its own: on paper nobody can scroll. */
+const cutOff = (page: Page) =>
+  page.locator('main *').evaluateAll((all) =>
+    all
+      .filter((one) => {
+        const { overflowY, display } = getComputedStyle(one)
+        if (overflowY === 'visible' || display === 'inline' || one.clientHeight === 0) return false
+        return one.scrollHeight > one.clientHeight + 2 && one.closest('.u-wrap, .visually-hidden') === null
+      })
+      .map((one) => `${one.className} ${one.scrollHeight} > ${one.clientHeight}`),
+  )
+
+const wholeTables: { [path: string]: [table: string, rows: number][] } = {
+  '/detect': [['Agents', vendors]],
+  '/auth': [],
+  '/authz': [],
+  '/analytics': [['Types', types.length]],
+  '/tools': [['Tools', vendors]],
+  '/knaph': [['Sites', 2]],
+  '/sessions': [['Sessions', 30]], // a page of them; older ones are asked for on the screen
+  '/webhooks': [],
+  '/settings/ingest-keys': [],
+}
+
+test.each(Object.entries(wholeTables))(
+  '%s',
+  async (path, tables) => {
+    const look = async (page: Page): Promise<void> => {
+      await signIn(page)
+      await page.locator('main .panel, .settings-section').first().waitFor()
+      for (const [name] of tables) await page.getByRole('table', { name, exact: true }).waitFor()
+      await page.emulateMedia({ media: 'print' })
+      await page.locator('.navigation.wide').waitFor({ state: 'hidden' })
+      for (const [name, count] of tables) {
+        const rows = page.getByRole('table', { name, exact: true }).locator('tbody tr')
+        await rows.nth(count - 1).waitFor()
+        expect(await rows.count()).toBeGreaterThanOrEqual(count)
+      }
+      expect(await cutOff(page)).toEqual([])
+      const ink = await page.locator('main h1').evaluate((title) => getComputedStyle(title).color)
+      expect(Math.max(...(ink.match(/[0-9.]+/g) ?? []).slice(0, 3).map(Number))).toBeLessThan(90)
+      const pdf = await page.pdf()
+      expect(pdf.toString('latin1').match(/\/Type \/Page\b/g)?.length).toBeGreaterThanOrEqual(1)
+    }
+    await withPage(appliance.url + path, look, { colorScheme: 'dark' })
+  },
+  40_000,
+)
+
+test('Logs: every loaded event, on as many sheets as it takes', async () => {
+  await withPage(`${appliance.url}/logs`, async (page) => {
+    await signIn(page)
+    await page.locator('.event-row').nth(10).waitFor()
+    const shown = await page.locator('.event-row').count()
+    await page.emulateMedia({ media: 'print' })
+    await page.locator('.event-row').nth(99).waitFor()
+    expect(await page.locator('.event-row').count()).toBeGreaterThan(shown)
+    expect(await cutOff(page)).toEqual([])
+    const sheets = (await page.pdf()).toString('latin1').match(/\/Type \/Page\b/g)?.length
+    expect(sheets).toBeGreaterThan(2)
+    await page.emulateMedia({ media: 'screen' })
+    await page.locator('.event-row').nth(99).waitFor({ state: 'detached' })
+  })
+}, 40_000)
