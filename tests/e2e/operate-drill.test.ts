@@ -8,6 +8,7 @@ import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { expectAccessible } from './pages-actions.ts'
 
 setDefaultTimeout(60_000)
 afterAll(closeBrowser)
@@ -73,6 +74,7 @@ test('the operations guide opens from Settings, in both themes and on a narrow s
         await page.getByRole('heading', { name: 'Every option of serve' }).waitFor()
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
         expect(wide).toBeLessThanOrEqual(0)
+        await expectAccessible(page)
       },
       { colorScheme, viewport: { width: colorScheme === 'dark' ? 390 : 1280, height: 800 }, allow: [/401/] },
     )
