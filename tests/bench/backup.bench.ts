@@ -22,7 +22,7 @@ const fillersAtOnce = 4
 const liveBatch = 100
 const senders = 4
 const pauseMs = 10 // between two posts of a sender, so that the disk has room for the backup too
-const quietMs = 3_000
+const quietMs = 2_000
 
 export interface BackupMeasured {
   events: number
