@@ -1,9 +1,12 @@
 /** The dashboard's webhook API: the public one by sign-in and role, with the secret, notices, request, snippets. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { auditCount, makeOrg, person, type Person } from '../support/people.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+// Runs and attempts are waited for, and a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 let hook: WebhookServer
 let receiver: Receiver

@@ -1,10 +1,13 @@
 /** Deliveries over the API: what is accepted, the life of one from pending to its end, lists, replay, tenants, keys. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { newId } from '../../server/ids.ts'
 import { mintKey } from '../../server/keys/mint.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+
+// A run comes once a second, and several are waited for; a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 interface DeliveryJson {
   id: string

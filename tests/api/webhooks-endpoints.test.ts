@@ -1,8 +1,11 @@
 /** Endpoints: what they are told and how it is numbered; how they pause, resume, go back and change their secret. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+// Runs and attempts are waited for, and a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 interface EndpointJson {
   id: string

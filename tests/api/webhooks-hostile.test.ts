@@ -1,5 +1,5 @@
 /** Hostile receivers and names: every one ends as one classified failed attempt, in time, with memory flat. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { selfSigned } from '../support/certificate.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
@@ -9,6 +9,9 @@ import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
 import { orgSecret } from '../../server/webhooks/org-secret.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+
+// Runs and attempts are waited for, and a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 const timeoutMs = 1_500
 

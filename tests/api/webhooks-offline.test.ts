@@ -1,11 +1,14 @@
 /** A machine without a network blames itself: no receiver's retry is used up while our own link is down. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { startLog } from '../../server/log.ts'
 import { scheduleDelivery } from '../../server/webhooks/deliveries.ts'
 import { startWebhooks } from '../../server/webhooks/start.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { testServer } from '../support/server.ts'
+
+// Runs and attempts are waited for, and a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 const script = join(import.meta.dir, '../support/attempt-once.ts')
 const bare = ['unshare', '--user', '--map-root-user', '--net']

@@ -1,8 +1,11 @@
 /** Going back in the event log: an endpoint gets what it had before once more, from a place on or in a range. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+// Runs and attempts are waited for, and a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 interface Made {
   endpoint: { id: string; position: number; replayUntil: number | null }

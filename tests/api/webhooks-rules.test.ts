@@ -1,7 +1,10 @@
 /** Rules that speak: one message when something begins, one when it is over, and nothing in between. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+// Runs and attempts are waited for, and a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 interface Message {
   type: string

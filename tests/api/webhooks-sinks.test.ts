@@ -1,10 +1,13 @@
 /** Sinks for closed networks behind the endpoint model: NDJSON files, syslog over UDP and TCP. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createSocket } from 'node:dgram'
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tempDir } from '../support/temp-dir.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+// Runs and attempts are waited for, and a busy machine makes each a little later.
+setDefaultTimeout(30_000)
 
 interface EndpointJson {
   id: string
