@@ -10,7 +10,9 @@ import { verifyTrail } from '../../server/audit/verify.ts'
 import { openDataFolder } from '../../server/commands/open-data-folder.ts'
 import { startLog } from '../../server/log.ts'
 import { cli } from '../support/binary.ts'
+import { person } from '../support/people.ts'
 import { documentedVerifier } from '../support/proof-verifier.ts'
+import { testServer } from '../support/server.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(30_000)
@@ -206,6 +208,37 @@ test('a trim that is not on the chain, or at its newest entry, is refused', asyn
   const heads = (await store.audit.heads())[orgId]!
   const signed = { orgId, at: '', key: '', signature: '' }
   for (const point of [heads, { count: 2, hash: heads.hash }])
-    expect(store.audit.trim({ trim: { ...signed, ...point }, audit })).rejects.toThrow('cannot begin after')
+    await expect(store.audit.trim({ trim: { ...signed, ...point }, audit })).rejects.toThrow(
+      'cannot begin after',
+    )
   expect((await store.audit.heads())[orgId]).toEqual(heads)
+})
+
+test('owners say how long their organization keeps its trail; it is told, and what is no number of days is refused', async () => {
+  await using server = await testServer({ retention: { days: 90, bytes: null, auditDays: 400 } })
+  const [owner, viewer] = [
+    await person(server, server.org, 'owner'),
+    await person(server, server.org, 'viewer'),
+  ]
+  const told = async () =>
+    (await (await viewer.call('/api/retention')).json()) as { [member: string]: unknown }
+  expect(await told()).toMatchObject({ auditDays: null, appliance: { auditDays: 400 } })
+  const set = (body: unknown) => owner.post('/api/retention', body)
+  expect((await set({ days: 30, auditDays: 60 })).status).toBe(200)
+  expect(await told()).toMatchObject({ days: 30, bytes: null, auditDays: 60 })
+  const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 1, beforeSeq: null })
+  expect(entries[0]).toMatchObject({
+    action: 'retention.changed',
+    metadata: { before: { auditDays: null }, after: { auditDays: 60 } },
+  })
+  for (const auditDays of [0, -1, 1.5, 36_501, '30']) {
+    const refused = await set({ auditDays })
+    expect([
+      refused.status,
+      ((await refused.json()) as { issues: { path: string }[] }).issues[0]?.path,
+    ]).toEqual([400, 'auditDays'])
+  }
+  expect((await viewer.post('/api/retention', { auditDays: 1 })).status).toBe(403)
+  expect((await set({})).status).toBe(200)
+  expect(await told()).toMatchObject({ days: null, auditDays: null })
 })
