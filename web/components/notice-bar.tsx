@@ -1,18 +1,30 @@
 /** A line above every page while an alert is open or an endpoint needs somebody; the Webhooks page tells the rest. */
 import { useEffect } from 'preact/hooks'
+import { now } from '../clock.ts'
 import { counted } from '../format.ts'
 import { notices, pressing, refreshMs, refreshNotices } from '../notices.ts'
 import { path } from '../router.ts'
 import { Text } from './text.tsx'
 
+const unusedMsMax = 3_600_000
+const acts = ['pointermove', 'keydown', 'wheel'] as const
+
 export function NoticeBar() {
   const here = path.value
   useEffect(() => void refreshNotices(), [here])
   useEffect(() => {
+    let usedMs = now()
+    const use = (): void => void (usedMs = now())
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void refreshNotices()
+      // Asking keeps the sign-in alive: a page that nobody uses must not do so by itself.
+      const isUsed = document.visibilityState === 'visible' && now() - usedMs < unusedMsMax
+      if (isUsed) void refreshNotices()
     }, refreshMs)
-    return () => clearInterval(timer)
+    for (const act of acts) window.addEventListener(act, use, { passive: true })
+    return () => {
+      clearInterval(timer)
+      for (const act of acts) window.removeEventListener(act, use)
+    }
   }, [])
   const [first, ...more] = pressing(notices.value)
   if (first === undefined || here === '/webhooks') return null
