@@ -7,9 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
-import { buildFailingDisk, errno, failingDisk, whyNoFailingDisk, type Fault } from './failing-disk.ts'
+import { errno, failingDisk, type Fault } from './failing-disk.ts'
+import { buildPreload, whyNoPreload } from './preload.ts'
 
-const missing = whyNoFailingDisk()
+const missing = whyNoPreload()
 if (missing !== null) console.warn(`tests of a failing disk are left out: ${missing}`)
 
 const wal = 'sightglass.db-wal'
@@ -125,9 +126,9 @@ const ending: [name: string, fault: Omit<Fault, 'after'>, padChars: number][] = 
 describe.if(missing === null)('a failing disk', () => {
   let temp: TempDir
   let library: string
-  beforeAll(async () => {
+  beforeAll(() => {
     temp = tempDir('failing-disk')
-    library = await buildFailingDisk(temp.path)
+    library = buildPreload('failing-disk', temp.path)
   })
   afterAll(() => temp.remove())
 

@@ -1,4 +1,4 @@
-/** Compiles the disk that fails on demand (`failing-disk.c`) and lets it fail. */
+/** Tells the disk that fails on demand (`failing-disk.c`) when and how to fail. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -18,23 +18,6 @@ export interface FailingDisk {
   fail(fault: Fault): void
   /** When the first call failed, or null. */
   failedAtMs(): number | null
-}
-
-/** Why there is none here; null when there can be. */
-export function whyNoFailingDisk(): string | null {
-  if (process.platform !== 'linux') return 'calls are replaced with LD_PRELOAD, which is of Linux'
-  return Bun.which('gcc') === null
-    ? 'there is no gcc to build it with (Debian: apt-get install gcc libc6-dev)'
-    : null
-}
-
-/** Compiles it into `folder`, once for all disks. */
-export async function buildFailingDisk(folder: string): Promise<string> {
-  const library = join(folder, 'failing-disk.so')
-  const source = join(import.meta.dir, 'failing-disk.c')
-  const built = Bun.spawnSync(['gcc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', '-o', library, source])
-  if (built.exitCode !== 0) throw new Error(`gcc failed:\n${built.stderr.toString()}`)
-  return library
 }
 
 /** A disk of its own for one process; `folder` takes its control file. */

@@ -9,13 +9,15 @@ import { killAfter, startProgram, wholeLines, type Found, type Round } from './r
 
 /** `storedBefore`: events that the folder holds of earlier rounds. */
 export async function ingestRound(
-  { folder, number, killAfterMs }: Round,
+  round: Round,
   batchEvents: number,
   storedBefore: number,
 ): Promise<Found & { stored: number }> {
-  const child = startProgram('engine-writer.ts', folder, number, batchEvents)
+  const { folder, number, killAfterMs } = round
+  const child = startProgram('engine-writer.ts', round, number, batchEvents)
   await child.line((line) => line, 40_000)
   await killAfter(child, killAfterMs)
+  round.afterwards?.()
   const firsts = new Set(wholeLines(child).map((line) => Number(line.split(' ')[0])))
   const store = await openStore({ folder, now: noon })
   const end = Math.max(...firsts) + batchEvents * 8 // what was in flight lies before it

@@ -14,7 +14,7 @@ const unmade = /^the rollup by (duration|duration and day|session|subject) of /
 /** The delay counts from the start of the process, which takes most of it. */
 export async function migrationRound(folder: string, fixture: Fixture, killAfterMs: number): Promise<Found> {
   fixture.unpack(folder)
-  await killAfter(startProgram('engine-opener.ts', folder), killAfterMs)
+  await killAfter(startProgram('engine-opener.ts', { folder }), killAfterMs)
   const store = await openStore({ folder, now: noon })
   const content = await contentOf(store)
   await store.close()

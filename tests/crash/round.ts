@@ -6,6 +6,9 @@ export interface Round {
   folder: string
   number: number
   killAfterMs: number // after the program has begun its work
+  env?: Record<string, string> // of the program
+  /** After the kill, before anything looks at the folder. */
+  afterwards?(): void
 }
 
 /** Expected of every round: nothing lost, nothing doubled, no fault. */
@@ -16,9 +19,13 @@ export interface Found {
   faults: string[]
 }
 
-export function startProgram(name: string, folder: string, ...args: (string | number)[]): Running {
+export function startProgram(
+  name: string,
+  { folder, env }: Pick<Round, 'folder' | 'env'>,
+  ...args: (string | number)[]
+): Running {
   const command = [process.execPath, join(import.meta.dir, name), folder, ...args.map(String)]
-  return run(command, { cwd: folder, env: { PATH: process.env['PATH'] ?? '' } })
+  return run(command, { cwd: folder, env: { PATH: process.env['PATH'] ?? '', ...env } })
 }
 
 export async function killAfter(child: Running, delayMs: number): Promise<void> {

@@ -4,13 +4,16 @@ import { fixtures } from '../store/fixture.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { ingestRound } from './ingest-round.ts'
 import { migrationRound } from './migration-round.ts'
+import { powerCut } from './power-cut.ts'
+import { buildPreload, whyNoPreload } from './preload.ts'
 import type { Found } from './round.ts'
 import { anySeed, seeded, type Seeded } from './seeded.ts'
 import { takingRound } from './taking-round.ts'
 
 const help = `Kills a process that works on a data folder at a random moment, looks at what is left, goes on with it.
 Of four rounds two are during ingest (flush, fold, merge, seal), one during retention and erasure beside ingest, one
-while the data of an earlier schema is opened. Exit code 1 when anything was lost, doubled or damaged.
+while the data of an earlier schema is opened. Where there is a gcc, every other one of the first three is a power cut:
+what no sync has made safe is gone too. Exit code 1 when anything was lost, doubled or damaged.
 
   --rounds N  how many; 40 when not said
   --seed N    of an earlier run, to repeat its choices (the moments themselves depend on the machine)`
@@ -21,18 +24,33 @@ const roundsPerFolder = 12 // a folder that grows without end would spend the ti
 interface Folders {
   ingest: { dir: TempDir; stored: number }
   taking: TempDir
+  notes: TempDir // of what a power cut takes
 }
 
 function freshFolders(old?: Folders): Folders {
   old?.ingest.dir.remove()
   old?.taking.remove()
-  return { ingest: { dir: tempDir('rounds'), stored: 0 }, taking: tempDir('rounds') }
+  old?.notes.remove()
+  return {
+    ingest: { dir: tempDir('rounds'), stored: 0 },
+    taking: tempDir('rounds'),
+    notes: tempDir('rounds'),
+  }
 }
 
-async function oneRound(number: number, folders: Folders, { below }: Seeded): Promise<[string, Found]> {
+async function oneRound(
+  number: number,
+  folders: Folders,
+  { below }: Seeded,
+  library: string | null,
+): Promise<[string, Found]> {
   const killAfterMs = below(800)
   const kind = number % 4
-  if (kind === 2) return ['taking', await takingRound({ folder: folders.taking.path, number, killAfterMs })]
+  const roundIn = (folder: string) => {
+    const cut = library !== null && number % 8 > 3 ? powerCut(library, folder, folders.notes.path, below) : {}
+    return { folder, number, killAfterMs, ...cut }
+  }
+  if (kind === 2) return ['taking', await takingRound(roundIn(folders.taking.path))]
   if (kind === 3) {
     using dir = tempDir('rounds')
     const all = fixtures()
@@ -40,7 +58,7 @@ async function oneRound(number: number, folders: Folders, { below }: Seeded): Pr
   }
   const batchEvents = batchSizes[below(batchSizes.length)]!
   const { dir, stored } = folders.ingest
-  const found = await ingestRound({ folder: dir.path, number, killAfterMs }, batchEvents, stored)
+  const found = await ingestRound(roundIn(dir.path), batchEvents, stored)
   folders.ingest.stored = found.stored
   return ['ingest', found]
 }
@@ -55,13 +73,15 @@ async function main(args: string[]): Promise<number> {
   const rounds = option('--rounds', 40)
   const seed = option('--seed', anySeed())
   const random = seeded(seed)
+  using built = tempDir('rounds')
+  const library = whyNoPreload() === null ? buildPreload('unsynced', built.path) : null
   console.log(`${rounds} rounds, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
   const counts: { [kind: string]: number } = {}
   const total = { acknowledged: 0, lost: 0, doubled: 0, faults: 0 }
   let folders = freshFolders()
   for (let number = 0; number < rounds; number++) {
     if (number > 0 && number % roundsPerFolder === 0) folders = freshFolders(folders)
-    const [kind, found] = await oneRound(number, folders, random)
+    const [kind, found] = await oneRound(number, folders, random, library)
     counts[kind] = (counts[kind] ?? 0) + 1
     total.acknowledged += found.acknowledged
     total.lost += found.lost

@@ -10,15 +10,13 @@ import { batchEvents, batchesKept, receivedAtMs } from './engine-taken.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
 
 /** `taken`: how many acknowledged events were gone by then, which must be many. */
-export async function takingRound({
-  folder,
-  number,
-  killAfterMs,
-}: Round): Promise<Found & { taken: number }> {
-  const child = startProgram('engine-taker.ts', folder, number)
+export async function takingRound(round: Round): Promise<Found & { taken: number }> {
+  const { folder, number, killAfterMs } = round
+  const child = startProgram('engine-taker.ts', round, number)
   const hasBegun = (line: string) => (Number(line) >= batchEvents * batchesKept ? line : null)
   await child.line(hasBegun, 150_000) // to take away, that is; slow at a low priority
   await killAfter(child, killAfterMs)
+  round.afterwards?.()
   const newest = Number(wholeLines(child).at(-1))
 
   const { orgs, faults } = await verifyEvents(folder)

@@ -1,0 +1,60 @@
+/** Takes from a data folder what a power cut would: the writes that no sync has made safe (`unsynced.c`). */
+import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+interface Undo {
+  offset: number
+  bytes: Uint8Array // what was there
+  size: number // of the file before
+}
+
+/** A record that the kill cut off belongs to a write that was not made. */
+function undosOf(notes: Buffer): Undo[] {
+  const undos: Undo[] = []
+  for (let at = 0; at + 24 <= notes.length;) {
+    const [offset, length, size] = [0, 8, 16].map((place) => Number(notes.readBigInt64LE(at + place)))
+    if (at + 24 + length! > notes.length) break
+    undos.push({ offset: offset!, bytes: notes.subarray(at + 24, at + 24 + length!), size: size! })
+    at += 24 + length!
+  }
+  return undos
+}
+
+/**
+ * Undoes the newest of the unsafe writes of each file; `below` chooses how many of them had reached the disk all the
+ * same. Returns how many were undone.
+ */
+export function cutPower(folder: string, notesFolder: string, below: (count: number) => number): number {
+  let undone = 0
+  for (const name of ['sightglass.db', 'sightglass.db-wal']) {
+    const notes = join(notesFolder, `${name}.undo`)
+    if (!existsSync(notes)) continue
+    const undos = undosOf(readFileSync(notes))
+    const lost = undos.slice(below(undos.length + 1)).reverse()
+    rmSync(notes)
+    if (lost.length === 0 || !existsSync(join(folder, name))) continue
+    const file = openSync(join(folder, name), 'r+')
+    for (const { offset, bytes, size } of lost) {
+      writeSync(file, bytes, 0, bytes.length, offset)
+      ftruncateSync(file, size)
+    }
+    closeSync(file)
+    undone += lost.length
+  }
+  rmSync(join(folder, 'sightglass.db-shm'), { force: true }) // lived in memory only
+  return undone
+}
+
+/** What a round needs for its kill to be a power cut; `undid` hears how many writes were undone. */
+export function powerCut(
+  library: string,
+  folder: string,
+  notesFolder: string,
+  below: (count: number) => number,
+  undid: (writes: number) => void = () => {},
+) {
+  return {
+    env: { LD_PRELOAD: library, UNSYNCED: notesFolder },
+    afterwards: () => undid(cutPower(folder, notesFolder, below)),
+  }
+}

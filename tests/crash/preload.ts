@@ -1,0 +1,19 @@
+/** Builds the libraries that tests put between a process and the system's calls. */
+import { join } from 'node:path'
+
+/** Why there can be none here; null when there can. */
+export function whyNoPreload(): string | null {
+  if (process.platform !== 'linux') return 'calls are replaced with LD_PRELOAD, which is of Linux'
+  return Bun.which('gcc') === null
+    ? 'there is no gcc to build them with (Debian: apt-get install gcc libc6-dev)'
+    : null
+}
+
+/** Compiles `name`.c of this folder into another one and returns where the library lies. */
+export function buildPreload(name: string, folder: string): string {
+  const library = join(folder, `${name}.so`)
+  const source = join(import.meta.dir, `${name}.c`)
+  const built = Bun.spawnSync(['gcc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', '-o', library, source])
+  if (built.exitCode !== 0) throw new Error(`gcc failed:\n${built.stderr.toString()}`)
+  return library
+}
