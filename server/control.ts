@@ -25,6 +25,9 @@ export interface ControlError {
   hint: string | null
 }
 
+/** One export, import or filling of the demo is many of these; its begin is told, and that is enough. */
+const steps = new Set(['demo append', 'export audit page', 'export traces page', 'import append'])
+
 const requestBytesMax = 32 * 1024 * 1024
 
 export function controlPath(dataDir: string): string {
@@ -62,8 +65,7 @@ async function answer(request: Request, options: VerbContext & { log: Log }): Pr
     const run = Object.hasOwn(storeVerbs, verb) ? storeVerbs[verb] : undefined
     if (!run) throw new UsageError(`the server has no verb "${verb}"`)
     const result = await run(options, asked.params ?? {})
-    // One filling of demo events is many of these; its begin is told, and that is enough.
-    log[verb === 'demo append' ? 'debug' : 'info']('control_verb', { verb })
+    log[steps.has(verb) ? 'debug' : 'info']('control_verb', { verb })
     return Response.json({ result })
   } catch (thrown) {
     const error = describe(thrown)

@@ -185,7 +185,7 @@ test('a checkpoint that knows another chain up to the trim is believed before th
   expect((await store.audit.verify(other)).faults).toMatchObject([{ position: 4, kind: 'forged' }])
 })
 
-test('a process that ended between trim and deletion leaves a sound chain, and the next run deletes the rest', async () => {
+test('a process that ended between trim and deletion leaves a sound chain; the next run deletes the rest', async () => {
   await write(10)
   await trim(34)
   const { hash } = (await store.audit.rows({ orgId, afterSeq: 5, limit: 1 }))[0]!
@@ -214,7 +214,7 @@ test('a trim that is not on the chain, or at its newest entry, is refused', asyn
   expect((await store.audit.heads())[orgId]).toEqual(heads)
 })
 
-test('owners say how long their organization keeps its trail; it is told, and what is no number of days is refused', async () => {
+test('owners say how long their organization keeps its trail; what is no number of days is refused', async () => {
   await using server = await testServer({ retention: { days: 90, bytes: null, auditDays: 400 } })
   const [owner, viewer] = [
     await person(server, server.org, 'owner'),
