@@ -3,6 +3,7 @@ import { StoreError } from '../errors.ts'
 import type { EventStore, Store } from '../store.ts'
 import { appendQueue, type AppendQueue } from './append-queue.ts'
 import { identityStore, loadIdentity } from './identity-store.ts'
+import { keptAnswers, type KeptAnswers } from './kept-answers.ts'
 import { retentionStore } from './retention/store.ts'
 import { registryStore } from './registry/store.ts'
 import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
@@ -36,12 +37,22 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
       return answer
     }
   }
-  const verbs = { read: whileOpen(threads.read), write: whileOpen(noticing(threads.write)) } as Verbs
+  const kept = keptAnswers()
+
+  /** What takes events or whole organizations away changes counts, even where it failed half way. */
+  const write: Threads['write'] = (verb, command) => {
+    const answer = threads.write(verb, command)
+    if (!takingVerbs.test(verb)) return answer
+    return answer.finally(() => kept.changed(null))
+  }
+  const verbs = { read: whileOpen(threads.read), write: whileOpen(noticing(write)) } as Verbs
 
   const listeners = new Set<(orgIds: string[]) => void>()
-  const queue = appendQueue(noticing(threads.append), (orgIds) =>
-    listeners.forEach((listener) => listener(orgIds)),
-  )
+  const queue = appendQueue(noticing(threads.append), (orgIds) => {
+    // Before anybody hears of the commit: an acknowledged event is in every count that is asked for after it.
+    for (const orgId of orgIds) kept.changed(orgId)
+    listeners.forEach((listener) => listener(orgIds))
+  })
   const identity = identityStore(verbs, loaded)
 
   async function close(): Promise<void> {
@@ -53,7 +64,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     ...identity,
     ...restStore(verbs),
     write: verbs.write,
-    events: eventStore(verbs, { ...queue, append: whileOpen(queue.append) }, listeners),
+    events: eventStore(countingOnce(verbs, kept), { ...queue, append: whileOpen(queue.append) }, listeners),
     times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
     webhooks: webhookStore(verbs),
     registry: registryStore(verbs),
@@ -76,6 +87,20 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     broken: broken.promise,
     close: () => (closing ??= close()),
   }
+}
+
+const takingVerbs = /^(events|orgs|retention)\./
+const countingVerbs = /^events\.(overview|metrics|breakdown|distinct|durations)$/
+
+/** The same verbs; what counts is answered from what is kept while nothing has changed. */
+function countingOnce(verbs: Verbs, kept: KeptAnswers): Verbs {
+  const read = (verb: string, query: { orgId: string } | string) => {
+    const ask = () => verbs.read(verb as never, query as never) as Promise<never>
+    if (!countingVerbs.test(verb)) return ask()
+    const orgId = typeof query === 'string' ? query : query.orgId
+    return kept.of(orgId, `${verb} ${JSON.stringify(query)}`, ask)
+  }
+  return { ...verbs, read: read as Verbs['read'] }
 }
 
 function eventStore(

@@ -174,6 +174,35 @@ export const removeCases: Cases = {
     expect(again).toMatchObject({ accepted: 2, deduped: 0 })
     expect(again.lastSeq).toBeGreaterThan(newest)
   },
+  async 'a count that was asked for before is another after each change'({ store, orgId }) {
+    const counts = async () => {
+      const time = { orgId, sinceMs: 0, untilMs: null }
+      const [metrics, breakdown, durations, distinct, overview] = await Promise.all([
+        store.events.metrics({ ...time, rowsMax: 10 }),
+        store.events.breakdown({ ...time, by: 'vendor', stepMs: null }),
+        store.events.durations({ ...time, stepMs: null }),
+        store.events.distinct({ ...time, of: 'session', step: 'day' }),
+        store.events.overview(orgId),
+      ])
+      const sum = ({ rows }: { rows: { count: number }[] }) => rows.reduce((all, { count }) => all + count, 0)
+      return [metrics.total, sum(breakdown), sum(durations), sum(distinct), overview.total]
+    }
+    const timed = { tool: 'cart.add', durationMs: 5, vendor: 'GPTBot' }
+    const events = ['one', 'two', 'three'].map((id) =>
+      makeEvent(id, { ...timed, sessionId: id, siteId: id === 'one' ? 'demo' : 'kept' }),
+    )
+    for (const [index, event] of events.entries()) {
+      expect(await counts()).toEqual(Array<number>(5).fill(index))
+      await store.events.append(makeBatch(orgId, [event]))
+      expect(await counts()).toEqual(Array<number>(5).fill(index + 1))
+    }
+    await store.events.removeSite({ orgId, siteId: 'demo', audit: makeAudit(orgId) })
+    expect(await counts()).toEqual(Array<number>(5).fill(2))
+    const erase = { orgId, sessionIds: ['two'], subjects: [] }
+    let cursor = (await store.events.erase({ ...erase, audit: makeAudit(orgId), cursor: null })).next
+    while (cursor !== null) cursor = (await store.events.erase({ ...erase, audit: null, cursor })).next
+    expect(await counts()).toEqual(Array<number>(5).fill(1))
+  },
   async 'removing a site takes what it pushed, and nothing of another site'({ store, orgId }) {
     const limits = { sitesMax: 9, toolsMax: 9, versionsMax: 9, now: noon }
     for (const siteId of ['demo', 'kept']) {

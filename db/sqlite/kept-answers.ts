@@ -1,0 +1,52 @@
+/**
+ * Answers of counting verbs, kept as long as nothing that they count has changed. Several tabs and the parts of one page
+ * ask the same; in a quiet hour a page is there at once. An answer is never older than the last acknowledged change.
+ */
+
+interface Kept {
+  version: number
+  answer: Promise<unknown>
+}
+
+const answersMax = 64
+/** Larger ones are for exports, and would fill the memory. */
+const rowsMax = 5_000
+
+export interface KeptAnswers {
+  /** The kept answer to the question, or the one that `ask` gives now. */
+  of<T>(orgId: string, question: string, ask: () => Promise<T>): Promise<T>
+  /** Something was stored or taken away; null: of whatever organization. */
+  changed(orgId: string | null): void
+}
+
+export function keptAnswers(): KeptAnswers {
+  const kept = new Map<string, Kept>() // the one asked for longest ago first
+  const versions = new Map<string, number>()
+  let ofAll = 0
+  const versionOf = (orgId: string): number => ofAll + (versions.get(orgId) ?? 0)
+
+  return {
+    of(orgId, question, ask) {
+      const key = `${orgId}\n${question}`
+      const version = versionOf(orgId)
+      const known = kept.get(key)
+      kept.delete(key)
+      // A question asked before a change may be answered from before it: whoever asks after it gets a new answer.
+      const answer = known?.version === version ? (known.answer as ReturnType<typeof ask>) : ask()
+      kept.set(key, { version, answer })
+      const forget = (): void => void (kept.get(key)?.answer === answer && kept.delete(key))
+      answer.then((found) => rowsOf(found) > rowsMax && forget(), forget)
+      for (const oldest of kept.keys()) if (kept.size > answersMax) kept.delete(oldest)
+      return answer
+    },
+    changed(orgId) {
+      if (orgId === null) ofAll += 1
+      else versions.set(orgId, (versions.get(orgId) ?? 0) + 1)
+    },
+  }
+}
+
+function rowsOf(answer: unknown): number {
+  const rows = typeof answer === 'object' && answer !== null && 'rows' in answer ? answer.rows : null
+  return Array.isArray(rows) ? rows.length : 0
+}
