@@ -26,8 +26,7 @@ test.if(missing === null)(
       folder,
       number,
       killAfterMs: below(600),
-      env: { LD_PRELOAD: library, UNSYNCED: notes },
-      afterwards: () => void (undone += cutPower(folder, notes, below)),
+      ...powerCut(library, folder, notes, below, (writes) => void (undone += writes)),
     })
     let stored = 0
     for (const [number, batchEvents] of [1_000, 1, 250, 1_000].entries()) {
