@@ -1,6 +1,7 @@
 /**
- * Answers of counting verbs, kept as long as nothing that they count has changed. Several tabs and the parts of one page
- * ask the same; in a quiet hour a page is there at once. An answer is never older than the last acknowledged change.
+ * Answers of counting verbs, kept as long as nothing that they count has changed. Several tabs and the parts of one
+ * page ask the same; in a quiet hour a page is there at once. An answer is never older than the last acknowledged
+ * change.
  */
 
 interface Kept {

@@ -38,14 +38,8 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     }
   }
   const kept = keptAnswers()
-
-  /** What takes events or whole organizations away changes counts, even where it failed half way. */
-  const write: Threads['write'] = (verb, command) => {
-    const answer = threads.write(verb, command)
-    if (!takingVerbs.test(verb)) return answer
-    return answer.finally(() => kept.changed(null))
-  }
-  const verbs = { read: whileOpen(threads.read), write: whileOpen(noticing(write)) } as Verbs
+  const write = whileOpen(noticing(tellingChanges(threads, kept)))
+  const verbs = { read: whileOpen(threads.read), write } as Verbs
 
   const listeners = new Set<(orgIds: string[]) => void>()
   const queue = appendQueue(noticing(threads.append), (orgIds) => {
@@ -91,6 +85,14 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
 
 const takingVerbs = /^(events|orgs|retention)\./
 const countingVerbs = /^events\.(overview|metrics|breakdown|distinct|durations)$/
+
+/** What takes events or whole organizations away changes counts, even where it failed half way. */
+function tellingChanges({ write }: Verbs, kept: KeptAnswers): Verbs['write'] {
+  return (verb, command) => {
+    const answer = write(verb, command)
+    return takingVerbs.test(verb) ? answer.finally(() => kept.changed(null)) : answer
+  }
+}
 
 /** The same verbs; what counts is answered from what is kept while nothing has changed. */
 function countingOnce(verbs: Verbs, kept: KeptAnswers): Verbs {

@@ -1,4 +1,4 @@
-/** Small things that a reader would stumble over: a wrong filter, a key closed by accident, labels, heights, a phone. */
+/** Small things that a reader would stumble over: a wrong filter, a key closed by accident, heights, a phone. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
