@@ -1,5 +1,5 @@
 /** The control socket: who answers, how deep its folder may be, what a crash leaves, and what strangers get. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Json, Store } from '../../db/store.ts'
@@ -10,6 +10,8 @@ import { startLog } from '../../server/log.ts'
 import { version } from '../../server/version.ts'
 import { cli, startAppliance } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(30_000) // the executable starts several times, on a machine that may be busy
 
 const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
 const baseUrl = 'https://traces.example'

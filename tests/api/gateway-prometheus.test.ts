@@ -1,8 +1,10 @@
 /** GET /metrics: who may see it, that its text can be parsed, and that its numbers are what happened. */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+
+setDefaultTimeout(30_000) // the executable may have to be built first
 
 const token = 'a-token-of-the-scraper'
 
