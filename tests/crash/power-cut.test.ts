@@ -28,15 +28,17 @@ test.if(missing === null)(
       killAfterMs: below(600),
       ...powerCut(library, folder, notes, below, (writes) => void (undone += writes)),
     })
+    const taking = await takingRound(round(0, dir.join('taking')))
+    expect(taking).toMatchObject({ lost: 0, doubled: 0, faults: [] })
     let stored = 0
-    for (const [number, batchEvents] of [1_000, 1, 250, 1_000].entries()) {
+    // Until a cut came between a write and its sync, as most do.
+    for (let number = 0; number < 3 || (undone === 0 && number < 30); number++) {
+      const batchEvents = [1_000, 1, 250][number % 3]!
       const found = await ingestRound(round(number, dir.join('ingest')), batchEvents, stored)
       expect(found).toMatchObject({ lost: 0, doubled: 0, faults: [] })
       stored = found.stored
     }
-    const found = await takingRound(round(0, dir.join('taking')))
-    expect(found).toMatchObject({ lost: 0, doubled: 0, faults: [] })
-    expect(undone).toBeGreaterThan(0) // or no cut came between a write and its sync
+    expect(undone).toBeGreaterThan(0)
   },
   180_000,
 )

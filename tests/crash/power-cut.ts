@@ -21,8 +21,8 @@ function undosOf(notes: Buffer): Undo[] {
 }
 
 /**
- * Undoes the newest of the unsafe writes of each file; `below` chooses how many of them had reached the disk all the
- * same. Returns how many were undone.
+ * Undoes the newest of the unsafe writes of each file; `below` chooses how many of them, but never all, had reached the
+ * disk all the same. Returns how many were undone.
  */
 export function cutPower(folder: string, notesFolder: string, below: (count: number) => number): number {
   let undone = 0
@@ -30,7 +30,7 @@ export function cutPower(folder: string, notesFolder: string, below: (count: num
     const notes = join(notesFolder, `${name}.undo`)
     if (!existsSync(notes)) continue
     const undos = undosOf(readFileSync(notes))
-    const lost = undos.slice(below(undos.length + 1)).reverse()
+    const lost = undos.slice(below(undos.length)).reverse()
     rmSync(notes)
     if (lost.length === 0 || !existsSync(join(folder, name))) continue
     const file = openSync(join(folder, name), 'r+')

@@ -3,6 +3,7 @@
 /*
  * For each database file the notes lie in UNSYNCED, a folder: <name>.undo has one record a write or truncation, emptied
  * by a sync. A record: offset, length of what was there, size of the file before (64-bit little-endian), then the bytes.
+ * A sync takes a while longer than it would, so that most kills come before one has ended.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const int slower_us = 20000;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Opens the notes of a file that counts, or returns -1. */
@@ -62,6 +64,7 @@ static int settled(int file, int result) {
 int fsync(int file) {
   int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
   pthread_mutex_lock(&lock);
+  usleep(slower_us);
   int result = settled(file, real(file));
   pthread_mutex_unlock(&lock);
   return result;
@@ -70,6 +73,7 @@ int fsync(int file) {
 int fdatasync(int file) {
   int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
   pthread_mutex_lock(&lock);
+  usleep(slower_us);
   int result = settled(file, real(file));
   pthread_mutex_unlock(&lock);
   return result;
