@@ -202,6 +202,31 @@ test('a process that ended between trim and deletion leaves a sound chain; the n
   expect(await verdict()).toMatchObject({ ok: true })
 })
 
+test('a heads file that lagged behind a trim follows again, and one of another chain does not', async () => {
+  const heads = dir.join('audit-heads')
+  const headOf = async () =>
+    ((await Bun.file(heads).json()) as { heads: { [org: string]: { count: number } } }).heads[orgId]
+  await write(4)
+  const early = await Bun.file(heads).text()
+  await write(6)
+  await trim(34)
+  await store.close()
+  await Bun.write(heads, early) // as after a crash, or while there was no room for it
+  expect(await verdict()).toMatchObject({ ok: true })
+  store = await openDataFolder(dir.path, { now: () => startMs })
+  await write(1)
+  expect(await headOf()).toMatchObject({ count: 12 })
+  await store.close()
+  const other = early.replace(/"hash": "[0-9a-f]{64}"/g, `"hash": "${'f'.repeat(64)}"`)
+  await Bun.write(heads, other.replaceAll('"count": 4', '"count": 8'))
+  expect((await verdict()).faults.filter((fault) => fault.orgId === orgId)).toMatchObject([
+    { kind: 'forged', position: 8 },
+  ])
+  store = await openDataFolder(dir.path, { now: () => startMs })
+  await write(1)
+  expect(await headOf()).toMatchObject({ count: 8, hash: 'f'.repeat(64) })
+})
+
 test('a trim that is not on the chain, or at its newest entry, is refused', async () => {
   await write(3)
   const audit = auditEntry({ orgId, actor: 'system' }, { action: 'audit.trimmed', target: orgId }, startMs)
