@@ -99,6 +99,7 @@ test('Detect: headline, comparison, vendors and classes are those of the posted 
         .sort(),
     )
     await page.getByText('Show as table').click()
+    await page.getByRole('table', { name: /Detections in three hours/ }).waitFor()
     const steps = await table(page, /Detections in three hours/)
     const sum = steps.reduce((total, row) => total + Number(row.at(-1)?.replaceAll(',', '')), 0)
     expect([steps.length, sum]).toEqual([56, count({ type })])
@@ -188,6 +189,7 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
     }
     const agents = page.locator('.chart-panel').filter({ hasText: 'Active agents a day' })
     await agents.getByText('Show as table').click()
+    await page.getByRole('table', { name: /Active agents a day/ }).waitFor()
     const today = new Date().toISOString().slice(0, 10)
     const mine = sent.filter((one) => one.occurredAt.startsWith(today))
     const rows30 = await table(page, /Active agents a day/)
