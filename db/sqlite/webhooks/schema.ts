@@ -8,6 +8,8 @@ export const orgSecretTable = sqliteTable('webhook_org_secret', {
   sealedSecret: text('sealed_secret').notNull(),
   previousSealedSecret: text('previous_sealed_secret'),
   previousUntilMs: integer('previous_until_ms'),
+  replayUntil: integer('replay_until'),
+  resumePosition: integer('resume_position'),
 })
 
 const texts = (name: string) => text(name, { mode: 'json' }).$type<string[]>().notNull()
@@ -28,8 +30,6 @@ export const endpointTable = sqliteTable('webhook_endpoint', {
   position: integer('position').notNull(),
   sequence: integer('sequence').notNull(),
   missed: integer('missed').notNull(),
-  replayUntil: integer('replay_until'),
-  resumePosition: integer('resume_position'),
   createdAtMs: integer('created_at_ms').notNull(),
   lastSuccessAtMs: integer('last_success_at_ms'),
   failingSinceMs: integer('failing_since_ms'),
