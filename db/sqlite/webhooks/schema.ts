@@ -8,8 +8,6 @@ export const orgSecretTable = sqliteTable('webhook_org_secret', {
   sealedSecret: text('sealed_secret').notNull(),
   previousSealedSecret: text('previous_sealed_secret'),
   previousUntilMs: integer('previous_until_ms'),
-  replayUntil: integer('replay_until'),
-  resumePosition: integer('resume_position'),
 })
 
 const texts = (name: string) => text(name, { mode: 'json' }).$type<string[]>().notNull()
@@ -37,6 +35,8 @@ export const endpointTable = sqliteTable('webhook_endpoint', {
   sealedSecret: text('sealed_secret').notNull(),
   previousSealedSecret: text('previous_sealed_secret'),
   previousUntilMs: integer('previous_until_ms'),
+  replayUntil: integer('replay_until'),
+  resumePosition: integer('resume_position'),
 })
 
 export const deliveryTable = sqliteTable('webhook_delivery', {
