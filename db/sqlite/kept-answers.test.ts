@@ -24,10 +24,17 @@ test('an answer is kept until its organization changes, and a failed one is not 
 test('answers of many rows are not kept, and only so many others', async () => {
   const kept = keptAnswers()
   let asked = 0
-  const many = async () => ({ rows: Array<number>(++asked * 6_000).fill(0) })
+  const many = async () => ({ rows: Array<number>(++asked * 26_000).fill(0) })
   await kept.of('a', 'large', many)
   await kept.of('a', 'large', many)
   expect(asked).toBe(2)
+  const rows = async () => ({ rows: Array<number>(++asked > 0 ? 20_000 : 0).fill(0) })
+  for (let n = 0; n < 9; n++) await kept.of('a', `rows ${n}`, rows)
+  asked = 0
+  for (const n of [8, 2]) await kept.of('a', `rows ${n}`, rows)
+  expect(asked).toBe(0)
+  await kept.of('a', 'rows 1', rows)
+  expect(asked).toBe(1)
   for (let n = 0; n < 100; n++) await kept.of('a', `question ${n}`, async () => ++asked)
   asked = 0
   await kept.of('a', 'question 99', async () => ++asked)

@@ -7,11 +7,13 @@
 interface Kept {
   version: number
   answer: Promise<unknown>
+  rows: number // 0 until it is there
 }
 
 const answersMax = 64
-/** Larger ones are for exports, and would fill the memory. */
-const rowsMax = 5_000
+/** Of all answers together, some 100 bytes each; a single larger one is for an export. */
+const rowsMax = 150_000
+const rowsOfOneMax = 25_000
 
 export interface KeptAnswers {
   /** The kept answer to the question, or the one that `ask` gives now. */
@@ -34,16 +36,31 @@ export function keptAnswers(): KeptAnswers {
       kept.delete(key)
       // A question asked before a change may be answered from before it: whoever asks after it gets a new answer.
       const answer = known?.version === version ? (known.answer as ReturnType<typeof ask>) : ask()
-      kept.set(key, { version, answer })
-      const forget = (): void => void (kept.get(key)?.answer === answer && kept.delete(key))
-      answer.then((found) => rowsOf(found) > rowsMax && forget(), forget)
-      for (const oldest of kept.keys()) if (kept.size > answersMax) kept.delete(oldest)
+      const rows = known?.answer === answer ? known.rows : 0
+      const entry = { version, answer, rows }
+      kept.set(key, entry)
+      const forget = (): void => void (kept.get(key) === entry && kept.delete(key))
+      answer.then((found) => {
+        entry.rows = rowsOf(found)
+        if (entry.rows > rowsOfOneMax) forget()
+        shrink(kept)
+      }, forget)
       return answer
     },
     changed(orgId) {
       if (orgId === null) ofAll += 1
       else versions.set(orgId, (versions.get(orgId) ?? 0) + 1)
     },
+  }
+}
+
+function shrink(kept: Map<string, Kept>): void {
+  let rows = 0
+  for (const entry of kept.values()) rows += entry.rows
+  for (const [key, entry] of kept) {
+    if (kept.size <= answersMax && rows <= rowsMax) return
+    rows -= entry.rows
+    kept.delete(key)
   }
 }
 
