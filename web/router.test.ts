@@ -33,6 +33,9 @@ describe('safeReturn', () => {
     'javascript:alert(1)',
     '',
     '/\t/evil.example',
+    '/.//evil.example',
+    '/a/..//evil.example',
+    '/..\\/evil.example',
   ])('refuses %j', (to) => expect(safeReturn(to)).toBe('/'))
 
   test('does not lead from sign-in to sign-in, nor on without an address', () => {

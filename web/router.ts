@@ -50,7 +50,8 @@ export function safeReturn(to: string | null): string {
   const ours = 'http://dashboard.invalid'
   if (!URL.canParse(to, ours)) return '/'
   const target = new URL(to, ours)
-  if (target.origin !== ours || target.pathname === '/sign-in') return '/'
+  // Taken apart, `/.//host` is the path `//host`, which by itself names another host.
+  if (target.origin !== ours || target.pathname === '/sign-in' || target.pathname.startsWith('//')) return '/'
   return target.pathname + target.search + target.hash
 }
 
