@@ -46,17 +46,12 @@ export function appendQueue(
 
   function sendWaiting(): void {
     scheduled = false
-    while (isGroupDue()) {
+    while (waiting.length > 0 && isGroupDue(outstanding.size, waitingEvents)) {
       const group = waiting.splice(0, groupLength(waiting))
       for (const { batch } of group) waitingEvents -= batch.events.length
       outstanding.add(group)
       void settle(group).then(() => finish(group))
     }
-  }
-
-  function isGroupDue(): boolean {
-    if (waiting.length === 0 || outstanding.size === groupsMax) return false
-    return outstanding.size === 0 || waitingEvents >= secondGroupEventsMin
   }
 
   /** After what has arrived by now was read: a group of one costs the writer nearly as much as one of thirty. */
@@ -67,15 +62,11 @@ export function appendQueue(
   }
 
   async function settle(group: Waiting[]): Promise<void> {
-    let outcomes: AppendOutcome[]
-    try {
-      outcomes = await send(group.map((one) => one.batch))
-    } catch (error) {
+    const outcomes = await send(group.map((one) => one.batch)).catch((error: unknown) => {
       for (const one of group) one.reject(error)
-      return
-    }
-    const now = performance.now()
-    for (const one of group) observe(times, now - one.sinceMs)
+    })
+    if (!outcomes) return
+    for (const one of group) observe(times, ageMs(one))
     const touched = answer(group, outcomes)
     if (touched.length > 0) committed(touched)
   }
@@ -101,9 +92,7 @@ export function appendQueue(
     },
     pressure() {
       const [firstGroup] = outstanding
-      const oldest = firstGroup?.[0] ?? waiting[0]
-      const oldestMs = oldest === undefined ? 0 : performance.now() - oldest.sinceMs
-      return { queuedBytes: queuedChars, oldestMs }
+      return { queuedBytes: queuedChars, oldestMs: ageMs(firstGroup?.[0] ?? waiting[0]) }
     },
     times: () => ({ ...times, counts: [...times.counts] }),
     drained() {
@@ -111,6 +100,17 @@ export function appendQueue(
       return new Promise((resolve) => onDrained.push(resolve))
     },
   }
+}
+
+function ageMs(one: Waiting | undefined): number {
+  return one === undefined ? 0 : performance.now() - one.sinceMs
+}
+
+function isGroupDue(outstandingGroups: number, waitingEvents: number): boolean {
+  return (
+    outstandingGroups === 0 ||
+    (outstandingGroups < groupsMax && waitingEvents >= secondGroupEventsMin)
+  )
 }
 
 /** How many of the waiting batches go in one group: at least one, then as many as the limits take. */

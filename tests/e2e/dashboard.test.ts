@@ -110,7 +110,8 @@ test('a sign-in that ended elsewhere leads to the form and back', async () => {
     `${appliance.url}/logs`,
     async (page) => {
       await signIn(page)
-      await page.locator('.event-row').first().waitFor() // all that the page asks for has been answered
+      // The stream is asked last: not yet open, it would tell of the end before the click does.
+      await page.getByText('Live', { exact: true }).waitFor()
       await page.context().clearCookies()
       await page.getByRole('link', { name: 'Settings' }).click()
       await page.getByText('Your sign-in has ended').waitFor()

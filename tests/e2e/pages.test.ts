@@ -42,14 +42,13 @@ async function expectHeadline(page: Page, name: string, value: number): Promise<
     .waitFor({ timeout: 8_000 })
 }
 
-/** The rows of a table as lists of texts. */
-function table(page: Page, name: string | RegExp): Promise<string[][]> {
-  return page
-    .getByRole('table', { name })
-    .locator('tbody tr')
-    .evaluateAll((rows) =>
-      rows.map((row) => [...row.children].map((cell) => (cell as HTMLElement).innerText.trim())),
-    )
+/** The rows of a table, once it has any, as lists of texts. */
+async function table(page: Page, name: string | RegExp): Promise<string[][]> {
+  const rows = page.getByRole('table', { name }).locator('tbody tr')
+  await rows.first().waitFor()
+  return rows.evaluateAll((found) =>
+    found.map((row) => [...row.children].map((cell) => (cell as HTMLElement).innerText.trim())),
+  )
 }
 
 async function open(path: string, visit: (page: Page) => Promise<void>, dark = false): Promise<void> {

@@ -87,9 +87,20 @@ test('by bytes: what is left fits, the newest stay, and the file gives its room 
   dir.remove()
 }, 60_000)
 
+/** How long an append of 100 events of the day that is kept takes, in milliseconds. */
+async function timedFill(store: Store, from: number): Promise<number> {
+  const startedMs = performance.now()
+  await fill(store, 'org_a', from, 100, noon + 91 * dayMs)
+  return performance.now() - startedMs
+}
+
 test('retention beside ingest: no append waits long, and everything adds up', async () => {
   const { dir, store } = await openWith('a')
   await fill(store, 'org_a', 0, 40_000, noon)
+  // The bar is 250 ms where a commit alone takes up to 5 ms; a slower machine may be slower by as much.
+  const alone: number[] = []
+  for (let i = 0; i < 11; i++) alone.push(await timedFill(store, 40_000 + i * 100))
+  const barMs = 50 * Math.max(5, alone.sort((a, b) => a - b)[5]!)
   let ended = false
   const expiring = expireAll(
     { store, rule: { days: 90, bytes: null, auditDays: null }, log },
@@ -98,16 +109,14 @@ test('retention beside ingest: no append waits long, and everything adds up', as
     ended = true
   })
   const waits: number[] = []
-  let sent = 40_000
+  let sent = 41_100
   while (!ended) {
-    const startedMs = performance.now()
-    await fill(store, 'org_a', sent, 100, noon + 91 * dayMs)
-    waits.push(performance.now() - startedMs)
+    waits.push(await timedFill(store, sent))
     sent += 100
   }
   await expiring
   expect(waits.length).toBeGreaterThan(5)
-  expect(waits.sort((a, b) => a - b)[Math.floor(waits.length * 0.9)]).toBeLessThan(250)
+  expect(waits.sort((a, b) => a - b)[Math.floor(waits.length * 0.9)]).toBeLessThan(barMs)
   const kept = await held(store, 'org_a')
   expect(kept).toBeGreaterThanOrEqual(sent - 40_000)
   expect(kept).toBeLessThan(sent - 40_000 + 256)
