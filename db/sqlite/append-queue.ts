@@ -107,10 +107,7 @@ function ageMs(one: Waiting | undefined): number {
 }
 
 function isGroupDue(outstandingGroups: number, waitingEvents: number): boolean {
-  return (
-    outstandingGroups === 0 ||
-    (outstandingGroups < groupsMax && waitingEvents >= secondGroupEventsMin)
-  )
+  return outstandingGroups === 0 || (outstandingGroups < groupsMax && waitingEvents >= secondGroupEventsMin)
 }
 
 /** How many of the waiting batches go in one group: at least one, then as many as the limits take. */
