@@ -33,7 +33,7 @@ export const suites: Suite[] = [
   suite('api', ['tests/api'], 60, 4, 'binary'),
   suite('e2e', ['tests/e2e'], 60, 12, 'browser'),
   suite('crash', ['tests/crash'], 120, 3, 'binary'),
-  suite('fuzz', ['tests/fuzz'], 60, 2, 'binary'),
+  suite('fuzz', ['tests/fuzz'], 60, 1, 'binary'),
   suite('regressions', ['tests/regressions'], 60, 2, 'binary'),
   suite('bench', ['tests/bench'], 120, 3, 'binary'),
 ]
