@@ -53,6 +53,16 @@ export interface Breakdown {
   }[]
 }
 
+/** A member's value, or why it has none: events may lack the member, and values past a limit count as one. */
+export type CountedName = { name: string } | 'missing' | 'other'
+
+export type ClassVendorQuery = Omit<BreakdownQuery, 'by' | 'stepMs'>
+
+/** Every event of the range is in one row, but those that retention took before this was counted (schema 10). */
+export interface ClassVendor {
+  rows: { class: CountedName; vendor: CountedName; count: number }[] // the most frequent first
+}
+
 export interface DurationsQuery {
   orgId: string
   sinceMs: number // as in MetricsQuery

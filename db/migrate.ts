@@ -8,7 +8,10 @@ export interface Migration {
 }
 
 /** The migrations above `appliedVersion`, in order. A database from a newer release is refused, never touched. */
-export function pendingMigrations(appliedVersion: number, known: readonly Migration[]): readonly Migration[] {
+export function pendingMigrations<M extends Migration>(
+  appliedVersion: number,
+  known: readonly M[],
+): readonly M[] {
   known.forEach((migration, index) => {
     if (migration.version !== index + 1) {
       throw new StoreError('internal', `migration ${migration.name} is out of order`)

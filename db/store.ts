@@ -13,6 +13,8 @@ import type { Histogram } from './histogram.ts'
 import type {
   Breakdown,
   BreakdownQuery,
+  ClassVendor,
+  ClassVendorQuery,
   Distinct,
   DistinctQuery,
   Durations,
@@ -124,6 +126,7 @@ export interface EventStore {
   overview(orgId: string): Promise<{ total: number; byType: { [type: string]: number } }>
   metrics(query: MetricsQuery): Promise<Metrics>
   breakdown(query: BreakdownQuery): Promise<Breakdown>
+  classVendor(query: ClassVendorQuery): Promise<ClassVendor>
   /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
   durations(query: DurationsQuery): Promise<Durations>
   /** How many different sessions or verified subjects days or months had. */

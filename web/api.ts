@@ -6,6 +6,7 @@ import type {
   AuthzCounts,
   CallDurations,
   DetectCounts,
+  CountedName,
   DetectMatrix,
   IdentityDetail,
   VendorDetail,

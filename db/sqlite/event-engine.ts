@@ -4,6 +4,8 @@ import type {
   AppendResult,
   Breakdown,
   BreakdownQuery,
+  ClassVendor,
+  ClassVendorQuery,
   Distinct,
   DistinctQuery,
   Durations,
@@ -61,6 +63,7 @@ export interface EventReader {
   lastSeq(orgId: string): number
   metrics(query: MetricsQuery): Metrics
   breakdown(query: BreakdownQuery): Breakdown
+  classVendor(query: ClassVendorQuery): ClassVendor
   distinct(query: DistinctQuery): Distinct
   durations(query: DurationsQuery): Durations
   recount(query: { orgId: string; hourStartMs: number }): RollupRepair[]

@@ -7,6 +7,11 @@ import { inTransaction } from './transaction.ts'
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */
 export const applicationId = 0x53474c53
 
+/** `fill` adds what SQL alone cannot, in the same transaction. */
+export interface SqliteMigration extends Migration {
+  fill?(db: Database): void
+}
+
 const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
   version INTEGER PRIMARY KEY NOT NULL,
   name TEXT NOT NULL,
@@ -36,7 +41,7 @@ export function requireKnownSchema(db: Database, known: readonly Migration[], ma
 }
 
 /** Applies what is pending and returns the versions that ran; running it again does nothing. */
-export function migrate(db: Database, known: readonly Migration[], now: number): number[] {
+export function migrate(db: Database, known: readonly SqliteMigration[], now: number): number[] {
   const pending = pendingMigrations(schemaVersion(db), known)
   if (pending.length === 0) return []
   return inTransaction(db, () => {
@@ -44,8 +49,9 @@ export function migrate(db: Database, known: readonly Migration[], now: number):
     db.run(migrationTable)
     const note = db.prepare('INSERT INTO schema_migration (version, name, applied_at_ms) VALUES (?, ?, ?)')
     try {
-      for (const { version, name, sql } of pending) {
+      for (const { version, name, sql, fill } of pending) {
         db.run(sql)
+        fill?.(db)
         note.run(version, name, now)
       }
     } finally {

@@ -1,5 +1,6 @@
 /** Every migration of the SQLite engine in order, embedded as text. */
-import type { Migration } from '../migrate.ts'
+import type { SqliteMigration } from './migrate.ts'
+import { fillClassVendor } from './events/class-vendor-fill.ts'
 import identity from './migrations/0001_identity.sql' with { type: 'text' }
 import events from './migrations/0002_events.sql' with { type: 'text' }
 import webhooks from './migrations/0003_webhooks.sql' with { type: 'text' }
@@ -9,8 +10,9 @@ import retention from './migrations/0006_retention.sql' with { type: 'text' }
 import auditTrim from './migrations/0007_audit_trim.sql' with { type: 'text' }
 import postingFilter from './migrations/0008_posting_filter.sql' with { type: 'text' }
 import webhookReplay from './migrations/0009_webhook_replay.sql' with { type: 'text' }
+import classVendor from './migrations/0010_class_vendor.sql' with { type: 'text' }
 
-export const migrations: readonly Migration[] = [
+export const migrations: readonly SqliteMigration[] = [
   { version: 1, name: '0001_identity', sql: identity },
   { version: 2, name: '0002_events', sql: events },
   { version: 3, name: '0003_webhooks', sql: webhooks },
@@ -20,4 +22,5 @@ export const migrations: readonly Migration[] = [
   { version: 7, name: '0007_audit_trim', sql: auditTrim },
   { version: 8, name: '0008_posting_filter', sql: postingFilter },
   { version: 9, name: '0009_webhook_replay', sql: webhookReplay },
+  { version: 10, name: '0010_class_vendor', sql: classVendor, fill: fillClassVendor },
 ]

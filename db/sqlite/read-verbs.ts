@@ -2,6 +2,7 @@
 import type { SessionPageQuery, SessionStoryQuery } from '../session-store.ts'
 import type {
   BreakdownQuery,
+  ClassVendorQuery,
   DistinctQuery,
   DurationsQuery,
   EventCountQuery,
@@ -28,6 +29,7 @@ export const readVerbs = {
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
+  'events.classVendor': ({ events }: ReadContext, query: ClassVendorQuery) => events.classVendor(query),
   'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),
   'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),
   'events.recount': ({ events }: ReadContext, query: { orgId: string; hourStartMs: number }) =>

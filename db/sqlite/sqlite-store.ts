@@ -84,7 +84,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
 }
 
 const takingVerbs = /^(events|orgs|retention)\./
-const countingVerbs = /^events\.(overview|metrics|breakdown|distinct|durations)$/
+const countingVerbs = /^events\.(overview|metrics|breakdown|classVendor|distinct|durations)$/
 
 /** What takes events or whole organizations away changes counts, even where it failed half way. */
 function tellingChanges({ write }: Verbs, kept: KeptAnswers): Verbs['write'] {
@@ -121,6 +121,7 @@ function eventStore(
     overview: (orgId) => read('events.overview', orgId),
     metrics: (query) => read('events.metrics', query),
     breakdown: (query) => read('events.breakdown', query),
+    classVendor: (query) => read('events.classVendor', query),
     distinct: (query) => read('events.distinct', query),
     durations: (query) => read('events.durations', query),
     watch(listener) {

@@ -1,8 +1,8 @@
 /** What the newest events of a period say beyond the counts: a vendor's doings, identities and why they failed. */
-import type { EventFilter, EventPage, StoredEvent } from '../../db/store.ts'
+import type { EventFilter, StoredEvent } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import type { Asked } from './counts.ts'
-import type { DetectMatrix, IdentityDetail, Named, VendorDetail } from './shapes.ts'
+import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
 
 const newestMax = 1_000
 const namesMax = 20
@@ -21,35 +21,6 @@ interface Seen {
   } | null
   policy?: { reason?: string | null } | null
   metadata?: { page?: string | null; protocol?: string | null; subject?: string | null } | null
-}
-
-const matrixLookedMax = 5_000
-
-/** Counts by hour know class and vendor, but not both together: the newest detections themselves are looked at. */
-export async function detectMatrix({ store, orgId, period }: Asked): Promise<DetectMatrix> {
-  const { sinceMs, untilMs, siteIds } = period
-  const filter = { types: ['agent.detected'], sinceMs, untilMs, ...(siteIds && { siteIds }) }
-  const cells = new Map<string, DetectMatrix['cells'][number]>()
-  const found: DetectMatrix = { looked: 0, complete: false, since: null, cells: [] }
-  let at: Pick<EventPage, 'next' | 'ceilingSeq'> | null = null
-  do {
-    const page: EventPage = await store.events.page({
-      ...{ orgId, filter, limit: newestMax },
-      ...{ before: at?.next ?? null, ceilingSeq: at?.ceilingSeq ?? null },
-    })
-    for (const { json } of page.events) {
-      const { agent } = JSON.parse(json) as Seen
-      const cell = { class: agent?.class ?? null, vendor: agent?.vendor ?? null, count: 0 }
-      const key = JSON.stringify([cell.class, cell.vendor])
-      const known = cells.get(key) ?? cell
-      known.count += 1
-      cells.set(key, known)
-    }
-    found.looked += page.events.length
-    found.since = timeOf(page.events.at(-1)) ?? found.since
-    at = page
-  } while (at.next !== null && found.looked < matrixLookedMax)
-  return { ...found, complete: at.next === null, cells: [...cells.values()] }
 }
 
 async function newest({ store, orgId, period }: Asked, filter: EventFilter) {

@@ -1,5 +1,8 @@
 /** What the pages Detect, Auth, Authz and Analytics are told; the dashboard takes these types. */
 
+import type { CountedName } from '../../db/store.ts'
+export type { CountedName }
+
 export type RangeName = '24h' | '7d' | '30d' | 'custom'
 
 /** Times are ISO; step `n` begins at `since` plus n times `stepHours`. */
@@ -107,12 +110,10 @@ export interface Named {
   count: number
 }
 
-/** Detections by class and vendor together, of the newest detections; `complete` when these are all of the period. */
+/** Detections by class and vendor together; vendors beyond a page's count as `other`. */
 export interface DetectMatrix {
-  looked: number
-  complete: boolean
-  since: string | null // the oldest detection that was looked at
-  cells: { class: string | null; vendor: string | null; count: number }[] // null: the event names none
+  counted: number // all, but those that retention took before an upgrade brought these counts
+  cells: { class: CountedName; vendor: CountedName; count: number }[]
 }
 
 /** What the newest events say; `complete` when these are all of the period. */

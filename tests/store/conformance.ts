@@ -11,6 +11,7 @@ import { makeAudit, makeOrg } from './make.ts'
 import { filterCases, walkCases } from './page-cases.ts'
 import { invitationCases, memberCases, proofCases } from './people-cases.ts'
 import { auditCases, restCases } from './record-cases.ts'
+import { classVendorCases } from './class-vendor-cases.ts'
 import { distinctCases, durationCases } from './sketch-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
@@ -44,6 +45,7 @@ const groups: { [name: string]: Cases } = {
   'audit of webhooks': webhookAuditCases,
   'counting and searching events': countCases,
   sessions: sessionCases,
+  'classes and vendors': classVendorCases,
   durations: durationCases,
   'distinct counts': distinctCases,
   'tools and memory': registryCases,

@@ -4,7 +4,7 @@ import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newestSchema, readSchema } from '../../db/backup.ts'
-import { openStore, verifyAudit } from '../../db/open.ts'
+import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
 import { migrations } from '../../db/sqlite/migrations.ts'
 import { checkBackup } from '../../server/backup/check.ts'
@@ -31,8 +31,13 @@ const backupOf = (folder: string) => ({ dir: join(folder, 'backups'), passphrase
 async function expectWhole(folder: string, { content }: Fixture): Promise<void> {
   const store = await openStore({ folder, now: noon })
   expect(await contentOf(store)).toMatchObject({ ...content })
+  for (const orgId of content.orgs) {
+    const { rows } = await store.events.classVendor({ orgId, sinceMs: 0, untilMs: null })
+    expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(content.metrics[orgId]!)
+  }
   await store.close()
   expect((await verifyAudit(folder)).faults).toEqual([])
+  expect((await verifyEvents(folder)).faults).toEqual([])
   expect(await readSchema(folder)).toMatchObject({ version: newestSchema, pending: [] })
 }
 

@@ -5,6 +5,7 @@ import type { EventPageQuery, StoredEvent } from '../../store.ts'
 import type { SessionStory } from '../../session-store.ts'
 import type { EventReader } from '../event-engine.ts'
 import { readBreakdown } from './breakdown.ts'
+import { readClassVendor } from './class-vendor.ts'
 import { readDistinct } from './distinct.ts'
 import { readDurations } from './durations.ts'
 import { findById } from './by-id.ts'
@@ -80,6 +81,7 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
     lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
     metrics: (query) => read(query.orgId, noMetrics, (org) => readMetrics(db, org, query)),
     breakdown: (query) => read(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
+    classVendor: (query) => read(query.orgId, { rows: [] }, (org) => readClassVendor(db, org, query)),
     distinct: (query) => read(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),
     durations: (query) => read(query.orgId, { rows: [] }, (org) => readDurations(db, org, query)),
     recount: ({ orgId, hourStartMs }) => read(orgId, [], (org) => recountHour(db, org, hourStartMs, watch())),

@@ -39,6 +39,20 @@ export const dayDurationMember = 35
 export const distinctMember = { session: 33, subject: 34 } as const
 export const dayHours = 24
 
+/**
+ * Class and vendor together, as one more member (class-vendor.ts). A class past the first few and a vendor past its
+ * terms have no code of their own in a pair, so that hostile texts cannot make pairs without bound.
+ */
+export const classVendorMember = 36
+export const pairSpan = 8_192
+export const pairOther = pairSpan - 1
+const pairClassesMax = 64
+
+export function pairCode(classCode: number, vendorCode: number): number {
+  const ofClass = classCode <= pairClassesMax ? classCode : pairOther
+  return ofClass * pairSpan + Math.min(vendorCode, pairOther)
+}
+
 export interface DayGroup {
   hour: number
   site: number
@@ -66,7 +80,7 @@ export function memberAndCode(key: number): [member: number, code: number] {
 }
 
 /** Guard rails keep types and outcomes below these; a site's code may rise for ever and comes first. */
-const typesSpan = 4_096
+export const typesSpan = 4_096
 export const outcomesSpan = 512
 
 function countedCode(code: number): number {
@@ -96,6 +110,8 @@ function countedColumns(block: Pick<PackedColumns, 'column'>) {
     durations: block.column(extra.duration),
     sessions: block.column(member.sessionId),
     subjects: block.column(member.subject),
+    classes: block.column(member.class),
+    vendors: block.column(member.vendor),
     counted: indexes.map((index) => ({ index, codes: block.column(index) })),
   }
 }
@@ -142,8 +158,8 @@ export function rollupCounts(): RollupCounts {
 
   return {
     add(block, first, end) {
-      const { types, sites, outcomes, times, tools, durations, sessions, subjects, counted } =
-        countedColumns(block)
+      const { types, sites, outcomes, times, tools, durations, counted, ...more } = countedColumns(block)
+      const { sessions, subjects, classes, vendors } = more
       for (let row = first; row < end; row++) {
         if (types[row] === 0) continue
         const hour = Math.floor(times[row]! / hourMs)
@@ -154,6 +170,7 @@ export function rollupCounts(): RollupCounts {
           const code = codes[row]!
           if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
         }
+        addValue(group, valueKey(classVendorMember, pairCode(classes[row]!, vendors[row]!)))
         const day = dayOf(hour, sites[row]!, 0)
         addValue(day, valueKey(distinctMember.session, sketchCode(sessions[row]!)))
         const subject = subjects[row]!

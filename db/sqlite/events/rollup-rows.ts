@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { members } from './members.ts'
 import {
+  classVendorMember,
   dayDurationMember,
   distinctMember,
   durationMember,
@@ -82,6 +83,7 @@ export function addToRow(db: Database, org: number, key: RowKey, difference: num
 const sketches = new Map<number, string>([
   [durationMember, 'duration'],
   [dayDurationMember, 'duration and day'],
+  [classVendorMember, 'class and vendor'],
   [distinctMember.session, 'session'],
   [distinctMember.subject, 'subject'],
 ])

@@ -1,9 +1,9 @@
-/** Classes against vendors: which vendor came as what. Asked on its own, because the detections themselves are read. */
-import { api, type DetectMatrix } from '../../api.ts'
+/** Classes against vendors: which vendor came as what. Asked on its own: the page does not wait for it. */
+import { api, type CountedName, type DetectMatrix } from '../../api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { count, counted, utcTime } from '../../format.ts'
+import { count, counted } from '../../format.ts'
 import { query } from '../../router.ts'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
 import { askedOf, choiceOf } from '../../range/range.ts'
@@ -14,28 +14,51 @@ const order = ['crawler', 'webmcp', 'dom', 'screenshot']
 const classesMax = 8
 
 export interface MatrixRow {
-  vendor: string | null
+  vendor: CountedName
   total: number
-  byClass: Map<string | null, number>
+  byClass: Map<string, number> // by the column's key
 }
 
-/** Vendors as rows, and the classes that occur: the known ones first, the largest others, then (null) none. */
-export function matrixOf(cells: DetectMatrix['cells']): { rows: MatrixRow[]; classes: (string | null)[] } {
-  const rows = new Map<string | null, MatrixRow>()
-  const totals = new Map<string | null, number>()
-  for (const { vendor, count: events, class: of } of cells) {
-    const row = rows.get(vendor) ?? { vendor, total: 0, byClass: new Map() }
-    row.total += events
-    row.byClass.set(of, (row.byClass.get(of) ?? 0) + events)
-    rows.set(vendor, row)
-    totals.set(of, (totals.get(of) ?? 0) + events)
+export interface MatrixColumn {
+  key: string
+  of: CountedName
+}
+
+/** Vendors as rows; classes as columns: the known ones first, the largest others, the rest as one, then none. */
+export function matrixOf(cells: DetectMatrix['cells']): { rows: MatrixRow[]; columns: MatrixColumn[] } {
+  const totals = new Map<string, { of: CountedName; events: number }>()
+  for (const cell of cells) {
+    const known = totals.get(keyOf(cell.class)) ?? { of: cell.class, events: 0 }
+    known.events += cell.count
+    totals.set(keyOf(cell.class), known)
   }
-  const place = (of: string | null): number => (of === null ? 99 : (order.indexOf(of) + 9) % 9)
-  const classes = [...totals]
-    .sort(([a, x], [b, y]) => place(a) - place(b) || y - x)
-    .map(([of]) => of)
-    .slice(0, classesMax)
-  return { rows: [...rows.values()], classes }
+  const named = [...totals.values()].filter(({ of }) => typeof of === 'object')
+  named.sort((a, b) => place(a.of) - place(b.of) || b.events - a.events)
+  const shown = new Set(named.slice(0, classesMax).map(({ of }) => keyOf(of)))
+  const columnOf = (of: CountedName): CountedName =>
+    typeof of === 'string' || shown.has(keyOf(of)) ? of : 'other'
+  const rows = new Map<string, MatrixRow>()
+  const used = new Set<string>()
+  for (const { vendor, count: events, class: of } of cells) {
+    const row = rows.get(keyOf(vendor)) ?? { vendor, total: 0, byClass: new Map() }
+    const key = keyOf(columnOf(of))
+    used.add(key)
+    row.total += events
+    row.byClass.set(key, (row.byClass.get(key) ?? 0) + events)
+    rows.set(keyOf(vendor), row)
+  }
+  const all: CountedName[] = [...named.slice(0, classesMax).map(({ of }) => of), 'other', 'missing']
+  const columns = all.map((of) => ({ key: keyOf(of), of })).filter(({ key }) => used.has(key))
+  return { rows: [...rows.values()], columns }
+}
+
+function keyOf(name: CountedName): string {
+  return typeof name === 'string' ? name : `=${name.name}`
+}
+
+function place(of: CountedName): number {
+  const at = typeof of === 'string' ? -1 : order.indexOf(of.name)
+  return at < 0 ? order.length : at
 }
 
 interface MatrixProps {
@@ -51,41 +74,57 @@ export function Matrix({ detected, of }: MatrixProps) {
     detected,
   )
   if (problem) return <Problem error={problem} />
-  if (!found || found.looked === 0) return null
-  const { rows, classes } = matrixOf(found.cells)
+  if (!found || found.counted === 0) return null
+  const { rows, columns } = matrixOf(found.cells)
   const largest = Math.max(...found.cells.map((cell) => cell.count))
   return (
     <DataTable
       title="Classes by vendor"
-      about={aboutOf(found)}
+      about={aboutOf(found.counted, detected)}
       csvName="classes-by-vendor"
-      columns={[vendorColumn, ...classes.map((name) => classColumn(name, largest, of)), totalColumn]}
+      columns={[vendorColumn, ...columns.map((column) => classColumn(column, largest, of)), totalColumn]}
       rows={rows}
-      keyOf={(row) => JSON.stringify(row.vendor)}
+      keyOf={(row) => keyOf(row.vendor)}
       sortBy="All"
     />
   )
 }
 
-function aboutOf({ complete, looked, since }: DetectMatrix): string {
-  if (complete) return `all ${counted(looked, 'detection')} of this range that are kept`
-  return `the newest ${counted(looked, 'detection')}, back to ${since === null ? '' : utcTime(Date.parse(since))}`
+/** While events come, the two numbers are asked a moment apart: only fewer is worth a word. */
+function aboutOf(inPairs: number, detected: number): string {
+  if (inPairs >= detected) return `all ${counted(inPairs, 'detection')} of this range`
+  const missing = counted(detected - inPairs, 'detection')
+  return `${counted(inPairs, 'detection')}; of ${missing} more, only class and vendor alone are still known`
 }
 
 const vendorColumn: Column<MatrixRow> = {
   name: 'Vendor',
-  value: (row) => row.vendor ?? '(none)',
-  show: (row) =>
-    row.vendor === null ? <span class="muted">(none)</span> : <Text value={row.vendor} max={32} />,
+  value: ({ vendor }) => textOf(vendor),
+  show: ({ vendor }) =>
+    typeof vendor === 'string' ? (
+      <span class="muted">{textOf(vendor)}</span>
+    ) : (
+      <Text value={vendor.name} max={32} />
+    ),
+}
+
+function textOf(name: CountedName): string {
+  if (name === 'missing') return '(none)'
+  return name === 'other' ? '(other)' : name.name
 }
 
 const totalColumn: Column<MatrixRow> = { name: 'All', number: true, value: (row) => row.total }
 
+function classTitle(of: CountedName): string {
+  if (typeof of === 'object') return visibleText(of.name).slice(0, 32)
+  return of === 'missing' ? 'no class' : 'other classes'
+}
+
 /** The fuller a cell, the deeper its ground; the number says it in any case. */
-function classColumn(name: string | null, largest: number, of: LogsFilter): Column<MatrixRow> {
-  const countIn = (row: MatrixRow): number => row.byClass.get(name) ?? 0
+function classColumn({ key, of: name }: MatrixColumn, largest: number, of: LogsFilter): Column<MatrixRow> {
+  const countIn = (row: MatrixRow): number => row.byClass.get(key) ?? 0
   return {
-    name: name === null ? 'no class' : visibleText(name).slice(0, 32),
+    name: classTitle(name),
     number: true,
     value: countIn,
     show: (row) => {
@@ -94,9 +133,10 @@ function classColumn(name: string | null, largest: number, of: LogsFilter): Colu
       const share = Math.ceil(30 * Math.sqrt(events / largest))
       const style = { background: `color-mix(in srgb, var(--accent) ${share}%, transparent)` }
       const text = <span style={style}>{count(events)}</span>
-      if (name === null || row.vendor === null) return <span class="matrix-cell">{text}</span>
+      if (typeof name === 'string' || typeof row.vendor === 'string')
+        return <span class="matrix-cell">{text}</span>
       return (
-        <a class="matrix-cell" href={logsHref({ ...of, agentClass: name, vendor: row.vendor })}>
+        <a class="matrix-cell" href={logsHref({ ...of, agentClass: name.name, vendor: row.vendor.name })}>
           {text}
         </a>
       )

@@ -1,0 +1,31 @@
+/** Vendors beyond a page's count as one, and no detection is missing. */
+import { expect, test } from 'bun:test'
+import { cutRowsMax } from './cut.ts'
+import { largestVendors } from './matrix.ts'
+
+const named = (name: string) => ({ name })
+
+test('the largest vendors keep their names, the others count as one with those past the value limit', () => {
+  const rows = Array.from({ length: cutRowsMax + 10 }, (_, n) => ({
+    class: named(n % 2 === 0 ? 'dom' : 'crawler'),
+    vendor: named(`vendor ${n}`),
+    count: 1_000 - n,
+  }))
+  rows.push({ class: named('dom'), vendor: 'other' as never, count: 5_000 })
+  const cells = largestVendors(rows)
+  const sum = (list: { count: number }[]) => list.reduce((all, { count }) => all + count, 0)
+  expect(sum(cells)).toBe(sum(rows))
+  expect(new Set(cells.map(({ vendor }) => JSON.stringify(vendor))).size).toBe(cutRowsMax)
+  const other = cells.filter(({ vendor }) => vendor === 'other')
+  // The dom one with what was "other" already, and the crawlers apart from it.
+  expect(other.map(({ class: of }) => of)).toEqual([named('crawler'), named('dom')])
+  expect(sum(other)).toBe(5_000 + sum(rows.slice(cutRowsMax - 1, -1)))
+})
+
+test('a vendor of the name of a state is not that state', () => {
+  const rows = [
+    { class: named('dom'), vendor: named('other'), count: 2 },
+    { class: named('dom'), vendor: 'missing' as const, count: 1 },
+  ]
+  expect(largestVendors(rows)).toEqual(rows)
+})

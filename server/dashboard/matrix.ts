@@ -1,0 +1,30 @@
+/** Detections by class and vendor together: which vendor came as what. */
+import type { ClassVendor } from '../../db/store.ts'
+import type { Asked } from './counts.ts'
+import { cutRowsMax } from './cut.ts'
+import type { DetectMatrix } from './shapes.ts'
+
+export async function detectMatrix({ store, orgId, period }: Asked): Promise<DetectMatrix> {
+  const { sinceMs, untilMs, siteIds } = period
+  const query = { orgId, sinceMs, untilMs, types: ['agent.detected'], ...(siteIds && { siteIds }) }
+  const { rows } = await store.events.classVendor(query)
+  return { counted: rows.reduce((sum, { count }) => sum + count, 0), cells: largestVendors(rows) }
+}
+
+/** As many vendors as a page can show; the others as one, so that no detection is missing in the sums. */
+export function largestVendors(rows: ClassVendor['rows']): DetectMatrix['cells'] {
+  const totals = new Map<string, number>()
+  const keyOf = (value: unknown): string => JSON.stringify(value)
+  for (const { vendor, count } of rows) totals.set(keyOf(vendor), (totals.get(keyOf(vendor)) ?? 0) + count)
+  const sorted = [...totals].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
+  const shown = new Set(sorted.slice(0, cutRowsMax).map(([key]) => key))
+  const cells = new Map<string, DetectMatrix['cells'][number]>()
+  for (const row of rows) {
+    const vendor = shown.has(keyOf(row.vendor)) ? row.vendor : 'other'
+    const key = keyOf([row.class, vendor])
+    const cell = cells.get(key)
+    if (cell) cell.count += row.count
+    else cells.set(key, { ...row, vendor })
+  }
+  return [...cells.values()]
+}
