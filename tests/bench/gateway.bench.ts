@@ -11,6 +11,7 @@ export interface GatewayBench {
 }
 
 const sitesMany = 40
+const metricsToken = 'the-token-of-the-bench-0123456789'
 
 const dayMs = 86_400_000
 
@@ -33,7 +34,9 @@ function body(from: number, count: number, { startMs, stepMs }: { startMs: numbe
 }
 
 export async function gatewayBench(events: number, rounds: number): Promise<GatewayBench> {
-  const server = await startAppliance({ args: ['--rate-limit-gateway', 'off'] })
+  const server = await startAppliance({
+    args: ['--rate-limit-gateway', 'off', '--metrics-token', metricsToken],
+  })
   try {
     const keyOf = async (kind: string) =>
       (
@@ -45,7 +48,10 @@ export async function gatewayBench(events: number, rounds: number): Promise<Gate
     const fillPerSecond = await fill(server, ingest, events)
     const asked = []
     for (const [what, path] of await questions(server, secret)) {
-      asked.push({ what, ...(await times(server, secret, path, rounds)) })
+      asked.push({
+        what,
+        ...(await times(server, path === '/metrics' ? metricsToken : secret, path, rounds)),
+      })
     }
     const exports = []
     for (const [what, accept, pauseMs] of [
@@ -109,6 +115,7 @@ async function questions(server: Appliance, key: string): Promise<[string, strin
     ['one session', '/v1/sessions/ses_77'],
     ['metrics of 30 days', '/v1/metrics'],
     ['tools', '/v1/tools'],
+    ['/metrics', '/metrics'],
   ]
 }
 
@@ -174,7 +181,7 @@ export function gatewayTables({ events, fillPerSecond, asked, exports }: Gateway
 
 if (import.meta.main) {
   const isFull = process.argv.includes('--full')
-  const text = gatewayTables(await gatewayBench(isFull ? 1_000_000 : 200_000, isFull ? 200 : 60))
+  const text = gatewayTables(await gatewayBench(isFull ? 10_000_000 : 200_000, isFull ? 200 : 60))
   process.stdout.write(`${machine()}\n\n${text}\n`)
   if (isFull) recordTable('Gateway', text)
 }
