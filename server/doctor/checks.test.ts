@@ -1,6 +1,6 @@
 /** The doctor's judgements: where a warning begins, where a failure, and what each says. */
 import { expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, statfsSync, writeFileSync } from 'node:fs'
 import type { Checkup } from '../../db/backup-contract.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import { writeLastRun, writeProof } from '../backup/backup-folder.ts'
@@ -54,8 +54,15 @@ test('the forecast of the disk goes by the pace of the week', async () => {
   using dir = tempDir('disk')
   expect((await checkDisk(dir.path, Number.MAX_SAFE_INTEGER, well)).status).toBe('failure')
   expect((await checkDisk(dir.path, 0, well)).detail).not.toContain('full in')
-  const busy = await checkDisk(dir.path, 0, { ...well, eventsLastWeek: 700_000 })
-  expect(Number(/full in (\d+) days/.exec(busy.detail)?.[1])).toBeGreaterThan(0)
+  const quiet = await checkDisk(dir.path, 0, { ...well, bytes: 1, eventsLastWeek: 7 })
+  expect(quiet.detail).toEndWith('full in more than ten years.')
+  // An event takes a megabyte, and what is free is enough for two hundred such days.
+  const { bavail, bsize } = statfsSync(dir.path)
+  const facts = { ...well.facts, events: 20_000 }
+  const eventsLastWeek = (7 * bavail * bsize) / 200e6
+  const busy = await checkDisk(dir.path, 0, { ...well, bytes: 20_000 * 1e6, facts, eventsLastWeek })
+  const days = Number(/full in (\d+) days/.exec(busy.detail)?.[1])
+  expect(days > 180 && days < 220, busy.detail).toBe(true)
   const rushing = await checkDisk(dir.path, 0, { ...well, eventsLastWeek: 1e12 })
   expect(rushing).toMatchObject({ status: 'warning', detail: expect.stringContaining('full in 0 days') })
 })

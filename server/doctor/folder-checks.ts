@@ -71,6 +71,7 @@ export async function checkFileSystem(dataDir: string): Promise<Check> {
 }
 
 const soonDays = 14
+const farDays = 3_650
 const eventsToJudge = 10_000
 
 /** The forecast goes by the events of the last week and what one takes on the disk. */
@@ -96,7 +97,8 @@ export async function checkDisk(
   const bytesADay = ((checkup.bytes / checkup.facts.events) * checkup.eventsLastWeek) / 7
   const days = Math.floor((free - floorBytes) / bytesADay)
   const pace = `at the pace of the last week (${sizeText(bytesADay)} a day)`
-  const forecast = `${room}; ${pace} the disk is full in ${days} days.`
+  const then = days > farDays ? 'in more than ten years' : `in ${days} days`
+  const forecast = `${room}; ${pace} the disk is full ${then}.`
   return days < soonDays ? warning('disk', forecast, 'add room, or shorten retention') : ok('disk', forecast)
 }
 

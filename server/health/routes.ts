@@ -5,6 +5,7 @@ import { json } from '../http/answer.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
+import { sizeText } from '../size-text.ts'
 
 export interface Check {
   name: 'store' | 'disk' | 'queue' | 'memory' | 'jobs'
@@ -42,16 +43,16 @@ export async function readiness({ store, disk, memory, jobs, state }: Parts): Pr
     ))
   return [
     { name: 'store', ok: failed === null, detail: failed ?? 'writable' },
-    { name: 'disk', ok: !disk.full(), detail: `${disk.freeBytes()} bytes free` },
+    { name: 'disk', ok: !disk.full(), detail: `${sizeText(disk.freeBytes())} free` },
     {
       name: 'queue',
       ok: !queueFull,
-      detail: `${pressure.queuedBytes} bytes wait, the oldest ${pressure.oldestMs} ms`,
+      detail: `${sizeText(pressure.queuedBytes)} wait, the oldest ${Math.round(pressure.oldestMs)} ms`,
     },
     {
       name: 'memory',
       ok: memory.pressure() === 'none',
-      detail: `${memory.usedBytes()} of ${memory.limitBytes} bytes used`,
+      detail: `${sizeText(memory.usedBytes())} of ${sizeText(memory.limitBytes)} used`,
     },
     {
       name: 'jobs',
