@@ -4,7 +4,15 @@
  * key is given. The same sources give the same bytes.
  */
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { version } from '../package.json'
@@ -14,7 +22,7 @@ import { readTargets, targetNames, targets, type TargetName } from './release-ta
 import { cycloneDx } from './sbom.ts'
 
 export interface ReleaseWanted {
-  out: string // is emptied first
+  out: string // an earlier release in it goes; anything else is refused
   targets: TargetName[]
   keyFile: string | null // PEM, Ed25519
   say(line: string): void
@@ -23,7 +31,7 @@ export interface ReleaseWanted {
 /** Returns the targets whose runtime could not be fetched; everything else is in `out`. */
 export async function release({ out, targets: wanted, keyFile, say }: ReleaseWanted): Promise<TargetName[]> {
   const key = keyFile === null ? null : createPrivateKey(readFileSync(keyFile, 'utf8'))
-  rmSync(out, { recursive: true, force: true })
+  clear(out)
   const work = join(out, '.building')
   mkdirSync(work, { recursive: true })
   const missing: TargetName[] = []
@@ -45,6 +53,16 @@ export async function release({ out, targets: wanted, keyFile, say }: ReleaseWan
   }
   writeSums(out, key)
   return missing
+}
+
+/** Takes an earlier release away, and nothing else: a wrong --out must not cost somebody a folder. */
+function clear(out: string): void {
+  if (!existsSync(out)) return
+  const names = readdirSync(out)
+  const isOurs = names.includes('SHA256SUMS') || names.includes('.building')
+  if (names.length > 0 && !isOurs)
+    throw new Error(`${out} is not empty and holds no release: name another folder, or empty it`)
+  rmSync(out, { recursive: true })
 }
 
 /** Null when it is there. Compressed only: stripping takes the program out of the executable. */
@@ -87,11 +105,27 @@ const verifyText = `Compare sightglass-release.pub with the one you know from el
 Nothing of this needs a network.
 `
 
+const help = `Builds a release: compressed executables, their sums, the bill of materials and the licences.
+
+  bun scripts/release.ts [--out FOLDER] [--targets NAMES] [--key FILE]
+
+  --out FOLDER     where it goes (default dist/release); an earlier release in it goes
+  --targets NAMES  comma-separated, all unless given: ${targetNames.join(', ')}
+  --key FILE       an Ed25519 private key in PEM that signs the sums
+`
+
 if (import.meta.main) {
-  const { values } = parseArgs({
-    options: { out: { type: 'string' }, targets: { type: 'string' }, key: { type: 'string' } },
-  })
   try {
+    const { values } = parseArgs({
+      options: {
+        ...{ out: { type: 'string' }, targets: { type: 'string' }, key: { type: 'string' } },
+        help: { type: 'boolean' },
+      },
+    })
+    if (values.help) {
+      process.stdout.write(help)
+      process.exit(0)
+    }
     const missing = await release({
       out: resolve(values.out ?? join(root, 'dist', 'release')),
       targets: values.targets === undefined ? targetNames : readTargets(values.targets),

@@ -1,7 +1,7 @@
 /** A release for this machine: the same bytes twice, signed, checked offline with stock tools, and it runs. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { release } from '../../scripts/release.ts'
 import { readTargets, targetNames, type TargetName } from '../../scripts/release-targets.ts'
 import { cycloneDx } from '../../scripts/sbom.ts'
@@ -75,6 +75,14 @@ test('the bill of materials names every component once, with a package URL and a
   expect(purls.some((purl: string) => purl.startsWith('pkg:npm/elysia@'))).toBe(true)
   const scoped = JSON.parse(cycloneDx('1.0.0', [{ name: '@a/b', version: '2.0.0', license: 'MIT' }]))
   expect(scoped.components[0].purl).toBe('pkg:npm/%40a/b@2.0.0')
+})
+
+test('a folder with anything else in it is left alone', async () => {
+  mkdirSync(dir.join('photos'))
+  writeFileSync(dir.join('photos', 'one.jpg'), 'dear')
+  const wanted = { out: dir.join('photos'), targets: [own], keyFile: null, say: () => {} }
+  await expect(release(wanted)).rejects.toThrow('not empty and holds no release')
+  expect(readFileSync(dir.join('photos', 'one.jpg'), 'utf8')).toBe('dear')
 })
 
 test('targets are named, and a strange name is refused', () => {
