@@ -16,7 +16,7 @@ export const gatewayOptions = {
     read: metricsToken,
     value: 'TOKEN',
     default: null,
-    help: 'opens /metrics on the main address to whoever sends it as Bearer',
+    help: 'opens /metrics on the main address to whoever sends it as Bearer; no spaces, the longer the better',
     verbs: serving,
     secret: true,
   }),

@@ -174,6 +174,8 @@ export const options = {
       'key create',
       'key list',
       'key revoke',
+      'key rotate',
+      'key change',
       'account invite',
       'account set-role',
       'account remove',

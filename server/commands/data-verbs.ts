@@ -12,7 +12,7 @@ import { logLevelVerb } from './log-level.ts'
 import { eraseVerb } from './erase.ts'
 import { backupCreateVerb } from './backup.ts'
 import { setupVerb } from './setup.ts'
-import { identityVerbs } from './identity-verbs.ts'
+import { given, identityVerbs } from './identity-verbs.ts'
 import { webhookVerbs } from './webhook-verbs.ts'
 
 export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
@@ -102,12 +102,12 @@ export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
   },
   'key revoke': {
     writes: true,
-    params: ({ values, words, settings }) => {
+    params: (invocation) => {
+      const { values, words } = invocation
       const id = words[0] ?? values.id
       if (id === null)
         throw new UsageError('"sightglass key revoke" needs the id of the key', 'sightglass key list')
-      const orgGiven = settings.some(({ name, source }) => name === 'org' && source !== 'default')
-      return { id, org: orgGiven ? values.org : null }
+      return { id, org: given(invocation, 'org', values.org) }
     },
     text: ({ kind, label, id }) => `Revoked the ${kind} key "${oneLine(String(label))}" (${id}).`,
   },

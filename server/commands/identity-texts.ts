@@ -75,7 +75,7 @@ export const identityTexts = {
   },
   'key rotate': {
     summary: 'make a successor of a key; the old one works on for a while',
-    usage: 'key rotate KEY_ID [--overlap SPAN]',
+    usage: 'key rotate KEY_ID [--overlap SPAN] [--org ORG]',
     about: ['The successor has the same label, sites and scopes. It is shown once.'],
     examples: ['sightglass key rotate key_3q2uVbkz0c5mYw1n8sJx4A --overlap 7d'],
   },

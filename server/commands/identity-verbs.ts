@@ -11,7 +11,7 @@ function shown(value: Json | undefined): string {
 }
 
 /** Null for what nobody gave: a change leaves that as it is. */
-function given({ settings }: Invocation, name: OptionName, value: Json): Json {
+export function given({ settings }: Invocation, name: OptionName, value: Json): Json {
   return settings.some((each) => each.name === name && each.source !== 'default') ? value : null
 }
 
@@ -106,7 +106,8 @@ export const identityVerbs: { readonly [V in VerbName]?: DataVerb } = {
     writes: true,
     params: (invocation) => {
       const id = wordOf(invocation, 'key rotate', 'the id of the key')
-      return { id, overlap: invocation.values.overlap }
+      const { org, overlap } = invocation.values
+      return { id, org: given(invocation, 'org', org), overlap }
     },
     text: ({ key, kind, label, id }) =>
       [
@@ -118,10 +119,11 @@ export const identityVerbs: { readonly [V in VerbName]?: DataVerb } = {
   'key change': {
     writes: true,
     params: (invocation) => {
-      const { label, site, scope } = invocation.values
+      const { org, label, site, scope } = invocation.values
       const id = wordOf(invocation, 'key change', 'the id of the key')
       return {
         id,
+        org: given(invocation, 'org', org),
         label: given(invocation, 'label', label),
         site: given(invocation, 'site', site),
         scope: given(invocation, 'scope', scope),

@@ -136,14 +136,14 @@ export async function rotateKey(context: VerbContext, params: Params): Promise<J
   const overlap = textOf(params, 'overlap')
   const overlapMs = readSpan(overlap)
   if (overlapMs === null) throw new UsageError(`"${overlap}" is not a span like 0h, 12h or 7d`)
-  const orgId = await orgOfKey(context.store, keyId, null)
+  const orgId = await orgOfKey(context.store, keyId, textOrNull(params, 'org'))
   const { key, secret, old } = await makeSuccessor(context, { orgId, actor: 'cli' }, keyId, overlapMs)
   return { key: secret, ...keyView(key), old: keyView(old) }
 }
 
 export async function changeKey(context: VerbContext, params: Params): Promise<Json> {
   const keyId = textOf(params, 'id')
-  const orgId = await orgOfKey(context.store, keyId, null)
+  const orgId = await orgOfKey(context.store, keyId, textOrNull(params, 'org'))
   const listOf = (name: string) => ((params[name] ?? null) === null ? undefined : textsOf(params, name))
   const behindProxy = params['behindProxy']
   const change = {

@@ -41,8 +41,8 @@ export function loadAssets(folder: string): Assets {
 }
 
 /**
- * The file at a request's path, or the shell for a page of the dashboard's own router: with 404 where that has none.
- * Null for what a program asks for.
+ * The file at a request's path, or the shell for a page of the dashboard's own router: with 404 where that has none
+ * and a browser asks. Null for what a program asks for: its answer is JSON, like every error's.
  */
 export function assetAnswer(assets: Assets, request: Request): Response | null {
   const name = fileName(pathOf(request))
@@ -52,6 +52,7 @@ export function assetAnswer(assets: Assets, request: Request): Response | null {
   const shell = assets.get('/index.html')
   if (!shell || /^\/(?:api|v1)(?:\/|$)/.test(name) || /\.[^/]*$/.test(name)) return null
   if (isDashboardPage(name)) return assetResponse(request, shell, '/index.html')
+  if (!/\btext\/html\b/i.test(request.headers.get('accept') ?? '')) return null
   const missing = assetResponse(new Request(request.url), shell, '/index.html')
   missing.headers.delete('etag')
   missing.headers.set('cache-control', 'no-store')

@@ -37,9 +37,16 @@ export async function changeSite(
     restricted: change.restricted ?? before.restricted,
   }
   const metadata = { before: chosenOf(before), after: chosenOf(site) }
-  const audit = auditEntry(who, { action: 'site.changed', target: siteId, metadata }, clock.now())
+  const audit = auditEntry(who, { action: actionOf(before, site), target: siteId, metadata }, clock.now())
   await store.sites.change({ orgId: who.orgId, site: { siteId, ...chosenOf(site) }, audit })
   return site
+}
+
+/** A new name alone has an action of its own: who asks the trail for renamed sites finds them. */
+function actionOf(before: Site, after: Site): string {
+  const isOnlyName =
+    before.name !== after.name && before.hidden === after.hidden && before.restricted === after.restricted
+  return isOnlyName ? 'site.renamed' : 'site.changed'
 }
 
 function chosenOf({ name, hidden, restricted }: Site) {

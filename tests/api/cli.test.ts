@@ -307,7 +307,7 @@ describe('config', () => {
   test('refuses what serve would refuse, with exit 2', async () => {
     const wrong = [
       ['--listen', 'x'],
-      ['--metrics-token', 'x'],
+      ['--metrics-token', 'two words'],
       ['--config', '/no/such'],
       ['--ingest-listen', '127.0.0.1:7400'],
     ]

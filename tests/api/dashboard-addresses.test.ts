@@ -1,4 +1,4 @@
-/** Which addresses are there: the dashboard's pages; unknown ones answer 404, as a page or as JSON by their place. */
+/** Which addresses are there: the dashboard's pages; unknown ones answer 404, as a page to a browser, else as JSON. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { isDashboardPage } from '../../server/http/dashboard-pages.ts'
 import { routes } from '../../web/routes.ts'
@@ -10,8 +10,14 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => appliance.stop())
 
-async function look(path: string, method = 'GET'): Promise<[status: number, type: string, body: string]> {
-  const answer = await fetch(appliance.url + path, { method })
+const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+
+async function look(
+  path: string,
+  method = 'GET',
+  accept = browser,
+): Promise<[status: number, type: string, body: string]> {
+  const answer = await fetch(appliance.url + path, { method, headers: { accept } })
   return [answer.status, answer.headers.get('content-type')?.split(';')[0] ?? '', await answer.text()]
 }
 
@@ -30,7 +36,7 @@ test('an unknown page is the dashboard’s own, with status 404, never kept by a
   expect([status, type]).toEqual([404, 'text/html'])
   expect(body).toBe((await look('/'))[2])
   const again = await fetch(`${appliance.url}/nowhere`, {
-    headers: { 'if-none-match': (await fetch(appliance.url)).headers.get('etag') ?? '' },
+    headers: { accept: browser, 'if-none-match': (await fetch(appliance.url)).headers.get('etag') ?? '' },
   })
   expect([again.status, again.headers.get('cache-control'), again.headers.get('etag')]).toEqual([
     404,
@@ -39,6 +45,16 @@ test('an unknown page is the dashboard’s own, with status 404, never kept by a
   ])
   expect(again.headers.get('content-security-policy')).toContain("default-src 'none'")
   expect((await look('/nowhere', 'HEAD')).slice(0, 2)).toEqual([404, 'text/html'])
+})
+
+test('a program that asks for an unknown page gets the error every other address gives', async () => {
+  for (const accept of ['*/*', 'application/json', '']) {
+    const [status, type, body] = await look('/nowhere/at/all', 'GET', accept)
+    expect([accept, status, type]).toEqual([accept, 404, 'application/json'])
+    expect(JSON.parse(body)).toMatchObject({ error: 'not_found', requestId: expect.stringMatching(/^req_/) })
+    // A page that is there stays a page, whoever asks: health checks of proxies look at it.
+    expect((await look('/logs', 'GET', accept)).slice(0, 2)).toEqual([200, 'text/html'])
+  }
 })
 
 test('below /api and /v1, for files, and for other methods it is JSON', async () => {

@@ -164,6 +164,6 @@ test('the executable: a listener for /metrics alone, and a token that stays out 
     (await fetch(`${server.url}/metrics`, { headers: { authorization, host: 'scraper.example' } })).status,
   ).toBe(200)
   expect(server.stderr() + server.stdout()).not.toContain(token)
-  const short = await server.cli('serve', '--metrics-token', 'short')
-  expect([short.code, short.stderr]).toEqual([2, 'sightglass: --metrics-token: the value is not usable\n'])
+  const spaced = await server.cli('serve', '--metrics-token', 'two words')
+  expect([spaced.code, spaced.stderr]).toEqual([2, 'sightglass: --metrics-token: the value is not usable\n'])
 })

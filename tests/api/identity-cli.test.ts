@@ -165,9 +165,10 @@ test('as a user types them: link, role, site, rotation, proof and verification',
   expect(await run('site', 'list')).toMatchObject({
     sites: [{ siteId: 'shop', name: 'Shop', restricted: true }],
   })
+  await run('site', 'change', 'shop', '--name', 'The shop')
   const made = await run('key', 'create', '--kind', 'ingest', '--label', 'shop', '--site', 'a')
-  expect(await run('key', 'change', made.id, '--site=')).toMatchObject({ siteIds: [] })
-  expect(await run('key', 'rotate', made.id, '--overlap', '0h')).toMatchObject({
+  expect(await run('key', 'change', made.id, '--site=', '--org=default')).toMatchObject({ siteIds: [] })
+  expect(await run('key', 'rotate', made.id, '--overlap', '0h', '--org', 'default')).toMatchObject({
     label: 'shop',
     old: { id: made.id },
   })
@@ -184,6 +185,8 @@ test('as a user types them: link, role, site, rotation, proof and verification',
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('--yes')])
   const csv = await cli(['export', 'audit', '--format', 'csv'], { dataDir })
   expect(csv.stdout).toStartWith('id,orgId,actor,action,target,metadata,occurredAt\n')
+  // A new name alone is a renaming; whatever else changes with it makes it a change.
+  expect(csv.stdout.match(/site\.\w+/g)).toEqual(['site.changed', 'site.renamed'])
   expect(await run('verify', 'audit')).toMatchObject({ ok: true, faults: [] })
   expect((await cli(['verify', 'everything'], { dataDir })).code).toBe(2)
 }, 60_000)
