@@ -23,7 +23,8 @@ export async function exportAudit({ values }: Invocation): Promise<number> {
     const output = openOutput(out, yes)
     const begun = (await data.call('export audit begin', { org, format })) as unknown as Begun
     const head = signHead(key, begun.orgId, begun.head, systemClock.now())
-    for await (const text of lines(data, format, head, begun.trim)) output.write(text)
+    const written = format === 'proof' ? proofLines : format === 'csv' ? csvLines : jsonLines
+    for await (const text of written(data, head, begun.trim)) output.write(text)
     output.end()
     if (out !== null) {
       const count = head.count - (begun.trim?.count ?? 0)
@@ -42,35 +43,63 @@ interface Begun {
   trim: AuditTrim | null // where the chain begins
 }
 
-async function* lines(
+/** The chain as it grew: whoever checks it goes the same way. */
+async function* proofLines(
   data: DataAccess,
-  format: string,
+  head: SignedHead,
+  trim: AuditTrim | null,
+): AsyncGenerator<string> {
+  yield JSON.stringify({ format: 'sightglass-audit-proof-1', head, ...(trim === null ? {} : { trim }) })
+  for (let afterSeq = trim?.count ?? 0; afterSeq < head.count; afterSeq += pageRows)
+    for (const row of await rowsOf(data, head, { afterSeq, upTo: head.count })) yield JSON.stringify(row)
+}
+
+/** The very lines that `POST /v1/audit/export` gives. */
+async function* csvLines(data: DataAccess, head: SignedHead, trim: AuditTrim | null): AsyncGenerator<string> {
+  yield csvRow(auditColumns, false)
+  for await (const { id, orgId, actor, action, target, metadata, occurredAt } of newestFirst(
+    data,
+    head,
+    trim,
+  ))
+    yield csvRow([id, orgId, actor, action, target, metadata, occurredAt], true)
+}
+
+async function* jsonLines(
+  data: DataAccess,
   head: SignedHead,
   trim: AuditTrim | null,
 ): AsyncGenerator<string> {
   const begun = trim?.count ?? 0
-  if (format === 'proof')
-    yield JSON.stringify({ format: 'sightglass-audit-proof-1', head, ...(trim === null ? {} : { trim }) })
-  if (format === 'csv') yield csvRow(auditColumns, false).trimEnd()
-  if (format === 'json') yield '{"entries":['
-  for (let afterSeq = begun; afterSeq < head.count; afterSeq += pageRows) {
-    const rows = (await data.call('export audit page', {
-      orgId: head.orgId,
-      afterSeq,
-    })) as unknown as AuditRow[]
-    const page = rows.slice(0, head.count - afterSeq)
-    for (const row of page) {
-      const isLast = Number(row.position) === head.count
-      if (format === 'proof') yield JSON.stringify(row)
-      else if (format === 'csv')
-        yield csvRow(
-          auditColumns.map((name) => row[name as keyof AuditRow]),
-          true,
-        ).trimEnd()
-      else yield JSON.stringify(entryView(entryOf(row))) + (isLast ? '' : ',')
-    }
+  yield '{"entries":['
+  let comma = ''
+  for await (const row of newestFirst(data, head, trim)) {
+    yield comma + JSON.stringify(entryView(entryOf(row)))
+    comma = ','
   }
-  if (format === 'json') yield `],"count":${head.count - begun},"head":${JSON.stringify(head)}}`
+  yield `],"count":${head.count - begun},"head":${JSON.stringify(head)}}`
+}
+
+/** In the order of the API: who compares both finds the same file. */
+async function* newestFirst(
+  data: DataAccess,
+  head: SignedHead,
+  trim: AuditTrim | null,
+): AsyncGenerator<AuditRow> {
+  const begun = trim?.count ?? 0
+  for (let upTo = head.count; upTo > begun; upTo -= pageRows) {
+    const rows = await rowsOf(data, head, { afterSeq: Math.max(begun, upTo - pageRows), upTo })
+    yield* rows.reverse()
+  }
+}
+
+async function rowsOf(
+  data: DataAccess,
+  { orgId }: SignedHead,
+  { afterSeq, upTo }: { afterSeq: number; upTo: number },
+): Promise<AuditRow[]> {
+  const rows = (await data.call('export audit page', { orgId, afterSeq })) as unknown as AuditRow[]
+  return rows.filter(({ position }) => Number(position) <= upTo)
 }
 
 function entryOf(row: AuditRow): AuditEntry {
