@@ -1,0 +1,158 @@
+/** How soon a page of the dashboard is painted after a click in the navigation, over a million events. */
+import type { BrowserContext, Page } from 'playwright'
+import { ownerEnv, signIn } from '../e2e/dashboard-actions.ts'
+import { startAppliance } from '../support/binary.ts'
+import { browser, closeBrowser } from '../support/browser.ts'
+import { atRest, type Change, pageNames, prepare, type Rest, waitForRest, watched } from './page-watch.ts'
+import { fillPages } from './page-traffic.ts'
+import { machine, recordTable, table } from './report.ts'
+
+export interface PageChanges {
+  events: number
+  pages: { name: string; first: Change[]; later: Change[]; floorMs: number[]; nodes: number }[]
+}
+
+/** `firsts` fresh profiles see every page for the first time; the last one then goes round `laters` times. */
+export async function measurePages(url: string, firsts: number, laters: number) {
+  const learnt = await signedIn(url)
+  const rests = new Map<string, Rest>()
+  for (const name of pageNames) {
+    await link(learnt.page, name).click()
+    rests.set(name, await atRest(learnt.page, name))
+  }
+  const storageState = await learnt.context.storageState()
+  await learnt.context.close()
+  const pages = pageNames.map((name) => {
+    const rest = rests.get(name) as Rest
+    const none = { first: [] as Change[], later: [] as Change[], floorMs: [] as number[] }
+    return { name, rest, nodes: rest.nodes, ...none }
+  })
+  for (let round = 0; round < firsts; round++) {
+    const context = await (await browser()).newContext({ storageState, viewport })
+    const page = await context.newPage()
+    // The last page of the round is the one that is open at first.
+    await page.goto(`${url}/settings`)
+    await prepare(page)
+    await waitForRest(page)
+    for (const one of pages) one.first.push(await change(page, one.name, one.rest))
+    for (let again = 0; round === firsts - 1 && again < laters; again++) {
+      for (const one of pages) {
+        one.later.push(await change(page, one.name, one.rest))
+        one.floorMs.push(await bare(page))
+      }
+    }
+    await context.close()
+  }
+  return pages.map(({ rest: _, ...told }) => told)
+}
+
+const viewport = { width: 1440, height: 900 }
+
+async function signedIn(url: string): Promise<{ context: BrowserContext; page: Page }> {
+  const context = await (await browser()).newContext({ viewport })
+  const page = await context.newPage()
+  await page.goto(`${url}/settings`)
+  await signIn(page)
+  await prepare(page)
+  await waitForRest(page)
+  return { context, page }
+}
+
+const link = (page: Page, name: string) => page.locator('nav.wide').getByRole('link', { name, exact: true })
+
+async function change(page: Page, name: string, rest: Rest): Promise<Change> {
+  const found = await watched(page, rest, () => link(page, name).click())
+  await waitForRest(page)
+  return found
+}
+
+/** The floor: the nodes of the page as it is now, put in by one line at a click, until they are painted. */
+async function bare(page: Page): Promise<number> {
+  await page.evaluate(() => {
+    const main = document.querySelector('main')
+    if (!main) throw new Error('there is no page')
+    const copy = main.cloneNode(true)
+    const button = document.createElement('button')
+    button.id = 'floor'
+    button.textContent = 'floor'
+    button.style.cssText = 'position:fixed;bottom:0;right:0;z-index:9'
+    const result = new Promise<number>((resolve) => {
+      button.addEventListener('click', (event) => {
+        main.after(copy)
+        requestAnimationFrame(() => {
+          const channel = new MessageChannel()
+          channel.port1.onmessage = () => resolve(performance.now() - event.timeStamp)
+          channel.port2.postMessage(0)
+        })
+      })
+    })
+    Reflect.set(
+      window,
+      'floor',
+      result.finally(() => {
+        copy.parentNode?.removeChild(copy)
+        button.remove()
+        main.style.display = ''
+      }),
+    )
+    main.style.display = 'none'
+    document.body.append(button)
+  })
+  await page.locator('#floor').click()
+  return page.evaluate(() => Reflect.get(window, 'floor') as Promise<number>)
+}
+
+export async function pageChangeBench(events: number, firsts: number, laters: number): Promise<PageChanges> {
+  const server = await startAppliance({ env: ownerEnv, args: ['--rate-limit-ingest', 'off'] })
+  try {
+    await fillPages(server, events)
+    return { events, pages: await measurePages(server.url, firsts, laters) }
+  } finally {
+    await closeBrowser()
+    await server.stop()
+  }
+}
+
+function at(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0)
+}
+
+export function pageChangeTable({ events, pages }: PageChanges): string {
+  const shown = (changes: Change[]) => changes.map((one) => one.shownMs)
+  return table(
+    [
+      `ms after the click, ${events.toLocaleString('en-US')} events`,
+      ...['first p50', 'p95', 'later p50', 'p95', 'whole p50', 'p95', 'work p50', 'floor p50', 'nodes'],
+    ],
+    pages.map(({ name, first, later, floorMs, nodes }) => [
+      name,
+      ...[at(shown(first), 0.5), at(shown(first), 0.95), at(shown(later), 0.5), at(shown(later), 0.95)],
+      ...[0.5, 0.95].map((share) =>
+        at(
+          later.map((one) => one.wholeMs),
+          share,
+        ),
+      ),
+      at(
+        later.map((one) => one.workMs),
+        0.5,
+      ),
+      at(floorMs, 0.5),
+      nodes,
+    ]),
+  )
+}
+
+const legend = `first: the code of the page was not used yet; shown: heading, headline numbers and all charts and rows
+of the first view are painted. whole: so are all below it. work: what the main thread did until the page rested.
+floor: the same nodes put into the page by one line, painted.`
+
+if (import.meta.main) {
+  const isFull = process.argv.includes('--full')
+  const text = pageChangeTable(
+    await pageChangeBench(isFull ? 1_000_000 : 100_000, isFull ? 12 : 3, isFull ? 30 : 8),
+  )
+  process.stdout.write(`${machine()}\n\n${text}\n\n${legend}\n`)
+  if (isFull) recordTable('Page change', `${text}\n\n${legend}`)
+}

@@ -1,0 +1,115 @@
+/** Watches a page of the dashboard from a click to the frame in which it is as full as it was at rest. */
+import type { CDPSession, Page } from 'playwright'
+
+/** In the order of the navigation; the one that is opened first comes last. */
+export const pageNames = [
+  ...['Detect', 'Auth', 'Authz', 'WebMCP Tools', 'Knaph'],
+  ...['Logs', 'Sessions', 'Analytics', 'Webhooks', 'Settings'],
+]
+
+/** What a page holds when nothing moves any more. */
+export interface Rest {
+  title: string
+  headlines: string
+  inView: { [selector: string]: number } // of the first view
+  all: { [selector: string]: number }
+  nodes: number
+}
+
+export interface Change {
+  shownMs: number // painted: heading, headline numbers, and what the first view holds
+  wholeMs: number // painted: all of it
+  workMs: number // what the main thread did until the page rested
+}
+
+const counted = ['canvas', 'h2', '.bars li', 'tbody tr', '.event-row']
+
+const sessions = new WeakMap<Page, CDPSession>()
+
+/** Puts the watch into the page, and opens the line to the browser's own counters. */
+export async function prepare(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Performance.enable')
+  sessions.set(page, session)
+  await page.evaluate(() => {
+    let changedMs = performance.now()
+    const look = { childList: true, subtree: true, characterData: true }
+    new MutationObserver(() => (changedMs = performance.now())).observe(document.body, look)
+    Reflect.set(window, 'quietMs', () => performance.now() - changedMs)
+  })
+}
+
+/** Nothing in the page changed for a while. */
+export async function waitForRest(page: Page): Promise<void> {
+  await page.waitForFunction(() => (Reflect.get(window, 'quietMs') as () => number)() > 350, null, {
+    polling: 50,
+  })
+}
+
+export async function atRest(page: Page, title: string): Promise<Rest> {
+  await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor()
+  await page.waitForFunction(() => (Reflect.get(window, 'quietMs') as () => number)() > 1_500)
+  return page.evaluate(
+    ({ title, counted }) => {
+      const number = (selector: string, fits: (one: Element) => boolean) =>
+        Array.from(document.querySelectorAll(`main ${selector}`)).filter(fits).length
+      const inView = (one: Element) => one.getBoundingClientRect().top < window.innerHeight
+      return {
+        title,
+        headlines: document.querySelector('.headlines')?.textContent ?? '',
+        inView: Object.fromEntries(counted.map((selector) => [selector, number(selector, inView)])),
+        all: Object.fromEntries(counted.map((selector) => [selector, number(selector, () => true)])),
+        nodes: document.querySelectorAll('main *').length,
+      }
+    },
+    { title, counted },
+  )
+}
+
+async function workedMs(page: Page): Promise<number> {
+  const { metrics } = (await sessions.get(page)?.send('Performance.getMetrics')) ?? { metrics: [] }
+  return 1_000 * (metrics.find((one) => one.name === 'TaskDuration')?.value ?? 0)
+}
+
+/** From the click that `act` makes. The look at each frame is a count of elements, so it costs next to nothing. */
+export async function watched(page: Page, rest: Rest, act: () => Promise<void>): Promise<Change> {
+  await page.evaluate((rest) => {
+    const holds = (wanted: { [selector: string]: number }): boolean =>
+      Object.entries(wanted).every(
+        ([selector, least]) => document.querySelectorAll(`main ${selector}`).length >= least,
+      )
+    const isTitled = () => document.querySelector('h1')?.textContent === rest.title
+    const saysIt = () => (document.querySelector('.headlines')?.textContent ?? '') === rest.headlines
+    const result = new Promise<{ shownMs: number; wholeMs: number }>((resolve, reject) => {
+      const onClick = ({ timeStamp }: Event): void => {
+        let shownMs = 0
+        const frame = (): void => {
+          const sinceMs = performance.now() - timeStamp
+          const isShown = isTitled() && saysIt() && holds(rest.inView)
+          const isWhole = isShown && holds(rest.all)
+          if (sinceMs > 10_000) reject(new Error(`${rest.title} did not become ${JSON.stringify(rest)}`))
+          if (!isWhole) requestAnimationFrame(frame)
+          if (!isShown) return
+          // A message is handled after the frame was painted.
+          const channel = new MessageChannel()
+          channel.port1.onmessage = () => {
+            const nowMs = performance.now() - timeStamp
+            if (shownMs === 0) shownMs = nowMs
+            if (isWhole) resolve({ shownMs, wholeMs: nowMs })
+          }
+          channel.port2.postMessage(0)
+        }
+        requestAnimationFrame(frame)
+      }
+      window.addEventListener('click', onClick, { capture: true, once: true })
+    })
+    Reflect.set(window, 'change', result)
+  }, rest)
+  const beforeMs = await workedMs(page)
+  await act()
+  const told = await page.evaluate(
+    () => Reflect.get(window, 'change') as Promise<{ shownMs: number; wholeMs: number }>,
+  )
+  await waitForRest(page)
+  return { ...told, workMs: (await workedMs(page)) - beforeMs }
+}
