@@ -2,7 +2,7 @@
 import './data-table.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { count } from '../format.ts'
 import { printing } from '../printing.ts'
 import { csvText, download } from './csv.ts'
@@ -33,6 +33,10 @@ interface DataTableProps<Row> {
 
 const rowsMax = 50
 
+/** As many as a table has room for before it scrolls; those below come after the page was painted. */
+const firstRowsMax = 16
+const furtherAfterMs = 30 // charts come before them
+
 function compare(a: Cell, b: Cell): number {
   if (a === null || b === null) return 0
   return a < b ? -1 : a > b ? 1 : 0
@@ -59,6 +63,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     by.value.up,
   )
   const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)
+  const unpainted = useUnpainted()
+  const drawn = unpainted && !printing.value ? shown.slice(0, firstRowsMax) : shown
   const sortBy = (column: Column<Row>): void => {
     const same = by.value.name === column.name
     by.value = { name: column.name, up: same ? !by.value.up : !column.number }
@@ -82,7 +88,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       {rows.length === 0 ? (
         <p class="muted no-rows">{props.empty ?? 'Nothing in this range.'}</p>
       ) : (
-        <Rows {...props} rows={shown} sort={by.value} onSort={sortBy} />
+        <Rows {...props} rows={drawn} sort={by.value} onSort={sortBy} />
       )}
       {shown.length < rows.length && (
         <p class="table-more">
@@ -93,6 +99,16 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       )}
     </section>
   )
+}
+
+/** Whether the page was not painted yet. */
+function useUnpainted(): boolean {
+  const unpainted = useSignal(true)
+  useEffect(() => {
+    const timer = setTimeout(() => (unpainted.value = false), furtherAfterMs)
+    return () => clearTimeout(timer)
+  }, [])
+  return unpainted.value
 }
 
 interface RowsProps<Row> extends DataTableProps<Row> {

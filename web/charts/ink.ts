@@ -1,6 +1,6 @@
 /** The colours of the theme as a canvas needs them: tokens resolved by the browser itself. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { printing } from '../printing.ts'
 import { theme } from '../theme.ts'
 import type { ChartInk } from './chart-options.ts'
@@ -27,11 +27,11 @@ export function readInk(host: HTMLElement, tokens: readonly string[]): ChartInk 
 
 /** Changes whenever the theme on the screen does: by the reader's choice here or in the system. */
 export function useThemeOnScreen(): string {
-  const dark = useSignal(false)
+  // Known before the first drawing, or every chart would be drawn twice where the system is dark.
+  const media = useMemo(() => window.matchMedia('(prefers-color-scheme: dark)'), [])
+  const dark = useSignal(media.matches)
   useEffect(() => {
-    const media = window.matchMedia('(prefers-color-scheme: dark)')
     const changed = (): void => void (dark.value = media.matches)
-    changed()
     media.addEventListener('change', changed)
     return () => media.removeEventListener('change', changed)
   }, [])

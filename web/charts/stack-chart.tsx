@@ -26,6 +26,7 @@ export interface StackChartProps {
 interface Drawn {
   chart: RefObject<uPlot | null>
   props: RefObject<StackChartProps>
+  fed: RefObject<Series[] | null> // what the chart holds
   pointed: Signal<number | null>
   anchor: Signal<number | null> // where a choice by keys began
 }
@@ -38,6 +39,7 @@ export function StackChart(props: StackChartProps) {
   const drawn: Drawn = {
     chart: useRef<uPlot | null>(null),
     props: useRef(props),
+    fed: useRef<Series[] | null>(null),
     pointed: useSignal<number | null>(null),
     anchor: useSignal<number | null>(null),
   }
@@ -68,7 +70,12 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
     if (!element) return
     const made = makeChart(element, drawn)
     drawn.chart.current = made
-    const sized = new ResizeObserver(() => made.setSize(sizeOf(element)))
+    drawn.fed.current = drawn.props.current.series
+    const sized = new ResizeObserver(() => {
+      const { width, height } = sizeOf(element)
+      // The first call tells the size that it was made with; every setting of a size draws anew.
+      if (width !== made.width || height !== made.height) made.setSize({ width, height })
+    })
     sized.observe(element)
     return () => {
       sized.disconnect()
@@ -77,6 +84,9 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
     }
   }, [scheme, look])
   useEffect(() => {
+    // A chart just made holds its data already.
+    if (drawn.fed.current === series) return
+    drawn.fed.current = series
     drawn.chart.current?.setData(dataOf(drawn.props.current))
   }, [series, startMs, stepMs, steps])
 }
