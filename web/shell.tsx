@@ -1,13 +1,14 @@
 /** The frame around every page: navigation, the banner for an open network, the page itself, and what opens over it. */
 import './shell.css'
 import { useSignal, useSignalEffect } from '@preact/signals'
-import type { ComponentType } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { Dialog } from './components/dialog.tsx'
 import { Navigation } from './components/navigation.tsx'
 import { NoticeBar } from './components/notice-bar.tsx'
 import { PageBar } from './components/page-bar.tsx'
 import { Palette } from './components/palette.tsx'
 import { ShortcutList } from './components/shortcut-list.tsx'
+import { codeOf, loadCode, loadCodeWhenIdle } from './page-code.ts'
 import { navigate, path } from './router.ts'
 import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
 import { entry, refreshOverview, session } from './session.ts'
@@ -71,23 +72,13 @@ function InsecureBanner() {
   )
 }
 
-interface Shown {
-  route: PageRoute
-  Page: ComponentType
-}
-
 /** The page of the address. While the code of the next page comes, the old page stays. */
 function CurrentPage() {
-  const shown = useSignal<Shown | null>(null)
+  const arrived = useSignal(0)
   const failed = useSignal<PageRoute | null>(null)
-  const show = (route: PageRoute): void => {
-    route.load().then(
-      (module) => {
-        if (routeOf(path.peek()) === route) shown.value = { route, Page: module.default }
-      },
-      () => (failed.value = route),
-    )
-  }
+  const visited = useRef<PageRoute | null>(null)
+  const drawn = useRef<PageRoute | null>(null)
+  useEffect(loadCodeWhenIdle, [])
   useSignalEffect(() => {
     const here = path.value
     // Leaving for the sign-in page changes the address while this frame is still drawn.
@@ -96,17 +87,23 @@ function CurrentPage() {
       return navigate(frontPage, { replace: true })
     failed.value = null
     const route = routeOf(here)
-    if (!route) shown.value = null
-    else if (shown.peek()?.route !== route) {
-      show(route)
-      void refreshOverview()
-    }
+    if (route === visited.current) return
+    visited.current = route
+    if (!route) return
+    void refreshOverview()
+    if (codeOf(route)) return
+    loadCode(route).then(
+      () => (arrived.value += 1),
+      () => routeOf(path.peek()) === route && (failed.value = route),
+    )
   })
+  void arrived.value
+  const route = routeOf(path.value)
   if (failed.value) return <PageFailed route={failed.value} />
-  if (!routeOf(path.value)) return <NoSuchPage />
-  if (!shown.value) return null
-  const { Page, route } = shown.value
-  return <Page key={route.path} />
+  if (!route) return <NoSuchPage />
+  if (codeOf(route)) drawn.current = route
+  const Page = drawn.current && codeOf(drawn.current)
+  return Page ? <Page key={drawn.current?.path} /> : null
 }
 
 /** A page's code is missing when Sightglass was updated while the dashboard stood open. */

@@ -1,0 +1,37 @@
+/** The code of the pages: asked for when a page is wanted, and of all others while nothing else is to do. */
+import type { ComponentType } from 'preact'
+import { type PageRoute, routes } from './routes.ts'
+
+const codes = new Map<PageRoute, ComponentType>()
+
+/** Null until it came. What is there can be drawn in the same turn as the click that asks for it. */
+export function codeOf(route: PageRoute): ComponentType | null {
+  return codes.get(route) ?? null
+}
+
+export async function loadCode(route: PageRoute): Promise<void> {
+  codes.set(route, (await route.load()).default)
+}
+
+/** The page that was opened comes first, with what it asks for. */
+const waitMs = 300
+
+/** A first visit then waits for no file. One at a time, so that a click in between waits for one at most. */
+export function loadCodeWhenIdle(): () => void {
+  const whenIdle = window.requestIdleCallback ?? ((work: () => void) => setTimeout(work, waitMs))
+  let ended = false
+  const load = async ([route, ...rest]: PageRoute[]): Promise<void> => {
+    if (!route || ended) return
+    try {
+      await loadCode(route)
+    } catch {
+      return // the page itself asks again when it is wanted, and says what is wrong
+    }
+    whenIdle(() => void load(rest))
+  }
+  const timer = setTimeout(() => void load(routes), waitMs)
+  return () => {
+    ended = true
+    clearTimeout(timer)
+  }
+}
