@@ -21,6 +21,9 @@ interface PushedSource<T> {
   ask: (siteIds: string[], signal: AbortSignal) => Promise<Pushed<T>>
   siteIds: ReadonlySignal<string> // as JSON text
   moved: ReadonlySignal<unknown> // changes when events of its kind came
+  /** The last answer for the same sites, if it is remembered: shown until the new one comes. */
+  recall?: (siteIds: string) => Pushed<T> | null
+  remember?: (siteIds: string, answer: Pushed<T>) => void
   freshMs?: number // what was asked for so lately is not asked for again
 }
 
@@ -38,11 +41,13 @@ export function createPushed<T>(source: PushedSource<T>): PushedModel<T> {
     running.abort()
     running = new AbortController()
     const stop = running.signal
+    const siteIds = source.siteIds.peek()
     askedAtMs = performance.now()
     clearTimeout(timer)
     try {
-      const found = await source.ask(JSON.parse(source.siteIds.peek()) as string[], stop)
+      const found = await source.ask(JSON.parse(siteIds) as string[], stop)
       if (stop.aborted) return
+      source.remember?.(siteIds, found)
       data.value = found
       error.value = null
       if (found.list.length === 0) timer = Number(setTimeout(() => void ask(), emptyPauseMs))
@@ -56,8 +61,12 @@ export function createPushed<T>(source: PushedSource<T>): PushedModel<T> {
     if (performance.now() - askedAtMs > freshMs) void ask()
   }
   const endSites = effect(() => {
-    void source.siteIds.value
-    untracked(() => void ask())
+    const siteIds = source.siteIds.value
+    untracked(() => {
+      // What was pushed for other sites is not shown for these.
+      data.value = source.recall?.(siteIds) ?? null
+      void ask()
+    })
   })
   const endMoves = effect(() => {
     void source.moved.value

@@ -68,6 +68,40 @@ test('a first view is under 150 KB on the wire and asks each file once', async (
   })
 }, 30_000)
 
+test('a page that was seen stands in the first frame after the click; no page waits for its code', async () => {
+  await withPage(`${appliance.url}/settings`, async (page) => {
+    await signIn(page)
+    const codes = () =>
+      page.evaluate(
+        () => performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).length,
+      )
+    for (let before = -1, now = await codes(); now !== before; now = await codes()) {
+      before = now
+      await page.waitForTimeout(1_000)
+    }
+    const loaded = await codes()
+    for (const name of ['Detect', 'Settings']) {
+      await page.getByRole('link', { name, exact: true }).click()
+      await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
+      if (name === 'Detect') await page.locator('.counts .headlines').waitFor()
+    }
+    const firstFrame = await page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          document.querySelector<HTMLElement>('a[href="/detect"]')?.click()
+          requestAnimationFrame(() =>
+            resolve([
+              document.querySelector('h1')?.textContent,
+              document.querySelectorAll('.headlines').length,
+            ]),
+          )
+        }),
+    )
+    expect(firstFrame).toEqual(['Detect', 1])
+    expect(await codes()).toBe(loaded)
+  })
+}, 30_000)
+
 test('an open network is said on every page, and what to do about it', async () => {
   await withPage(appliance.url, async (page) => {
     const insecure = JSON.stringify({ insecure: true }).slice(1, -1)

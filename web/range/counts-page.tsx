@@ -1,6 +1,8 @@
 /** The frame of a page of counts: bar, empty states, problems, and old numbers dimmed while new ones come. */
 import './counts-page.css'
+import { useComputed } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useMemo } from 'preact/hooks'
 import type { PeriodView } from '../api.ts'
 import { FirstEvent } from '../components/first-event.tsx'
 import { Problem } from '../components/problem.tsx'
@@ -27,15 +29,15 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
   const { model, title } = props
   const data = model.data.value
   const error = model.error.value
-  const seen = overview.value
-  const never =
-    seen !== null &&
-    !Object.keys(seen.byType).some(props.isMine) &&
-    (data === null || props.isEmpty(data)) &&
-    error === null
+  const noneOfMine = useComputed(
+    () => overview.value !== null && !Object.keys(overview.value.byType).some(props.isMine),
+  )
+  const never = noneOfMine.value && (data === null || props.isEmpty(data)) && error === null
+  // Drawn again when there are other counts, not when the line comes up or the counts are asked anew.
+  const drawn = useMemo(() => data && props.children(data), [data])
   return (
     <>
-      <RangeBar title={title} period={data?.period ?? null} connection={model.connection.value} />
+      <RangeBar title={title} period={data?.period ?? null} connection={model.connection} />
       <div class="page counts-page" aria-busy={data === null || model.stale.value}>
         {error && <CountsProblem model={model} />}
         {never && (
@@ -54,7 +56,7 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
           <div class={model.stale.value || error ? 'counts stale' : 'counts'}>
             <PeriodLine period={data.period} />
             {props.isEmpty(data) && <NothingHere period={data.period} />}
-            {props.children(data)}
+            {drawn}
           </div>
         )}
       </div>

@@ -1,5 +1,6 @@
 /** The controls above a page of counts: whether it is live, the site, the range and the comparison. */
 import './range-bar.css'
+import type { ReadonlySignal } from '@preact/signals'
 import type { PeriodView } from '../api.ts'
 import { PageBar } from '../components/page-bar.tsx'
 import { isRefused, type LiveState } from '../live.ts'
@@ -11,7 +12,7 @@ import { chooseRange } from './use-counts.ts'
 interface RangeBarProps {
   title: string
   period: PeriodView | null
-  connection: LiveState
+  connection: ReadonlySignal<LiveState>
 }
 
 export function RangeBar({ title, period, connection }: RangeBarProps) {
@@ -42,11 +43,11 @@ export function liveText(connection: LiveState): string {
 }
 
 /** A page that cannot count any more is not live, whatever the line says. */
-function LiveDot({ connection }: { connection: LiveState }) {
+export function LiveDot({ connection }: { connection: ReadonlySignal<LiveState> }) {
   return (
-    <span class={`live-dot ${connection.state}`} role="status">
+    <span class={`live-dot ${connection.value.state}`} role="status">
       <i aria-hidden="true" />
-      {liveText(connection)}
+      {liveText(connection.value)}
     </span>
   )
 }

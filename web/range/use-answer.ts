@@ -1,7 +1,11 @@
-/** One question to the server that a panel or dialog asks for itself; the last answer stays while the next comes. */
+/**
+ * One question to the server that a panel or dialog asks for itself. The last answer to this very question stays while
+ * it is asked again, and is there at once when the page comes back; that to another question is never shown.
+ */
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ApiError } from '../api.ts'
+import { recall, remember } from '../seen.ts'
 
 export interface Answer<T> {
   found: T | null
@@ -11,19 +15,23 @@ export interface Answer<T> {
 /** After an answer it rests so many times as long as the asking took: an open page must not keep the appliance busy. */
 const restTimes = 10
 
-/** Asks anew when `question` changes, and rested when `moved` does (events came). */
+/** Asks anew when `question` changes, which names what it asks, and rested when `moved` does (events came). */
 export function useAnswer<T>(
   question: string,
   ask: (signal: AbortSignal) => Promise<T>,
   moved?: unknown,
 ): Answer<T> {
-  const answer = useSignal<Answer<T>>({ found: null, problem: null })
+  const answer = useSignal<Answer<T> & { question: string }>({ question: '', found: null, problem: null })
   const wanted = useRef(0)
   const turn = useRef<() => void>(() => {})
   const seen = useRef(moved)
   useEffect(() => {
     const stop = new AbortController()
-    void follow(ask, stop.signal, wanted, turn, (found) => (answer.value = { ...answer.value, ...found }))
+    void follow(ask, stop.signal, wanted, turn, (told) => {
+      if (told.found) remember(question, told.found)
+      const before = answer.peek().question === question ? answer.peek() : unanswered<T>(question)
+      answer.value = { ...before, ...told, question }
+    })
     return () => stop.abort()
   }, [question])
   useEffect(() => {
@@ -32,7 +40,11 @@ export function useAnswer<T>(
     wanted.current += 1
     turn.current()
   }, [moved])
-  return answer.value
+  return answer.value.question === question ? answer.value : unanswered<T>(question)
+}
+
+function unanswered<T>(question: string): Answer<T> {
+  return { found: recall<T>(question), problem: null }
 }
 
 /** Asks, rests, and waits for its next turn, until `stop`. */

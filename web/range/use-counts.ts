@@ -4,21 +4,11 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { api, type PageCounts } from '../api.ts'
 import { isoTime } from '../clock.ts'
 import { navigate, place, query, withQuery } from '../router.ts'
-import { session } from '../session.ts'
+import { recall, remember } from '../seen.ts'
 import { type CountsModel, createCounts } from './counts-model.ts'
 import { addressOf, askedOf, choiceOf, type RangeChoice, rangePart } from './range.ts'
 
 let lastRange = ''
-
-/** Counts of the ranges and pages looked at last, so that a page that was seen is there at once. */
-const seen = new Map<string, unknown>()
-const seenMax = 24
-
-function rememberCounts(key: string, counted: unknown): void {
-  seen.delete(key)
-  seen.set(key, counted)
-  for (const oldest of seen.keys()) if (seen.size > seenMax) seen.delete(oldest)
-}
 
 /** Changes the range, the site or the comparison; every change is a place to come back to. */
 export function chooseRange(change: Partial<RangeChoice>): void {
@@ -48,12 +38,6 @@ function useSameRange(path: string): void {
 
 type Page = keyof PageCounts
 
-/** Another person or organization in the same tab sees nothing of the one before. */
-function keyOf(page: Page, params: URLSearchParams): string {
-  const who = session.peek()
-  return JSON.stringify([who?.account.id, who?.org.id, page, `${params}`])
-}
-
 /** `types` are the events whose arrival changes the page; [] means every event. */
 export function useCounts<P extends Page>(page: P, types: string[]): CountsModel<PageCounts[P]> {
   // The address at first: a page is drawn again while the reader is on the way to another one.
@@ -66,17 +50,24 @@ export function useCounts<P extends Page>(page: P, types: string[]): CountsModel
           counts: (params, signal) => api.counts(page, params, signal),
           newest: (filter, signal) => api.events(filter, { limit: 1 }, signal),
           live: api.live,
-          recall: (params) => (seen.get(keyOf(page, params)) as PageCounts[P] | undefined) ?? null,
-          remember: (params, counted) => rememberCounts(keyOf(page, params), counted),
+          recall: (params) => recall<PageCounts[P]>(`${page}?${params}`),
+          remember: (params, counted) => remember(`${page}?${params}`, counted),
         },
         types,
       ),
     [],
   )
   const asked = useComputed(() => `${askedOf(choiceOf(query.value))}`)
+  // Begun before the first drawing, not after it: what is remembered stands in the first frame already.
+  const begun = useMemo(() => {
+    model.start(new URLSearchParams(asked.peek()))
+    return { asked: asked.peek() }
+  }, [])
   useSignalEffect(() => {
-    const params = new URLSearchParams(asked.value)
-    if (place.peek().path === path) model.start(params)
+    const params = asked.value
+    if (params === begun.asked || place.peek().path !== path) return
+    begun.asked = params
+    model.start(new URLSearchParams(params))
   })
   useEffect(() => () => model.stop(), [])
   return model

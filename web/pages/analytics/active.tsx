@@ -26,7 +26,7 @@ function monthName(month: string): string {
 export function Active({ period, events }: ActiveProps) {
   const params = new URLSearchParams(period.siteIds.map((siteId) => ['siteId', siteId]))
   const { found, problem } = useAnswer(
-    `${params}`,
+    `analytics/active?${params}`,
     (signal) => api.counts('analytics/active', params, signal),
     events,
   )

@@ -17,7 +17,7 @@ const quantiles = [
 export function Durations({ calls }: { calls: number }) {
   const params = askedOf(choiceOf(query.value))
   const { found, problem } = useAnswer(
-    `${params}`,
+    `analytics/durations?${params}`,
     (signal) => api.counts('analytics/durations', params, signal),
     calls,
   )

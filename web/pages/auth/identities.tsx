@@ -51,8 +51,10 @@ interface IdentitiesProps {
 
 export function Identities({ siteIds, presented }: IdentitiesProps) {
   const params = askedOf(choiceOf(query.value))
-  const { found, problem } = useAnswer(`${params} ${presented}`, (signal) =>
-    api.counts('auth/identities', params, signal),
+  const { found, problem } = useAnswer(
+    `auth/identities?${params}`,
+    (signal) => api.counts('auth/identities', params, signal),
+    presented,
   )
   if (problem) return <Problem error={problem} />
   if (!found) return null

@@ -22,7 +22,11 @@ export function Refusals({ period, denied, onOpen }: RefusalsProps) {
   for (const siteId of siteIds) params.append('siteId', siteId)
   params.set('limit', `${shownMax}`)
   // A new count of refusals means that there are new ones to show.
-  const { found, problem } = useAnswer(`${params} ${denied}`, (signal) => api.eventsWhere(params, signal))
+  const { found, problem } = useAnswer(
+    `events?${params}`,
+    (signal) => api.eventsWhere(params, signal),
+    denied,
+  )
   if (problem) return <Problem error={problem} />
   if (!found) return null
   return (

@@ -69,7 +69,7 @@ interface MatrixProps {
 export function Matrix({ detected, of }: MatrixProps) {
   const params = askedOf(choiceOf(query.value))
   const { found, problem } = useAnswer(
-    `${params}`,
+    `detect/matrix?${params}`,
     (signal) => api.counts('detect/matrix', params, signal),
     detected,
   )

@@ -17,7 +17,9 @@ import { type KnownAgent, knownAgent, purposeWords } from './known-agents.ts'
 export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () => void }) {
   const params = askedOf(choiceOf(query.value))
   params.set('vendor', vendor)
-  const { found, problem } = useAnswer(`${params}`, (signal) => api.counts('detect/vendor', params, signal))
+  const { found, problem } = useAnswer(`detect/vendor?${params}`, (signal) =>
+    api.counts('detect/vendor', params, signal),
+  )
   const known = knownAgent(vendor)
   return (
     <Dialog title={visibleText(vendor).slice(0, 120)} class="vendor-dialog" onClose={onClose}>

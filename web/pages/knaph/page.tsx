@@ -17,6 +17,7 @@ import { choiceOf } from '../../range/range.ts'
 import { useCounts } from '../../range/use-counts.ts'
 import { type Memory, registryApi } from '../../registry-api.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
+import { recall, remember } from '../../seen.ts'
 import { overview } from '../../session.ts'
 import { Moment } from '../settings/moment.tsx'
 import { ScoreBar, scoreText } from './score.tsx'
@@ -33,6 +34,8 @@ export default function KnaphPage() {
       createPushed<Memory>({
         ask: (sites, signal) => registryApi.memories(sites, sitesShownMax, signal),
         siteIds,
+        recall: (sites) => recall<Pushed<Memory>>(`memories?${sites}`),
+        remember: (sites, found) => remember(`memories?${sites}`, found),
         moved: counts.data,
       }),
     [],
@@ -43,7 +46,7 @@ export default function KnaphPage() {
   const use = counts.data.value
   return (
     <>
-      <RangeBar title="Knaph" period={use?.period ?? null} connection={counts.connection.value} />
+      <RangeBar title="Knaph" period={use?.period ?? null} connection={counts.connection} />
       <div class={counts.stale.value ? 'page knaph stale' : 'page knaph'} aria-busy={counts.stale.value}>
         {error && <Problem error={error} onRetry={memories.retry} />}
         {known && use && <Body memories={known} use={use} />}

@@ -5,16 +5,20 @@ import { ApiError, api, type EventFilter, type Histogram as Counts } from '../..
 import { colourOf, type Series } from '../../charts/series.ts'
 import { StackChart } from '../../charts/stack-chart.tsx'
 import { isoTime } from '../../clock.ts'
+import { filterParams } from '../../filter-params.ts'
 import { counted, duration, utcTime } from '../../format.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
+import { recall, remember } from '../../seen.ts'
 import { histogramSeries } from './histogram-series.ts'
 import type { LogsModel } from './model.ts'
 
 /** While events come the bars follow at most so often. */
 const againMs = 4_000
 
+const questionOf = (filter: EventFilter): string => `histogram?${filterParams(filter)}`
+
 export function Histogram({ model, filter }: { model: LogsModel; filter: EventFilter }) {
-  const counts = useSignal<Counts | null>(null)
+  const counts = useSignal(recall<Counts>(questionOf(filter)))
   const asked = useSignal({ text: '', atMs: Number.NEGATIVE_INFINITY })
   const timer = useSignal(0)
   const running = useSignal(new AbortController())
@@ -26,7 +30,9 @@ export function Histogram({ model, filter }: { model: LogsModel; filter: EventFi
     asked.value = { text: text.peek(), atMs: performance.now() }
     try {
       const found = await api.histogram(filter, stop)
-      if (!stop.aborted) counts.value = found
+      if (stop.aborted) return
+      remember(questionOf(filter), found)
+      counts.value = found
     } catch (error) {
       // The table says what is wrong; bars that are a little old do no harm.
       if (!(error instanceof ApiError) && !stop.aborted) throw error

@@ -14,6 +14,9 @@ export interface LogsSource {
     signal?: AbortSignal,
   ) => Promise<EventPage>
   live: (filter: EventFilter, after: string, signal: AbortSignal) => Promise<Response>
+  /** The newest page of the same filter, if it is remembered: shown, dimmed, until the new one comes. */
+  recall?: (filter: EventFilter) => ReceivedEvent[] | null
+  remember?: (filter: EventFilter, events: ReceivedEvent[]) => void
 }
 
 export interface LogsModel {
@@ -132,6 +135,7 @@ async function open(state: State, running: AbortSignal): Promise<void> {
   try {
     const page = await state.source.events(state.filter, { limit: pageSize }, running)
     if (running.aborted) return
+    state.source.remember?.(state.filter, page.events)
     state.list.value = addOlder(emptyList, page.events)
     state.history.value = page.nextCursor === null ? noHistory : { cursor: page.nextCursor, untilMs: null }
     state.loaded.value = true
@@ -205,6 +209,12 @@ async function loadOlder(state: State): Promise<void> {
 function start(state: State, filter: EventFilter): void {
   state.filter = filter
   state.still.value = isSearch(filter)
+  const known = state.source.recall?.(filter) ?? []
+  if (known.length > 0) {
+    state.list.value = addOlder(emptyList, known)
+    state.loaded.value = true
+    noteOutcomes(state, known)
+  }
   // The old rows stay, dimmed, until the new ones are there: an empty flash says nothing. Their history ends.
   state.stale.value = state.loaded.peek()
   state.history.value = noHistory

@@ -2,13 +2,15 @@
 import './page.css'
 import { batch, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { type ApiError, api } from '../../api.ts'
+import { type ApiError, api, type ReceivedEvent } from '../../api.ts'
+import { filterParams } from '../../filter-params.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { count } from '../../format.ts'
 import { isRefused } from '../../live.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
+import { recall, remember } from '../../seen.ts'
 import { overview, refreshOverview } from '../../session.ts'
 import { type Shortcut, useShortcuts } from '../../shortcuts.ts'
 import { EventDrawer } from './drawer.tsx'
@@ -16,9 +18,16 @@ import { filterOf, hasText, isOpen } from './filter.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { FindBar } from './find-bar.tsx'
 import { Histogram } from './histogram.tsx'
-import { createLogsModel, type LogsModel } from './model.ts'
+import { createLogsModel, type LogsModel, type LogsSource } from './model.ts'
 import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
 import { StreamStatus } from './stream-status.tsx'
+
+const source: LogsSource = {
+  events: api.events,
+  live: api.live,
+  recall: (filter) => recall<ReceivedEvent[]>(`logs?${filterParams(filter)}`),
+  remember: (filter, events) => remember(`logs?${filterParams(filter)}`, events),
+}
 
 /** Opens an event beside the table, or closes it (null). Moving from one to the next leaves no trail of entries. */
 function showEvent(id: string | null): void {
@@ -29,12 +38,18 @@ function showEvent(id: string | null): void {
 }
 
 export default function LogsPage() {
-  const model = useMemo(() => createLogsModel(api), [])
+  const model = useMemo(() => createLogsModel(source), [])
   // Only a change of the filter starts anew; opening an event changes the address too.
   const filterText = useComputed(() => JSON.stringify(filterOf(query.value)))
+  // Begun before the first drawing, not after it: what is remembered stands in the first frame already.
+  const begun = useMemo(() => {
+    model.start(filterOf(query.peek()))
+    return { filter: filterText.peek() }
+  }, [])
   useSignalEffect(() => {
-    const filter = JSON.parse(filterText.value) as ReturnType<typeof filterOf>
-    model.start(filter)
+    if (filterText.value === begun.filter) return
+    begun.filter = filterText.value
+    model.start(JSON.parse(filterText.value) as ReturnType<typeof filterOf>)
   })
   useEffect(() => () => model.stop(), [])
   useFirstArrival(model)

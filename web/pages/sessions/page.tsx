@@ -15,6 +15,7 @@ import { type CountsModel, createCounts } from '../../range/counts-model.ts'
 import { liveText } from '../../range/range-bar.tsx'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { type AgentSession, sessionApi, type SessionPage } from '../../session-api.ts'
+import { recall, remember } from '../../seen.ts'
 import { overview } from '../../session.ts'
 import type { Entry } from '../logs/entries.ts'
 import { filterOf, filterParams, isOpen } from '../logs/filter.ts'
@@ -36,13 +37,24 @@ function useSessions(): CountsModel<SessionPage> {
           counts: (params, stop) => sessionApi.list(params, stop),
           newest: (filter, stop) => api.events(filter, { limit: 1 }, stop),
           live: api.live,
+          recall: (params) => recall<SessionPage>(`sessions?${params}`),
+          remember: (params, found) => remember(`sessions?${params}`, found),
         },
         [],
       ),
     [],
   )
   const asked = useComputed(() => `${askedOf(query.value)}`)
-  useSignalEffect(() => model.start(new URLSearchParams(asked.value)))
+  // Begun before the first drawing, not after it: what is remembered stands in the first frame already.
+  const begun = useMemo(() => {
+    model.start(askedOf(query.peek()))
+    return { asked: asked.peek() }
+  }, [])
+  useSignalEffect(() => {
+    if (asked.value === begun.asked) return
+    begun.asked = asked.value
+    model.start(new URLSearchParams(asked.value))
+  })
   useEffect(() => () => model.stop(), [])
   return model
 }

@@ -17,6 +17,7 @@ import { useCounts } from '../../range/use-counts.ts'
 import { createPushed, type Pushed } from '../../pushed-model.ts'
 import { registryApi, type Tool } from '../../registry-api.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
+import { recall, remember } from '../../seen.ts'
 import { overview } from '../../session.ts'
 import { Budget } from './budget.tsx'
 import { ToolDetail } from './detail.tsx'
@@ -33,6 +34,8 @@ export default function ToolsPage() {
       createPushed<Tool>({
         ask: (sites, signal) => registryApi.tools(sites, toolsShownMax, signal),
         siteIds,
+        recall: (sites) => recall<Pushed<Tool>>(`tools?${sites}`),
+        remember: (sites, found) => remember(`tools?${sites}`, found),
         moved: calls.data,
         freshMs: 10_000, // calls come all the time, pushes do not
       }),
@@ -44,7 +47,7 @@ export default function ToolsPage() {
   const known = registry.data.value
   return (
     <>
-      <RangeBar title="WebMCP Tools" period={period} connection={calls.connection.value} />
+      <RangeBar title="WebMCP Tools" period={period} connection={calls.connection} />
       <div class={calls.stale.value ? 'page tools stale' : 'page tools'} aria-busy={calls.stale.value}>
         {error && <Problem error={error} onRetry={registry.retry} />}
         {known && calls.data.value && (
