@@ -2,6 +2,14 @@
 import { expect, test } from 'bun:test'
 import { methodFinder } from './routes-of.ts'
 
+test('an address with a name of its own does not take what ids take', () => {
+  const find = methodFinder([
+    { method: 'POST', path: '/v1/webhooks/test' },
+    { method: 'GET', path: '/v1/webhooks/:id' },
+  ])
+  expect([find('/v1/webhooks/test'), find('/v1/webhooks/wh_1')]).toEqual([['POST'], ['GET', 'HEAD']])
+})
+
 test('finds the methods of a path with its parameters, and none for a stranger', () => {
   const find = methodFinder([
     { method: 'GET', path: '/v1/traces' },

@@ -12,22 +12,24 @@ export function routesOf(app: AnyElysia): Route[] {
 
 /** Returns a function from a path to the methods its route takes (HEAD with GET), empty when no route matches. */
 export function methodFinder(routes: Route[]): (path: string) => string[] {
-  const table = new Map<string, { pattern: RegExp; methods: Set<string> }>()
+  const table = new Map<string, { pattern: RegExp; methods: Set<string>; isLiteral: boolean }>()
   for (const { method, path } of routes) {
     let row = table.get(path)
     if (!row) {
       // The router takes a trailing slash too.
       const source = path.split('/').map((part) => (part.startsWith(':') ? '[^/]+' : RegExp.escape(part)))
-      row = { pattern: new RegExp(`^${source.join('/')}/?$`), methods: new Set() }
+      const pattern = new RegExp(`^${source.join('/')}/?$`)
+      row = { pattern, methods: new Set(), isLiteral: !path.includes('/:') }
       table.set(path, row)
     }
     row.methods.add(method)
     if (method === 'GET') row.methods.add('HEAD')
   }
   return (path) => {
-    const found = new Set<string>()
-    for (const { pattern, methods } of table.values())
-      if (pattern.test(path)) for (const m of methods) found.add(m)
-    return [...found].sort()
+    const rows = [...table.values()].filter(({ pattern }) => pattern.test(path))
+    // An address with a name of its own is not an id: what ids take does not count there.
+    const literal = rows.filter(({ isLiteral }) => isLiteral)
+    const found = (literal.length > 0 ? literal : rows).flatMap(({ methods }) => [...methods])
+    return [...new Set(found)].sort()
   }
 }

@@ -1,5 +1,6 @@
 /** Routes of deliveries below one address: test, list, one with its attempts, replay. */
 import { Elysia } from 'elysia'
+import { AppError } from '../errors.ts'
 import { json, jsonText } from '../http/answer.ts'
 import { readJsonObject } from '../http/body.ts'
 import { readQuery } from '../http/query.ts'
@@ -32,6 +33,9 @@ export function deliveryRoutes({ store, seal, clock, webhooks }: Parts, base: st
       return jsonText(`{"deliveries":[${deliveries}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
     })
     .get(`${base}/:id`, async ({ request, params }) => {
+      // The router takes the address of the test delivery for an id; no delivery is called so.
+      if (params.id === 'test')
+        throw new AppError('method_not_allowed', 'This address takes POST.', { headers: { allow: 'POST' } })
       const { orgId } = await access.read(request)
       readQuery(request, {})
       const { delivery, attempts } = await findDelivery(store, orgId, params.id)

@@ -271,6 +271,12 @@ describe('what is refused', () => {
     expect((await server.call('/v1/webhooks/test', { body })).status).toBe(401)
     expect((await server.call('/v1/webhooks', { key: reader })).status).toBe(200)
     expect((await server.call('/v1/webhooks', { key, method: 'DELETE' })).status).toBe(405)
+    // The address of the test delivery is no id, with a key or without one.
+    for (const method of ['GET', 'HEAD', 'DELETE'])
+      for (const call of [{ key, method }, { method }]) {
+        const { status, headers } = await server.call('/v1/webhooks/test', call)
+        expect([method, status, headers.get('allow')]).toEqual([method, 405, 'POST'])
+      }
     expect((await server.call('/v1/webhooks/wh_none', { key })).status).toBe(404)
     expect((await server.call('/v1/webhooks/wh_none/replay', { key, method: 'POST' })).status).toBe(404)
   })
