@@ -41,7 +41,9 @@ export function exportOfBody(body: { [member: string]: unknown }): ExportBody {
   const strange = Object.keys(body).find((name) => !members.includes(name))
   if (strange !== undefined)
     throw wrong(strange.slice(0, 60), `is not a member here; known: ${members.join(', ')}`)
-  const { format = 'json', raw = false } = body
+  // Null is as good as absent, as it is for the others: clients in some languages send every member.
+  const format = body['format'] ?? 'json'
+  const raw = body['raw'] ?? false
   if (format !== 'json' && format !== 'csv') throw wrong('format', 'must be json or csv')
   if (typeof raw !== 'boolean') throw wrong('raw', 'must be true or false')
   const sinceMs = timeOf(body, 'since')

@@ -65,6 +65,8 @@ test('an empty body is an export, filters narrow it, and what is misspelt is nam
   ])
   expect((await exported(key, { since: '2200-01-01' })).count).toBe(0)
   expect((await exported(key, { until: '2000-01-01T00:00:00Z' })).count).toBe(0)
+  const nulls = { format: null, since: null, until: null, actor: null, action: null, raw: null }
+  expect((await exported(key, nulls)).count).toBeGreaterThan(created.count)
   for (const [body, path] of [
     [{ format: 'xml' }, 'format'],
     [{ since: 'yesterday' }, 'since'],
