@@ -33,8 +33,8 @@ interface DataTableProps<Row> {
 
 const rowsMax = 50
 
-/** As many as a table has room for before it scrolls; those below come after the page was painted. */
-const firstRowsMax = 16
+/** As many as the longest table shows on a laptop; those below come after the page was painted. */
+const firstRowsMax = 24
 const furtherAfterMs = 30 // charts come before them
 
 function compare(a: Cell, b: Cell): number {
