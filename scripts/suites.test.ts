@@ -19,5 +19,5 @@ test('every test file belongs to exactly one suite', () => {
 
 test('the whole run stays under 40 minutes even when every suite hangs', () => {
   const totalMs = suites.reduce((sum, { suiteTimeoutMs }) => sum + suiteTimeoutMs, 0)
-  expect(totalMs).toBeLessThan(38 * 60_000)
+  expect(totalMs).toBeLessThanOrEqual(38 * 60_000)
 })

@@ -28,7 +28,7 @@ export const suites: Suite[] = [
   suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
   suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 20, 3, 'nothing'),
   suite('support', ['tests/support'], 30, 1, 'browser'),
-  suite('store', ['tests/store'], 60, 3, 'nothing'),
+  suite('store', ['tests/store'], 60, 4, 'nothing'),
   suite('engine', ['tests/engine'], 120, 3, 'nothing'),
   suite('api', ['tests/api'], 60, 4, 'binary'),
   suite('e2e', ['tests/e2e'], 60, 13, 'browser'),
