@@ -6,7 +6,7 @@ import { describeCheck, runChecks } from './checks.ts'
 import { ensureChromium } from './chromium.ts'
 import { command } from './command.ts'
 import { type Counts, addCounts, closingLine, countRun, noCounts } from './summary.ts'
-import { type Suite, suites } from './suites.ts'
+import { capMs, type Suite, suites } from './suites.ts'
 
 const oneFailed: Counts = { passed: 0, failed: 1, skipped: 0 }
 const onePassed: Counts = { passed: 1, failed: 0, skipped: 0 }
@@ -25,16 +25,16 @@ function hasTests(path: string): boolean {
   return !new Bun.Glob('**/*.test.{ts,tsx}').scanSync({ cwd: join(root, path) }).next().done
 }
 
-async function runSuite(suite: Suite): Promise<Counts> {
+async function runSuite(suite: Suite, timeoutMs: number): Promise<Counts> {
   const junit = join(junitDir, `${suite.name}.xml`)
   say(`\n== ${suite.name}`)
   const args = ['--no-orphans', 'test', `--timeout=${suite.testTimeoutMs}`]
   args.push('--reporter=junit', `--reporter-outfile=${junit}`, ...present(suite).map((path) => `./${path}`))
   const result = await command([process.execPath, ...args], {
-    timeoutMs: suite.suiteTimeoutMs,
+    timeoutMs,
     env: { SIGHTGLASS_TEST_BINARY: 'built' }, // suites need not look for newer sources again
   })
-  if (result.timedOut) say(`${suite.name} was ended after ${suite.suiteTimeoutMs / 60_000} minutes`)
+  if (result.timedOut) say(`${suite.name} was ended after ${(timeoutMs / 60_000).toFixed(1)} minutes`)
   const text = existsSync(junit) ? readFileSync(junit, 'utf8') : null
   const counts = countRun({ junit: text, code: result.timedOut ? 1 : result.code })
   say(`== ${suite.name}: ${closingLine(counts)} in ${(result.durationMs / 1_000).toFixed(1)} s`)
@@ -73,10 +73,14 @@ async function main(names: string[]): Promise<Counts> {
   total = addCounts(total, hasBinary ? onePassed : oneFailed)
   const noBrowser = chosen.some((suite) => suite.needsBrowser) ? await ensureChromium() : null
   if (noBrowser !== null) say(noBrowser)
+  const startedMs = performance.now()
   for (const suite of chosen) {
     const lacking = (suite.needsBinary && !hasBinary) || (suite.needsBrowser && noBrowser !== null)
     if (lacking) say(`\n== ${suite.name}: not run, counts as failed`)
-    total = addCounts(total, lacking ? oneFailed : await runSuite(suite))
+    total = addCounts(
+      total,
+      lacking ? oneFailed : await runSuite(suite, capMs(suite, performance.now() - startedMs)),
+    )
   }
   return total
 }

@@ -107,8 +107,8 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
 }
 
 /**
- * A handful of values a day: counted almost exactly. The hash is another one in every store, so any few of them may meet
- * in a register: that more of 60 values do than this allows happens once in a hundred million.
+ * A handful of values a day: counted almost exactly. The hash is another one in every store, so some of them may meet
+ * in a register; that more of 60 values do than this allows happens once in a hundred million stores.
  */
 function agreesInDistinct({ reader }: Engine, orgId: string, counted: EventRecord[]): void {
   for (const of of ['session', 'subject'] as const) {
