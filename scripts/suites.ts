@@ -9,6 +9,8 @@ export interface Suite {
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean
+  /** How often a failing test is tried: twice with a browser, whose timing is the machine's. Both tries are printed. */
+  attempts: number
 }
 
 const minuteMs = 60_000
@@ -29,6 +31,7 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
     suiteTimeoutMs: minutes * minuteMs,
     needsBinary: needs !== 'nothing',
     needsBrowser: needs === 'browser',
+    attempts: needs === 'browser' ? 2 : 1,
   }
 }
 

@@ -28,7 +28,7 @@ function hasTests(path: string): boolean {
 async function runSuite(suite: Suite, timeoutMs: number): Promise<Counts> {
   const junit = join(junitDir, `${suite.name}.xml`)
   say(`\n== ${suite.name}`)
-  const args = ['--no-orphans', 'test', `--timeout=${suite.testTimeoutMs}`]
+  const args = ['--no-orphans', 'test', `--timeout=${suite.testTimeoutMs}`, `--retry=${suite.attempts - 1}`]
   args.push('--reporter=junit', `--reporter-outfile=${junit}`, ...present(suite).map((path) => `./${path}`))
   const result = await command([process.execPath, ...args], {
     timeoutMs,

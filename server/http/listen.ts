@@ -37,7 +37,8 @@ export interface Listener {
   link: string // under which others open it, when no proxy gives it another address
   /**
    * Shows another certificate from the next connection on: the port is given up and taken again, within a millisecond
-   * in which a connection is refused or reset (`Bun.serve` cannot change a certificate in place). Requests and streams in flight go on over the connections they have.
+   * in which a connection is refused or reset (`Bun.serve` cannot change a certificate in place). Requests and streams
+   * in flight go on over the connections they have.
    */
   showCertificate(tls: TlsPair): void
   /** Refuses new requests, waits for those in flight until the deadline, then cuts. */
