@@ -10,8 +10,12 @@ export interface Taken {
   waitMs: number // 0: the request may pass; else until it would
 }
 
+/**
+ * What a bucket holds is kept in whole numbers, so that who waits as told is let in: a token is as many grains as the
+ * window has milliseconds, and each millisecond brings as many grains as the limit has tokens.
+ */
 interface Bucket {
-  tokens: number
+  grains: number
   atMs: number
   placedAtMs: number // when it went to the end of the map
 }
@@ -23,12 +27,13 @@ const placeEveryMs = 1_000
 
 export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
   const buckets = new Map<string, Bucket>()
+  const full = count * windowMs
 
   /** The map is kept in order of last use, to a second: what is forgotten first has the fullest bucket. */
   function bucketOf(name: string, now: number): Bucket {
     let bucket = buckets.get(name)
     if (bucket !== undefined && Math.abs(now - bucket.placedAtMs) < placeEveryMs) return bucket
-    bucket ??= { tokens: count, atMs: now, placedAtMs: now }
+    bucket ??= { grains: full, atMs: now, placedAtMs: now }
     bucket.placedAtMs = now
     buckets.delete(name)
     buckets.set(name, bucket)
@@ -38,22 +43,21 @@ export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
 
   return {
     take(name: string): Taken {
-      const now = clock.now()
+      const now = Math.floor(clock.now())
       const bucket = bucketOf(name, now)
       // A clock set back gives nothing, and takes nothing away.
       const elapsedMs = Math.max(0, now - bucket.atMs)
-      const tokens = Math.min(count, bucket.tokens + (elapsedMs * count) / windowMs)
-      const passes = tokens >= 1
-      const left = passes ? tokens - 1 : tokens
-      bucket.tokens = left
+      const grains = Math.min(full, bucket.grains + elapsedMs * count)
+      const passes = grains >= windowMs
+      const left = passes ? grains - windowMs : grains
+      bucket.grains = left
       bucket.atMs = now
-      const msOf = (missing: number) => Math.ceil((missing * windowMs) / count)
       return {
         count,
         windowMs,
-        remaining: Math.floor(left),
-        fullMs: msOf(count - left),
-        waitMs: passes ? 0 : Math.max(1, msOf(1 - tokens)),
+        remaining: Math.floor(left / windowMs),
+        fullMs: Math.ceil((full - left) / count),
+        waitMs: passes ? 0 : Math.ceil((windowMs - grains) / count),
       }
     },
   }
