@@ -18,6 +18,10 @@ test('what was closed for a purpose opens for it alone, under the same secret al
   )
 })
 
+test('the shortest value opens too', () => {
+  expect(seal.open('cursor', seal.close('cursor', 0))).toBe(0)
+})
+
 test('every altered or foreign text is refused, none throws', () => {
   const text = seal.close('cursor', ['org_1', 5])
   for (let at = 0; at < text.length; at++) {

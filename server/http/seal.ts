@@ -9,6 +9,8 @@ export interface Seal {
 
 const ivBytes = 12
 const tagBytes = 16
+/** From the shortest value, one character of JSON, to more than any position takes. */
+const sealedText = /^[A-Za-z0-9_-]{39,6000}$/
 
 /** `secretHex` is the store's 32-byte secret, so that positions outlive restarts. */
 export function sealWith(secretHex: string): Seal {
@@ -21,7 +23,7 @@ export function sealWith(secretHex: string): Seal {
       return Buffer.concat([iv, body, cipher.getAuthTag()]).toString('base64url')
     },
     open(purpose, text) {
-      if (!/^[A-Za-z0-9_-]{40,6000}$/.test(text)) return null
+      if (!sealedText.test(text)) return null
       const bytes = Buffer.from(text, 'base64url')
       if (bytes.toString('base64url') !== text) return null // decoding passes over a stray last character
       try {
