@@ -1,6 +1,6 @@
-/** The code of the pages: asked for when a page is wanted, and of all others while nothing else is to do. */
+/** The code of the pages, and their first answers: when a page is wanted, and ahead while nothing else is to do. */
 import type { ComponentType } from 'preact'
-import { type PageRoute, routes } from './routes.ts'
+import { type PageCode, type PageRoute, routes } from './routes.ts'
 
 const codes = new Map<PageRoute, ComponentType>()
 
@@ -9,21 +9,24 @@ export function codeOf(route: PageRoute): ComponentType | null {
   return codes.get(route) ?? null
 }
 
-export async function loadCode(route: PageRoute): Promise<void> {
-  codes.set(route, (await route.load()).default)
+export async function loadCode(route: PageRoute): Promise<PageCode> {
+  const code = await route.load()
+  codes.set(route, code.default)
+  return code
 }
 
 /** The page that was opened comes first, with what it asks for. */
 const waitMs = 300
 
-/** A first visit then waits for no file. One at a time, so that a click in between waits for one at most. */
-export function loadCodeWhenIdle(): () => void {
+/** A first visit then waits for nothing. One at a time, so that a click in between waits for one at most. */
+export function getReadyWhenIdle(): () => void {
   const whenIdle = window.requestIdleCallback ?? ((work: () => void) => setTimeout(work, waitMs))
   let ended = false
   const load = async ([route, ...rest]: PageRoute[]): Promise<void> => {
     if (!route || ended) return
     try {
-      await loadCode(route)
+      const code = await loadCode(route)
+      if (!ended) await code.ahead?.()
     } catch {
       return // the page itself asks again when it is wanted, and says what is wrong
     }

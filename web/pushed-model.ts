@@ -4,6 +4,8 @@
  */
 import { effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { ApiError } from './api.ts'
+import type { Question } from './range/questions.ts'
+import { recall, remember } from './seen.ts'
 
 export interface Pushed<T> {
   list: T[]
@@ -18,12 +20,9 @@ export interface PushedModel<T> {
 }
 
 interface PushedSource<T> {
-  ask: (siteIds: string[], signal: AbortSignal) => Promise<Pushed<T>>
+  of: (siteIds: string[]) => Question<Pushed<T>> // its last answer for the same sites is shown until the new one comes
   siteIds: ReadonlySignal<string> // as JSON text
   moved: ReadonlySignal<unknown> // changes when events of its kind came
-  /** The last answer for the same sites, if it is remembered: shown until the new one comes. */
-  recall?: (siteIds: string) => Pushed<T> | null
-  remember?: (siteIds: string, answer: Pushed<T>) => void
   freshMs?: number // what was asked for so lately is not asked for again
 }
 
@@ -41,13 +40,13 @@ export function createPushed<T>(source: PushedSource<T>): PushedModel<T> {
     running.abort()
     running = new AbortController()
     const stop = running.signal
-    const siteIds = source.siteIds.peek()
+    const question = source.of(JSON.parse(source.siteIds.peek()) as string[])
     askedAtMs = performance.now()
     clearTimeout(timer)
     try {
-      const found = await source.ask(JSON.parse(siteIds) as string[], stop)
+      const found = await question.ask(stop)
       if (stop.aborted) return
-      source.remember?.(siteIds, found)
+      remember(question.text, found)
       data.value = found
       error.value = null
       if (found.list.length === 0) timer = Number(setTimeout(() => void ask(), emptyPauseMs))
@@ -64,7 +63,7 @@ export function createPushed<T>(source: PushedSource<T>): PushedModel<T> {
     const siteIds = source.siteIds.value
     untracked(() => {
       // What was pushed for other sites is not shown for these.
-      data.value = source.recall?.(siteIds) ?? null
+      data.value = recall(source.of(JSON.parse(siteIds) as string[]).text)
       void ask()
     })
   })

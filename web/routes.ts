@@ -8,7 +8,13 @@ export interface PageRoute {
   prefix: string | null // first word of the event types that fill the page
   counted?: string // the type that its headline counts
   key: string // g and then this letter goes there
-  load: () => Promise<{ default: ComponentType }>
+  load: () => Promise<PageCode>
+}
+
+export interface PageCode {
+  default: ComponentType
+  /** Asks what the page would ask first if it were opened now, so that it then opens with an answer (`seen.ts`). */
+  ahead?: () => Promise<unknown>
 }
 
 export const routes: PageRoute[] = [

@@ -1,7 +1,7 @@
 /** Remembered answers: to the same question of the same reader only, and not without end. */
 import { afterEach, expect, test } from 'bun:test'
 import type { Session } from './api.ts'
-import { recall, remember } from './seen.ts'
+import { askAhead, recall, remember } from './seen.ts'
 import { session } from './session.ts'
 
 afterEach(() => {
@@ -29,6 +29,27 @@ test('an answer is recalled for its own question, and for nobody else in the sam
   expect(recall<string>('detect?range=7d')).toBeNull()
   session.value = reader('ada', 'shop')
   expect(recall<string>('detect?range=7d')).toBe('the week')
+})
+
+test('what is asked ahead is asked once, and kept for whoever asked it', async () => {
+  session.value = reader('ada', 'shop')
+  const asked: string[] = []
+  const week = (answer: Promise<string>) => ({
+    text: 'auth?range=7d',
+    ask: () => {
+      asked.push('auth?range=7d')
+      return answer
+    },
+  })
+  expect(await askAhead(week(Promise.resolve('the week')))).toBe('the week')
+  expect([await askAhead(week(Promise.resolve('another'))), asked.length]).toEqual(['the week', 1])
+  session.value = reader('bob', 'shop')
+  const late = Promise.withResolvers<string>()
+  const asking = askAhead(week(late.promise))
+  session.value = reader('eve', 'blog')
+  late.resolve('the week of bob')
+  await asking
+  expect(recall<string>('auth?range=7d')).toBeNull()
 })
 
 test('the answers given longest ago are let go', () => {

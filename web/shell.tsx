@@ -8,7 +8,7 @@ import { NoticeBar } from './components/notice-bar.tsx'
 import { PageBar } from './components/page-bar.tsx'
 import { Palette } from './components/palette.tsx'
 import { ShortcutList } from './components/shortcut-list.tsx'
-import { codeOf, loadCode, loadCodeWhenIdle } from './page-code.ts'
+import { codeOf, getReadyWhenIdle, loadCode } from './page-code.ts'
 import { navigate, path } from './router.ts'
 import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
 import { entry, refreshOverview, session } from './session.ts'
@@ -78,7 +78,7 @@ function CurrentPage() {
   const failed = useSignal<PageRoute | null>(null)
   const visited = useRef<PageRoute | null>(null)
   const drawn = useRef<PageRoute | null>(null)
-  useEffect(loadCodeWhenIdle, [])
+  useEffect(getReadyWhenIdle, [])
   useSignalEffect(() => {
     const here = path.value
     // Leaving for the sign-in page changes the address while this frame is still drawn.

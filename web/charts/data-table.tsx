@@ -2,7 +2,8 @@
 import './data-table.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
+import { useTurn } from '../components/later.tsx'
 import { count } from '../format.ts'
 import { printing } from '../printing.ts'
 import { csvText, download } from './csv.ts'
@@ -29,13 +30,13 @@ interface DataTableProps<Row> {
   ascending?: boolean
   onOpen?: (row: Row) => void
   empty?: string
+  firstRows?: number // what the first view shows of it, where that is more than usual
 }
 
 const rowsMax = 50
 
-/** As many as the longest table shows on a laptop; those below come after the page was painted. */
-const firstRowsMax = 24
-const furtherAfterMs = 30 // charts come before them
+/** As many as a table below a chart shows on a laptop; those below come after the page was painted. */
+const firstRowsMax = 10
 
 function compare(a: Cell, b: Cell): number {
   if (a === null || b === null) return 0
@@ -63,8 +64,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     by.value.up,
   )
   const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)
-  const unpainted = useUnpainted()
-  const drawn = unpainted && !printing.value ? shown.slice(0, firstRowsMax) : shown
+  const drawn = useTurn() ? shown : shown.slice(0, props.firstRows ?? firstRowsMax)
   const sortBy = (column: Column<Row>): void => {
     const same = by.value.name === column.name
     by.value = { name: column.name, up: same ? !by.value.up : !column.number }
@@ -99,16 +99,6 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       )}
     </section>
   )
-}
-
-/** Whether the page was not painted yet. */
-function useUnpainted(): boolean {
-  const unpainted = useSignal(true)
-  useEffect(() => {
-    const timer = setTimeout(() => (unpainted.value = false), furtherAfterMs)
-    return () => clearTimeout(timer)
-  }, [])
-  return unpainted.value
 }
 
 interface RowsProps<Row> extends DataTableProps<Row> {

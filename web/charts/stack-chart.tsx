@@ -2,7 +2,7 @@
 import './chart.css'
 import { type Signal, useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { chooseTimes } from '../range/use-counts.ts'
 import { chartOptions } from './chart-options.ts'
@@ -64,8 +64,9 @@ export function StackChart(props: StackChartProps) {
 
 function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: string): void {
   const scheme = useThemeOnScreen()
+  // Before the paint, so that the chart stands in the same frame as the numbers beside it.
   const { series, startMs, stepMs, steps } = drawn.props.current
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = host.current
     if (!element) return
     const made = makeChart(element, drawn)
@@ -83,7 +84,7 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
       made.destroy()
     }
   }, [scheme, look])
-  useEffect(() => {
+  useLayoutEffect(() => {
     // A chart just made holds its data already.
     if (drawn.fed.current === series) return
     drawn.fed.current = series

@@ -2,7 +2,7 @@
 import './dialog.css'
 import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useLayoutEffect, useId, useRef } from 'preact/hooks'
 
 export interface DialogProps {
   title: string
@@ -17,7 +17,8 @@ export function Dialog(props: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   const asking = useSignal(false)
-  useEffect(() => {
+  // Before the paint: who types at once types into it.
+  useLayoutEffect(() => {
     const element = dialog.current
     if (!element) return
     element.showModal()
@@ -56,7 +57,7 @@ export function Dialog(props: DialogProps) {
 
 function ReallyClose({ onStay, onClose }: { onStay: () => void; onClose: () => void }) {
   const stay = useRef<HTMLButtonElement>(null)
-  useEffect(() => stay.current?.focus(), [])
+  useLayoutEffect(() => stay.current?.focus(), [])
   return (
     <div class="really-close" role="alert">
       <p>This is not shown again. Close it?</p>

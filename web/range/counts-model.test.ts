@@ -94,6 +94,31 @@ test('remembered counts of a range are shown at once, dimmed, until they are cou
   model.stop()
 })
 
+test('the same counts a minute later are no other counts: nothing is drawn anew', async () => {
+  interface Counted {
+    now: string
+    count: number
+  }
+  const answers: Counted[] = [
+    { now: '2026-11-21T10:01:00.000Z', count: 5 },
+    { now: '2026-11-21T10:02:00.000Z', count: 5 },
+    { now: '2026-11-21T10:03:00.000Z', count: 6 },
+    { now: '2026-11-21T10:13:00.000Z', count: 6 },
+  ]
+  const shown: (Counted | null)[] = []
+  const { source } = fakeServer()
+  for (const answer of answers) {
+    const recall = () => shown.at(-1) ?? null
+    const model = createCounts<Counted>({ ...source, counts: async () => answer, recall }, [])
+    model.start(new URLSearchParams('range=7d'))
+    await until(() => model.data.value !== null && !model.stale.value)
+    shown.push(model.data.value)
+    model.stop()
+  }
+  // The third has another number, the fourth a clock that has gone on visibly.
+  expect(shown.map((one) => answers.indexOf(one as Counted))).toEqual([0, 0, 2, 3])
+})
+
 test('a refused range is told and not asked again; an outage keeps the numbers and is asked again', async () => {
   const { source, asked } = fakeServer()
   const model = createCounts(source, [])

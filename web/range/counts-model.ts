@@ -51,7 +51,7 @@ export function createCounts<T>(source: CountsSource<T>, types: string[]): Count
       if (stop.aborted) return
       source.remember?.(params, counted)
       batch(() => {
-        data.value = counted
+        if (!isSame(data.peek(), counted)) data.value = counted
         stale.value = false
         error.value = null
       })
@@ -94,6 +94,16 @@ export function createCounts<T>(source: CountsSource<T>, types: string[]): Count
     },
     stop: () => running.abort(),
   }
+}
+
+/** Whether there is nothing to draw anew: at most the clock went on, by a few minutes. */
+function isSame(before: unknown, after: unknown): boolean {
+  const minutes = 'YYYY-MM-DDTHH:M'.length
+  const text = (counted: unknown): string =>
+    JSON.stringify(counted, (name, value: unknown) =>
+      name === 'now' && typeof value === 'string' ? value.slice(0, minutes) : value,
+    )
+  return before !== null && text(before) === text(after)
 }
 
 /** Resolves when an event came, when an hour has passed (a running range moves on), or when `stop` aborts. */

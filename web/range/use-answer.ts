@@ -5,6 +5,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ApiError } from '../api.ts'
+import type { Question } from './questions.ts'
 import { recall, remember } from '../seen.ts'
 
 export interface Answer<T> {
@@ -16,11 +17,7 @@ export interface Answer<T> {
 const restTimes = 10
 
 /** Asks anew when `question` changes, which names what it asks, and rested when `moved` does (events came). */
-export function useAnswer<T>(
-  question: string,
-  ask: (signal: AbortSignal) => Promise<T>,
-  moved?: unknown,
-): Answer<T> {
+export function useAnswer<T>({ text: question, ask }: Question<T>, moved?: unknown): Answer<T> {
   const answer = useSignal<Answer<T> & { question: string }>({ question: '', found: null, problem: null })
   const wanted = useRef(0)
   const turn = useRef<() => void>(() => {})
@@ -28,8 +25,9 @@ export function useAnswer<T>(
   useEffect(() => {
     const stop = new AbortController()
     void follow(ask, stop.signal, wanted, turn, (told) => {
-      if (told.found) remember(question, told.found)
       const before = answer.peek().question === question ? answer.peek() : unanswered<T>(question)
+      if (told.found && before.problem === null && isSame(before.found, told.found)) return
+      if (told.found) remember(question, told.found)
       answer.value = { ...before, ...told, question }
     })
     return () => stop.abort()
@@ -42,6 +40,9 @@ export function useAnswer<T>(
   }, [moved])
   return answer.value.question === question ? answer.value : unanswered<T>(question)
 }
+
+/** The same again needs no drawing. */
+const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 function unanswered<T>(question: string): Answer<T> {
   return { found: recall<T>(question), problem: null }

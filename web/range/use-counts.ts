@@ -4,8 +4,10 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { api, type PageCounts } from '../api.ts'
 import { isoTime } from '../clock.ts'
 import { navigate, place, query, withQuery } from '../router.ts'
-import { recall, remember } from '../seen.ts'
+import { useStart } from '../use-start.ts'
+import { askAhead, recall, remember } from '../seen.ts'
 import { type CountsModel, createCounts } from './counts-model.ts'
+import { countsOf } from './questions.ts'
 import { addressOf, askedOf, choiceOf, type RangeChoice, rangePart } from './range.ts'
 
 let lastRange = ''
@@ -38,6 +40,16 @@ function useSameRange(path: string): void {
 
 type Page = keyof PageCounts
 
+/** The question of a page that is opened by its plain link now. */
+export function askedNext(): URLSearchParams {
+  return askedOf(choiceOf(new URLSearchParams(lastRange)))
+}
+
+/** The counts of such a page. */
+export function countAhead<P extends Page>(page: P): Promise<PageCounts[P]> {
+  return askAhead(countsOf(page, askedNext()))
+}
+
 /** `types` are the events whose arrival changes the page; [] means every event. */
 export function useCounts<P extends Page>(page: P, types: string[]): CountsModel<PageCounts[P]> {
   // The address at first: a page is drawn again while the reader is on the way to another one.
@@ -58,16 +70,8 @@ export function useCounts<P extends Page>(page: P, types: string[]): CountsModel
     [],
   )
   const asked = useComputed(() => `${askedOf(choiceOf(query.value))}`)
-  // Begun before the first drawing, not after it: what is remembered stands in the first frame already.
-  const begun = useMemo(() => {
-    model.start(new URLSearchParams(asked.peek()))
-    return { asked: asked.peek() }
-  }, [])
-  useSignalEffect(() => {
-    const params = asked.value
-    if (params === begun.asked || place.peek().path !== path) return
-    begun.asked = params
-    model.start(new URLSearchParams(params))
+  useStart(asked, (params) => {
+    if (place.peek().path === path) model.start(new URLSearchParams(params))
   })
   useEffect(() => () => model.stop(), [])
   return model

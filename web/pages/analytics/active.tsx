@@ -1,11 +1,12 @@
 /** How many agents were active, by day and month: asked on its own, because it looks a year back. */
-import { type ActiveAgents, api, type PeriodView } from '../../api.ts'
+import type { ActiveAgents, PeriodView } from '../../api.ts'
 import { isoTime } from '../../clock.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
 import { count } from '../../format.ts'
+import { countsOf } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 
 interface ActiveProps {
@@ -25,11 +26,7 @@ function monthName(month: string): string {
 
 export function Active({ period, events }: ActiveProps) {
   const params = new URLSearchParams(period.siteIds.map((siteId) => ['siteId', siteId]))
-  const { found, problem } = useAnswer(
-    `analytics/active?${params}`,
-    (signal) => api.counts('analytics/active', params, signal),
-    events,
-  )
+  const { found, problem } = useAnswer(countsOf('analytics/active', params), events)
   if (problem) return <Problem error={problem} />
   if (!found) return null
   return (

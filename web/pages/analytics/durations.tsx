@@ -1,11 +1,9 @@
 /** How long tool calls took over the range: asked on its own, because reading sketches takes longer than counting. */
-import { api } from '../../api.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
 import { counted, duration } from '../../format.ts'
-import { query } from '../../router.ts'
-import { askedOf, choiceOf } from '../../range/range.ts'
+import { countsOf } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 
 const quantiles = [
@@ -15,12 +13,7 @@ const quantiles = [
 
 /** `calls` changes when tools were called: then it is asked anew. */
 export function Durations({ calls }: { calls: number }) {
-  const params = askedOf(choiceOf(query.value))
-  const { found, problem } = useAnswer(
-    `analytics/durations?${params}`,
-    (signal) => api.counts('analytics/durations', params, signal),
-    calls,
-  )
+  const { found, problem } = useAnswer(countsOf('analytics/durations'), calls)
   if (problem) return <Problem error={problem} />
   if (!found || found.whole === null) return null
   const { period, whole, steps } = found

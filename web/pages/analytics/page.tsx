@@ -7,14 +7,17 @@ import { cutBars, distinct } from '../../charts/cut-bars.ts'
 import { DataTable } from '../../charts/data-table.tsx'
 import { ChangeMark, Headlines } from '../../charts/headlines.tsx'
 import { outcomeSeries } from '../../charts/series.ts'
+import { Later } from '../../components/later.tsx'
 import { Text } from '../../components/text.tsx'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
 import { rangeWords } from '../../range/range.ts'
-import { useCounts } from '../../range/use-counts.ts'
+import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { Active } from './active.tsx'
 import { Durations } from './durations.tsx'
 import { pillarCounts, pillarSeries } from './pillars.ts'
+
+export const ahead = () => countAhead('analytics')
 
 export default function AnalyticsPage() {
   const model = useCounts('analytics', [])
@@ -71,8 +74,12 @@ function Everything({ data }: { data: AnalyticsCounts }) {
         <OutcomeTable all={all} period={period} />
       </div>
       <Tops data={data} />
-      <Durations calls={data.types['tool.executed']?.count ?? 0} />
-      <Active period={period} events={all.count} />
+      <Later>
+        <Durations calls={data.types['tool.executed']?.count ?? 0} />
+      </Later>
+      <Later>
+        <Active period={period} events={all.count} />
+      </Later>
     </>
   )
 }

@@ -1,16 +1,16 @@
 /** Who proved an identity and why others failed, from the newest events: names are not counted by the hour. */
-import { api, type IdentityDetail } from '../../api.ts'
+import type { IdentityDetail } from '../../api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
 import { Vial } from '../../components/marks.tsx'
+import { Later } from '../../components/later.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { ago, counted, utcTime } from '../../format.ts'
-import { query } from '../../router.ts'
 import { logsHref } from '../../range/logs-link.ts'
-import { askedOf, choiceOf } from '../../range/range.ts'
 import { useAnswer } from '../../range/use-answer.ts'
+import { countsOf } from '../../range/questions.ts'
 
 type Identity = IdentityDetail['subjects'][number]
 
@@ -50,12 +50,7 @@ interface IdentitiesProps {
 }
 
 export function Identities({ siteIds, presented }: IdentitiesProps) {
-  const params = askedOf(choiceOf(query.value))
-  const { found, problem } = useAnswer(
-    `auth/identities?${params}`,
-    (signal) => api.counts('auth/identities', params, signal),
-    presented,
-  )
+  const { found, problem } = useAnswer(countsOf('auth/identities'), presented)
   if (problem) return <Problem error={problem} />
   if (!found) return null
   const from = found.complete
@@ -73,20 +68,22 @@ export function Identities({ siteIds, presented }: IdentitiesProps) {
         empty="None with a name."
         columns={columns}
       />
-      <Bars
-        title="Why identities were not accepted"
-        wide
-        unit={from}
-        bars={found.failures.map(({ name, count }) => ({
-          key: name,
-          name,
-          count,
-          colour: 'error',
-          href: logsHref({ type: 'auth.identity_presented', outcome: 'error', siteIds }),
-        }))}
-        rest={{ names: 0, count: 0 }}
-        empty="Every one was accepted."
-      />
+      <Later>
+        <Bars
+          title="Why identities were not accepted"
+          wide
+          unit={from}
+          bars={found.failures.map(({ name, count }) => ({
+            key: name,
+            name,
+            count,
+            colour: 'error',
+            href: logsHref({ type: 'auth.identity_presented', outcome: 'error', siteIds }),
+          }))}
+          rest={{ names: 0, count: 0 }}
+          empty="Every one was accepted."
+        />
+      </Later>
     </>
   )
 }

@@ -8,16 +8,19 @@ import { countOf, cutBars, cutRest } from '../../charts/cut-bars.ts'
 import { DataTable } from '../../charts/data-table.tsx'
 import { Headlines } from '../../charts/headlines.tsx'
 import { cutSeries, outcomeSeries, trustOrder, trustRank } from '../../charts/series.ts'
+import { Later } from '../../components/later.tsx'
 import { Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
 import { query } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
 import { choiceOf, rangeWords } from '../../range/range.ts'
-import { useCounts } from '../../range/use-counts.ts'
+import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { Identities } from './identities.tsx'
 
 const type = 'auth.identity_presented'
+
+export const ahead = () => Promise.all([countAhead('auth'), countAhead('auth/identities')])
 
 export default function AuthPage() {
   const model = useCounts('auth', ['auth.*'])
@@ -76,7 +79,9 @@ function Presented({ data }: { data: AuthCounts }) {
       </div>
       <CutTable title="Protocols" head="Protocol" cut={data.protocols} of={of} data={data} />
       <Identities siteIds={period.siteIds} presented={presented.count} />
-      <CutTable title="Vendors" head="Vendor" cut={data.vendors} of={of} data={data} />
+      <Later>
+        <CutTable title="Vendors" head="Vendor" cut={data.vendors} of={of} data={data} />
+      </Later>
       {cleared.count > 0 && (
         <p class="muted">
           <a href={logsHref({ ...of, type: 'auth.identity_cleared' })}>{cleared.count} identities</a> were

@@ -7,12 +7,13 @@ import { Bars } from '../../charts/bars.tsx'
 import { countOf, cutBars, cutRest } from '../../charts/cut-bars.ts'
 import { Headlines } from '../../charts/headlines.tsx'
 import { cutSeries, outcomeSeries } from '../../charts/series.ts'
+import { Later } from '../../components/later.tsx'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
-import { useCounts } from '../../range/use-counts.ts'
+import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { DecisionTable } from './decision-table.tsx'
-import { Refusals } from './refusals.tsx'
+import { Refusals, refusalsAhead } from './refusals.tsx'
 import { WhyDialog } from './why-dialog.tsx'
 
 const type = 'authz.evaluated'
@@ -23,6 +24,8 @@ function explain(id: string | null): void {
   const here = place.peek()
   navigate(here.path + withQuery(here.search, { why: id === null ? [] : [id] }), { replace: id === null })
 }
+
+export const ahead = async () => refusalsAhead((await countAhead('authz')).period)
 
 export default function AuthzPage() {
   const model = useCounts('authz', ['authz.evaluated'])
@@ -81,12 +84,14 @@ function Decisions({ data }: { data: AuthzCounts }) {
         />
       </div>
       <Refusals period={period} denied={countOf(decisions, 'deny').count} onOpen={explain} />
-      <div class="halves">
-        <DecisionTable title="By tool" head="Tool" member="tool" cut={data.tools} period={period} />
-        <DecisionTable title="By rule" head="Rule" cut={data.rules} period={period} />
-        <DecisionTable title="By reason" head="Reason" cut={data.reasons} period={period} />
-        <DecisionTable title="By vendor" head="Vendor" member="vendor" cut={data.vendors} period={period} />
-      </div>
+      <Later>
+        <div class="halves">
+          <DecisionTable title="By tool" head="Tool" member="tool" cut={data.tools} period={period} />
+          <DecisionTable title="By rule" head="Rule" cut={data.rules} period={period} />
+          <DecisionTable title="By reason" head="Reason" cut={data.reasons} period={period} />
+          <DecisionTable title="By vendor" head="Vendor" member="vendor" cut={data.vendors} period={period} />
+        </div>
+      </Later>
     </>
   )
 }

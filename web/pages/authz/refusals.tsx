@@ -7,6 +7,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { counted, eventTime, utcTime } from '../../format.ts'
 import { useAnswer } from '../../range/use-answer.ts'
+import { askAhead } from '../../seen.ts'
 
 interface RefusalsProps {
   period: PeriodView
@@ -16,17 +17,18 @@ interface RefusalsProps {
 
 const shownMax = 50
 
-export function Refusals({ period, denied, onOpen }: RefusalsProps) {
-  const { since, until, siteIds } = period
+function refusalsOf({ since, until, siteIds }: PeriodView) {
   const params = new URLSearchParams({ type: 'authz.evaluated', decision: 'deny', since, until })
   for (const siteId of siteIds) params.append('siteId', siteId)
   params.set('limit', `${shownMax}`)
+  return { text: `events?${params}`, ask: (signal: AbortSignal) => api.eventsWhere(params, signal) }
+}
+
+export const refusalsAhead = (period: PeriodView) => askAhead(refusalsOf(period))
+
+export function Refusals({ period, denied, onOpen }: RefusalsProps) {
   // A new count of refusals means that there are new ones to show.
-  const { found, problem } = useAnswer(
-    `events?${params}`,
-    (signal) => api.eventsWhere(params, signal),
-    denied,
-  )
+  const { found, problem } = useAnswer(refusalsOf(period), denied)
   if (problem) return <Problem error={problem} />
   if (!found) return null
   return (

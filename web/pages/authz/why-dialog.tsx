@@ -11,7 +11,7 @@ import { useAnswer } from '../../range/use-answer.ts'
 import { attempts, deedOf, evidenceOf, verdictOf } from './why-words.ts'
 
 export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) {
-  const { found, problem } = useAnswer(`authz/why/${id}`, (signal) => api.why(id, signal))
+  const { found, problem } = useAnswer({ text: `authz/why/${id}`, ask: (signal) => api.why(id, signal) })
   const event = found?.event as TraceEvent | undefined
   return (
     <Dialog title={event ? verdictOf(event) : 'Why'} class="why-dialog" onClose={onClose}>

@@ -1,12 +1,11 @@
 /** Classes against vendors: which vendor came as what. Asked on its own: the page does not wait for it. */
-import { api, type CountedName, type DetectMatrix } from '../../api.ts'
+import type { CountedName, DetectMatrix } from '../../api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted } from '../../format.ts'
-import { query } from '../../router.ts'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
-import { askedOf, choiceOf } from '../../range/range.ts'
+import { countsOf } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 import { visibleText } from '../../text.ts'
 
@@ -67,12 +66,7 @@ interface MatrixProps {
 }
 
 export function Matrix({ detected, of }: MatrixProps) {
-  const params = askedOf(choiceOf(query.value))
-  const { found, problem } = useAnswer(
-    `detect/matrix?${params}`,
-    (signal) => api.counts('detect/matrix', params, signal),
-    detected,
-  )
+  const { found, problem } = useAnswer(countsOf('detect/matrix'), detected)
   if (problem) return <Problem error={problem} />
   if (!found || found.counted === 0) return null
   const { rows, columns } = matrixOf(found.cells)

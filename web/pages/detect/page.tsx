@@ -7,12 +7,13 @@ import { countOf, cutBars, cutRest, distinct } from '../../charts/cut-bars.ts'
 import { shareOf } from '../../charts/change.ts'
 import { Headlines } from '../../charts/headlines.tsx'
 import { cutSeries, trustRank } from '../../charts/series.ts'
+import { Later } from '../../components/later.tsx'
 import { Vial } from '../../components/marks.tsx'
 import { counted } from '../../format.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
-import { useCounts } from '../../range/use-counts.ts'
+import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { AgentTable } from './agent-table.tsx'
 import { Matrix } from './matrix.tsx'
 import { VendorDialog } from './vendor-dialog.tsx'
@@ -27,6 +28,8 @@ function openVendor(vendor: string | null): void {
     replace: vendor === null,
   })
 }
+
+export const ahead = () => countAhead('detect')
 
 export default function DetectPage() {
   const model = useCounts('detect', ['agent.*', 'authz.evaluated'])
@@ -74,7 +77,9 @@ function Detections({ data }: { data: DetectCounts }) {
           totals and have no row.
         </p>
       )}
-      <Matrix detected={detected.count} of={of} />
+      <Later>
+        <Matrix detected={detected.count} of={of} />
+      </Later>
     </>
   )
 }

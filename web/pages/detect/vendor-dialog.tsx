@@ -11,15 +11,14 @@ import { query } from '../../router.ts'
 import { visibleText } from '../../text.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { askedOf, choiceOf } from '../../range/range.ts'
+import { countsOf } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 import { type KnownAgent, knownAgent, purposeWords } from './known-agents.ts'
 
 export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () => void }) {
   const params = askedOf(choiceOf(query.value))
   params.set('vendor', vendor)
-  const { found, problem } = useAnswer(`detect/vendor?${params}`, (signal) =>
-    api.counts('detect/vendor', params, signal),
-  )
+  const { found, problem } = useAnswer(countsOf('detect/vendor', params))
   const known = knownAgent(vendor)
   return (
     <Dialog title={visibleText(vendor).slice(0, 120)} class="vendor-dialog" onClose={onClose}>

@@ -13,18 +13,31 @@ import { Text } from '../../components/text.tsx'
 import { bytesText, count } from '../../format.ts'
 import { createPushed, type Pushed } from '../../pushed-model.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
+import type { Question } from '../../range/questions.ts'
 import { choiceOf } from '../../range/range.ts'
-import { useCounts } from '../../range/use-counts.ts'
+import { askedNext, countAhead, useCounts } from '../../range/use-counts.ts'
 import { type Memory, registryApi } from '../../registry-api.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
-import { recall, remember } from '../../seen.ts'
+import { askAhead } from '../../seen.ts'
 import { overview } from '../../session.ts'
 import { Moment } from '../settings/moment.tsx'
 import { ScoreBar, scoreText } from './score.tsx'
-import { SiteView } from './site-view.tsx'
+import { memoryOf, SiteView } from './site-view.tsx'
 import { siteMapOf } from './snapshot.ts'
 
 const sitesShownMax = 200
+
+/** What was pushed of sites, none for all. */
+const memoriesOf = (siteIds: string[]): Question<Pushed<Memory>> => ({
+  text: `memories?${JSON.stringify(siteIds)}`,
+  ask: (signal) => registryApi.memories(siteIds, sitesShownMax, signal),
+})
+
+export const ahead = async () => {
+  await countAhead('knaph')
+  const [first] = (await askAhead(memoriesOf(askedNext().getAll('siteId')))).list
+  if (first) await askAhead(memoryOf(first.siteId, first.version))
+}
 
 export default function KnaphPage() {
   const counts = useCounts('knaph', ['memory.*'])
@@ -32,10 +45,8 @@ export default function KnaphPage() {
   const memories = useMemo(
     () =>
       createPushed<Memory>({
-        ask: (sites, signal) => registryApi.memories(sites, sitesShownMax, signal),
+        of: memoriesOf,
         siteIds,
-        recall: (sites) => recall<Pushed<Memory>>(`memories?${sites}`),
-        remember: (sites, found) => remember(`memories?${sites}`, found),
         moved: counts.data,
       }),
     [],

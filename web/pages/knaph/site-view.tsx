@@ -1,14 +1,17 @@
 /** What is known of one site: its score, its pages, its policies, its versions, and the snapshot as it was pushed. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { ApiError } from '../../api.ts'
 import { download } from '../../charts/csv.ts'
 import { JsonView } from '../../components/json-view.tsx'
+import { Later } from '../../components/later.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { bytesText, counted } from '../../format.ts'
 import { memberText } from '../../json-text.ts'
 import { type MemoryHistory, registryApi } from '../../registry-api.ts'
+import type { Question } from '../../range/questions.ts'
+import { recall, remember } from '../../seen.ts'
 import { Moment } from '../settings/moment.tsx'
 import { History } from './history.tsx'
 import { Score } from './score.tsx'
@@ -19,14 +22,22 @@ interface Opened extends MemoryHistory {
   text: string // the whole answer, digits untouched
 }
 
+/** The whole answer as text: digits stay as they were pushed. */
+export const memoryOf = (siteId: string, version: number): Question<string> => ({
+  text: `memory/${JSON.stringify([siteId, version])}`,
+  ask: (signal) => registryApi.memoryText(siteId, signal),
+})
+
 /** `version` is the newest that is known: another one is asked for. */
 export function SiteView({ siteId, version }: { siteId: string; version: number }) {
-  const opened = useSignal<Opened | null>(null)
+  const question = memoryOf(siteId, version)
+  const opened = useSignal(useMemo(() => openedOf(recall<string>(question.text)), []))
   const problem = useSignal<ApiError | null>(null)
   const load = (signal: AbortSignal): void => {
-    registryApi.memoryText(siteId, signal).then(
+    question.ask(signal).then(
       (text) => {
-        opened.value = { ...(JSON.parse(text) as MemoryHistory), text }
+        remember(question.text, text)
+        if (text !== opened.peek()?.text) opened.value = openedOf(text)
         problem.value = null
       },
       (error: unknown) => {
@@ -46,6 +57,10 @@ export function SiteView({ siteId, version }: { siteId: string; version: number 
   return opened.value && <Opened {...opened.value} />
 }
 
+function openedOf(text: string | null): Opened | null {
+  return text === null ? null : { ...(JSON.parse(text) as MemoryHistory), text }
+}
+
 function Opened({ memory, versions, text }: Opened) {
   const map = siteMapOf(memory.snapshot)
   return (
@@ -60,12 +75,14 @@ function Opened({ memory, versions, text }: Opened) {
         </p>
       </header>
       <Score memory={memory} before={versions[1] ?? null} />
-      <div class="site-columns">
-        <SiteTree map={map} />
-        <Policies memory={memory} />
-      </div>
-      <History siteId={memory.siteId} versions={versions} />
-      <Snapshot memory={memory} text={text} />
+      <Later>
+        <div class="site-columns">
+          <SiteTree map={map} />
+          <Policies memory={memory} />
+        </div>
+        <History siteId={memory.siteId} versions={versions} />
+        <Snapshot memory={memory} text={text} />
+      </Later>
     </article>
   )
 }

@@ -1,5 +1,6 @@
 /** The filters of the Logs page as they stand in the address, and the choices offered for them. */
 import type { EventFilter, TraceEvent } from '../../api.ts'
+import { filterParams } from '../../filter-params.ts'
 
 /** Members of events that are filtered by their exact value, named as in GET /v1/traces, with the words for them. */
 export const memberNames: { readonly [name: string]: string } = {
@@ -46,15 +47,6 @@ const hourMs = 3_600_000
 /** Where a search begins when no time was chosen. */
 export function textSinceMs(nowMs: number): number {
   return Math.floor(nowMs / hourMs) * hourMs - 24 * hourMs
-}
-
-/** A filter as the parameters of the gateway. */
-export function filterParams({ types, outcomes, where = [] }: EventFilter): URLSearchParams {
-  const params = new URLSearchParams()
-  for (const type of types) params.append('type', type)
-  for (const outcome of outcomes) params.append('outcome', outcome)
-  for (const { name, value } of where) params.append(name, value)
-  return params
 }
 
 /** The address of a file with all events of the filter. */

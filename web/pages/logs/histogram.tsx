@@ -8,6 +8,7 @@ import { isoTime } from '../../clock.ts'
 import { filterParams } from '../../filter-params.ts'
 import { counted, duration, utcTime } from '../../format.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
+import type { Question } from '../../range/questions.ts'
 import { recall, remember } from '../../seen.ts'
 import { histogramSeries } from './histogram-series.ts'
 import type { LogsModel } from './model.ts'
@@ -15,10 +16,13 @@ import type { LogsModel } from './model.ts'
 /** While events come the bars follow at most so often. */
 const againMs = 4_000
 
-const questionOf = (filter: EventFilter): string => `histogram?${filterParams(filter)}`
+export const histogramOf = (filter: EventFilter): Question<Counts> => ({
+  text: `histogram?${filterParams(filter)}`,
+  ask: (signal) => api.histogram(filter, signal),
+})
 
 export function Histogram({ model, filter }: { model: LogsModel; filter: EventFilter }) {
-  const counts = useSignal(recall<Counts>(questionOf(filter)))
+  const counts = useSignal(recall<Counts>(histogramOf(filter).text))
   const asked = useSignal({ text: '', atMs: Number.NEGATIVE_INFINITY })
   const timer = useSignal(0)
   const running = useSignal(new AbortController())
@@ -29,9 +33,10 @@ export function Histogram({ model, filter }: { model: LogsModel; filter: EventFi
     const stop = running.peek().signal
     asked.value = { text: text.peek(), atMs: performance.now() }
     try {
-      const found = await api.histogram(filter, stop)
+      const question = histogramOf(filter)
+      const found = await question.ask(stop)
       if (stop.aborted) return
-      remember(questionOf(filter), found)
+      remember(question.text, found)
       counts.value = found
     } catch (error) {
       // The table says what is wrong; bars that are a little old do no harm.

@@ -40,7 +40,7 @@ export interface LogsModel {
   loadOlder(): Promise<void>
 }
 
-const pageSize = 100
+export const pageSize = 100
 const rowsMax = 5_000
 const flushEveryMs = 100
 /** Nobody reads hundreds of rows a second: when so many come, the frames matter more than their speed. */

@@ -2,7 +2,7 @@
 import './page.css'
 import { batch, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { type ApiError, api, type ReceivedEvent } from '../../api.ts'
+import { type ApiError, api, type EventFilter, type ReceivedEvent } from '../../api.ts'
 import { filterParams } from '../../filter-params.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
@@ -10,15 +10,16 @@ import { Problem } from '../../components/problem.tsx'
 import { count } from '../../format.ts'
 import { isRefused } from '../../live.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
-import { recall, remember } from '../../seen.ts'
+import { askAhead, recall, remember } from '../../seen.ts'
 import { overview, refreshOverview } from '../../session.ts'
+import { useStart } from '../../use-start.ts'
 import { type Shortcut, useShortcuts } from '../../shortcuts.ts'
 import { EventDrawer } from './drawer.tsx'
 import { filterOf, hasText, isOpen } from './filter.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { FindBar } from './find-bar.tsx'
-import { Histogram } from './histogram.tsx'
-import { createLogsModel, type LogsModel, type LogsSource } from './model.ts'
+import { Histogram, histogramOf } from './histogram.tsx'
+import { createLogsModel, type LogsModel, type LogsSource, pageSize } from './model.ts'
 import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
 import { StreamStatus } from './stream-status.tsx'
 
@@ -27,6 +28,14 @@ const source: LogsSource = {
   live: api.live,
   recall: (filter) => recall<ReceivedEvent[]>(`logs?${filterParams(filter)}`),
   remember: (filter, events) => remember(`logs?${filterParams(filter)}`, events),
+}
+
+const anyEvent: EventFilter = { types: [], outcomes: [] }
+
+export const ahead = async () => {
+  const ask = async (stop: AbortSignal) => (await api.events(anyEvent, { limit: pageSize }, stop)).events
+  await askAhead({ text: 'logs?', ask })
+  await askAhead(histogramOf(anyEvent))
 }
 
 /** Opens an event beside the table, or closes it (null). Moving from one to the next leaves no trail of entries. */
@@ -41,16 +50,7 @@ export default function LogsPage() {
   const model = useMemo(() => createLogsModel(source), [])
   // Only a change of the filter starts anew; opening an event changes the address too.
   const filterText = useComputed(() => JSON.stringify(filterOf(query.value)))
-  // Begun before the first drawing, not after it: what is remembered stands in the first frame already.
-  const begun = useMemo(() => {
-    model.start(filterOf(query.peek()))
-    return { filter: filterText.peek() }
-  }, [])
-  useSignalEffect(() => {
-    if (filterText.value === begun.filter) return
-    begun.filter = filterText.value
-    model.start(JSON.parse(filterText.value) as ReturnType<typeof filterOf>)
-  })
+  useStart(filterText, (filter) => model.start(JSON.parse(filter) as EventFilter))
   useEffect(() => () => model.stop(), [])
   useFirstArrival(model)
   const active = useSignal<string | null>(query.peek().get('event'))

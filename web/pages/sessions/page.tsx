@@ -1,10 +1,11 @@
 /** Sessions: what each agent did from its first event to its last, as a list and as one story. */
 import './page.css'
-import { signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { signal, useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { ApiError, api } from '../../api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
+import { filterParams } from '../../filter-params.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
@@ -15,11 +16,12 @@ import { type CountsModel, createCounts } from '../../range/counts-model.ts'
 import { liveText } from '../../range/range-bar.tsx'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { type AgentSession, sessionApi, type SessionPage } from '../../session-api.ts'
-import { recall, remember } from '../../seen.ts'
+import { askAhead, recall, remember } from '../../seen.ts'
 import { overview } from '../../session.ts'
 import type { Entry } from '../logs/entries.ts'
-import { filterOf, filterParams, isOpen } from '../logs/filter.ts'
+import { filterOf, isOpen } from '../logs/filter.ts'
 import { FilterBar } from '../logs/filter-bar.tsx'
+import { useStart } from '../../use-start.ts'
 import { StoryView } from './story-view.tsx'
 
 /** Sessions cannot be searched for text, so the filter is asked without it. */
@@ -28,6 +30,9 @@ function askedOf(search: URLSearchParams): URLSearchParams {
   for (const name of ['q', 'sessionId']) params.delete(name)
   return params
 }
+
+export const ahead = () =>
+  askAhead({ text: 'sessions?', ask: (stop) => sessionApi.list(new URLSearchParams(), stop) })
 
 function useSessions(): CountsModel<SessionPage> {
   const model = useMemo(
@@ -45,16 +50,7 @@ function useSessions(): CountsModel<SessionPage> {
     [],
   )
   const asked = useComputed(() => `${askedOf(query.value)}`)
-  // Begun before the first drawing, not after it: what is remembered stands in the first frame already.
-  const begun = useMemo(() => {
-    model.start(askedOf(query.peek()))
-    return { asked: asked.peek() }
-  }, [])
-  useSignalEffect(() => {
-    if (asked.value === begun.asked) return
-    begun.asked = asked.value
-    model.start(new URLSearchParams(asked.value))
-  })
+  useStart(asked, (params) => model.start(new URLSearchParams(params)))
   useEffect(() => () => model.stop(), [])
   return model
 }
@@ -141,6 +137,7 @@ function List({ newest }: { newest: SessionPage }) {
         keyOf={(session) => session.id}
         sortBy="Last seen"
         onOpen={(session) => navigate(sessionHref(session.id))}
+        firstRows={24}
         empty="No session passes these filters."
       />
       {problem.value && <Problem error={problem.value} onRetry={() => void more()} />}

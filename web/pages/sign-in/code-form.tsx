@@ -1,10 +1,10 @@
 /** The second step of signing in: a code from the app, or a recovery code. */
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useLayoutEffect, useId, useRef } from 'preact/hooks'
 
 export function CodeField() {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
-  useEffect(() => input.current?.focus(), [])
+  useLayoutEffect(() => input.current?.focus(), [])
   return (
     <div class="field">
       <label for={id}>Code</label>

@@ -1,7 +1,7 @@
 /** The form that signing in, set-up and a new password share: the glass, a title, fields, one button. */
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useLayoutEffect, useId, useRef } from 'preact/hooks'
 import { Brand } from '../../components/marks.tsx'
 
 export interface CredentialFormProps {
@@ -13,7 +13,7 @@ export interface CredentialFormProps {
 }
 
 export function CredentialForm(props: CredentialFormProps) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${props.title} · Sightglass`
   }, [props.title])
   return (
@@ -41,7 +41,7 @@ export function CredentialForm(props: CredentialFormProps) {
 export function EmailField() {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
-  useEffect(() => input.current?.focus(), [])
+  useLayoutEffect(() => input.current?.focus(), [])
   return (
     <div class="field">
       <label for={id}>Email</label>

@@ -12,12 +12,13 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
+import type { Question } from '../../range/questions.ts'
 import { choiceOf } from '../../range/range.ts'
-import { useCounts } from '../../range/use-counts.ts'
+import { askedNext, countAhead, useCounts } from '../../range/use-counts.ts'
 import { createPushed, type Pushed } from '../../pushed-model.ts'
 import { registryApi, type Tool } from '../../registry-api.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
-import { recall, remember } from '../../seen.ts'
+import { askAhead } from '../../seen.ts'
 import { overview } from '../../session.ts'
 import { Budget } from './budget.tsx'
 import { ToolDetail } from './detail.tsx'
@@ -26,16 +27,23 @@ import { ToolTable } from './table.tsx'
 
 const toolsShownMax = 2_000
 
+/** The registry of sites, none for all. */
+const toolsOf = (siteIds: string[]): Question<Pushed<Tool>> => ({
+  text: `tools?${JSON.stringify(siteIds)}`,
+  ask: (signal) => registryApi.tools(siteIds, toolsShownMax, signal),
+})
+
+export const ahead = () =>
+  Promise.all([countAhead('tools/calls'), askAhead(toolsOf(askedNext().getAll('siteId')))])
+
 export default function ToolsPage() {
   const calls = useCounts('tools/calls', ['tool.*'])
   const siteIds = useComputed(() => JSON.stringify(choiceOf(query.value).siteIds))
   const registry = useMemo(
     () =>
       createPushed<Tool>({
-        ask: (sites, signal) => registryApi.tools(sites, toolsShownMax, signal),
+        of: toolsOf,
         siteIds,
-        recall: (sites) => recall<Pushed<Tool>>(`tools?${sites}`),
-        remember: (sites, found) => remember(`tools?${sites}`, found),
         moved: calls.data,
         freshMs: 10_000, // calls come all the time, pushes do not
       }),

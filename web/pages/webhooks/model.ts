@@ -2,6 +2,7 @@
 import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { ApiError } from '../../api.ts'
 import type { Delivery, DeliveryFilter, DeliveryStatus } from '../../webhook-api.ts'
+import { recall, remember } from '../../seen.ts'
 import type { Endpoint, Incident, Notice } from '../../webhook-api.ts'
 
 export interface WebhooksSource {
@@ -76,6 +77,8 @@ async function telling(state: State, stop: AbortSignal, work: () => Promise<void
   }
 }
 
+const questionOf = (filter: DeliveryFilter): string => `webhooks?${JSON.stringify(filter)}`
+
 async function load(state: State): Promise<void> {
   const { source, filter } = state
   const stop = state.running.signal
@@ -93,6 +96,7 @@ async function load(state: State): Promise<void> {
       if (state.older.length === 0) state.cursor.value = page.nextCursor
       const deliveries = joined(page.deliveries, state.older)
       state.shown.value = { endpoints, notices, incidents, deliveries, filter }
+      remember(questionOf(filter), { ...state.shown.value, deliveries: page.deliveries })
       state.stale.value = false
       state.error.value = null
     })
@@ -143,6 +147,7 @@ export function createWebhooksModel(source: WebhooksSource): WebhooksModel {
       state.running = new AbortController()
       state.filter = filter
       state.older = []
+      state.shown.value = recall<Shown>(questionOf(filter)) ?? state.shown.peek()
       state.stale.value = state.shown.peek() !== null
       void load(state)
     },

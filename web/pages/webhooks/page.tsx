@@ -1,6 +1,6 @@
 /** Webhooks: how each endpoint does, what was sent, what died and why, and the buttons that mend it. */
 import './page.css'
-import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
@@ -12,7 +12,9 @@ import { counted, duration, eventTime, fullTime, utcTime } from '../../format.ts
 import { pressing } from '../../notices.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { mayManage, session } from '../../session.ts'
-import { type Delivery, type DeliveryStatus, type Endpoint, webhookApi } from '../../webhook-api.ts'
+import { useStart } from '../../use-start.ts'
+import { type Delivery, type DeliveryFilter, type DeliveryStatus } from '../../webhook-api.ts'
+import { type Endpoint, webhookApi } from '../../webhook-api.ts'
 import { DeliveryView } from './delivery.tsx'
 import { Alerts } from './alerts.tsx'
 import { type EndpointAct, Endpoints } from './endpoints.tsx'
@@ -51,7 +53,7 @@ type Acts = ReturnType<typeof useActs>
 export default function WebhooksPage() {
   const model = useMemo(() => createWebhooksModel(webhookApi), [])
   const asked = useComputed(() => JSON.stringify(deliveryFilterOf(query.value)))
-  useSignalEffect(() => model.start(JSON.parse(asked.value) as ReturnType<typeof deliveryFilterOf>))
+  useStart(asked, (filter) => model.start(JSON.parse(filter) as DeliveryFilter))
   useEffect(() => model.stop, [])
   const acts = useActs(model)
   const may = mayManage(session.value)

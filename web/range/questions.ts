@@ -1,0 +1,17 @@
+/** What pages ask the server: a text that names all of it, and how it is asked. */
+import { api, type PageCounts } from '../api.ts'
+import { query } from '../router.ts'
+import { askedOf, choiceOf } from './range.ts'
+
+export interface Question<T> {
+  text: string // the same text is the same question: its last answer may stand for the next one
+  ask: (signal: AbortSignal) => Promise<T>
+}
+
+/** Counts of a page or panel; those of the address by default. */
+export function countsOf<P extends keyof PageCounts>(
+  page: P,
+  params: URLSearchParams = askedOf(choiceOf(query.value)),
+): Question<PageCounts[P]> {
+  return { text: `${page}?${params}`, ask: (signal) => api.counts(page, params, signal) }
+}
