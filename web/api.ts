@@ -133,6 +133,25 @@ export function onSignedOut(listener: () => void): void {
   signedOut = listener
 }
 
+let cookie = { isChanging: false, idle: new AbortController() }
+
+/** Ends with the sign-in: for what is asked without need. */
+export const idleSignal = (): AbortSignal => cookie.idle.signal
+
+/**
+ * Runs a call after which the cookie is another one, or none. What was asked under the old one may be refused,
+ * without anybody's sign-in having ended.
+ */
+export async function changingCookie<T>(call: () => Promise<T>): Promise<T> {
+  cookie.isChanging = true
+  cookie.idle.abort()
+  try {
+    return await call()
+  } finally {
+    cookie = { isChanging: false, idle: new AbortController() }
+  }
+}
+
 function unreachable(): ApiError {
   return new ApiError(0, 'unreachable', 'Sightglass does not answer.', {
     hint: 'Check that it is running and that this machine can reach it, then try again.',
@@ -181,13 +200,14 @@ async function checked(
   signal?: AbortSignal | null,
   signingIn = false,
 ): Promise<Response> {
+  const askedUnder = cookie
   const answer = await asking.catch((cause: unknown) => {
     if (signal?.aborted) throw cause
     throw unreachable()
   })
   if (answer.ok) return answer
   const error = await errorOf(answer)
-  if (answer.status === 401 && !signingIn) signedOut()
+  if (answer.status === 401 && !signingIn && askedUnder === cookie && !cookie.isChanging) signedOut()
   throw error
 }
 

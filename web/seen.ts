@@ -1,4 +1,5 @@
 /** What was answered lately, by question, so that a page that was seen is there at once while it is asked anew. */
+import { idleSignal } from './api.ts'
 import type { Question } from './range/questions.ts'
 import { session } from './session.ts'
 
@@ -22,7 +23,7 @@ export async function askAhead<T>({ text, ask }: Question<T>): Promise<T> {
   const key = keyOf(text)
   const known = recall<T>(text)
   if (known !== null) return known
-  const answer = await ask(AbortSignal.timeout(aheadMaxMs))
+  const answer = await ask(AbortSignal.any([idleSignal(), AbortSignal.timeout(aheadMaxMs)]))
   // Answered for whoever asked: another one may be signed in by now.
   if (key === keyOf(text)) remember(text, answer)
   return answer

@@ -1,6 +1,6 @@
 /** Who is signed in, what the organization holds so far, and the ways in and out. */
 import { effect, signal } from '@preact/signals'
-import { ApiError, api, type Overview, type Session } from './api.ts'
+import { ApiError, api, changingCookie, type Overview, type Session } from './api.ts'
 import { setLiveReader } from './live-shared.ts'
 import { navigate, place, safeReturn } from './router.ts'
 
@@ -72,7 +72,7 @@ export function leave(notice = ''): void {
 
 export async function signOut(): Promise<void> {
   try {
-    await api.signOut()
+    await changingCookie(api.signOut)
   } catch (error) {
     // Without an answer the cookie is still good: saying "signed out" would be false.
     if (!(error instanceof ApiError) || error.status !== 401) throw error

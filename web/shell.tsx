@@ -78,7 +78,7 @@ function CurrentPage() {
   const failed = useSignal<PageRoute | null>(null)
   const visited = useRef<PageRoute | null>(null)
   const drawn = useRef<PageRoute | null>(null)
-  useEffect(getReadyWhenIdle, [])
+  useEffect(getReadyWhenIdle, [session.value?.org.id])
   useSignalEffect(() => {
     const here = path.value
     // Leaving for the sign-in page changes the address while this frame is still drawn.

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import jsQR from 'jsqr'
 import { Secret, TOTP } from 'otpauth'
-import type { Page } from 'playwright'
+import type { Page, Route } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { ingestKey, owner, ownerEnv, send, signIn } from './dashboard-actions.ts'
@@ -128,12 +128,23 @@ test('a second factor: set up with an app, asked for, and a recovery code when t
   await withCode(recovery, async (page) => page.getByText('9 recovery codes are left').waitFor())
 }, 60_000)
 
+const answeredLate = (then: Promise<void>) => async (route: Route) => {
+  const headers = await route.request().allHeaders()
+  await then
+  const answer = await fetch(route.request().url(), { headers })
+  await route.fulfill({ status: answer.status, body: await answer.text() })
+}
+
+async function makeOrganization(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'New organization' }).click()
+  await page.getByRole('dialog').getByLabel('Name', { exact: true }).fill(name)
+  await page.getByRole('dialog').getByRole('button', { name: 'Create organization' }).click()
+}
+
 test('an organization is made, opened, renamed and left to be deleted, and kept', async () => {
   await withPage(`${appliance.url}/settings/organization`, async (page) => {
     await signIn(page)
-    await page.getByRole('button', { name: 'New organization' }).click()
-    await page.getByRole('dialog').getByLabel('Name', { exact: true }).fill('Branch Office')
-    await page.getByRole('dialog').getByRole('button', { name: 'Create organization' }).click()
+    await makeOrganization(page, 'Branch Office')
     await page.getByRole('button', { name: 'Open Branch Office' }).click()
     await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
     await page.getByRole('link', { name: 'branch-office' }).click()
@@ -148,6 +159,30 @@ test('an organization is made, opened, renamed and left to be deleted, and kept'
     await page.getByRole('button', { name: 'Keep it' }).click()
     await page.getByText('This organization will be deleted on').waitFor({ state: 'detached' })
   })
+}, 60_000)
+
+test('what was asked while another organization is opened is refused without ending the sign-in', async () => {
+  await withPage(
+    `${appliance.url}/settings/organization`,
+    async (page) => {
+      await signIn(page)
+      await makeOrganization(page, 'Second Office')
+      const isOpen = Promise.withResolvers<void>()
+      const refused = page.waitForResponse((answer) => answer.status() === 401)
+      // Asked under the cookie from before, answered after the change.
+      await page.route('**/api/overview', answeredLate(isOpen.promise), { times: 1 })
+      await page.getByRole('link', { name: 'Detect', exact: true }).click()
+      await page.goBack()
+      await page.getByRole('button', { name: 'Open Second Office' }).click()
+      await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+      isOpen.resolve()
+      await refused
+      await page.getByRole('link', { name: 'Detect', exact: true }).click()
+      await page.getByRole('heading', { name: 'Detect', exact: true }).waitFor()
+      await page.getByRole('link', { name: 'second-office' }).waitFor()
+    },
+    { allow: [/status of 401/] },
+  )
 }, 60_000)
 
 test('a key’s label, scopes, sites and end are edited, and the audit log tells before and after', async () => {

@@ -106,10 +106,10 @@ test('the same counts a minute later are no other counts: nothing is drawn anew'
     { now: '2026-11-21T10:13:00.000Z', count: 6 },
   ]
   const shown: (Counted | null)[] = []
-  const { source } = fakeServer()
+  const { newest, live } = fakeServer().source
   for (const answer of answers) {
     const recall = () => shown.at(-1) ?? null
-    const model = createCounts<Counted>({ ...source, counts: async () => answer, recall }, [])
+    const model = createCounts<Counted>({ newest, live, counts: async () => answer, recall }, [])
     model.start(new URLSearchParams('range=7d'))
     await until(() => model.data.value !== null && !model.stale.value)
     shown.push(model.data.value)

@@ -7,7 +7,7 @@ import { Text } from '../../components/text.tsx'
 import { identityApi, type OwnOrg } from '../../identity-api.ts'
 import { navigate } from '../../router.ts'
 import { enter, session } from '../../session.ts'
-import { api, type Session } from '../../api.ts'
+import { api, changingCookie, type Session } from '../../api.ts'
 import { Field, FormDialog, textOf } from './form-dialog.tsx'
 import { Day } from './moment.tsx'
 
@@ -98,7 +98,7 @@ function Others({ orgs, currentId }: { orgs: OwnOrg[]; currentId: string }) {
   const { problem, run } = useTask()
   const open = (org: OwnOrg) =>
     run(async () => {
-      enter(await identityApi.switchOrg(org.id))
+      enter(await changingCookie(() => identityApi.switchOrg(org.id)))
       navigate('/')
     })
   return (
