@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
+import { picture } from '../support/picture.ts'
 import { owner, ownerEnv, signIn } from './dashboard-actions.ts'
 
 let appliance: Appliance
@@ -101,6 +102,7 @@ test('skip link, palette and the list of shortcuts', async () => {
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox', { name: 'Page or action' }).waitFor()
     await page.keyboard.type('knaph')
+    await picture(page, 'palette')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Knaph', exact: true }).waitFor()
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
+import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
 import { expectAccessible } from './pages-actions.ts'
@@ -78,6 +79,7 @@ test('on paper: the numbers and tables without the frame, nothing cut off', asyn
       .locator('.data-scroll')
       .evaluateAll((all) => all.filter((one) => one.scrollHeight > one.clientHeight + 1).length)
     expect(cut).toBe(0)
+    await picture(page, 'print')
     expect((await page.pdf()).subarray(0, 5).toString()).toBe('%PDF-')
   })
 }, 30_000)

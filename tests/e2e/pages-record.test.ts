@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { picture } from '../support/picture.ts'
 import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
 import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
 
@@ -177,6 +178,7 @@ test('a view is kept under its name and brings its filters back; it can be forgo
     await page.goto(`${appliance.url}/logs`)
     await shown(page, 25)
     await page.getByRole('button', { name: 'Views' }).click()
+    await picture(page, 'saved-views')
     await page.getByRole('link', { name: 'Many <b>blocked</b>' }).click()
     const expected = others.filter((_, at) => at % 4 === 0 && at >= 5).length
     await shown(page, expected)

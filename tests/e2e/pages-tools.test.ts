@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { picture } from '../support/picture.ts'
 import { ingestKey, ownerEnv, runCurl, send } from './dashboard-actions.ts'
 import {
   enter,
@@ -159,6 +160,7 @@ test('a tool opens with its findings, its schema in words, its versions and thei
     expect(findings.map((line) => line.split('\n')[0]?.slice(0, 20).trim())).toHaveLength(4)
     for (const word of ['set aside its instructions', 'imitates a prompt', 'U+202E', 'says “delete”'])
       expect(findings.some((line) => line.includes(word))).toBe(true)
+    await picture(page, 'lint')
     const cells = await page
       .getByRole('region', { name: 'What it takes' })
       .locator('tbody tr')
@@ -169,6 +171,8 @@ test('a tool opens with its findings, its schema in words, its versions and thei
     expect(differences).toContain('Version 2')
     expect(differences).toContain('inputSchema › properties › id › type')
     expect(differences).toMatch(/before:\s*string\s*after:\s*integer/)
+    await page.locator('.versions').scrollIntoViewIfNeeded()
+    await picture(page, 'version-differences')
     await expectAccessibleInBothThemes(page)
     await page.goBack()
     await row(page, 'order.delete').waitFor()

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
+import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
 import { earlier, matching, pageTraffic, runningRange, type Wanted } from './pages-traffic.ts'
@@ -234,6 +235,7 @@ test('Authz: a refusal explains itself: rule, reason, identity, evidence, and th
     ])
       expect(told).toMatch(new RegExp(text))
     expect(await dialog.locator('.earlier li').count()).toBe(earlierOnes.length)
+    await picture(page, 'why-blocked')
     await page.keyboard.press('Escape')
     await dialog.waitFor({ state: 'detached' })
   })
