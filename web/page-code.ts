@@ -16,7 +16,7 @@ export async function loadCode(route: PageRoute): Promise<PageCode> {
 }
 
 /** The page that was opened comes first, with what it asks for. */
-const waitMs = 300
+const waitMs = 150
 
 /** A first visit then waits for nothing. One at a time, so that a click in between waits for one at most. */
 export function getReadyWhenIdle(): () => void {

@@ -30,7 +30,7 @@ interface DataTableProps<Row> {
   ascending?: boolean
   onOpen?: (row: Row) => void
   empty?: string
-  firstRows?: number // what the first view shows of it, where that is more than usual
+  firstRows?: number // what the first view shows of it, where that is not the usual
 }
 
 const rowsMax = 50

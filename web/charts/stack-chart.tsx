@@ -69,7 +69,7 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
   useLayoutEffect(() => {
     const element = host.current
     if (!element) return
-    const made = makeChart(element, drawn)
+    const made = makeChart(element, drawn, scheme)
     drawn.chart.current = made
     drawn.fed.current = drawn.props.current.series
     const sized = new ResizeObserver(() => {
@@ -94,10 +94,11 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
 
 const sizeOf = (element: HTMLElement) => ({ width: element.clientWidth, height: element.clientHeight })
 
-function makeChart(element: HTMLElement, drawn: Drawn): uPlot {
+function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
   const { series, showValue } = drawn.props.current
   const ink = readInk(
     element,
+    theme,
     series.map((one) => one.colour),
   )
   const paths = uPlot.paths.stepped?.({ align: 1 })

@@ -6,6 +6,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { printing } from '../printing.ts'
+import { useTurn } from './later.tsx'
 
 export interface VirtualRowsProps {
   label: string
@@ -20,7 +21,8 @@ export interface VirtualRowsProps {
   foot?: ComponentChildren
 }
 
-const overscan = 8
+/** Drawn on either side of the view, so that scrolling shows rows at once; after the first paint. */
+const overscanRows = 8
 const nearEndRows = 30
 
 export function VirtualRows(props: VirtualRowsProps) {
@@ -30,6 +32,7 @@ export function VirtualRows(props: VirtualRowsProps) {
   const rowPx = useSignal(34)
   useLayoutEffect(() => measure(scroller.current, viewPx, rowPx), [])
   const whole = printing.value
+  const overscan = useTurn() ? overscanRows : 0
   const first = whole ? 0 : Math.max(0, Math.floor(scrollTop.value / rowPx.value) - overscan)
   const inView = Math.ceil((scrollTop.value + viewPx.value) / rowPx.value) + overscan
   const last = whole ? props.count : Math.min(props.count, inView)

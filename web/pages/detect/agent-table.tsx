@@ -96,6 +96,7 @@ export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vend
   return (
     <DataTable
       title="Agents"
+      firstRows={6}
       about={
         <>
           {rangeWords(data.period)}

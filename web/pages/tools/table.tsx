@@ -20,6 +20,7 @@ export function ToolTable(props: { rows: ToolRow[]; all: number; showSite: boole
   return (
     <DataTable
       title="Tools"
+      firstRows={6}
       about={
         rows.length === all
           ? `${count(all)} in the registry or called`
