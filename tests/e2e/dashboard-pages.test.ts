@@ -1,5 +1,6 @@
 /** Every page before and after its first event, the cost of a first view, the open-network banner, a flood on Logs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event } from '../support/events.ts'
@@ -122,38 +123,47 @@ test('an open network is said on every page, and what to do about it', async () 
   })
 }, 30_000)
 
+/** The gap between two frames that nine of ten keep, over so long a time. */
+function frameGapMs(page: Page, overMs: number): Promise<number> {
+  return page.evaluate(
+    (overMs) =>
+      new Promise<number>((resolve) => {
+        const gaps: number[] = []
+        const endMs = performance.now() + overMs
+        let lastMs = performance.now()
+        const frame = (nowMs: number): void => {
+          gaps.push(nowMs - lastMs)
+          lastMs = nowMs
+          if (nowMs < endMs) return void requestAnimationFrame(frame)
+          gaps.sort((a, b) => a - b)
+          resolve(gaps[Math.floor(gaps.length * 0.9)] ?? 0)
+        }
+        requestAnimationFrame(frame)
+      }),
+    overMs,
+  )
+}
+
 test('a thousand events a second: every one is counted, few rows exist, frames go on', async () => {
-  await withPage(`${appliance.url}/logs?type=flood.test`, async (page) => {
+  const type = `flood.test_${Date.now()}` // another one at a second try
+  await withPage(`${appliance.url}/logs?type=${type}`, async (page) => {
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
-    const frames = page.evaluate(
-      () =>
-        new Promise<number[]>((resolve) => {
-          const gaps: number[] = []
-          const endMs = performance.now() + 3_000
-          let lastMs = performance.now()
-          const frame = (nowMs: number): void => {
-            gaps.push(nowMs - lastMs)
-            lastMs = nowMs
-            if (nowMs < endMs) requestAnimationFrame(frame)
-            else resolve(gaps.sort((a, b) => a - b))
-          }
-          requestAnimationFrame(frame)
-        }),
-    )
+    const calmMs = await frameGapMs(page, 1_000)
+    const flooded = frameGapMs(page, 3_000)
     const startMs = performance.now()
     for (let n = 0; n < 30; n++) {
       await send(
         appliance.url,
         key,
-        Array.from({ length: 100 }, (_, i) => event(`flood-${n}-${i}`, { type: 'flood.test' })),
+        Array.from({ length: 100 }, (_, i) => event(`${type}-${n}-${i}`, { type })),
       )
       await Bun.sleep(Math.max(0, (n + 1) * 100 - (performance.now() - startMs)))
     }
-    const gaps = await frames
-    // A generous bar, since the server and this test share the machine with the browser.
-    expect(gaps[Math.floor(gaps.length * 0.9)]).toBeLessThan(50)
-    await page.locator('[role=grid][aria-rowcount="3001"]').waitFor({ timeout: 5_000 })
+    // The server and this test share the machine with the browser: what counts is how much slower the flood makes it.
+    const floodedMs = await flooded
+    expect(floodedMs).toBeLessThan(Math.max(50, 3 * calmMs))
+    await page.locator('[role=grid][aria-rowcount="3001"]').waitFor()
     expect(await page.locator('.event-row').count()).toBeLessThan(100)
   })
 }, 30_000)
