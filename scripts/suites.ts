@@ -46,5 +46,5 @@ export const suites: Suite[] = [
   suite('crash', ['tests/crash'], 120, 6, 'binary'),
   suite('fuzz', ['tests/fuzz'], 60, 2, 'binary'),
   suite('regressions', ['tests/regressions'], 60, 2, 'binary'),
-  suite('bench', ['tests/bench'], 120, 4, 'browser'),
+  suite('bench', ['tests/bench'], 120, 8, 'browser'),
 ]
