@@ -1,19 +1,12 @@
 /** A store that makes every page of the dashboard full: a million events of all kinds, tools, site memory. */
 import type { Appliance } from '../support/binary.ts'
 import { ingestKey } from '../e2e/dashboard-actions.ts'
-import { push } from '../e2e/pages-actions.ts'
+import { countedTypes as types, push } from '../e2e/pages-actions.ts'
 
 const sites = ['shop', 'blog', 'help', 'docs']
 const toolsOfASite = 50
 const spanMs = 14 * 86_400_000 // the range shown at first, and the one before it
 
-const types = [
-  'agent.detected',
-  'auth.identity_presented',
-  'authz.evaluated',
-  'tool.executed',
-  'memory.accessed',
-]
 const classes = ['crawler', 'dom', 'webmcp', 'screenshot']
 const trusts = ['detected', 'declared', 'verified', 'linked']
 const vendors = ['GPTBot', 'ClaudeBot', 'Operator', 'House Agent', 'PerplexityBot', 'Bytespider', 'Amazonbot']

@@ -3,19 +3,18 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
-import { expectAccessibleInBothThemes, expectNoSidewaysScroll, push, recent } from './pages-actions.ts'
+import {
+  countedTypes as types,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  push,
+  recent,
+} from './pages-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
   appliance = await startAppliance({ env: ownerEnv })
   const key = await ingestKey(appliance)
-  const types = [
-    'agent.detected',
-    'auth.identity_presented',
-    'authz.evaluated',
-    'tool.executed',
-    'memory.accessed',
-  ]
   await send(
     appliance.url,
     key,

@@ -5,6 +5,15 @@ import type { Page } from 'playwright'
 import { event } from '../support/events.ts'
 import { signIn } from './dashboard-actions.ts'
 
+/** One type for each page of counts. */
+export const countedTypes = [
+  'agent.detected',
+  'auth.identity_presented',
+  'authz.evaluated',
+  'tool.executed',
+  'memory.accessed',
+]
+
 /** Pushes tools or memory; throws unless it was taken. */
 export async function push(url: string, key: string, path: string, body: unknown): Promise<void> {
   const answer = await fetch(`${url}/v1/sdk/${path}`, {
