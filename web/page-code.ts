@@ -1,5 +1,6 @@
 /** The code of the pages, and their first answers: when a page is wanted, and ahead while nothing else is to do. */
 import type { ComponentType } from 'preact'
+import { whenIdle } from './idle.ts'
 import { type PageCode, type PageRoute, routes } from './routes.ts'
 
 const codes = new Map<PageRoute, ComponentType>()
@@ -20,19 +21,21 @@ const waitMs = 150
 
 /** A first visit then waits for nothing. One at a time, so that a click in between waits for one at most. */
 export function getReadyWhenIdle(): () => void {
-  const whenIdle = window.requestIdleCallback ?? ((work: () => void) => setTimeout(work, waitMs))
   let ended = false
-  const load = async ([route, ...rest]: PageRoute[]): Promise<void> => {
-    if (!route || ended) return
-    try {
-      const code = await loadCode(route)
-      if (!ended) await code.ahead?.()
-    } catch {
-      return // the page itself asks again when it is wanted, and says what is wrong
+  const getReady = async (): Promise<void> => {
+    for (const route of routes) {
+      await whenIdle()
+      if (ended) return
+      if (codeOf(route)) continue // it was opened already
+      try {
+        const code = await loadCode(route)
+        if (!ended) await code.ahead?.()
+      } catch {
+        // The page itself asks again when it is wanted, and says what is wrong.
+      }
     }
-    whenIdle(() => void load(rest))
   }
-  const timer = setTimeout(() => void load(routes), waitMs)
+  const timer = setTimeout(() => void getReady(), waitMs)
   return () => {
     ended = true
     clearTimeout(timer)

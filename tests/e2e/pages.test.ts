@@ -338,3 +338,34 @@ test('a bar and a step of the chart lead to exactly their events in Logs', async
     else await page.getByText(new RegExp(`^${stepped.length} events?\\. These are all`)).waitFor()
   })
 }, 40_000)
+
+test('pages made ready unseen leave the open one as it is, and never show', async () => {
+  await open('/authz', async (page) => {
+    await page.addInitScript(() => {
+      const seen = { drawn: 0, shown: 0 }
+      Reflect.set(window, 'rehearsals', seen)
+      const hosts = (nodes: Iterable<Node>) => [...nodes].filter((node) => (node as HTMLElement).inert).length
+      new MutationObserver((changes) => {
+        for (const { addedNodes } of changes) seen.drawn += hosts(addedNodes)
+      }).observe(document, { childList: true, subtree: true })
+      const frame = (): void => {
+        seen.shown += hosts(document.body.childNodes)
+        requestAnimationFrame(frame)
+      }
+      requestAnimationFrame(frame)
+    })
+    await page.reload()
+    // Detect, WebMCP Tools and Logs.
+    await page.waitForFunction(() => Reflect.get(window, 'rehearsals').drawn >= 3)
+    expect(await page.evaluate(() => Reflect.get(window, 'rehearsals').shown)).toBe(0)
+    expect(await page.getByRole('radio', { name: 'decision' }).isChecked()).toBe(true)
+    expect(await page.locator('main h1').innerText()).toBe('Authz')
+  })
+}, 60_000)
+
+test('a chart of a range without any event says so', async () => {
+  await open('/detect?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z', async (page) => {
+    await page.locator('.chart-panel', { hasText: 'None in this range.' }).waitFor()
+    expect(await page.locator('.stack-chart').count()).toBe(0)
+  })
+}, 60_000)

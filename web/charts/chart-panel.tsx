@@ -1,6 +1,6 @@
 /** A chart with its title, the ways to divide it, its legend, and the same numbers as a table. */
 import './chart.css'
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import type { PeriodView } from '../api.ts'
 import { isoTime } from '../clock.ts'
@@ -38,7 +38,6 @@ const stepWords: { [hours: number]: string } = {
 
 export function ChartPanel({ what, period, divisions, filter, showValue, note }: ChartPanelProps) {
   const chosen = useSignal(divisions[0]?.name ?? '')
-  const group = useId()
   const division = divisions.find((one) => one.name === chosen.value) ?? divisions[0]
   if (!division) return null
   const stepMs = period.stepHours * 3_600_000
@@ -50,60 +49,80 @@ export function ChartPanel({ what, period, divisions, filter, showValue, note }:
   const linkOf = (value: string | null, times: LogsFilter): string =>
     logsHref({ ...(value === null ? filter : division.filterOf(value)), siteIds: period.siteIds, ...times })
   const whole = { since: period.since, until: period.until }
+  const empty = division.series.every((one) => one.counts.every((value) => !value))
   return (
     <section class="panel chart-panel">
       <header>
         <h2>{title}</h2>
-        {divisions.length > 1 && (
-          <fieldset class="divide">
-            <legend class="visually-hidden">Divide by</legend>
-            {divisions.map(({ name }) => (
-              <label key={name}>
-                <input
-                  type="radio"
-                  name={group}
-                  class="visually-hidden"
-                  checked={name === division.name}
-                  onChange={() => (chosen.value = name)}
-                />
-                {name}
-              </label>
-            ))}
-          </fieldset>
+        {divisions.length > 1 && !empty && (
+          <Divide divisions={divisions} shown={division.name} chosen={chosen} />
         )}
-        <small class="muted">{note !== undefined && `${note} · `}UTC · drag to zoom</small>
+        {!empty && <small class="muted">{note !== undefined && `${note} · `}UTC · drag to zoom</small>}
       </header>
-      <ul class="legend">
-        {division.series.map((one) => (
-          <li key={one.name}>
-            {one.value === null ? (
-              <span>
-                <SeriesName series={one} />
-              </span>
-            ) : (
-              <a href={linkOf(one.value, whole)}>
-                <SeriesName series={one} />
-              </a>
-            )}
-          </li>
-        ))}
-      </ul>
-      <StackChart
-        label={title}
-        series={division.series}
-        startMs={startMs}
-        stepMs={stepMs}
-        steps={steps}
-        endMs={endMs}
-        {...shape}
-        onPick={(step, series) => {
-          const since = startMs + step * stepMs
-          const times = { since: isoTime(since), until: isoTime(since + stepMs) }
-          navigate(linkOf(series?.value ?? null, times))
-        }}
-      />
-      <AsTable series={division.series} {...{ startMs, stepMs, steps, title, ...shape }} />
+      {empty ? (
+        <p class="muted chart-empty">None in this range.</p>
+      ) : (
+        <>
+          <ul class="legend">
+            {division.series.map((one) => (
+              <li key={one.name}>
+                {one.value === null ? (
+                  <span>
+                    <SeriesName series={one} />
+                  </span>
+                ) : (
+                  <a href={linkOf(one.value, whole)}>
+                    <SeriesName series={one} />
+                  </a>
+                )}
+              </li>
+            ))}
+          </ul>
+          <StackChart
+            label={title}
+            series={division.series}
+            startMs={startMs}
+            stepMs={stepMs}
+            steps={steps}
+            endMs={endMs}
+            {...shape}
+            onPick={(step, series) => {
+              const since = startMs + step * stepMs
+              const times = { since: isoTime(since), until: isoTime(since + stepMs) }
+              navigate(linkOf(series?.value ?? null, times))
+            }}
+          />
+          <AsTable series={division.series} {...{ startMs, stepMs, steps, title, ...shape }} />
+        </>
+      )}
     </section>
+  )
+}
+
+interface DivideProps {
+  divisions: Division[]
+  shown: string
+  chosen: Signal<string>
+}
+
+function Divide({ divisions, shown, chosen }: DivideProps) {
+  const group = useId()
+  return (
+    <fieldset class="divide">
+      <legend class="visually-hidden">Divide by</legend>
+      {divisions.map(({ name }) => (
+        <label key={name}>
+          <input
+            type="radio"
+            name={group}
+            class="visually-hidden"
+            checked={name === shown}
+            onChange={() => (chosen.value = name)}
+          />
+          {name}
+        </label>
+      ))}
+    </fieldset>
   )
 }
 

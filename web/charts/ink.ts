@@ -1,8 +1,4 @@
 /** The colours of the theme as a canvas needs them: tokens resolved by the browser itself. */
-import { useSignal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
-import { printing } from '../printing.ts'
-import { theme } from '../theme.ts'
 import type { ChartInk } from './chart-options.ts'
 
 /** Of one theme: every reading has the browser work out the styles of the whole page. */
@@ -36,18 +32,4 @@ function resolved(host: HTMLElement, token: string): string {
   const { color } = getComputedStyle(probe)
   probe.remove()
   return color
-}
-
-/** Changes whenever the theme on the screen does: by the reader's choice here or in the system. */
-export function useThemeOnScreen(): string {
-  // Known before the first drawing, or every chart would be drawn twice where the system is dark.
-  const media = useMemo(() => window.matchMedia('(prefers-color-scheme: dark)'), [])
-  const dark = useSignal(media.matches)
-  useEffect(() => {
-    const changed = (): void => void (dark.value = media.matches)
-    media.addEventListener('change', changed)
-    return () => media.removeEventListener('change', changed)
-  }, [])
-  if (printing.value) return 'light'
-  return theme.value === 'system' ? (dark.value ? 'dark' : 'light') : theme.value
 }

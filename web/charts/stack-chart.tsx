@@ -5,8 +5,9 @@ import type { RefObject } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { chooseTimes } from '../range/use-counts.ts'
+import { themeOnScreen } from '../theme.ts'
 import { chartOptions } from './chart-options.ts'
-import { readInk, useThemeOnScreen } from './ink.ts'
+import { readInk } from './ink.ts'
 import { apart, type Series, seriesAt, stacked } from './series.ts'
 import { StepTip } from './step-tip.tsx'
 
@@ -63,7 +64,7 @@ export function StackChart(props: StackChartProps) {
 }
 
 function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: string): void {
-  const scheme = useThemeOnScreen()
+  const scheme = themeOnScreen.value
   // Before the paint, so that the chart stands in the same frame as the numbers beside it.
   const { series, startMs, stepMs, steps } = drawn.props.current
   useLayoutEffect(() => {

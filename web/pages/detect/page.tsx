@@ -11,6 +11,7 @@ import { Later } from '../../components/later.tsx'
 import { Vial } from '../../components/marks.tsx'
 import { counted } from '../../format.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
+import { rehearse } from '../../rehearse.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
@@ -29,7 +30,7 @@ function openVendor(vendor: string | null): void {
   })
 }
 
-export const ahead = () => countAhead('detect')
+export const ahead = async () => rehearse(<Detections data={await countAhead('detect')} />)
 
 export default function DetectPage() {
   const model = useCounts('detect', ['agent.*', 'authz.evaluated'])

@@ -10,6 +10,7 @@ import { Problem } from '../../components/problem.tsx'
 import { count } from '../../format.ts'
 import { isRefused } from '../../live.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
+import { rehearse } from '../../rehearse.ts'
 import { askAhead, recall, remember } from '../../seen.ts'
 import { overview, refreshOverview } from '../../session.ts'
 import { useStart } from '../../use-start.ts'
@@ -36,7 +37,14 @@ export const ahead = async () => {
   const ask = async (stop: AbortSignal) => (await api.events(anyEvent, { limit: pageSize }, stop)).events
   await askAhead({ text: 'logs?', ask })
   await askAhead(histogramOf(anyEvent))
+  // What is remembered, and nothing asked.
+  const model = createLogsModel({ ...source, events: never, live: never })
+  model.start(anyEvent)
+  await rehearse(<Shown model={model} filter={anyEvent} active={{ value: null }} opened={null} />)
+  model.stop()
 }
+
+const never = () => new Promise<never>(() => {})
 
 /** Opens an event beside the table, or closes it (null). Moving from one to the next leaves no trail of entries. */
 function showEvent(id: string | null): void {
@@ -62,28 +70,35 @@ export default function LogsPage() {
       <PageBar title="Logs">
         <StreamStatus model={model} />
       </PageBar>
-      <div class={opened === null ? 'logs' : 'logs with-drawer'}>
-        <div class="logs-tools">
-          <FilterBar filter={filter} outcomesSeen={model.outcomesSeen.value} entries={model.entries} />
-          <FindBar />
-        </div>
-        {model.loaded.value && (model.entries.value.length > 0 || !isOpen(filter)) && (
-          <Histogram model={model} filter={filter} />
-        )}
-        <LogsBody model={model} filterIsOpen={isOpen(filter)} active={active} opened={opened} />
-      </div>
+      <Shown model={model} filter={filter} active={active} opened={opened} />
     </>
   )
 }
 
-interface BodyProps {
+interface ShownProps {
   model: LogsModel
-  filterIsOpen: boolean
+  filter: EventFilter
   active: { value: string | null }
   opened: string | null
 }
 
-function LogsBody({ model, filterIsOpen, active, opened }: BodyProps) {
+function Shown({ model, filter, active, opened }: ShownProps) {
+  return (
+    <div class={opened === null ? 'logs' : 'logs with-drawer'}>
+      <div class="logs-tools">
+        <FilterBar filter={filter} outcomesSeen={model.outcomesSeen.value} entries={model.entries} />
+        <FindBar />
+      </div>
+      {model.loaded.value && (model.entries.value.length > 0 || !isOpen(filter)) && (
+        <Histogram model={model} filter={filter} />
+      )}
+      <LogsBody model={model} filter={filter} active={active} opened={opened} />
+    </div>
+  )
+}
+
+function LogsBody({ model, filter, active, opened }: ShownProps) {
+  const filterIsOpen = isOpen(filter)
   const open = (id: string): void => {
     batch(() => {
       active.value = id

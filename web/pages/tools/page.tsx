@@ -17,6 +17,7 @@ import { choiceOf } from '../../range/range.ts'
 import { askedNext, countAhead, useCounts } from '../../range/use-counts.ts'
 import { createPushed, type Pushed } from '../../pushed-model.ts'
 import { registryApi, type Tool } from '../../registry-api.ts'
+import { rehearse } from '../../rehearse.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { askAhead } from '../../seen.ts'
 import { overview } from '../../session.ts'
@@ -33,8 +34,11 @@ const toolsOf = (siteIds: string[]): Question<Pushed<Tool>> => ({
   ask: (signal) => registryApi.tools(siteIds, toolsShownMax, signal),
 })
 
-export const ahead = () =>
-  Promise.all([countAhead('tools/calls'), askAhead(toolsOf(askedNext().getAll('siteId')))])
+export const ahead = async () => {
+  const calls = await countAhead('tools/calls')
+  const registry = await askAhead(toolsOf(askedNext().getAll('siteId')))
+  await rehearse(<Body registry={registry} calls={calls} period={calls.period} />)
+}
 
 export default function ToolsPage() {
   const calls = useCounts('tools/calls', ['tool.*'])

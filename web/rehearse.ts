@@ -1,0 +1,25 @@
+/** Draws once where nobody sees it: the first drawing of a kind takes up to twice as long as the next one. */
+import { type ComponentChildren, render } from 'preact'
+import { whenIdle } from './idle.ts'
+
+/**
+ * In one task, which ends before the browser paints: nothing of it is ever on the screen. Effects after the paint do
+ * not run, so nothing asks, listens or counts down. Rejects with what the drawing throws.
+ */
+export async function rehearse(content: ComponentChildren): Promise<void> {
+  await whenIdle()
+  // A form: its radio buttons are a group of their own, and do not undo a choice on the screen.
+  const host = document.createElement('form')
+  // In the document, since styles are worked out only there; out of reach for eyes, keys and screen readers.
+  host.inert = true
+  host.style.cssText = 'position: fixed; inset: 0; visibility: hidden; contain: strict'
+  document.body.append(host)
+  try {
+    render(content, host)
+    // Charts draw at the end of the task.
+    await Promise.resolve()
+  } finally {
+    render(null, host)
+    host.remove()
+  }
+}
