@@ -1,6 +1,7 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
 import { members } from './members.ts'
 import { openIds, openSessions, packNames } from './names.ts'
+import { nulTexts } from './nul-texts.ts'
 import { openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './place.ts'
 
@@ -95,26 +96,12 @@ export interface Bodies {
   spilled(): Spilled[]
 }
 
-/** Rows asked for one by one, before it pays to divide the whole block. */
-const singleTextsMax = 8
-
 export function openBodies(bodies: Uint8Array, events: number): Bodies {
-  const bytes = inflate(bodies)
-  let asked = 0
-  let all: string[] | null = null
-
-  function part(index: number): string {
-    if (++asked > singleTextsMax) all ??= bytes.toString('utf8').split('\0')
-    if (all !== null) return all[index] ?? ''
-    let start = 0
-    for (let before = 0; before < index; before++) start = bytes.indexOf(0, start) + 1
-    return bytes.toString('utf8', start, bytes.indexOf(0, start))
-  }
-
+  const text = nulTexts(inflate(bodies))
   return {
-    text: part,
+    text,
     spilled() {
-      const list = part(events)
+      const list = text(events)
       return list === '' ? [] : (JSON.parse(list) as Spilled[])
     },
   }

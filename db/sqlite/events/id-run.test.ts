@@ -76,3 +76,20 @@ test('the filter knows every id in its run, before and after a restart, and few 
   expect(candidates(filter, random(3 * 131_072 + 7))).not.toContain(3)
   expect(candidates(filter, random(4 * 131_072 + 7))).toContain(4)
 })
+
+test('the filter of a run of an earlier version, half as long, still knows every id', () => {
+  const filter = idFilter()
+  const bits = new Uint32Array(2 ** 21 / 32)
+  const prints = Array.from({ length: 20_000 }, (_, n) =>
+    Number((Bun.hash.wyhash(`old id ${n}`) as bigint) >> 11n),
+  )
+  for (const print of prints) {
+    const step = Math.imul(Math.floor(print / 2 ** 32) ^ (print >>> 7), 0x9e3779b1) | 1
+    for (let k = 0, hash = print >>> 0; k < 6; k++, hash = (hash + step) | 0)
+      bits[hash >>> 16]! |= 1 << ((hash >>> 11) & 31)
+  }
+  filter.load(5, bits)
+  for (const print of prints) expect(filter.some(print, (run) => run === 5)).toBe(true)
+  const others = Array.from({ length: 2_000 }, (_, n) => filter.some(n * 4_503_599, (run) => run === 5))
+  expect(others.filter(Boolean).length).toBeLessThan(20)
+})

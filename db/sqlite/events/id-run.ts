@@ -1,14 +1,14 @@
-/** An id run on disk: 2^17 fingerprints with the places of their events, eight bytes each. */
+/** An id run on disk: 2^18 fingerprints with the places of their events, eight bytes each. */
 import type { Database } from 'bun:sqlite'
 
 /*
- * The upper 10 of a fingerprint's 53 bits choose one of 1,024 chunks (event_id_chunk, about 128 entries, 1 KiB). Each
+ * The upper 10 of a fingerprint's 53 bits choose one of 1,024 chunks (event_id_chunk, about 256 entries, 2 KiB). Each
  * entry of a chunk is two u32, little-endian:
  *   its lower 32 bits
  *   its middle 11 bits, then in 21 bits how far its event's seq lies behind the run's first seq of that organization
  * event_id_run says which arrivals of which organization a run covers; a run without these rows does not exist.
  */
-export const runIds = 2 ** 17
+export const runIds = 2 ** 18 // 2^17 in earlier versions; nothing on disk depends on it but the size of a filter
 export const chunksPerRun = 1_024
 const seqSpanMax = 2 ** 21
 const chunkShift = 2 ** 43

