@@ -59,8 +59,10 @@ type BatchHead = [
   keyId: string,
   receivedAtMs: number,
   events: (string | number | null)[][],
-  count: BatchCount | null,
+  count: CountNumbers | null,
 ]
+
+type CountNumbers = [rejected: number, aheadMaxMs: number, behindMinMs: number | null, keptSinceMs: number]
 
 /** How many members of an event travel beside its JSON text. */
 const membersSent = 17
@@ -88,13 +90,21 @@ function headOf(event: EventRecord): (string | number | null)[] {
   ]
 }
 
+function numbersOf({ rejected, aheadMaxMs, behindMinMs, keptSinceMs }: BatchCount): CountNumbers {
+  return [rejected, aheadMaxMs, behindMinMs, keptSinceMs]
+}
+
+function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs]: CountNumbers): BatchCount {
+  return { rejected, aheadMaxMs, behindMinMs, keptSinceMs }
+}
+
 export function packAppend(id: number, batches: EventBatch[]): string {
   const heads: BatchHead[] = batches.map(({ orgId, keyId, receivedAtMs, events, count }) => [
     orgId,
     keyId,
     receivedAtMs,
     events.map(headOf),
-    count ?? null,
+    count === undefined ? null : numbersOf(count),
   ])
   const parts = [JSON.stringify([id, 'append', heads])]
   for (const batch of batches) for (const event of batch.events) parts.push(event.json)
@@ -116,7 +126,7 @@ export function unpackBatches(heads: unknown, bodies: string[]): EventBatch[] {
     keyId,
     receivedAtMs,
     events: events.map((values) => eventOf(values, bodies[next++])),
-    ...(count === null ? {} : { count }),
+    ...(count === null ? {} : { count: countOf(count) }),
   }))
 }
 

@@ -8,7 +8,7 @@ let secret: string
 beforeAll(async () => {
   appliance = await startAppliance()
   secret = (await json('key', 'create', '--kind', 'secret', '--label', 'reader'))['key'] as string
-}, 60_000)
+}, 90_000)
 afterAll(() => appliance.stop())
 
 async function json(...args: string[]): Promise<Record<string, unknown>> {
@@ -56,7 +56,7 @@ test('fills about as many as asked, the same again adds nothing, remove takes al
   expect(await newest()).toEqual([])
   const { stdout } = await appliance.cli('demo', 'remove')
   expect(stdout).toBe('There were no demo events in default.\n')
-}, 60_000)
+}, 90_000)
 
 test('live: steady through the public endpoint, clean at Ctrl-C, its key revoked', async () => {
   const child = Bun.spawn(
@@ -82,7 +82,7 @@ test('live: steady through the public endpoint, clean at Ctrl-C, its key revoked
   expect(keys.map(({ label, state, siteIds }) => ({ label, state, siteIds }))).toEqual([
     { label: 'demo --live', state: 'revoked', siteIds: ['demo-shop'] },
   ])
-}, 30_000)
+}, 90_000)
 
 test('live: waits as long as a busy server says, and sends the same events again', async () => {
   const bodies: string[] = []
@@ -112,7 +112,7 @@ test('live: waits as long as a busy server says, and sends the same events again
   expect(bodies[1]).toBe(bodies[0]!)
   expect(bodies[2]).not.toBe(bodies[1]!)
   await busy.stop(true)
-}, 30_000)
+}, 90_000)
 
 test('live: a refused key is one clear line and exit 1; without a server it says what to do', async () => {
   const refused = await appliance.cli('demo', '--live', '--url', appliance.url, '--key', 'agtx_ik_wrong')
@@ -132,4 +132,4 @@ test('live: a refused key is one clear line and exit 1; without a server it says
   ]) {
     expect((await appliance.cli('demo', ...args)).code).toBe(2)
   }
-}, 30_000)
+}, 90_000)

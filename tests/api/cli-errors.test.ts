@@ -40,4 +40,4 @@ test('the environment asks for JSON as the flag does, and the flag goes before i
   const options = { dataDir: temp.join('data'), env: { SIGHTGLASS_JSON: 'true' } }
   expect(JSON.parse((await cli(['dance'], options)).stderr)).toMatchObject({ error: 'wrong_usage' })
   expect((await cli(['dance', '--json=false'], options)).stderr).toStartWith('sightglass: ')
-}, 20_000)
+}, 90_000)

@@ -11,7 +11,7 @@ let appliance: Appliance
 
 beforeAll(async () => {
   appliance = await startAppliance({ dataDir: temp.join('served') })
-}, 60_000)
+}, 90_000)
 afterAll(async () => {
   await appliance.stop()
   temp.remove()
@@ -267,7 +267,7 @@ describe('help and version', () => {
       'key rotate',
       'key change',
     ])
-  }, 30_000)
+  }, 90_000)
 
   test('a word nobody knows gets the nearest and exit 2', async () => {
     expect(await alone(['verison'])).toEqual({

@@ -30,7 +30,7 @@ beforeAll(async () => {
     })
     expect(response.status).toBe(202)
   }
-}, 60_000)
+}, 90_000)
 afterAll(async () => {
   await Promise.all([old.stop(), fresh.stop()])
   files.remove()

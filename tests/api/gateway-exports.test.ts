@@ -147,7 +147,7 @@ test('the largest events come in small pages, and all of them', async () => {
     expect(pages.length).toBeGreaterThan(1)
     expect(Math.max(...pages)).toBeLessThanOrEqual(4 * 1024 * 1024)
   }
-}, 20_000)
+}, 90_000)
 
 test('an export that fails on the way is cut, so that nobody takes it for whole', async () => {
   const page = server.store.events.page

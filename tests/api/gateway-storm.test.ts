@@ -17,7 +17,7 @@ beforeAll(async () => {
     ).key
   ingest = await keyOf('ingest')
   secret = await keyOf('secret')
-}, 60_000)
+}, 90_000)
 afterAll(() => server.stop())
 
 const stored = new Set<string>()
@@ -117,4 +117,4 @@ test('walks and exports amid the storm have what was acknowledged before they be
     })
   ).json()) as { total: number }
   expect(metrics.total).toBe(stored.size)
-}, 60_000)
+}, 90_000)

@@ -43,7 +43,7 @@ beforeAll(async () => {
   owner = await person(server, server.org, 'owner', { operator: true })
   secretKey = await server.key('secret')
   await makeOrg(server, 'other') // the only organization cannot be deleted
-}, 30_000)
+}, 90_000)
 afterAll(async () => {
   await server[Symbol.asyncDispose]()
   await receiver.stop(true)

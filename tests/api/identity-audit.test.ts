@@ -25,7 +25,7 @@ beforeAll(async () => {
   server = await testServer()
   other = await makeOrg(server, 'other')
   owner = await person(server, server.org, 'owner')
-}, 30_000)
+}, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 async function write(orgId: string, action: string, metadata: AuditEntry['metadata'] = {}): Promise<void> {
@@ -133,7 +133,7 @@ test('more than a page of entries comes whole, newest first', async () => {
   }
   expect(count).toBe(520)
   expect(entries.map(({ metadata }) => metadata.i)).toEqual(Array.from({ length: 520 }, (_, i) => 519 - i))
-}, 20_000)
+}, 90_000)
 
 test('the audit page walks, searches and filters its own organization', async () => {
   const outsider = await person(server, other, 'owner')
@@ -184,4 +184,4 @@ test('a proof passes the verifier of its documentation, and every kind of tamper
     'signature',
   )
   expect(await documentedVerifier(text(lines), 'A'.repeat(43))).toContain('another key')
-}, 20_000)
+}, 90_000)

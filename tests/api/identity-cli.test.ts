@@ -35,7 +35,7 @@ beforeAll(async () => {
     webhooks: () => ({ store, clock, box: lazySecretBox(dataDir), resolve, sinkDir: null }),
   }
   await makeOrg(server, 'other') // the only organization cannot be deleted
-}, 30_000)
+}, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 const org = 'default'
@@ -189,4 +189,4 @@ test('as a user types them: link, role, site, rotation, proof and verification',
   expect(csv.stdout.match(/site\.\w+/g)).toEqual(['site.renamed', 'site.changed'])
   expect(await run('verify', 'audit')).toMatchObject({ ok: true, faults: [] })
   expect((await cli(['verify', 'everything'], { dataDir })).code).toBe(2)
-}, 60_000)
+}, 90_000)

@@ -12,7 +12,7 @@ let owner: Person
 beforeAll(async () => {
   server = await testServer()
   owner = await person(server, server.org, 'owner', { operator: true })
-}, 30_000)
+}, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 test('members that nobody asked for are refused by name, and change nothing', async () => {
@@ -82,7 +82,7 @@ test('a cookie is worth nothing once its sign-in, its role or its membership has
     expect((await who.post('/api/sign-out')).status).toBe(204)
     expect((await who.call('/api/session')).status).toBe(401)
   }
-}, 30_000)
+}, 90_000)
 
 test('names may be strange, and then are given back as they came; too long or broken ones are refused', async () => {
   const strange = [
@@ -129,4 +129,4 @@ test('of many who accept one invitation at once exactly one does, and a revoked 
   for (const status of statuses) expect([200, 403]).toContain(status)
   const members = (await server.store.accounts.list()).filter(({ email }) => email === 'race@example.com')
   expect(members.map(({ memberships }) => memberships.length)).toEqual([1])
-}, 30_000)
+}, 90_000)

@@ -11,7 +11,7 @@ let owner: Person
 beforeAll(async () => {
   server = await testServer()
   owner = await person(server, server.org, 'owner')
-}, 30_000)
+}, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 interface Told {

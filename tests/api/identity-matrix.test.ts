@@ -36,7 +36,7 @@ beforeAll(async () => {
     const role: Role = who === 'operator' ? 'viewer' : who
     accounts.set(who, (await makeAccount(server, server.org, role, { operator: who === 'operator' })).id)
   }
-}, 30_000)
+}, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 /** A sign-in of its own for each call: some calls end the one they came with. */

@@ -17,7 +17,7 @@ let owner: Person
 beforeAll(async () => {
   server = await testServer()
   owner = await person(server, server.org, 'owner', { operator: true })
-}, 30_000)
+}, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
 interface Told {
@@ -198,7 +198,7 @@ test('an invitation makes a member once; a used, revoked, replaced or expired li
     hadAccount: true,
   })
   expect((await guest.post('/api/session/org', { orgId: server.org.id })).status).toBe(200)
-}, 20_000)
+}, 90_000)
 
 test('the last owner stays, admins do not touch owners, and a new role ends the sign-ins of before', async () => {
   const org = await makeOrg(server, 'roles')
@@ -250,7 +250,7 @@ test('sign-ins are listed and revoked, and a new password ends the others', asyn
     200, 401,
   ])
   expect(await (await me.post('/api/account/sign-ins/end-others')).json()).toEqual({ ended: 0 })
-}, 20_000)
+}, 90_000)
 
 test('a second factor: set, asked for, never twice the same code, recovery codes once each, removed', async () => {
   const me = await person(server, server.org, 'admin')
@@ -302,7 +302,7 @@ test('a second factor: set, asked for, never twice the same code, recovery codes
   expect(
     (await server.call('/api/sign-in', { body: { email: me.email, password } })).headers.get('set-cookie'),
   ).not.toBeNull()
-}, 20_000)
+}, 90_000)
 
 test('wrong codes slow down', async () => {
   const me = await person(server, server.org, 'viewer')

@@ -75,7 +75,7 @@ test('beside a server: secret, test, list, show, endpoints and their life', asyn
   expect(replay).toEqual({ ok: true, replayed: 1 })
   expect(await receiver.wait('/ok', 3)).toBeDefined()
   expect(appliance.stderr()).not.toContain(secret)
-}, 60_000)
+}, 90_000)
 
 test('without a server: the same work, and lists write nothing', async () => {
   using folder = tempDir('webhook-cli')
@@ -98,7 +98,7 @@ test('without a server: the same work, and lists write nothing', async () => {
   expect(made.code).toBe(0)
   expect((await cli(['webhook', 'list'], { dataDir: other.join('data') })).code).toBe(0)
   expect(existsSync(other.join('data', 'secret.key'))).toBe(false)
-}, 60_000)
+}, 90_000)
 
 test('what is misused is exit 2 with one clear line', async () => {
   for (const args of [
@@ -124,4 +124,4 @@ test('what is misused is exit 2 with one clear line', async () => {
       expect.stringMatching(/^sightglass: /),
     ])
   }
-}, 60_000)
+}, 90_000)

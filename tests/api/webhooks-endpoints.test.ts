@@ -139,7 +139,7 @@ describe('batches', () => {
     expect([seen.length, new Set(seen).size]).toEqual([11_000, 11_000])
     await remove(dead.endpoint.id)
     await remove(slow.endpoint.id)
-  }, 60_000)
+  }, 90_000)
 })
 
 describe('pause and resume', () => {

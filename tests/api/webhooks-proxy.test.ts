@@ -129,4 +129,4 @@ test('whose fault it is: a proxy out of reach or with other credentials is ours,
   expect(await fault('https://refused.test/')).toEqual(['proxy_refused', false])
   expect(await fault('http://refused.test/')).toEqual(['http_502', false])
   expect(await fault('https://cut.test/')).toEqual(['connection_reset', false])
-}, 20_000)
+}, 90_000)

@@ -228,4 +228,4 @@ test('however it goes back, pauses or restarts, it is told the log, under number
     await remove(id)
   })
   await fc.assert(law, { numRuns: 25 })
-}, 60_000)
+}, 90_000)

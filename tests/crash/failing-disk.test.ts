@@ -159,7 +159,7 @@ describe.if(missing === null)('a failing disk', () => {
         expect(late).toEqual([])
         await expectWhole(dataDir, keys, sent)
       })
-    }, 60_000)
+    }, 90_000)
   }
 
   test('a sync that fails while nobody writes: the next write is refused, and the process ends', async () => {
@@ -172,7 +172,7 @@ describe.if(missing === null)('a failing disk', () => {
       expect((await appliance.stop()).code).toBe(1)
       await expectWhole(dataDir, keys, sent)
     })
-  }, 60_000)
+  }, 90_000)
 
   test('a log that finds no room is refused with 507 while it lasts, and ingest comes back', async () => {
     await onDisk(async ({ disk, dataDir, appliance, keys }) => {
@@ -196,5 +196,5 @@ describe.if(missing === null)('a failing disk', () => {
       expect((await appliance.stop()).code).toBe(0)
       await expectWhole(dataDir, keys, sent)
     })
-  }, 60_000)
+  }, 90_000)
 })

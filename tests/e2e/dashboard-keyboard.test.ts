@@ -58,7 +58,7 @@ test('a keyboard alone leads from sign-in to a new key', async () => {
     await page.getByRole('rowheader', { name: 'made by keyboard' }).waitFor()
     expect(await page.getByRole('dialog').count()).toBe(0)
   })
-}, 60_000)
+}, 90_000)
 
 test('revoking asks first, names the key, and holds', async () => {
   await withPage(`${appliance.url}/settings/api-keys`, async (page) => {
@@ -88,7 +88,7 @@ test('revoking asks first, names the key, and holds', async () => {
     expect(await rows.filter({ hasText: 'reports' }).innerText()).toContain('revoked')
     expect(await rows.filter({ hasText: 'shop page' }).innerText()).toContain('active')
   })
-}, 30_000)
+}, 90_000)
 
 test('skip link, palette and the list of shortcuts', async () => {
   await withPage(`${appliance.url}/logs`, async (page) => {
@@ -113,7 +113,7 @@ test('skip link, palette and the list of shortcuts', async () => {
     await page.keyboard.press('y')
     await page.getByRole('heading', { name: 'Analytics', exact: true }).waitFor()
   })
-}, 30_000)
+}, 90_000)
 
 const pages = [
   'Detect',
@@ -148,7 +148,7 @@ test('every page is in the navigation under its name, on a desk and behind Menu 
       { viewport: { width, height: 800 } },
     )
   }
-}, 60_000)
+}, 90_000)
 
 test('the theme is chosen, kept over a reload, and follows the system again', async () => {
   await withPage(`${appliance.url}/logs`, async (page) => {
@@ -166,4 +166,4 @@ test('the theme is chosen, kept over a reload, and follows the system again', as
     await page.emulateMedia({ colorScheme: 'dark' })
     expect(await ground()).toBe(dark)
   })
-}, 30_000)
+}, 90_000)

@@ -45,7 +45,7 @@ test('the example event of the contract is on the page within a second of its po
     expect(await rows(page)).toHaveLength(1)
     expect((await rows(page))[0]).toMatch(/authz\.evaluated.*Operator.*checkout\.pay.*\/checkout.*blocked/)
   })
-}, 30_000)
+}, 90_000)
 
 test('filters are chips, live in the address, and hold for what arrives', async () => {
   await send(appliance.url, key, [
@@ -84,7 +84,7 @@ test('filters are chips, live in the address, and hold for what arrives', async 
     await row(page, 'filter-yes').waitFor()
     expect(await rows(page)).toHaveLength(2)
   })
-}, 30_000)
+}, 90_000)
 
 test('paused, nothing moves and arrivals are counted; resumed, they are there', async () => {
   await onLogs('?type=pause.test', async (page) => {
@@ -106,7 +106,7 @@ test('paused, nothing moves and arrivals are counted; resumed, they are there', 
       'before',
     ])
   })
-}, 30_000)
+}, 90_000)
 
 test('a crash of the server and its return leave no gap and no duplicate', async () => {
   await onLogs(
@@ -134,7 +134,7 @@ test('a crash of the server and its return leave no gap and no duplicate', async
       ],
     },
   )
-}, 60_000)
+}, 90_000)
 
 test('the drawer: why first, facts, exact digits, copies; keys move and close it', async () => {
   const exact =
@@ -186,7 +186,7 @@ test('the drawer: why first, facts, exact digits, copies; keys move and close it
     },
     { context: { permissions } },
   )
-}, 30_000)
+}, 90_000)
 
 test('hostile text stays text: no markup, no link, no hidden direction, no stretched page', async () => {
   const long = 'x'.repeat(200)

@@ -47,7 +47,7 @@ test('each page says what it waits for; its command works and changes the page b
     await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
     await page.locator('.event-row').nth(2).waitFor()
   })
-}, 60_000)
+}, 90_000)
 
 test('a first view is under 150 KB on the wire and asks each file once', async () => {
   await withPage(`${appliance.url}/logs`, async (page) => {
@@ -67,7 +67,7 @@ test('a first view is under 150 KB on the wire and asks each file once', async (
     expect(bytes).toBeLessThan(150_000)
     expect(new Set(files.map((file) => file.name)).size).toBe(files.length)
   })
-}, 30_000)
+}, 90_000)
 
 test('a page that was seen stands in the first frame after the click; no page waits for its code', async () => {
   await withPage(`${appliance.url}/settings`, async (page) => {
@@ -101,7 +101,7 @@ test('a page that was seen stands in the first frame after the click; no page wa
     expect(firstFrame).toEqual(['Detect', 1])
     expect(await codes()).toBe(loaded)
   })
-}, 30_000)
+}, 90_000)
 
 test('an open network is said on every page, and what to do about it', async () => {
   await withPage(appliance.url, async (page) => {
@@ -121,7 +121,7 @@ test('an open network is said on every page, and what to do about it', async () 
       expect(await page.getByRole('note').innerText()).toMatch(/not encrypted.*--tls-cert/s)
     }
   })
-}, 30_000)
+}, 90_000)
 
 /** The gap between two frames that nine of ten keep, over so long a time. */
 function frameGapMs(page: Page, overMs: number): Promise<number> {
@@ -166,4 +166,4 @@ test('a thousand events a second: every one is counted, few rows exist, frames g
     await page.locator('[role=grid][aria-rowcount="3001"]').waitFor()
     expect(await page.locator('.event-row').count()).toBeLessThan(100)
   })
-}, 30_000)
+}, 90_000)

@@ -77,7 +77,7 @@ test('four tabs, one stream; the first one closes while events come', async () =
   }
   // So high that every row is drawn.
   await withPage(`${appliance.url}/logs`, fourTabs, { viewport: { width: 1280, height: 2_000 } })
-}, 60_000)
+}, 90_000)
 
 test('without shared workers each tab follows by itself', async () => {
   await withPage(`${appliance.url}/logs?siteId=alone`, async (page) => {

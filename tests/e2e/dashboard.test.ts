@@ -60,7 +60,7 @@ test('from the set-up link to the first event on Logs', async () => {
     },
     { context: { permissions: ['clipboard-read', 'clipboard-write'] } },
   )
-}, 60_000)
+}, 90_000)
 
 test('a used set-up link says so and what to do', async () => {
   const link = await appliance.setupLink()
@@ -76,7 +76,7 @@ test('a used set-up link says so and what to do', async () => {
     },
     { allow: [/status of 40[39]/] },
   )
-}, 30_000)
+}, 90_000)
 
 test('sign-in keeps the place, refuses a wrong password in words, and signing out shuts the door', async () => {
   await withPage(
@@ -103,7 +103,7 @@ test('sign-in keeps the place, refuses a wrong password in words, and signing ou
     },
     { allow: [/status of 401/] },
   )
-}, 30_000)
+}, 90_000)
 
 test('a sign-in that ended elsewhere leads to the form and back', async () => {
   await withPage(
@@ -122,7 +122,7 @@ test('a sign-in that ended elsewhere leads to the form and back', async () => {
     },
     { allow: [/status of 401/] },
   )
-}, 30_000)
+}, 90_000)
 
 test('a lost password is replaced by the link of the command line', async () => {
   const made = await appliance.cli('account', 'reset-password', '--email', owner.email)
@@ -137,4 +137,4 @@ test('a lost password is replaced by the link of the command line', async () => 
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
   })
-}, 30_000)
+}, 90_000)

@@ -89,4 +89,4 @@ test('507 when full, readable throughout, restarts full, and comes back by itsel
   expect(returning.at(-1)).toBe(202)
   expect(new Set(returning.slice(0, -1))).toEqual(new Set([507]))
   expect((await appliance.stop()).code).toBe(0)
-}, 60_000)
+}, 90_000)

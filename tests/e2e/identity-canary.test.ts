@@ -75,7 +75,7 @@ test('secrets of every kind are planted, and used', async () => {
   const invited = { token: planted.get('invitation'), password: 'canary in a password' }
   planted.set('other password', invited.password)
   expect(await quiet(call('/api/invitations/accept', invited))).toBe(200)
-}, 30_000)
+}, 90_000)
 
 test('reading everything, and failing in every way, gives none of them back', async () => {
   const paths = [
@@ -132,7 +132,7 @@ test('reading everything, and failing in every way, gives none of them back', as
     answers.push(stdout, stderr)
   }
   for (const answer of answers) expect(secretsIn(answer)).toEqual([])
-}, 60_000)
+}, 90_000)
 
 test('no line of the log has one, even at level debug', () => {
   expect(appliance.stderr().length).toBeGreaterThan(1_000)

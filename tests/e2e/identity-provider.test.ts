@@ -54,7 +54,7 @@ test('a verified address leads to its account, and from then on the subject does
   await enter()
   const trail = await appliance.cli('export', 'audit')
   expect(trail.stdout.match(/"by":"provider"/g)?.length).toBe(2)
-}, 60_000)
+}, 90_000)
 
 test('without an account, or with an address nobody verified, the page says why not', async () => {
   provider.people.set('subject-eve', { email: owner.email, verified: false })
@@ -70,7 +70,7 @@ test('without an account, or with an address nobody verified, the page says why 
       { allow },
     )
   }
-}, 60_000)
+}, 90_000)
 
 test('a made-up, replayed or unasked return signs nobody in', async () => {
   const start = await fetch(`${appliance.url}/api/oidc/start`, { redirect: 'manual' })

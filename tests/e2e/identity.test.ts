@@ -56,7 +56,7 @@ test('an invitation by link: made, opened, accepted, and the new person sees wha
     },
     { allow: [/status of 403/] },
   )
-}, 60_000)
+}, 90_000)
 
 /** What a camera in front of the screen would read. */
 async function scan(page: Page, label: string): Promise<string> {
@@ -126,7 +126,7 @@ test('a second factor: set up with an app, asked for, and a recovery code when t
   const code = new TOTP({ secret: Secret.fromBase32(seed) }).generate({ timestamp: Date.now() + 30_000 })
   await withCode(code, async (page) => page.getByText('10 recovery codes are left').waitFor())
   await withCode(recovery, async (page) => page.getByText('9 recovery codes are left').waitFor())
-}, 60_000)
+}, 90_000)
 
 const answeredLate = (then: Promise<void>) => async (route: Route) => {
   const headers = await route.request().allHeaders()
@@ -159,7 +159,7 @@ test('an organization is made, opened, renamed and left to be deleted, and kept'
     await page.getByRole('button', { name: 'Keep it' }).click()
     await page.getByText('This organization will be deleted on').waitFor({ state: 'detached' })
   })
-}, 60_000)
+}, 90_000)
 
 test('what was asked while another organization is opened is refused without ending the sign-in', async () => {
   await withPage(
@@ -183,7 +183,7 @@ test('what was asked while another organization is opened is refused without end
     },
     { allow: [/status of 401/] },
   )
-}, 60_000)
+}, 90_000)
 
 test('a key’s label, scopes, sites and end are edited, and the audit log tells before and after', async () => {
   const make = (kind: string) => appliance.cli('key', 'create', '--kind', kind, '--label', `my ${kind}`)
@@ -219,7 +219,7 @@ test('a key’s label, scopes, sites and end are edited, and the audit log tells
     const changed = await page.getByRole('table', { name: 'What changed' }).innerText()
     expect(changed).toMatch(/scopes\s+\[\]\s+\["audit:read"\]/)
   })
-}, 60_000)
+}, 90_000)
 
 test('a site is named, a leaked key is replaced, and the audit log tells both, with before and after', async () => {
   const key = await ingestKey(appliance)
@@ -279,7 +279,7 @@ test('a site is named, a leaked key is replaced, and the audit log tells both, w
       'site.changed',
     ])
   })
-}, 60_000)
+}, 90_000)
 
 test('sign-ins elsewhere are ended from the account page, and the trail verifies', async () => {
   await withPage(`${appliance.url}/settings/account`, async (page) => {
@@ -294,4 +294,4 @@ test('sign-ins elsewhere are ended from the account page, and the trail verifies
   const verified = await appliance.cli('verify', 'audit', '--json')
   expect([verified.code, verified.stderr]).toEqual([0, ''])
   expect(JSON.parse(verified.stdout)).toMatchObject({ ok: true, faults: [] })
-}, 60_000)
+}, 90_000)

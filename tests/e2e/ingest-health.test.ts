@@ -119,4 +119,4 @@ test('empty at first, then equal to what was sent, with what was refused and sen
     const hours = await page.getByRole('table', { name: 'By hour and key' }).locator('tbody tr').count()
     expect(hours).toBeGreaterThanOrEqual(3)
   })
-}, 60_000)
+}, 90_000)

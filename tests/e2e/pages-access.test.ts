@@ -82,7 +82,7 @@ test('on paper: the numbers and tables without the frame, nothing cut off', asyn
     await picture(page, 'print')
     expect((await page.pdf()).subarray(0, 5).toString()).toBe('%PDF-')
   })
-}, 30_000)
+}, 90_000)
 
 test.each([390, 1440])(
   'hostile names stretch no page at %d pixels',

@@ -49,7 +49,7 @@ test('empty, it says which push fills it; the command works and the page fills b
     // siteMap.pages and policies: two of six parts.
     expect(await score(page).locator('strong').innerText()).toBe('33')
   })
-}, 60_000)
+}, 90_000)
 
 test('score, what would raise it, tree, policies, and what each version changed', async () => {
   const pages = [
@@ -88,7 +88,7 @@ test('score, what would raise it, tree, policies, and what each version changed'
     expect(JSON.parse(json)).toEqual(second)
     await expectAccessibleInBothThemes(page)
   })
-}, 60_000)
+}, 90_000)
 
 test('a score that was sent is shown as sent; sites are compared; reads are counted live', async () => {
   await push(appliance.url, key, 'memory', { siteId: 'best', snapshot: { note: 'x' }, score: 97.5 })
@@ -119,7 +119,7 @@ test('a score that was sent is shown as sent; sites are compared; reads are coun
     await headline(page, 'Reads').filter({ hasText: /^3$/ }).waitFor()
     await expectAccessibleInBothThemes(page)
   })
-}, 60_000)
+}, 90_000)
 
 test('hostile snapshots stay text and stretch nothing', async () => {
   const path = `/${'a/'.repeat(60)}${'z'.repeat(300)}`
@@ -144,4 +144,4 @@ test('hostile snapshots stay text and stretch nothing', async () => {
       { viewport },
     )
   }
-}, 60_000)
+}, 90_000)

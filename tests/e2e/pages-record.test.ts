@@ -102,7 +102,7 @@ test('any member filters, by choosing it and by the address, alone and together'
     await shown(page, 10)
     await expectAccessibleInBothThemes(page)
   })
-}, 60_000)
+}, 90_000)
 
 type Posted = Record<string, unknown>
 const member = (one: Posted, of: string, name: string) =>
@@ -135,7 +135,7 @@ test('each filter of the address shows exactly what passes it', async () => {
       await page.getByText('These are all.').waitFor()
     }
   })
-}, 60_000)
+}, 90_000)
 
 test('text is found in any member, whatever its case, and the bars count what the table shows', async () => {
   await visit('/logs?since=2020-01-01', 'Logs', async (page) => {
@@ -168,7 +168,7 @@ test('text is found in any member, whatever its case, and the bars count what th
     await page.goBack()
     await shown(page, day)
   })
-}, 60_000)
+}, 90_000)
 
 test('a view is kept under its name and brings its filters back; it can be forgotten', async () => {
   await visit('/logs?outcome=blocked&vendor=ManyBot', 'Logs', async (page) => {
@@ -187,7 +187,7 @@ test('a view is kept under its name and brings its filters back; it can be forgo
     await page.getByRole('button', { name: /^Forget view/ }).click()
     await page.getByText('No view is kept yet.').waitFor()
   })
-}, 60_000)
+}, 90_000)
 
 test('an export has exactly the events of the filters, as CSV and as NDJSON', async () => {
   await visit('/logs?siteId=odd', 'Logs', async (page) => {
@@ -208,7 +208,7 @@ test('an export has exactly the events of the filters, as CSV and as NDJSON', as
       expect(ids.toSorted()).toEqual(wanted.toSorted())
     }
   })
-}, 60_000)
+}, 90_000)
 
 test('sessions: each once with its counts, and one told from detection to its last call', async () => {
   await visit('/sessions', 'Sessions', async (page) => {
@@ -238,7 +238,7 @@ test('sessions: each once with its counts, and one told from detection to its la
     await page.getByRole('link', { name: 'See them in Logs' }).click()
     await shown(page, 6)
   })
-}, 60_000)
+}, 90_000)
 
 test('hostile sessions and filters stretch nothing on a phone', async () => {
   const evil = `<i>${'s'.repeat(190)}`
@@ -273,4 +273,4 @@ test('hostile sessions and filters stretch nothing on a phone', async () => {
     },
     { viewport },
   )
-}, 60_000)
+}, 90_000)

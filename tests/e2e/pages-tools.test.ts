@@ -67,7 +67,7 @@ test('empty, it says which push fills it; the command works and the page fills b
     expect(await sent.json()).toEqual({ ok: true, tools: 1 })
     await row(page, 'cart.add').waitFor({ timeout: 5_000 })
   })
-}, 60_000)
+}, 90_000)
 
 test('a real registry: every tool, its tokens, its page against the budget', async () => {
   const pages = ['/repo', '/issues', '/pulls']
@@ -94,7 +94,7 @@ test('a real registry: every tool, its tokens, its page against the budget', asy
     await page.getByText('3 pages, all within 50,000 tokens.').waitFor()
     await expectAccessibleInBothThemes(page)
   })
-}, 60_000)
+}, 90_000)
 
 test('calls, errors and the last call are those of the posted events, live and by site', async () => {
   const name = real[0]?.name ?? ''
@@ -137,7 +137,7 @@ test('calls, errors and the last call are those of the posted events, live and b
     await page.goBack()
     await row(page, name).waitFor()
   })
-}, 60_000)
+}, 90_000)
 
 test('a tool opens with its findings, its schema in words, its versions and their differences', async () => {
   const tool = (description: string, type: string) => ({
@@ -177,7 +177,7 @@ test('a tool opens with its findings, its schema in words, its versions and thei
     await page.goBack()
     await row(page, 'order.delete').waitFor()
   })
-}, 60_000)
+}, 90_000)
 
 test('hostile names stay text, stretch nothing, on a desk and on a phone', async () => {
   const hostile = [
@@ -207,4 +207,4 @@ test('hostile names stay text, stretch nothing, on a desk and on a phone', async
       { viewport },
     )
   }
-}, 60_000)
+}, 90_000)

@@ -253,7 +253,7 @@ test('a vendor opens: who is behind it and what it did; its link shows it again'
     await dialog.getByRole('button', { name: 'Close' }).click()
     expect(new URL(page.url()).search).toBe('')
   })
-}, 30_000)
+}, 90_000)
 
 test('live: what is posted is counted without a reload, and the charts keep the theme', async () => {
   for (const dark of [false, true]) {
@@ -285,7 +285,7 @@ test('live: what is posted is counted without a reload, and the charts keep the 
       dark,
     )
   }
-}, 60_000)
+}, 90_000)
 
 test('tables sort by their heads and give what they show as CSV', async () => {
   await open('/detect', async (page) => {
@@ -309,7 +309,7 @@ test('tables sort by their heads and give what they show as CSV', async () => {
       'Operator',
     ])
   })
-}, 30_000)
+}, 90_000)
 
 test('a bar and a step of the chart lead to exactly their events in Logs', async () => {
   await open('/detect?range=24h&siteId=blog', async (page) => {
@@ -361,11 +361,11 @@ test('pages made ready unseen leave the open one as it is, and never show', asyn
     expect(await page.getByRole('radio', { name: 'decision' }).isChecked()).toBe(true)
     expect(await page.locator('main h1').innerText()).toBe('Authz')
   })
-}, 60_000)
+}, 90_000)
 
 test('a chart of a range without any event says so', async () => {
   await open('/detect?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z', async (page) => {
     await page.locator('.chart-panel', { hasText: 'None in this range.' }).waitFor()
     expect(await page.locator('.stack-chart').count()).toBe(0)
   })
-}, 60_000)
+}, 90_000)

@@ -77,7 +77,7 @@ test('a page’s events arrive with the server’s stamp, also those traced whil
     await page.waitForURL('**/elsewhere')
     expect(await arrived('at-the-end')).toMatchObject({ type: 'tool.executed', siteId: 'shop' })
   })
-}, 60_000)
+}, 90_000)
 
 test('the ingest key refuses to work in a browser, and no page holds it', async () => {
   const page = await (await fetch(shop.url)).text()
@@ -103,4 +103,4 @@ test('the ingest key refuses to work in a browser, and no page holds it', async 
     })('data:text/javascript;base64,${whole}')`)
     expect(message).toMatch(/must never reach a browser/)
   })
-}, 60_000)
+}, 90_000)

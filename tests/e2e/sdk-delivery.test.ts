@@ -71,7 +71,7 @@ test('three times kill -9 and restart during 100,000 events: exactly 100,000 dis
   expect(ids.length).toBe(count)
   expect(new Set(ids).size).toBe(count)
   await appliance.stop()
-}, 60_000)
+}, 90_000)
 
 test('an outage under load: the host does not feel it, up to the bound nothing is lost, the rest is counted', async () => {
   using dir = tempDir('outage')
@@ -107,7 +107,7 @@ test('an outage under load: the host does not feel it, up to the bound nothing i
     .reduce((sum, { count = 0 }) => sum + count, 0)
   expect(told).toBe(5_000)
   await again.stop()
-}, 60_000)
+}, 90_000)
 
 test.each([
   ['Node.js', 'node'],
@@ -221,7 +221,7 @@ process.exit(0)`
   }
   expect(requests).toBe(0)
   await server.stop(true)
-}, 30_000)
+}, 90_000)
 
 test('an address where nobody listens: one report, seldom tried', async () => {
   const { client, exporter, problems } = host('http://127.0.0.1:9', fakeKeys, { intervalMs: 5 })
@@ -230,7 +230,7 @@ test('an address where nobody listens: one report, seldom tried', async () => {
   await Bun.sleep(1_000)
   expect(problems.map(({ code }) => code)).toEqual(['unreachable'])
   expect(exporter.stats().requests).toBeLessThan(12)
-}, 30_000)
+}, 90_000)
 
 test('events that the appliance does not want are named one by one, the others arrive', async () => {
   await using appliance = await startAppliance()
@@ -253,7 +253,7 @@ test('events that the appliance does not want are named one by one, the others a
   expect(new Set(problems[0]?.issues?.map(({ id }) => id))).toEqual(new Set(bad.map(([id]) => id)))
   const ids = await storedIds(appliance.url, keys.secretKey)
   expect(new Set(ids)).toEqual(new Set(bad.map(([id]) => `good-${id}`)))
-}, 30_000)
+}, 90_000)
 
 test('a revoked key: one report, and the events wait', async () => {
   await using appliance = await startAppliance()
@@ -274,4 +274,4 @@ test('a revoked key: one report, and the events wait', async () => {
     expect.objectContaining({ code: 'refused', status: 401, message: expect.stringMatching(/revoked/) }),
   ])
   expect(exporter.stats()).toMatchObject({ accepted: 1, queued: 30 })
-}, 30_000)
+}, 90_000)

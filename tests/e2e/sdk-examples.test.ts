@@ -107,10 +107,10 @@ console.log('listening on ' + server.url.origin)`
   host.signal('SIGKILL') // the answer was the promise: nothing may be left to do
   await host.exited
   expect((await stored()).get('browser-next')).toMatchObject({ siteId: 'shop-acme' })
-}, 30_000)
+}, 90_000)
 
 test('sdk/examples/plain-fetch.mjs', async () => {
   const host = start(['node', 'example.mjs'], 'sdk/examples/plain-fetch.mjs')
   expect(await host.exited).toBe(0)
   expect(JSON.parse(host.stdout())).toEqual({ ok: true, accepted: 1, deduped: 0 })
-}, 30_000)
+}, 90_000)

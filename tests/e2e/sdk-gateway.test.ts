@@ -106,4 +106,4 @@ test('a delivery of the appliance verifies, a changed one does not', async () =>
     (error: { code: string }) => error.code,
   )
   expect(changed).toBe('wrong_signature')
-}, 30_000)
+}, 90_000)

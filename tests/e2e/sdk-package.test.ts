@@ -107,7 +107,7 @@ ${more}`
     await runProgram('next.mjs', command, program(''))
     expect(await storedIds(appliance.url, keys.secretKey)).toContain(`exits-${index}`)
   }
-}, 30_000)
+}, 90_000)
 
 test('Node.js 18 has no global crypto: ids, gzip and webhooks do without', async () => {
   const text = `
@@ -226,7 +226,7 @@ test('the edge build names no Node module and runs where there are only web stan
   expect((await storedIds(appliance.url, keys.secretKey)).filter((id) => id.startsWith('edge-')).length).toBe(
     20,
   )
-}, 30_000)
+}, 90_000)
 
 test('edge runtimes get the edge build from the exports map, Node the one with files', async () => {
   const text = `process.stdout.write(import.meta.resolve('@sightglass/sdk').split('/').at(-1))`

@@ -122,4 +122,4 @@ test('removing asks first; on a phone nothing is stretched', async () => {
     },
     { viewport: { width: 390, height: 844 } },
   )
-}, 60_000)
+}, 90_000)

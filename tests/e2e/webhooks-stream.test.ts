@@ -95,7 +95,7 @@ test('pause, resume and two kill -9: no event and no sequence number missing', a
     expect(new Webhook(made.secret).verify(body, headers)).toBeTruthy()
   }
   await appliance.stop()
-}, 60_000)
+}, 90_000)
 
 test('an alert opens and resolves; a file and a syslog receiver are filled', async () => {
   await using receiver = await startReceiver()
@@ -134,4 +134,4 @@ test('an alert opens and resolves; a file and a syslog receiver are filled', asy
   expect(ids).toEqual(Array.from({ length: 16 }, (_, n) => `evt_${n + 1}`))
   expect(lines.every((line) => /^<13[34]>1 /.test(line))).toBe(true)
   syslog.close()
-}, 60_000)
+}, 90_000)

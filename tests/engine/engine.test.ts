@@ -183,7 +183,7 @@ describe('any history', () => {
         }),
         { numRuns: 60 },
       )
-    }, 60_000)
+    }, 90_000)
   }
 })
 
@@ -195,7 +195,7 @@ test('single posts become few blocks, and every one of them is still there', () 
   subject.reopen()
   subject.group(() => expect(subject.append('org_a', events.slice(0, 500)).deduped).toBe(500))
   subject.close()
-}, 30_000)
+}, 90_000)
 
 test('values beyond their terms are found by hash, and only the ones asked for', () => {
   const subject = engine()
@@ -312,5 +312,5 @@ describe('two sealed segments and a part of a third', () => {
     agreesInCounts(subject, 'org_a', kept)
     isSound(subject)
     subject.close()
-  }, 60_000)
+  }, 90_000)
 })

@@ -128,7 +128,7 @@ test('what an owner erases is in no byte of the folder, and everything else is a
     expect.stringMatching(/^subject-hash:[0-9a-f]{32}$/),
     `user:${owner.id}`,
   ])
-}, 60_000)
+}, 90_000)
 
 test('the verb erases through a running server and without one, and asks for --yes', async () => {
   await using appliance = await startAppliance()
@@ -152,4 +152,4 @@ test('the verb erases through a running server and without one, and asks for --y
   expect(marksIn(appliance.dataDir)).toEqual([])
   const text = await appliance.cli('erase', '--subject', who, '--yes')
   expect([text.code, text.stdout]).toEqual([0, expect.stringMatching(/^Erased 0 events[\s\S]*Out of reach:/)])
-}, 60_000)
+}, 90_000)

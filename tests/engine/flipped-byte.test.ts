@@ -49,4 +49,4 @@ test('whichever table the byte is in, the first fault says where', () => {
     },
   )
   subject.close()
-}, 60_000)
+}, 90_000)

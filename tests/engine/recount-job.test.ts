@@ -65,7 +65,7 @@ test('counts each hour that ended, goes on where it stopped, and repairs', async
   expect(again.hours).toEqual([7])
   await store.close()
   expect((await verifyEvents(dir.path)).faults).toEqual([])
-}, 30_000)
+}, 90_000)
 
 test('what arrives late for an hour and a day that were counted again counts at once, and the re-count agrees', async () => {
   using dir = tempDir('recount-late')
@@ -111,4 +111,4 @@ test('what arrives late for an hour and a day that were counted again counts at 
   expect(recount.repaired()).toBe(0)
   await store.close()
   expect((await verifyEvents(dir.path)).faults).toEqual([])
-}, 30_000)
+}, 90_000)

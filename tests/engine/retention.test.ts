@@ -62,7 +62,7 @@ test('by days: old events go, counts stay, an organization may have a rule of it
   expect((await verifyEvents(dir.path)).faults).toEqual([])
   await store.close()
   dir.remove()
-}, 30_000)
+}, 90_000)
 
 test('by bytes: what is left fits, the newest stay, and the file gives its room back', async () => {
   const { dir, store } = await openWith('a')
@@ -85,7 +85,7 @@ test('by bytes: what is left fits, the newest stay, and the file gives its room 
   expect((await verifyEvents(dir.path)).faults).toEqual([])
   await store.close()
   dir.remove()
-}, 60_000)
+}, 90_000)
 
 /** How long an append of 100 events of the day that is kept takes, in milliseconds. */
 async function timedFill(store: Store, from: number): Promise<number> {
@@ -129,4 +129,4 @@ test('retention beside ingest: no append waits long, and everything adds up', as
   ).toBeLessThanOrEqual(2)
   db.close()
   dir.remove()
-}, 60_000)
+}, 90_000)

@@ -40,4 +40,4 @@ test('count, recount, erase, expire and verify', async () => {
   expect(await verifyEvents(dir.path)).toEqual({ orgs: [{ orgId, events: 10 }], faults: [] })
   await store.close()
   expect(await verifyEvents(dir.path)).toEqual({ orgs: [{ orgId, events: 10 }], faults: [] })
-}, 20_000)
+}, 90_000)

@@ -55,7 +55,7 @@ test('pages of many sessions are those of the model, whichever segments have a f
   const found = walkSessions(subject, { orgId, filter: { subjects: ['who 45000'] }, limit: 9, eventsMax: 50 })
   expect(found).toEqual(sessionsOf(events, rare, 50))
   subject.close()
-}, 60_000)
+}, 90_000)
 
 test('without any time to spend, short pages still come to every session once', () => {
   const subject = engine()
@@ -67,7 +67,7 @@ test('without any time to spend, short pages still come to every session once', 
   const query = { orgId, filter: {}, limit: 10, eventsMax: 100 }
   expect(walkSessions(subject, query, { budgetMs: 0 })).toEqual(sessionsOf(events, () => true, 100))
   subject.close()
-}, 30_000)
+}, 90_000)
 
 test('class, vendor and trust beyond their terms are told by their texts', () => {
   const subject = engine()
@@ -86,4 +86,4 @@ test('class, vendor and trust beyond their terms are told by their texts', () =>
     expect(found.every(({ trust }) => ['declared', 'verified', 'linked'].includes(trust ?? ''))).toBe(true)
   }
   subject.close()
-}, 30_000)
+}, 90_000)

@@ -33,7 +33,7 @@ test('retention takes segments and id runs along, and an id older than it is new
   subject.group(() => expect(subject.append('org_a', events.slice(0, 5)).lastSeq).toBe(90_020))
   isSound(subject)
   subject.close()
-}, 30_000)
+}, 90_000)
 
 test('nothing of a removed organization is left in the tables, and another is as it was', () => {
   const subject = engine({ idsPerRun: 5_000 })
@@ -61,7 +61,7 @@ test('nothing of a removed organization is left in the tables, and another is as
   subject.group(() => expect(subject.append('org_a', events).accepted).toBe(12_000))
   isSound(subject)
   subject.close()
-}, 30_000)
+}, 90_000)
 
 test('an erased subject is nowhere in the tables, and a resend of its events counts as deduped', () => {
   const subject = engine({ idsPerRun: 3_000 })
@@ -92,4 +92,4 @@ test('an erased subject is nowhere in the tables, and a resend of its events cou
   }
   agrees(subject, 'org_a', kept)
   subject.close()
-}, 30_000)
+}, 90_000)

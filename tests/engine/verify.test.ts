@@ -48,7 +48,7 @@ test('each kind of damage is named, and an undamaged store is found whole', () =
   }
   expect(subject.reader.verify().faults).toEqual([])
   subject.close()
-}, 60_000)
+}, 90_000)
 
 test('a recount finds the rows of its hour that are wrong, and repairs them', () => {
   const subject = engine()
@@ -77,4 +77,4 @@ test('a recount finds the rows of its hour that are wrong, and repairs them', ()
   subject.repair('org_a', recount(11))
   isSound(subject)
   subject.close()
-}, 20_000)
+}, 90_000)

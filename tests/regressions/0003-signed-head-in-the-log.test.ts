@@ -21,4 +21,4 @@ test('a checkpoint in the log proves the same head as the line in the folder', a
   expect(logged.length).toBeGreaterThan(0)
   expect(logged).toEqual(written.map((line) => JSON.parse(line) as SignedHead))
   expect(logged.map(isSoundHead)).toEqual(logged.map(() => true))
-}, 60_000)
+}, 90_000)

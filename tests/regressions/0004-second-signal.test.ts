@@ -18,5 +18,5 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     clearInterval(again)
     expect(code).toBe(0)
     expect(stderr.trim().split('\n').at(-1)).toContain('"event":"stopped"')
-  }, 60_000)
+  }, 90_000)
 }

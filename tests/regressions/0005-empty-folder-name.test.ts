@@ -14,7 +14,7 @@ test('--data-dir= makes nothing in the current folder', async () => {
   expect([code, stdout]).toEqual([2, ''])
   expect(stderr).toContain('--data-dir: a folder needs a name')
   expect(readdirSync(cwd.path)).toEqual([])
-}, 60_000)
+}, 90_000)
 
 test('so does the file of options', async () => {
   using cwd = tempDir('empty-name')
@@ -22,4 +22,4 @@ test('so does the file of options', async () => {
   const { code } = await cli(['serve', '--config', 'options.toml'], { cwd: cwd.path, timeoutMs: 5_000 })
   expect(code).toBe(2)
   expect(readdirSync(cwd.path)).toEqual(['options.toml'])
-}, 60_000)
+}, 90_000)

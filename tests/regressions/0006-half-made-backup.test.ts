@@ -24,4 +24,4 @@ test('doctor says what is missing, not that something is damaged', async () => {
   const { code, stdout } = await cli(['doctor', '--json'], { dataDir })
   const { checks } = JSON.parse(stdout) as { checks: { id: string; status: string }[] }
   expect([code, checks.find(({ id }) => id === 'backup')?.status]).toEqual([0, 'warning'])
-}, 60_000)
+}, 90_000)

@@ -38,4 +38,4 @@ test('the 401 arrives although 30 MB are still on their way, and the next reques
   expect(answers.join('')).toContain('"reason":"missing_bearer"')
   socket.removeAllListeners('close')
   socket.destroy()
-}, 30_000)
+}, 90_000)

@@ -32,4 +32,4 @@ test('a trail of several pages comes newest first, each entry once, as JSON and 
   expect(chain.map((line) => Number(JSON.parse(line).position))).toEqual(
     Array.from({ length: rows + 3 }, (_, at) => at + 1),
   )
-}, 60_000)
+}, 90_000)

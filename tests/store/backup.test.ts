@@ -34,7 +34,7 @@ beforeAll(async () => {
   await store.events.append(makeBatch((await store.orgs.find('default'))!.id, events))
   plain = await make()
   sealed = await make('a long passphrase')
-}, 60_000)
+}, 90_000)
 afterAll(async () => {
   await store.close()
   temp.remove()

@@ -30,4 +30,4 @@ test('the store works in an executable that stands alone', async () => {
     chains: 1,
     faults: [],
   })
-}, 30_000)
+}, 90_000)

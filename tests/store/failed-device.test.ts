@@ -31,4 +31,4 @@ test('after a failed write the store only reads, and what it acknowledged is the
   expect(await store.events.byId('org_a', 'small')).toBeNull()
   expect(await store.events.append(makeBatch('org_a', [makeEvent('healed')]))).toMatchObject({ accepted: 1 })
   await store.close()
-}, 30_000)
+}, 90_000)

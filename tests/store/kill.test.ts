@@ -62,4 +62,4 @@ test(`${rounds} kills in the middle of appending lose nothing that was acknowled
     await store.close()
   }
   expect(acknowledged.size).toBeGreaterThan(rounds * 20)
-}, 60_000)
+}, 90_000)

@@ -74,7 +74,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
     return result
   }
   try {
-    const ready = await child.line(parseListening, options.readyTimeoutMs ?? 15_000)
+    const ready = await child.line(parseListening, options.readyTimeoutMs ?? 60_000)
     const ingestUrl = options.args?.some((arg) => arg.startsWith('--ingest-listen'))
       ? await child.line(parseIngestListening, 2_000)
       : null

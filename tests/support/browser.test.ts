@@ -48,7 +48,7 @@ const visit = (path: string, allow: RegExp[] = []): Promise<string> =>
 
 test('a clean page passes and gives back what the visit returns', async () => {
   expect(await visit('/clean')).toBe('clean')
-}, 30_000)
+}, 90_000)
 
 test.each([
   ['/error', /console: broken/],
@@ -69,4 +69,4 @@ test.each([
 
 test('an expected problem can be allowed by name', async () => {
   expect(await visit('/error', [/console: broken/])).toBe('')
-}, 30_000)
+}, 90_000)

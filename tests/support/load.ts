@@ -13,6 +13,7 @@ export interface LoadOptions {
 export interface LoadResult {
   requests: number // answered 2xx
   refused: number // answered otherwise
+  refusedP99Ms: number
   seconds: number
   p50Ms: number
   p99Ms: number
@@ -31,20 +32,27 @@ export function ingestRequest(path: string, key: string, body: string): Uint8Arr
 export async function load(options: LoadOptions): Promise<LoadResult> {
   const { hostname, port } = new URL(options.url)
   const latencies: number[] = []
-  let refused = 0
+  const refusals: number[] = []
   const startedMs = performance.now()
   const endMs = startedMs + options.seconds * 1_000
   const count = (status: number, tookMs: number) => {
     if (status >= 200 && status < 300) latencies.push(tookMs)
-    else refused++
+    else refusals.push(tookMs)
   }
   const one = () => connection({ hostname, port: Number(port), next: options.next, endMs, count })
   await Promise.all(Array.from({ length: options.connections }, one))
   const seconds = (performance.now() - startedMs) / 1_000
-  latencies.sort((a, b) => a - b)
-  const at = (share: number) =>
-    latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0
-  return { requests: latencies.length, refused, seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
+  return {
+    ...{ requests: latencies.length, refused: refusals.length, seconds },
+    ...{ p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99) },
+    refusedP99Ms: quantile(refusals, 0.99),
+  }
+}
+
+/** 0 when there are none. */
+export function quantile(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 }
 
 interface ConnectionOptions {

@@ -33,7 +33,7 @@ export function readBreakdown(db: Database, org: number, query: BreakdownQuery):
   const columns = `hour, code * ${outcomesSpan} + outcome, live + expired`
   for (const [hour, key, events] of foldedRows(db, columns, { org, index, sites, types }, range))
     add(hour!, key!, events!)
-  for (const { hour, site, type, outcome, values } of countUnfolded(db, org).groups()) {
+  for (const { hour, site, type, outcome, values } of countUnfolded(db, org, [index]).groups()) {
     if (hour < range.from || hour >= range.until) continue
     if (sites?.has(site) === false || types?.has(type) === false) continue
     for (const [value, events] of values) {

@@ -18,7 +18,7 @@ export function readClassVendor(db: Database, org: number, query: ClassVendorQue
   const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
 
   for (const [code, events] of foldedRows(db, 'code, live + expired', asked, range)) add(code!, events!)
-  for (const { hour, site, type, values } of countUnfolded(db, org).groups()) {
+  for (const { hour, site, type, values } of countUnfolded(db, org, [classVendorMember]).groups()) {
     if (hour < range.from || hour >= range.until) continue
     if (asked.sites?.has(site) === false || asked.types?.has(type) === false) continue
     for (const [key, events] of values) {

@@ -27,7 +27,7 @@ export function readDistinct(db: Database, org: number, query: DistinctQuery): D
      WHERE org = ? AND member = ? AND hour >= ? AND hour < ? AND live + expired > 0`,
   )
   for (const row of folded.values(org, index, from, until) as [number, number, number][]) add(...row)
-  for (const { hour, site, values } of countUnfolded(db, org).days()) {
+  for (const { hour, site, values } of countUnfolded(db, org, [index]).days()) {
     for (const key of values.keys()) {
       const [at, code] = memberAndCode(key)
       if (at === index) add(hour, site, code)

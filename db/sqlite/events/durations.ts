@@ -31,7 +31,7 @@ export function readDurations(db: Database, org: number, query: DurationsQuery):
     buckets.set(bucket, (buckets.get(bucket) ?? 0) + events)
   }
 
-  const unfolded = countUnfolded(db, org)
+  const unfolded = countUnfolded(db, org, [durationMember])
   for (const { index, from, until } of spans(range, stepHours)) {
     const rows = foldedRows(db, 'hour, code, live + expired', { org, index, sites, types }, { from, until })
     for (const [hour, code, events] of rows) add(hour!, code!, events!)

@@ -13,7 +13,7 @@ import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.
  * `live` are events that are still there, `expired` those that retention took; metrics are the sum of both.
  */
 
-/** Arrivals behind the watermark that start a fold: reading as many costs a query about 5 ms. */
+/** Arrivals behind the watermark that start a fold: reading as many costs a query 3 to 20 ms. */
 const behindMax = 32_768
 
 /** Rollup rows of one fold that start it sooner: even when each event has an hour of its own, no commit takes long. */
@@ -42,9 +42,16 @@ export function fold(db: Database, org: Folding): void {
   org.unfolded = rollupCounts()
 }
 
-/** Counts what is behind the watermark from the blocks: a reader's way, and the writer's after a start. */
-export function countUnfolded(db: Database, org: number): RollupCounts {
-  const counts = rollupCounts()
+/**
+ * Counts what is behind the watermark from the blocks: a reader's way, and the writer's after a start. Only the values
+ * of the `wanted` members, null for all: of 32,768 arrivals counting everything takes 20 ms, events alone 3.
+ */
+export function countUnfolded(
+  db: Database,
+  org: number,
+  wanted: readonly number[] | null = null,
+): RollupCounts {
+  const counts = rollupCounts(wanted)
   const row = db
     .query<{ folded: number }, [number]>('SELECT folded_seq AS folded FROM event_org WHERE num = ?')
     .get(org)

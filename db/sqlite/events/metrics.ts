@@ -72,7 +72,7 @@ function addUnfolded(
 ): Count[] {
   const keyOf = ({ hour, site, type, outcome }: Count) => `${hour} ${site} ${type} ${outcome}`
   const fresh = new Map<string, Count>()
-  for (const group of countUnfolded(db, org).groups()) {
+  for (const group of countUnfolded(db, org, []).groups()) {
     if (group.hour < from || group.hour >= until || sites?.has(group.site) === false) continue
     fresh.set(keyOf(group), group)
   }

@@ -13,7 +13,7 @@ export function readOverview(
     'SELECT type, events FROM event_type_total WHERE org = ?',
   )
   for (const { type, events } of totals.all(org)) counts.set(type, events)
-  for (const { type, events } of countUnfolded(db, org).groups())
+  for (const { type, events } of countUnfolded(db, org, []).groups())
     counts.set(type, (counts.get(type) ?? 0) + events)
   const names = termTexts(db, org, member.type)
   const byType = [...counts].map(([type, count]): [string, number] => [names.get(type) ?? '', count])

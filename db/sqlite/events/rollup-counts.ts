@@ -100,20 +100,25 @@ export interface RollupCounts {
 
 const indexes = countedMembers.map((name) => member[name])
 
-function countedColumns(block: Pick<PackedColumns, 'column'>) {
-  return {
-    types: block.column(member.type),
-    sites: block.column(member.siteId),
-    outcomes: block.column(member.outcome),
-    times: block.column(extra.at),
-    tools: block.column(member.tool),
-    durations: block.column(extra.duration),
-    sessions: block.column(member.sessionId),
-    subjects: block.column(member.subject),
-    classes: block.column(member.class),
-    vendors: block.column(member.vendor),
-    counted: indexes.map((index) => ({ index, codes: block.column(index) })),
-  }
+/** Opens the columns that counting the wanted members needs, and no others. */
+function wantedColumns(wanted: readonly number[] | null) {
+  const wants = (index: number): boolean => wanted === null || wanted.includes(index)
+  const members = indexes.filter(wants)
+  const pairs = wants(classVendorMember)
+  const durationsToo = wants(durationMember)
+  return ({ column }: Pick<PackedColumns, 'column'>) => ({
+    types: column(member.type),
+    sites: column(member.siteId),
+    outcomes: column(member.outcome),
+    times: column(extra.at),
+    counted: members.map((index) => ({ index, codes: column(index) })),
+    classes: pairs ? column(member.class) : null,
+    vendors: pairs ? column(member.vendor) : null,
+    sessions: wants(distinctMember.session) ? column(member.sessionId) : null,
+    subjects: wants(distinctMember.subject) ? column(member.subject) : null,
+    tools: durationsToo ? column(member.tool) : null,
+    durations: durationsToo ? column(extra.duration) : null,
+  })
 }
 
 /** The map below a key of a map of maps, made when it is not there. */
@@ -123,11 +128,11 @@ export function childOf<K, C>(parent: Map<number, Map<K, C>>, key: number): Map<
   return child
 }
 
-export function rollupCounts(): RollupCounts {
+/** The groups and days counted so far, and how many values they hold together. */
+function countedGroups() {
   const byHour = new Map<number, Map<number, RollupGroup>>()
   const byDay = new Map<number, Map<number, DayGroup>>()
   let entries = 0
-  let events = 0
 
   function groupOf(hour: number, site: number, type: number, outcome: number): RollupGroup {
     const groups = childOf(byHour, hour)
@@ -157,39 +162,59 @@ export function rollupCounts(): RollupCounts {
   }
 
   return {
-    add(block, first, end) {
-      const { types, sites, outcomes, times, tools, durations, counted, ...more } = countedColumns(block)
-      const { sessions, subjects, classes, vendors } = more
-      for (let row = first; row < end; row++) {
-        if (types[row] === 0) continue
-        const hour = Math.floor(times[row]! / hourMs)
-        const group = groupOf(hour, sites[row]!, types[row]!, outcomes[row]!)
-        group.events++
-        events++
-        for (const { index, codes } of counted) {
-          const code = codes[row]!
-          if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
-        }
-        addValue(group, valueKey(classVendorMember, pairCode(classes[row]!, vendors[row]!)))
-        const day = dayOf(hour, sites[row]!, 0)
-        addValue(day, valueKey(distinctMember.session, sketchCode(sessions[row]!)))
-        const subject = subjects[row]!
-        if (subject !== 0) addValue(day, valueKey(distinctMember.subject, sketchCode(subject)))
-        const tool = tools[row]!
-        const duration = durations[row]!
-        if (tool === 0 || duration < 0) continue
-        const code = countedCode(tool) * bucketsMax + bucketOf(duration)
-        addValue(group, valueKey(durationMember, code))
-        addValue(dayOf(hour, sites[row]!, types[row]!), valueKey(dayDurationMember, code))
-      }
-    },
+    groupOf,
+    dayOf,
+    addValue,
+    entries: () => entries,
     *groups() {
       for (const groups of byHour.values()) yield* groups.values()
     },
     *days() {
       for (const groups of byDay.values()) yield* groups.values()
     },
-    entries: () => entries,
+  }
+}
+
+/** `wanted` are the members whose values are counted, null for all: a query asks for one, or for none. */
+export function rollupCounts(wanted: readonly number[] | null = null): RollupCounts {
+  const columnsOf = wantedColumns(wanted)
+  const { groupOf, dayOf, addValue, entries, groups, days } = countedGroups()
+  let events = 0
+
+  return {
+    add(block, first, end) {
+      const { types, sites, outcomes, times, counted, ...more } = columnsOf(block)
+      const { classes, vendors, sessions, subjects, tools, durations } = more
+      for (let row = first; row < end; row++) {
+        const type = types[row]!
+        if (type === 0) continue
+        const site = sites[row]!
+        const hour = Math.floor(times[row]! / hourMs)
+        const group = groupOf(hour, site, type, outcomes[row]!)
+        group.events++
+        events++
+        for (const { index, codes } of counted) {
+          const code = codes[row]!
+          if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
+        }
+        if (classes && vendors)
+          addValue(group, valueKey(classVendorMember, pairCode(classes[row]!, vendors[row]!)))
+        if (sessions)
+          addValue(dayOf(hour, site, 0), valueKey(distinctMember.session, sketchCode(sessions[row]!)))
+        const subject = subjects?.[row] ?? 0
+        if (subject !== 0)
+          addValue(dayOf(hour, site, 0), valueKey(distinctMember.subject, sketchCode(subject)))
+        const tool = tools?.[row] ?? 0
+        const duration = durations?.[row] ?? -1
+        if (tool === 0 || duration < 0) continue
+        const code = countedCode(tool) * bucketsMax + bucketOf(duration)
+        addValue(group, valueKey(durationMember, code))
+        addValue(dayOf(hour, site, type), valueKey(dayDurationMember, code))
+      }
+    },
+    groups,
+    days,
+    entries,
     events: () => events,
   }
 }

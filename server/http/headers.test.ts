@@ -1,0 +1,24 @@
+/** Every answer has the common headers, its own request id, and what its handler set. */
+import { expect, test } from 'bun:test'
+import { json } from './answer.ts'
+import { addCommonHeaders } from './headers.ts'
+
+const of = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)
+
+test('an answer made from JSON has the same headers as any other', () => {
+  const other = new Response('{}', { headers: { 'content-type': 'application/json' } })
+  expect(of(json({}))).toEqual(of(other))
+})
+
+test('what a handler set stands, in this answer alone', () => {
+  const headers = {
+    'cache-control': 'private',
+    'retry-after': '3',
+    'content-type': 'application/problem+json',
+  }
+  expect(of(json({}, 429, headers))).toMatchObject({ ...headers, 'x-content-type-options': 'nosniff' })
+  const next = json({})
+  expect(next.headers.get('x-request-id')).toBeNull()
+  expect(of(next)).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' })
+  expect(next.headers.get('retry-after')).toBeNull()
+})

@@ -1,0 +1,98 @@
+/** Ingest requests of numbered events, cheap to make: a template whose ids, sessions and times are written over. */
+import { ingestRequest } from '../support/load.ts'
+
+export const batchEvents = 100
+
+const idHole = 'I'.repeat(24)
+const sessionHole = 'S'.repeat(12)
+const timeHole = '2026-01-01T00:00:00.000Z'
+
+const types = [
+  'agent.detected',
+  'auth.identity_presented',
+  'authz.evaluated',
+  'tool.executed',
+  'memory.accessed',
+  'tool.surfaced',
+] as const
+const vendors = ['GPTBot', 'ClaudeBot', 'PerplexityBot', 'Google-Agent', 'Bytespider'] as const
+
+/** Event 0 of every hundredth batch is of this vendor: one in ten thousand. */
+export const rareVendor = 'RareBot'
+const rareEvery = 100
+
+export interface Traffic {
+  /** The request with events `batch * 100` to `batch * 100 + 99`; the same number is the same events again. */
+  request(batch: number): Uint8Array
+}
+
+/** `total` events in order of time until now, 20 of each session; those after them are of the moment they are made. */
+export function fixedTraffic(path: string, key: string, total: number, spanMs: number): Traffic {
+  const common = template(path, key, false)
+  const rare = template(path, key, true)
+  const startMs = Date.now() - spanMs
+  return {
+    request(batch) {
+      const { bytes, ids, sessions, times } = batch % rareEvery === 0 ? rare : common
+      const copy = Buffer.from(bytes)
+      const first = batch * batchEvents
+      const atMs = first < total ? startMs + (first / total) * spanMs : Date.now()
+      const time = new Date(atMs).toISOString()
+      for (let n = 0; n < batchEvents; n++) {
+        copy.write(idOf(first + n), ids[n]!, 'latin1')
+        copy.write(hex(Math.floor((first + n) / 800) * 40 + (n % 40), 12), sessions[n]!, 'latin1')
+        copy.write(time, times[n]!, 'latin1')
+      }
+      return copy
+    },
+  }
+}
+
+const hex = (n: number, width: number): string => n.toString(16).padStart(width, '0')
+
+/** Spread like a random id, and never the same for two numbers: multiplying by an odd number is one to one. */
+function idOf(n: number): string {
+  const one = Math.imul(n, 0x9e3779b1) >>> 0
+  const two = Math.imul(one ^ (one >>> 15), 0x85ebca6b) >>> 0
+  return hex(two, 8) + hex(one, 8) + hex(n, 8)
+}
+
+function template(path: string, key: string, isRare: boolean) {
+  const events = Array.from({ length: batchEvents }, (_, n) => eventText(n, isRare && n === 0))
+  const bytes = Buffer.from(ingestRequest(path, key, `{"events":[${events.join(',')}]}`))
+  return {
+    bytes,
+    ids: holes(bytes, idHole),
+    sessions: holes(bytes, sessionHole),
+    times: holes(bytes, timeHole),
+  }
+}
+
+function holes(bytes: Buffer, hole: string): number[] {
+  const found: number[] = []
+  for (let at = bytes.indexOf(hole); at >= 0; at = bytes.indexOf(hole, at + 1)) found.push(at)
+  return found
+}
+
+function eventText(n: number, isRare: boolean): string {
+  const type = types[n % types.length]!
+  return JSON.stringify({
+    id: `trc_${idHole}`,
+    siteId: 'shop-acme',
+    sessionId: `ses_${sessionHole}`,
+    occurredAt: timeHole,
+    type,
+    outcome: n % 11 === 0 ? 'blocked' : 'success',
+    ...(type === 'tool.executed' ? { tool: `cart.${n % 30}` } : {}),
+    durationMs: (n * 13) % 900,
+    agent: {
+      class: ['webmcp', 'dom', 'screenshot', 'crawler'][(n >> 2) & 3],
+      trust: 'detected',
+      confidence: 0.93,
+      vendor: isRare ? rareVendor : vendors[(n * 7) % 5],
+      userAgent:
+        'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+    },
+    metadata: { page: `/products/${n % 50}`, protocol: 'web-bot-auth', subject: `user-${n}` },
+  })
+}

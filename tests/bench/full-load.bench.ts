@@ -1,0 +1,271 @@
+/** The executable at full load over a filled store: rate, memory, reads meanwhile, resends, overload, odd values. */
+import { readFileSync } from 'node:fs'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { ingestRequest, load, quantile, type LoadResult } from '../support/load.ts'
+import { batchEvents, fixedTraffic, rareVendor, type Traffic } from './fixed-traffic.ts'
+import { machine, recordTable, table } from './report.ts'
+
+const path = '/v1/sdk/events'
+const dayMs = 86_400_000
+const connections = 16
+
+export interface FullLoad {
+  events: number
+  fill: { perSecond: number[]; p99Ms: number; residentMiB: number } // of each tenth; the others of the last tenth
+  reads: { what: string; p50Ms: number; p99Ms: number }[]
+  resends: { freshPerSecond: number; oldPerSecond: number; freshP99Ms: number } // p99 beside old ones
+  overload: { takenPerSecond: number; refused: number; refusedP99Ms: number; grewMiB: number }
+  hostile: { events: number; grewMiB: number; metricsKiB: number }
+  acknowledged: number
+  stored: number
+}
+
+/** `seconds` for each measurement after the fill. */
+export async function fullLoadBench(events: number, seconds: number): Promise<FullLoad> {
+  const args = ['--rate-limit-ingest', 'off', '--rate-limit-gateway', 'off']
+  const server = await startAppliance({ args })
+  try {
+    const [ingest, secret] = [await keyOf(server, 'ingest'), await keyOf(server, 'secret')]
+    const traffic = fixedTraffic(path, ingest, events, 20 * dayMs)
+    const run = runner(server, traffic)
+    const fill = await filled(server, run, events)
+    const reads = await readsMeanwhile(server, secret, run, seconds)
+    const resends = await resent(run, events, seconds)
+    const overload = await overloaded(server, ingest, run, seconds)
+    const counts = { acknowledged: run.acknowledged(), stored: await storedEvents(server, secret) }
+    const hostile = await hostileValues(server, ingest, secret, run, Math.min(events, 300_000))
+    return { events, fill, reads, resends, overload, hostile, ...counts }
+  } finally {
+    await server.stop()
+  }
+}
+
+/** Sends loads and keeps count of the events that were acknowledged for the first time. */
+interface Runner {
+  /** New events: as many batches as given at most, until the time is up. */
+  fresh(options: { batches?: number; seconds: number; connections?: number }): Promise<LoadResult>
+  /** Events that are stored already. */
+  old(batches: Iterable<number>, seconds: number, connections: number): Promise<LoadResult>
+  any(next: () => Uint8Array | null, seconds: number, connections: number, each: number): Promise<LoadResult>
+  acknowledged(): number
+}
+
+function runner(server: Appliance, traffic: Traffic): Runner {
+  let next = 0
+  let acknowledged = 0
+  const any: Runner['any'] = async (request, seconds, many, each) => {
+    const result = await load({ url: server.url, connections: many, seconds, next: request })
+    acknowledged += result.requests * each
+    return result
+  }
+  return {
+    any,
+    fresh({ batches = Infinity, seconds, connections: many = connections }) {
+      const end = next + batches
+      return any(() => (next < end ? traffic.request(next++) : null), seconds, many, batchEvents)
+    },
+    old(batches, seconds, many) {
+      const each = batches[Symbol.iterator]()
+      const request = () => {
+        const { value, done } = each.next() as IteratorResult<number, undefined>
+        return done ? null : traffic.request(value)
+      }
+      return any(request, seconds, many, 0)
+    },
+    acknowledged: () => acknowledged,
+  }
+}
+
+async function filled(server: Appliance, run: Runner, events: number): Promise<FullLoad['fill']> {
+  const perSecond: number[] = []
+  let p99Ms = 0
+  for (let tenth = 0; tenth < 10; tenth++) {
+    const part = await run.fresh({ batches: events / batchEvents / 10, seconds: 600 })
+    if (part.refused > 0) throw new Error(`${part.refused} requests of the fill were refused`)
+    perSecond.push(rate(part))
+    p99Ms = part.p99Ms
+  }
+  return { perSecond, p99Ms, residentMiB: residentMiB(server.pid) }
+}
+
+const rate = ({ requests, seconds }: LoadResult): number => Math.round((requests * batchEvents) / seconds)
+
+async function readsMeanwhile(
+  server: Appliance,
+  key: string,
+  run: Runner,
+  seconds: number,
+): Promise<FullLoad['reads']> {
+  const page = '/v1/traces?limit=200'
+  const questions: [string, string][] = [
+    ['page of 200', page],
+    ['… of a type', `${page}&type=tool.executed`],
+    ['… of an outcome', `${page}&outcome=blocked`],
+    ['… of a common vendor', `${page}&vendor=GPTBot`],
+    [`… of a vendor, one in ten thousand`, `${page}&vendor=${rareVendor}`],
+    ['… of a session', `${page}&sessionId=ses_${'0'.repeat(10)}50`],
+    ['… of a pair that never meets', `${page}&vendor=${rareVendor}&tool=cart.3`],
+    ['metrics of 30 days', '/v1/metrics'],
+  ]
+  const took = new Map(questions.map(([what]) => [what, [] as number[]]))
+  let ended = false
+  const reading = (async () => {
+    const headers = { authorization: `Bearer ${key}` }
+    while (!ended) {
+      for (const [what, question] of questions) {
+        const startedMs = performance.now()
+        const response = await fetch(server.url + question, { headers })
+        await response.arrayBuffer()
+        if (response.status !== 200) throw new Error(`${question}: ${response.status}`)
+        took.get(what)!.push(performance.now() - startedMs)
+      }
+    }
+  })()
+  await run.fresh({ seconds: seconds * 2 })
+  ended = true
+  await reading
+  return [...took].map(([what, all]) => ({ what, p50Ms: quantile(all, 0.5), p99Ms: quantile(all, 0.99) }))
+}
+
+/** Batches from everywhere, in an order that has nothing to do with that of their first arrival. */
+function* scattered(batches: number, from: number): Generator<number> {
+  for (let n = from; ; n++) yield (n * 7_919) % batches
+}
+
+async function resent(run: Runner, events: number, seconds: number): Promise<FullLoad['resends']> {
+  const batches = events / batchEvents
+  const fresh = await run.fresh({ seconds })
+  const old = await run.old(scattered(batches, 1), seconds, connections)
+  const [beside] = await Promise.all([
+    run.fresh({ seconds }),
+    run.old(scattered(batches, batches / 2), seconds, 4),
+  ])
+  return { freshPerSecond: rate(fresh), oldPerSecond: rate(old), freshP99Ms: beside.p99Ms }
+}
+
+/** Large batches on many connections, each sending again at once: more than the queue takes. */
+async function overloaded(
+  server: Appliance,
+  key: string,
+  run: Runner,
+  seconds: number,
+): Promise<FullLoad['overload']> {
+  const before = residentMiB(server.pid)
+  const each = 1_000
+  let turn = 0
+  const note = 'x'.repeat(300)
+  const event = (n: number) =>
+    JSON.stringify({ ...plain(), id: `over_${turn}_${n}`, sessionId: 's', metadata: { note } })
+  const next = () => {
+    turn++
+    return ingestRequest(
+      path,
+      key,
+      `{"events":[${Array.from({ length: each }, (_, n) => event(n)).join(',')}]}`,
+    )
+  }
+  let most = before
+  const watch = setInterval(() => (most = Math.max(most, residentMiB(server.pid))), 100)
+  const result = await run.any(next, seconds, 200, each)
+  clearInterval(watch)
+  return {
+    takenPerSecond: Math.round((result.requests * each) / result.seconds),
+    refused: result.refused,
+    refusedP99Ms: result.refusedP99Ms,
+    grewMiB: Math.round(most - before),
+  }
+}
+
+const plain = () => ({
+  siteId: 'shop-acme',
+  occurredAt: new Date().toISOString(),
+  type: 'tool.executed',
+  outcome: 'success',
+})
+
+/** Every type, vendor, site, session and page is another one; past the guard rails such events are refused. */
+async function hostileValues(
+  server: Appliance,
+  key: string,
+  secret: string,
+  run: Runner,
+  events: number,
+): Promise<FullLoad['hostile']> {
+  const before = residentMiB(server.pid)
+  const event = (n: number) =>
+    JSON.stringify({
+      ...{ ...plain(), id: `odd_${n}`, siteId: `site-${n}`, sessionId: `ses-${n}`, type: `t${n}.x` },
+      ...{ outcome: `o${n}`, tool: `tool${n}`, agent: { class: `c${n}`, vendor: `v${n}` } },
+      metadata: { page: `/p/${n}`, subject: `u${n}` },
+    })
+  let sent = 0
+  const next = () => {
+    if (sent >= events) return null
+    const first = (sent += batchEvents) - batchEvents
+    return ingestRequest(
+      path,
+      key,
+      `{"events":[${Array.from({ length: batchEvents }, (_, n) => event(first + n)).join(',')}]}`,
+    )
+  }
+  await run.any(next, 300, connections, 0)
+  const response = await fetch(`${server.url}/v1/metrics`, { headers: { authorization: `Bearer ${secret}` } })
+  const metricsKiB = Math.round((await response.arrayBuffer()).byteLength / 1_024)
+  return { events, grewMiB: Math.round(residentMiB(server.pid) - before), metricsKiB }
+}
+
+async function storedEvents(server: Appliance, key: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}` }
+  const response = await fetch(`${server.url}/v1/metrics`, { headers })
+  return ((await response.json()) as { total: number }).total
+}
+
+async function keyOf(server: Appliance, kind: string): Promise<string> {
+  const made = await server.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
+function residentMiB(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1_024
+}
+
+export function fullLoadTables(found: FullLoad): string {
+  const { events, fill, reads, resends, overload, hostile, acknowledged, stored } = found
+  const shown = (n: number) => n.toLocaleString('en-US')
+  const ms = (n: number) => Math.round(n * 10) / 10
+  const ratio = (resends.oldPerSecond / resends.freshPerSecond).toFixed(2)
+  return `${shown(events)} events in batches of ${batchEvents}, ${connections} connections, made on the same cores
+
+${table(
+  ['full load', ''],
+  [
+    ['events/s, by tenths', fill.perSecond.map((rate) => `${Math.round(rate / 1_000)}k`).join(' ')],
+    ['p99 of the last tenth, ms', ms(fill.p99Ms)],
+    ['resident at its end, MiB', Math.round(fill.residentMiB)],
+    ['resends of old scattered batches, events/s', resends.oldPerSecond],
+    ['fresh ones right before, events/s', resends.freshPerSecond],
+    ['ratio', ratio],
+    ['p99 of fresh ones beside a client that resends, ms', ms(resends.freshP99Ms)],
+    ['overload: taken, events/s', overload.takenPerSecond],
+    ['overload: refused requests', overload.refused],
+    ['overload: p99 of a refusal, ms', ms(overload.refusedP99Ms)],
+    ['overload: memory above what it was, MiB', overload.grewMiB],
+    [`${shown(hostile.events)} events of which none shares a value: memory, MiB`, hostile.grewMiB],
+    ['metrics answer then, KiB', hostile.metricsKiB],
+    ['acknowledged', acknowledged],
+    ['stored', stored],
+  ],
+)}
+
+${table(
+  ['during full ingest', 'p50 ms', 'p99 ms'],
+  reads.map(({ what, p50Ms, p99Ms }) => [what, ms(p50Ms), ms(p99Ms)]),
+)}`
+}
+
+if (import.meta.main) {
+  const isFull = process.argv.includes('--full')
+  const text = fullLoadTables(await fullLoadBench(isFull ? 10_000_000 : 300_000, isFull ? 10 : 4))
+  process.stdout.write(`${machine()}\n\n${text}\n`)
+  if (isFull) recordTable('Full load', text)
+}
