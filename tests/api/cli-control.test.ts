@@ -11,7 +11,7 @@ import { version } from '../../server/version.ts'
 import { cli, startAppliance } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-setDefaultTimeout(30_000) // the executable starts several times, on a machine that may be busy
+setDefaultTimeout(90_000) // the executable starts several times, on a machine that may be busy
 
 const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
 const baseUrl = 'https://traces.example'

@@ -4,7 +4,7 @@ import { startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
-setDefaultTimeout(30_000) // the executable may have to be built first
+setDefaultTimeout(90_000) // the executable may have to be built first
 
 const token = 'a-token-of-the-scraper'
 

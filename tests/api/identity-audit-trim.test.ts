@@ -15,7 +15,7 @@ import { documentedVerifier } from '../support/proof-verifier.ts'
 import { testServer } from '../support/server.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 const dayMs = 24 * 3_600_000
 const startMs = Date.UTC(2026, 5, 23, 12)

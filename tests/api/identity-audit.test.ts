@@ -9,7 +9,7 @@ import { documentedVerifier } from '../support/proof-verifier.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 let server: TestServer
 let other: Org

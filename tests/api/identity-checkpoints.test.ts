@@ -13,7 +13,7 @@ import { openSigningKey } from '../../server/audit/signing-key.ts'
 import { verifyTrail } from '../../server/audit/verify.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
 const orgId = 'org_a'

@@ -16,7 +16,7 @@ import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 type Params = { [member: string]: Json }
 type Answer = { [member: string]: Json } & { id: string; deliveryId: string }

@@ -5,7 +5,7 @@ import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } 
 import { testServer, type TestServer } from '../support/server.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 let server: TestServer
 let owner: Person

@@ -10,7 +10,7 @@ import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 const people = ['owner', 'admin', 'analyst', 'viewer', 'operator'] as const
 type Person = (typeof people)[number]

@@ -7,7 +7,7 @@ import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 // A run comes once a second, and several are waited for; a busy machine makes each a little later.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 interface DeliveryJson {
   id: string

@@ -11,7 +11,7 @@ import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 // Runs and attempts are waited for, and a busy machine makes each a little later.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 const timeoutMs = 1_500
 

@@ -8,7 +8,7 @@ import { startReceiver } from '../support/receiver.ts'
 import { testServer } from '../support/server.ts'
 
 // Runs and attempts are waited for, and a busy machine makes each a little later.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 const script = join(import.meta.dir, '../support/attempt-once.ts')
 const bare = ['unshare', '--user', '--map-root-user', '--net']

@@ -4,7 +4,7 @@ import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
 // Runs and attempts are waited for, and a busy machine makes each a little later.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 interface Message {
   type: string

@@ -7,7 +7,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
 // Runs and attempts are waited for, and a busy machine makes each a little later.
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 
 interface EndpointJson {
   id: string

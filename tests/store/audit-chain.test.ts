@@ -8,7 +8,7 @@ import type { AuditEntry, AuditFault } from '../../db/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, noon } from './make.ts'
 
-setDefaultTimeout(20_000) // every store starts three threads, and other suites may be running
+setDefaultTimeout(90_000) // every store starts three threads, and other suites may be running
 
 const orgId = 'org_acme'
 

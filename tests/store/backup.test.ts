@@ -14,7 +14,7 @@ import { checkBackup } from '../../server/backup/check.ts'
 import { createBackup, type MadeBackup } from '../../server/backup/create.ts'
 import type { BackupReason } from '../../server/backup/manifest.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 const temp = tempDir('backup')
 const dataDir = temp.join('data')
 const dir = temp.join('backups')

@@ -6,7 +6,7 @@ import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { failure } from './subject.ts'
 
-setDefaultTimeout(20_000) // every store starts three threads, and other suites may be running
+setDefaultTimeout(90_000) // every store starts three threads, and other suites may be running
 
 /** Mounting needs root and the right to mount; without it there is no disk to fill. */
 function canMount(): boolean {

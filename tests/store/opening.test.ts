@@ -7,7 +7,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { auditOf, failure } from './subject.ts'
 
-setDefaultTimeout(20_000) // every store starts three threads, and other suites may be running
+setDefaultTimeout(90_000) // every store starts three threads, and other suites may be running
 
 const open = (folder: string) => openStore({ folder, now: noon })
 

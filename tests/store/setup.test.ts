@@ -9,7 +9,7 @@ import { readSetupText } from '../../server/setup/file.ts'
 import { sealPurpose } from '../../server/webhooks/seal-purpose.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(90_000)
 const temp = tempDir('setup')
 let now = Date.UTC(2026, 5, 1)
 const clock = { now: () => (now += 1_000) }
