@@ -18,6 +18,7 @@ import { makeRateLimits } from './http/rate-limit.ts'
 import { sealWith } from './http/seal.ts'
 import { makeIngestCounts } from './ingest/counts.ts'
 import { makeRejections } from './ingest/rejections.ts'
+import { makeTurns } from './ingest/turns.ts'
 import { jobTable } from './jobs.ts'
 import { makeLastUses, type LastUses } from './keys/last-use.ts'
 import type { Log } from './log.ts'
@@ -67,6 +68,7 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     seal: sealWith(await store.secret('cursor')),
     jobs,
     rejections: makeRejections(store, log),
+    turns: makeTurns(),
     retention: config.retention,
     httpTimes: makeHttpTimes(),
     metricsToken: config.metricsToken,

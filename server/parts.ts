@@ -19,6 +19,7 @@ import type { IngestCounts } from './ingest/counts.ts'
 import type { HttpTimes } from './prometheus/http-times.ts'
 import type { WebhookOutcomes } from './prometheus/webhook-outcomes.ts'
 import type { Rejections } from './ingest/rejections.ts'
+import type { Turns } from './ingest/turns.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './retention/expire-all.ts'
 import type { Recount } from './rollup/recount.ts'
@@ -44,6 +45,7 @@ export interface Parts {
   jobs: Pick<Jobs, 'late' | 'report'>
   rejections: Rejections
   ingestCounts: IngestCounts
+  turns: Turns
   recount: Recount
   retention: RetentionRule
   httpTimes: HttpTimes

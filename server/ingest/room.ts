@@ -6,10 +6,10 @@ import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 
 /** 507 while the disk is full, 503 while more waits for the disk than may: before anything of the body is taken. */
-export function requireRoom({ disk, store }: Pick<Parts, 'disk' | 'store'>): void {
+export function requireRoom({ disk, store, turns }: Pick<Parts, 'disk' | 'store' | 'turns'>): void {
   if (disk.full()) throw diskFull()
   const { queuedBytes, oldestMs } = store.events.pressure()
-  if (queuedBytes > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
+  if (queuedBytes + turns.waitingBytes() > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
     const message = 'More events wait for the disk than may; send this again later.'
     throw new AppError('overloaded', message, { headers: retryAfter() })
   }

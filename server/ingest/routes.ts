@@ -46,6 +46,7 @@ async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<
     const mediaType = eventsMediaType(request.headers.get('content-type'))
     const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
     const bytes = await readBytes(request, bodyLimits)
+    await parts.turns.take(bytes.length)
     text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
     return acceptEvents(text, mediaType, key.siteIds)
   } catch (thrown) {

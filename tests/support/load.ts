@@ -8,6 +8,8 @@ export interface LoadOptions {
   seconds: number
   /** The bytes of the next whole HTTP request; null ends this connection's work. */
   next(): Uint8Array | null
+  /** Gets every request that was not answered 2xx, e.g. to send it again. */
+  refused?(request: Uint8Array): void
 }
 
 export interface LoadResult {
@@ -35,9 +37,12 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   const refusals: number[] = []
   const startedMs = performance.now()
   const endMs = startedMs + options.seconds * 1_000
-  const count = (status: number, tookMs: number) => {
+  const count = (status: number, tookMs: number, request: Uint8Array) => {
     if (status >= 200 && status < 300) latencies.push(tookMs)
-    else refusals.push(tookMs)
+    else {
+      refusals.push(tookMs)
+      options.refused?.(request)
+    }
   }
   const one = () => connection({ hostname, port: Number(port), next: options.next, endMs, count })
   await Promise.all(Array.from({ length: options.connections }, one))
@@ -60,7 +65,7 @@ interface ConnectionOptions {
   port: number
   endMs: number
   next(): Uint8Array | null
-  count(status: number, tookMs: number): void
+  count(status: number, tookMs: number, request: Uint8Array): void
 }
 
 function connection({ hostname, port, endMs, next, count }: ConnectionOptions): Promise<void> {
@@ -68,6 +73,7 @@ function connection({ hostname, port, endMs, next, count }: ConnectionOptions): 
   let sentMs = 0
   let finished = false
   let buffer = ''
+  let sent: Uint8Array = new Uint8Array()
   let unsent: Uint8Array | null = null
   const flush = (socket: Bun.Socket) => {
     if (!unsent) return
@@ -82,6 +88,7 @@ function connection({ hostname, port, endMs, next, count }: ConnectionOptions): 
       return
     }
     sentMs = performance.now()
+    sent = request
     unsent = request
     flush(socket)
   }
@@ -97,7 +104,7 @@ function connection({ hostname, port, endMs, next, count }: ConnectionOptions): 
         if (bodyAt === -1) return
         const length = Number(/\r\ncontent-length: (\d+)/i.exec(buffer)?.[1] ?? 0)
         if (buffer.length < bodyAt + 4 + length) return
-        count(Number(buffer.slice(9, 12)), performance.now() - sentMs)
+        count(Number(buffer.slice(9, 12)), performance.now() - sentMs, sent)
         buffer = buffer.slice(bodyAt + 4 + length)
         send(socket)
       },
