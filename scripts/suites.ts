@@ -37,7 +37,7 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
 
 export const suites: Suite[] = [
   suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
-  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 20, 5, 'nothing'),
+  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 60, 6, 'nothing'),
   suite('support', ['tests/support'], 30, 1, 'browser'),
   suite('store', ['tests/store'], 60, 8, 'nothing'),
   suite('engine', ['tests/engine'], 120, 8, 'nothing'),

@@ -292,7 +292,7 @@ test('close sends the rest, says what it could not, and takes no more', async ()
 })
 
 test('an appliance that never answers is given up after the timeout and tried again', async () => {
-  const { appliance, exporter } = setUp({ requestTimeoutMs: 50 })
+  const { appliance, exporter } = setUp({ requestTimeoutMs: 400 })
   let first = true
   appliance.fault = ({ path }) => {
     if (!first || path !== '/v1/sdk/events') return null
@@ -300,7 +300,7 @@ test('an appliance that never answers is given up after the timeout and tried ag
     return new Promise<Response>(() => {})
   }
   send(exporter, 3)
-  expect(await exporter.flush(5_000)).toBe(true)
+  expect(await exporter.flush(15_000)).toBe(true)
   expect(idsOf(appliance)).toEqual(range(3))
 })
 
