@@ -74,10 +74,10 @@ test.each([
 
 test('a push gives up at its deadline, whether nobody listens or nobody answers', async () => {
   const started = performance.now()
-  const { sync } = setUp({ url: 'http://127.0.0.1:9', deadlineMs: 700 })
+  const { sync } = setUp({ url: 'http://127.0.0.1:9', deadlineMs: 2_000 })
   expect(await failure(sync.pushMemory({}))).toMatchObject({
     status: null,
-    message: expect.stringMatching(/reached|in time/), // the second on a machine that stands still for a while
+    message: expect.stringMatching(/reached/),
   })
   const silent = setUp({ deadlineMs: 300 })
   silent.appliance.fault = () => new Promise<Response>(() => {})

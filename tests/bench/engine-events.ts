@@ -1,7 +1,7 @@
 /** The events of the engine's bench: like real ones in size and spread, with values that match once, rarely, often. */
 import type { EventFilter, EventRecord } from '../../db/store.ts'
 
-const types = [
+export const types = [
   'agent.detected',
   'auth.identity_presented',
   'authz.evaluated',
@@ -9,10 +9,10 @@ const types = [
   'memory.accessed',
   'tool.surfaced',
 ] as const
-const classes = ['webmcp', 'dom', 'screenshot', 'crawler'] as const
-const vendors = ['GPTBot', 'ClaudeBot', 'PerplexityBot', 'Google-Agent', 'Bytespider'] as const
+export const classes = ['webmcp', 'dom', 'screenshot', 'crawler'] as const
+export const vendors = ['GPTBot', 'ClaudeBot', 'PerplexityBot', 'Google-Agent', 'Bytespider'] as const
 const monthMs = 30 * 86_400_000
-const userAgent =
+export const userAgent =
   'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)'
 
 export const startMs = Date.UTC(2026, 5, 1)

@@ -1,21 +1,12 @@
 /** Ingest requests of numbered events, cheap to make: a template whose ids, sessions and times are written over. */
 import { ingestRequest } from '../support/load.ts'
+import { classes, types, userAgent, vendors } from './engine-events.ts'
 
 export const batchEvents = 100
 
 const idHole = 'I'.repeat(24)
 const sessionHole = 'S'.repeat(12)
 const timeHole = '2026-01-01T00:00:00.000Z'
-
-const types = [
-  'agent.detected',
-  'auth.identity_presented',
-  'authz.evaluated',
-  'tool.executed',
-  'memory.accessed',
-  'tool.surfaced',
-] as const
-const vendors = ['GPTBot', 'ClaudeBot', 'PerplexityBot', 'Google-Agent', 'Bytespider'] as const
 
 /** Event 0 of every hundredth batch is of this vendor: one in ten thousand. */
 export const rareVendor = 'RareBot'
@@ -86,12 +77,11 @@ function eventText(n: number, isRare: boolean): string {
     ...(type === 'tool.executed' ? { tool: `cart.${n % 30}` } : {}),
     durationMs: (n * 13) % 900,
     agent: {
-      class: ['webmcp', 'dom', 'screenshot', 'crawler'][(n >> 2) & 3],
+      class: classes[(n >> 2) & 3],
       trust: 'detected',
       confidence: 0.93,
       vendor: isRare ? rareVendor : vendors[(n * 7) % 5],
-      userAgent:
-        'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+      userAgent,
     },
     metadata: { page: `/products/${n % 50}`, protocol: 'web-bot-auth', subject: `user-${n}` },
   })

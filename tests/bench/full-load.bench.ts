@@ -1,9 +1,8 @@
 /** The executable at full load over a filled store: rate, memory, reads meanwhile, resends, overload, odd values. */
-import { readFileSync } from 'node:fs'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { ingestRequest, load, quantile, type LoadResult } from '../support/load.ts'
 import { batchEvents, fixedTraffic, rareVendor, type Traffic } from './fixed-traffic.ts'
-import { machine, recordTable, table } from './report.ts'
+import { machine, recordTable, residentMiB, table } from './report.ts'
 
 const path = '/v1/sdk/events'
 const dayMs = 86_400_000
@@ -15,7 +14,7 @@ export interface FullLoad {
   reads: { what: string; p50Ms: number; p99Ms: number }[]
   resends: { freshPerSecond: number; oldPerSecond: number; freshP99Ms: number } // p99 beside old ones
   overload: { takenPerSecond: number; refused: number; refusedP99Ms: number; grewMiB: number }
-  hostile: { events: number; grewMiB: number; metricsKiB: number }
+  hostile: { events: number; refused: number; grewMiB: number; metricsKiB: number }
   acknowledged: number
   stored: number
 }
@@ -158,15 +157,13 @@ async function overloaded(
   const each = 1_000
   let turn = 0
   const note = 'x'.repeat(300)
-  const event = (n: number) =>
-    JSON.stringify({ ...plain(), id: `over_${turn}_${n}`, sessionId: 's', metadata: { note } })
+  const event = (n: number) => ({
+    ...{ ...plain(), id: `over_${turn}_${n}`, sessionId: 's' },
+    metadata: { note },
+  })
   const next = () => {
     turn++
-    return ingestRequest(
-      path,
-      key,
-      `{"events":[${Array.from({ length: each }, (_, n) => event(n)).join(',')}]}`,
-    )
+    return eventsRequest(key, each, event)
   }
   let most = before
   const watch = setInterval(() => (most = Math.max(most, residentMiB(server.pid))), 100)
@@ -187,7 +184,18 @@ const plain = () => ({
   outcome: 'success',
 })
 
-/** Every type, vendor, site, session and page is another one; past the guard rails such events are refused. */
+function eventsRequest(key: string, count: number, event: (n: number) => object): Uint8Array {
+  return ingestRequest(
+    path,
+    key,
+    JSON.stringify({ events: Array.from({ length: count }, (_, n) => event(n)) }),
+  )
+}
+
+/** With more types an organization's events are refused, and would show nothing. */
+const typesTaken = 4_000
+
+/** Every vendor, site, session, tool and page is another one, and there are as many types as may be. */
 async function hostileValues(
   server: Appliance,
   key: string,
@@ -196,26 +204,21 @@ async function hostileValues(
   events: number,
 ): Promise<FullLoad['hostile']> {
   const before = residentMiB(server.pid)
-  const event = (n: number) =>
-    JSON.stringify({
-      ...{ ...plain(), id: `odd_${n}`, siteId: `site-${n}`, sessionId: `ses-${n}`, type: `t${n}.x` },
-      ...{ outcome: `o${n}`, tool: `tool${n}`, agent: { class: `c${n}`, vendor: `v${n}` } },
-      metadata: { page: `/p/${n}`, subject: `u${n}` },
-    })
+  const event = (n: number) => ({
+    ...{ ...plain(), id: `odd_${n}`, siteId: `site-${n}`, sessionId: `ses-${n}` },
+    ...{ type: `t${n % typesTaken}.x`, tool: `tool${n}`, agent: { class: `c${n}`, vendor: `v${n}` } },
+    metadata: { page: `/p/${n}`, subject: `u${n}` },
+  })
   let sent = 0
   const next = () => {
     if (sent >= events) return null
     const first = (sent += batchEvents) - batchEvents
-    return ingestRequest(
-      path,
-      key,
-      `{"events":[${Array.from({ length: batchEvents }, (_, n) => event(first + n)).join(',')}]}`,
-    )
+    return eventsRequest(key, batchEvents, (n) => event(first + n))
   }
-  await run.any(next, 300, connections, 0)
+  const { refused } = await run.any(next, 300, connections, 0)
   const response = await fetch(`${server.url}/v1/metrics`, { headers: { authorization: `Bearer ${secret}` } })
   const metricsKiB = Math.round((await response.arrayBuffer()).byteLength / 1_024)
-  return { events, grewMiB: Math.round(residentMiB(server.pid) - before), metricsKiB }
+  return { events, refused, grewMiB: Math.round(residentMiB(server.pid) - before), metricsKiB }
 }
 
 async function storedEvents(server: Appliance, key: string): Promise<number> {
@@ -227,10 +230,6 @@ async function storedEvents(server: Appliance, key: string): Promise<number> {
 async function keyOf(server: Appliance, kind: string): Promise<string> {
   const made = await server.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
   return (JSON.parse(made.stdout) as { key: string }).key
-}
-
-function residentMiB(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1_024
 }
 
 export function fullLoadTables(found: FullLoad): string {
@@ -256,6 +255,7 @@ ${table(
     ['overload: p99 of a refusal, ms', ms(overload.refusedP99Ms)],
     ['overload: memory above what it was, MiB', overload.grewMiB],
     [`${shown(hostile.events)} events of which none shares a value: memory, MiB`, hostile.grewMiB],
+    ['of their requests refused', hostile.refused],
     ['metrics answer then, KiB', hostile.metricsKiB],
     ['acknowledged', acknowledged],
     ['stored', stored],

@@ -1,7 +1,6 @@
 /** What the gateway of the executable does over a filled store: pages, sessions, metrics, exports, and their memory. */
-import { readFileSync } from 'node:fs'
 import { startAppliance, type Appliance } from '../support/binary.ts'
-import { machine, recordTable, table } from './report.ts'
+import { machine, recordTable, residentMiB, table } from './report.ts'
 
 export interface GatewayBench {
   events: number
@@ -156,11 +155,6 @@ async function drain(server: Appliance, key: string, accept: string, pauseMs: nu
   stop.abort()
   const perSecond = Math.round((lines - 1) / ((performance.now() - startedMs) / 1_000))
   return { perSecond, grewMiB: Math.round(mostMiB - beforeMiB) }
-}
-
-function residentMiB(pid: number): number {
-  const kibibytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
-  return Number(kibibytes) / 1_024
 }
 
 export function gatewayTables({ events, fillPerSecond, asked, exports }: GatewayBench): string {

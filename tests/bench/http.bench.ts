@@ -1,10 +1,10 @@
 /** What the executable does over HTTP: first answer, idle memory, durable ingest; each beside its floor in this run. */
-import { readFileSync } from 'node:fs'
 import { startAppliance } from '../support/binary.ts'
 import { ingestRequest, load, type LoadResult } from '../support/load.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { types, userAgent } from './engine-events.ts'
 import { bareAppend, startParseOnly } from './floors.ts'
-import { machine, recordTable, table } from './report.ts'
+import { machine, recordTable, residentMiB, table } from './report.ts'
 
 export interface HttpBench {
   firstAnswerMs: number // median of the starts
@@ -31,14 +31,7 @@ function eventText(): string {
     siteId: 'shop-acme',
     sessionId: `ses_${Math.floor(id / 20)}`,
     occurredAt: new Date(Date.now() - (id % 3_600_000)).toISOString(),
-    type: [
-      'agent.detected',
-      'auth.identity_presented',
-      'authz.evaluated',
-      'tool.executed',
-      'memory.accessed',
-      'tool.surfaced',
-    ][kind],
+    type: types[kind],
     outcome: id % 11 ? 'success' : 'blocked',
     ...(kind === 3 ? { tool: 'cart.add' } : {}),
     durationMs: (id * 13) % 900,
@@ -47,8 +40,7 @@ function eventText(): string {
       trust: 'detected',
       confidence: 0.93,
       vendor: 'GPTBot',
-      userAgent:
-        'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)',
+      userAgent,
     },
     metadata: { page: `/products/${id % 50}`, protocol: 'web-bot-auth' },
   })
@@ -123,10 +115,6 @@ async function firstAnswer(starts: number): Promise<number> {
     times.push(performance.now() - startedMs)
   }
   return times.sort((a, b) => a - b)[times.length >> 1]!
-}
-
-function residentMiB(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
 }
 
 export function httpTable(result: HttpBench): string {

@@ -1,5 +1,5 @@
 /** Prints measurements as Markdown tables and keeps them, dated and with the machine, in `results.md`. */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 
@@ -25,4 +25,10 @@ export function machine(): string {
 /** Appends a dated section to `tests/bench/results.md`. */
 export function recordTable(title: string, text: string): void {
   appendFileSync(join(import.meta.dir, 'results.md'), `\n## ${title}: ${machine()}\n\n${text}\n`)
+}
+
+/** What a process holds in memory now. */
+export function residentMiB(pid: number): number {
+  const kibibytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return Number(kibibytes) / 1_024
 }
