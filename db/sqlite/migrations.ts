@@ -11,6 +11,7 @@ import auditTrim from './migrations/0007_audit_trim.sql' with { type: 'text' }
 import postingFilter from './migrations/0008_posting_filter.sql' with { type: 'text' }
 import webhookReplay from './migrations/0009_webhook_replay.sql' with { type: 'text' }
 import classVendor from './migrations/0010_class_vendor.sql' with { type: 'text' }
+import bodyFrames from './migrations/0011_body_frames.sql' with { type: 'text' }
 
 export const migrations: readonly SqliteMigration[] = [
   { version: 1, name: '0001_identity', sql: identity },
@@ -23,4 +24,5 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 8, name: '0008_posting_filter', sql: postingFilter },
   { version: 9, name: '0009_webhook_replay', sql: webhookReplay },
   { version: 10, name: '0010_class_vendor', sql: classVendor, fill: fillClassVendor },
+  { version: 11, name: '0011_body_frames', sql: bodyFrames },
 ]

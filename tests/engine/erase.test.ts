@@ -4,13 +4,13 @@ import { Database } from 'bun:sqlite'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { verifyEvents } from '../../db/open.ts'
-import { openIds, openSessions } from '../../db/sqlite/events/names.ts'
 import { batchBody } from '../../server/webhooks/feed.ts'
 import { startAppliance } from '../support/binary.ts'
 import { makeAudit } from '../store/make.ts'
 import { event } from '../support/events.ts'
 import { person } from '../support/people.ts'
 import { testServer } from '../support/server.ts'
+import { blockTexts } from './block-texts.ts'
 
 const who = 'somebody-to-forget@example.com'
 const session = 'session-to-forget'
@@ -35,19 +35,8 @@ function marksIn(folder: string): string[] {
     for (const mark of marks) if (bytes.includes(mark)) found.push(`${mark} in ${name}`)
   }
   const db = new Database(join(folder, 'sightglass.db'), { readonly: true })
-  const rows = db
-    .query<{ ids: Uint8Array; bodies: Uint8Array; events: number }, []>(
-      'SELECT ids, bodies, events FROM event_body JOIN event_block USING (place)',
-    )
-    .all()
-  for (const { ids, bodies, events: count } of rows) {
-    const text = [
-      Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>).toString('utf8'),
-      ...openIds(ids, count),
-      ...openSessions(ids, count),
-    ].join(' ')
+  for (const text of blockTexts(db))
     for (const mark of marks) if (text.includes(mark)) found.push(`${mark} in a block`)
-  }
   db.close()
   return found
 }

@@ -4,7 +4,6 @@ import type { Database } from 'bun:sqlite'
 import type { EraseCommand, EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
 import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
-import { openIds, openSessions } from '../../db/sqlite/events/names.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
@@ -12,6 +11,7 @@ import { migrations } from '../../db/sqlite/migrations.ts'
 import { inTransaction } from '../../db/sqlite/transaction.ts'
 import { makeBatch, makeEvent, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { blockTexts } from './block-texts.ts'
 import { readDamaged, readFlipped, type PageOfTable } from './damage.ts'
 
 /** Clashing fingerprints and tiny runs, so that a few hundred events meet every path of dedupe. */
@@ -29,20 +29,8 @@ function connect(path: string): Database {
 }
 
 function inflatedTexts(db: Database): string[] {
-  const bodies = db.query<{ ids: Uint8Array; bodies: Uint8Array; events: number }, []>(
-    'SELECT ids, bodies, events FROM event_body JOIN event_block USING (place)',
-  )
   const terms = db.query<{ text: string }, []>('SELECT text FROM event_term').all()
-  return [
-    ...terms.map(({ text }) => text),
-    ...bodies
-      .all()
-      .flatMap(({ ids, bodies, events }) => [
-        Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>).toString('utf8'),
-        ...openIds(ids, events),
-        ...openSessions(ids, events),
-      ]),
-  ]
+  return [...terms.map(({ text }) => text), ...blockTexts(db)]
 }
 
 function eraseAll(db: Database, writer: EventWriter, command: EraseCommand): number {

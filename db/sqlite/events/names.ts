@@ -1,9 +1,10 @@
 /** The ids and sessions of a block, compressed so that one id can be confirmed without opening all of them. */
+import { deflateFrame, frameCount, inflateFrame, joinFrames } from './frames.ts'
 import { nulTexts } from './nul-texts.ts'
 
 /*
- * On disk: u16 count of frames, u16 length of each, then the frames. All but the last hold up to 64 ids each, as zstd
- * of NUL id NUL id … NUL; the last holds the sessions, as zstd of NUL session NUL session … NUL. All are JSON texts.
+ * On disk: frames (frames.ts, u16). All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last holds the
+ * sessions, as NUL session NUL session … NUL. All are JSON texts.
  */
 const idsPerFrame = 64
 
@@ -12,31 +13,26 @@ export function packNames(ids: string[], sessions: string[]): Uint8Array {
   for (let from = 0; from < ids.length; from += idsPerFrame)
     frames.push(frameOf(ids.slice(from, from + idsPerFrame)))
   frames.push(frameOf(sessions))
-  const head = Uint16Array.of(frames.length, ...frames.map(({ length }) => length))
-  return Buffer.concat([new Uint8Array(head.buffer), ...frames])
+  return joinFrames(frames, Uint16Array)
 }
 
 function frameOf(texts: string[]): Uint8Array {
-  return Bun.zstdCompressSync(`\0${texts.join('\0')}\0`, { level: 1 })
+  return deflateFrame(`\0${texts.join('\0')}\0`)
 }
 
-function inflateFrame(names: Uint8Array, frame: number): Buffer {
-  const view = new DataView(names.buffer, names.byteOffset, names.byteLength)
-  let start = 2 + view.getUint16(0, true) * 2
-  for (let before = 0; before < frame; before++) start += view.getUint16(2 + before * 2, true)
-  const end = start + view.getUint16(2 + frame * 2, true)
-  return Bun.zstdDecompressSync(names.subarray(start, end) as Uint8Array<ArrayBuffer>)
+function openFrame(names: Uint8Array, frame: number): Buffer {
+  return inflateFrame(names, frame, Uint16Array)
 }
 
 export function openIds(names: Uint8Array, events: number): string[] {
   const frames = Array.from({ length: Math.ceil(events / idsPerFrame) }, (_, frame) =>
-    inflateFrame(names, frame),
+    openFrame(names, frame),
   )
   return frames.flatMap((frame) => frame.toString('utf8').split('\0').slice(1, -1))
 }
 
 export function openSessions(names: Uint8Array, events: number): string[] {
-  const frame = inflateFrame(names, Math.ceil(events / idsPerFrame))
+  const frame = openFrame(names, Math.ceil(events / idsPerFrame))
   return frame.toString('utf8').split('\0').slice(1, -1)
 }
 
@@ -49,7 +45,7 @@ export interface Names {
 export function openNames(names: Uint8Array, events: number): Names {
   const frames: ((index: number) => string)[] = []
   const nameIn = (frame: number, index: number): string => {
-    const texts = (frames[frame] ??= nulTexts(inflateFrame(names, frame)))
+    const texts = (frames[frame] ??= nulTexts(openFrame(names, frame)))
     return texts(index + 1) // a frame begins with a NUL
   }
   return {
@@ -68,9 +64,9 @@ export interface IdFrame {
 /** Null when the block has no such row. */
 export function openIdFrame(names: Uint8Array, row: number): IdFrame | null {
   const frame = Math.floor(row / idsPerFrame)
-  const lastFrame = (names[0]! | (names[1]! << 8)) - 2 // before that of the sessions
+  const lastFrame = frameCount(names, Uint16Array) - 2 // before that of the sessions
   if (frame > lastFrame) return null
-  const bytes = inflateFrame(names, frame)
+  const bytes = openFrame(names, frame)
   const firstRow = frame * idsPerFrame
   const rows = frame < lastFrame ? idsPerFrame : idsIn(bytes)
   return row < firstRow + rows ? { firstRow, rows, bytes } : null

@@ -1,0 +1,38 @@
+/** Frames: several zstd-compressed pieces in one blob, so that a reader inflates only the piece it needs. */
+
+/*
+ * On disk: the count of frames, the length of each, then the frames. These numbers are little-endian, of the width
+ * that their caller names; an empty frame has the length 0 and no bytes.
+ */
+type Numbers = typeof Uint16Array | typeof Uint32Array
+
+export function joinFrames(frames: readonly Uint8Array[], numbers: Numbers): Buffer {
+  const head = numbers.of(frames.length, ...frames.map(({ length }) => length))
+  return Buffer.concat([new Uint8Array(head.buffer), ...frames])
+}
+
+export function deflateFrame(text: string): Uint8Array {
+  return text === '' ? new Uint8Array(0) : Bun.zstdCompressSync(text, { level: 1 })
+}
+
+export function frameCount(blob: Uint8Array, numbers: Numbers): number {
+  return head(blob, numbers)(0)
+}
+
+/** Inflates frame `index`; it throws when the blob has no such frame, or a damaged one. */
+export function inflateFrame(blob: Uint8Array, index: number, numbers: Numbers): Buffer {
+  const number = head(blob, numbers)
+  const frames = number(0)
+  if (index < 0 || index >= frames) throw new Error(`a blob of ${frames} frames was asked for frame ${index}`)
+  let start = numbers.BYTES_PER_ELEMENT * (1 + frames)
+  for (let before = 0; before < index; before++) start += number(1 + before)
+  const end = start + number(1 + index)
+  if (start === end) return Buffer.alloc(0)
+  return Bun.zstdDecompressSync(blob.subarray(start, end) as Uint8Array<ArrayBuffer>)
+}
+
+/** The numbers before the frames; the blob may begin at any byte of its buffer. */
+function head(blob: Uint8Array, { BYTES_PER_ELEMENT: width }: Numbers): (index: number) => number {
+  const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
+  return (index) => (width === 2 ? view.getUint16(index * 2, true) : view.getUint32(index * 4, true))
+}
