@@ -27,6 +27,11 @@ export interface Metrics {
   truncated: boolean // there are more rows; the sums above count them too
 }
 
+/** The same with its rows as JSON text, so that a calling thread need not parse and write thousands of them. */
+export interface MetricsText extends Omit<Metrics, 'rows'> {
+  rowsJson: string // a list of { orgId, siteId, bucketStart (ISO 8601), type, outcome, count }
+}
+
 /** Members by whose values the dashboard counts. */
 export type CountedMember =
   'class' | 'vendor' | 'trust' | 'tool' | 'protocol' | 'decision' | 'ruleId' | 'reason' | 'page'

@@ -26,6 +26,7 @@ import type {
   ExpireResult,
   Metrics,
   MetricsQuery,
+  MetricsText,
 } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { BatchCount, IngestCountStore } from './ingest-count-store.ts'
@@ -125,6 +126,7 @@ export interface EventStore {
   /** Whether the organization ever stored an event, and of which types, with counts. */
   overview(orgId: string): Promise<{ total: number; byType: { [type: string]: number } }>
   metrics(query: MetricsQuery): Promise<Metrics>
+  metricsText(query: MetricsQuery): Promise<MetricsText>
   breakdown(query: BreakdownQuery): Promise<Breakdown>
   classVendor(query: ClassVendorQuery): Promise<ClassVendor>
   /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */

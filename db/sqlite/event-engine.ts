@@ -22,6 +22,7 @@ import type {
   ExpireResult,
   Metrics,
   MetricsQuery,
+  MetricsText,
   RollupRepair,
   StoredEvent,
 } from '../store.ts'
@@ -62,6 +63,7 @@ export interface EventReader {
   tail(query: Parameters<EventStore['tail']>[0]): EventTail
   lastSeq(orgId: string): number
   metrics(query: MetricsQuery): Metrics
+  metricsText(query: MetricsQuery): MetricsText
   breakdown(query: BreakdownQuery): Breakdown
   classVendor(query: ClassVendorQuery): ClassVendor
   distinct(query: DistinctQuery): Distinct

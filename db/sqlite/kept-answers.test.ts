@@ -28,6 +28,10 @@ test('answers of many rows are not kept, and only so many others', async () => {
   await kept.of('a', 'large', many)
   await kept.of('a', 'large', many)
   expect(asked).toBe(2)
+  const text = async () => ({ rowsJson: ' '.repeat(++asked * 2_000_000) })
+  await kept.of('a', 'long text', text)
+  await kept.of('a', 'long text', text)
+  expect(asked).toBe(4)
   const rows = async () => ({ rows: Array<number>(++asked > 0 ? 20_000 : 0).fill(0) })
   for (let n = 0; n < 9; n++) await kept.of('a', `rows ${n}`, rows)
   asked = 0

@@ -14,6 +14,7 @@ const answersMax = 64
 /** Of all answers together, some 100 bytes each; a single larger one is for an export. */
 const rowsMax = 150_000
 const rowsOfOneMax = 25_000
+const rowChars = 120 // of a row that is kept as JSON text
 
 export interface KeptAnswers {
   /** The kept answer to the question, or the one that `ask` gives now. */
@@ -65,6 +66,8 @@ function shrink(kept: Map<string, Kept>): void {
 }
 
 function rowsOf(answer: unknown): number {
-  const rows = typeof answer === 'object' && answer !== null && 'rows' in answer ? answer.rows : null
-  return Array.isArray(rows) ? rows.length : 0
+  if (typeof answer !== 'object' || answer === null) return 0
+  if ('rowsJson' in answer && typeof answer.rowsJson === 'string')
+    return Math.ceil(answer.rowsJson.length / rowChars)
+  return 'rows' in answer && Array.isArray(answer.rows) ? answer.rows.length : 0
 }

@@ -78,10 +78,14 @@ test('a page of events arrives as it was answered, an empty one too, and any oth
     }),
   )
   expect(unpackAnswer(packAnswer(1, 'audit.append', undefined))).toEqual([1, null])
+  const metrics = { total: 2, rowsJson: '[{"type":"a\\u001e"}]' }
+  expect(unpackAnswer(packAnswer(1, 'events.metricsText', metrics))).toEqual([1, metrics])
 })
 
-test('an answer that lost an event is refused', () => {
+test('an answer that lost an event, or its rows, is refused', () => {
   const events = fc.sample(stored, { numRuns: 2, seed: 1 })
   const message = packAnswer(1, 'events.tail', { events, lastSeq: 9 })
   expect(() => unpackAnswer(message.slice(0, message.lastIndexOf('\u001e')))).toThrow('arrived incomplete')
+  const metrics = packAnswer(1, 'events.metricsText', { total: 1, rowsJson: '[]' })
+  expect(() => unpackAnswer(metrics.slice(0, metrics.lastIndexOf('\u001e')))).toThrow('arrived incomplete')
 })

@@ -5,12 +5,12 @@
  * A request is a JSON list [id, verb, command]. An append carries the events' own JSON texts behind it, each after a
  * record separator, so that they need no second escaping; JSON text cannot contain that character.
  * An answer is the JSON list [id, result] or [id, null, failure]. Events travel back in the same way as they came: a
- * separator, [id, the result without them, their numbers], and their texts.
+ * separator, [id, the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
  */
 import { StoreError, type StoreErrorKind } from '../errors.ts'
 import type { BatchCount } from '../ingest-count-store.ts'
 import type { StoredEvent } from '../event-filter.ts'
-import type { AppendResult, EventBatch, EventRecord } from '../store.ts'
+import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../store.ts'
 
 const separator = '\u001e'
 
@@ -28,9 +28,16 @@ export type Answer = [id: number, result: unknown, failure?: Failure]
 /** Verbs whose result has `events`. */
 const verbsOfEvents: readonly string[] = ['events.page', 'events.tail']
 
+/** The verb whose result has `rowsJson`. */
+const verbOfRows = 'events.metricsText'
+
 type EventNumbers = [seq: number, occurredAtMs: number, receivedAtMs: number]
 
 export function packAnswer(id: number, verb: string, result: unknown): string {
+  if (verb === verbOfRows) {
+    const { rowsJson, ...others } = result as MetricsText
+    return ['', JSON.stringify([id, others]), rowsJson].join(separator)
+  }
   if (!verbsOfEvents.includes(verb)) return JSON.stringify([id, result ?? null] satisfies Answer)
   const { events, ...others } = result as { events: StoredEvent[] }
   const numbers = events.map(({ seq, occurredAtMs, receivedAtMs }) => [seq, occurredAtMs, receivedAtMs])
@@ -42,8 +49,10 @@ export function packAnswer(id: number, verb: string, result: unknown): string {
 export function unpackAnswer(message: string): Answer {
   if (!message.startsWith(separator)) return JSON.parse(message) as Answer
   const [head = '', ...texts] = message.slice(1).split(separator)
-  const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]]
-  if (numbers.length !== texts.length) throw new StoreError('internal', 'an answer arrived incomplete')
+  const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]?]
+  if ((numbers?.length ?? 1) !== texts.length)
+    throw new StoreError('internal', 'an answer arrived incomplete')
+  if (numbers === undefined) return [id, { ...others, rowsJson: texts[0]! }]
   const events = numbers.map(([seq, occurredAtMs, receivedAtMs], index): StoredEvent => {
     return { seq, occurredAtMs, receivedAtMs, json: texts[index]! }
   })

@@ -28,6 +28,7 @@ export const readVerbs = {
   'events.tail': ({ events }: ReadContext, query: Parameters<EventStore['tail']>[0]) => events.tail(query),
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
+  'events.metricsText': ({ events }: ReadContext, query: MetricsQuery) => events.metricsText(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
   'events.classVendor': ({ events }: ReadContext, query: ClassVendorQuery) => events.classVendor(query),
   'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),

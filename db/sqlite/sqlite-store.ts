@@ -84,7 +84,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
 }
 
 const takingVerbs = /^(events|orgs|retention)\./
-const countingVerbs = /^events\.(overview|metrics|breakdown|classVendor|distinct|durations)$/
+const countingVerbs = /^events\.(overview|metrics|metricsText|breakdown|classVendor|distinct|durations)$/
 
 /** What takes events or whole organizations away changes counts, even where it failed half way. */
 function tellingChanges({ write }: Verbs, kept: KeptAnswers): Verbs['write'] {
@@ -120,6 +120,7 @@ function eventStore(
     lastSeq: (orgId) => read('events.lastSeq', orgId),
     overview: (orgId) => read('events.overview', orgId),
     metrics: (query) => read('events.metrics', query),
+    metricsText: (query) => read('events.metricsText', query),
     breakdown: (query) => read('events.breakdown', query),
     classVendor: (query) => read('events.classVendor', query),
     distinct: (query) => read('events.distinct', query),

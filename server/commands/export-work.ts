@@ -36,7 +36,7 @@ export async function exportMetrics(context: VerbContext, params: Params): Promi
   const org = await requireOrg(store, textOf(params, 'org'))
   const range = readRange(readQuery(requestOf(textOf(params, 'filter')), rangeParameters), clock.now())
   await tell(context, org.id, 'metrics.exported', { format: textOf(params, 'format'), filter: { ...range } })
-  return (await metricsAnswer(store, org.id, range)) as unknown as Json
+  return JSON.parse(await metricsAnswer(store, org.id, range)) as Json
 }
 
 function filterOf(query: string): EventFilter {

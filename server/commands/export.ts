@@ -2,7 +2,7 @@
 import type { Json } from '../../db/store.ts'
 import type { Invocation } from '../config.ts'
 import { csvRow } from '../http/csv.ts'
-import type { metricsAnswer } from '../metrics/answer.ts'
+import type { MetricsAnswer } from '../metrics/answer.ts'
 import { csvColumns, eventRows } from '../traces/csv-columns.ts'
 import { dataPlace } from './data-verbs.ts'
 import { openData, type DataAccess } from './hand-over.ts'
@@ -63,9 +63,7 @@ async function* traceLines(data: DataAccess, asked: Asked, guard: boolean): Asyn
 }
 
 async function* metricLines(data: DataAccess, asked: Asked, guard: boolean): AsyncGenerator<Part> {
-  const metrics = (await data.call('export metrics', asked)) as unknown as Awaited<
-    ReturnType<typeof metricsAnswer>
-  >
+  const metrics = (await data.call('export metrics', asked)) as unknown as MetricsAnswer
   const { rows } = metrics
   if (asked.format === 'json') yield { text: JSON.stringify(metrics), count: rows.length }
   if (asked.format === 'json') return

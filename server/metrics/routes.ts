@@ -1,6 +1,6 @@
 /** GET /v1/metrics: counts by type, outcome and hour, exact at every moment (contract §7); also for the dashboard. */
 import { Elysia } from 'elysia'
-import { json } from '../http/answer.ts'
+import { json, jsonText } from '../http/answer.ts'
 import { readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
 import { metricsAnswer } from './answer.ts'
@@ -12,10 +12,10 @@ export function metricsRoutes(parts: Parts) {
   return new Elysia()
     .get('/v1/metrics', async ({ request }) => {
       const key = await parts.guard.gateway(request, 'metrics:read')
-      return json(await readMetrics(parts, key.orgId, request))
+      return jsonText(await readMetrics(parts, key.orgId, request))
     })
     .get('/api/metrics', async ({ request }) =>
-      json(await readMetrics(parts, await dashboard(request), request)),
+      jsonText(await readMetrics(parts, await dashboard(request), request)),
     )
     .get('/api/breakdown', async ({ request }) =>
       json(await readBreakdown(parts, await dashboard(request), request)),

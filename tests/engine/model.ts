@@ -68,6 +68,16 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     expect(new Map(rows)).toEqual(
       tally(counted, (event) => rowKey(event.siteId, hourOf(event), event.type, event.outcome)),
     )
+    const { rowsJson, ...sums } = reader.metricsText({ orgId, sinceMs, untilMs, rowsMax: 100_000 })
+    const { rows: objects, ...sameSums } = metrics
+    expect(sums).toEqual(sameSums)
+    expect(JSON.parse(rowsJson)).toEqual(
+      objects.map(({ bucketStartMs, ...row }) => ({
+        ...row,
+        orgId,
+        bucketStart: new Date(bucketStartMs).toISOString(),
+      })),
+    )
     const few = reader.metrics({ orgId, sinceMs, untilMs, siteIds: ['demo'], rowsMax: 2 })
     const ofDemo = counted.filter(({ siteId }) => siteId === 'demo')
     expect(few.total).toBe(ofDemo.length)

@@ -32,7 +32,7 @@ export function countEvents(
       const block = readBlock(db, zone)
       if (block === null) continue
       for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {
-        const at = block.at[row]!
+        const at = block.at(row)
         if (at < since || at >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row)) continue
         if (block.matches(row, clauses) && (holdsText === null || holdsText(block.event(row).json))) count++
       }

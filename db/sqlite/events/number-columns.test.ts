@@ -36,9 +36,9 @@ test('any columns of any length come back, in any order', () => {
       )
       expect(packed.rows).toBe(rows)
       for (let index = columns.length - 1; index >= 0; index--) {
-        expect(Array.from(packed.column(index)).map((value) => value + 0)).toEqual(
-          columns[index]!.map((value) => value + 0),
-        )
+        const wanted = columns[index]!.map((value) => value + 0)
+        expect(wanted.map((_, row) => packed.value(index, row) + 0)).toEqual(wanted)
+        expect(Array.from(packed.column(index)).map((value) => value + 0)).toEqual(wanted)
       }
     }),
     { numRuns: 300 },

@@ -72,7 +72,12 @@ export interface PackedColumns {
   rows: number
   /** The values of one column; the array may be shared, so it is not to be written. */
   column(index: number): Float64Array
+  /** One value; a column that many are asked of is unpacked. */
+  value(index: number, row: number): number
 }
+
+/** Values asked for one by one, before it pays to unpack their column. */
+const singlesMax = 16
 
 export function openColumns(blob: Uint8Array, count: number): PackedColumns {
   const raw = Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
@@ -85,7 +90,26 @@ export function openColumns(blob: Uint8Array, count: number): PackedColumns {
     at += headBytes + rows * raw[at]!
   }
   const opened = new Array<Float64Array | undefined>(count)
-  return { rows, column: (index) => (opened[index] ??= unpack(raw, view, starts[index]!, rows)) }
+  const asked = new Uint8Array(count)
+  const column = (index: number) => (opened[index] ??= unpack(raw, view, starts[index]!, rows))
+  return {
+    rows,
+    column,
+    value(index, row) {
+      const isSingle = opened[index] === undefined && ++asked[index]! <= singlesMax
+      return isSingle ? valueAt(view, starts[index]!, row) : column(index)[row]!
+    },
+  }
+}
+
+function valueAt(view: DataView, start: number, row: number): number {
+  const width = view.getUint8(start)
+  const base = view.getFloat64(start + 1, true)
+  const at = start + headBytes + row * width
+  if (width === 0) return base
+  if (width === 1) return base + view.getUint8(at)
+  if (width === 2) return base + view.getUint16(at, true)
+  return width === 4 ? base + view.getUint32(at, true) : view.getFloat64(at, true)
 }
 
 function unpack(raw: Uint8Array, view: DataView, start: number, rows: number): Float64Array {

@@ -13,7 +13,8 @@ import { seqOf } from './place.ts'
 export interface OpenBlock {
   firstSeq: number
   rows: number
-  at: Float64Array // occurredAt of each row
+  /** occurredAt of a row, ms. */
+  at(row: number): number
   /** Whether a row is an event (not a removed one) that all clauses take. */
   matches(row: number, clauses: readonly Clause[]): boolean
   event(row: number): StoredEvent
@@ -57,11 +58,11 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
   return {
     firstSeq: seqOf(place),
     rows: columns.rows,
-    at: columns.column(extra.at),
+    at: (row) => columns.value(extra.at, row),
     matches(row, clauses) {
-      if (columns.column(member.type)[row] === 0) return false
+      if (columns.value(member.type, row) === 0) return false
       for (const clause of clauses) {
-        const code = columns.column(clause.member)[row]!
+        const code = columns.value(clause.member, row)
         if (!clause.codes.has(code) || (clause.hashed.size > 0 && !confirmed(row, clause, code))) return false
       }
       return true
@@ -72,13 +73,13 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
     event(row) {
       const split = {
         text: openedBodies().text(row),
-        idAt: columns.column(extra.idAt)[row]!,
-        sessionAt: columns.column(extra.sessionAt)[row]!,
+        idAt: columns.value(extra.idAt, row),
+        sessionAt: columns.value(extra.sessionAt, row),
       }
       return {
         seq: seqOf(place) + row,
-        occurredAtMs: columns.column(extra.at)[row]!,
-        receivedAtMs: columns.column(extra.received)[row]!,
+        occurredAtMs: columns.value(extra.at, row),
+        receivedAtMs: columns.value(extra.received, row),
         json: joinText(split, openedNames().id(row), openedNames().session(row)),
       }
     },

@@ -104,11 +104,12 @@ function scanBlock(
   const block = readBlock(db, zone)
   if (block === null) return
   for (let row = 0; row < block.rows; row++) {
-    const at = block.at[row]!
+    if (!part.mayMatch(zone, row)) continue
+    const at = block.at(row)
     const seq = block.firstSeq + row
     if (at < sinceMs || at > before.occurredAtMs || (at === before.occurredAtMs && seq >= before.seq))
       continue
-    if (seq > ceilingSeq || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+    if (seq > ceilingSeq || !block.matches(row, clauses)) continue
     add({ at, seq, block, row })
   }
 }

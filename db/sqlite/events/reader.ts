@@ -13,7 +13,7 @@ import { countEvents } from './count.ts'
 import { firstHour } from './drop-rollups.ts'
 import { filterClauses } from './filter-codes.ts'
 import { fingerprints } from './fingerprint.ts'
-import { readMetrics } from './metrics.ts'
+import { readMetrics, readMetricsText } from './metrics.ts'
 import { storedLastSeq } from './org-state.ts'
 import { readOverview } from './overview.ts'
 import { readPage } from './page.ts'
@@ -25,7 +25,7 @@ import { cutoffForBytes, eventBytes } from './size.ts'
 import { readTail } from './tail.ts'
 import { verifyEvents } from './verify.ts'
 
-const noMetrics = { total: 0, byType: {}, byOutcome: {}, byHour: [], rows: [], truncated: false }
+const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: false }
 
 export function compactEventReader(db: Database, deadlineMs: number, fingerprintBits = 53): EventReader {
   const seed = readSeed(db)
@@ -79,7 +79,9 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
         return readTail(db, org, clauses, query, watch())
       }),
     lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
-    metrics: (query) => read(query.orgId, noMetrics, (org) => readMetrics(db, org, query)),
+    metrics: (query) => read(query.orgId, { ...noSums, rows: [] }, (org) => readMetrics(db, org, query)),
+    metricsText: (query) =>
+      read(query.orgId, { ...noSums, rowsJson: '[]' }, (org) => readMetricsText(db, org, query)),
     breakdown: (query) => read(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
     classVendor: (query) => read(query.orgId, { rows: [] }, (org) => readClassVendor(db, org, query)),
     distinct: (query) => read(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),

@@ -104,8 +104,8 @@ function end(db: Database, { org, segment, zones }: Sealing): void {
 
 export function readZones(zones: Uint8Array): Zone[] {
   const values = new Float64Array(zones.buffer, zones.byteOffset, zones.byteLength / 8)
-  return Array.from({ length: values.length / 4 }, (_, index) => {
-    const [place, events, minAt, maxAt] = values.subarray(index * 4, index * 4 + 4) as unknown as number[]
-    return { place: place!, events: events!, minAt: minAt!, maxAt: maxAt! }
-  })
+  const all: Zone[] = []
+  for (let at = 0; at < values.length; at += 4)
+    all.push({ place: values[at]!, events: values[at + 1]!, minAt: values[at + 2]!, maxAt: values[at + 3]! })
+  return all
 }

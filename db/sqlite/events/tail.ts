@@ -27,7 +27,7 @@ export function readTail(
       const block = readBlock(db, zone)
       if (block === null) continue
       for (let row = Math.max(0, afterSeq + 1 - block.firstSeq); row < block.rows; row++) {
-        const at = block.at[row]!
+        const at = block.at(row)
         if (at < since || at >= until || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
         if (events.length === limit) return { events, lastSeq: events.at(-1)?.seq ?? afterSeq }
         events.push(block.event(row))

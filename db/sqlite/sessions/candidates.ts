@@ -82,7 +82,7 @@ function scanZone({ db, bounds, clauses, told, newest }: Scan, part: Part, zone:
   if (block === null) return
   const { sinceMs, before, ceilingSeq } = bounds
   for (let row = 0; row < block.rows; row++) {
-    const at = block.at[row]!
+    const at = block.at(row)
     const seq = block.firstSeq + row
     if (at < sinceMs || at > before.occurredAtMs || (at === before.occurredAtMs && seq >= before.seq))
       continue

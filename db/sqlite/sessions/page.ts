@@ -16,8 +16,8 @@ export function listSessions(log: LogView, query: SessionPageQuery & { ceilingSe
   const texts = sessionTexts(log)
   const sessions: Session[] = []
   const matches = (block: OpenBlock, row: number) =>
-    block.at[row]! >= (filter.sinceMs ?? -Infinity) &&
-    block.at[row]! < (filter.untilMs ?? Infinity) &&
+    block.at(row) >= (filter.sinceMs ?? -Infinity) &&
+    block.at(row) < (filter.untilMs ?? Infinity) &&
     block.matches(row, clauses)
   let before = query.before
   for (;;) {

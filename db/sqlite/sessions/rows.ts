@@ -86,7 +86,7 @@ function visitBlock(
     if (!codes.has(sessions[row]!) || types[row] === 0 || !takes(row)) continue
     const id = idsByText.get(block.session(row)) // a code alone would not be sure
     if (id === undefined) continue
-    given.at = block.at[row]!
+    given.at = block.at(row)
     given.seq = block.firstSeq + row
     given.row = row
     given.siteId = sites[row]!
