@@ -1,5 +1,6 @@
 #!/usr/bin/env bun
 /** The executable's entry: reads the command line, runs the verb, and ends with its exit code. */
+import './collector.ts'
 import './production.ts'
 import { run } from './commands/run.ts'
 import { takeEnvironment } from './config.ts'

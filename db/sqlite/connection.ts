@@ -3,8 +3,8 @@ import { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
 
 export const pageBytes = 8_192
-const writerCacheKib = 32 * 1024
-const readerCacheKib = 16 * 1024
+const writerCacheKib = 16 * 1024
+const readerCacheKib = 8 * 1024
 const walBytesKept = 64 * 1024 * 1024
 /** Of log, 16 MiB, before it is copied into the database. */
 export const checkpointPages = 2_000

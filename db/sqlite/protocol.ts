@@ -5,7 +5,8 @@
  * A request is a JSON list [id, verb, command]. An append carries the events' own JSON texts behind it, each after a
  * record separator, so that they need no second escaping; JSON text cannot contain that character.
  * An answer is the JSON list [id, result] or [id, null, failure]. Events travel back in the same way as they came: a
- * separator, [id, the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
+ * separator, [id, the result without them, their numbers], and their texts; rows of metrics without numbers, as one
+ * text.
  */
 import { StoreError, type StoreErrorKind } from '../errors.ts'
 import type { BatchCount } from '../ingest-count-store.ts'

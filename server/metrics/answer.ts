@@ -23,7 +23,7 @@ export interface MetricsAnswer {
   truncated?: true
 }
 
-/** JSON text of a `MetricsAnswer`. Its rows, thousands of them, come as text from the reader and are passed on as they are. */
+/** JSON text of a `MetricsAnswer`; its rows, thousands of them, come as text and are passed on as they are. */
 export async function metricsAnswer(
   store: Pick<Store, 'events'>,
   orgId: string,

@@ -35,6 +35,18 @@ test('a first start makes a private folder, prints the address and the set-up li
     expect([left, existsSync(`${dataDir}/${left}`)]).toEqual([left, false])
 })
 
+test('the server collects garbage as on a small machine, under the id it was started with', async () => {
+  const option = 'BUN_JSC_forceRAMSize'
+  const told = (pid: number) => {
+    const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+    return variables.filter((each) => each.startsWith(option))
+  }
+  await using byItself = await startAppliance()
+  expect(told(byItself.pid)).toEqual([`${option}=402653184`])
+  await using asAsked = await startAppliance({ env: { [option]: '1073741824' } })
+  expect(told(asAsked.pid)).toEqual([`${option}=1073741824`])
+})
+
 test('a hostile start folder is harmless: .env, bunfig.toml with a preload, read-only', async () => {
   const cwd = dir.join('hostile')
   mkdirSync(cwd)

@@ -1,11 +1,14 @@
 /**
- * A load generator on raw sockets: keep-alive connections that each send the next request when the last is answered.
+ * A load generator on raw sockets: keep-alive connections that each send the next request when the last is answered, or
+ * at their own pace.
  */
 
 export interface LoadOptions {
   url: string // of the server; its host and port are used
   connections: number
   seconds: number
+  /** Of all connections together: each then waits until its turn comes. As fast as they can when it is missing. */
+  requestsPerSecond?: number
   /** The bytes of the next whole HTTP request; null ends this connection's work. */
   next(): Uint8Array | null
   /** Gets every request that was not answered 2xx, e.g. to send it again. */
@@ -44,8 +47,13 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
       options.refused?.(request)
     }
   }
-  const one = () => connection({ hostname, port: Number(port), next: options.next, endMs, count })
-  await Promise.all(Array.from({ length: options.connections }, one))
+  const { requestsPerSecond = Infinity, connections, next } = options
+  const paceMs = (1_000 * connections) / requestsPerSecond
+  const one = (_: unknown, index: number) => {
+    const firstMs = startedMs + (index / connections) * paceMs
+    return connection({ hostname, port: Number(port), next, firstMs, paceMs, endMs, count })
+  }
+  await Promise.all(Array.from({ length: connections }, one))
   const seconds = (performance.now() - startedMs) / 1_000
   return {
     ...{ requests: latencies.length, refused: refusals.length, seconds },
@@ -63,13 +71,17 @@ export function quantile(values: number[], share: number): number {
 interface ConnectionOptions {
   hostname: string
   port: number
+  firstMs: number
+  paceMs: number // between two requests at least
   endMs: number
   next(): Uint8Array | null
   count(status: number, tookMs: number, request: Uint8Array): void
 }
 
-function connection({ hostname, port, endMs, next, count }: ConnectionOptions): Promise<void> {
+function connection(options: ConnectionOptions): Promise<void> {
+  const { hostname, port, paceMs, endMs, next, count } = options
   const done = Promise.withResolvers<void>()
+  let dueMs = options.firstMs
   let sentMs = 0
   let finished = false
   let buffer = ''
@@ -80,7 +92,13 @@ function connection({ hostname, port, endMs, next, count }: ConnectionOptions): 
     const written = socket.write(unsent)
     unsent = written < unsent.length ? unsent.subarray(Math.max(0, written)) : null
   }
+  const sendWhenDue = (socket: Bun.Socket) => {
+    const waitMs = dueMs - performance.now()
+    if (waitMs > 0) setTimeout(() => send(socket), waitMs)
+    else send(socket)
+  }
   const send = (socket: Bun.Socket) => {
+    dueMs += paceMs
     const request = performance.now() < endMs ? next() : null
     if (!request) {
       finished = true
@@ -96,7 +114,7 @@ function connection({ hostname, port, endMs, next, count }: ConnectionOptions): 
     hostname,
     port,
     socket: {
-      open: send,
+      open: sendWhenDue,
       drain: flush,
       data(socket, bytes) {
         buffer += bytes.toString('latin1')
@@ -106,7 +124,7 @@ function connection({ hostname, port, endMs, next, count }: ConnectionOptions): 
         if (buffer.length < bodyAt + 4 + length) return
         count(Number(buffer.slice(9, 12)), performance.now() - sentMs, sent)
         buffer = buffer.slice(bodyAt + 4 + length)
-        send(socket)
+        sendWhenDue(socket)
       },
       close: () => (finished ? done.resolve() : done.reject(new Error('the server ended a connection'))),
       error: (_, error) => done.reject(error),

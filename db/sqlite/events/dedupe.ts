@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { idFilter } from './id-filter.ts'
 import { finishRun, freeze, readBits, writeChunk, type Freezing, type FrozenSpan } from './id-freeze.ts'
 import { chunksPerRun, runIds, runLookup } from './id-run.ts'
-import { idTable } from './id-table.ts'
+import { idTable, type IdTable } from './id-table.ts'
 import { placeOf, seqOf } from './place.ts'
 
 export interface Dedupe {
@@ -28,6 +28,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let nextRun = 0
   let table = idTable(idsPerRun)
+  let spare: IdTable | null = null // eight megabytes that the next run needs again
   let freezing: Freezing | null = null
 
   function add(org: number, seq: number, fingerprint: number): void {
@@ -51,7 +52,8 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
     step(events) {
       if (freezing === null && table.size() >= idsPerRun) {
         freezing = freeze(table, nextRun++)
-        table = idTable(idsPerRun)
+        table = spare ?? idTable(idsPerRun)
+        spare = null
       }
       if (freezing === null) return
       const chunks = Math.ceil((events * chunksPerRun) / (idsPerRun * part))
@@ -61,6 +63,8 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       finishRun(db, freezing)
       filtered.add(freezing.run)
       for (const span of freezing.spans.values()) addSpan(firstSeqs, freezing.run, span)
+      spare = freezing.table
+      spare.clear()
       freezing = null
     },
     drop(runs) {
