@@ -27,8 +27,8 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   const filtered = new Set<number>() // runs that are in the filter
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let nextRun = 0
-  let table = idTable(idsPerRun)
-  let spare: IdTable | null = null // eight megabytes that the next run needs again
+  const tables = tablesOf(idsPerRun)
+  let table = tables.take()
   let freezing: Freezing | null = null
 
   function add(org: number, seq: number, fingerprint: number): void {
@@ -52,8 +52,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
     step(events) {
       if (freezing === null && table.size() >= idsPerRun) {
         freezing = freeze(table, nextRun++)
-        table = spare ?? idTable(idsPerRun)
-        spare = null
+        table = tables.take()
       }
       if (freezing === null) return
       const chunks = Math.ceil((events * chunksPerRun) / (idsPerRun * part))
@@ -63,8 +62,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       finishRun(db, freezing)
       filtered.add(freezing.run)
       for (const span of freezing.spans.values()) addSpan(firstSeqs, freezing.run, span)
-      spare = freezing.table
-      spare.clear()
+      tables.giveBack(freezing.table)
       freezing = null
     },
     drop(runs) {
@@ -78,7 +76,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
     load(unflushed) {
       firstSeqs = new Map()
       freezing = null
-      table = idTable(idsPerRun)
+      table = tables.take()
       nextRun = 0
       const flushed = new Map<number, number>()
       for (const span of readSpans(db)) {
@@ -90,6 +88,22 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
         filtered.add(span.run)
       }
       unflushed(flushed, add)
+    },
+  }
+}
+
+/** A table takes eight megabytes, and the next run needs one again. */
+function tablesOf(idsPerRun: number) {
+  let spare: IdTable | null = null
+  return {
+    take(): IdTable {
+      const table = spare ?? idTable(idsPerRun)
+      spare = null
+      return table
+    },
+    giveBack(table: IdTable): void {
+      table.clear()
+      spare = table
     },
   }
 }
