@@ -80,6 +80,13 @@ export function takeEnvironment(environment: Environment = process.env): Environ
   return copy
 }
 
+/** Sets a variable that the runtime reads when a process begins; false when somebody has set it already. */
+export function setForRuntime(name: string, value: string, environment: Environment = process.env): boolean {
+  if (environment[name] !== undefined) return false
+  environment[name] = value
+  return true
+}
+
 /** Reads a whole invocation; every mistake is a `UsageError` with one clear line. */
 export function readInvocation(args: string[], environment: Environment): Invocation {
   const given = readArguments(args)

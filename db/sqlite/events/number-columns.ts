@@ -72,12 +72,9 @@ export interface PackedColumns {
   rows: number
   /** The values of one column; the array may be shared, so it is not to be written. */
   column(index: number): Float64Array
-  /** One value; a column that many are asked of is unpacked. */
+  /** One value, read where it lies: a filter asks for too few of most columns to unpack them. */
   value(index: number, row: number): number
 }
-
-/** Values asked for one by one, before it pays to unpack their column. */
-const singlesMax = 16
 
 export function openColumns(blob: Uint8Array, count: number): PackedColumns {
   const raw = Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
@@ -90,15 +87,10 @@ export function openColumns(blob: Uint8Array, count: number): PackedColumns {
     at += headBytes + rows * raw[at]!
   }
   const opened = new Array<Float64Array | undefined>(count)
-  const asked = new Uint8Array(count)
-  const column = (index: number) => (opened[index] ??= unpack(raw, view, starts[index]!, rows))
   return {
     rows,
-    column,
-    value(index, row) {
-      const isSingle = opened[index] === undefined && ++asked[index]! <= singlesMax
-      return isSingle ? valueAt(view, starts[index]!, row) : column(index)[row]!
-    },
+    column: (index) => (opened[index] ??= unpack(raw, view, starts[index]!, rows)),
+    value: (index, row) => opened[index]?.[row] ?? valueAt(view, starts[index]!, row),
   }
 }
 
