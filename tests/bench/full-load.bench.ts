@@ -2,7 +2,7 @@
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { ingestRequest, load, quantile, type LoadResult } from '../support/load.ts'
 import { batchEvents, fixedTraffic, rareVendor, type Traffic } from './fixed-traffic.ts'
-import { machine, recordTable, residentMiB, table } from './report.ts'
+import { machine, recordTable, residentMiB, table, watchMemory, type Memory } from './report.ts'
 
 const path = '/v1/sdk/events'
 const dayMs = 86_400_000
@@ -10,13 +10,29 @@ const connections = 16
 
 export interface FullLoad {
   events: number
-  fill: { perSecond: number[]; p99Ms: number; residentMiB: number; refused: number } // p99 of the last tenth
-  reads: { what: string; p50Ms: number; p99Ms: number }[]
+  fill: { perSecond: number[]; p99Ms: number; memory: Memory; refused: number } // p99 and memory: of the last tenth
+  reads: Read[]
   resends: { freshPerSecond: number; oldPerSecond: number; freshP99Ms: number } // p99 beside old ones
-  overload: { takenPerSecond: number; refused: number; refusedP99Ms: number; grewMiB: number }
+  overload: Overload
   hostile: { events: number; refused: number; grewMiB: number; metricsKiB: number }
   acknowledged: number
   stored: number
+}
+
+/** A page as it comes when no limit is given (50), and of 200. */
+interface Read {
+  what: string
+  page: { p50Ms: number; p99Ms: number }
+  page200: { p50Ms: number; p99Ms: number } | null // null: it is not a page
+}
+
+interface Overload {
+  offeredPerSecond: number
+  takenPerSecond: number
+  refused: number
+  refusedP99Ms: number
+  firstHalf: Memory
+  secondHalf: Memory
 }
 
 /** `seconds` for each measurement after the fill. */
@@ -30,9 +46,9 @@ export async function fullLoadBench(events: number, seconds: number): Promise<Fu
     const fill = await filled(server, run, events)
     const reads = await readsMeanwhile(server, secret, run, seconds)
     const resends = await resent(run, events, seconds)
-    const overload = await overloaded(server, ingest, run, seconds)
+    const overload = await overloaded(server, run, resends.freshPerSecond, seconds)
     const counts = { acknowledged: run.acknowledged(), stored: await storedEvents(server, secret) }
-    const hostile = await hostileValues(server, ingest, secret, run, Math.min(events, 300_000))
+    const hostile = await hostileValues(server, ingest, secret, Math.min(events, 300_000))
     return { events, fill, reads, resends, overload, hostile, ...counts }
   } finally {
     await server.stop()
@@ -42,37 +58,39 @@ export async function fullLoadBench(events: number, seconds: number): Promise<Fu
 /** Sends loads and keeps count of the events that were acknowledged for the first time. */
 interface Runner {
   /** New events, those that were refused again first: as many batches as given at most, until the time is up. */
-  fresh(options: { batches?: number; seconds: number }): Promise<LoadResult>
+  fresh(options: FreshOptions): Promise<LoadResult>
   /** Events that are stored already. */
   old(batches: Iterable<number>, seconds: number, connections: number): Promise<LoadResult>
-  any(next: () => Uint8Array | null, seconds: number, connections: number, each: number): Promise<LoadResult>
   acknowledged(): number
+}
+
+interface FreshOptions {
+  batches?: number
+  seconds: number
+  connections?: number
+  requestsPerSecond?: number
 }
 
 function runner(server: Appliance, traffic: Traffic): Runner {
   let next = 0
   let acknowledged = 0
   const again: Uint8Array[] = []
-  const any: Runner['any'] = async (request, seconds, many, each) => {
-    const refused = (one: Uint8Array) => void (each === batchEvents && again.push(one))
-    const result = await load({ url: server.url, connections: many, seconds, next: request, refused })
-    acknowledged += result.requests * each
-    return result
-  }
   return {
-    any,
-    fresh({ batches = Infinity, seconds }) {
+    async fresh({ batches = Infinity, ...options }) {
       const end = next + batches
       const request = () => again.pop() ?? (next < end ? traffic.request(next++) : null)
-      return any(request, seconds, connections, batchEvents)
+      const refused = (one: Uint8Array) => void again.push(one)
+      const result = await load({ url: server.url, connections, ...options, next: request, refused })
+      acknowledged += result.requests * batchEvents
+      return result
     },
-    old(batches, seconds, many) {
+    old(batches, seconds, connections) {
       const each = batches[Symbol.iterator]()
       const request = () => {
         const { value, done } = each.next() as IteratorResult<number, undefined>
         return done ? null : traffic.request(value)
       }
-      return any(request, seconds, many, 0)
+      return load({ url: server.url, connections, seconds, next: request })
     },
     acknowledged: () => acknowledged,
   }
@@ -81,14 +99,17 @@ function runner(server: Appliance, traffic: Traffic): Runner {
 async function filled(server: Appliance, run: Runner, events: number): Promise<FullLoad['fill']> {
   const perSecond: number[] = []
   let p99Ms = 0
+  let memory: Memory = { medianMiB: 0, mostMiB: 0 }
   let refused = 0
   for (let tenth = 0; tenth < 10; tenth++) {
+    const watch = watchMemory(server.pid)
     const part = await run.fresh({ batches: events / batchEvents / 10, seconds: 600 })
+    memory = watch.end()
     refused += part.refused
     perSecond.push(rate(part))
     p99Ms = part.p99Ms
   }
-  return { perSecond, p99Ms, residentMiB: residentMiB(server.pid), refused }
+  return { perSecond, p99Ms, memory, refused }
 }
 
 const rate = ({ requests, seconds }: LoadResult): number => Math.round((requests * batchEvents) / seconds)
@@ -99,35 +120,44 @@ async function readsMeanwhile(
   run: Runner,
   seconds: number,
 ): Promise<FullLoad['reads']> {
-  const page = '/v1/traces?limit=200'
-  const questions: [string, string][] = [
-    ['page of 200', page],
-    ['… of a type', `${page}&type=tool.executed`],
-    ['… of an outcome', `${page}&outcome=blocked`],
-    ['… of a common vendor', `${page}&vendor=GPTBot`],
-    [`… of a vendor, one in ten thousand`, `${page}&vendor=${rareVendor}`],
-    ['… of a session', `${page}&sessionId=ses_${'0'.repeat(10)}50`],
-    ['… of a pair that never meets', `${page}&vendor=${rareVendor}&tool=cart.3`],
-    ['metrics of 30 days', '/v1/metrics'],
+  const filters: [string, string][] = [
+    ['a page', ''],
+    ['… of a type', '&type=tool.executed'],
+    ['… of an outcome', '&outcome=blocked'],
+    ['… of a common vendor', '&vendor=GPTBot'],
+    ['… of a vendor, one in ten thousand', `&vendor=${rareVendor}`],
+    ['… of a session', `&sessionId=ses_${'0'.repeat(10)}50`],
+    ['… of a pair that never meets', `&vendor=${rareVendor}&tool=cart.3`],
   ]
-  const took = new Map(questions.map(([what]) => [what, [] as number[]]))
+  const questions = filters.flatMap(([, filter]) =>
+    [50, 200].map((limit) => `/v1/traces?limit=${limit}${filter}`),
+  )
+  const took = new Map([...questions, '/v1/metrics'].map((question) => [question, [] as number[]]))
   let ended = false
   const reading = (async () => {
     const headers = { authorization: `Bearer ${key}` }
     while (!ended) {
-      for (const [what, question] of questions) {
+      for (const [question, times] of took) {
         const startedMs = performance.now()
         const response = await fetch(server.url + question, { headers })
         await response.arrayBuffer()
         if (response.status !== 200) throw new Error(`${question}: ${response.status}`)
-        took.get(what)!.push(performance.now() - startedMs)
+        times.push(performance.now() - startedMs)
       }
     }
   })()
-  await run.fresh({ seconds: seconds * 2 })
+  await run.fresh({ seconds: seconds * 3 })
   ended = true
   await reading
-  return [...took].map(([what, all]) => ({ what, p50Ms: quantile(all, 0.5), p99Ms: quantile(all, 0.99) }))
+  const quantiles = (question: string) => {
+    const times = took.get(question) ?? []
+    return { p50Ms: quantile(times, 0.5), p99Ms: quantile(times, 0.99) }
+  }
+  const pages = filters.map(([what], index): Read => {
+    const [page, page200] = [quantiles(questions[index * 2]!), quantiles(questions[index * 2 + 1]!)]
+    return { what, page, page200 }
+  })
+  return [...pages, { what: 'metrics of 30 days', page: quantiles('/v1/metrics'), page200: null }]
 }
 
 /** Batches from everywhere, in an order that has nothing to do with that of their first arrival. */
@@ -146,34 +176,29 @@ async function resent(run: Runner, events: number, seconds: number): Promise<Ful
   return { freshPerSecond: rate(fresh), oldPerSecond: rate(old), freshP99Ms: beside.p99Ms }
 }
 
-/** Large batches on many connections, each sending again at once: more than the queue takes. */
+/** Five times the events that were taken before, from many connections; what is refused is sent again. */
 async function overloaded(
   server: Appliance,
-  key: string,
   run: Runner,
+  takenPerSecond: number,
   seconds: number,
-): Promise<FullLoad['overload']> {
-  const before = residentMiB(server.pid)
-  const each = 1_000
-  let turn = 0
-  const note = 'x'.repeat(300)
-  const event = (n: number) => ({
-    ...{ ...plain(), id: `over_${turn}_${n}`, sessionId: 's' },
-    metadata: { note },
-  })
-  const next = () => {
-    turn++
-    return eventsRequest(key, each, event)
+): Promise<Overload> {
+  const options = { seconds, connections: 2_000, requestsPerSecond: (takenPerSecond / batchEvents) * 5 }
+  const halves: { memory: Memory; result: LoadResult }[] = []
+  for (let half = 0; half < 2; half++) {
+    const watch = watchMemory(server.pid)
+    const result = await run.fresh(options)
+    halves.push({ memory: watch.end(), result })
   }
-  let most = before
-  const watch = setInterval(() => (most = Math.max(most, residentMiB(server.pid))), 100)
-  const result = await run.any(next, seconds, 200, each)
-  clearInterval(watch)
+  const [first, second] = halves
+  const { requests, refused, refusedP99Ms } = second!.result
   return {
-    takenPerSecond: Math.round((result.requests * each) / result.seconds),
-    refused: result.refused,
-    refusedP99Ms: result.refusedP99Ms,
-    grewMiB: Math.round(most - before),
+    offeredPerSecond: Math.round(((requests + refused) * batchEvents) / second!.result.seconds),
+    takenPerSecond: rate(second!.result),
+    refused,
+    refusedP99Ms,
+    firstHalf: first!.memory,
+    secondHalf: second!.memory,
   }
 }
 
@@ -200,7 +225,6 @@ async function hostileValues(
   server: Appliance,
   key: string,
   secret: string,
-  run: Runner,
   events: number,
 ): Promise<FullLoad['hostile']> {
   const before = residentMiB(server.pid)
@@ -215,7 +239,7 @@ async function hostileValues(
     const first = (sent += batchEvents) - batchEvents
     return eventsRequest(key, batchEvents, (n) => event(first + n))
   }
-  const { refused } = await run.any(next, 300, connections, 0)
+  const { refused } = await load({ url: server.url, connections, seconds: 300, next })
   const response = await fetch(`${server.url}/v1/metrics`, { headers: { authorization: `Bearer ${secret}` } })
   const metricsKiB = Math.round((await response.arrayBuffer()).byteLength / 1_024)
   return { events, refused, grewMiB: Math.round(residentMiB(server.pid) - before), metricsKiB }
@@ -245,15 +269,17 @@ ${table(
     ['events/s, by tenths', fill.perSecond.map((rate) => `${Math.round(rate / 1_000)}k`).join(' ')],
     ['p99 of the last tenth, ms', ms(fill.p99Ms)],
     ['refused while the disk stood still, and sent again', fill.refused],
-    ['resident at its end, MiB', Math.round(fill.residentMiB)],
+    ['resident in the last tenth: median, most, MiB', memoryText(fill.memory)],
     ['resends of old scattered batches, events/s', resends.oldPerSecond],
     ['fresh ones right before, events/s', resends.freshPerSecond],
     ['ratio', ratio],
     ['p99 of fresh ones beside a client that resends, ms', ms(resends.freshP99Ms)],
-    ['overload: taken, events/s', overload.takenPerSecond],
-    ['overload: refused requests', overload.refused],
-    ['overload: p99 of a refusal, ms', ms(overload.refusedP99Ms)],
-    ['overload: memory above what it was, MiB', overload.grewMiB],
+    ['five times that: offered, events/s', overload.offeredPerSecond],
+    ['… taken, events/s', overload.takenPerSecond],
+    ['… refused requests, sent again', overload.refused],
+    ['… p99 of a refusal, ms', ms(overload.refusedP99Ms)],
+    ['… resident in the first half: median, most, MiB', memoryText(overload.firstHalf)],
+    ['… in the second', memoryText(overload.secondHalf)],
     [`${shown(hostile.events)} events of which none shares a value: memory, MiB`, hostile.grewMiB],
     ['of their requests refused', hostile.refused],
     ['metrics answer then, KiB', hostile.metricsKiB],
@@ -263,10 +289,15 @@ ${table(
 )}
 
 ${table(
-  ['during full ingest', 'p50 ms', 'p99 ms'],
-  reads.map(({ what, p50Ms, p99Ms }) => [what, ms(p50Ms), ms(p99Ms)]),
+  ['during full ingest', 'p50 ms', 'p99 ms', 'of 200: p50', 'p99'],
+  reads.map(({ what, page, page200 }) => [
+    ...[what, ms(page.p50Ms), ms(page.p99Ms)],
+    ...(page200 === null ? ['', ''] : [ms(page200.p50Ms), ms(page200.p99Ms)]),
+  ]),
 )}`
 }
+
+const memoryText = ({ medianMiB, mostMiB }: Memory): string => `${medianMiB}, ${mostMiB}`
 
 if (import.meta.main) {
   const isFull = process.argv.includes('--full')

@@ -32,3 +32,21 @@ export function residentMiB(pid: number): number {
   const kibibytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return Number(kibibytes) / 1_024
 }
+
+export interface Memory {
+  medianMiB: number
+  mostMiB: number
+}
+
+/** Looks at a process' memory ten times a second until it is ended. */
+export function watchMemory(pid: number): { end(): Memory } {
+  const seen = [residentMiB(pid)]
+  const timer = setInterval(() => seen.push(residentMiB(pid)), 100)
+  return {
+    end() {
+      clearInterval(timer)
+      const sorted = seen.toSorted((a, b) => a - b).map(Math.round)
+      return { medianMiB: sorted[sorted.length >> 1]!, mostMiB: sorted.at(-1)! }
+    },
+  }
+}
