@@ -29,12 +29,13 @@ export function countEvents(
       const firstSeq = seqOf(zone.place)
       const lastSeq = firstSeq + zone.events - 1
       if (lastSeq <= afterSeq || firstSeq > ceilingSeq || zone.maxAt < since || zone.minAt >= until) continue
-      const block = readBlock(db, zone)
-      if (block === null) continue
-      for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {
-        const at = block.at(row)
-        if (at < since || at >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row)) continue
-        if (block.matches(row, clauses) && (holdsText === null || holdsText(block.event(row).json))) count++
+      const block = readBlock(db, zone, clauses)
+      if (block !== null) {
+        for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {
+          const at = block.at(row)
+          if (at < since || at >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row)) continue
+          if (block.matches(row, clauses) && (holdsText === null || holdsText(block.event(row).json))) count++
+        }
       }
       if (performance.now() > endMs) return { count, lastSeq: Math.min(lastSeq, ceilingSeq) }
     }

@@ -74,6 +74,8 @@ export interface PackedColumns {
   column(index: number): Float64Array
   /** One value, read where it lies: a filter asks for too few of most columns to unpack them. */
   value(index: number, row: number): number
+  /** Whether any row has the value: mostly answered without looking at the rows. */
+  holds(index: number, value: number): boolean
 }
 
 export function openColumns(blob: Uint8Array, count: number): PackedColumns {
@@ -91,7 +93,22 @@ export function openColumns(blob: Uint8Array, count: number): PackedColumns {
     rows,
     column: (index) => (opened[index] ??= unpack(raw, view, starts[index]!, rows)),
     value: (index, row) => opened[index]?.[row] ?? valueAt(view, starts[index]!, row),
+    holds: (index, value) => holdsValue(raw, view, starts[index]!, rows, value),
   }
+}
+
+function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number, value: number): boolean {
+  const width = raw[start]!
+  const wanted = value - view.getFloat64(start + 1, true)
+  if (width === 0) return wanted === 0
+  if (width < 8 && (wanted < 0 || wanted >= 256 ** width)) return false
+  const first = start + headBytes
+  if (width === 1) {
+    const at = raw.indexOf(wanted, first)
+    return at >= 0 && at < first + rows
+  }
+  for (let row = 0; row < rows; row++) if (valueAt(view, start, row) === value) return true
+  return false
 }
 
 function valueAt(view: DataView, start: number, row: number): number {

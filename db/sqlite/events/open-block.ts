@@ -8,6 +8,7 @@ import { joinText } from './event-text.ts'
 import type { Clause } from './filter-codes.ts'
 import { member } from './members.ts'
 import { openNames, type Names } from './names.ts'
+import type { PackedColumns } from './number-columns.ts'
 import { seqOf } from './place.ts'
 
 export interface OpenBlock {
@@ -26,9 +27,13 @@ export interface OpenBlock {
   hashedText(member: number, row: number): string | null
 }
 
-export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
+/** Of one clause: with more, such as a prefix of types, looking at the rows is as cheap. */
+const codesAskedMax = 8
+
+/** Null when the block is gone, or when the clauses take none of its rows. */
+export function readBlock(db: Database, { place }: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
   const columns = readColumns(db, place)
-  if (columns === null) return null
+  if (columns === null || !clauses.every((clause) => mayTake(columns, clause))) return null
   let bodies: Bodies | null = null
   let names: Names | null = null
   let spilled: Spilled[] | null = null
@@ -84,6 +89,12 @@ export function readBlock(db: Database, { place }: Zone): OpenBlock | null {
       }
     },
   }
+}
+
+function mayTake(columns: PackedColumns, { member: index, codes }: Clause): boolean {
+  if (codes.size > codesAskedMax) return true
+  for (const code of codes) if (columns.holds(index, code)) return true
+  return false
 }
 
 function blob(db: Database, place: number, name: 'ids' | 'bodies'): Uint8Array {

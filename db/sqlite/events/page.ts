@@ -101,7 +101,7 @@ function scanBlock(
   { sinceMs, before, ceilingSeq }: Bounds,
   add: (found: Found) => void,
 ): void {
-  const block = readBlock(db, zone)
+  const block = readBlock(db, zone, clauses)
   if (block === null) return
   for (let row = 0; row < block.rows; row++) {
     if (!part.mayMatch(zone, row)) continue

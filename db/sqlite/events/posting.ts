@@ -126,12 +126,15 @@ export function postingReader(db: Database): PostingReader {
   return {
     add(bitmap, org, segment, member, code) {
       if (filteredMembers.includes(member) && !passes(org, segment, member, code)) return false
+      const row = own.get(org, member, code, segment)
+      if (row !== null) {
+        addSet(bitmap, row.positions)
+        return true
+      }
       const shared = rest.get(org, segment, member, code)
       const list = shared === null ? null : findInRest(shared.entries, code)
       if (list !== null) addList(bitmap, list)
-      const row = list === null ? own.get(org, member, code, segment) : null
-      if (row !== null) addSet(bitmap, row.positions)
-      return list !== null || row !== null
+      return list !== null
     },
   }
 }

@@ -24,7 +24,7 @@ export function readTail(
       if (seqOf(zone.place) + zone.events - 1 <= afterSeq || zone.maxAt < since || zone.minAt >= until)
         continue
       inTime()
-      const block = readBlock(db, zone)
+      const block = readBlock(db, zone, clauses)
       if (block === null) continue
       for (let row = Math.max(0, afterSeq + 1 - block.firstSeq); row < block.rows; row++) {
         const at = block.at(row)

@@ -78,7 +78,7 @@ function prune(scan: Scan, count: number): void {
 }
 
 function scanZone({ db, bounds, clauses, told, newest }: Scan, part: Part, zone: Zone): void {
-  const block = readBlock(db, zone)
+  const block = readBlock(db, zone, clauses)
   if (block === null) return
   const { sinceMs, before, ceilingSeq } = bounds
   for (let row = 0; row < block.rows; row++) {
