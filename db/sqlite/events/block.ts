@@ -17,7 +17,7 @@ import { blockEventsMax } from './place.ts'
  * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. The spilled texts are those of
  * members that have a hash for a code: [row, member, text] each. An event that was removed has type 0 and '' texts.
  */
-const textsPerFrame = 64 // 256 in one frame take 6 bytes an event less, and four times as long to open
+const textsPerFrame = 64 // 256 in one frame take 16 bytes an event less, and four times as long to open
 const extras = members.length
 export const extra = {
   at: extras, // occurredAt, ms
