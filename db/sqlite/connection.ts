@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
 
 export const pageBytes = 8_192
-const writerCacheKib = 16 * 1024
+const writerCacheKib = 8 * 1024
 const readerCacheKib = 8 * 1024
 const walBytesKept = 64 * 1024 * 1024
 /** Of log, 16 MiB, before it is copied into the database. */

@@ -1,8 +1,7 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
-import { deflateFrame, inflateFrame, joinFrames } from './frames.ts'
+import { openBodies, packBodies, type Spilled } from './bodies.ts'
 import { members } from './members.ts'
 import { openIds, openSessions, packNames } from './names.ts'
-import { nulTexts } from './nul-texts.ts'
 import { openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './place.ts'
 
@@ -10,14 +9,11 @@ import { blockEventsMax } from './place.ts'
  * Three blobs, so that each reader opens only what it needs:
  *   event_block.columns  the member codes in the order of members.ts, then the extra columns below (number-columns.ts)
  *   event_body.ids       ids and sessions (names.ts)
- *   event_body.bodies    frames (frames.ts, u32) of up to 64 texts each with a NUL behind it, and one of the spilled
- *                        texts, a JSON list, empty when there are none. Up to schema 10 it was all one piece of zstd:
- *                        n texts and the list, each with a NUL behind it
+ *   event_body.bodies    texts, and texts of members that have a hash for a code (bodies.ts)
  * A text is the event's JSON without its id and its session, whose places are in `idAt` and `sessionAt` (0: it was
- * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. The spilled texts are those of
- * members that have a hash for a code: [row, member, text] each. An event that was removed has type 0 and '' texts.
+ * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. An event that was removed has type 0
+ * and '' texts.
  */
-const textsPerFrame = 64 // 256 in one frame take 16 bytes an event less, and four times as long to open
 const extras = members.length
 export const extra = {
   at: extras, // occurredAt, ms
@@ -28,8 +24,6 @@ export const extra = {
   sessionAt: extras + 5,
 } as const
 export const columnCount = extras + 6
-
-export type Spilled = [row: number, member: number, text: string]
 
 export interface BlockContent {
   events: number
@@ -77,14 +71,6 @@ export function packBlock(block: BlockContent): PackedBlock {
   }
 }
 
-function packBodies(texts: string[], spilled: Spilled[]): Buffer {
-  const frames: Uint8Array[] = []
-  for (let from = 0; from < texts.length; from += textsPerFrame)
-    frames.push(deflateFrame(`${texts.slice(from, from + textsPerFrame).join('\0')}\0`))
-  frames.push(deflateFrame(spilled.length === 0 ? '' : JSON.stringify(spilled)))
-  return joinFrames(frames, Uint32Array)
-}
-
 /** Damage that still inflates is damage: SQLite does not look into its pages, and these frames carry no checksum. */
 export function blockChecksum({
   columns,
@@ -96,40 +82,6 @@ export function blockChecksum({
 
 export function openBlock(columns: Uint8Array): PackedColumns {
   return openColumns(columns, columnCount)
-}
-
-export interface Bodies {
-  text(row: number): string
-  spilled(): Spilled[]
-}
-
-/** A frame is inflated when one of its texts is asked for. */
-export function openBodies(bodies: Uint8Array, events: number): Bodies {
-  if (isOnePiece(bodies)) return openPiece(bodies, events)
-  const frames: ((index: number) => string)[] = []
-  return {
-    text(row) {
-      const frame = Math.floor(row / textsPerFrame)
-      const texts = (frames[frame] ??= nulTexts(inflateFrame(bodies, frame, Uint32Array)))
-      return texts(row % textsPerFrame)
-    },
-    spilled: () => spilledOf(inflateFrame(bodies, Math.ceil(events / textsPerFrame), Uint32Array).toString()),
-  }
-}
-
-/** As it was up to schema 10: the blob begins with zstd's magic number, which is no count of frames. */
-function isOnePiece(bodies: Uint8Array): boolean {
-  const magic = [0x28, 0xb5, 0x2f, 0xfd]
-  return magic.every((byte, index) => bodies[index] === byte)
-}
-
-function openPiece(bodies: Uint8Array, events: number): Bodies {
-  const text = nulTexts(Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>))
-  return { text, spilled: () => spilledOf(text(events)) }
-}
-
-function spilledOf(list: string): Spilled[] {
-  return list === '' ? [] : (JSON.parse(list) as Spilled[])
 }
 
 /** The whole content, to be packed anew together with others or without some events. */

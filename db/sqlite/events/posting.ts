@@ -15,7 +15,7 @@ const restBytesMax = 1_900 // of one shared row: what SQLite keeps in one piece
 export function writePostings(
   db: Database,
   at: { org: number; segment: number; member: number },
-  codes: Float64Array,
+  codes: Uint32Array,
   events: number,
 ): void {
   const positionsByCode = new Map<number, number[]>()

@@ -15,7 +15,7 @@ interface Sealing {
   org: OrgState
   segment: number
   zones: Zone[]
-  columns: Float64Array[] // of the indexed members, over the positions of the segment
+  columns: Uint32Array[] // codes of the indexed members, over the positions of the segment
   nextMember: number // index into `indexed`
 }
 
@@ -77,7 +77,7 @@ function begin(db: Database, org: OrgState): Sealing {
   const segment = org.segments
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org.num, first, first + segmentEvents)
-  const columns = indexed.map(() => new Float64Array(segmentEvents))
+  const columns = indexed.map(() => new Uint32Array(segmentEvents))
   for (const { place, events } of zones) {
     const block = readColumns(db, place)
     if (block === null) throw new Error(`block ${place} is missing`)
