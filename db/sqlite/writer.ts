@@ -8,6 +8,7 @@ import type { WriteContext } from './contexts.ts'
 import { storeError } from './failure.ts'
 import { databasePath, makeFolder, requireWholeOrNew } from './files.ts'
 import { commitGroup } from './group.ts'
+import { giveWay } from './give-way.ts'
 import { headsKeeper } from './heads-keeper.ts'
 import { lockFolder } from './lock.ts'
 import { migrate, requireKnownSchema } from './migrate.ts'
@@ -39,6 +40,7 @@ let writer: Writer | null = null
 
 serve((verb, command, bodies) => {
   if (verb === 'open') {
+    giveWay()
     writer = openWriter(command as WriterOpening)
     return null
   }

@@ -1,7 +1,7 @@
 /** Starting the executable: in any folder, on any data folder, with what is wrong said in one line and exit code 1. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { binaryPath, cli, startAppliance, type Exit } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
@@ -45,6 +45,18 @@ test('the server collects garbage as on a small machine, under the id it was sta
   expect(told(byItself.pid)).toEqual([`${option}=402653184`])
   await using asAsked = await startAppliance({ env: { [option]: '1073741824' } })
   expect(told(asAsked.pid)).toEqual([`${option}=1073741824`])
+})
+
+test('the thread that writes gives way to those that answer', async () => {
+  await using appliance = await startAppliance()
+  const tasks = `/proc/${appliance.pid}/task`
+  const niceness = (name: string) =>
+    readdirSync(tasks)
+      .map((id) => readFileSync(`${tasks}/${id}/stat`, 'utf8'))
+      .filter((stat) => stat.includes(`(${name})`))
+      .map((stat) => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]))
+  expect(niceness('store writer')).toEqual([3])
+  expect(niceness('store reader')).toEqual([0, 0])
 })
 
 test('a hostile start folder is harmless: .env, bunfig.toml with a preload, read-only', async () => {
