@@ -19,7 +19,11 @@ function beginWithOption(): void {
   const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
   if (!Bun.isStandaloneExecutable || !serves || machineBytes <= memoryBytes) return
   if (!setForRuntime('BUN_JSC_forceRAMSize', String(memoryBytes))) return
-  process.execve?.(process.execPath, [process.argv0, ...process.argv.slice(2)])
+  try {
+    process.execve?.(process.execPath, [process.argv0, ...process.argv.slice(2)])
+  } catch {
+    return // the file may be gone by now: this start goes on with more garbage
+  }
 }
 
 beginWithOption()

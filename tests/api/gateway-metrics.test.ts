@@ -1,18 +1,8 @@
 /** GET /v1/metrics equals a recount of what was accepted, in the running hour and after resends and late events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { MetricsAnswer } from '../../server/metrics/answer.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-
-interface Metrics {
-  since: string
-  until: string | null
-  total: number
-  byType: { [type: string]: number }
-  byOutcome: { [outcome: string]: number }
-  byHour: { hour: string; count: number }[]
-  rows: { orgId: string; siteId: string; bucketStart: string; type: string; outcome: string; count: number }[]
-  truncated?: boolean
-}
 
 let server: TestServer
 let ingest: string
@@ -33,16 +23,20 @@ async function send(events: TestEvent[]): Promise<void> {
   for (const one of events) if (!accepted.has(one.id)) accepted.set(one.id, one)
 }
 
-async function metrics(query = ''): Promise<Metrics> {
+async function metrics(query = ''): Promise<MetricsAnswer> {
   const response = await server.call(`/v1/metrics${query}`, { key: secret })
   expect([query, response.status]).toEqual([query, 200])
-  return (await response.json()) as Metrics
+  return (await response.json()) as MetricsAnswer
 }
 
 const hourOf = (time: string) => `${new Date(time).toISOString().slice(0, 13)}:00:00.000Z`
 
 /** The same answer, counted one event after the other. */
-function recount(since: string, until: string | null, siteIds: string[] | null): Omit<Metrics, 'truncated'> {
+function recount(
+  since: string,
+  until: string | null,
+  siteIds: string[] | null,
+): Omit<MetricsAnswer, 'truncated'> {
   const counted = [...accepted.values()].filter((one) => {
     const hour = hourOf(one.occurredAt)
     return hour >= since && (until === null || hour < until) && (siteIds?.includes(one.siteId) ?? true)

@@ -4,7 +4,7 @@ import type { EventFilter, EventRecord } from '../../store.ts'
 /**
  * Every text becomes a code: 0 is "missing", 1 to 2^31 - 1 are interned in `event_term`, and from 2^31 on stand hashes.
  * A member is hashed from the first to the last when `termsMax` is 0, or as soon as its organization has used up its
- * terms. A hash names its value only almost surely, so whoever finds one confirms it against the kept text (block.ts).
+ * terms. A hash names its value only almost surely, so whoever finds one confirms it against the kept text (bodies.ts).
  */
 export const members = [
   { name: 'type', filter: 'types', termsMax: 1_000 },

@@ -123,18 +123,19 @@ function addUnfolded(
 /** Ascending by hour, site, type, outcome: by their texts, whose places in the alphabet are one number together. */
 function inOrder(counts: Count[], texts: Texts): Count[] {
   const [site, type, outcome] = [ranksOf(texts.site), ranksOf(texts.type), ranksOf(texts.outcome)]
-  const rank = (count: Count): number =>
-    ((site.get(count[1]) ?? 0) * typesSpan + (type.get(count[2]) ?? 0)) * outcomesSpan +
-    (outcome.get(count[3]) ?? 0)
+  const rank = ([, siteCode, typeCode, outcomeCode]: Count): number =>
+    (site(siteCode) * typesSpan + type(typeCode)) * outcomesSpan + outcome(outcomeCode)
   return counts
     .map((count) => ({ count, rank: rank(count) }))
     .sort((a, b) => a.count[0] - b.count[0] || a.rank - b.rank)
     .map(({ count }) => count)
 }
 
-function ranksOf(texts: Map<number, string>): Map<number, number> {
+/** From 1 on; what has no text comes first. */
+function ranksOf(texts: Map<number, string>): (code: number) => number {
   const sorted = [...texts].sort(([, a], [, b]) => compare(a, b))
-  return new Map(sorted.map(([code], index) => [code, index]))
+  const ranks = new Map(sorted.map(([code], index) => [code, index + 1]))
+  return (code) => ranks.get(code) ?? 0
 }
 
 function addTo(sums: Map<number, number>, key: number, events: number): void {

@@ -31,7 +31,7 @@ export interface OpenBlock {
 /** Of one clause: with more, such as a prefix of types, looking at the rows is as cheap. */
 const codesAskedMax = 8
 
-/** Null when the block is gone, or when the clauses take none of its rows. */
+/** Null when the block is gone, or when a glance at its columns shows that the clauses take none of its rows. */
 export function readBlock(db: Database, { place }: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
   const columns = readColumns(db, place)
   if (columns === null || !clauses.every((clause) => mayTake(columns, clause))) return null

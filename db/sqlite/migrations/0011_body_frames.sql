@@ -1,4 +1,4 @@
--- From here on the texts of a block lie in frames of 64 (db/sqlite/events/block.ts), and a run of ids may have a filter
+-- From here on the texts of a block lie in frames of 64 (db/sqlite/events/bodies.ts), and a run of ids may have a filter
 -- twice as long (db/sqlite/events/id-filter.ts). Blocks and runs of before are read as they are; the number of the schema
 -- keeps earlier releases from data that they would misread.
 
