@@ -19,7 +19,7 @@ export const cramped: EventWriterOptions = {
   fingerprintBits: 12,
   idsPerRun: 50,
   freezePart: 2,
-  expireBlocksMax: 2,
+  takeAwayStep: { blocksMax: 2, rollupRowsMax: 20 },
 }
 
 function connect(path: string): Database {
@@ -33,24 +33,28 @@ function inflatedTexts(db: Database): string[] {
   return [...terms.map(({ text }) => text), ...blockTexts(db)]
 }
 
-function eraseAll(db: Database, writer: EventWriter, command: EraseCommand): number {
-  for (let events = 0, afterSeq = 0; ;) {
+/** How many events each step took. */
+function eraseSteps(db: Database, writer: EventWriter, command: EraseCommand): number[] {
+  const steps: number[] = []
+  for (let afterSeq = 0; ;) {
     const step = inTransaction(db, () => writer.erase(command, afterSeq))
     writer.committed()
-    events += step.events
-    if (step.lastSeq === null) return events
+    steps.push(step.events)
+    if (step.lastSeq === null) return steps
     afterSeq = step.lastSeq
   }
 }
 
-function expireAll(db: Database, writer: EventWriter, command: ExpireCommand): number {
-  for (let events = 0; ;) {
+function expireSteps(db: Database, writer: EventWriter, command: ExpireCommand): number[] {
+  for (const steps: number[] = []; ;) {
     const step = inTransaction(db, () => writer.expire(command))
     writer.committed()
-    events += step.events
-    if (step.done) return events
+    steps.push(step.events)
+    if (step.done) return steps
   }
 }
+
+const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
 
 export function engine(options: EventWriterOptions = {}) {
   const dir = tempDir('engine')
@@ -92,13 +96,15 @@ export function engine(options: EventWriterOptions = {}) {
     removeOrg: (orgId: string) => alone(() => writer.removeOrg(orgId)),
     /** Expires to the end and returns how many events went. */
     expire: (orgId: string, receivedBeforeMs: number) =>
-      expireAll(db, writer, { orgId, receivedBeforeMs: noon + receivedBeforeMs }),
+      sum(expireSteps(db, writer, { orgId, receivedBeforeMs: noon + receivedBeforeMs })),
+    expireSteps: (orgId: string) => expireSteps(db, writer, { orgId, receivedBeforeMs: Infinity }),
     /** Everything the tables hold, inflated. */
     texts: () => inflatedTexts(db),
     /** How many rows a table has. */
     tables: (name: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${name}`).get()?.n,
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
-      eraseAll(db, writer, { orgId, sessionIds, subjects }),
+      sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
+    eraseSteps: (command: EraseCommand) => eraseSteps(db, writer, command),
     sql: (statement: string) => void db.run(statement),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),

@@ -35,6 +35,28 @@ test('retention takes segments and id runs along, and an id older than it is new
   subject.close()
 }, 90_000)
 
+test('a step takes few events when each of them has rollup rows of its own', () => {
+  const subject = engine()
+  const hourMs = 3_600_000
+  const events = Array.from({ length: 10_000 }, (_, n) => ({ ...event(n, n * hourMs), subject: 'somebody' }))
+  for (const orgId of ['org_a', 'org_b']) {
+    for (let from = 0; from < events.length; from += 1_000) {
+      subject.group(() => subject.append(orgId, events.slice(from, from + 1_000)))
+    }
+  }
+  subject.idle()
+  const rowsPerEvent = subject.tables('rollup_value')! / 20_000
+  expect(rowsPerEvent).toBeGreaterThan(5)
+  const erased = { orgId: 'org_b', sessionIds: [], subjects: ['somebody'] }
+  for (const steps of [subject.expireSteps('org_a'), subject.eraseSteps(erased)]) {
+    expect(steps.reduce((all, one) => all + one, 0)).toBe(10_000)
+    // 4,096 rows, and what the last block adds to them.
+    expect((Math.max(...steps) - 256) * rowsPerEvent).toBeLessThan(4_096)
+  }
+  isSound(subject)
+  subject.close()
+}, 90_000)
+
 test('nothing of a removed organization is left in the tables, and another is as it was', () => {
   const subject = engine({ idsPerRun: 5_000 })
   const events = Array.from({ length: 12_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))

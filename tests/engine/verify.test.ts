@@ -63,12 +63,15 @@ test('a recount finds the rows of its hour that are wrong, and repairs them', ()
   const damage = [
     'UPDATE rollup_metric SET live = live + 7 WHERE hour % 2 = 1',
     'DELETE FROM rollup_value WHERE hour % 2 = 1 AND code = 2',
+    `INSERT INTO rollup_value (org, member, hour, site, type, outcome, code, live)
+     SELECT org, member, hour, site + 90, type, outcome, code, live FROM rollup_value WHERE hour % 2 = 1`,
   ]
   for (const sql of damage) subject.sql(sql)
   expect(subject.reader.verify().faults.length).toBeGreaterThan(0)
   const wrong = [0, 1, 2, 3].map((hour) => recount(hour).length)
   expect(wrong.filter((rows) => rows > 0).length).toBe(2)
   for (const hour of [0, 1, 2, 3]) subject.repair('org_a', recount(hour))
+  expect(subject.tables('rollup_value WHERE site > 90')).toBe(0)
   agrees(subject, 'org_a', events)
   isSound(subject)
   subject.sql('DELETE FROM rollup_value WHERE member = 33') // sessions of the day, which its last hour closes

@@ -3,7 +3,8 @@ import type { Database } from 'bun:sqlite'
 import { blankRows, matchingRows } from './blank-rows.ts'
 import type { EraseMark } from './erased-id.ts'
 import type { Clause } from './filter-codes.ts'
-import { addToRollups } from './fold.ts'
+import type { StepBounds } from './expire.ts'
+import { takeFromRollups } from './fold.ts'
 import type { OrgState } from './org-state.ts'
 import { seqOf } from './place.ts'
 import { rollupCounts } from './rollup-counts.ts'
@@ -13,17 +14,16 @@ import { rollupCounts } from './rollup-counts.ts'
  * hashes of sessions and subjects that they had. Freed pages are overwritten (secure_delete); the log keeps older pages
  * until it is truncated, and backups are out of reach.
  */
-export interface ErasedRange {
+export interface ErasedRange extends StepBounds {
   clauses: readonly Clause[]
   afterSeq: number
-  blocksMax: number
 }
 
 /** `lastSeq` is where the next step goes on; null when this one came to the end. */
 export function eraseEvents(
   db: Database,
   org: OrgState,
-  { clauses, afterSeq, blocksMax }: ErasedRange,
+  { clauses, afterSeq, blocksMax, rollupRowsMax }: ErasedRange,
   mark: EraseMark,
 ): { events: number; lastSeq: number | null } {
   const folded = rollupCounts()
@@ -31,13 +31,13 @@ export function eraseEvents(
   let blocks = 0
   let lastSeq: number | null = null
   for (const found of matchingRows(db, org.num, clauses, afterSeq)) {
-    if (blocks++ === blocksMax) {
+    if (blocks++ === blocksMax || folded.entries() >= rollupRowsMax) {
       lastSeq = seqOf(found.zone.place) - 1
       break
     }
     blankRows(db, found, org.foldedSeq, folded, (id) => mark(org.num, id))
     events += found.rows.length
   }
-  addToRollups(db, org.num, folded, -1)
+  takeFromRollups(db, org.num, folded)
   return { events, lastSeq }
 }

@@ -21,12 +21,19 @@ export interface Expired {
   runs: number[]
 }
 
-/** Inside a transaction; the organization's rollups must be folded. */
+/** What one step takes at most, and so how long an append may wait for it. */
+export interface StepBounds {
+  blocksMax: number
+  /** Rows of rollups that it changes; the last block may exceed it. */
+  rollupRowsMax: number
+}
+
+/** Inside a transaction; the organization's rollups must be folded. Always takes a block when one is old. */
 export function expireBlocks(
   db: Database,
   org: OrgState,
   receivedBeforeMs: number,
-  blocksMax: number,
+  { blocksMax, rollupRowsMax }: StepBounds,
 ): Expired {
   const counts = rollupCounts()
   let events = 0
@@ -37,7 +44,7 @@ export function expireBlocks(
     const block = readColumns(db, place)
     if (block === null) continue
     const isOld = block.column(extra.received).every((received) => received < receivedBeforeMs)
-    if (!isOld || taken === blocksMax) {
+    if (!isOld || taken === blocksMax || counts.entries() >= rollupRowsMax) {
       firstKept = seqOf(place)
       done = !isOld
       break

@@ -1,5 +1,5 @@
 /** Rollups: counts by hour, folded now and then up to a watermark; readers count the arrivals behind it themselves. */
-import type { Database } from 'bun:sqlite'
+import type { Database, Statement } from 'bun:sqlite'
 import { eachBlockAfter } from './block-table.ts'
 import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.ts'
 
@@ -36,7 +36,7 @@ export function isFoldDue({ foldedSeq, storedSeq, unfolded }: Folding): boolean 
 
 /** Inside a transaction: adds what is behind the watermark and moves it to the last stored arrival. */
 export function fold(db: Database, org: Folding): void {
-  addToRollups(db, org.num, org.unfolded, 1)
+  addToRollups(db, org.num, org.unfolded)
   db.query('UPDATE event_org SET folded_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   org.foldedSeq = org.storedSeq
   org.unfolded = rollupCounts()
@@ -59,64 +59,82 @@ export function countUnfolded(
   return counts
 }
 
-/** Adds counts to the rollups, or with sign -1 takes them away; rows that come to nothing go. */
-export function addToRollups(db: Database, org: number, counts: RollupCounts, sign: 1 | -1): void {
-  const addMetric = db.query(
-    `INSERT INTO rollup_metric (org, hour, site, type, outcome, live) VALUES (?, ?, ?, ?, ?, ?)
+/** Adds counts to the rollups. */
+export function addToRollups(db: Database, org: number, counts: RollupCounts): void {
+  const metric = db.query(
+    `INSERT INTO rollup_metric (live, org, hour, site, type, outcome) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET live = live + excluded.live`,
   )
-  const addValue = db.query(
-    `INSERT INTO rollup_value (org, member, hour, site, type, outcome, code, live) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  const value = db.query(
+    `INSERT INTO rollup_value (live, org, member, hour, site, type, outcome, code) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET live = live + excluded.live`,
   )
-  const totals = new Map<number, number>()
-  for (const { hour, site, type, outcome, events, values } of counts.groups()) {
-    addMetric.run(org, hour, site, type, outcome, sign * events)
-    totals.set(type, (totals.get(type) ?? 0) + sign * events)
-    for (const [key, count] of values) {
-      const [member, code] = memberAndCode(key)
-      addValue.run(org, member, hour, site, type, outcome, code, sign * count)
-    }
-  }
-  for (const { hour, site, type, values } of counts.days()) {
-    for (const [key, count] of values) {
-      const [member, code] = memberAndCode(key)
-      addValue.run(org, member, hour, site, type, ofDay, code, sign * count)
-    }
-  }
-  const addTotal = db.query(
-    `INSERT INTO event_type_total (org, type, events) VALUES (?, ?, ?)
+  changeRows(org, counts, [metric], [value])
+  const total = db.query(
+    `INSERT INTO event_type_total (events, org, type) VALUES (?, ?, ?)
      ON CONFLICT DO UPDATE SET events = events + excluded.events`,
   )
-  for (const [type, count] of totals) addTotal.run(org, type, count)
-  if (sign === 1) return
-  for (const table of ['rollup_metric', 'rollup_value']) {
-    db.query(`DELETE FROM ${table} WHERE org = ? AND live = 0 AND expired = 0`).run(org)
-  }
+  for (const [type, events] of typeTotals(counts)) total.run(events, org, type)
+}
+
+/** Takes counts away; rows that come to nothing go, each looked at by itself: an organization may have millions. */
+export function takeFromRollups(db: Database, org: number, counts: RollupCounts): void {
+  const subtract = 'SET live = live - ?1'
+  const ifNothing = 'AND live = 0 AND expired = 0'
+  changeRows(
+    org,
+    counts,
+    [
+      db.query(`UPDATE rollup_metric ${subtract} ${ofMetric}`),
+      db.query(`DELETE FROM rollup_metric ${ofMetric} ${ifNothing}`),
+    ],
+    [
+      db.query(`UPDATE rollup_value ${subtract} ${ofValue}`),
+      db.query(`DELETE FROM rollup_value ${ofValue} ${ifNothing}`),
+    ],
+  )
+  const total = db.query('UPDATE event_type_total SET events = events - ? WHERE org = ? AND type = ?')
+  for (const [type, events] of typeTotals(counts)) total.run(events, org, type)
   db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
 }
 
 /** Moves counts from `live` to `expired`: metrics, their sum, stay as they are. */
 export function expireInRollups(db: Database, org: number, counts: RollupCounts): void {
-  const metric = db.query(
-    `UPDATE rollup_metric SET live = live - ?1, expired = expired + ?1
-     WHERE org = ? AND hour = ? AND site = ? AND type = ? AND outcome = ?`,
-  )
-  const value = db.query(
-    `UPDATE rollup_value SET live = live - ?1, expired = expired + ?1
-     WHERE org = ? AND member = ? AND hour = ? AND site = ? AND type = ? AND outcome = ? AND code = ?`,
-  )
+  const move = 'SET live = live - ?1, expired = expired + ?1'
+  const metric = db.query(`UPDATE rollup_metric ${move} ${ofMetric}`)
+  const value = db.query(`UPDATE rollup_value ${move} ${ofValue}`)
+  changeRows(org, counts, [metric], [value])
+}
+
+/** The row that a count and its key mean, given in this order. */
+const ofMetric = 'WHERE org = ?2 AND hour = ?3 AND site = ?4 AND type = ?5 AND outcome = ?6'
+const ofValue =
+  'WHERE org = ?2 AND member = ?3 AND hour = ?4 AND site = ?5 AND type = ?6 AND outcome = ?7 AND code = ?8'
+
+/** Runs the statements for each row that the counts have: with the count first, then the row's key. */
+function changeRows(org: number, counts: RollupCounts, metric: Statement[], value: Statement[]): void {
   for (const { hour, site, type, outcome, events, values } of counts.groups()) {
-    metric.run(events, org, hour, site, type, outcome)
+    for (const statement of metric) statement.run(events, org, hour, site, type, outcome)
+    changeValues(values, hour, site, type, outcome)
+  }
+  for (const { hour, site, type, values } of counts.days()) changeValues(values, hour, site, type, ofDay)
+
+  function changeValues(
+    values: Map<number, number>,
+    hour: number,
+    site: number,
+    type: number,
+    outcome: number,
+  ) {
     for (const [key, count] of values) {
       const [member, code] = memberAndCode(key)
-      value.run(count, org, member, hour, site, type, outcome, code)
+      for (const statement of value) statement.run(count, org, member, hour, site, type, outcome, code)
     }
   }
-  for (const { hour, site, type, values } of counts.days()) {
-    for (const [key, count] of values) {
-      const [member, code] = memberAndCode(key)
-      value.run(count, org, member, hour, site, type, ofDay, code)
-    }
-  }
+}
+
+function typeTotals(counts: RollupCounts): Map<number, number> {
+  const totals = new Map<number, number>()
+  for (const { type, events } of counts.groups()) totals.set(type, (totals.get(type) ?? 0) + events)
+  return totals
 }

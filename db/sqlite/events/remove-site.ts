@@ -1,7 +1,7 @@
 /** Takes the events of one site away (demo data): they count nowhere any more, and each may come again. */
 import type { Database } from 'bun:sqlite'
 import { blankRows, matchingRows } from './blank-rows.ts'
-import { addToRollups } from './fold.ts'
+import { takeFromRollups } from './fold.ts'
 import { member } from './members.ts'
 import type { OrgState } from './org-state.ts'
 import { rollupCounts } from './rollup-counts.ts'
@@ -24,7 +24,7 @@ export function removeSiteEvents(db: Database, org: OrgState, siteId: string): n
     blankRows(db, found, org.foldedSeq, folded, null)
     removed += found.rows.length
   }
-  addToRollups(db, org.num, folded, -1)
+  takeFromRollups(db, org.num, folded)
   forgetTerm(db, org.num, siteId, term.code)
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   return removed

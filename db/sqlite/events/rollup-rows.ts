@@ -64,20 +64,18 @@ export function* rowDifferences(
   yield* counted
 }
 
-/** Adds to a stored row, inside a transaction. */
+/** Adds to a stored row, inside a transaction; a row that comes to nothing goes. */
 export function addToRow(db: Database, org: number, key: RowKey, difference: number): void {
-  const [hour, site, type, outcome, member, code] = key.split(' ').map(Number)
-  if (member === undefined || code === undefined) {
-    db.query(
-      `INSERT INTO rollup_metric (org, hour, site, type, outcome, live) VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET live = live + excluded.live`,
-    ).run(org, hour!, site!, type!, outcome!, difference)
-    return
-  }
+  const table = key.split(' ').length === 4 ? 'rollup_metric' : 'rollup_value'
+  const columns = ['org', 'hour', 'site', 'type', 'outcome', 'member', 'code']
+  const numbers = [org, ...key.split(' ').map(Number)]
+  const named = columns.slice(0, numbers.length)
   db.query(
-    `INSERT INTO rollup_value (org, member, hour, site, type, outcome, code, live) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO ${table} (live, ${named.join()}) VALUES (?, ${named.map(() => '?').join()})
      ON CONFLICT DO UPDATE SET live = live + excluded.live`,
-  ).run(org, member, hour!, site!, type!, outcome!, code, difference)
+  ).run(difference, ...numbers)
+  const isRow = named.map((name) => `${name} = ?`).join(' AND ')
+  db.query(`DELETE FROM ${table} WHERE ${isRow} AND live = 0 AND expired = 0`).run(...numbers)
 }
 
 const sketches = new Map<number, string>([

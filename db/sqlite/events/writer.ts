@@ -7,6 +7,7 @@ import { writeBlock, zonesBetween } from './block-table.ts'
 import { dropRollups } from './drop-rollups.ts'
 import { dedupe, type Dedupe } from './dedupe.ts'
 import { eraseMarks, fingerprintOf } from './erased-id.ts'
+import type { StepBounds } from './expire.ts'
 import { filterBackfill } from './filter-backfill.ts'
 import { fingerprints } from './fingerprint.ts'
 import { fold, isFoldDue } from './fold.ts'
@@ -26,7 +27,7 @@ export interface EventWriterOptions {
   fingerprintBits?: number
   idsPerRun?: number
   freezePart?: number
-  expireBlocksMax?: number
+  takeAwayStep?: StepBounds
 }
 
 /** Steps of the filters' backfill while nobody writes, and commits between two while somebody does. */
@@ -45,7 +46,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const appends = appender(known, print, ids.has)
   let touched = new Set<OrgState>()
   let commits = 0
-  const takes = takeAway(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.expireBlocksMax)
+  const takes = takeAway(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.takeAwayStep)
   loadIds(db, known, print)
 
   function readAnew(): void {
