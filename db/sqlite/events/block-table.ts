@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { blockChecksum, openBlock, packBlock, type BlockContent } from './block.ts'
 import type { PackedColumns } from './number-columns.ts'
-import { placeOf, seqMax, seqOf } from './place.ts'
+import { placeOf } from './place.ts'
 
 /** Where a block lies and which times it covers. */
 export interface Zone {
@@ -10,6 +10,8 @@ export interface Zone {
   events: number
   minAt: number
   maxAt: number
+  /** Of its blobs; a segment's index does not have it. */
+  checksum?: number
 }
 
 export function writeBlock(db: Database, place: number, content: BlockContent): Zone {
@@ -49,7 +51,7 @@ export function deleteBlock(db: Database, place: number): void {
 export function zonesBetween(db: Database, org: number, fromSeq: number, untilSeq: number): Zone[] {
   return db
     .query<Zone, [number, number]>(
-      `SELECT place, events, min_at AS minAt, max_at AS maxAt FROM event_block
+      `SELECT place, events, min_at AS minAt, max_at AS maxAt, checksum FROM event_block
        WHERE place >= ? AND place < ? ORDER BY place`,
     )
     .all(firstPlace(db, org, fromSeq), placeOf(org, untilSeq))
@@ -67,21 +69,25 @@ function firstPlace(db: Database, org: number, seq: number): number {
 }
 
 export function readColumns(db: Database, place: number): PackedColumns | null {
-  const row = db
-    .query<{ columns: Uint8Array }, [number]>('SELECT columns FROM event_block WHERE place = ?')
-    .get(place)
-  return row === null ? null : openBlock(row.columns)
+  const blob = columnsBlob(db, place)
+  return blob === null ? null : openBlock(blob)
 }
 
-/** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
-export function eachBlockAfter(
-  db: Database,
-  org: number,
-  afterSeq: number,
-  visit: (columns: PackedColumns, first: number, end: number) => void,
-): void {
-  for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
-    const columns = readColumns(db, zone.place)
-    if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
-  }
+export function columnsBlob(db: Database, place: number): Uint8Array | null {
+  const sql = 'SELECT columns FROM event_block WHERE place = ?'
+  return db.query<{ columns: Uint8Array }, [number]>(sql).get(place)?.columns ?? null
+}
+
+/** As event_segment.zones has them: 4 doubles a block, place, events, minAt, maxAt. */
+export function packZones(zones: readonly Zone[]): Uint8Array {
+  const values = zones.flatMap(({ place, events, minAt, maxAt }) => [place, events, minAt, maxAt])
+  return new Uint8Array(Float64Array.from(values).buffer)
+}
+
+export function readZones(zones: Uint8Array): Zone[] {
+  const values = new Float64Array(zones.buffer, zones.byteOffset, zones.byteLength / 8)
+  const all: Zone[] = []
+  for (let at = 0; at < values.length; at += 4)
+    all.push({ place: values[at]!, events: values[at + 1]!, minAt: values[at + 2]!, maxAt: values[at + 3]! })
+  return all
 }

@@ -2,7 +2,7 @@
 import { openBodies, packBodies, type Spilled } from './bodies.ts'
 import { members } from './members.ts'
 import { openIds, openSessions, packNames } from './names.ts'
-import { openColumns, packColumns, type PackedColumns } from './number-columns.ts'
+import { inflateColumns, openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './place.ts'
 
 /*
@@ -81,6 +81,10 @@ export function blockChecksum({
 }
 
 export function openBlock(columns: Uint8Array): PackedColumns {
+  return openInflated(inflateColumns(columns))
+}
+
+export function openInflated(columns: Uint8Array): PackedColumns {
   return openColumns(columns, columnCount)
 }
 

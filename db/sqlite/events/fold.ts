@@ -1,7 +1,7 @@
 /** Rollups: counts by hour, folded now and then up to a watermark; readers count the arrivals behind it themselves. */
 import type { Database, Statement } from 'bun:sqlite'
-import { eachBlockAfter } from './block-table.ts'
 import { memberAndCode, rollupCounts, type RollupCounts } from './rollup-counts.ts'
+import { eachBlockAfter } from './walk.ts'
 
 /*
  * event_org.folded_seq is the watermark: rollup rows count exactly the arrivals up to it. It moves in the transaction

@@ -78,8 +78,12 @@ export interface PackedColumns {
   holds(index: number, value: number): boolean
 }
 
-export function openColumns(blob: Uint8Array, count: number): PackedColumns {
-  const raw = Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
+export function inflateColumns(blob: Uint8Array): Uint8Array {
+  return Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
+}
+
+/** Of an inflated blob, which is kept and not changed. */
+export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
   const rows = view.getUint16(0, true)
   const starts = new Array<number>(count)

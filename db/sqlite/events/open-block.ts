@@ -2,11 +2,12 @@
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../errors.ts'
 import type { StoredEvent } from '../../store.ts'
-import { readColumns, type Zone } from './block-table.ts'
+import type { Zone } from './block-table.ts'
 import { extra } from './block.ts'
 import { openBodies, type Bodies, type Spilled } from './bodies.ts'
 import { joinText } from './event-text.ts'
 import type { Clause } from './filter-codes.ts'
+import { columnsOf } from './kept-columns.ts'
 import { member } from './members.ts'
 import { openNames, type Names } from './names.ts'
 import type { PackedColumns } from './number-columns.ts'
@@ -32,9 +33,10 @@ export interface OpenBlock {
 const codesAskedMax = 8
 
 /** Null when the block is gone, or when a glance at its columns shows that the clauses take none of its rows. */
-export function readBlock(db: Database, { place }: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
-  const columns = readColumns(db, place)
+export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
+  const columns = columnsOf(db, zone)
   if (columns === null || !clauses.every((clause) => mayTake(columns, clause))) return null
+  const { place } = zone
   let bodies: Bodies | null = null
   let names: Names | null = null
   let spilled: Spilled[] | null = null

@@ -13,6 +13,8 @@ import { countEvents } from './count.ts'
 import { firstHour } from './drop-rollups.ts'
 import { filterClauses } from './filter-codes.ts'
 import { fingerprints } from './fingerprint.ts'
+import { keepColumns } from './kept-columns.ts'
+import { keepMatches } from './kept-matches.ts'
 import { readMetrics, readMetricsText } from './metrics.ts'
 import { storedLastSeq } from './org-state.ts'
 import { readOverview } from './overview.ts'
@@ -30,6 +32,8 @@ const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: fal
 export function compactEventReader(db: Database, deadlineMs: number, fingerprintBits = 53): EventReader {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, fingerprintBits)
+  keepColumns(db)
+  keepMatches(db)
   const findOrg = db.query<{ num: number }, [string]>('SELECT num FROM event_org WHERE org_id = ?')
 
   /** One read transaction, so that blocks, indexes and rollups belong together; `none` when nothing was ever stored. */

@@ -1,6 +1,6 @@
 /** Seals full segments: builds their index member by member, in steps that ride on the commits after them. */
 import type { Database } from 'bun:sqlite'
-import { readColumns, zonesBetween, type Zone } from './block-table.ts'
+import { packZones, readColumns, zonesBetween, type Zone } from './block-table.ts'
 import { members } from './members.ts'
 import type { OrgState } from './org-state.ts'
 import { segmentEvents, segmentOf, seqOf } from './place.ts'
@@ -9,7 +9,6 @@ import { writePostings } from './posting.ts'
 /*
  * A segment's row is written last, in the transaction that raises event_org.segments: readers use the index of a
  * segment only when both are there. Work that a crash cut short is done again and writes the same rows.
- *   event_segment.zones  4 doubles a block: place, events, minAt, maxAt
  */
 interface Sealing {
   org: OrgState
@@ -88,24 +87,13 @@ function begin(db: Database, org: OrgState): Sealing {
 }
 
 function end(db: Database, { org, segment, zones }: Sealing): void {
-  const packed = Float64Array.from(
-    zones.flatMap(({ place, events, minAt, maxAt }) => [place, events, minAt, maxAt]),
-  )
   const minAt = zones.reduce((low, zone) => Math.min(low, zone.minAt), Infinity)
   const maxAt = zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity)
   if (zones.length > 0) {
     db.query(
       'INSERT OR REPLACE INTO event_segment (org, segment, min_at, max_at, zones) VALUES (?, ?, ?, ?, ?)',
-    ).run(org.num, segment, minAt, maxAt, new Uint8Array(packed.buffer))
+    ).run(org.num, segment, minAt, maxAt, packZones(zones))
   }
   db.query('UPDATE event_org SET segments = ? WHERE num = ?').run(segment + 1, org.num)
   org.segments = segment + 1
-}
-
-export function readZones(zones: Uint8Array): Zone[] {
-  const values = new Float64Array(zones.buffer, zones.byteOffset, zones.byteLength / 8)
-  const all: Zone[] = []
-  for (let at = 0; at < values.length; at += 4)
-    all.push({ place: values[at]!, events: values[at + 1]!, minAt: values[at + 2]!, maxAt: values[at + 3]! })
-  return all
 }

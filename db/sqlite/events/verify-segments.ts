@@ -1,11 +1,10 @@
 /** Checks that the index of every sealed segment leads to each row that a filter must find. */
 import type { Database } from 'bun:sqlite'
-import { readColumns, zonesBetween, type Zone } from './block-table.ts'
+import { readColumns, readZones, zonesBetween, type Zone } from './block-table.ts'
 import { member, members } from './members.ts'
 import { segmentEvents, seqOf } from './place.ts'
 import { hasBit, newBitmap } from './positions.ts'
 import { postingReader } from './posting.ts'
-import { readZones } from './seal.ts'
 import type { Report, VerifiedOrg } from './verified-org.ts'
 
 export function verifySegments(db: Database, org: VerifiedOrg, report: Report): void {

@@ -1,11 +1,13 @@
 /** The parts of an organization's log that a walk goes through: sealed segments with an index, and the rest without. */
 import type { Database } from 'bun:sqlite'
-import { zonesBetween, type Zone } from './block-table.ts'
+import { readZones, zonesBetween, type Zone } from './block-table.ts'
 import type { Clause } from './filter-codes.ts'
+import { columnsOf } from './kept-columns.ts'
+import { recallMatches, type Recall } from './kept-matches.ts'
+import type { PackedColumns } from './number-columns.ts'
 import { segmentEvents, seqMax, seqOf } from './place.ts'
 import { anyBit, hasBit, newBitmap, type Bitmap } from './positions.ts'
 import { postingReader, type PostingReader } from './posting.ts'
-import { readZones } from './seal.ts'
 
 export interface Part {
   minAt: number
@@ -27,8 +29,9 @@ export function partsOf(db: Database, org: number, clauses: readonly Clause[], a
     )
     .all(org, Math.floor((afterSeq + 1) / segmentEvents))
   const postings = postingReader(db)
+  const recall = recallMatches(db, org, clauses)
   return [
-    ...sealed.map((segment) => sealedPart(db, org, clauses, postings, segment)),
+    ...sealed.map((segment) => sealedPart(db, org, clauses, { postings, recall }, segment)),
     ...openPart(db, org, afterSeq),
   ]
 }
@@ -37,7 +40,7 @@ function sealedPart(
   db: Database,
   org: number,
   clauses: readonly Clause[],
-  postings: PostingReader,
+  { postings, recall }: { postings: PostingReader; recall: Recall },
   { segment, minAt, maxAt }: { segment: number; minAt: number; maxAt: number },
 ): Part {
   const firstSeq = segment * segmentEvents
@@ -48,7 +51,7 @@ function sealedPart(
     firstSeq,
     lastSeq: firstSeq + segmentEvents - 1,
     zones() {
-      if (clauses.length > 0) found = matchesIn(postings, org, segment, clauses)
+      if (clauses.length > 0) found = recall(segment, () => matchesIn(postings, org, segment, clauses))
       if (clauses.length > 0 && found === null) return []
       const row = db
         .query<{ zones: Uint8Array }, [number, number]>(
@@ -109,4 +112,17 @@ function openPart(db: Database, org: number, afterSeq: number): Part[] {
       mayMatch: () => true,
     },
   ]
+}
+
+/** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
+export function eachBlockAfter(
+  db: Database,
+  org: number,
+  afterSeq: number,
+  visit: (columns: PackedColumns, first: number, end: number) => void,
+): void {
+  for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
+    const columns = columnsOf(db, zone)
+    if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
+  }
 }
