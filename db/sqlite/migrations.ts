@@ -12,6 +12,7 @@ import postingFilter from './migrations/0008_posting_filter.sql' with { type: 't
 import webhookReplay from './migrations/0009_webhook_replay.sql' with { type: 'text' }
 import classVendor from './migrations/0010_class_vendor.sql' with { type: 'text' }
 import bodyFrames from './migrations/0011_body_frames.sql' with { type: 'text' }
+import hourRewrites from './migrations/0012_hour_rewrites.sql' with { type: 'text' }
 
 export const migrations: readonly SqliteMigration[] = [
   { version: 1, name: '0001_identity', sql: identity },
@@ -25,4 +26,5 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 9, name: '0009_webhook_replay', sql: webhookReplay },
   { version: 10, name: '0010_class_vendor', sql: classVendor, fill: fillClassVendor },
   { version: 11, name: '0011_body_frames', sql: bodyFrames },
+  { version: 12, name: '0012_hour_rewrites', sql: hourRewrites },
 ]

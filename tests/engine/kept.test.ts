@@ -1,7 +1,8 @@
 /** What a reader keeps of blocks and of the index: it says the same as one that has kept nothing, whatever happens. */
 import { expect, test } from 'bun:test'
-import type { EventFilter } from '../../db/store.ts'
-import { agrees, isSound, newestFirst, walk } from './model.ts'
+import type { EventFilter, EventRecord } from '../../db/store.ts'
+import { noon } from '../store/make.ts'
+import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { engine, event } from './subject.ts'
 
 test('merged, emptied and removed blocks are read anew', () => {
@@ -93,5 +94,47 @@ test('answers of sealed segments hold while events come, are erased, expire and 
   look()
   const metrics = subject.reader.metrics({ orgId: 'org_a', sinceMs: 0, untilMs: null, rowsMax: 10 })
   expect(metrics.total).toBe(held.length)
+  subject.close()
+}, 90_000)
+
+test('hours are read anew when events come late for them, are erased, expire or a count was repaired', () => {
+  const subject = engine()
+  const count = 9_000
+  const events = Array.from({ length: count }, (_, n) => {
+    const isLate = n % 97 === 0
+    return event(n, isLate ? ((n * 7_919) % count) * 300_000 : n * 300_000)
+  })
+  let held: EventRecord[] = []
+  for (let from = 0; from < count; from += 500) {
+    subject.group(() => subject.append('org_a', events.slice(from, from + 500), from))
+    held = events.slice(0, from + 500)
+    agreesInCounts(subject, 'org_a', held)
+    if (from % 1_500 === 0) subject.idle() // folds
+    agreesInCounts(subject, 'org_a', held)
+  }
+  subject.sql('UPDATE rollup_metric SET live = live + 7 WHERE hour % 5 = 1')
+  subject.sql('UPDATE event_org SET rewrites = rewrites + 1') // so that the wrong counts are kept
+  const everything = { orgId: 'org_a', sinceMs: 0, untilMs: null, rowsMax: 10 }
+  expect(subject.reader.metrics(everything).total).toBeGreaterThan(held.length)
+  for (let hour = 0; hour < 800; hour++) {
+    const found = subject.reader.recount({ orgId: 'org_a', hourStartMs: noon + hour * 3_600_000 })
+    if (found.length > 0) subject.repair('org_a', found)
+  }
+  agreesInCounts(subject, 'org_a', held)
+  subject.erase('org_a', ['ses_2'], [])
+  held = held.filter(({ sessionId }) => sessionId !== 'ses_2')
+  agreesInCounts(subject, 'org_a', held)
+  subject.removeSite('org_a', 'demo')
+  held = held.filter(({ siteId }) => siteId !== 'demo')
+  agreesInCounts(subject, 'org_a', held)
+  subject.expire('org_a', 5_000)
+  agreesInCounts(subject, 'org_a', held)
+  const more = events.slice(0, 300).map((one) => ({ ...one, id: `more_${one.id}`, siteId: 'other' }))
+  subject.group(() => subject.append('org_a', more, count))
+  subject.idle()
+  subject.expire('org_a', 10 ** 9) // before anybody asked which hours the fold changed
+  agreesInCounts(subject, 'org_a', [...held, ...more])
+  subject.removeOrg('org_a')
+  agreesInCounts(subject, 'org_a', [])
   subject.close()
 }, 90_000)

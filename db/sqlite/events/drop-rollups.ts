@@ -1,5 +1,6 @@
 /** Drops the rollups of old hours that no event is left of: counts outlive events, but not for ever. */
 import type { Database } from 'bun:sqlite'
+import { noteRewrite } from './kept-hours.ts'
 import { hourMs } from './rollup-counts.ts'
 
 /** Rollup rows that one step takes: about 50 ms. */
@@ -24,6 +25,7 @@ export function dropRollups(db: Database, org: number, beforeMs: number): { rows
   const kept = db.query<{ member: number }, [number]>(
     'SELECT DISTINCT member FROM rollup_value WHERE org = ? ORDER BY member',
   )
+  if (rows > 0) noteRewrite(db, org)
   for (const { member } of kept.all(org)) {
     rows += values.run(org, member, before).changes
     if (rows >= rowsMax) return { rows, done: false }

@@ -5,6 +5,7 @@ import type { EraseMark } from './erased-id.ts'
 import type { Clause } from './filter-codes.ts'
 import type { StepBounds } from './expire.ts'
 import { takeFromRollups } from './fold.ts'
+import { noteRewrite } from './kept-hours.ts'
 import type { OrgState } from './org-state.ts'
 import { seqOf } from './place.ts'
 import { rollupCounts } from './rollup-counts.ts'
@@ -39,5 +40,6 @@ export function eraseEvents(
     events += found.rows.length
   }
   takeFromRollups(db, org.num, folded)
+  if (events > 0) noteRewrite(db, org.num)
   return { events, lastSeq }
 }

@@ -4,6 +4,7 @@ import { deleteBlock, readColumns } from './block-table.ts'
 import { extra } from './block.ts'
 import { expireInRollups } from './fold.ts'
 import { chunksPerRun } from './id-run.ts'
+import { noteRewrite } from './kept-hours.ts'
 import type { OrgState } from './org-state.ts'
 import { placeOf, segmentEvents, seqOf } from './place.ts'
 import { rollupCounts } from './rollup-counts.ts'
@@ -57,6 +58,7 @@ export function expireBlocks(
   }
   if (taken === 0) return { events: 0, done, runs: [] }
   expireInRollups(db, org.num, counts)
+  noteRewrite(db, org.num) // no row says another sum, but the blocks are gone that say which hours folds changed
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   dropSegments(db, org, firstKept)
   dropSpans(db, org.num, firstKept)

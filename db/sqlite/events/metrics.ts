@@ -2,13 +2,11 @@
 import type { Database } from 'bun:sqlite'
 import type { Metrics, MetricsQuery, MetricsText } from '../../store.ts'
 import { countUnfolded } from './fold.ts'
+import { foldedHours, type Count, type HourCounts, type Order } from './kept-hours.ts'
 import { member } from './members.ts'
 import { hourMs, outcomesSpan, typesSpan } from './rollup-counts.ts'
 import { hourRange, siteCodes, type HourRange } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
-
-/** Numbers only, as SQLite gives them: an object for each row takes three times as long. */
-type Count = [hour: number, site: number, type: number, outcome: number, events: number]
 
 interface Texts {
   site: Map<number, string>
@@ -17,8 +15,9 @@ interface Texts {
 }
 
 export function readMetrics(db: Database, org: number, query: MetricsQuery): Metrics {
-  const { counts, texts, ...sums } = countsOf(db, org, query)
-  const rows = counts.map(([hour, site, type, outcome, count]) => ({
+  const { hours, texts, ...sums } = countsOf(db, org, query)
+  const counts = hours.flatMap((one) => one.counts)
+  const rows = counts.slice(0, query.rowsMax).map(([hour, site, type, outcome, count]) => ({
     siteId: texts.site.get(site) ?? '',
     bucketStartMs: hour * hourMs,
     type: texts.type.get(type) ?? '',
@@ -29,21 +28,32 @@ export function readMetrics(db: Database, org: number, query: MetricsQuery): Met
 }
 
 export function readMetricsText(db: Database, org: number, query: MetricsQuery): MetricsText {
-  const { counts, texts, ...sums } = countsOf(db, org, query)
+  const { hours, texts, ...sums } = countsOf(db, org, query)
   const orgId = JSON.stringify(query.orgId)
   const [site, type, outcome] = [jsonOf(texts.site), jsonOf(texts.type), jsonOf(texts.outcome)]
-  const rows: string[] = []
-  let hour = NaN
-  let start = ''
-  for (const count of counts) {
-    if (count[0] !== hour) {
-      hour = count[0]
-      start = new Date(hour * hourMs).toISOString()
-    }
-    const names = `"siteId":${site(count[1])},"bucketStart":"${start}","type":${type(count[2])}`
-    rows.push(`{"orgId":${orgId},${names},"outcome":${outcome(count[3])},"count":${count[4]}}`)
+
+  function jsonOfHour(hour: number, counts: Count[]): string {
+    const start = new Date(hour * hourMs).toISOString()
+    const rows = counts.map(([, siteCode, typeCode, outcomeCode, count]) => {
+      const names = `"siteId":${site(siteCode)},"bucketStart":"${start}","type":${type(typeCode)}`
+      return `{"orgId":${orgId},${names},"outcome":${outcome(outcomeCode)},"count":${count}}`
+    })
+    return rows.join(',')
   }
-  return { ...sums, rowsJson: `[${rows.join(',')}]` }
+
+  const parts: string[] = []
+  let room = query.rowsMax
+  for (const one of hours) {
+    if (room <= 0) break
+    const isWhole = one.counts.length <= room
+    parts.push(
+      isWhole
+        ? (one.json ??= jsonOfHour(one.hour, one.counts))
+        : jsonOfHour(one.hour, one.counts.slice(0, room)),
+    )
+    room -= one.counts.length
+  }
+  return { ...sums, rowsJson: `[${parts.join(',')}]` }
 }
 
 function jsonOf(texts: Map<number, string>): (code: number) => string {
@@ -51,84 +61,98 @@ function jsonOf(texts: Map<number, string>): (code: number) => string {
   return (code) => json.get(code) ?? '""'
 }
 
-/** The first `rowsMax` counts in the order of their texts, and sums over all of them. */
+/** The counts of a query's hours, ascending, in each by the order of their texts; and sums over all of them. */
 function countsOf(db: Database, org: number, query: MetricsQuery) {
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
-  const all = addUnfolded(db, org, range, sites, foldedCounts(db, org, range, sites))
   const texts: Texts = {
     site: termTexts(db, org, member.siteId),
     type: termTexts(db, org, member.type),
     outcome: termTexts(db, org, member.outcome),
   }
-  const byHour = new Map<number, number>()
+  const order = orderBy(texts)
+  const hours = ofSites(addUnfolded(db, org, range, foldedHours(db, org, range, order), order), sites)
+  const byHour: { hourStartMs: number; count: number }[] = []
   const byType = new Map<number, number>()
   const byOutcome = new Map<number, number>()
   let total = 0
-  for (const [hour, , type, outcome, events] of all) {
-    total += events
-    addTo(byHour, hour, events)
-    addTo(byType, type, events)
-    addTo(byOutcome, outcome, events)
+  let rows = 0
+  for (const { hour, counts } of hours) {
+    let count = 0
+    for (const [, , type, outcome, events] of counts) {
+      count += events
+      addTo(byType, type, events)
+      addTo(byOutcome, outcome, events)
+    }
+    byHour.push({ hourStartMs: hour * hourMs, count })
+    total += count
+    rows += counts.length
   }
-  const hours = [...byHour].sort(([a], [b]) => a - b)
   return {
     total,
     byType: namedSums(byType, texts.type),
     byOutcome: namedSums(byOutcome, texts.outcome),
-    byHour: hours.map(([hour, count]) => ({ hourStartMs: hour * hourMs, count })),
-    counts: inOrder(all, texts).slice(0, query.rowsMax),
+    byHour,
+    hours,
     texts,
-    truncated: all.length > query.rowsMax,
+    truncated: rows > query.rowsMax,
   }
 }
 
-function foldedCounts(
-  db: Database,
-  org: number,
-  { from, until }: HourRange,
-  sites: ReadonlySet<number> | null,
-): Count[] {
-  const sql = `SELECT hour, site, type, outcome, live + expired FROM rollup_metric
-               WHERE org = ? AND hour >= ? AND hour < ?`
-  const counts = db.query<unknown, [number, number, number]>(sql).values(org, from, until) as Count[]
-  return sites === null ? counts : counts.filter(([, site]) => sites.has(site))
+function ofSites(hours: HourCounts[], sites: ReadonlySet<number> | null): HourCounts[] {
+  if (sites === null) return hours
+  const some = hours.map(({ hour, counts }) => ({
+    hour,
+    counts: counts.filter(([, site]) => sites.has(site)),
+  }))
+  return some.filter(({ counts }) => counts.length > 0)
 }
 
+/** Hours with arrivals behind the watermark are made anew: the folded ones are shared. */
 function addUnfolded(
   db: Database,
   org: number,
   { from, until }: HourRange,
-  sites: ReadonlySet<number> | null,
-  folded: Count[],
-): Count[] {
-  const keyOf = (hour: number, site: number, type: number, outcome: number): string =>
-    `${hour} ${site} ${type} ${outcome}`
-  const fresh = new Map<string, Count>()
-  const hours = new Set<number>()
+  folded: HourCounts[],
+  order: Order,
+): HourCounts[] {
+  const fresh = new Map<number, Count[]>()
   for (const { hour, site, type, outcome, events } of countUnfolded(db, org, []).groups()) {
-    if (hour < from || hour >= until || sites?.has(site) === false) continue
-    fresh.set(keyOf(hour, site, type, outcome), [hour, site, type, outcome, events])
-    hours.add(hour)
+    if (hour < from || hour >= until) continue
+    const counts = fresh.get(hour)
+    const count: Count = [hour, site, type, outcome, events]
+    if (counts === undefined) fresh.set(hour, [count])
+    else counts.push(count)
   }
-  for (const count of folded) {
-    if (!hours.has(count[0])) continue
-    const key = keyOf(count[0], count[1], count[2], count[3])
-    count[4] += fresh.get(key)?.[4] ?? 0
-    fresh.delete(key)
-  }
-  return [...folded, ...fresh.values()]
+  if (fresh.size === 0) return folded
+  const hours = folded.filter(({ hour }) => !fresh.has(hour))
+  for (const { hour, counts } of folded)
+    if (fresh.has(hour)) fresh.set(hour, summed(counts, fresh.get(hour)!))
+  for (const [hour, counts] of fresh) hours.push({ hour, counts: order(counts) })
+  return hours.sort((a, b) => a.hour - b.hour)
 }
 
-/** Ascending by hour, site, type, outcome: by their texts, whose places in the alphabet are one number together. */
-function inOrder(counts: Count[], texts: Texts): Count[] {
+function summed(folded: readonly Count[], fresh: readonly Count[]): Count[] {
+  const keyOf = ([, site, type, outcome]: Count) => (site * typesSpan + type) * outcomesSpan + outcome
+  const byKey = new Map(fresh.map((count) => [keyOf(count), count]))
+  for (const count of folded) {
+    const [hour, site, type, outcome, events] = count
+    const more = byKey.get(keyOf(count))?.[4] ?? 0
+    byKey.set(keyOf(count), [hour, site, type, outcome, events + more])
+  }
+  return [...byKey.values()]
+}
+
+/** Ascending by site, type, outcome: by their texts, whose places in the alphabet are one number together. */
+function orderBy(texts: Texts): Order {
   const [site, type, outcome] = [ranksOf(texts.site), ranksOf(texts.type), ranksOf(texts.outcome)]
   const rank = ([, siteCode, typeCode, outcomeCode]: Count): number =>
     (site(siteCode) * typesSpan + type(typeCode)) * outcomesSpan + outcome(outcomeCode)
-  return counts
-    .map((count) => ({ count, rank: rank(count) }))
-    .sort((a, b) => a.count[0] - b.count[0] || a.rank - b.rank)
-    .map(({ count }) => count)
+  return (counts) =>
+    counts
+      .map((count) => ({ count, rank: rank(count) }))
+      .sort((a, b) => a.rank - b.rank)
+      .map(({ count }) => count)
 }
 
 /** From 1 on; what has no text comes first. */

@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import type { RollupRepair } from '../../store.ts'
 import { readColumns } from './block-table.ts'
 import { extra } from './block.ts'
+import { noteRewrite } from './kept-hours.ts'
 import { seqOf } from './place.ts'
 import { dayHours, hourMs, rollupCounts, type RollupCounts } from './rollup-counts.ts'
 import type { HourRange } from './rollup-range.ts'
@@ -62,6 +63,7 @@ function countHours(db: Database, org: number, { from, until }: HourRange, inTim
 /** Inside a transaction. Differences stay right whatever was folded or expired since they were found. */
 export function repairRollups(db: Database, org: number, repairs: readonly RollupRepair[]): void {
   for (const { row, difference } of repairs) addToRow(db, org, row, difference)
+  noteRewrite(db, org)
   db.query('DELETE FROM event_type_total WHERE org = ?').run(org)
   db.query(
     `INSERT INTO event_type_total (org, type, events)

@@ -1,6 +1,7 @@
 /** Takes everything of an organization out of the event tables; only its number and how far it counted stay. */
 import type { Database } from 'bun:sqlite'
 import { dropUnusedRuns } from './expire.ts'
+import { noteRewrite } from './kept-hours.ts'
 import type { OrgState } from './org-state.ts'
 import { placeOf } from './place.ts'
 
@@ -25,6 +26,7 @@ export function removeOrgEvents(db: Database, org: OrgState): number[] {
     )
   }
   for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
+  noteRewrite(db, org.num)
   db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1 WHERE num = ?2').run(org.storedSeq, org.num)
   return dropUnusedRuns(db)
 }

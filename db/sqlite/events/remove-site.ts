@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { blankRows, matchingRows } from './blank-rows.ts'
 import { takeFromRollups } from './fold.ts'
+import { noteRewrite } from './kept-hours.ts'
 import { member } from './members.ts'
 import type { OrgState } from './org-state.ts'
 import { rollupCounts } from './rollup-counts.ts'
@@ -26,6 +27,7 @@ export function removeSiteEvents(db: Database, org: OrgState, siteId: string): n
   }
   takeFromRollups(db, org.num, folded)
   forgetTerm(db, org.num, siteId, term.code)
+  noteRewrite(db, org.num)
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   return removed
 }
