@@ -4,7 +4,8 @@ import { StoreError } from '../errors.ts'
 
 export const pageBytes = 8_192
 const writerCacheKib = 8 * 1024
-const readerCacheKib = 4 * 1024 // of no use while somebody writes: each snapshot begins with an empty one
+/** While somebody writes, every snapshot begins with an empty one. */
+const readerCacheKib = 4 * 1024
 const walBytesKept = 64 * 1024 * 1024
 /** Of log, 16 MiB, before it is copied into the database. */
 export const checkpointPages = 2_000

@@ -1,9 +1,17 @@
 /** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, the id itself to confirm. */
 import type { Database } from 'bun:sqlite'
 import { idFilter } from './id-filter.ts'
-import { finishRun, freeze, readBits, writeChunk, type Freezing, type FrozenSpan } from './id-freeze.ts'
+import {
+  findFrozen,
+  finishRun,
+  freeze,
+  readBits,
+  writeChunk,
+  type Freezing,
+  type FrozenSpan,
+} from './id-freeze.ts'
 import { chunksPerRun, runIds, runLookup } from './id-run.ts'
-import { idTable, type IdTable } from './id-table.ts'
+import { idTable } from './id-table.ts'
 import { placeOf, seqOf } from './place.ts'
 
 export interface Dedupe {
@@ -27,8 +35,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   const filtered = new Set<number>() // runs that are in the filter
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let nextRun = 0
-  const tables = tablesOf(idsPerRun)
-  let table = tables.take()
+  const table = idTable(idsPerRun)
   let freezing: Freezing | null = null
 
   function add(org: number, seq: number, fingerprint: number): void {
@@ -40,7 +47,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       const base = placeOf(org, 0)
       const here = (place: number) => place - seqOf(place) === base && confirm(seqOf(place))
       if (table.find(fingerprint, here)) return true
-      if (freezing?.table.find(fingerprint, here)) return true
+      if (freezing !== null && findFrozen(freezing, fingerprint, here)) return true
       const runs = firstSeqs.get(org)
       if (runs === undefined) return false
       return filter.some(fingerprint, (run) => {
@@ -52,7 +59,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
     step(events) {
       if (freezing === null && table.size() >= idsPerRun) {
         freezing = freeze(table, nextRun++)
-        table = tables.take()
+        table.clear()
       }
       if (freezing === null) return
       const chunks = Math.ceil((events * chunksPerRun) / (idsPerRun * part))
@@ -62,7 +69,6 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       finishRun(db, freezing)
       filtered.add(freezing.run)
       for (const span of freezing.spans.values()) addSpan(firstSeqs, freezing.run, span)
-      tables.giveBack(freezing.table)
       freezing = null
     },
     drop(runs) {
@@ -76,7 +82,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
     load(unflushed) {
       firstSeqs = new Map()
       freezing = null
-      table = tables.take()
+      table.clear()
       nextRun = 0
       const flushed = new Map<number, number>()
       for (const span of readSpans(db)) {
@@ -88,22 +94,6 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
         filtered.add(span.run)
       }
       unflushed(flushed, add)
-    },
-  }
-}
-
-/** A table takes eight megabytes, and the next run needs one again. */
-function tablesOf(idsPerRun: number) {
-  let spare: IdTable | null = null
-  return {
-    take(): IdTable {
-      const table = spare ?? idTable(idsPerRun)
-      spare = null
-      return table
-    },
-    giveBack(table: IdTable): void {
-      table.clear()
-      spare = table
     },
   }
 }

@@ -4,8 +4,8 @@
  * A run of 2^18 ids has 2^22 bits, 6 of them set for each id (16 bits an id, one false hit in a thousand). The filters
  * of 32 runs lie crosswise: lane i has bit i of each of them, so AND-ing six lanes answers for 32 runs at the price of
  * one. A lane of a group with up to 8 runs has 8 bits, then 16, then 32, and words have one to four lanes: ten million
- * events take 20 MiB where groups of full width took 32. On disk a run's bits lie in one blob of 512 KiB
- * (event_id_filter). Each run costs every new event one false hit in a thousand, so fewer and larger ones keep the rate.
+ * events take 20 MiB where groups of full width took 32. On disk a run's bits lie in one blob of 512 KiB, a row of
+ * event_id_filter. Each run costs every new event one false hit in a thousand, so fewer and larger ones keep the rate.
  *
  * Runs of earlier versions have 2^17 ids and 2^21 bits: bit i of theirs stands for the bits 2i and 2i + 1.
  */

@@ -14,7 +14,6 @@ export interface FrozenSpan {
 
 export interface Freezing {
   run: number
-  table: IdTable // answers until the last chunk is written
   spans: Map<number, FrozenSpan> // by organization
   starts: Uint32Array // of each chunk in the two arrays below
   fingerprints: Float64Array
@@ -23,7 +22,7 @@ export interface Freezing {
   bits: Uint32Array<ArrayBuffer>
 }
 
-/** Sorts the entries of a table by chunk. */
+/** Sorts the entries of a table by chunk; the table is not needed any more. */
 export function freeze(table: IdTable, run: number): Freezing {
   const starts = new Uint32Array(chunksPerRun + 1)
   table.each((fingerprint) => starts[chunkOf(fingerprint) + 1]!++)
@@ -38,7 +37,6 @@ export function freeze(table: IdTable, run: number): Freezing {
   })
   return {
     run,
-    table,
     spans: spansIn(places),
     starts,
     fingerprints,
@@ -46,6 +44,19 @@ export function freeze(table: IdTable, run: number): Freezing {
     nextChunk: 0,
     bits: newRunBits(),
   }
+}
+
+/** Whether any entry of the fingerprint has a place that `confirm` takes: until the run is written, nobody else knows. */
+export function findFrozen(
+  { starts, fingerprints, places }: Freezing,
+  fingerprint: number,
+  confirm: (place: number) => boolean,
+): boolean {
+  const chunk = chunkOf(fingerprint)
+  for (let at = starts[chunk]!; at < starts[chunk + 1]!; at++) {
+    if (fingerprints[at] === fingerprint && confirm(places[at]!)) return true
+  }
+  return false
 }
 
 function spansIn(places: Float64Array): Map<number, FrozenSpan> {

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { idFilter, newRunBits } from './id-filter.ts'
+import { findFrozen, freeze } from './id-freeze.ts'
 import { chunkOf, findInChunk, packEntry } from './id-run.ts'
 import { idTable } from './id-table.ts'
 
@@ -38,16 +39,30 @@ test('a chunk refuses what its entries cannot hold', () => {
   expect(() => packEntry(new Uint32Array(2), 0, 1, 2 ** 21)).toThrow()
 })
 
-test('the table finds every entry through growth', () => {
+test('the table finds every entry, through growth and once more after it was emptied; so does the frozen one', () => {
+  const entries = fc.array(fc.tuple(print, fc.integer({ min: 0, max: 2 ** 21 - 1 })), { maxLength: 2_000 })
   fc.assert(
-    fc.property(fc.array(fc.tuple(print, print), { maxLength: 2_000 }), (entries) => {
+    fc.property(fc.array(entries, { minLength: 1, maxLength: 3 }), print, (rounds, other) => {
       const table = idTable(1)
-      for (const [key, place] of entries) table.add(key, place)
-      expect(table.size()).toBe(entries.length)
-      for (const [key, place] of entries) expect(table.find(key, (found) => found === place)).toBe(true)
-      let visited = 0
-      table.each(() => visited++)
-      expect(visited).toBe(entries.length)
+      for (const round of rounds) {
+        for (const [key, place] of round) table.add(key, place)
+        expect(table.size()).toBe(round.length)
+        const frozen = freeze(table, 1)
+        for (const [key, place] of round) {
+          expect(table.find(key, (found) => found === place)).toBe(true)
+          expect(findFrozen(frozen, key, (found) => found === place)).toBe(true)
+        }
+        const isThere = round.some(([key]) => key === other)
+        expect([table.find(other, () => true), findFrozen(frozen, other, () => true)]).toEqual([
+          isThere,
+          isThere,
+        ])
+        let visited = 0
+        table.each(() => visited++)
+        expect(visited).toBe(round.length)
+        table.clear()
+        for (const [key] of round) expect(table.find(key, () => true)).toBe(false)
+      }
     }),
     { numRuns: 50 },
   )

@@ -8,7 +8,7 @@ export interface IdTable {
   /** Whether any entry of the fingerprint has a place that `confirm` takes. */
   find(fingerprint: number, confirm: (place: number) => boolean): boolean
   each(visit: (fingerprint: number, place: number) => void): void
-  /** Empties the table. */
+  /** Empties the table; one that has grown is as small as at first. */
   clear(): void
 }
 
@@ -16,6 +16,7 @@ export interface IdTable {
 export function idTable(entriesExpected: number): IdTable {
   let slots = 1_024
   while (slots < entriesExpected * 2) slots *= 2
+  const slotsMin = slots
   let keys = new Float64Array(slots).fill(empty)
   let places = new Float64Array(slots)
   let size = 0
@@ -57,6 +58,11 @@ export function idTable(entriesExpected: number): IdTable {
       for (let slot = 0; slot < slots; slot++) if (keys[slot] !== empty) visit(keys[slot]!, places[slot]!)
     },
     clear() {
+      if (slots > slotsMin) {
+        slots = slotsMin
+        keys = new Float64Array(slots)
+        places = new Float64Array(slots)
+      }
       keys.fill(empty)
       size = 0
     },
