@@ -36,15 +36,18 @@ test('a first start makes a private folder, prints the address and the set-up li
 })
 
 test('the server collects garbage as on a small machine, under the id it was started with', async () => {
-  const option = 'BUN_JSC_forceRAMSize'
+  const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
   const told = (pid: number) => {
     const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
-    return variables.filter((each) => each.startsWith(option))
+    return variables.filter((each) => each.startsWith('BUN_JSC_')).toSorted()
   }
   await using byItself = await startAppliance()
-  expect(told(byItself.pid)).toEqual([`${option}=402653184`])
-  await using asAsked = await startAppliance({ env: { [option]: '1073741824' } })
-  expect(told(asAsked.pid)).toEqual([`${option}=1073741824`])
+  expect(told(byItself.pid)).toEqual([`${size}=402653184`, `${growth}=1.5`])
+  const own = { [size]: '1073741824', [growth]: '3' }
+  await using inPart = await startAppliance({ env: { [size]: own[size]! } })
+  expect(told(inPart.pid)).toEqual([`${size}=1073741824`, `${growth}=1.5`])
+  await using asAsked = await startAppliance({ env: own })
+  expect(told(asAsked.pid)).toEqual([`${size}=1073741824`, `${growth}=3`])
 })
 
 test('the thread that writes gives way to those that answer', async () => {
