@@ -46,7 +46,7 @@ export function freeze(table: IdTable, run: number): Freezing {
   }
 }
 
-/** Whether any entry of the fingerprint has a place that `confirm` takes; nobody else knows until the run is written. */
+/** Whether any entry of the fingerprint has a place that `confirm` takes: until the run is written, only this knows. */
 export function findFrozen(
   { starts, fingerprints, places }: Freezing,
   fingerprint: number,
