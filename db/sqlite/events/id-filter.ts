@@ -60,6 +60,36 @@ function widened(group: Group): Group {
   return wide
 }
 
+/** Sets the lanes of all bits of a run, a word at a time: a start does so with each of them. */
+function addRun({ words, width, split }: Group, mark: number, bits: Uint32Array): void {
+  const lanes = 1 << split
+  const mask = (1 << lanes) - 1
+  const spread = Uint32Array.from({ length: 1 << lanes }, (_, some) => {
+    let word = 0
+    for (let lane = 0; lane < lanes; lane++) if ((some & (1 << lane)) !== 0) word |= 1 << (lane * width)
+    return word << mark
+  })
+  let word = 0
+  for (let index = 0; index < bits.length; index++) {
+    const source = bits[index]!
+    for (let shift = 0; shift < 32; shift += lanes) words[word++]! |= spread[(source >>> shift) & mask]!
+  }
+}
+
+/** Each bit twice. */
+function doubled(bits: Uint32Array): Uint32Array {
+  const twice = new Uint32Array(bits.length * 2)
+  for (let at = 0; at < twice.length; at++) {
+    let half = at % 2 === 0 ? bits[at >>> 1]! & 0xffff : bits[at >>> 1]! >>> 16
+    half = (half | (half << 8)) & 0x00ff00ff
+    half = (half | (half << 4)) & 0x0f0f0f0f
+    half = (half | (half << 2)) & 0x33333333
+    half = (half | (half << 1)) & 0x55555555
+    twice[at] = half | (half << 1)
+  }
+  return twice
+}
+
 export function idFilter(): IdFilter {
   const groups = new Map<number, Group>()
 
@@ -88,16 +118,7 @@ export function idFilter(): IdFilter {
       }
     },
     load(run, bits) {
-      const group = groupOf(run)
-      const mark = run % runsPerGroup
-      const each = filterBits / (bits.length * 32)
-      for (let index = 0; index < bits.length; index++) {
-        for (let rest = bits[index]!; rest !== 0; rest &= rest - 1) {
-          const first = (index * 32 + 31 - Math.clz32(rest & -rest)) * each
-          for (let bit = first; bit < first + each; bit++)
-            group.words[bit >>> group.split]! |= 1 << (mark + shiftOf(group, bit))
-        }
-      }
+      addRun(groupOf(run), run % runsPerGroup, bits.length * 32 === filterBits ? bits : doubled(bits))
     },
     some(fingerprint, visit) {
       const step = stepOf(fingerprint)
