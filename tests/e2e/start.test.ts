@@ -42,10 +42,10 @@ test('the server collects garbage as on a small machine, under the id it was sta
     return variables.filter((each) => each.startsWith('BUN_JSC_')).toSorted()
   }
   await using byItself = await startAppliance()
-  expect(told(byItself.pid)).toEqual([`${size}=402653184`, `${growth}=1.5`])
+  expect(told(byItself.pid)).toEqual([`${size}=402653184`, `${growth}=1.8`])
   const own = { [size]: '1073741824', [growth]: '3' }
   await using inPart = await startAppliance({ env: { [size]: own[size]! } })
-  expect(told(inPart.pid)).toEqual([`${size}=1073741824`, `${growth}=1.5`])
+  expect(told(inPart.pid)).toEqual([`${size}=1073741824`, `${growth}=1.8`])
   await using asAsked = await startAppliance({ env: own })
   expect(told(asAsked.pid)).toEqual([`${size}=1073741824`, `${growth}=3`])
 })
