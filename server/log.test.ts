@@ -105,7 +105,7 @@ test('a reader that never reads costs no time: lines are dropped, counted, and t
     slowestMs: number
     closeMs: number
   }
-  expect(slowestMs).toBeLessThan(1_000) // who waited for the reader would wait for 3 s
+  expect(slowestMs).toBeLessThan(250)
   expect(closeMs).toBeLessThan(1_500)
   expect(readFileSync(`${out}.rc`, 'utf8').trim()).toBe('0')
 }, 15_000)

@@ -54,15 +54,9 @@ test('of thirty at once exactly one is made, operator and owner, with one row', 
 }, 30_000)
 
 test('with an owner there the rest is not even looked at', async () => {
-  const times: number[] = []
-  for (let i = 0; i < 5; i++) {
-    const startMs = performance.now()
-    expect(await createFirstOwner(store, { ...good, password: '' }, clock)).toEqual({
-      status: 'owner_exists',
-    })
-    times.push(performance.now() - startMs)
-  }
-  expect(Math.min(...times)).toBeLessThan(50) // hashing a password takes longer
+  const startMs = performance.now()
+  expect(await createFirstOwner(store, { ...good, password: '' }, clock)).toEqual({ status: 'owner_exists' })
+  expect(performance.now() - startMs).toBeLessThan(50)
 })
 
 test('e-mail: trimmed, in lower case, and plainly wrong forms refused', () => {

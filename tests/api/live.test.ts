@@ -70,17 +70,12 @@ test('filters hold, and what they leave out does not come back after a break', a
 })
 
 test('an event is on the stream within a second of its post', async () => {
-  const times: number[] = []
-  for (let i = 0; i < 3; i++) {
-    let postedMs = 0
-    const { ids } = await listen('', 1, {}, async () => {
-      postedMs = performance.now()
-      await send([event(`soon_${i}`)])
-    })
-    expect(ids).toEqual([`soon_${i}`])
-    times.push(performance.now() - postedMs)
-  }
-  expect(Math.min(...times)).toBeLessThan(1_000)
+  let postedMs = 0
+  await listen('', 1, {}, async () => {
+    postedMs = performance.now()
+    await send([event('soon')])
+  })
+  expect(performance.now() - postedMs).toBeLessThan(1_000)
 })
 
 test('needs a sign-in, a position of ours, known parameters', async () => {
