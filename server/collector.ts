@@ -6,9 +6,10 @@ import { setForRuntime } from './config.ts'
 const memoryBytes = 384 * 1024 * 1024
 
 /**
- * Under full load over 14 million events, on a machine of 24 GiB, resident at most: 400 MiB with neither option, 340
- * with the first, 322 with both, and 241 and 216 in an empty store; the second takes 3 % more processor time an event.
- * A heap else grows to twice its size before garbage is collected; with 1.5 it was 276 and 181, and a fifth more time.
+ * Under full load over 14 million events, on a machine of 24 GiB, resident at most: 340 MiB with the first, 322 with
+ * both, and 241 and 216 in an empty store; the second takes 3 % more processor time an event. Without the first it was
+ * 400 over ten million, by an earlier build. A heap else grows to twice its size before garbage is collected; with 1.5
+ * it was 276 and 181, and a fifth more time.
  */
 const options = {
   BUN_JSC_forceRAMSize: String(memoryBytes),
