@@ -2,6 +2,7 @@
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { ingestRequest, load, quantile, type LoadResult } from '../support/load.ts'
 import { batchEvents, fixedTraffic, rareVendor, type Traffic } from './fixed-traffic.ts'
+import { probeRefusals } from './refusal-probe.ts'
 import { machine, recordTable, residentMiB, table, watchMemory, type Memory } from './report.ts'
 
 const path = '/v1/sdk/events'
@@ -30,7 +31,7 @@ interface Overload {
   offeredPerSecond: number
   takenPerSecond: number
   refused: number
-  refusedP99Ms: number
+  probed: { events: number; refusedP99Ms: number } // by a process that does nothing else (refusal-probe.ts)
   firstHalf: Memory
   secondHalf: Memory
 }
@@ -46,8 +47,9 @@ export async function fullLoadBench(events: number, seconds: number): Promise<Fu
     const fill = await filled(server, run, events)
     const reads = await readsMeanwhile(server, secret, run, seconds)
     const resends = await resent(run, events, seconds)
-    const overload = await overloaded(server, run, resends.freshPerSecond, seconds)
-    const counts = { acknowledged: run.acknowledged(), stored: await storedEvents(server, secret) }
+    const overload = await overloaded(server, ingest, run, resends.freshPerSecond, seconds)
+    const acknowledged = run.acknowledged() + overload.probed.events
+    const counts = { acknowledged, stored: await storedEvents(server, secret) }
     const hostile = await hostileValues(server, ingest, secret, Math.min(events, 300_000))
     return { events, fill, reads, resends, overload, hostile, ...counts }
   } finally {
@@ -179,24 +181,31 @@ async function resent(run: Runner, events: number, seconds: number): Promise<Ful
 /** Five times the events that were taken before, from many connections; what is refused is sent again. */
 async function overloaded(
   server: Appliance,
+  key: string,
   run: Runner,
   takenPerSecond: number,
   seconds: number,
 ): Promise<Overload> {
   const options = { seconds, connections: 2_000, requestsPerSecond: (takenPerSecond / batchEvents) * 5 }
   const halves: { memory: Memory; result: LoadResult }[] = []
+  const probed: Overload['probed'] = { events: 0, refusedP99Ms: 0 }
   for (let half = 0; half < 2; half++) {
     const watch = watchMemory(server.pid)
-    const result = await run.fresh(options)
+    // Not while thousands of connections are made: that is another question.
+    const probing = Bun.sleep(seconds * 250).then(() => probeRefusals(server.url, key, seconds * 0.75))
+    const loads = [run.fresh(options), probing] as const
+    const [result, probe] = await Promise.all(loads)
     halves.push({ memory: watch.end(), result })
+    probed.events += probe.requests * batchEvents
+    probed.refusedP99Ms = Math.max(probed.refusedP99Ms, probe.refusedP99Ms)
   }
   const [first, second] = halves
-  const { requests, refused, refusedP99Ms } = second!.result
+  const { requests, refused } = second!.result
   return {
     offeredPerSecond: Math.round(((requests + refused) * batchEvents) / second!.result.seconds),
     takenPerSecond: rate(second!.result),
     refused,
-    refusedP99Ms,
+    probed,
     firstHalf: first!.memory,
     secondHalf: second!.memory,
   }
@@ -277,7 +286,7 @@ ${table(
     ['five times that: offered, events/s', overload.offeredPerSecond],
     ['… taken, events/s', overload.takenPerSecond],
     ['… refused requests, sent again', overload.refused],
-    ['… p99 of a refusal, ms', ms(overload.refusedP99Ms)],
+    ['… p99 of a refusal, seen by another process, ms', ms(overload.probed.refusedP99Ms)],
     ['… resident in the first half: median, most, MiB', memoryText(overload.firstHalf)],
     ['… in the second', memoryText(overload.secondHalf)],
     [`${shown(hostile.events)} events of which none shares a value: memory, MiB`, hostile.grewMiB],
