@@ -1,17 +1,9 @@
 /** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, the id itself to confirm. */
 import type { Database } from 'bun:sqlite'
 import { idFilter } from './id-filter.ts'
-import {
-  findFrozen,
-  finishRun,
-  freeze,
-  readBits,
-  writeChunk,
-  type Freezing,
-  type FrozenSpan,
-} from './id-freeze.ts'
-import { chunksPerRun, runIds, runLookup } from './id-run.ts'
-import { idTable } from './id-table.ts'
+import { finishRun, freeze, readBits, writeChunk, type Freezing } from './id-freeze.ts'
+import { chunksPerRun, runIds, runLookup, type RunSpan } from './id-run.ts'
+import { idTable, type IdTable } from './id-table.ts'
 import { placeOf, seqOf } from './place.ts'
 
 export interface Dedupe {
@@ -35,19 +27,18 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   const filtered = new Set<number>() // runs that are in the filter
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let nextRun = 0
-  const table = idTable(idsPerRun)
+  let table = idTable(idsPerRun)
+  let spare: IdTable | null = null // takes the table's place while that is written
   let freezing: Freezing | null = null
 
-  function add(org: number, seq: number, fingerprint: number): void {
-    table.add(fingerprint, placeOf(org, seq))
-  }
+  const add: Dedupe['add'] = (org, seq, fingerprint) => table.add(org, seq, fingerprint)
 
   return {
     isKnown(org, fingerprint, confirm) {
       const base = placeOf(org, 0)
       const here = (place: number) => place - seqOf(place) === base && confirm(seqOf(place))
       if (table.find(fingerprint, here)) return true
-      if (freezing !== null && findFrozen(freezing, fingerprint, here)) return true
+      if (freezing !== null && freezing.table.find(fingerprint, here)) return true
       const runs = firstSeqs.get(org)
       if (runs === undefined) return false
       return filter.some(fingerprint, (run) => {
@@ -58,8 +49,9 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
     add,
     step(events) {
       if (freezing === null && table.size() >= idsPerRun) {
-        freezing = freeze(table, nextRun++)
-        table.clear()
+        freezing = freeze(nextRun++, table)
+        table = spare ?? idTable(idsPerRun)
+        spare = null
       }
       if (freezing === null) return
       const chunks = Math.ceil((events * chunksPerRun) / (idsPerRun * part))
@@ -68,7 +60,9 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       if (last < chunksPerRun) return
       finishRun(db, freezing)
       filtered.add(freezing.run)
-      for (const span of freezing.spans.values()) addSpan(firstSeqs, freezing.run, span)
+      for (const span of freezing.table.spans().values()) addSpan(firstSeqs, freezing.run, span)
+      spare = freezing.table
+      spare.clear()
       freezing = null
     },
     drop(runs) {
@@ -98,18 +92,14 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   }
 }
 
-function addSpan(
-  firstSeqs: Map<number, Map<number, number>>,
-  run: number,
-  { org, firstSeq }: FrozenSpan,
-): void {
+function addSpan(firstSeqs: Map<number, Map<number, number>>, run: number, { org, firstSeq }: RunSpan): void {
   const runs = firstSeqs.get(org) ?? new Map<number, number>()
   firstSeqs.set(org, runs.set(run, firstSeq))
 }
 
-function readSpans(db: Database): (FrozenSpan & { run: number })[] {
+function readSpans(db: Database): (RunSpan & { run: number })[] {
   return db
-    .query<FrozenSpan & { run: number }, []>(
+    .query<RunSpan & { run: number }, []>(
       'SELECT run, org, first_seq AS firstSeq, last_seq AS lastSeq FROM event_id_run ORDER BY run',
     )
     .all()

@@ -15,12 +15,16 @@ interface Sealing {
   segment: number
   zones: Zone[]
   columns: Uint32Array[] // codes of the indexed members, over the positions of the segment
+  nextZone: number // whose columns are read next
   nextMember: number // index into `indexed`
 }
 
 /** Members that a filter can name. */
 const indexed = members.flatMap(({ filter }, index) => (filter === null ? [] : [index]))
-const stepsPerSegment = indexed.length + 2
+
+/** Reading the blocks of a whole segment takes as long as four commits. */
+const readSteps = 8
+const stepsPerSegment = readSteps + indexed.length + 2
 
 export interface Sealer {
   /** Inside the transaction that stores `events` new ones of the organization. */
@@ -45,6 +49,8 @@ export function sealer(db: Database): Sealer {
     if (sealing === null) {
       if (!isDue(org)) return false
       sealing = begin(db, org)
+    } else if (sealing.nextZone < sealing.zones.length) {
+      readZones(db, sealing)
     } else if (sealing.nextMember < indexed.length) {
       const at = { org: sealing.org.num, segment: sealing.segment, member: indexed[sealing.nextMember]! }
       writePostings(db, at, sealing.columns[sealing.nextMember]!, segmentEvents)
@@ -77,13 +83,18 @@ function begin(db: Database, org: OrgState): Sealing {
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org.num, first, first + segmentEvents)
   const columns = indexed.map(() => new Uint32Array(segmentEvents))
-  for (const { place, events } of zones) {
+  return { org, segment, zones, columns, nextZone: 0, nextMember: 0 }
+}
+
+function readZones(db: Database, sealing: Sealing): void {
+  const { segment, zones, columns, nextZone } = sealing
+  sealing.nextZone += Math.ceil(zones.length / readSteps)
+  for (const { place, events } of zones.slice(nextZone, sealing.nextZone)) {
     const block = readColumns(db, place)
     if (block === null) throw new Error(`block ${place} is missing`)
-    const start = seqOf(place) - first
+    const start = seqOf(place) - segment * segmentEvents
     indexed.forEach((member, index) => columns[index]!.set(block.column(member).subarray(0, events), start))
   }
-  return { org, segment, zones, columns, nextMember: 0 }
 }
 
 function end(db: Database, { org, segment, zones }: Sealing): void {
