@@ -75,10 +75,18 @@ export interface EventBatch {
 /** Member whose guard rail (contract §4: 1,000 types, 100 outcomes, 1,000 sites an organization) an event breaks. */
 export type GuardRail = 'type' | 'outcome' | 'siteId'
 
+/** An event that would be one value too many for its organization. */
+export interface RailedEvent {
+  index: number // into batch.events
+  member: GuardRail
+  id: string
+  json: string
+}
+
 export interface AppendResult {
   accepted: number
   deduped: number
-  rejected: { index: number; member: GuardRail }[] // indexes into batch.events
+  rejected: RailedEvent[]
   lastSeq: number // highest arrival number of this organization's accepted events; 0 when none was accepted
 }
 

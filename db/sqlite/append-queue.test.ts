@@ -4,17 +4,17 @@ import fc from 'fast-check'
 import { StoreError } from '../errors.ts'
 import type { EventBatch, EventRecord } from '../store.ts'
 import { appendQueue } from './append-queue.ts'
-import type { AppendOutcome } from './protocol.ts'
+import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
 
 interface Sent {
-  batches: EventBatch[]
+  batches: PackedBatch[]
   answer(outcomes: AppendOutcome[]): void
   fail(error: StoreError): void
 }
 
-function fakeWriter(): { send(batches: EventBatch[]): Promise<AppendOutcome[]>; sent: Sent[] } {
+function fakeWriter(): { send(batches: PackedBatch[]): Promise<AppendOutcome[]>; sent: Sent[] } {
   const sent: Sent[] = []
-  const send = (batches: EventBatch[]): Promise<AppendOutcome[]> =>
+  const send = (batches: PackedBatch[]): Promise<AppendOutcome[]> =>
     new Promise((answer, fail) => sent.push({ batches, answer, fail }))
   return { send, sent }
 }
@@ -25,7 +25,7 @@ function batch(orgId: string, events: number, chars = 10): EventBatch {
 }
 
 const accept = ({ batches }: Sent): AppendOutcome[] =>
-  batches.map(({ events }) => ({ accepted: events.length, deduped: 0, rejected: [], lastSeq: 1 }))
+  batches.map(({ events }) => ({ accepted: events, deduped: 0, rejected: [], lastSeq: 1 }))
 
 /** The queue sends when everything that was read in the same turn has come; answers take a turn more. */
 async function turn(): Promise<void> {
@@ -118,8 +118,11 @@ test('nothing is drained that waits for its turn', async () => {
 test('pressure counts what waits and what is outstanding, and the age of the oldest', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})
-  const results = [100, 200, 300].map((chars) => queue.append(batch('a', 1, chars)))
-  expect(queue.pressure().queuedBytes).toBe(600)
+  const batches = [100, 200, 300].map((chars) => batch('a', 1, chars))
+  const results = batches.map(queue.append)
+  const bytes = batches.reduce((sum, one) => sum + packBatch(one).text.length, 0)
+  expect(bytes).toBeGreaterThan(600)
+  expect(queue.pressure().queuedBytes).toBe(bytes)
   await Bun.sleep(20)
   expect(queue.pressure().oldestMs).toBeGreaterThanOrEqual(15)
   for (const group of sent) group.answer(accept(group))
@@ -148,7 +151,7 @@ test('whatever arrives: two groups at most, every batch once and in order, no gr
         const order = sent.flatMap((group) => group.batches.map(({ orgId }) => orgId))
         expect(order).toEqual(sizes.map((_, n) => `org_${n}`))
         for (const { batches } of sent) {
-          const events = batches.reduce((sum, one) => sum + one.events.length, 0)
+          const events = batches.reduce((sum, one) => sum + one.events, 0)
           expect(batches.length === 1 || events <= 4_000).toBe(true)
         }
       },

@@ -6,7 +6,7 @@
 import { StoreError } from '../errors.ts'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../histogram.ts'
 import type { AppendResult, EventBatch } from '../store.ts'
-import type { AppendOutcome } from './protocol.ts'
+import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
 
 const groupsMax = 2
 
@@ -17,8 +17,7 @@ const groupEventsMax = 4_000
 const groupCharsMax = 8 * 1024 * 1024
 
 interface Waiting {
-  batch: EventBatch
-  chars: number // of the events' JSON texts: their bytes, near enough, without encoding them
+  batch: PackedBatch
   sinceMs: number
   resolve(result: AppendResult): void
   reject(error: unknown): void
@@ -33,13 +32,13 @@ export interface AppendQueue {
 }
 
 export function appendQueue(
-  send: (batches: EventBatch[]) => Promise<AppendOutcome[]>,
+  send: (batches: PackedBatch[]) => Promise<AppendOutcome[]>,
   committed: (orgIds: string[]) => void,
 ): AppendQueue {
   const waiting: Waiting[] = []
   const outstanding = new Set<Waiting[]>()
   const times = makeHistogram(diskBoundsMs)
-  let queuedChars = 0
+  let queuedChars = 0 // bytes, near enough, without encoding them
   let waitingEvents = 0
   let scheduled = false
   let onDrained: (() => void)[] = []
@@ -48,7 +47,7 @@ export function appendQueue(
     scheduled = false
     while (waiting.length > 0 && isGroupDue(outstanding.size, waitingEvents)) {
       const group = waiting.splice(0, groupLength(waiting))
-      for (const { batch } of group) waitingEvents -= batch.events.length
+      for (const { batch } of group) waitingEvents -= batch.events
       outstanding.add(group)
       void settle(group).then(() => finish(group))
     }
@@ -73,7 +72,7 @@ export function appendQueue(
 
   function finish(group: Waiting[]): void {
     outstanding.delete(group)
-    for (const one of group) queuedChars -= one.chars
+    for (const one of group) queuedChars -= one.batch.text.length
     sendSoon()
     if (outstanding.size > 0 || waiting.length > 0) return
     for (const resolve of onDrained) resolve()
@@ -82,11 +81,11 @@ export function appendQueue(
 
   return {
     append(batch) {
-      const chars = batch.events.reduce((sum, event) => sum + event.json.length, 0)
-      queuedChars += chars
+      const packed = packBatch(batch)
+      queuedChars += packed.text.length
       return new Promise((resolve, reject) => {
-        waiting.push({ batch, chars, sinceMs: performance.now(), resolve, reject })
-        waitingEvents += batch.events.length
+        waiting.push({ batch: packed, sinceMs: performance.now(), resolve, reject })
+        waitingEvents += packed.events
         sendSoon()
       })
     },
@@ -115,8 +114,8 @@ function groupLength(waiting: Waiting[]): number {
   let events = 0
   let chars = 0
   const end = waiting.findIndex((one, index) => {
-    events += one.batch.events.length
-    chars += one.chars
+    events += one.batch.events
+    chars += one.batch.text.length
     return index > 0 && (events > groupEventsMax || chars > groupCharsMax)
   })
   return end < 0 ? waiting.length : end

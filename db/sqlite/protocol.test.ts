@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { EventBatch, EventRecord } from '../store.ts'
-import { packAnswer, packAppend, unpackAnswer, unpackBatches, unpackRequest } from './protocol.ts'
+import { packAnswer, packAppend, packBatch, unpackAnswer, unpackBatches, unpackRequest } from './protocol.ts'
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
 const optional = fc.option(text)
@@ -46,19 +46,20 @@ const batch: fc.Arbitrary<EventBatch> = fc.record(
 test('any group of batches arrives as it was sent', () => {
   fc.assert(
     fc.property(fc.array(batch, { minLength: 1, maxLength: 4 }), fc.nat(), (batches, id) => {
-      const { request, bodies } = unpackRequest(packAppend(id, batches))
+      const { request, parts } = unpackRequest(packAppend(id, batches.map(packBatch)))
       expect(request.slice(0, 2)).toEqual([id, 'append'])
       // JSON has no negative zero, and a duration has no use for it.
       const plain = JSON.parse(JSON.stringify(batches)) as EventBatch[]
-      expect(unpackBatches(request[2], bodies)).toEqual(plain)
+      expect(unpackBatches(request[2], parts)).toEqual(plain)
     }),
   )
 })
 
 test('a message that lost an event is refused, not stored half', () => {
   const one = fc.sample(batch, { numRuns: 1, seed: 1 })
-  const { request, bodies } = unpackRequest(packAppend(1, one))
-  expect(() => unpackBatches(request[2], bodies.slice(1))).toThrow('an append arrived incomplete')
+  const { request, parts } = unpackRequest(packAppend(1, one.map(packBatch)))
+  for (let lost = 0; lost < parts.length; lost++)
+    expect(() => unpackBatches(request[2], parts.toSpliced(lost, 1))).toThrow('an append arrived incomplete')
 })
 
 const stored = fc.record({

@@ -2,8 +2,9 @@
  * What the calling thread and the workers say to each other: one string a message, because a string crosses threads
  * several times cheaper than the same data as an object.
  *
- * A request is a JSON list [id, verb, command]. An append carries the events' own JSON texts behind it, each after a
- * record separator, so that they need no second escaping; JSON text cannot contain that character.
+ * A request is a JSON list [id, verb, command]. Behind that of an append, whose command is how many parts follow, come
+ * its batches, each part after a record separator: a JSON list of what stands beside the events' texts, then these as
+ * they are, so that they need no second escaping; JSON text cannot contain that character.
  * An answer is the JSON list [id, result] or [id, null, failure]. Events travel back in the same way as they came: a
  * separator, [id, the result without them, their numbers], and their texts; rows of metrics without numbers, as one
  * text.
@@ -108,36 +109,49 @@ function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs]: CountNumbers)
   return { rejected, aheadMaxMs, behindMinMs, keptSinceMs }
 }
 
-export function packAppend(id: number, batches: EventBatch[]): string {
-  const heads: BatchHead[] = batches.map(({ orgId, keyId, receivedAtMs, events, count }) => [
-    orgId,
-    keyId,
-    receivedAtMs,
-    events.map(headOf),
-    count === undefined ? null : numbersOf(count),
-  ])
-  const parts = [JSON.stringify([id, 'append', heads])]
-  for (const batch of batches) for (const event of batch.events) parts.push(event.json)
-  return parts.join(separator)
+/** A batch as it waits and travels. As one text it costs the collector of garbage nothing, as records a visit each. */
+export interface PackedBatch {
+  orgId: string
+  events: number
+  text: string
 }
 
-/** The request of a message; for an append, `bodies` are the events' texts in order. */
-export function unpackRequest(message: string): { request: Request; bodies: string[] } {
+export function packBatch({ orgId, keyId, receivedAtMs, events, count }: EventBatch): PackedBatch {
+  const numbers = count === undefined ? null : numbersOf(count)
+  const head: BatchHead = [orgId, keyId, receivedAtMs, events.map(headOf), numbers]
+  const parts = [JSON.stringify(head)]
+  for (const event of events) parts.push(event.json)
+  return { orgId, events: events.length, text: parts.join(separator) }
+}
+
+export function packAppend(id: number, batches: readonly PackedBatch[]): string {
+  const parts = batches.reduce((sum, { events }) => sum + 1 + events, 0)
+  return [JSON.stringify([id, 'append', parts]), ...batches.map(({ text }) => text)].join(separator)
+}
+
+/** The request of a message; for an append, `parts` are what follows it. */
+export function unpackRequest(message: string): { request: Request; parts: string[] } {
   const end = message.indexOf(separator)
-  if (end < 0) return { request: JSON.parse(message) as Request, bodies: [] }
-  const bodies = message.slice(end + 1).split(separator)
-  return { request: JSON.parse(message.slice(0, end)) as Request, bodies }
+  if (end < 0) return { request: JSON.parse(message) as Request, parts: [] }
+  const parts = message.slice(end + 1).split(separator)
+  return { request: JSON.parse(message.slice(0, end)) as Request, parts }
 }
 
-export function unpackBatches(heads: unknown, bodies: string[]): EventBatch[] {
-  let next = 0
-  return (heads as BatchHead[]).map(([orgId, keyId, receivedAtMs, events, count]) => ({
-    orgId,
-    keyId,
-    receivedAtMs,
-    events: events.map((values) => eventOf(values, bodies[next++])),
-    ...(count === null ? {} : { count: countOf(count) }),
-  }))
+/** The batches of an append that says it has so many parts. */
+export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
+  if (parts.length !== count) throw new StoreError('internal', 'an append arrived incomplete')
+  const batches: EventBatch[] = []
+  for (let next = 0; next < parts.length;) {
+    const [orgId, keyId, receivedAtMs, events, counted] = JSON.parse(parts[next++]!) as BatchHead
+    batches.push({
+      orgId,
+      keyId,
+      receivedAtMs,
+      events: events.map((values) => eventOf(values, parts[next++])),
+      ...(counted === null ? {} : { count: countOf(counted) }),
+    })
+  }
+  return batches
 }
 
 function eventOf(values: (string | number | null)[], json: string | undefined): EventRecord {
@@ -163,5 +177,5 @@ function eventOf(values: (string | number | null)[], json: string | undefined): 
     ruleId: values[15],
     reason: values[16],
     json,
-  } as EventRecord // the types are those that packAppend took the values from
+  } as EventRecord // the types are those that packBatch took the values from
 }

@@ -1,9 +1,8 @@
 /** The store's threads seen from the calling one: a writer, some readers, and how to ask them. */
 import { StoreError } from '../errors.ts'
 import type { Histogram } from '../histogram.ts'
-import type { EventBatch } from '../store.ts'
 import { openPort, type Port } from './port.ts'
-import { packAppend, type AppendOutcome } from './protocol.ts'
+import { packAppend, type AppendOutcome, type PackedBatch } from './protocol.ts'
 import type { ReaderOpening } from './reader.ts'
 import type { ReadVerbs } from './read-verbs.ts'
 import type { WriteVerbs } from './write-verbs.ts'
@@ -18,7 +17,7 @@ export interface Threads {
     command: CommandOf<WriteVerbs[K]>,
   ): Promise<ResultOf<WriteVerbs[K]>>
   read<K extends keyof ReadVerbs>(verb: K, query: CommandOf<ReadVerbs[K]>): Promise<ResultOf<ReadVerbs[K]>>
-  append(batches: EventBatch[]): Promise<AppendOutcome[]>
+  append(batches: PackedBatch[]): Promise<AppendOutcome[]>
   commitTimes(): Promise<Histogram>
   /** Whether the log was copied into the database and emptied. */
   truncateLog(): Promise<boolean>

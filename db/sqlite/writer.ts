@@ -38,7 +38,7 @@ interface Writer {
 
 let writer: Writer | null = null
 
-serve((verb, command, bodies) => {
+serve((verb, command, parts) => {
   if (verb === 'open') {
     giveWay()
     writer = openWriter(command as WriterOpening)
@@ -54,7 +54,7 @@ serve((verb, command, bodies) => {
   if (writer === null) throw new StoreError('closed', 'the store is closed')
   if (verb === 'truncate') return writer.truncate()
   if (verb === 'dropReserve') return writer.dropReserve()
-  return verb === 'append' ? writer.append(unpackBatches(command, bodies)) : writer.write(verb, command)
+  return verb === 'append' ? writer.append(unpackBatches(command, parts)) : writer.write(verb, command)
 })
 
 /** Opens in an order in which a refusal leaves the folder as it was: lock, looks, database, migrations. */

@@ -30,7 +30,7 @@ test('an event beyond a guard rail is told with its place, its id and what was s
     ['outcome', 100],
     ['siteId', 1_000],
   ] as const) {
-    expect(guardRailRejected(4, member, record)).toEqual({
+    expect(guardRailRejected(4, { index: 2, member, id: record.id, json: record.json })).toEqual({
       index: 4,
       issues: [
         {

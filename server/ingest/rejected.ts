@@ -1,5 +1,5 @@
 /** What came of the events of a request: the records to store, and what was rejected and why. */
-import type { EventRecord, GuardRail } from '../../db/store.ts'
+import type { EventRecord, GuardRail, RailedEvent } from '../../db/store.ts'
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 import type { OverLimit } from './outline.ts'
@@ -45,10 +45,11 @@ const railMax: Record<GuardRail, number> = {
   siteId: limits.sitesPerOrgMax,
 }
 
-/** A record that the store refused for a guard rail of the organization, told like any other rejected event. */
-export function guardRailRejected(index: number, member: GuardRail, record: EventRecord): Rejected {
+/** An event that the store refused for a guard rail of the organization, told like any other rejected event. */
+export function guardRailRejected(index: number, railed: RailedEvent): Rejected {
+  const { member, json } = railed
   const message = `an organization may have at most ${railMax[member]} different values`
-  return rejected(index, record, [{ path: member, code: 'too_many', message }], record.json)
+  return rejected(index, railed, [{ path: member, code: 'too_many', message }], json)
 }
 
 /** Why nothing of a request is stored: 403 when every event names a site that the key is not for, else 400. */

@@ -15,13 +15,10 @@ export function requireRoom({ disk, store, turns }: Pick<Parts, 'disk' | 'store'
   }
 }
 
-/** Runs a write of ingest; a full disk is remembered, and after a failed device nothing more is acknowledged. */
-export async function writeOrExplain<T>(
-  parts: Pick<Parts, 'disk' | 'fail'>,
-  write: () => Promise<T>,
-): Promise<T> {
+/** Waits for a write of ingest; a full disk is remembered, and after a failed device nothing more is acknowledged. */
+export async function writeOrExplain<T>(parts: Pick<Parts, 'disk' | 'fail'>, write: Promise<T>): Promise<T> {
   try {
-    return await write()
+    return await write
   } catch (thrown) {
     if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
       parts.disk.sawFull()

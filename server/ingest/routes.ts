@@ -1,6 +1,6 @@
 /** POST /v1/sdk/events (contract §4) and GET /v1/limits: checked in the contract's order, answered after the fsync. */
 import { Elysia } from 'elysia'
-import type { ApiKey, AppendResult } from '../../db/store.ts'
+import type { ApiKey, AppendResult, EventRecord } from '../../db/store.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
@@ -29,9 +29,11 @@ export function ingestRoutes(parts: Parts) {
         return parts.ingestCounts.request(key, async (count) => {
           requireRoom(parts)
           const taken = await takeEvents(parts, request, key)
-          const accepted = await refuseRestricted(parts.store, key, taken)
-          count.newestMs = newestOf(accepted)
-          return answer(parts, key, accepted, await append(parts, key, accepted, count), count)
+          const { records, ...rest } = await refuseRestricted(parts.store, key, taken)
+          count.newestMs = newestOf(records)
+          // What waits for the disk is kept by the store alone, packed: the records are garbage from here on.
+          const result = await append(parts, key, records, rest.rejected.length, count)
+          return answer(parts, key, rest, result, count)
         })
       },
       { parse: 'none' },
@@ -59,21 +61,22 @@ async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<
 async function append(
   parts: Parts,
   key: ApiKey,
-  { records, rejected }: Accepted,
+  records: EventRecord[],
+  rejected: number,
   count: RequestCount,
 ): Promise<AppendResult> {
   if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [], lastSeq: 0 }
   const now = parts.clock.now()
   const batch = {
     ...{ orgId: key.orgId, keyId: key.id, receivedAtMs: now, events: records },
-    count: batchCount(rejected.length, count.newestMs, now),
+    count: batchCount(rejected, count.newestMs, now),
   }
-  const result = await writeOrExplain(parts, () => parts.store.events.append(batch))
+  const result = await writeOrExplain(parts, parts.store.events.append(batch))
   count.isWritten = true
   return result
 }
 
-function newestOf({ records }: Accepted): number | null {
+function newestOf(records: EventRecord[]): number | null {
   return records.length === 0
     ? null
     : records.reduce((newest, { occurredAtMs }) => Math.max(newest, occurredAtMs), -Infinity)
@@ -83,14 +86,13 @@ function newestOf({ records }: Accepted): number | null {
 function answer(
   parts: Parts,
   key: ApiKey,
-  accepted: Accepted,
+  accepted: Omit<Accepted, 'records'>,
   result: AppendResult,
   count: RequestCount,
 ): Response {
   const rejected: Rejected[] = [...accepted.rejected]
-  for (const { index, member } of result.rejected) {
-    rejected.push(guardRailRejected(accepted.positions[index]!, member, accepted.records[index]!))
-  }
+  for (const railed of result.rejected)
+    rejected.push(guardRailRejected(accepted.positions[railed.index]!, railed))
   count.accepted = result.accepted
   count.deduped = result.deduped
   count.rejected = rejected.length

@@ -69,7 +69,8 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<string
     const snapshot = body['snapshot'] as { [member: string]: unknown }
     const sent = typeof body['score'] === 'number' ? body['score'] : null
     const record = memoryRecord(snapshot, sent, JSON.stringify(exact['snapshot']))
-    const result = await writeOrExplain(parts, () =>
+    const result = await writeOrExplain(
+      parts,
       parts.store.registry.pushMemory({
         orgId: key.orgId,
         siteId,

@@ -61,7 +61,8 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<number
       (read) => (text = read),
     )
     const sent = body['tools'] as unknown[]
-    const result = await writeOrExplain(parts, () =>
+    const result = await writeOrExplain(
+      parts,
       parts.store.registry.pushTools({
         orgId: key.orgId,
         siteId,

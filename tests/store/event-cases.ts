@@ -245,7 +245,8 @@ export const guardRailCases: Cases = {
         makeEvent(`${member}1`, { [member]: 'one-more' }), // stored already: a resend
       ]
       const result = await store.events.append(makeBatch(orgId, more))
-      expect(result).toMatchObject({ accepted: 2, deduped: 1, rejected: [{ index: 1, member }] })
+      const railed = { index: 1, member, id: 'beyond', json: more[1]!.json }
+      expect(result).toMatchObject({ accepted: 2, deduped: 1, rejected: [railed] })
       const elsewhere = await store.events.append(makeBatch(makeOrg().id, more.slice(1, 2)))
       expect(elsewhere).toMatchObject({ accepted: 1, rejected: [] })
     }

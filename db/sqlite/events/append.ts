@@ -63,7 +63,7 @@ export function appender(
         }
         const broken = org.terms.broken(event)
         if (broken !== null) {
-          result.rejected.push({ index, member: broken })
+          result.rejected.push({ index, member: broken, id: event.id, json: event.json })
           return
         }
         const content = openBlockFor(org, ++org.lastSeq, spares)
