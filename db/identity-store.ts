@@ -28,11 +28,16 @@ export interface OrgStore {
   deletions(): Promise<OrgDeletion[]>
   /** `conflict` when it is asked for already. */
   askDeletion(command: OrgDeletion & { audit: AuditEntry }): Promise<void>
-  /** `conflict` when nobody asked for it. */
-  keep(command: { orgId: string; audit: AuditEntry }): Promise<void>
+  /** `conflict` when nobody asked for it, or when the time has come and it is being removed. */
+  keep(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
   /**
-   * Removes an organization whose time has come, with everything but its audit chain; `conflict` before. Accounts
-   * stay, also those without another organization.
+   * One step of bounded length towards `remove`: takes deliveries, events and counts out of an organization whose time
+   * has come, to be called until `done`; `conflict` before. `small` is for a full disk.
+   */
+  empty(command: { orgId: string; now: number; small?: boolean }): Promise<{ events: number; done: boolean }>
+  /**
+   * Removes an organization whose time has come, with everything but its audit chain; `conflict` before. Writes wait
+   * for it, so it is emptied first. Accounts stay, also those without another organization.
    */
   remove(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
 }

@@ -30,6 +30,7 @@ export function identityStore(verbs: Verbs, loaded: Loaded): IdentityStore {
       deletions: () => read('orgs.deletions', null),
       askDeletion: (command) => write('orgs.askDeletion', command),
       keep: (command) => write('orgs.keep', command),
+      empty: (command) => write('orgs.empty', command),
       async remove(command) {
         await write('orgs.remove', command)
         keys.dropOrg(command.orgId)

@@ -26,7 +26,7 @@ import { allKeys, changeKey, createKey, listKeys, markKeyExposed } from './keys.
 import { revokeKey, rotateKey, touchKeys } from './keys.ts'
 import { createLink, resetPassword } from './links.ts'
 import { removeMember, setOperator, setRole } from './members.ts'
-import { removeOrg } from './org-removal.ts'
+import { emptyOrg, removeOrg } from './org-removal.ts'
 import { askOrgDeletion, bootstrapOrg, createOrg, findOrg, keepOrg } from './orgs.ts'
 import { listOrgDeletions, listOrgs, renameOrg } from './orgs.ts'
 import { findSecondFactor, removeSecondFactor, setRecovery, setSecondFactor } from './second-factors.ts'
@@ -40,6 +40,7 @@ export const identityWriteVerbs = {
   'orgs.rename': renameOrg,
   'orgs.askDeletion': askOrgDeletion,
   'orgs.keep': keepOrg,
+  'orgs.empty': emptyOrg,
   'orgs.remove': removeOrg,
   'sites.change': changeSite,
   'accounts.createFirstOwner': createFirstOwner,

@@ -56,8 +56,9 @@ export function askOrgDeletion(
 }
 
 export function keepOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['keep']>[0]): void {
-  const { orgId } = command
-  const kept = orm.delete(orgDeletion).where(eq(orgDeletion.orgId, orgId)).returning().all()
-  if (kept.length === 0) throw new StoreError('conflict', `nobody asked to delete ${orgId}`)
+  const { orgId, now } = command
+  const [asked] = orm.delete(orgDeletion).where(eq(orgDeletion.orgId, orgId)).returning().all()
+  if (asked === undefined) throw new StoreError('conflict', `nobody asked to delete ${orgId}`)
+  if (asked.dueAtMs <= now) throw new StoreError('conflict', `${orgId} is being removed`)
   appendAudit(db, command.audit)
 }

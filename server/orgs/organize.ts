@@ -7,6 +7,7 @@ import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { makeSteps } from '../retention/steps.ts'
 
 interface Parts {
   store: Pick<Store, 'orgs'>
@@ -80,21 +81,31 @@ export async function askDeletion(
 
 export async function keepOrg({ store, clock }: Parts, actor: string, org: Org): Promise<void> {
   const act = { action: 'org.kept', target: org.id, metadata: { name: org.name } }
-  await store.orgs.keep({ orgId: org.id, audit: auditEntry({ orgId: org.id, actor }, act, clock.now()) })
+  const now = clock.now()
+  await store.orgs.keep({ orgId: org.id, now, audit: auditEntry({ orgId: org.id, actor }, act, now) })
 }
 
-/** Deletes what is due; the row stands in the appliance's chain, and the organization's own chain stays. */
-export async function deleteDueOrgs({ store }: Pick<Parts, 'store'>, log: Log, now: number): Promise<void> {
+/**
+ * Deletes what is due, in steps that leave room for ingest; the row stands in the appliance's chain, and the
+ * organization's own chain stays. After a crash the next run goes on.
+ */
+export async function deleteDueOrgs(
+  { store }: { store: Pick<Store, 'orgs' | 'retention'> },
+  log: Log,
+  now: number,
+): Promise<void> {
+  const steps = makeSteps(store)
   for (const { orgId, dueAtMs } of await store.orgs.deletions()) {
     if (dueAtMs > now) continue
     const org = await store.orgs.find(orgId)
     const metadata = { name: org?.name ?? null, slug: org?.slug ?? null }
     const act = { action: 'org.deleted', target: orgId, metadata }
-    await store.orgs.remove({
-      orgId,
-      now,
-      audit: auditEntry({ orgId: applianceOrgId, actor: 'system' }, act, now),
-    })
-    log.info('org_deleted', { orgId })
+    const events = await steps.untilDone(
+      (small) => store.orgs.empty({ orgId, now, small }),
+      (part) => part.events,
+    )
+    const audit = auditEntry({ orgId: applianceOrgId, actor: 'system' }, act, now)
+    await steps.once(() => store.orgs.remove({ orgId, now, audit }))
+    log.info('org_deleted', { orgId, events })
   }
 }

@@ -1,7 +1,7 @@
 /** Retention: takes what is too old or too much in every organization, in steps that leave room for ingest. */
-import { StoreError } from '../../db/errors.ts'
 import type { Store } from '../../db/store.ts'
 import type { Log } from '../log.ts'
+import { makeSteps } from './steps.ts'
 
 /** Null: without that limit. */
 export interface RetentionRule {
@@ -15,14 +15,6 @@ const dayMs = 24 * 3_600_000
 /** Counts outlive their events by far, but not for ever (contract §7). */
 const rollupsKeptMs = 400 * dayMs
 
-/** Between two steps ingest has the writer to itself. */
-const pauseMs = 20
-
-interface Steps {
-  store: Pick<Store, 'events' | 'retention'>
-  inSteps: ReturnType<typeof tightSteps>
-}
-
 interface Parts {
   store: Pick<Store, 'orgs' | 'events' | 'retention'>
   rule: RetentionRule
@@ -30,14 +22,27 @@ interface Parts {
 }
 
 export async function expireAll({ store, rule, log }: Parts, now: number): Promise<void> {
-  const steps = { store, inSteps: tightSteps(store) }
+  const steps = makeSteps(store)
   for (const { id: orgId } of await store.orgs.list()) {
     const receivedBeforeMs = await cutoffOf(store, orgId, rule, now)
-    const events = receivedBeforeMs === null ? 0 : await expireBefore(steps, orgId, receivedBeforeMs)
-    const rows = await dropRollups(steps, orgId, now - rollupsKeptMs)
+    const events =
+      receivedBeforeMs === null
+        ? 0
+        : await steps.untilDone(
+            (small) => store.events.expire({ orgId, receivedBeforeMs, small }),
+            (part) => part.events,
+          )
+    const rollups = { orgId, beforeMs: now - rollupsKeptMs }
+    const rows = await steps.untilDone(
+      () => store.retention.dropRollups(rollups),
+      (part) => part.rows,
+    )
     if (events > 0 || rows > 0) log.info('retention_applied', { orgId, events, rollupRows: rows })
   }
-  const bytes = await release(steps)
+  const bytes = await steps.untilDone(
+    () => store.retention.release(),
+    (part) => part.bytes,
+  )
   if (bytes > 0) log.info('room_given_back', { bytes })
 }
 
@@ -66,58 +71,4 @@ async function cutoffOf(
   const byBytes = bytes === null ? null : await store.retention.cutoff({ orgId, bytesMax: bytes })
   if (byDays === null || byBytes === null) return byDays ?? byBytes
   return Math.max(byDays, byBytes)
-}
-
-async function expireBefore(
-  { store, inSteps }: Steps,
-  orgId: string,
-  receivedBeforeMs: number,
-): Promise<number> {
-  for (let events = 0; ;) {
-    const step = await inSteps((small) => store.events.expire({ orgId, receivedBeforeMs, small }))
-    events += step.events
-    if (step.done) return events
-    await Bun.sleep(pauseMs)
-  }
-}
-
-async function dropRollups({ store, inSteps }: Steps, orgId: string, beforeMs: number): Promise<number> {
-  for (let rows = 0; ;) {
-    const step = await inSteps(() => store.retention.dropRollups({ orgId, beforeMs }))
-    rows += step.rows
-    if (step.done) return rows
-    await Bun.sleep(pauseMs)
-  }
-}
-
-async function release({ store, inSteps }: Steps): Promise<number> {
-  for (let bytes = 0; ;) {
-    const step = await inSteps(() => store.retention.release())
-    bytes += step.bytes
-    if (step.done) return bytes
-    await Bun.sleep(pauseMs)
-  }
-}
-
-/**
- * Taking events away writes to the log first. On a full disk the reserve is the room for that: it is given up once, and
- * from then on steps are small and the log is emptied after each, which turns them into free pages of the database.
- */
-function tightSteps(store: Pick<Store, 'retention'>) {
-  let tight = false
-  return async <T>(step: (small: boolean) => Promise<T>): Promise<T> => {
-    try {
-      const done = await step(tight)
-      if (tight) await store.retention.truncateLog()
-      return done
-    } catch (error) {
-      if (tight || !(error instanceof StoreError) || error.kind !== 'storage_full') throw error
-      tight = true
-      await store.retention.truncateLog()
-      await store.retention.dropReserve()
-      const done = await step(true)
-      await store.retention.truncateLog()
-      return done
-    }
-  }
 }

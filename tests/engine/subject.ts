@@ -33,6 +33,10 @@ function inflatedTexts(db: Database): string[] {
   return [...terms.map(({ text }) => text), ...blockTexts(db)]
 }
 
+function rowsIn(db: Database, table: string): number | undefined {
+  return db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n
+}
+
 /** How many events each step took. */
 function eraseSteps(db: Database, writer: EventWriter, command: EraseCommand): number[] {
   const steps: number[] = []
@@ -50,6 +54,20 @@ function expireSteps(db: Database, writer: EventWriter, command: ExpireCommand):
     const step = inTransaction(db, () => writer.expire(command))
     writer.committed()
     steps.push(step.events)
+    if (step.done) return steps
+  }
+}
+
+/** How many rows of rollups each step took. */
+function dropSteps(
+  db: Database,
+  writer: EventWriter,
+  command: { orgId: string; beforeMs: number },
+): number[] {
+  for (const steps: number[] = []; ;) {
+    const step = inTransaction(db, () => writer.dropRollups(command))
+    writer.committed()
+    steps.push(step.rows)
     if (step.done) return steps
   }
 }
@@ -98,10 +116,10 @@ export function engine(options: EventWriterOptions = {}) {
     expire: (orgId: string, receivedBeforeMs: number) =>
       sum(expireSteps(db, writer, { orgId, receivedBeforeMs: noon + receivedBeforeMs })),
     expireSteps: (orgId: string) => expireSteps(db, writer, { orgId, receivedBeforeMs: Infinity }),
+    dropRollupSteps: (orgId: string, beforeMs: number) => dropSteps(db, writer, { orgId, beforeMs }),
     /** Everything the tables hold, inflated. */
     texts: () => inflatedTexts(db),
-    /** How many rows a table has. */
-    tables: (name: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${name}`).get()?.n,
+    tables: (name: string) => rowsIn(db, name),
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
     eraseSteps: (command: EraseCommand) => eraseSteps(db, writer, command),

@@ -57,6 +57,27 @@ test('a step takes few events when each of them has rollup rows of its own', () 
   subject.close()
 }, 90_000)
 
+test('rollups are dropped in steps, whether an hour has many rows or each has few', () => {
+  const subject = engine()
+  const hourMs = 3_600_000
+  const many = Array.from({ length: 30_000 }, (_, n) => ({
+    ...event(n, n % 3 === 0 ? 0 : n * hourMs),
+    page: `/page/${n % 3_000}`,
+  }))
+  for (let from = 0; from < many.length; from += 1_000)
+    subject.group(() => subject.append('org_a', many.slice(from, from + 1_000)))
+  expect(subject.expire('org_a', Infinity)).toBe(many.length)
+  const rows = () => subject.tables('rollup_metric')! + subject.tables('rollup_value')!
+  const before = rows()
+  const steps = subject.dropRollupSteps('org_a', Number.MAX_SAFE_INTEGER)
+  expect(steps.reduce((sum, one) => sum + one, 0)).toBe(before)
+  expect(rows()).toBe(0)
+  expect(subject.tables('event_type_total')).toBe(0)
+  expect(Math.max(...steps)).toBeLessThanOrEqual(3 * 4_096)
+  isSound(subject)
+  subject.close()
+}, 90_000)
+
 test('nothing of a removed organization is left in the tables, and another is as it was', () => {
   const subject = engine({ idsPerRun: 5_000 })
   const events = Array.from({ length: 12_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))

@@ -8,6 +8,7 @@ import { countCases, ingestCountCases, registryCases, sessionCases } from './gat
 import { accountCases, firstOwnerCases, orgCases, passwordLinkCases } from './identity-cases.ts'
 import { auditSearchCases, keyInUseCases, orgEndCases, siteCases } from './house-cases.ts'
 import { makeAudit, makeOrg } from './make.ts'
+import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
 import { invitationCases, memberCases, proofCases } from './people-cases.ts'
 import { auditCases, restCases } from './record-cases.ts'
@@ -25,6 +26,7 @@ const groups: { [name: string]: Cases } = {
   'sign-ins': signInCases,
   keys: keyCases,
   'the end of organizations': orgEndCases,
+  'emptying organizations': orgEmptyingCases,
   sites: siteCases,
   members: memberCases,
   invitations: invitationCases,

@@ -39,7 +39,7 @@ export const orgEndCases: Cases = {
     )
     expect(await store.orgs.deletions()).toContainEqual({ orgId, askedAtMs: noon, dueAtMs: noon + 11 })
     expect((await refused()).kind).toBe('conflict')
-    const keep = { orgId, audit: makeAudit(orgId) }
+    const keep = { orgId, now: noon + 10, audit: makeAudit(orgId) }
     await writesOnce(store, keep.audit, () => store.orgs.keep(keep))
     expect((await failure(store.orgs.keep({ ...keep, audit: makeAudit(orgId) }))).kind).toBe('conflict')
     await store.orgs.askDeletion({ ...asked, dueAtMs: noon + 10, audit: makeAudit(orgId) })

@@ -151,10 +151,24 @@ export function pruneDeliveries({ db }: WriteContext, command: Command<'prune'>)
          (status = 'delivered' AND ended_at_ms < ?1) OR (status = 'dead_letter' AND ended_at_ms < ?2)) LIMIT ?3`,
     )
     .all(command.deliveredBeforeMs, command.deadBeforeMs, command.limit)
+  deleteDeliveries(db, seqs)
+  db.query('DELETE FROM webhook_incident WHERE resolved_at_ms < ?').run(command.incidentsBeforeMs)
+  return seqs.length
+}
+
+/** With their attempts. */
+function deleteDeliveries(db: WriteContext['db'], seqs: readonly { seq: number }[]): void {
   for (const { seq } of seqs) {
     db.query('DELETE FROM webhook_attempt WHERE delivery_seq = ?').run(seq)
     db.query('DELETE FROM webhook_delivery WHERE seq = ?').run(seq)
   }
-  db.query('DELETE FROM webhook_incident WHERE resolved_at_ms < ?').run(command.incidentsBeforeMs)
+}
+
+/** Takes so many deliveries of an organization that is being removed, also pending ones; returns how many went. */
+export function takeDeliveries({ db }: WriteContext, orgId: string, limit: number): number {
+  const seqs = db
+    .query<{ seq: number }, [string, number]>('SELECT seq FROM webhook_delivery WHERE org_id = ? LIMIT ?')
+    .all(orgId, limit)
+  deleteDeliveries(db, seqs)
   return seqs.length
 }

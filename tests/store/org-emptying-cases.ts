@@ -1,0 +1,42 @@
+/** Conformance of emptying an organization before it is removed: in steps, when its time has come, and for good. */
+import { expect } from 'bun:test'
+import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
+import { failure, writesNothing, type Cases } from './subject.ts'
+import { makeDelivery } from './webhook-make.ts'
+
+const eventsOfBlock = 256
+
+export const orgEmptyingCases: Cases = {
+  async 'an organization whose time has come is emptied in steps, each of few blocks'({ store, orgId }) {
+    const kept = makeOrg()
+    await store.orgs.create({ org: kept, audit: makeAudit(kept.id) })
+    const events = Array.from({ length: 100 * eventsOfBlock }, (_, n) => makeEvent(`e${n}`))
+    for (let from = 0; from < events.length; from += 1_000)
+      await store.events.append(makeBatch(orgId, events.slice(from, from + 1_000)))
+    await store.events.append(makeBatch(kept.id, events.slice(0, 10)))
+    for (let n = 0; n < 100; n++) {
+      const delivery = makeDelivery(orgId, `${orgId}-${n}`, 'gone')
+      await store.webhooks.schedule({ delivery, audit: makeAudit(orgId) })
+    }
+    const step = { orgId, now: noon + 10 }
+    expect((await failure(store.orgs.empty(step))).kind).toBe('conflict')
+    const asked = { orgId, askedAtMs: noon, dueAtMs: noon + 10, audit: makeAudit(orgId) }
+    await store.orgs.askDeletion(asked)
+    expect((await failure(store.orgs.empty({ ...step, now: noon + 9 }))).kind).toBe('conflict')
+    const took: number[] = []
+    for (let done = false; !done;) {
+      const part = await store.orgs.empty(step)
+      took.push(part.events)
+      done = part.done
+    }
+    expect(took.reduce((sum, one) => sum + one, 0)).toBe(events.length)
+    expect(Math.max(...took)).toBeLessThanOrEqual(64 * eventsOfBlock)
+    expect((await store.events.overview(orgId)).total).toBe(0)
+    expect(await store.webhooks.find(orgId, `${orgId}-99`)).toBeNull()
+    const keep = { orgId, now: noon + 10, audit: makeAudit(orgId) }
+    expect((await writesNothing(store, orgId, () => failure(store.orgs.keep(keep)))).kind).toBe('conflict')
+    await store.orgs.remove({ ...step, audit: makeAudit(kept.id) })
+    expect(await store.orgs.find(orgId)).toBeNull()
+    expect((await store.events.overview(kept.id)).total).toBe(10)
+  },
+}
