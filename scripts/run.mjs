@@ -93,12 +93,7 @@ if (!verbs.includes(verb)) fail(`usage: node scripts/run.mjs ${verbs.join('|')} 
 const bun = findBun()
 install(bun)
 
-// Without --no-env-file Bun would read a `.env` of the folder into the appliance's settings.
-const child = spawn(bun, ['--no-env-file', join(root, 'scripts', `${verb}.ts`), ...args], {
-  stdio: 'inherit',
-})
-child.on('error', (error) => fail(`could not run ${bun}: ${error.message}`))
-
+// Before the child is there: a signal that came in between would end us and leave the child behind.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
     // Ctrl-C reaches the child too; a second SIGINT would ask it to hurry.
@@ -106,6 +101,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     child.kill(signal)
   })
 }
+// Without --no-env-file Bun would read a `.env` of the folder into the appliance's settings.
+const child = spawn(bun, ['--no-env-file', join(root, 'scripts', `${verb}.ts`), ...args], {
+  stdio: 'inherit',
+})
+child.on('error', (error) => fail(`could not run ${bun}: ${error.message}`))
+
 // npm runs us below a shell that dies of npm's signal without passing it on: without this the child would live on.
 if (process.env.npm_lifecycle_event) {
   const parent = process.ppid

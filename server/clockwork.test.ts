@@ -1,5 +1,6 @@
 /** Scheduled jobs: they run, never over themselves, and a failure is remembered until the next good run. */
 import { expect, test } from 'bun:test'
+import { until } from '../tests/support/until.ts'
 import { startJobs } from './clockwork.ts'
 import type { Log } from './log.ts'
 
@@ -12,13 +13,6 @@ const silent: Log = {
   close: async () => {},
 }
 const everySecond = '* * * * * *'
-
-async function until(what: () => boolean): Promise<void> {
-  for (const endMs = performance.now() + 8_000; !what();) {
-    if (performance.now() > endMs) throw new Error('it did not happen in time')
-    await Bun.sleep(20)
-  }
-}
 
 test('a run that takes longer than its turn keeps the next one from starting', async () => {
   let running = 0

@@ -50,9 +50,10 @@ export function startLog({ level: begun, clock, sink = openLogSink() }: LogOptio
       return before
     },
     async close(timeoutMs = 1_000) {
+      const endMs = performance.now() + timeoutMs
       await sink.flush(timeoutMs)
       reportDropped()
-      await sink.flush(timeoutMs)
+      await sink.flush(endMs - performance.now())
     },
   }
 }

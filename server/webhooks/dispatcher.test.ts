@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { StoreError } from '../../db/errors.ts'
 import type { Claim, Outcome, WebhookStore } from '../../db/webhook-store.ts'
+import { until } from '../../tests/support/until.ts'
 import { startLog } from '../log.ts'
 import { addressGuard } from './address-guard.ts'
 import { makeDispatcher, type Dispatcher } from './dispatcher.ts'
@@ -96,7 +97,7 @@ test('a full disk: nothing is claimed, what was sent is recorded once there is r
   expect(hits.filter((id) => id === 'wh_full')).toHaveLength(1)
   expect(state.recorded).toEqual([])
   state.isFull = false
-  for (let i = 0; i < 60 && state.recorded.length === 0; i++) await Bun.sleep(50)
+  await until(() => state.recorded.length > 0)
   expect(state.recorded).toMatchObject([{ deliveryId: 'wh_full', next: { status: 'delivered' } }])
   expect(hits.filter((id) => id === 'wh_full')).toHaveLength(1)
   await dispatcher.stop(0)

@@ -128,17 +128,16 @@ test('answers fast, also while events stream in', async () => {
     }
   }
   const loads = ['a', 'b'].map(load)
-  const medianOf = async (path: string): Promise<number> => {
-    const tookMs: number[] = []
-    for (let n = 0; n < 31; n++) {
+  const tookMs: number[][] = [[], []]
+  for (let n = 0; n < 31; n++) {
+    for (const [at, path] of ['/healthz', '/metrics'].entries()) {
       const startedMs = performance.now()
       await (await server.call(path, { key: token })).text()
-      tookMs.push(performance.now() - startedMs)
+      tookMs[at]!.push(performance.now() - startedMs)
       await Bun.sleep(5)
     }
-    return tookMs.sort((a, b) => a - b)[15]!
   }
-  const [floorMs, oursMs] = [await medianOf('/healthz'), await medianOf('/metrics')]
+  const [floorMs, oursMs] = tookMs.map((times) => times.sort((a, b) => a - b)[15]!) as [number, number]
   stop = true
   await Promise.all(loads)
   expect(oursMs).toBeLessThan(20 + 4 * floorMs) // beside an answer that needs nothing, on however busy a machine

@@ -4,6 +4,7 @@ import { createSocket } from 'node:dgram'
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
 // Runs and attempts are waited for, and a busy machine makes each a little later.
@@ -85,7 +86,7 @@ test('syslog over UDP: one RFC 5424 datagram an event', async () => {
     })
     await hook.ingest([{ id: 'a' }, { id: 'b' }, { id: 'c', outcome: 'success' }])
     await hook.run()
-    for (let i = 0; i < 100 && got.length < 2; i++) await Bun.sleep(10)
+    await until(() => got.length >= 2)
     expect(
       got.map((message) =>
         message.replace(/^(<133>1 2026-06-23T12:00:00\.000Z) \S+ (sightglass) \d+ /, '$1 $2 '),
@@ -112,7 +113,7 @@ test('syslog over TCP: octet-counted frames; nobody there is a failed attempt', 
   const endpoint = await create(hook, `syslog+tcp://127.0.0.1:${port}`)
   await hook.ingest([{ id: 'ü' }, { id: 'b' }])
   await hook.run()
-  for (let i = 0; i < 100 && !text.includes('"b"'); i++) await Bun.sleep(10)
+  await until(() => text.includes('"b"'))
   const frames: string[] = []
   for (let at = 0; at < text.length;) {
     const space = text.indexOf(' ', at)

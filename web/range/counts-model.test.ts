@@ -1,5 +1,6 @@
 /** Counts follow the range and the stream: old ones stay until new ones come, an outage is waited out. */
 import { expect, test } from 'bun:test'
+import { until } from '../../tests/support/until.ts'
 import { ApiError } from '../api.ts'
 import { type CountsSource, createCounts } from './counts-model.ts'
 
@@ -31,14 +32,6 @@ function fakeServer() {
     },
   }
   return { source, asked, streams }
-}
-
-async function until(holds: () => boolean, timeoutMs = 8_000): Promise<void> {
-  const endMs = performance.now() + timeoutMs
-  while (!holds()) {
-    if (performance.now() > endMs) throw new Error('it did not happen')
-    await Bun.sleep(5)
-  }
 }
 
 test('counts once, follows from the place before counting, and counts again when an event comes', async () => {

@@ -1,5 +1,6 @@
 /** The Logs model against a small server of its own: paused, scrolled away, flooded, trimmed, cut off. */
 import { afterEach, expect, test } from 'bun:test'
+import { until } from '../../../tests/support/until.ts'
 import { ApiError, type EventFilter, type ReceivedEvent } from '../../api.ts'
 import { createLogsModel, type LogsModel, type LogsSource } from './model.ts'
 
@@ -62,11 +63,6 @@ async function started(server: ReturnType<typeof smallServer>): Promise<LogsMode
   model.start({ types: [], outcomes: [] })
   await until(() => server.streams.size > 0)
   return model
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 300 && !holds(); i++) await Bun.sleep(5)
-  expect(holds()).toBe(true)
 }
 
 const ids = (logs: LogsModel): string[] => logs.entries.value.map((entry) => entry.id)
