@@ -1,8 +1,10 @@
-/** Retention on a disk without a free byte: the reserve is the room it needs, and ingest comes back by itself. */
+/** Taking away on a disk without a free byte: the reserve is the room it needs, and ingest comes back by itself. */
 import { expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, statfsSync, writeSync } from 'node:fs'
 import { openStore, verifyEvents } from '../../db/open.ts'
+import type { Store } from '../../db/store.ts'
 import { startLog } from '../../server/log.ts'
+import { deleteDueOrgs } from '../../server/orgs/organize.ts'
 import { expireAll } from '../../server/retention/expire-all.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
 import { failure } from '../store/subject.ts'
@@ -44,35 +46,57 @@ if (mountable) Bun.spawnSync(['umount', probe.path])
 else console.warn('the full-disk test is left out: this user may not mount a tmpfs')
 probe.remove()
 
+const full = 60_000
+
+/** An organization with so many events that the disk, which others then fill, has no room for another write. */
+async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>): Promise<void> {
+  using dir = tempDir('full-disk')
+  expect(mounts(dir.path, 'size=64m,mode=700')).toBe(true)
+  try {
+    const folder = dir.join('data')
+    const store = await openStore({ folder, now: noon })
+    const org = makeOrg()
+    await store.orgs.create({ org, audit: makeAudit(org.id) })
+    for (let from = 0; from < full; from += 200) await store.events.append(batch(org.id, from))
+    const asked = { orgId: org.id, askedAtMs: noon, dueAtMs: noon + dayMs }
+    await store.orgs.askDeletion({ ...asked, audit: makeAudit(org.id) })
+    expect(existsSync(`${folder}/reserve`)).toBe(true)
+    // Ingest stops at the floor, and an idle writer empties its log; then others take what is left of the disk.
+    expect(await store.retention.truncateLog()).toBe(true)
+    fill(dir.join('ballast'))
+    expect((await failure(store.events.append(batch(org.id, full)))).kind).toBe('storage_full')
+    expect(statfsSync(dir.path).bavail).toBe(0)
+    await work(store, org.id)
+    expect(await store.retention.truncateLog()).toBe(true)
+    expect((await verifyEvents(folder)).faults).toEqual([])
+    await store.close()
+  } finally {
+    Bun.spawnSync(['umount', '--lazy', dir.path])
+  }
+}
+
 test.if(mountable)(
   'retention makes room on a full disk, and events are taken again',
-  async () => {
-    using dir = tempDir('full-retention')
-    expect(mounts(dir.path, 'size=64m,mode=700')).toBe(true)
-    try {
-      const folder = dir.join('data')
-      const store = await openStore({ folder, now: noon })
-      const org = makeOrg()
-      await store.orgs.create({ org, audit: makeAudit(org.id) })
-      for (let from = 0; from < 60_000; from += 200) await store.events.append(batch(org.id, from))
-      expect(existsSync(`${folder}/reserve`)).toBe(true)
-      // Ingest stops at the floor, and an idle writer empties its log; then others take what is left of the disk.
-      expect(await store.retention.truncateLog()).toBe(true)
-      fill(dir.join('ballast'))
-      const full = 60_000
-      expect((await failure(store.events.append(batch(org.id, full)))).kind).toBe('storage_full')
-      expect(statfsSync(dir.path).bavail).toBe(0)
-
+  () =>
+    onFullDisk(async (store, orgId) => {
       await expireAll({ store, rule: { days: 90, bytes: null, auditDays: null }, log }, noon + 91 * dayMs)
-      expect(await store.retention.truncateLog()).toBe(true)
-      expect(await store.events.append(batch(org.id, full))).toMatchObject({ accepted: 200 })
-      expect(await store.events.byId(org.id, `evt_${full}`)).not.toBeNull()
-      expect(await store.events.byId(org.id, 'evt_0')).toBeNull()
-      expect((await verifyEvents(folder)).faults).toEqual([])
-      await store.close()
-    } finally {
-      Bun.spawnSync(['umount', '--lazy', dir.path])
-    }
-  },
+      expect(await store.events.append(batch(orgId, full))).toMatchObject({ accepted: 200 })
+      expect(await store.events.byId(orgId, `evt_${full}`)).not.toBeNull()
+      expect(await store.events.byId(orgId, 'evt_0')).toBeNull()
+    }),
+  60_000,
+)
+
+test.if(mountable)(
+  'an organization whose time has come is removed on a full disk, and others can be made and filled again',
+  () =>
+    onFullDisk(async (store, orgId) => {
+      await deleteDueOrgs({ store }, log, noon + dayMs)
+      expect(await store.orgs.find(orgId)).toBeNull()
+      const next = makeOrg()
+      await store.orgs.create({ org: next, audit: makeAudit(next.id) })
+      expect(await store.events.append(batch(next.id, 0))).toMatchObject({ accepted: 200 })
+      expect(await store.events.byId(next.id, 'evt_0')).not.toBeNull()
+    }),
   60_000,
 )

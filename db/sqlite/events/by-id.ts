@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import type { StoredEvent } from '../../store.ts'
 import { zonesBetween, type Zone } from './block-table.ts'
 import { runLookup, spansOf } from './id-run.ts'
+import { namesThatMayHold } from './kept-ids.ts'
 import { holdsId, openIds } from './names.ts'
 import { readBlock } from './open-block.ts'
 import { seqMax, seqOf } from './place.ts'
@@ -30,10 +31,9 @@ export function findById(
 }
 
 function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null {
-  const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
   for (const zone of zones) {
-    const names = read.get(zone.place)?.ids
-    if (names === undefined || !holdsId(names, zone.events, id)) continue
+    const names = namesThatMayHold(db, zone, id)
+    if (names === null || !holdsId(names, zone.events, id)) continue
     return readBlock(db, zone)?.event(openIds(names, zone.events).indexOf(id)) ?? null
   }
   return null

@@ -6,7 +6,7 @@ import { nulTexts } from './nul-texts.ts'
  * On disk: frames (frames.ts, u16). All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last holds the
  * sessions, as NUL session NUL session … NUL. All are JSON texts.
  */
-const idsPerFrame = 64
+export const idsPerFrame = 64
 
 export function packNames(ids: string[], sessions: string[]): Uint8Array {
   const frames: Uint8Array[] = []

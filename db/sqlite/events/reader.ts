@@ -15,6 +15,7 @@ import { filterClauses } from './filter-codes.ts'
 import { fingerprints } from './fingerprint.ts'
 import { keepColumns } from './kept-columns.ts'
 import { keepHours } from './kept-hours.ts'
+import { keepIds } from './kept-ids.ts'
 import { keepMatches } from './kept-matches.ts'
 import { readMetrics, readMetricsText } from './metrics.ts'
 import { storedLastSeq } from './org-state.ts'
@@ -33,7 +34,7 @@ const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: fal
 export function compactEventReader(db: Database, deadlineMs: number, fingerprintBits = 53): EventReader {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, fingerprintBits)
-  for (const keep of [keepColumns, keepMatches, keepHours]) keep(db)
+  for (const keep of [keepColumns, keepIds, keepMatches, keepHours]) keep(db)
   const findOrg = db.query<{ num: number }, [string]>('SELECT num FROM event_org WHERE org_id = ?')
 
   /** One read transaction, so that blocks, indexes and rollups belong together; `none` when nothing was ever stored. */
