@@ -13,15 +13,18 @@ import { migrations } from '../../db/sqlite/migrations.ts'
 import { inTransaction } from '../../db/sqlite/transaction.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { eventSource, startMs, type EventSource } from './engine-events.ts'
+import { bareSqlite } from './floors.ts'
+import { watchStolen } from './report.ts'
 
 const orgId = 'org_bench'
 const batchEvents = 1_000
-const floorEvery = 10 // one batch in so many is also appended to a bare file
+const floorEvery = 10 // one batch in so many is also appended to a bare file and to a bare database
 const resentBatches = 10
 const hourMs = 3_600_000
 
 const help = `Fills an engine with events in batches of 1,000, each batch committed to disk, beside a bare append of the
-same JSON with an fsync per batch; then asks every kind of page, count and restart.
+same JSON with an fsync per batch, and beside a database that keeps the texts and nothing else; then asks every kind of
+page, count and restart.
 
   --short    300,000 events, about half a minute
   --full     10,000,000 events, several minutes and 1 GB of disk
@@ -88,12 +91,15 @@ function fill(
   barePath: string,
 ): EventRecord[] {
   const bare = openSync(barePath, 'w')
+  const sqlite = bareSqlite(`${barePath}.db`)
+  const stolen = watchStolen()
   const old: EventRecord[] = []
   const commitsMs: number[] = []
   const marks: string[] = []
   const part = Math.ceil(total / 8 / batchEvents) * batchEvents
   const oldEach = Math.max(1, Math.ceil((resentBatches * batchEvents) / (total / batchEvents)))
   let bareMs = 0
+  let sqliteMs = 0
   let bareEvents = 0
   let partMs = 0
   for (let from = 0; from < total; from += batchEvents) {
@@ -107,6 +113,9 @@ function fill(
       fsyncSync(bare)
       bareMs += performance.now() - started
       bareEvents += events.length
+      const begun = performance.now()
+      sqlite.append(events.map(({ json }) => json))
+      sqliteMs += performance.now() - begun
     }
     const started = performance.now()
     const { accepted } = commit(db, writer, events)
@@ -119,11 +128,16 @@ function fill(
     partMs = 0
   }
   closeSync(bare)
+  sqlite.close()
+  const stolenPercent = stolen.end()
   const spentMs = commitsMs.reduce((sum, ms) => sum + ms, 0)
   const rate = total / spentMs
   const bareRate = bareEvents / bareMs
   say(`durable ingest ${perSecond(total, spentMs)}; bare append ${perSecond(bareEvents, bareMs)}`)
   say(`ratio to the bare append: ${(rate / bareRate).toFixed(2)}`)
+  const sqliteText = `${perSecond(bareEvents, sqliteMs)}, ratio ${(bareMs / sqliteMs).toFixed(2)}`
+  say(`of a database that keeps packed texts and nothing else: ${sqliteText}`)
+  if (stolenPercent !== null) say(`taken by the host meanwhile: ${stolenPercent} %`)
   say(`over time: ${marks.join(', ')}`)
   const sorted = commitsMs.toSorted((a, b) => a - b)
   const quantile = (q: number) => (sorted[Math.floor((sorted.length - 1) * q)] ?? 0).toFixed(1)

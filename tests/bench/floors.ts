@@ -1,5 +1,7 @@
 /** The floors: the least any server of this kind must do, measured in the same run as what is compared with them. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { openWriterConnection } from '../../db/sqlite/connection.ts'
+import { deflateFrame } from '../../db/sqlite/events/frames.ts'
 
 /** A server that parses the JSON of every post, answers, and does nothing else; in a process of its own. */
 export async function startParseOnly(): Promise<{ url: string; stop(): Promise<void> }> {
@@ -26,6 +28,25 @@ export function bareAppend(path: string, text: string, rounds: number): number {
   const seconds = (performance.now() - startedMs) / 1_000
   closeSync(file)
   return rounds / seconds
+}
+
+const textsPerRow = 256
+
+/** The least that a database of our settings does: packed texts in one table, without ids, filters or counts. */
+export function bareSqlite(path: string) {
+  const db = openWriterConnection(path, () => {})
+  db.run('CREATE TABLE body (place INTEGER PRIMARY KEY, texts BLOB NOT NULL)')
+  const insert = db.query('INSERT INTO body (texts) VALUES (?)')
+  return {
+    /** Durable when it returns. */
+    append(texts: string[]): void {
+      db.run('BEGIN IMMEDIATE')
+      for (let from = 0; from < texts.length; from += textsPerRow)
+        insert.run(deflateFrame(texts.slice(from, from + textsPerRow).join('\0')))
+      db.run('COMMIT')
+    },
+    close: () => db.close(),
+  }
 }
 
 if (import.meta.main) {

@@ -3,7 +3,7 @@ import { startAppliance, type Appliance } from '../support/binary.ts'
 import { ingestRequest, load, quantile, type LoadResult } from '../support/load.ts'
 import { batchEvents, fixedTraffic, rareVendor, type Traffic } from './fixed-traffic.ts'
 import { probeRefusals } from './refusal-probe.ts'
-import { machine, recordTable, residentMiB, table, watchMemory, type Memory } from './report.ts'
+import { machine, recordTable, residentMiB, table, watchMemory, watchStolen, type Memory } from './report.ts'
 
 const path = '/v1/sdk/events'
 const dayMs = 86_400_000
@@ -11,7 +11,13 @@ const connections = 16
 
 export interface FullLoad {
   events: number
-  fill: { perSecond: number[]; p99Ms: number; memory: Memory; refused: number } // p99 and memory: of the last tenth
+  fill: {
+    perSecond: number[]
+    stolenPercent: number | null // of the cores' time meanwhile, by the host
+    p99Ms: number // of the last tenth, as is memory
+    memory: Memory
+    refused: number
+  }
   reads: Read[]
   resends: { freshPerSecond: number; oldPerSecond: number; freshP99Ms: number } // p99 beside old ones
   overload: Overload
@@ -103,6 +109,7 @@ async function filled(server: Appliance, run: Runner, events: number): Promise<F
   let p99Ms = 0
   let memory: Memory = { medianMiB: 0, mostMiB: 0 }
   let refused = 0
+  const stolen = watchStolen()
   for (let tenth = 0; tenth < 10; tenth++) {
     const watch = watchMemory(server.pid)
     const part = await run.fresh({ batches: events / batchEvents / 10, seconds: 600 })
@@ -111,7 +118,7 @@ async function filled(server: Appliance, run: Runner, events: number): Promise<F
     perSecond.push(rate(part))
     p99Ms = part.p99Ms
   }
-  return { perSecond, p99Ms, memory, refused }
+  return { perSecond, stolenPercent: stolen.end(), p99Ms, memory, refused }
 }
 
 const rate = ({ requests, seconds }: LoadResult): number => Math.round((requests * batchEvents) / seconds)
@@ -276,6 +283,7 @@ ${table(
   ['full load', ''],
   [
     ['events/s, by tenths', fill.perSecond.map((rate) => `${Math.round(rate / 1_000)}k`).join(' ')],
+    ['taken by the host meanwhile, %', fill.stolenPercent ?? ''],
     ['p99 of the last tenth, ms', ms(fill.p99Ms)],
     ['refused while the disk stood still, and sent again', fill.refused],
     ['resident in the last tenth: median, most, MiB', memoryText(fill.memory)],

@@ -4,7 +4,7 @@ import { ingestRequest, load, type LoadResult } from '../support/load.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { types, userAgent } from './engine-events.ts'
 import { bareAppend, startParseOnly } from './floors.ts'
-import { machine, recordTable, residentMiB, table } from './report.ts'
+import { machine, recordTable, residentMiB, table, watchStolen } from './report.ts'
 
 export interface HttpBench {
   firstAnswerMs: number // median of the starts
@@ -16,6 +16,7 @@ export interface HttpBench {
 
 interface Measured {
   ours: LoadResult
+  stolenPercent: number | null // of the cores' time meanwhile, by the host
   parseOnly: LoadResult
   eventsEach: number
   bareAppendsPerSecond: number // of one request's events, each with its fsync
@@ -104,8 +105,9 @@ async function measure(
   const requests = made(Math.ceil(((seconds + warmUpSeconds) * 40_000) / (eventsEach === 1 ? 1 : 30)))
   const next = () => requests.pop() ?? null
   await load({ url, connections, seconds: warmUpSeconds, next })
+  const stolen = watchStolen()
   const ours = await load({ url, connections, seconds, next })
-  return { ours, parseOnly: floor, eventsEach, bareAppendsPerSecond }
+  return { ours, stolenPercent: stolen.end(), parseOnly: floor, eventsEach, bareAppendsPerSecond }
 }
 
 async function firstAnswer(starts: number): Promise<number> {
@@ -120,12 +122,16 @@ async function firstAnswer(starts: number): Promise<number> {
 }
 
 export function httpTable(result: HttpBench): string {
-  const row = (name: string, { ours, parseOnly, eventsEach, bareAppendsPerSecond }: Measured) => [
+  const row = (
+    name: string,
+    { ours, stolenPercent, parseOnly, eventsEach, bareAppendsPerSecond }: Measured,
+  ) => [
     name,
     Math.round(ours.requests / ours.seconds),
     Math.round((ours.requests * eventsEach) / ours.seconds),
     ours.p50Ms.toFixed(1),
     ours.p99Ms.toFixed(1),
+    stolenPercent ?? '',
     Math.round((parseOnly.requests * eventsEach) / parseOnly.seconds),
     Math.round(bareAppendsPerSecond * eventsEach),
   ]
@@ -135,6 +141,7 @@ export function httpTable(result: HttpBench): string {
     'events/s',
     'p50 ms',
     'p99 ms',
+    'taken by the host %',
     'parse-only events/s',
     'bare append events/s',
   ]

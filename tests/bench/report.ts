@@ -1,5 +1,5 @@
 /** Prints measurements as Markdown tables and keeps them, dated and with the machine, in `results.md`. */
-import { appendFileSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 
@@ -47,6 +47,31 @@ export function watchMemory(pid: number): { end(): Memory } {
       clearInterval(timer)
       const sorted = seen.toSorted((a, b) => a - b).map(Math.round)
       return { medianMiB: sorted[sorted.length >> 1]!, mostMiB: sorted.at(-1)! }
+    },
+  }
+}
+
+/** Cores' time since the machine started, in its ticks: all of it, and what the host gave to others instead. */
+function coresTime(): { all: number; stolen: number } | null {
+  if (!existsSync('/proc/stat')) return null
+  // user nice system idle iowait irq softirq steal; what guests get is counted in user already
+  const ticks = readFileSync('/proc/stat', 'utf8')
+    .split('\n', 1)[0]!
+    .trim()
+    .split(/\s+/)
+    .slice(1, 9)
+    .map(Number)
+  return { all: ticks.reduce((sum, one) => sum + one, 0), stolen: ticks[7] ?? 0 }
+}
+
+/** Which percentage of the cores' time the host gives to other machines until it is ended; null where none says so. */
+export function watchStolen(): { end(): number | null } {
+  const from = coresTime()
+  return {
+    end() {
+      const to = coresTime()
+      if (from === null || to === null || to.all === from.all) return null
+      return Math.round(((to.stolen - from.stolen) / (to.all - from.all)) * 100)
     },
   }
 }
