@@ -75,12 +75,15 @@ test('a full batch goes at once, a small one after the interval, nothing without
   const hourly = setUp({ intervalMs: 3_600_000, batchEventsMax: 3 })
   send(hourly.exporter, 3)
   await until(() => hourly.appliance.events.length >= 3)
+  expect(posts(hourly.appliance).length).toBe(1)
   const { appliance, exporter } = setUp({ intervalMs: 100, batchEventsMax: 3 })
-  const sent = performance.now()
+  send(exporter, 3)
+  await until(() => appliance.events.length >= 3)
   exporter.export(event('late'))
-  await until(() => appliance.events.length > 0)
+  const sent = performance.now()
+  await until(() => appliance.events.length >= 4)
   expect(performance.now() - sent).toBeGreaterThan(60)
-  expect(posts(appliance).length).toBe(1)
+  expect(posts(appliance).length).toBe(2)
 })
 
 test('what is changed after export does not change what is sent', async () => {

@@ -118,7 +118,7 @@ describe('over a socket', () => {
     const pieces = [head('transfer-encoding: chunked'), ...flood]
     const { answer, sent } = await talk(pieces, 1_000, 'HTTP/1.1 413 ')
     expect(answer).toStartWith('HTTP/1.1 413 ')
-    expect(sent).toBeLessThan(pieces.length)
+    expect(sent).toBeLessThan(pieces.length * 0.9)
   })
 
   for (const header of ['content-length: 50', 'transfer-encoding: chunked']) {
