@@ -145,9 +145,12 @@ export interface EraseResult {
 }
 
 /** How far an erasure has come: events up to an arrival first, then deliveries. */
-export interface EraseCursor {
-  among: 'events' | 'deliveries'
+export type EraseCursor = ({ among: 'events' } & EraseRange) | { among: 'deliveries'; after: number }
+
+/** Arrivals that are still to be looked at; `until` is the last one of when it began, or it might never end. */
+export interface EraseRange {
   after: number
+  until: number
 }
 
 /** A rollup row that differs from its recount. */

@@ -153,7 +153,8 @@ export interface EventStore {
   /**
    * One step of an erasure of bounded length: of events, of webhook deliveries that carry them, of refused samples. It
    * begins with no cursor and the audit entry, which must not hold the session or subject in clear, and goes on with
-   * the cursor of the step before. A resend of what was erased counts as deduped while retention lasts.
+   * the cursor of the step before. Events that arrive after the first step may stay. A resend of what was erased
+   * counts as deduped while retention lasts.
    */
   erase(
     command: EraseCommand & { audit: AuditEntry | null; cursor: EraseCursor | null },

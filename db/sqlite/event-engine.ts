@@ -11,6 +11,7 @@ import type {
   Durations,
   DurationsQuery,
   EraseCommand,
+  EraseRange,
   EventBatch,
   EventCountQuery,
   EventPage,
@@ -39,8 +40,8 @@ export interface EventWriter {
   removeOrg(orgId: string): void
   /** Takes the oldest events away inside the open transaction, in a step of bounded length (retention). */
   expire(command: ExpireCommand): ExpireResult
-  /** Erases in a step of bounded length what arrived after a seq; `lastSeq` is where the next step goes on, if any. */
-  erase(command: EraseCommand, afterSeq: number): { events: number; lastSeq: number | null }
+  /** Erases in a step of bounded length, first (null) from the first arrival on; `next` is what is left. */
+  erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
   /** Drops a bounded number of rollup rows of hours before a time that no event is left of. */
   dropRollups(command: { orgId: string; beforeMs: number }): { rows: number; done: boolean }
   repair(command: { orgId: string; repairs: RollupRepair[] }): void

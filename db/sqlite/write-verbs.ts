@@ -52,8 +52,8 @@ function erase(
     const next = lastSeq === null ? null : { ...cursor, after: lastSeq }
     return { events: 0, deliveries: erased, samples, next }
   }
-  const step = events.erase(command, cursor?.after ?? 0)
+  const step = events.erase(command, cursor)
   const next: EraseCursor =
-    step.lastSeq === null ? { among: 'deliveries', after: 0 } : { among: 'events', after: step.lastSeq }
+    step.next === null ? { among: 'deliveries', after: 0 } : { among: 'events', ...step.next }
   return { events: step.events, deliveries: 0, samples: 0, next }
 }

@@ -41,7 +41,8 @@ export const carryTexts = {
     about: [
       'Takes out the events that carry it, their counts, and their copies in webhook deliveries and refused samples; a',
       'resend of them counts as deduped. The audit trail says that it was done and holds a keyed hash of the value. It',
-      'cannot reach backups, what webhooks, sinks or exports carried away, and counts of hours past retention.',
+      'cannot reach what arrives after it has begun, backups, what webhooks, sinks or exports carried away, and counts',
+      'of hours past retention.',
     ],
     examples: [
       'sightglass erase --session sess_1 --yes',

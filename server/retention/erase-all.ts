@@ -19,6 +19,7 @@ export interface Erased {
 
 /** What no erasure of ours can reach, said wherever one was done. */
 export const beyondErasure = [
+  'events that arrived after it had begun: once their sender is quiet, erase again',
   'backups, which keep it until they are deleted',
   'events that webhooks, file sinks or exports carried out of the appliance',
   'counts of hours whose events retention has already taken',

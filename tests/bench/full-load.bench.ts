@@ -1,13 +1,12 @@
 /** The executable at full load over a filled store: rate, memory, reads meanwhile, resends, overload, odd values. */
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { ingestRequest, load, quantile, type LoadResult } from '../support/load.ts'
-import { batchEvents, fixedTraffic, rareVendor, type Traffic } from './fixed-traffic.ts'
+import { batchEvents, fixedTraffic, rareVendor } from './fixed-traffic.ts'
+import { connections, keyOf, path, runner, storedEvents, type Runner } from './loads.ts'
 import { probeRefusals } from './refusal-probe.ts'
 import { machine, recordTable, residentMiB, table, watchMemory, watchStolen, type Memory } from './report.ts'
 
-const path = '/v1/sdk/events'
 const dayMs = 86_400_000
-const connections = 16
 
 export interface FullLoad {
   events: number
@@ -60,47 +59,6 @@ export async function fullLoadBench(events: number, seconds: number): Promise<Fu
     return { events, fill, reads, resends, overload, hostile, ...counts }
   } finally {
     await server.stop()
-  }
-}
-
-/** Sends loads and keeps count of the events that were acknowledged for the first time. */
-interface Runner {
-  /** New events, those that were refused again first: as many batches as given at most, until the time is up. */
-  fresh(options: FreshOptions): Promise<LoadResult>
-  /** Events that are stored already. */
-  old(batches: Iterable<number>, seconds: number, connections: number): Promise<LoadResult>
-  acknowledged(): number
-}
-
-interface FreshOptions {
-  batches?: number
-  seconds: number
-  connections?: number
-  requestsPerSecond?: number
-}
-
-function runner(server: Appliance, traffic: Traffic): Runner {
-  let next = 0
-  let acknowledged = 0
-  const again: Uint8Array[] = []
-  return {
-    async fresh({ batches = Infinity, ...options }) {
-      const end = next + batches
-      const request = () => again.pop() ?? (next < end ? traffic.request(next++) : null)
-      const refused = (one: Uint8Array) => void again.push(one)
-      const result = await load({ url: server.url, connections, ...options, next: request, refused })
-      acknowledged += result.requests * batchEvents
-      return result
-    },
-    old(batches, seconds, connections) {
-      const each = batches[Symbol.iterator]()
-      const request = () => {
-        const { value, done } = each.next() as IteratorResult<number, undefined>
-        return done ? null : traffic.request(value)
-      }
-      return load({ url: server.url, connections, seconds, next: request })
-    },
-    acknowledged: () => acknowledged,
   }
 }
 
@@ -259,17 +217,6 @@ async function hostileValues(
   const response = await fetch(`${server.url}/v1/metrics`, { headers: { authorization: `Bearer ${secret}` } })
   const metricsKiB = Math.round((await response.arrayBuffer()).byteLength / 1_024)
   return { events, refused, grewMiB: Math.round(residentMiB(server.pid) - before), metricsKiB }
-}
-
-async function storedEvents(server: Appliance, key: string): Promise<number> {
-  const headers = { authorization: `Bearer ${key}` }
-  const response = await fetch(`${server.url}/v1/metrics`, { headers })
-  return ((await response.json()) as { total: number }).total
-}
-
-async function keyOf(server: Appliance, kind: string): Promise<string> {
-  const made = await server.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
-  return (JSON.parse(made.stdout) as { key: string }).key
 }
 
 export function fullLoadTables(found: FullLoad): string {

@@ -1,7 +1,7 @@
 /** The event engine on a database of its own, in this process: what the engine's suite works on. */
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
-import type { EraseCommand, EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
+import type { EraseCommand, EraseRange, EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
 import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
@@ -38,14 +38,20 @@ function rowsIn(db: Database, table: string): number | undefined {
 }
 
 /** How many events each step took. */
-function eraseSteps(db: Database, writer: EventWriter, command: EraseCommand): number[] {
+function eraseSteps(
+  db: Database,
+  writer: EventWriter,
+  command: EraseCommand,
+  between: () => void = () => {},
+): number[] {
   const steps: number[] = []
-  for (let afterSeq = 0; ;) {
-    const step = inTransaction(db, () => writer.erase(command, afterSeq))
+  for (let range: EraseRange | null = null; ;) {
+    const step = inTransaction(db, () => writer.erase(command, range))
     writer.committed()
     steps.push(step.events)
-    if (step.lastSeq === null) return steps
-    afterSeq = step.lastSeq
+    if (step.next === null) return steps
+    range = step.next
+    between()
   }
 }
 
@@ -122,7 +128,7 @@ export function engine(options: EventWriterOptions = {}) {
     tables: (name: string) => rowsIn(db, name),
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
-    eraseSteps: (command: EraseCommand) => eraseSteps(db, writer, command),
+    eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
     sql: (statement: string) => void db.run(statement),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),

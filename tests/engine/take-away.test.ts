@@ -57,6 +57,25 @@ test('a step takes few events when each of them has rollup rows of its own', () 
   subject.close()
 }, 90_000)
 
+test('an erasure ends at what was stored when it began, however much more of its subject comes meanwhile', () => {
+  const subject = engine({ takeAwayStep: { blocksMax: 2, rollupRowsMax: 1_000 } })
+  const events = Array.from({ length: 20_000 }, (_, n) => ({ ...event(n, n), subject: 'somebody' }))
+  subject.group(() => subject.append('org_a', events.slice(0, 2_000)))
+  let next = 2_000
+  const steps = subject.eraseSteps({ orgId: 'org_a', sessionIds: [], subjects: ['somebody'] }, () => {
+    subject.group(() => subject.append('org_a', events.slice(next, next + 1_000)))
+    next += 1_000
+    if (next > events.length) throw new Error('it follows what comes')
+  })
+  expect(steps.length).toBeGreaterThan(3)
+  const erased = steps.reduce((all, one) => all + one, 0)
+  expect(erased).toBeGreaterThanOrEqual(2_000)
+  expect(erased).toBeLessThan(2_000 + 256) // the block that was being filled goes whole
+  agrees(subject, 'org_a', events.slice(erased, next))
+  isSound(subject)
+  subject.close()
+}, 90_000)
+
 test('rollups are dropped in steps, whether an hour has many rows or each has few', () => {
   const subject = engine()
   const hourMs = 3_600_000

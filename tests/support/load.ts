@@ -22,6 +22,7 @@ export interface LoadResult {
   seconds: number
   p50Ms: number
   p99Ms: number
+  longestMs: number
 }
 
 /** The bytes of one ingest post. */
@@ -59,6 +60,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   return {
     ...{ requests: latencies.length, refused: refusals.length, seconds },
     ...{ p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99) },
+    longestMs: quantile(latencies, 1),
     refusedP99Ms: quantile(refusals, 0.99),
   }
 }

@@ -39,14 +39,13 @@ export function* matchingRows(
 }
 
 /**
- * Adds what rollups have counted of these rows to `folded`. `idOf` says what stays of an id; with null nothing does,
- * and a block without events goes altogether.
+ * Adds these rows to `gone`: the rollups must have counted them. `idOf` says what stays of an id; with null nothing
+ * does, and a block without events goes altogether.
  */
 export function blankRows(
   db: Database,
   { zone: { place }, rows }: Rows,
-  foldedSeq: number,
-  folded: RollupCounts,
+  gone: RollupCounts,
   idOf: ((id: string) => string) | null,
 ): void {
   const whole = readWholeBlock(db, place)
@@ -54,7 +53,7 @@ export function blankRows(
   const content = unpackBlock(whole)
   const columns = openBlock(whole.columns)
   for (const row of rows) {
-    if (seqOf(place) + row <= foldedSeq) folded.add(columns, row, row + 1)
+    gone.add(columns, row, row + 1)
     content.ids[row] = idOf === null ? removedId : idOf(content.ids[row]!)
     blank(content, row)
   }

@@ -1,5 +1,6 @@
 /** Erases the events of a session or a subject for good, in bounded steps; a resend of one counts as deduped. */
 import type { Database } from 'bun:sqlite'
+import type { EraseRange } from '../../store.ts'
 import { blankRows, matchingRows } from './blank-rows.ts'
 import type { EraseMark } from './erased-id.ts'
 import type { Clause } from './filter-codes.ts'
@@ -15,31 +16,35 @@ import { rollupCounts } from './rollup-counts.ts'
  * hashes of sessions and subjects that they had. Freed pages are overwritten (secure_delete); the log keeps older pages
  * until it is truncated, and backups are out of reach.
  */
-export interface ErasedRange extends StepBounds {
+export interface Erased extends StepBounds, EraseRange {
   clauses: readonly Clause[]
-  afterSeq: number
 }
 
-/** `lastSeq` is where the next step goes on; null when this one came to the end. */
+/**
+ * The organization's rollups must be folded. Looks at whole blocks, so at the end it may go a little beyond the range.
+ * `next` is null when nothing is left.
+ */
 export function eraseEvents(
   db: Database,
   org: OrgState,
-  { clauses, afterSeq, blocksMax, rollupRowsMax }: ErasedRange,
+  { clauses, after, until, blocksMax, rollupRowsMax }: Erased,
   mark: EraseMark,
-): { events: number; lastSeq: number | null } {
-  const folded = rollupCounts()
+): { events: number; next: EraseRange | null } {
+  const gone = rollupCounts()
   let events = 0
   let blocks = 0
-  let lastSeq: number | null = null
-  for (const found of matchingRows(db, org.num, clauses, afterSeq)) {
-    if (blocks++ === blocksMax || folded.entries() >= rollupRowsMax) {
-      lastSeq = seqOf(found.zone.place) - 1
+  let next: EraseRange | null = null
+  for (const found of matchingRows(db, org.num, clauses, after)) {
+    const firstSeq = seqOf(found.zone.place)
+    if (firstSeq > until) break
+    if (blocks++ === blocksMax || gone.entries() >= rollupRowsMax) {
+      next = { after: firstSeq - 1, until }
       break
     }
-    blankRows(db, found, org.foldedSeq, folded, (id) => mark(org.num, id))
+    blankRows(db, found, gone, (id) => mark(org.num, id))
     events += found.rows.length
   }
-  takeFromRollups(db, org.num, folded)
+  takeFromRollups(db, org.num, gone)
   if (events > 0) noteRewrite(db, org.num)
-  return { events, lastSeq }
+  return { events, next }
 }

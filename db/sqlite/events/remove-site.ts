@@ -7,6 +7,7 @@ import { member } from './members.ts'
 import type { OrgState } from './org-state.ts'
 import { rollupCounts } from './rollup-counts.ts'
 
+/** The organization's rollups must be folded. */
 export function removeSiteEvents(db: Database, org: OrgState, siteId: string): number {
   const term = db
     .query<{ code: number }, [number, number, string]>(
@@ -14,7 +15,7 @@ export function removeSiteEvents(db: Database, org: OrgState, siteId: string): n
     )
     .get(org.num, member.siteId, siteId)
   if (term === null) return 0
-  const folded = rollupCounts()
+  const gone = rollupCounts()
   const ofSite = {
     member: member.siteId,
     codes: new Set([term.code]),
@@ -22,10 +23,10 @@ export function removeSiteEvents(db: Database, org: OrgState, siteId: string): n
   }
   let removed = 0
   for (const found of matchingRows(db, org.num, [ofSite])) {
-    blankRows(db, found, org.foldedSeq, folded, null)
+    blankRows(db, found, gone, null)
     removed += found.rows.length
   }
-  takeFromRollups(db, org.num, folded)
+  takeFromRollups(db, org.num, gone)
   forgetTerm(db, org.num, siteId, term.code)
   noteRewrite(db, org.num)
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)

@@ -8,7 +8,7 @@ import type { EraseMark } from './erased-id.ts'
 import { expireBlocks, type StepBounds } from './expire.ts'
 import { filterClauses } from './filter-codes.ts'
 import { fold } from './fold.ts'
-import type { Orgs } from './org-state.ts'
+import type { Orgs, OrgState } from './org-state.ts'
 import { removeOrgEvents } from './remove-org.ts'
 import { removeSiteEvents } from './remove-site.ts'
 import type { Sealer } from './seal.ts'
@@ -44,6 +44,13 @@ export function takeAway(
 ): TakeAway {
   let runs: number[] = [] // taken by the open transaction
 
+  /** So that only rows of rollups change, and no count in memory. */
+  function folded(orgId: string): OrgState {
+    const org = orgs.of(orgId)
+    if (org.foldedSeq < org.storedSeq) fold(db, org)
+    return org
+  }
+
   function forget(): void {
     ids.forget()
     seal.forget()
@@ -52,17 +59,18 @@ export function takeAway(
 
   return {
     removeSite(orgId, siteId) {
-      const removed = removeSiteEvents(db, orgs.of(orgId), siteId)
+      const removed = removeSiteEvents(db, folded(orgId), siteId)
       forget()
       return removed
     },
-    erase({ orgId, sessionIds, subjects }, afterSeq) {
-      const org = orgs.of(orgId)
+    erase({ orgId, sessionIds, subjects }, range) {
+      const org = folded(orgId)
+      const { after, until } = range ?? { after: 0, until: org.storedSeq }
       const clauses = filterClauses(db, org.num, hashSeed, { sessionIds, subjects })
       if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
       const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
-      const erased = eraseEvents(db, org, { ...bounds, clauses, afterSeq, blocksMax }, mark)
-      if (erased.events > 0) forget()
+      const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, mark)
+      if (erased.events > 0) ids.forget() // blocks stay where they are, and so does what memory says of them
       return erased
     },
     removeOrg(orgId) {
@@ -70,8 +78,7 @@ export function takeAway(
       forget()
     },
     expire({ orgId, receivedBeforeMs, small = false }) {
-      const org = orgs.of(orgId)
-      if (org.foldedSeq < org.storedSeq) fold(db, org)
+      const org = folded(orgId)
       const expired = expireBlocks(db, org, receivedBeforeMs, small ? { ...bounds, blocksMax: 1 } : bounds)
       runs = expired.runs
       if (expired.events > 0) forget()

@@ -1,0 +1,61 @@
+/** Loads of numbered events upon the executable, and how many it says are stored. */
+import type { Appliance } from '../support/binary.ts'
+import { load, type LoadResult } from '../support/load.ts'
+import { batchEvents, type Traffic } from './fixed-traffic.ts'
+
+export const path = '/v1/sdk/events'
+export const connections = 16
+
+/** Sends loads and keeps count of the events that were acknowledged for the first time. */
+export interface Runner {
+  /** New events, those that were refused again first: as many batches as given at most, until the time is up. */
+  fresh(options: FreshOptions): Promise<LoadResult>
+  /** Events that are stored already. */
+  old(batches: Iterable<number>, seconds: number, connections: number): Promise<LoadResult>
+  acknowledged(): number
+}
+
+interface FreshOptions {
+  batches?: number
+  seconds: number
+  /** Asked before each request; it ends when this says false. */
+  going?(): boolean
+  connections?: number
+  requestsPerSecond?: number
+}
+
+export function runner(server: Appliance, traffic: Traffic): Runner {
+  let next = 0
+  let acknowledged = 0
+  const again: Uint8Array[] = []
+  return {
+    async fresh({ batches = Infinity, going = () => true, ...options }) {
+      const end = next + batches
+      const request = () => (going() ? (again.pop() ?? (next < end ? traffic.request(next++) : null)) : null)
+      const refused = (one: Uint8Array) => void again.push(one)
+      const result = await load({ url: server.url, connections, ...options, next: request, refused })
+      acknowledged += result.requests * batchEvents
+      return result
+    },
+    old(batches, seconds, connections) {
+      const each = batches[Symbol.iterator]()
+      const request = () => {
+        const { value, done } = each.next() as IteratorResult<number, undefined>
+        return done ? null : traffic.request(value)
+      }
+      return load({ url: server.url, connections, seconds, next: request })
+    },
+    acknowledged: () => acknowledged,
+  }
+}
+
+export async function keyOf(server: Appliance, kind: string): Promise<string> {
+  const made = await server.cli('key', 'create', '--kind', kind, '--label', kind, '--json')
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
+export async function storedEvents(server: Appliance, key: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}` }
+  const response = await fetch(`${server.url}/v1/metrics`, { headers })
+  return ((await response.json()) as { total: number }).total
+}
