@@ -52,6 +52,25 @@ test('a failing job is late until it succeeds, and does not stop the others', as
   await jobs.stop()
 }, 15_000)
 
+test('a stop asks what runs to end, and a run that ends for it has not failed', async () => {
+  let failures = 0
+  let started = false
+  let asked = false
+  const log = { ...silent, error: () => void failures++ }
+  const run = async (_now: number, ending: AbortSignal) => {
+    started = true
+    while (!ending.aborted) await Bun.sleep(5)
+    asked = true
+    ending.throwIfAborted()
+  }
+  const clock = { now: () => Date.now() }
+  const jobs = startJobs([{ id: 'endless', schedule: everySecond, run }], clock, log)
+  await until(() => started)
+  expect(asked).toBe(false)
+  await jobs.stop()
+  expect([asked, failures, jobs.report()[0]!.failures]).toEqual([true, 0, 0])
+}, 15_000)
+
 test('a job whose turns do not come is late, judged by the clock it was given', async () => {
   let now = Date.now()
   const jobs = startJobs(

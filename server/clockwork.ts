@@ -6,7 +6,8 @@ import type { Log } from './log.ts'
 export interface Job {
   id: string
   schedule: string // cron, seconds field allowed
-  run(now: number): Promise<void>
+  /** A run that works in steps throws at the next one once `ending` is aborted: another run goes on from there. */
+  run(now: number, ending: AbortSignal): Promise<void>
 }
 
 export interface JobReport {
@@ -22,7 +23,7 @@ export interface Jobs {
   /** Ids of jobs whose last run failed or that missed three of their turns. */
   late(): string[]
   report(): JobReport[]
-  /** Stops the clockwork and waits for what runs. */
+  /** Stops the clockwork, asks what runs to end, and waits for it. */
   stop(): Promise<void>
 }
 
@@ -58,6 +59,7 @@ const stepBackMs = 1_000
  */
 export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = systemWaker): Jobs {
   let lastNowMs = clock.now()
+  const ending = new AbortController()
   const rows = jobs.map((job): Row => {
     const cron = new Cron(job.schedule, { paused: true, utcOffset: 0 })
     const none = { running: null, failed: false, runs: 0, failures: 0, lastMs: 0 }
@@ -70,7 +72,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
     lastNowMs = now
     for (const row of rows) {
       if (row.dueMs > now && !wasSetBack) continue
-      if (row.dueMs <= now && row.running === null) void runOnce(row, clock, log)
+      if (row.dueMs <= now && row.running === null) void runOnce(row, clock, log, ending.signal)
       row.dueMs = nextTurn(row.cron, now)
     }
     const nextMs = Math.min(...rows.map(({ dueMs }) => dueMs), now + sleepMsMax)
@@ -91,6 +93,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
       })),
     async stop() {
       cancel()
+      ending.abort()
       await Promise.allSettled(rows.map((row) => row.running))
     },
   }
@@ -100,12 +103,13 @@ function nextTurn(cron: Cron, afterMs: number): number {
   return cron.nextRun(new Date(afterMs))?.getTime() ?? Infinity
 }
 
-async function runOnce(row: Row, clock: Clock, log: Log): Promise<void> {
+async function runOnce(row: Row, clock: Clock, log: Log, ending: AbortSignal): Promise<void> {
   const startedMs = performance.now()
-  const work = async () => row.job.run(clock.now())
+  const work = async () => row.job.run(clock.now(), ending)
   row.running = work().then(
     () => void (row.failed = false),
     (error: unknown) => {
+      if (ending.aborted) return
       row.failed = true
       row.failures++
       log.error('job_failed', {

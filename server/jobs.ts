@@ -62,9 +62,14 @@ export function jobTable(parts: JobParts): Job[] {
     {
       id: 'audit-retention',
       schedule: '0 13 3 * * *',
-      run: (now) => trimAll({ store, key: auditKey, dataDir, rule: parts.retention, log }, now),
+      run: (now, ending) =>
+        trimAll({ store, key: auditKey, dataDir, rule: parts.retention, log }, now, ending),
     },
-    { id: 'org-deletion', schedule: '0 11 * * * *', run: (now) => deleteDueOrgs({ store }, log, now) },
+    {
+      id: 'org-deletion',
+      schedule: '0 11 * * * *',
+      run: (now, ending) => deleteDueOrgs({ store }, log, now, ending),
+    },
     {
       id: 'invitation-prune',
       schedule: '0 19 4 * * *',
@@ -74,7 +79,7 @@ export function jobTable(parts: JobParts): Job[] {
     {
       id: 'retention',
       schedule: '0 */10 * * * *',
-      run: (now) => expireAll({ store, rule: parts.retention, log }, now),
+      run: (now, ending) => expireAll({ store, rule: parts.retention, log }, now, ending),
     },
     { id: 'webhook-dispatch', schedule: dispatchCron, run: webhooks.run },
     { id: 'webhook-prune', schedule: '0 23 * * * *', run: webhooks.prune },

@@ -69,7 +69,8 @@ export interface EventReader {
   classVendor(query: ClassVendorQuery): ClassVendor
   distinct(query: DistinctQuery): Distinct
   durations(query: DurationsQuery): Durations
-  recount(query: { orgId: string; hourStartMs: number }): RollupRepair[]
+  /** Asks for its slices one by one, so that others are answered between two of them. */
+  recount(query: { orgId: string; hourStartMs: number }): Promise<RollupRepair[]>
   verify(): EventVerdict
   eventBytes(orgId: string): number
   cutoff(query: { orgId: string; bytesMax: number }): number | null

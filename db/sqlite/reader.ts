@@ -36,8 +36,14 @@ serve((verb, command) => {
   const run = readVerbs[verb as keyof typeof readVerbs] as
     ((context: ReadContext, query: unknown) => unknown) | undefined
   if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
-  return run(reader.context, command)
+  const result = run(reader.context, command)
+  return result instanceof Promise ? result.catch(closedFirst) : result
 })
+
+/** What was asked for in slices goes no further when the database is closed between two of them. */
+function closedFirst(error: unknown): never {
+  throw reader === null ? new StoreError('closed', 'the store is closed') : error
+}
 
 function openReader({ folder, deadlineMs }: ReaderOpening): { db: Database; context: ReadContext } {
   requireDatabase(folder)

@@ -4,17 +4,20 @@ import { failureOf, packAnswer, unpackRequest, type Answer } from './protocol.ts
 
 declare const self: Worker
 
-/** `handle` runs one request to its end before the next is looked at. */
+/** `handle` runs one request to its end before the next is looked at, unless it answers with a promise. */
 export function serve(handle: (verb: string, command: unknown, parts: string[]) => unknown): void {
   self.onmessage = ({ data }: MessageEvent<string>) => {
     const { request, parts } = unpackRequest(data)
     const [id, verb, command] = request
-    let answer: string
+    const answer = (result: unknown) => self.postMessage(packAnswer(id, verb, result))
+    const refuse = (error: unknown) =>
+      self.postMessage(JSON.stringify([id, null, failureOf(storeError(error, verb))] satisfies Answer))
     try {
-      answer = packAnswer(id, verb, handle(verb, command, parts))
+      const result = handle(verb, command, parts)
+      if (result instanceof Promise) void result.then(answer).catch(refuse)
+      else answer(result)
     } catch (error) {
-      answer = JSON.stringify([id, null, failureOf(storeError(error, verb))] satisfies Answer)
+      refuse(error)
     }
-    self.postMessage(answer)
   }
 }

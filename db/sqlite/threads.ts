@@ -9,7 +9,7 @@ import type { WriteVerbs } from './write-verbs.ts'
 import type { WriterOpening } from './writer.ts'
 
 type CommandOf<F> = F extends (context: never, command: infer C) => unknown ? C : never
-type ResultOf<F> = F extends (context: never, command: never) => infer R ? R : never
+type ResultOf<F> = F extends (context: never, command: never) => infer R ? Awaited<R> : never
 
 export interface Threads {
   write<K extends keyof WriteVerbs>(

@@ -25,12 +25,12 @@ interface TrimParts {
 }
 
 /** Every chain, that of the appliance and those of deleted organizations too. */
-export async function trimAll(parts: TrimParts, now: number): Promise<void> {
+export async function trimAll(parts: TrimParts, now: number, ending: AbortSignal): Promise<void> {
   const { store, rule } = parts
   for (const orgId of Object.keys(await store.audit.heads())) {
     const { auditDays } = await ruleOf(store, orgId, rule)
     if (auditDays !== null) await trimChain(parts, orgId, now - auditDays * dayMs, now)
-    await sweep(store, orgId) // of an earlier trim too, whose process ended before its end
+    await sweep(store, orgId, ending) // of an earlier trim too, whose process ended before its end
   }
 }
 
@@ -50,6 +50,9 @@ async function trimChain(
   await store.audit.trim({ trim, audit: auditEntry({ orgId, actor: 'system' }, act, now) })
 }
 
-async function sweep({ audit }: Pick<Store, 'audit'>, orgId: string): Promise<void> {
-  while (!(await audit.sweep(orgId)).done) await Bun.sleep(pauseMs)
+async function sweep({ audit }: Pick<Store, 'audit'>, orgId: string, ending: AbortSignal): Promise<void> {
+  while (!(await audit.sweep(orgId)).done) {
+    await Bun.sleep(pauseMs)
+    ending.throwIfAborted()
+  }
 }

@@ -93,8 +93,9 @@ export async function deleteDueOrgs(
   { store }: { store: Pick<Store, 'orgs' | 'retention'> },
   log: Log,
   now: number,
+  ending: AbortSignal,
 ): Promise<void> {
-  const steps = makeSteps(store)
+  const steps = makeSteps(store, ending)
   for (const { orgId, dueAtMs } of await store.orgs.deletions()) {
     if (dueAtMs > now) continue
     const org = await store.orgs.find(orgId)

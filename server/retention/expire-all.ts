@@ -21,8 +21,13 @@ interface Parts {
   log: Log
 }
 
-export async function expireAll({ store, rule, log }: Parts, now: number): Promise<void> {
-  const steps = makeSteps(store)
+/** Throws between two steps once `ending` is aborted; what they took is gone, and the next run takes the rest. */
+export async function expireAll(
+  { store, rule, log }: Parts,
+  now: number,
+  ending: AbortSignal,
+): Promise<void> {
+  const steps = makeSteps(store, ending)
   for (const { id: orgId } of await store.orgs.list()) {
     const receivedBeforeMs = await cutoffOf(store, orgId, rule, now)
     const events =

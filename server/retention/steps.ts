@@ -7,7 +7,7 @@ const pauseMs = 20
 export interface Steps {
   /** `small` asks for a step that needs little room in the log. */
   once<T>(step: (small: boolean) => Promise<T>): Promise<T>
-  /** Returns the sum of what `took` reads from each step. */
+  /** Returns the sum of what `took` reads from each step. Throws between two of them when it is to end. */
   untilDone<T extends { done: boolean }>(
     step: (small: boolean) => Promise<T>,
     took: (part: T) => number,
@@ -18,7 +18,7 @@ export interface Steps {
  * Taking events away writes to the log first. On a full disk the reserve is the room for that: it is given up once, and
  * from then on steps are small and the log is emptied after each, which turns them into free pages of the database.
  */
-export function makeSteps({ retention }: Pick<Store, 'retention'>): Steps {
+export function makeSteps({ retention }: Pick<Store, 'retention'>, ending: AbortSignal): Steps {
   let tight = false
 
   async function once<T>(step: (small: boolean) => Promise<T>): Promise<T> {
@@ -45,6 +45,7 @@ export function makeSteps({ retention }: Pick<Store, 'retention'>): Steps {
         sum += took(part)
         if (part.done) return sum
         await Bun.sleep(pauseMs)
+        ending.throwIfAborted()
       }
     },
   }

@@ -18,7 +18,8 @@ const hoursPerNote = 24
 const backMs = 400 * 24 * hourMs
 
 export interface Recount {
-  run(now: number): Promise<void>
+  /** Throws once `ending` is aborted, and the hour at hand is the next run's. */
+  run(now: number, ending: AbortSignal): Promise<void>
   /** Rollup rows found wrong since the process started; expected: 0. */
   repaired(): number
 }
@@ -26,6 +27,19 @@ export interface Recount {
 function startOf(known: RecountProgress | null, untilMs: number): number {
   if (known === null) return 0
   return known.throughMs > untilMs ? untilMs - againMs : known.throughMs
+}
+
+interface End {
+  deadline: number
+  ended: Promise<never> // an hour of a hundred million events takes minutes, and a stop does not wait for it
+}
+
+function rejectedBy(ending: AbortSignal): Promise<never> {
+  const ended = new Promise<never>((_, reject) => {
+    ending.addEventListener('abort', () => reject(ending.reason as Error), { once: true })
+  })
+  ended.catch(() => {}) // of a run that has come to its end before
+  return ended
 }
 
 export function makeRecount({
@@ -37,7 +51,7 @@ export function makeRecount({
 }): Recount {
   let repaired = 0
 
-  async function recountOrg(orgId: string, now: number, deadline: number): Promise<void> {
+  async function recountOrg(orgId: string, now: number, { deadline, ended }: End): Promise<void> {
     const untilMs = Math.floor(now / hourMs) * hourMs
     const known = await store.retention.recounted(orgId)
     const first = await store.retention.firstHour(orgId)
@@ -50,7 +64,7 @@ export function makeRecount({
       return store.retention.noteRecount({ orgId, ...progress })
     }
     for (; hour < untilMs && performance.now() < deadline; hour += hourMs) {
-      const rows = await store.events.recount({ orgId, hourStartMs: hour })
+      const rows = await Promise.race([store.events.recount({ orgId, hourStartMs: hour }), ended])
       if (rows > 0) {
         log.error('rollup_repaired', { orgId, hour: isoTime(hour), rows })
         wrong += rows
@@ -63,9 +77,9 @@ export function makeRecount({
 
   return {
     repaired: () => repaired,
-    async run(now) {
-      const deadline = performance.now() + runMsMax
-      for (const { id } of await store.orgs.list()) await recountOrg(id, now, deadline)
+    async run(now, ending) {
+      const end = { deadline: performance.now() + runMsMax, ended: rejectedBy(ending) }
+      for (const { id } of await store.orgs.list()) await recountOrg(id, now, end)
     },
   }
 }

@@ -14,6 +14,7 @@ import { person } from '../support/people.ts'
 import { documentedVerifier } from '../support/proof-verifier.ts'
 import { testServer } from '../support/server.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { unending } from '../support/unending.ts'
 
 setDefaultTimeout(90_000)
 
@@ -53,7 +54,11 @@ function trim(atDay: number, auditDays: number | null = 30): Promise<void> {
   const clock = { now: () => startMs + atDay * dayMs }
   const log = startLog({ level: 'info', clock, sink })
   const rule = { days: null, bytes: null, auditDays }
-  return trimAll({ store, key: openSigningKey(dir.path), dataDir: dir.path, rule, log }, clock.now())
+  return trimAll(
+    { store, key: openSigningKey(dir.path), dataDir: dir.path, rule, log },
+    clock.now(),
+    unending,
+  )
 }
 
 const verdict = async () => {

@@ -7,6 +7,7 @@ import { deleteDueOrgs } from '../../server/orgs/organize.ts'
 import { startLog } from '../../server/log.ts'
 import { caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { unending } from '../support/unending.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.
 setDefaultTimeout(90_000)
@@ -123,9 +124,9 @@ test('an organization is renamed, and deleted with grace: kept, asked again, the
   await boss.post('/api/org/delete', { confirm: 'doomed' })
   const log = startLog({ level: 'error', clock: server.clock })
   const { store } = server
-  await deleteDueOrgs({ store }, log, server.clock.now())
+  await deleteDueOrgs({ store }, log, server.clock.now(), unending)
   expect(await store.orgs.find('doomed')).not.toBeNull()
-  await deleteDueOrgs({ store }, log, server.clock.now() + 7 * 86_400_000 + 1_000)
+  await deleteDueOrgs({ store }, log, server.clock.now() + 7 * 86_400_000 + 1_000, unending)
   await log.close()
   expect(await store.orgs.find('doomed')).toBeNull()
   expect(await store.keys.list(org.id)).toEqual([])

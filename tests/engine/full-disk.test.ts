@@ -9,6 +9,7 @@ import { expireAll } from '../../server/retention/expire-all.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
 import { failure } from '../store/subject.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { unending } from '../support/unending.ts'
 
 const dayMs = 24 * 3_600_000
 const log = startLog({ level: 'error', clock: { now: () => noon } })
@@ -79,7 +80,11 @@ test.if(mountable)(
   'retention makes room on a full disk, and events are taken again',
   () =>
     onFullDisk(async (store, orgId) => {
-      await expireAll({ store, rule: { days: 90, bytes: null, auditDays: null }, log }, noon + 91 * dayMs)
+      await expireAll(
+        { store, rule: { days: 90, bytes: null, auditDays: null }, log },
+        noon + 91 * dayMs,
+        unending,
+      )
       expect(await store.events.append(batch(orgId, full))).toMatchObject({ accepted: 200 })
       expect(await store.events.byId(orgId, `evt_${full}`)).not.toBeNull()
       expect(await store.events.byId(orgId, 'evt_0')).toBeNull()
@@ -91,7 +96,7 @@ test.if(mountable)(
   'an organization whose time has come is removed on a full disk, and others can be made and filled again',
   () =>
     onFullDisk(async (store, orgId) => {
-      await deleteDueOrgs({ store }, log, noon + dayMs)
+      await deleteDueOrgs({ store }, log, noon + dayMs, unending)
       expect(await store.orgs.find(orgId)).toBeNull()
       const next = makeOrg()
       await store.orgs.create({ org: next, audit: makeAudit(next.id) })

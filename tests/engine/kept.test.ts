@@ -97,7 +97,7 @@ test('answers of sealed segments hold while events come, are erased, expire and 
   subject.close()
 }, 90_000)
 
-test('hours are read anew when events come late for them, are erased, expire or a count was repaired', () => {
+test('hours are read anew when events come late for them, are erased, expire or a count was repaired', async () => {
   const subject = engine()
   const count = 9_000
   const events = Array.from({ length: count }, (_, n) => {
@@ -117,7 +117,7 @@ test('hours are read anew when events come late for them, are erased, expire or 
   const everything = { orgId: 'org_a', sinceMs: 0, untilMs: null, rowsMax: 10 }
   expect(subject.reader.metrics(everything).total).toBeGreaterThan(held.length)
   for (let hour = 0; hour < 800; hour++) {
-    const found = subject.reader.recount({ orgId: 'org_a', hourStartMs: noon + hour * 3_600_000 })
+    const found = await subject.reader.recount({ orgId: 'org_a', hourStartMs: noon + hour * 3_600_000 })
     if (found.length > 0) subject.repair('org_a', found)
   }
   agreesInCounts(subject, 'org_a', held)

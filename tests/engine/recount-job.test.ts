@@ -2,11 +2,13 @@
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { openStore, verifyEvents } from '../../db/open.ts'
+import { StoreError } from '../../db/errors.ts'
 import type { EventRecord, Store } from '../../db/store.ts'
 import { startLog } from '../../server/log.ts'
 import { makeRecount } from '../../server/rollup/recount.ts'
 import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { unending } from '../support/unending.ts'
 import { event } from './subject.ts'
 
 const hourMs = 3_600_000
@@ -33,9 +35,9 @@ test('counts each hour that ended, goes on where it stopped, and repairs', async
   await store.events.expire({ orgId: 'org_a', receivedBeforeMs: 0 }) // nothing is that old, but rollups are folded
   const look = watched(store)
   const recount = makeRecount({ store: look.store, log })
-  await recount.run(noon + 2.5 * hourMs)
+  await recount.run(noon + 2.5 * hourMs, unending)
   expect(look.hours.splice(0)).toEqual([0, 1])
-  await recount.run(noon + 2.9 * hourMs)
+  await recount.run(noon + 2.9 * hourMs, unending)
   expect(look.hours.splice(0)).toEqual([])
   expect(recount.repaired()).toBe(0)
   const progress = await store.retention.recounted('org_a')
@@ -51,17 +53,17 @@ test('counts each hour that ended, goes on where it stopped, and repairs', async
   store = await openStore({ folder: dir.path, now: noon })
   const again = watched(store)
   const next = makeRecount({ store: again.store, log })
-  await next.run(noon + 6 * hourMs) // four hours were missed
+  await next.run(noon + 6 * hourMs, unending) // four hours were missed
   expect(again.hours.splice(0)).toEqual([2, 3, 4, 5])
   expect(next.repaired()).toBeGreaterThan(0)
   expect((await store.retention.recounted('org_a'))?.repaired).toBe(next.repaired())
 
   // The clock jumps a month ahead and back: what was called over too early is counted again.
-  await next.run(noon + 30 * 24 * hourMs)
+  await next.run(noon + 30 * 24 * hourMs, unending)
   again.hours.length = 0
-  await next.run(noon + 7 * hourMs)
+  await next.run(noon + 7 * hourMs, unending)
   expect(again.hours.splice(0)).toEqual([0, 1, 2, 3, 4, 5, 6])
-  await next.run(noon + 8 * hourMs)
+  await next.run(noon + 8 * hourMs, unending)
   expect(again.hours).toEqual([7])
   await store.close()
   expect((await verifyEvents(dir.path)).faults).toEqual([])
@@ -96,7 +98,7 @@ test('what arrives late for an hour and a day that were counted again counts at 
 
   await store.events.append(makeBatch('org_a', onTime))
   await fold()
-  await recount.run(midnight + hourMs) // the day is closed
+  await recount.run(midnight + hourMs, unending) // the day is closed
   expect((await store.retention.recounted('org_a'))?.throughMs).toBe(midnight + hourMs)
   for (const [at, some] of [late.slice(0, 100), late.slice(100)].entries()) {
     await store.events.append(makeBatch('org_a', some))
@@ -107,8 +109,33 @@ test('what arrives late for an hour and a day that were counted again counts at 
     for (let hour = 0; hour < 12; hour++)
       expect(await store.events.recount({ orgId: 'org_a', hourStartMs: noon + hour * hourMs })).toBe(0)
   }
-  await recount.run(midnight + 3 * hourMs)
+  await recount.run(midnight + 3 * hourMs, unending)
   expect(recount.repaired()).toBe(0)
   await store.close()
   expect((await verifyEvents(dir.path)).faults).toEqual([])
+}, 90_000)
+
+test('a recount of many blocks lets others be answered by its reader meanwhile, and a stop does not wait for it', async () => {
+  using dir = tempDir('recount')
+  const store = await openStore({ folder: dir.path, now: noon, readers: 1 })
+  await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })
+  const events = Array.from({ length: 60_000 }, (_, n) => event(n, n)) // 235 blocks of one hour
+  for (let at = 0; at < events.length; at += 1_000)
+    await store.events.append(makeBatch('org_a', events.slice(at, at + 1_000)))
+  await store.events.expire({ orgId: 'org_a', receivedBeforeMs: 0 }) // rollups are folded
+  const answered: string[] = []
+  const recount = () => store.events.recount({ orgId: 'org_a', hourStartMs: noon })
+  await Promise.all([
+    recount().then((rows) => answered.push(`${rows} rows wrong`)),
+    store.events.lastSeq('org_a').then((seq) => answered.push(`last is ${seq}`)),
+  ])
+  expect(answered).toEqual(['last is 60000', '0 rows wrong'])
+
+  const ending = new AbortController()
+  const run = makeRecount({ store, log }).run(noon + 2 * hourMs, ending.signal)
+  setTimeout(() => ending.abort(), 1)
+  expect(await run.catch((error: Error) => error.name)).toBe('AbortError')
+  const abandoned = recount()
+  await Promise.all([store.close(), abandoned.catch((error: StoreError) => answered.push(error.kind))])
+  expect(answered.at(-1)).toBe('closed')
 }, 90_000)

@@ -3,11 +3,12 @@ import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { openStore, verifyEvents } from '../../db/open.ts'
-import type { Store } from '../../db/store.ts'
+import type { ExpireCommand, Store } from '../../db/store.ts'
 import { startLog } from '../../server/log.ts'
 import { expireAll } from '../../server/retention/expire-all.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { unending } from '../support/unending.ts'
 
 const dayMs = 24 * 3_600_000
 const log = startLog({ level: 'error', clock: { now: () => noon } })
@@ -53,15 +54,23 @@ test('by days: old events go, counts stay, an organization may have a rule of it
   await store.retention.set({ orgId: 'org_long', setting, audit: makeAudit('org_long') })
   expect(await store.retention.setting('org_short')).toEqual({ days: null, bytes: null, auditDays: null })
   const rule = { days: 90, bytes: null, auditDays: null }
-  await expireAll({ store, rule, log }, noon + 89 * dayMs)
+  await expireAll({ store, rule, log }, noon + 89 * dayMs, unending)
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([7_680, 7_680])
-  await expireAll({ store, rule, log }, noon + 91 * dayMs)
+  await expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 7_680])
   expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBe(7_680)
-  await expireAll({ store, rule: { days: null, bytes: null, auditDays: null }, log }, noon + 300 * dayMs)
+  await expireAll(
+    { store, rule: { days: null, bytes: null, auditDays: null }, log },
+    noon + 300 * dayMs,
+    unending,
+  )
   expect(await held(store, 'org_long')).toBe(0)
   expect(await totalsOf(store, 'org_long')).toEqual([7_680, 7_680, 7_680, 7_680])
-  await expireAll({ store, rule: { days: null, bytes: null, auditDays: null }, log }, noon + 900 * dayMs)
+  await expireAll(
+    { store, rule: { days: null, bytes: null, auditDays: null }, log },
+    noon + 900 * dayMs,
+    unending,
+  )
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 0])
   // Rollups of hours without an event left go after 400 days, and only those.
   expect(await totalsOf(store, 'org_long')).toEqual([0, 0, 0, 0])
@@ -81,7 +90,11 @@ test('by bytes: what is left fits, the newest stay, and the file gives its room 
   const bytesMax = Math.floor(before / 4)
   await store.retention.truncateLog()
   const { bytes: fileBefore } = await store.health()
-  await expireAll({ store, rule: { days: null, bytes: bytesMax, auditDays: null }, log }, noon + 20 * dayMs)
+  await expireAll(
+    { store, rule: { days: null, bytes: bytesMax, auditDays: null }, log },
+    noon + 20 * dayMs,
+    unending,
+  )
   const after = await store.retention.eventBytes('org_a')
   expect(after).toBeLessThanOrEqual(bytesMax)
   expect(after).toBeGreaterThan(bytesMax * 0.8)
@@ -116,6 +129,33 @@ function timedSync(path: string): number {
   return performance.now() - startedMs
 }
 
+test('retention that is told to end stops at its next step, and the next run takes the rest', async () => {
+  const { dir, store } = await openWith('a')
+  await fill(store, 'org_a', 0, 40_000, noon)
+  const rule = { days: 90, bytes: null, auditDays: null }
+  const ending = new AbortController()
+  let steps = 0
+  const counting = {
+    ...store,
+    events: {
+      ...store.events,
+      async expire(command: ExpireCommand) {
+        const part = await store.events.expire({ ...command, small: true }) // a block a step
+        if (++steps === 3) ending.abort()
+        return part
+      },
+    },
+  }
+  const run = expireAll({ store: counting, rule, log }, noon + 91 * dayMs, ending.signal)
+  expect(await run.catch((error: Error) => error.name)).toBe('AbortError')
+  expect(steps).toBe(3)
+  expect(await held(store, 'org_a')).toBe(40_000 - 3 * 256)
+  await expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
+  expect(await held(store, 'org_a')).toBe(0)
+  await store.close()
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+}, 90_000)
+
 test('retention beside ingest: no append waits long, and everything adds up', async () => {
   const { dir, store } = await openWith('a')
   await fill(store, 'org_a', 0, 40_000, noon)
@@ -123,6 +163,7 @@ test('retention beside ingest: no append waits long, and everything adds up', as
   const expiring = expireAll(
     { store, rule: { days: 90, bytes: null, auditDays: null }, log },
     noon + 91 * dayMs,
+    unending,
   ).finally(() => {
     ended = true
   })

@@ -4,6 +4,7 @@ import type { Database } from 'bun:sqlite'
 import type { EraseCommand, EraseRange, EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
 import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
+import { recounting, type Recounting } from '../../db/sqlite/events/recount.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
@@ -64,6 +65,14 @@ function expireSteps(db: Database, writer: EventWriter, command: ExpireCommand):
   }
 }
 
+function recountSlices(db: Database, { step }: Recounting, between: (slice: number) => void): RollupRepair[] {
+  for (let slice = 1; ; slice++) {
+    const found = inTransaction(db, () => step(db, 1))
+    if (found !== null) return found
+    between(slice)
+  }
+}
+
 /** How many rows of rollups each step took. */
 function dropSteps(
   db: Database,
@@ -76,6 +85,17 @@ function dropSteps(
     steps.push(step.rows)
     if (step.done) return steps
   }
+}
+
+function undone(db: Database, writer: EventWriter, work: () => void): void {
+  expect(() =>
+    inTransaction(db, () => {
+      work()
+      writer.flush()
+      throw new Error('undo')
+    }),
+  ).toThrow('undo')
+  writer.rolledBack()
 }
 
 const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
@@ -106,16 +126,7 @@ export function engine(options: EventWriterOptions = {}) {
     /** `receivedMs` after noon. */
     append: (orgId: string, events: EventRecord[], receivedMs = 1) =>
       writer.append({ ...makeBatch(orgId, events), receivedAtMs: noon + receivedMs }),
-    undone(work: () => void): void {
-      expect(() =>
-        inTransaction(db, () => {
-          work()
-          writer.flush()
-          throw new Error('undo')
-        }),
-      ).toThrow('undo')
-      writer.rolledBack()
-    },
+    undone: (work: () => void) => undone(db, writer, work),
     removeSite: (orgId: string, siteId: string) => alone(() => writer.removeSite(orgId, siteId)),
     removeOrg: (orgId: string) => alone(() => writer.removeOrg(orgId)),
     /** Expires to the end and returns how many events went. */
@@ -130,6 +141,9 @@ export function engine(options: EventWriterOptions = {}) {
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
     sql: (statement: string) => void db.run(statement),
+    /** Recounts an hour of the first organization in slices of so many blocks; `between` runs after each. */
+    recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>
+      recountSlices(readerDb, recounting(hourStartMs, blocksMax), between),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
     /** Lets `look` read a copy of the database in which `sql` was run. */

@@ -50,7 +50,75 @@ test('each kind of damage is named, and an undamaged store is found whole', () =
   subject.close()
 }, 90_000)
 
-test('a recount finds the rows of its hour that are wrong, and repairs them', () => {
+test('a recount in slices agrees with whatever comes, is folded, erased or expires between two of them', () => {
+  const hourMs = 3_600_000
+  const subject = engine()
+  const at = (n: number) => event(n, (n % 12) * hourMs + n) // the twelfth hour ends the day
+  const batch = (from: number, count: number) => Array.from({ length: count }, (_, n) => at(from + n))
+  subject.group(() => subject.append('org_a', batch(0, 3_000), 0))
+  subject.group(() => subject.append('org_a', batch(3_000, 5_000), 3_000))
+  subject.idle()
+  let next = 8_000
+  const add = () => {
+    subject.group(() => subject.append('org_a', batch(next, 300), next))
+    next += 300
+  }
+  const others: { [slice: number]: () => void } = {
+    2: add, // stays behind the watermark
+    4: () => subject.idle(), // is folded
+    5: () => subject.erase('org_a', ['ses_1'], []),
+    7: () => subject.expire('org_a', 1), // the first batch: what was counted begins anew
+    8: add,
+    9: () => subject.idle(),
+  }
+  for (const hour of [3, 11]) {
+    let slices = 0
+    const between = (slice: number) => {
+      slices = slice
+      others[slice]?.()
+    }
+    expect([hour, subject.recountInSlices(noon + hour * hourMs, 1, between)]).toEqual([hour, []])
+    expect(slices).toBeGreaterThan(8)
+    subject.group(() => subject.append('org_a', batch(next, 4_000), next))
+    next += 4_000
+    subject.idle()
+  }
+  subject.sql('UPDATE rollup_metric SET live = live + 7')
+  const wrong = subject.recountInSlices(noon + 11 * hourMs, 2, (slice) => slice < 4 && add())
+  expect(wrong.every(({ difference }) => difference === -7)).toBe(true)
+  expect(wrong.length).toBe(subject.tables(`rollup_metric WHERE hour = ${noon / hourMs + 11}`)!)
+  subject.close()
+}, 90_000)
+
+test('a recount in slices agrees while small blocks are merged, in the midst of it and across the watermark', () => {
+  const subject = engine()
+  let next = 0
+  const add = () => {
+    const batch = Array.from({ length: 20 }, (_, n) => event(next + n, next + n))
+    subject.group(() => subject.append('org_a', batch))
+    next += batch.length
+  }
+  for (let block = 0; block < 12; block++) add()
+  subject.idle() // all of them are folded, none is merged
+  let slices = 0
+  const merging = (slice: number) => {
+    slices = slice
+    if (slice === 5) add() // with these 20 there are enough for a block
+  }
+  expect(subject.recountInSlices(noon, 1, merging)).toEqual([])
+  expect([slices, subject.tables('event_block')]).toEqual([5, 2])
+  for (let block = 0; block < 12; block++) add() // merged with the 20 above; nothing of it is folded
+  expect(subject.tables('event_block')).toBeLessThan(4)
+  subject.idle()
+  add()
+  for (let block = 0; block < 12; block++) {
+    add()
+    expect([block, subject.recountInSlices(noon, 1, () => {})]).toEqual([block, []])
+  }
+  subject.close()
+}, 90_000)
+
+test('a recount finds the rows of its hour that are wrong, and repairs them', async () => {
   const subject = engine()
   const hourMs = 3_600_000
   const events = Array.from({ length: 4_000 }, (_, n) => event(n, (n % 4) * hourMs + n))
@@ -59,7 +127,7 @@ test('a recount finds the rows of its hour that are wrong, and repairs them', ()
   subject.group(() => subject.append('org_a', events.slice(2_500))) // behind the watermark: none of the recount's business
   const recount = (hour: number) =>
     subject.reader.recount({ orgId: 'org_a', hourStartMs: noon + hour * hourMs })
-  expect([-1, 0, 1, 2, 3, 4].flatMap(recount)).toEqual([])
+  for (const hour of [-1, 0, 1, 2, 3, 4]) expect(await recount(hour)).toEqual([])
   const damage = [
     'UPDATE rollup_metric SET live = live + 7 WHERE hour % 2 = 1',
     'DELETE FROM rollup_value WHERE hour % 2 = 1 AND code = 2',
@@ -68,16 +136,16 @@ test('a recount finds the rows of its hour that are wrong, and repairs them', ()
   ]
   for (const sql of damage) subject.sql(sql)
   expect(subject.reader.verify().faults.length).toBeGreaterThan(0)
-  const wrong = [0, 1, 2, 3].map((hour) => recount(hour).length)
+  const wrong = await Promise.all([0, 1, 2, 3].map(async (hour) => (await recount(hour)).length))
   expect(wrong.filter((rows) => rows > 0).length).toBe(2)
-  for (const hour of [0, 1, 2, 3]) subject.repair('org_a', recount(hour))
+  for (const hour of [0, 1, 2, 3]) subject.repair('org_a', await recount(hour))
   expect(subject.tables('rollup_value WHERE site > 90')).toBe(0)
   agrees(subject, 'org_a', events)
   isSound(subject)
   subject.sql('DELETE FROM rollup_value WHERE member = 33') // sessions of the day, which its last hour closes
-  expect([10, 12].flatMap(recount)).toEqual([])
-  expect(recount(11).length).toBe(10)
-  subject.repair('org_a', recount(11))
+  for (const hour of [10, 12]) expect(await recount(hour)).toEqual([])
+  expect((await recount(11)).length).toBe(10)
+  subject.repair('org_a', await recount(11))
   isSound(subject)
   subject.close()
 }, 90_000)

@@ -6,58 +6,95 @@ import { extra } from './block.ts'
 import { noteRewrite } from './kept-hours.ts'
 import { seqOf } from './place.ts'
 import { dayHours, hourMs, rollupCounts, type RollupCounts } from './rollup-counts.ts'
-import type { HourRange } from './rollup-range.ts'
 import { addToRow, countedRows, isDayRow, rowDifferences, storedRows, type RowKey } from './rollup-rows.ts'
 import { partsOf } from './walk.ts'
 
-/** In a reader's snapshot: rows up to the watermark against the rollups' `live` counts. */
-export function recountHour(
-  db: Database,
-  org: number,
-  hourStartMs: number,
-  inTime: () => void,
-): RollupRepair[] {
+/** Blocks of one slice: about 25 ms. A day of ten million events takes 15 s, and its reader has others to answer. */
+const sliceBlocks = 64
+
+export interface Recounting {
+  /**
+   * One slice, inside a read transaction of its own. Null while more is left; at the end the differences between the
+   * rollups' `live` counts and the rows up to the watermark.
+   */
+  step(db: Database, org: number): RollupRepair[] | null
+}
+
+/**
+ * Counts in order of arrival, so that what comes and is folded meanwhile is counted too when its turn comes. Whatever
+ * else changes counts, as retention does, makes it begin again. The last hour of a day closes the day.
+ */
+export function recounting(hourStartMs: number, blocksMax = sliceBlocks): Recounting {
   const hour = Math.floor(hourStartMs / hourMs)
-  const repairs = differences(db, org, { from: hour, until: hour + 1 }, (row) => !isDayRow(row), inTime)
-  // The last hour of a day closes the day.
-  if (hour % dayHours !== dayHours - 1) return repairs
-  const from = hour + 1 - dayHours
-  return [...repairs, ...differences(db, org, { from, until: hour + 1 }, isDayRow, inTime)]
+  const closesDay = hour % dayHours === dayHours - 1
+  const fromMs = (closesDay ? hour + 1 - dayHours : hour) * hourMs
+  const untilMs = (hour + 1) * hourMs
+  let counts = rollupCounts()
+  let countedSeq = 0
+  let rewrites: number | null = null
+
+  /** Whether all arrivals up to the watermark are counted. */
+  function count(db: Database, org: number, foldedSeq: number): boolean {
+    let blocks = 0
+    for (const { place, events } of zonesAfter(db, org, countedSeq, fromMs, untilMs)) {
+      const first = seqOf(place)
+      if (first > foldedSeq) break
+      if (blocks++ === blocksMax) return false
+      const block = readColumns(db, place)
+      const end = Math.min(events, foldedSeq + 1 - first)
+      if (block !== null) {
+        const times = block.column(extra.at)
+        for (let row = Math.max(0, countedSeq + 1 - first); row < end; row++)
+          if (times[row]! >= fromMs && times[row]! < untilMs) counts.add(block, row, row + 1)
+      }
+      countedSeq = first + end - 1
+    }
+    return true
+  }
+
+  function differences(db: Database, org: number): RollupRepair[] {
+    const ofHour = (key: RowKey) => !isDayRow(key) && Number(key.split(' ', 1)[0]) === hour
+    const found = differencesOf(db, org, hour, counts, ofHour)
+    return closesDay ? [...found, ...differencesOf(db, org, fromMs / hourMs, counts, isDayRow)] : found
+  }
+
+  return {
+    step(db, org) {
+      const state = db
+        .query<{ foldedSeq: number; rewrites: number }, [number]>(
+          'SELECT folded_seq AS foldedSeq, rewrites FROM event_org WHERE num = ?',
+        )
+        .get(org)
+      if (state === null) return []
+      if (state.rewrites !== rewrites) {
+        rewrites = state.rewrites
+        counts = rollupCounts()
+        countedSeq = 0
+      }
+      return count(db, org, state.foldedSeq) ? differences(db, org) : null
+    },
+  }
 }
 
-function differences(
+/** Blocks with arrivals after a seq that may hold events of a time, in order of arrival. */
+function* zonesAfter(db: Database, org: number, afterSeq: number, fromMs: number, untilMs: number) {
+  const mayHold = ({ minAt, maxAt }: { minAt: number; maxAt: number }) => maxAt >= fromMs && minAt < untilMs
+  for (const part of partsOf(db, org, [], afterSeq).filter(mayHold)) {
+    for (const zone of part.zones())
+      if (mayHold(zone) && seqOf(zone.place) + zone.events - 1 > afterSeq) yield zone
+  }
+}
+
+function differencesOf(
   db: Database,
   org: number,
-  range: HourRange,
+  hour: number,
+  counts: RollupCounts,
   isMeant: (row: RowKey) => boolean,
-  inTime: () => void,
 ): RollupRepair[] {
-  const counted = [...countedRows(countHours(db, org, range, inTime))].filter(([row]) => isMeant(row))
-  const stored = [...storedRows(db, org, range.from)].filter(([row]) => isMeant(row))
+  const counted = [...countedRows(counts)].filter(([row]) => isMeant(row))
+  const stored = [...storedRows(db, org, hour)].filter(([row]) => isMeant(row))
   return Array.from(rowDifferences(stored, new Map(counted)), ([row, difference]) => ({ row, difference }))
-}
-
-function countHours(db: Database, org: number, { from, until }: HourRange, inTime: () => void): RollupCounts {
-  const folded = db
-    .query<{ seq: number }, [number]>('SELECT folded_seq AS seq FROM event_org WHERE num = ?')
-    .get(org)
-  const counts = rollupCounts()
-  const mayHold = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
-    maxAt >= from * hourMs && minAt < until * hourMs
-  for (const part of partsOf(db, org, [], 0).filter(mayHold)) {
-    for (const zone of part.zones().filter(mayHold)) {
-      inTime()
-      const block = readColumns(db, zone.place)
-      if (block === null) continue
-      const end = Math.min(block.rows, (folded?.seq ?? 0) + 1 - seqOf(zone.place))
-      const times = block.column(extra.at)
-      for (let row = 0; row < end; row++) {
-        const hour = Math.floor(times[row]! / hourMs)
-        if (hour >= from && hour < until) counts.add(block, row, row + 1)
-      }
-    }
-  }
-  return counts
 }
 
 /** Inside a transaction. Differences stay right whatever was folded or expired since they were found. */
