@@ -1,11 +1,19 @@
 /** The event engine on a database of its own, in this process: what the engine's suite works on. */
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
-import type { EraseCommand, EraseRange, EventRecord, ExpireCommand, RollupRepair } from '../../db/store.ts'
+import type {
+  EraseCommand,
+  EraseRange,
+  EventRecord,
+  EventVerdict,
+  ExpireCommand,
+  RollupRepair,
+} from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
 import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
 import { recounting, type Recounting } from '../../db/sqlite/events/recount.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
+import { verifyInSlices, type SliceSizes } from '../../db/sqlite/events/verify.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
 import { migrations } from '../../db/sqlite/migrations.ts'
@@ -70,6 +78,14 @@ function recountSlices(db: Database, { step }: Recounting, between: (slice: numb
     const found = inTransaction(db, () => step(db, 1))
     if (found !== null) return found
     between(slice)
+  }
+}
+
+function verifySlices(check: Generator<void, EventVerdict>, between: () => void): EventVerdict {
+  for (;;) {
+    const slice = check.next()
+    if (slice.done) return slice.value
+    between()
   }
 }
 
@@ -144,6 +160,8 @@ export function engine(options: EventWriterOptions = {}) {
     /** Recounts an hour of the first organization in slices of so many blocks; `between` runs after each. */
     recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>
       recountSlices(readerDb, recounting(hourStartMs, blocksMax), between),
+    verifyInSlices: (sizes: SliceSizes, between: () => void) =>
+      verifySlices(verifyInSlices(readerDb, options.fingerprintBits ?? 53, sizes), between),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
     /** Lets `look` read a copy of the database in which `sql` was run. */

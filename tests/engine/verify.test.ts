@@ -1,6 +1,7 @@
 /** Verify names the place of whatever is damaged, and nothing when all is well. */
 import { expect, test } from 'bun:test'
 import { noon } from '../store/make.ts'
+import { seeded } from '../crash/seeded.ts'
 import { agrees, isSound } from './model.ts'
 import { engine, event } from './subject.ts'
 
@@ -47,6 +48,73 @@ test('each kind of damage is named, and an undamaged store is found whole', () =
     })
   }
   expect(subject.reader.verify().faults).toEqual([])
+  subject.close()
+}, 90_000)
+
+test('verify finds nothing wrong beside a writer that adds, folds, merges, seals, erases and lets expire', () => {
+  for (const seed of [1, 2, 3]) {
+    const subject = engine({ idsPerRun: 3_000, freezePart: 500 })
+    const { below: random } = seeded(seed)
+    let next = 0
+    const add = (count: number) => {
+      const page = `/page/of-${next}` // a value that was not there before
+      const batch = Array.from({ length: count }, (_, n) => ({
+        ...event(next + n, (next + n) * 1_000),
+        page,
+      }))
+      subject.group(() => subject.append('org_a', batch, next))
+      next += count
+    }
+    for (let batch = 0; batch < 70; batch++) add(1_000)
+    subject.idle()
+    const often = [() => add(1 + random(40)), () => add(1 + random(40)), () => add(2_000), subject.idle]
+    const rarely = [
+      () => subject.erase('org_a', [`ses_${random(5)}`], []),
+      () => subject.expire('org_a', random(next / 2)),
+      () => subject.removeSite('org_a', 'demo'),
+    ]
+    let slices = 0
+    const between = () => {
+      slices++
+      if (next < 100_000 && slices % 2 === 0) often[random(often.length)]!()
+      if (slices % 40 === 7) rarely[random(rarely.length)]!()
+    }
+    const sizes = { verifiedBlocks: 3, countedBlocks: 5 }
+    expect([seed, subject.verifyInSlices(sizes, between).faults]).toEqual([seed, []])
+    expect(slices).toBeGreaterThan(100)
+    isSound(subject)
+    const damaged = 'rollup_metric WHERE hour % 9 = 4'
+    const rows = subject.tables(damaged)!
+    expect(rows).toBeGreaterThan(3)
+    subject.sql(`UPDATE rollup_metric SET live = live + 7 WHERE hour % 9 = 4`)
+    const { faults } = subject.verifyInSlices(sizes, () => add(7))
+    expect(faults.filter(({ problem }) => problem === 'says 7 too many').length).toBe(rows)
+    expect(faults.length).toBe(rows + 1) // and the totals by type
+    subject.close()
+  }
+}, 90_000)
+
+test('verify looks at each arrival once, also of small blocks that are merged in the midst of it', () => {
+  const subject = engine()
+  const add = (first: number, page: string) =>
+    subject.group(() => {
+      const batch = Array.from({ length: 20 }, (_, n) => ({ ...event(first + n, first + n), page }))
+      subject.append('org_a', batch)
+    })
+  for (let block = 0; block < 12; block++) add(block * 20, block % 2 === 0 ? '/known' : '/unknown')
+  subject.idle()
+  subject.sql("DELETE FROM event_term WHERE text = '/unknown'")
+  let slices = 0
+  const { faults } = subject.verifyInSlices({ verifiedBlocks: 1 }, () => {
+    if (++slices === 5) add(240, '/known') // with these 20 there are enough for a block
+  })
+  expect(subject.tables('event_block')).toBe(2)
+  const problems = new Set(faults.map(({ problem }) => problem))
+  expect([faults.length, problems.size]).toEqual([100, 100]) // no more are listed
+  expect(faults.at(-1)!.place).toBe('arrivals 1 to 240')
+  expect(faults.every(({ problem }) => /^arrival \d+: the value of page is not known$/.test(problem))).toBe(
+    true,
+  )
   subject.close()
 }, 90_000)
 

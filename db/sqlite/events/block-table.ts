@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { blockChecksum, openBlock, packBlock, type BlockContent } from './block.ts'
 import type { PackedColumns } from './number-columns.ts'
-import { placeOf } from './place.ts'
+import { placeOf, seqMax } from './place.ts'
 
 /** Where a block lies and which times it covers. */
 export interface Zone {
@@ -57,8 +57,18 @@ export function zonesBetween(db: Database, org: number, fromSeq: number, untilSe
     .all(firstPlace(db, org, fromSeq), placeOf(org, untilSeq))
 }
 
+/** So many zones of an organization's blocks at most, from a place on. */
+export function zonesFrom(db: Database, org: number, place: number, limit: number): Zone[] {
+  return db
+    .query<Zone, [number, number, number]>(
+      `SELECT place, events, min_at AS minAt, max_at AS maxAt, checksum FROM event_block
+       WHERE place >= ? AND place <= ? ORDER BY place LIMIT ?`,
+    )
+    .all(Math.max(place, placeOf(org, 0)), placeOf(org, seqMax), limit)
+}
+
 /** The place of the block that holds a seq, or the seq's own when none does. */
-function firstPlace(db: Database, org: number, seq: number): number {
+export function firstPlace(db: Database, org: number, seq: number): number {
   const place = placeOf(org, seq)
   const row = db
     .query<{ place: number; events: number }, [number, number]>(

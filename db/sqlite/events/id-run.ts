@@ -79,10 +79,16 @@ export function runLookup(
   }
 }
 
+export interface Span {
+  run: number
+  firstSeq: number
+  lastSeq: number
+}
+
 /** Which runs cover arrivals of an organization, newest first. */
-export function spansOf(db: Database, org: number): { run: number; firstSeq: number; lastSeq: number }[] {
+export function spansOf(db: Database, org: number): Span[] {
   return db
-    .query<{ run: number; firstSeq: number; lastSeq: number }, [number]>(
+    .query<Span, [number]>(
       'SELECT run, first_seq AS firstSeq, last_seq AS lastSeq FROM event_id_run WHERE org = ? ORDER BY run DESC',
     )
     .all(org)

@@ -1,83 +1,46 @@
 /** Recounts one hour from its rows and says by how much each rollup row is wrong; expected: none is. */
 import type { Database } from 'bun:sqlite'
 import type { RollupRepair } from '../../store.ts'
-import { readColumns } from './block-table.ts'
-import { extra } from './block.ts'
+import type { Zone } from './block-table.ts'
+import { countFolded } from './folded-count.ts'
 import { noteRewrite } from './kept-hours.ts'
+import { dayHours, hourMs, type RollupCounts } from './rollup-counts.ts'
 import { seqOf } from './place.ts'
-import { dayHours, hourMs, rollupCounts, type RollupCounts } from './rollup-counts.ts'
 import { addToRow, countedRows, isDayRow, rowDifferences, storedRows, type RowKey } from './rollup-rows.ts'
 import { partsOf } from './walk.ts'
 
-/** Blocks of one slice: about 25 ms. A day of ten million events takes 15 s, and its reader has others to answer. */
-const sliceBlocks = 64
-
 export interface Recounting {
-  /**
-   * One slice, inside a read transaction of its own. Null while more is left; at the end the differences between the
-   * rollups' `live` counts and the rows up to the watermark.
-   */
+  /** One slice, as of `countFolded`; at the end what the rollups' `live` counts lack. */
   step(db: Database, org: number): RollupRepair[] | null
 }
 
-/**
- * Counts in order of arrival, so that what comes and is folded meanwhile is counted too when its turn comes. Whatever
- * else changes counts, as retention does, makes it begin again. The last hour of a day closes the day.
- */
-export function recounting(hourStartMs: number, blocksMax = sliceBlocks): Recounting {
+/** The last hour of a day closes the day. */
+export function recounting(hourStartMs: number, blocksMax?: number): Recounting {
   const hour = Math.floor(hourStartMs / hourMs)
   const closesDay = hour % dayHours === dayHours - 1
-  const fromMs = (closesDay ? hour + 1 - dayHours : hour) * hourMs
-  const untilMs = (hour + 1) * hourMs
-  let counts = rollupCounts()
-  let countedSeq = 0
-  let rewrites: number | null = null
-
-  /** Whether all arrivals up to the watermark are counted. */
-  function count(db: Database, org: number, foldedSeq: number): boolean {
-    let blocks = 0
-    for (const { place, events } of zonesAfter(db, org, countedSeq, fromMs, untilMs)) {
-      const first = seqOf(place)
-      if (first > foldedSeq) break
-      if (blocks++ === blocksMax) return false
-      const block = readColumns(db, place)
-      const end = Math.min(events, foldedSeq + 1 - first)
-      if (block !== null) {
-        const times = block.column(extra.at)
-        for (let row = Math.max(0, countedSeq + 1 - first); row < end; row++)
-          if (times[row]! >= fromMs && times[row]! < untilMs) counts.add(block, row, row + 1)
-      }
-      countedSeq = first + end - 1
-    }
-    return true
-  }
-
-  function differences(db: Database, org: number): RollupRepair[] {
-    const ofHour = (key: RowKey) => !isDayRow(key) && Number(key.split(' ', 1)[0]) === hour
-    const found = differencesOf(db, org, hour, counts, ofHour)
-    return closesDay ? [...found, ...differencesOf(db, org, fromMs / hourMs, counts, isDayRow)] : found
-  }
+  const firstHour = closesDay ? hour + 1 - dayHours : hour
+  const range = { fromMs: firstHour * hourMs, untilMs: (hour + 1) * hourMs }
+  const zonesAfter = (db: Database, org: number, seq: number) => indexedZones(db, org, seq, range)
+  const counting = countFolded({ ...range, zonesAfter }, blocksMax)
+  const ofHour = (key: RowKey) => !isDayRow(key) && Number(key.split(' ', 1)[0]) === hour
 
   return {
     step(db, org) {
-      const state = db
-        .query<{ foldedSeq: number; rewrites: number }, [number]>(
-          'SELECT folded_seq AS foldedSeq, rewrites FROM event_org WHERE num = ?',
-        )
-        .get(org)
-      if (state === null) return []
-      if (state.rewrites !== rewrites) {
-        rewrites = state.rewrites
-        counts = rollupCounts()
-        countedSeq = 0
-      }
-      return count(db, org, state.foldedSeq) ? differences(db, org) : null
+      const counts = counting.step(db, org)
+      if (counts === null) return null
+      const found = differencesOf(db, org, hour, counts, ofHour)
+      return closesDay ? [...found, ...differencesOf(db, org, firstHour, counts, isDayRow)] : found
     },
   }
 }
 
-/** Blocks with arrivals after a seq that may hold events of a time, in order of arrival. */
-function* zonesAfter(db: Database, org: number, afterSeq: number, fromMs: number, untilMs: number) {
+/** By the segments, of which each says its times. */
+function* indexedZones(
+  db: Database,
+  org: number,
+  afterSeq: number,
+  { fromMs, untilMs }: { fromMs: number; untilMs: number },
+): Generator<Zone> {
   const mayHold = ({ minAt, maxAt }: { minAt: number; maxAt: number }) => maxAt >= fromMs && minAt < untilMs
   for (const part of partsOf(db, org, [], afterSeq).filter(mayHold)) {
     for (const zone of part.zones())

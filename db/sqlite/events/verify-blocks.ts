@@ -1,39 +1,46 @@
-/** Checks every block by itself, and recounts the rollups on the way. */
+/** Checks every block by itself. */
 import type { Database } from 'bun:sqlite'
-import { readWholeBlock, zonesBetween, type Zone } from './block-table.ts'
+import { firstPlace, readWholeBlock, zonesFrom, type Zone } from './block-table.ts'
 import { blockChecksum, extra, openBlock, unpackBlock, type BlockContent } from './block.ts'
 import { joinText } from './event-text.ts'
 import { isHash, member, members } from './members.ts'
-import { segmentOf, seqMax, seqOf } from './place.ts'
-import { rollupCounts, type RollupCounts } from './rollup-counts.ts'
-import type { Report, VerifiedOrg } from './verified-org.ts'
+import { storedLastSeq } from './org-state.ts'
+import { segmentOf, seqOf } from './place.ts'
+import type { Check, Report, VerifiedOrg } from './verified-org.ts'
 
-export interface VerifiedBlocks {
-  events: number
-  whole: boolean // every block can be read, so that indexes can be compared with them
-  rollups: RollupCounts // of the folded arrivals
-}
+/** Blocks that are checked in one read transaction: about half a second. */
+const sliceBlocks = 256
 
-export function verifyBlocks(db: Database, org: VerifiedOrg, report: Report): VerifiedBlocks {
-  const rollups = rollupCounts()
-  let events = 0
-  let whole = true
+/** Looks at what is stored when it begins. Returns the places of the blocks that cannot be read. */
+export function* verifyBlocks(
+  db: Database,
+  org: VerifiedOrg,
+  report: Report,
+  blocksMax = sliceBlocks,
+): Check<Set<number>> {
+  const damaged = new Set<number>()
+  const until = storedLastSeq(db, org.num)
+  let lastPlace = -1
   let nextSeq = 1
-  for (const zone of zonesBetween(db, org.num, 0, seqMax)) {
-    const first = seqOf(zone.place)
-    const where = blockName(zone)
-    if (first < nextSeq) report(where, 'overlaps the block before it')
-    nextSeq = first + zone.events
-    const content = readVerified(db, zone, (problem) => report(where, problem))
-    if (content === null) {
-      whole = false
-      continue
+  for (;;) {
+    // A small block may have been merged meanwhile into one that begins before it.
+    const from = Math.min(lastPlace + 1, firstPlace(db, org.num, nextSeq))
+    const zones = zonesFrom(db, org.num, from, blocksMax)
+    for (const zone of zones) {
+      const first = seqOf(zone.place)
+      if (first > until) return damaged
+      const where = blockName(zone)
+      const isMerged = zone.place <= lastPlace
+      if (first < nextSeq && !isMerged) report(where, 'overlaps the block before it')
+      const content = readVerified(db, zone, (problem) => report(where, problem))
+      if (content === null) damaged.add(zone.place)
+      else verifyRows(org, content, zone, isMerged ? nextSeq - first : 0, (problem) => report(where, problem))
+      lastPlace = zone.place
+      nextSeq = first + zone.events
     }
-    const columns = { column: (index: number) => content.columns[index]! }
-    rollups.add(columns, 0, Math.max(0, Math.min(content.events, org.foldedSeq + 1 - first)))
-    events += verifyRows(org, content, zone, (problem) => report(where, problem))
+    if (zones.length < blocksMax) return damaged
+    yield
   }
-  return { events, whole, rollups }
 }
 
 export function blockName({ place, events }: Zone): string {
@@ -59,22 +66,20 @@ function readVerified(db: Database, zone: Zone, report: (problem: string) => voi
   return null
 }
 
-/** Returns how many events there are, not counting removed ones. */
 function verifyRows(
   org: VerifiedOrg,
   block: BlockContent,
   zone: Zone,
+  fromRow: number,
   report: (problem: string) => void,
-): number {
+): void {
   const first = seqOf(zone.place)
   if (segmentOf(first) !== segmentOf(first + block.events - 1)) report('crosses a segment')
   const times = block.columns[extra.at]!.subarray(0, block.events)
   if (times.some((at) => at < zone.minAt || at > zone.maxAt))
     report('times lie outside of what the block says')
-  let events = 0
-  for (let row = 0; row < block.events; row++) {
+  for (let row = fromRow; row < block.events; row++) {
     if (block.columns[member.type]![row] === 0) continue
-    events++
     if (!isJson(textOf(block, row))) report(`arrival ${first + row} is not JSON`)
     for (let index = 0; index <= extra.key; index++) {
       if (index >= members.length && index !== extra.key) continue
@@ -83,7 +88,6 @@ function verifyRows(
       report(`arrival ${first + row}: the value of ${members[index]?.name ?? 'the key'} is not known`)
     }
   }
-  return events
 }
 
 function textOf(block: BlockContent, row: number): string {

@@ -4,34 +4,40 @@ import { zonesBetween } from './block-table.ts'
 import { fingerprintOf } from './erased-id.ts'
 import { idFilter } from './id-filter.ts'
 import { readBits } from './id-freeze.ts'
-import { chunkOf, chunksPerRun, entriesOf, spansOf } from './id-run.ts'
+import { chunkOf, chunksPerRun, entriesOf, spansOf, type Span } from './id-run.ts'
 import { openIds } from './names.ts'
 import { seqOf } from './place.ts'
 import { blockName } from './verify-blocks.ts'
-import type { Report, VerifiedOrg } from './verified-org.ts'
+import type { Check, Report } from './verified-org.ts'
 
-export function verifyIds(
-  db: Database,
-  org: VerifiedOrg,
-  print: (org: number, id: string) => number,
-  report: Report,
-): void {
+type Print = (org: number, id: string) => number
+
+/** The runs that are there when it begins, from the newest back; retention may take old ones meanwhile. */
+export function* verifyIds(db: Database, org: number, print: Print, report: Report): Check {
+  for (let before = Infinity; ;) {
+    const span = spansOf(db, org).find(({ run }) => run < before)
+    if (span === undefined) return
+    verifyRun(db, org, span, print, report)
+    before = span.run
+    yield
+  }
+}
+
+function verifyRun(db: Database, org: number, span: Span, print: Print, report: Report): void {
+  const { run, firstSeq, lastSeq } = span
   const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
-  for (const { run, firstSeq, lastSeq } of spansOf(db, org.num)) {
-    const filter = idFilter()
-    filter.load(run, readBits(db, run))
-    const entries = runEntries(db, run)
-    for (const zone of zonesBetween(db, org.num, firstSeq, lastSeq + 1)) {
-      const ids = openIds(read.get(zone.place)!.ids, zone.events)
-      ids.forEach((id, row) => {
-        const seq = seqOf(zone.place) + row
-        const fingerprint = fingerprintOf(id, (text) => print(org.num, text))
-        if (fingerprint === null || seq < firstSeq || seq > lastSeq) return
-        const known =
-          entries.get(fingerprint)?.includes(seq - firstSeq) && filter.some(fingerprint, () => true)
-        if (!known) report(blockName(zone), `the id of arrival ${seq} is not in id run ${run}`)
-      })
-    }
+  const filter = idFilter()
+  filter.load(run, readBits(db, run))
+  const entries = runEntries(db, run)
+  for (const zone of zonesBetween(db, org, firstSeq, lastSeq + 1)) {
+    const ids = openIds(read.get(zone.place)!.ids, zone.events)
+    ids.forEach((id, row) => {
+      const seq = seqOf(zone.place) + row
+      const fingerprint = fingerprintOf(id, (text) => print(org, text))
+      if (fingerprint === null || seq < firstSeq || seq > lastSeq) return
+      const known = entries.get(fingerprint)?.includes(seq - firstSeq) && filter.some(fingerprint, () => true)
+      if (!known) report(blockName(zone), `the id of arrival ${seq} is not in id run ${run}`)
+    })
   }
 }
 

@@ -5,31 +5,35 @@ import { member, members } from './members.ts'
 import { segmentEvents, seqOf } from './place.ts'
 import { hasBit, newBitmap } from './positions.ts'
 import { postingReader } from './posting.ts'
-import type { Report, VerifiedOrg } from './verified-org.ts'
+import type { Check, Report, VerifiedOrg } from './verified-org.ts'
 
-export function verifySegments(db: Database, org: VerifiedOrg, report: Report): void {
+/** The segments that are sealed when it begins. */
+export function* verifySegments(db: Database, { num, segments }: VerifiedOrg, report: Report): Check {
+  for (let segment = 0; segment < segments; segment++) {
+    verifySegment(db, num, segment, report)
+    yield
+  }
+}
+
+function verifySegment(db: Database, org: number, segment: number, report: Report): void {
   const postings = postingReader(db)
-  for (let segment = 0; segment < org.segments; segment++) {
-    const first = segment * segmentEvents
-    const where = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
-    const blocks = zonesBetween(db, org.num, first, first + segmentEvents)
-    verifyZones(db, { org: org.num, segment }, blocks, (problem) => report(where, problem))
-    for (const [index, { filter, name }] of members.entries()) {
-      if (filter === null) continue
-      for (const [code, positions] of positionsByCode(db, blocks, first, index)) {
-        const bitmap = newBitmap()
-        try {
-          postings.add(bitmap, org.num, segment, index, code)
-        } catch (error) {
-          report(
-            where,
-            `cannot be read for its ${name}: ${error instanceof Error ? error.message : String(error)}`,
-          )
-          continue
-        }
-        const missing = positions.find((position) => !hasBit(bitmap, position))
-        if (missing !== undefined) report(where, `does not lead to arrival ${first + missing} by its ${name}`)
+  const first = segment * segmentEvents
+  const where = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
+  const blocks = zonesBetween(db, org, first, first + segmentEvents)
+  verifyZones(db, { org, segment }, blocks, (problem) => report(where, problem))
+  for (const [index, { filter, name }] of members.entries()) {
+    if (filter === null) continue
+    for (const [code, positions] of positionsByCode(db, blocks, first, index)) {
+      const bitmap = newBitmap()
+      try {
+        postings.add(bitmap, org, segment, index, code)
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error)
+        report(where, `cannot be read for its ${name}: ${why}`)
+        continue
       }
+      const missing = positions.find((position) => !hasBit(bitmap, position))
+      if (missing !== undefined) report(where, `does not lead to arrival ${first + missing} by its ${name}`)
     }
   }
 }

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { EventFault, EventVerdict } from '../../store.ts'
 import { termTexts } from './term-texts.ts'
-import type { Report, VerifiedOrg } from './verified-org.ts'
+import type { Check, Report, VerifiedOrg } from './verified-org.ts'
 import { verifyBlocks } from './verify-blocks.ts'
 import { verifyIds } from './verify-ids.ts'
 import { verifyRollups } from './verify-rollups.ts'
@@ -15,8 +15,27 @@ import { extra } from './block.ts'
 const faultsMax = 100
 const fileFaultsMax = 20
 
-/** Each organization is checked in one read transaction; a running writer goes on meanwhile. */
+/** Looks at one moment after the other: a writer that goes on meanwhile is neither held up nor taken for damage. */
 export function verifyEvents(db: Database, fingerprintBits: number): EventVerdict {
+  const check = verifyInSlices(db, fingerprintBits)
+  for (;;) {
+    const slice = check.next()
+    if (slice.done) return slice.value
+  }
+}
+
+/** Only tests ask for other sizes than the ones that were measured. */
+export interface SliceSizes {
+  verifiedBlocks?: number
+  countedBlocks?: number
+}
+
+/** The same; at each yield no transaction is open. */
+export function* verifyInSlices(
+  db: Database,
+  fingerprintBits: number,
+  sizes: SliceSizes = {},
+): Check<EventVerdict> {
   const verdict: EventVerdict = { orgs: [], faults: [] }
   const print = fingerprints(readSeed(db).ids, fingerprintBits)
   const orgs = db.query<{ num: number; orgId: string }, []>(
@@ -27,26 +46,48 @@ export function verifyEvents(db: Database, fingerprintBits: number): EventVerdic
     const report: Report = (place, problem) => {
       if (faults.length < faultsMax) faults.push({ orgId, place, problem })
     }
-    db.query('BEGIN').run()
+    const counted = (events: number) => void verdict.orgs.push({ orgId, events })
     try {
-      const org = readOrg(db, num)
-      const { events, whole, rollups } = verifyBlocks(db, org, report)
-      verdict.orgs.push({ orgId, events })
-      verifyRollups(db, org, rollups, report)
-      if (whole) {
-        verifyIds(db, org, print, report)
-        verifySegments(db, org, report)
-      }
+      yield* inSnapshots(db, verifyOrg(db, num, { print, report, counted, sizes }))
     } catch (error) {
       // Damage that SQLite itself stumbles over: what it says is all that is known of the place.
       report('the event tables', `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
-    } finally {
-      if (db.inTransaction) db.query('COMMIT').run()
     }
     verdict.faults.push(...faults)
   }
   verdict.faults.push(...fileFaults(db))
   return verdict
+}
+
+/** Gives each slice of a check a read transaction. */
+function* inSnapshots<T>(db: Database, check: Check<T>): Check<T> {
+  for (;;) {
+    db.query('BEGIN').run()
+    let slice: IteratorResult<void, T>
+    try {
+      slice = check.next()
+    } finally {
+      if (db.inTransaction) db.query('COMMIT').run()
+    }
+    if (slice.done) return slice.value
+    yield
+  }
+}
+
+interface Told {
+  print: (org: number, id: string) => number
+  report: Report
+  counted(events: number): void
+  sizes: SliceSizes
+}
+
+function* verifyOrg(db: Database, num: number, { print, report, counted, sizes }: Told): Check {
+  const org = readOrg(db, num)
+  const damaged = yield* verifyBlocks(db, org, report, sizes.verifiedBlocks)
+  counted(yield* verifyRollups(db, num, damaged, report, sizes.countedBlocks))
+  if (damaged.size > 0) return
+  yield* verifyIds(db, num, print, report)
+  yield* verifySegments(db, org, report)
 }
 
 /** What holds the tables together: pages that are lost, used twice or out of order, whatever they belong to. */
@@ -65,10 +106,8 @@ function fileFaults(db: Database): EventFault[] {
 
 function readOrg(db: Database, num: number): VerifiedOrg {
   const row = db
-    .query<{ foldedSeq: number; segments: number }, [number]>(
-      'SELECT folded_seq AS foldedSeq, segments FROM event_org WHERE num = ?',
-    )
+    .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
     .get(num)
   const codes = Array.from({ length: extra.key + 1 }, (_, index) => new Set(termTexts(db, num, index).keys()))
-  return { num, foldedSeq: row?.foldedSeq ?? 0, segments: row?.segments ?? 0, codes }
+  return { num, segments: row?.segments ?? 0, codes }
 }
