@@ -138,3 +138,53 @@ test('hours are read anew when events come late for them, are erased, expire or 
   agreesInCounts(subject, 'org_a', [])
   subject.close()
 }, 90_000)
+
+test('sketches of days are read anew when events come late for them, are erased or expire', () => {
+  const subject = engine()
+  const dayMs = 86_400_000
+  let next = 0
+  const late = { ofDay: 0 }
+  const add = (count: number) => {
+    const batch = Array.from({ length: count }, (_, n) => {
+      const at = n % 4 === 3 ? late.ofDay * dayMs : (next + n) * 60_000
+      return { ...event(next + n, at), sessionId: `ses_${next + n}`, subject: `who_${(next + n) % 700}` }
+    })
+    subject.group(() => subject.append('org_a', batch, next))
+    next += count
+    late.ofDay = (late.ofDay + 1) % 5
+  }
+  const changes: (() => unknown)[] = [
+    () => add(300),
+    subject.idle, // folds
+    () => add(20),
+    () => add(900),
+    subject.idle,
+    () => subject.erase('org_a', [], ['who_3', 'who_77']),
+    () => subject.expire('org_a', 600),
+    subject.idle,
+  ]
+  add(6_000)
+  subject.idle()
+  for (let round = 0; round < 6; round++) {
+    for (const [change, make] of changes.entries()) {
+      make()
+      for (const of of ['session', 'subject'] as const) {
+        for (const [step, siteIds] of [
+          ['day', ['shop', 'demo']],
+          ['month', ['shop']],
+        ] as const) {
+          const sinceMs = noon + (round % 3) * dayMs
+          const query = { orgId: 'org_a', of, step, siteIds: [...siteIds], sinceMs, untilMs: null }
+          const kept = subject.reader.distinct(query)
+          expect([round, change, kept]).toEqual([
+            round,
+            change,
+            subject.freshly((one) => one.distinct(query)),
+          ])
+          expect(kept.rows.length).toBeGreaterThan(0)
+        }
+      }
+    }
+  }
+  subject.close()
+}, 90_000)

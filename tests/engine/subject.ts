@@ -114,6 +114,11 @@ function undone(db: Database, writer: EventWriter, work: () => void): void {
   writer.rolledBack()
 }
 
+function asked<T>(path: string, ask: (db: Database) => T): T {
+  using connection = openReaderConnection(path)
+  return ask(connection)
+}
+
 const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
 
 export function engine(options: EventWriterOptions = {}) {
@@ -156,6 +161,8 @@ export function engine(options: EventWriterOptions = {}) {
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
+    /** A reader that has kept nothing yet. */
+    freshly: <T>(ask: (reader: EventReader) => T): T => asked(path, (one) => ask(readerOn(one))),
     sql: (statement: string) => void db.run(statement),
     /** Recounts an hour of the first organization in slices of so many blocks; `between` runs after each. */
     recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>

@@ -1,13 +1,13 @@
 /** Estimates against the truth, from one value to a million, over many seeds. */
 import { expect, test } from 'bun:test'
-import { estimate, registerAndRank, sketchCode, standardError } from './distinct-sketch.ts'
+import { estimate, registerAndRank, registers, sketchCode, standardError } from './distinct-sketch.ts'
 import { hashCode } from './members.ts'
 
 function estimated(count: number, seed: number): number {
-  const ranks = new Map<number, number>()
+  const ranks = new Uint8Array(registers)
   for (let n = 0; n < count; n++) {
     const [register, rank] = registerAndRank(sketchCode(hashCode(`ses_${n}`, seed)))
-    ranks.set(register, Math.max(rank, ranks.get(register) ?? 0))
+    ranks[register] = Math.max(rank, ranks[register]!)
   }
   return estimate(ranks)
 }

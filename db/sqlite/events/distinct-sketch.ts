@@ -7,7 +7,7 @@
  * The standard error is 1.04 / sqrt(4,096) = 1.6 %; few values are counted almost exactly (linear counting).
  */
 const registerBits = 12
-const registers = 2 ** registerBits
+export const registers = 2 ** registerBits
 const hashBits = 31
 const ranksMax = 32
 
@@ -26,11 +26,14 @@ export function registerAndRank(code: number): [register: number, rank: number] 
   return [Math.floor(code / ranksMax), code % ranksMax]
 }
 
-/** `ranks` has the highest rank of each register that met a value. */
-export function estimate(ranks: ReadonlyMap<number, number>): number {
-  const empty = registers - ranks.size
-  let sum = empty
-  for (const rank of ranks.values()) sum += 2 ** -rank
+/** `ranks` has the highest rank of each register, 0 for one that met nothing. */
+export function estimate(ranks: Uint8Array): number {
+  let empty = 0
+  let sum = 0
+  for (const rank of ranks) {
+    if (rank === 0) empty++
+    sum += 2 ** -rank
+  }
   const bias = 0.7213 / (1 + 1.079 / registers)
   const raw = (bias * registers * registers) / sum
   const likely = raw <= 2.5 * registers && empty > 0 ? registers * Math.log(registers / empty) : raw

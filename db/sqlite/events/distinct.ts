@@ -1,8 +1,9 @@
 /** How many different sessions and verified subjects a day or month had, from sketches that can also forget. */
 import type { Database } from 'bun:sqlite'
 import type { Distinct, DistinctQuery } from '../../store.ts'
-import { estimate, registerAndRank } from './distinct-sketch.ts'
+import { estimate, registerAndRank, registers } from './distinct-sketch.ts'
 import { countUnfolded } from './fold.ts'
+import { foldedSketches } from './kept-sketches.ts'
 import { dayHours, distinctMember, hourMs, memberAndCode } from './rollup-counts.ts'
 import { siteCodes } from './rollup-range.ts'
 
@@ -11,29 +12,31 @@ export function readDistinct(db: Database, org: number, query: DistinctQuery): D
   const until = query.untilMs === null ? Number.MAX_SAFE_INTEGER : dayOf(query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
   const index = distinctMember[query.of]
-  const byStart = new Map<number, Map<number, number>>() // start -> register -> highest rank
+  const byStart = new Map<number, Uint8Array>() // start -> the highest rank of each register
 
-  function add(hour: number, site: number, code: number): void {
-    if (hour < from || hour >= until || sites?.has(site) === false) return
+  /** Null when it was not asked for. */
+  function ranksOf(hour: number, site: number): Uint8Array | null {
+    if (hour < from || hour >= until || sites?.has(site) === false) return null
     const start = startOf(hour, query.step)
-    let registers = byStart.get(start)
-    if (registers === undefined) byStart.set(start, (registers = new Map()))
-    const [register, rank] = registerAndRank(code)
-    registers.set(register, Math.max(rank, registers.get(register) ?? 0))
+    let ranks = byStart.get(start)
+    if (ranks === undefined) byStart.set(start, (ranks = new Uint8Array(registers)))
+    return ranks
   }
 
-  const folded = db.query<unknown, [number, number, number, number]>(
-    `SELECT hour, site, code FROM rollup_value
-     WHERE org = ? AND member = ? AND hour >= ? AND hour < ? AND live + expired > 0`,
-  )
-  for (const row of folded.values(org, index, from, until) as [number, number, number][]) add(...row)
+  for (const { hour, site, ranks } of foldedSketches(db, org, index, { from, until })) {
+    const into = ranksOf(hour, site)
+    for (let register = 0; into !== null && register < registers; register++)
+      if (ranks[register]! > into[register]!) into[register] = ranks[register]!
+  }
   for (const { hour, site, values } of countUnfolded(db, org, [index]).days()) {
-    for (const key of values.keys()) {
+    const into = ranksOf(hour, site)
+    for (const key of into === null ? [] : values.keys()) {
       const [at, code] = memberAndCode(key)
-      if (at === index) add(hour, site, code)
+      const [register, rank] = registerAndRank(code)
+      if (at === index) into![register] = Math.max(rank, into![register]!)
     }
   }
-  const rows = Array.from(byStart, ([startMs, registers]) => ({ startMs, count: estimate(registers) }))
+  const rows = Array.from(byStart, ([startMs, ranks]) => ({ startMs, count: estimate(ranks) }))
   return { rows: rows.sort((a, b) => a.startMs - b.startMs) }
 }
 

@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { readColumns, type Zone } from './block-table.ts'
 import { extra } from './block.ts'
+import { foldState } from './kept-hours.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { seqMax, seqOf } from './place.ts'
 import { rollupCounts, type RollupCounts } from './rollup-counts.ts'
@@ -52,11 +53,7 @@ export function countFolded(wanted: Wanted, blocksMax = sliceBlocks): FoldedCoun
 
   return {
     step(db, org) {
-      const state = db
-        .query<{ foldedSeq: number; rewrites: number }, [number]>(
-          'SELECT folded_seq AS foldedSeq, rewrites FROM event_org WHERE num = ?',
-        )
-        .get(org)
+      const state = foldState(db, org)
       if (state?.rewrites !== rewrites) {
         rewrites = state?.rewrites ?? null
         counts = rollupCounts()

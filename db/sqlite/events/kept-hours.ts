@@ -23,9 +23,12 @@ export type Order = (counts: Count[]) => Count[]
  * A fold changes the hours of the arrivals that it moves the watermark over, and these are asked of the blocks;
  * everything else that changes counts raises event_org.rewrites (`noteRewrite`).
  */
-interface Kept {
+export interface FoldState {
   rewrites: number
   foldedSeq: number
+}
+
+interface Kept extends FoldState {
   range: HourRange
   hours: Map<number, HourCounts>
 }
@@ -49,11 +52,7 @@ export function noteRewrite(db: Database, org: number): void {
 
 /** The hours of a range up to the watermark, ascending. */
 export function foldedHours(db: Database, org: number, range: HourRange, order: Order): HourCounts[] {
-  const state = db
-    .query<{ foldedSeq: number; rewrites: number }, [number]>(
-      'SELECT folded_seq AS foldedSeq, rewrites FROM event_org WHERE num = ?',
-    )
-    .get(org)
+  const state = foldState(db, org)
   if (state === null) return []
   const all = keptBy.get(db)
   let kept = all?.get(org)
@@ -73,7 +72,12 @@ export function foldedHours(db: Database, org: number, range: HourRange, order: 
   return [...kept.hours.values()].filter(isAsked).sort((a, b) => a.hour - b.hour)
 }
 
-function isUseful(kept: Kept, state: { foldedSeq: number; rewrites: number }, range: HourRange): boolean {
+export function foldState(db: Database, org: number): FoldState | null {
+  const sql = 'SELECT folded_seq AS foldedSeq, rewrites FROM event_org WHERE num = ?'
+  return db.query<FoldState, [number]>(sql).get(org)
+}
+
+function isUseful(kept: Kept, state: FoldState, range: HourRange): boolean {
   const behind = state.foldedSeq - kept.foldedSeq
   const holds = range.from >= kept.range.from && range.until <= kept.range.until
   return holds && kept.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
@@ -99,7 +103,7 @@ function addHours(
 }
 
 /** Hours that a block touches which holds any of these arrivals. */
-function changedHours(db: Database, org: number, afterSeq: number, lastSeq: number): Set<number> {
+export function changedHours(db: Database, org: number, afterSeq: number, lastSeq: number): Set<number> {
   const hours = new Set<number>()
   for (const zone of zonesBetween(db, org, afterSeq + 1, lastSeq + 1)) {
     const [first, last] = [Math.floor(zone.minAt / hourMs), Math.floor(zone.maxAt / hourMs)]

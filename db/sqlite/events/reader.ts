@@ -17,6 +17,7 @@ import { keepColumns } from './kept-columns.ts'
 import { keepHours } from './kept-hours.ts'
 import { keepIds } from './kept-ids.ts'
 import { keepMatches } from './kept-matches.ts'
+import { keepSketches } from './kept-sketches.ts'
 import { readMetrics, readMetricsText } from './metrics.ts'
 import { storedLastSeq } from './org-state.ts'
 import { readOverview } from './overview.ts'
@@ -34,7 +35,7 @@ const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: fal
 export function compactEventReader(db: Database, deadlineMs: number, fingerprintBits = 53): EventReader {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, fingerprintBits)
-  for (const keep of [keepColumns, keepIds, keepMatches, keepHours]) keep(db)
+  for (const keep of [keepColumns, keepIds, keepMatches, keepHours, keepSketches]) keep(db)
   const findOrg = db.query<{ num: number }, [string]>('SELECT num FROM event_org WHERE org_id = ?')
 
   /** One read transaction, so that blocks, indexes and rollups belong together; `none` when nothing was ever stored. */
