@@ -12,7 +12,6 @@ export interface FullLoad {
   events: number
   fill: {
     perSecond: number[]
-    stolenPercent: number | null // of the cores' time meanwhile, by the host
     p99Ms: number // of the last tenth, as is memory
     memory: Memory
     refused: number
@@ -21,6 +20,8 @@ export interface FullLoad {
   resends: { freshPerSecond: number; oldPerSecond: number; freshP99Ms: number } // p99 beside old ones
   overload: Overload
   hostile: { events: number; refused: number; grewMiB: number; metricsKiB: number }
+  /** Of the cores' time in each phase, by the host: fill, reads, resends, overload. */
+  stolenPercents: (number | null)[]
   acknowledged: number
   stored: number
 }
@@ -49,14 +50,21 @@ export async function fullLoadBench(events: number, seconds: number): Promise<Fu
     const [ingest, secret] = [await keyOf(server, 'ingest'), await keyOf(server, 'secret')]
     const traffic = fixedTraffic(path, ingest, events, 20 * dayMs)
     const run = runner(server, traffic)
-    const fill = await filled(server, run, events)
-    const reads = await readsMeanwhile(server, secret, run, seconds)
-    const resends = await resent(run, events, seconds)
-    const overload = await overloaded(server, ingest, run, resends.freshPerSecond, seconds)
+    const stolenPercents: (number | null)[] = []
+    const phase = async <T>(work: () => Promise<T>): Promise<T> => {
+      const stolen = watchStolen()
+      const found = await work()
+      stolenPercents.push(stolen.end())
+      return found
+    }
+    const fill = await phase(() => filled(server, run, events))
+    const reads = await phase(() => readsMeanwhile(server, secret, run, seconds))
+    const resends = await phase(() => resent(run, events, seconds))
+    const overload = await phase(() => overloaded(server, ingest, run, resends.freshPerSecond, seconds))
     const acknowledged = run.acknowledged() + overload.probed.events
     const counts = { acknowledged, stored: await storedEvents(server, secret) }
     const hostile = await hostileValues(server, ingest, secret, Math.min(events, 300_000))
-    return { events, fill, reads, resends, overload, hostile, ...counts }
+    return { events, fill, reads, resends, overload, hostile, stolenPercents, ...counts }
   } finally {
     await server.stop()
   }
@@ -67,7 +75,6 @@ async function filled(server: Appliance, run: Runner, events: number): Promise<F
   let p99Ms = 0
   let memory: Memory = { medianMiB: 0, mostMiB: 0 }
   let refused = 0
-  const stolen = watchStolen()
   for (let tenth = 0; tenth < 10; tenth++) {
     const watch = watchMemory(server.pid)
     const part = await run.fresh({ batches: events / batchEvents / 10, seconds: 600 })
@@ -76,7 +83,7 @@ async function filled(server: Appliance, run: Runner, events: number): Promise<F
     perSecond.push(rate(part))
     p99Ms = part.p99Ms
   }
-  return { perSecond, stolenPercent: stolen.end(), p99Ms, memory, refused }
+  return { perSecond, p99Ms, memory, refused }
 }
 
 const rate = ({ requests, seconds }: LoadResult): number => Math.round((requests * batchEvents) / seconds)
@@ -220,7 +227,7 @@ async function hostileValues(
 }
 
 export function fullLoadTables(found: FullLoad): string {
-  const { events, fill, reads, resends, overload, hostile, acknowledged, stored } = found
+  const { events, fill, reads, resends, overload, hostile, stolenPercents, acknowledged, stored } = found
   const shown = (n: number) => n.toLocaleString('en-US')
   const ms = (n: number) => Math.round(n * 10) / 10
   const ratio = (resends.oldPerSecond / resends.freshPerSecond).toFixed(2)
@@ -230,7 +237,7 @@ ${table(
   ['full load', ''],
   [
     ['events/s, by tenths', fill.perSecond.map((rate) => `${Math.round(rate / 1_000)}k`).join(' ')],
-    ['taken by the host meanwhile, %', fill.stolenPercent ?? ''],
+    ['taken by the host: filling, reads, resends, five times that; %', stolenPercents.join(', ')],
     ['p99 of the last tenth, ms', ms(fill.p99Ms)],
     ['refused while the disk stood still, and sent again', fill.refused],
     ['resident in the last tenth: median, most, MiB', memoryText(fill.memory)],
