@@ -118,6 +118,27 @@ test('verify looks at each arrival once, also of small blocks that are merged in
   subject.close()
 }, 90_000)
 
+test('verify comes to its end whatever a damaged block says of its length', () => {
+  for (const length of [0, -70, -20_000, 300, 2 ** 40]) {
+    const subject = engine()
+    const events = Array.from({ length: 2_000 }, (_, n) => event(n, n))
+    subject.group(() => subject.append('org_a', events))
+    subject.idle()
+    subject.sql(`UPDATE event_block SET events = ${length} WHERE place % 65536 = 1025`)
+    for (const blocks of [1, 2, 64]) {
+      let slices = 0
+      const sizes = { verifiedBlocks: blocks, countedBlocks: blocks }
+      const { faults } = subject.verifyInSlices(sizes, () => {
+        if (++slices > 100) throw new Error('it goes round')
+      })
+      expect([length, blocks, faults.some(({ place }) => place.startsWith('arrivals 1025 to'))]).toEqual([
+        ...[length, blocks, true],
+      ])
+    }
+    subject.close()
+  }
+}, 90_000)
+
 test('a recount in slices agrees with whatever comes, is folded, erased or expires between two of them', () => {
   const hourMs = 3_600_000
   const subject = engine()

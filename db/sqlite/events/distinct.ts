@@ -29,11 +29,11 @@ export function readDistinct(db: Database, org: number, query: DistinctQuery): D
       if (ranks[register]! > into[register]!) into[register] = ranks[register]!
   }
   for (const { hour, site, values } of countUnfolded(db, org, [index]).days()) {
-    const into = ranksOf(hour, site)
-    for (const key of into === null ? [] : values.keys()) {
+    for (const key of values.keys()) {
       const [at, code] = memberAndCode(key)
+      const into = at === index ? ranksOf(hour, site) : null
       const [register, rank] = registerAndRank(code)
-      if (at === index) into![register] = Math.max(rank, into![register]!)
+      if (into !== null) into[register] = Math.max(rank, into[register]!)
     }
   }
   const rows = Array.from(byStart, ([startMs, ranks]) => ({ startMs, count: estimate(ranks) }))

@@ -46,7 +46,7 @@ export function countFolded(wanted: Wanted, blocksMax = sliceBlocks): FoldedCoun
       const end = Math.min(events, lastSeq + 1 - first)
       const block = readColumns(db, place)
       if (block !== null) addRows(counts, block, Math.max(0, countedSeq + 1 - first), end, wanted)
-      countedSeq = first + end - 1
+      countedSeq = Math.max(countedSeq, first + end - 1)
     }
     return true
   }

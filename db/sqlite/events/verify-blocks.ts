@@ -5,7 +5,7 @@ import { blockChecksum, extra, openBlock, unpackBlock, type BlockContent } from 
 import { joinText } from './event-text.ts'
 import { isHash, member, members } from './members.ts'
 import { storedLastSeq } from './org-state.ts'
-import { segmentOf, seqOf } from './place.ts'
+import { placeOf, segmentOf, seqOf } from './place.ts'
 import type { Check, Report, VerifiedOrg } from './verified-org.ts'
 
 /** Blocks that are checked in one read transaction: about half a second. */
@@ -24,7 +24,8 @@ export function* verifyBlocks(
   let nextSeq = 1
   for (;;) {
     // A small block may have been merged meanwhile into one that begins before it.
-    const from = Math.min(lastPlace + 1, firstPlace(db, org.num, nextSeq))
+    const holder = firstPlace(db, org.num, nextSeq)
+    const from = holder < placeOf(org.num, nextSeq) ? Math.min(holder, lastPlace + 1) : lastPlace + 1
     const zones = zonesFrom(db, org.num, from, blocksMax)
     for (const zone of zones) {
       const first = seqOf(zone.place)
@@ -36,7 +37,7 @@ export function* verifyBlocks(
       if (content === null) damaged.add(zone.place)
       else verifyRows(org, content, zone, isMerged ? nextSeq - first : 0, (problem) => report(where, problem))
       lastPlace = zone.place
-      nextSeq = first + zone.events
+      nextSeq = Math.max(nextSeq, first + zone.events) // damage may say anything
     }
     if (zones.length < blocksMax) return damaged
     yield
