@@ -2,6 +2,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { run } from './process.ts'
+import { report, reportFile } from './report-file.ts'
 
 export interface ProxyProcess extends AsyncDisposable {
   port: number
@@ -15,21 +16,18 @@ export async function startProxy(to: {
   httpsPort: number
   credentials?: string
 }): Promise<ProxyProcess> {
-  const command = [process.execPath, join(import.meta.dir, 'proxy.ts')]
+  const reports = reportFile()
+  const command = [process.execPath, join(import.meta.dir, 'proxy.ts'), reports.path]
   const words = [String(to.httpPort), String(to.httpsPort), to.credentials ?? '']
   const child = run([...command, ...words], { cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } })
   const port = Number(await child.line((line) => /^listening on (\d+)$/.exec(line)?.[1] ?? null, 10_000))
   return {
     port,
-    heads: () =>
-      child
-        .stdout()
-        .split('\n')
-        .filter((line) => line.startsWith('"'))
-        .map((line) => JSON.parse(line) as string),
+    heads: () => reports.lines().map((line) => JSON.parse(line) as string),
     async [Symbol.asyncDispose]() {
       child.signal('SIGKILL')
       await child.exited
+      reports.remove()
     },
   }
 }
@@ -49,7 +47,7 @@ const behaviours: { [word: string]: (socket: Socket) => void } = {
 }
 
 function answer(socket: Socket, { head, body }: Told): void {
-  const [, , httpPort, httpsPort, credentials] = process.argv
+  const [, , , httpPort, httpsPort, credentials] = process.argv
   const [method = '', target = ''] = head.split(' ')
   const given = /^proxy-authorization: basic (\S+)$/im.exec(head)?.[1] ?? ''
   if (credentials && Buffer.from(given, 'base64').toString() !== credentials)
@@ -76,7 +74,7 @@ function serve(socket: Socket): void {
     if (end === -1) return
     socket.off('data', read)
     const head = bytes.subarray(0, end).toString('latin1')
-    process.stdout.write(`${JSON.stringify(head)}\n`)
+    report(process.argv[2]!, head)
     answer(socket, { head, body: bytes.subarray(end + 4) })
   }
   socket.on('data', read)

@@ -2,6 +2,7 @@
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { run } from './process.ts'
+import { report, reportFile } from './report-file.ts'
 
 /** One request as the receiver saw it. */
 export interface Received {
@@ -24,20 +25,13 @@ export interface Receiver extends AsyncDisposable {
 
 /** Starts the process; it ends with `await using` or with the tests. */
 export async function startReceiver(): Promise<Receiver> {
-  const command = [process.execPath, join(import.meta.dir, 'receiver.ts')]
+  const reports = reportFile()
+  const command = [process.execPath, join(import.meta.dir, 'receiver.ts'), reports.path]
   const child = run(command, { cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } })
   const port = await child.line((line) => /^listening on (\d+)$/.exec(line)?.[1] ?? null, 10_000)
-  let parsed: Received[] = []
-  let parsedTo = 0
+  const parsed: Received[] = []
   const received = (prefix = '/'): Received[] => {
-    const text = child.stdout()
-    const end = text.lastIndexOf('\n') + 1
-    const lines = text.slice(parsedTo, end).split('\n')
-    parsedTo = end
-    parsed = [
-      ...parsed,
-      ...lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Received),
-    ]
+    for (const line of reports.lines().slice(parsed.length)) parsed.push(JSON.parse(line) as Received)
     return parsed.filter(({ path }) => path.startsWith(prefix))
   }
   return {
@@ -59,6 +53,7 @@ export async function startReceiver(): Promise<Receiver> {
     async [Symbol.asyncDispose]() {
       child.signal('SIGKILL')
       await child.exited
+      reports.remove()
     },
   }
 }
@@ -163,7 +158,7 @@ function serve(socket: Socket): void {
     isDone = true
     const path = requestLine.split(' ')[1] ?? ''
     const received = { path, headers: lower, body: Buffer.from(body, 'latin1').toString(), atMs: Date.now() }
-    process.stdout.write(`${JSON.stringify(received)}\n`)
+    report(process.argv[2]!, received)
     const [, name = '', argument = ''] = path.split(/[/?]/)
     const behaviour = behaviours[name]
     if (behaviour) behaviour(socket, received, argument)
