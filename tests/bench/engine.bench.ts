@@ -1,6 +1,6 @@
 /** Bench of the event engine in process: `bun tests/bench/engine.bench.ts --short|--full [--write]`, see --help. */
 import type { Database } from 'bun:sqlite'
-import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { appendFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 import type { EventRecord } from '../../db/store.ts'
@@ -13,12 +13,13 @@ import { migrations } from '../../db/sqlite/migrations.ts'
 import { inTransaction } from '../../db/sqlite/transaction.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { eventSource, startMs, type EventSource } from './engine-events.ts'
-import { bareSqlite } from './floors.ts'
-import { watchStolen } from './report.ts'
+import { engineFloors, otherEngine } from './engine-floors.ts'
+import { perSecond, watchStolen } from './report.ts'
 
 const orgId = 'org_bench'
 const batchEvents = 1_000
-const floorEvery = 10 // one batch in so many is also appended to a bare file and to a bare database
+const floorEvery = 10 // one batch in so many is also written by each of the floors
+const otherEventsMax = 1_000_000
 const resentBatches = 10
 const hourMs = 3_600_000
 
@@ -29,6 +30,8 @@ page, count and restart.
   --short    300,000 events, about half a minute
   --full     10,000,000 events, several minutes and 1 GB of disk
   --events N as many as you say
+  --beside F another engine's program, called with a count of events (a million at most), the size of a batch and a
+             path; the first line that it prints stands beside our rate
   --write    adds the numbers to tests/bench/results.md`
 
 const lines: string[] = []
@@ -50,6 +53,8 @@ function main(args: string[]): void {
   say(
     `${total.toLocaleString('en')} events, batches of ${batchEvents}, ${cpus().length} cores, Bun ${Bun.version}\n`,
   )
+  const other = args.indexOf('--beside')
+  if (other >= 0) say(otherEngine(args[other + 1]!, Math.min(total, otherEventsMax), batchEvents))
   const old = fill(db, writer, source, total, dir.join('bare'))
   resend(db, writer, source, total, old)
   writer.idle()
@@ -88,35 +93,22 @@ function fill(
   writer: EventWriter,
   source: EventSource,
   total: number,
-  barePath: string,
+  floorPath: string,
 ): EventRecord[] {
-  const bare = openSync(barePath, 'w')
-  const sqlite = bareSqlite(`${barePath}.db`)
+  const floors = engineFloors(floorPath)
   const stolen = watchStolen()
   const old: EventRecord[] = []
   const commitsMs: number[] = []
   const marks: string[] = []
   const part = Math.ceil(total / 8 / batchEvents) * batchEvents
   const oldEach = Math.max(1, Math.ceil((resentBatches * batchEvents) / (total / batchEvents)))
-  let bareMs = 0
-  let sqliteMs = 0
-  let bareEvents = 0
   let partMs = 0
   for (let from = 0; from < total; from += batchEvents) {
     const events = Array.from({ length: Math.min(batchEvents, total - from) }, (_, n) =>
       source.event(from + n),
     )
     for (let n = 0; n < oldEach; n++) old.push(events[Math.floor(((n + 0.5) * events.length) / oldEach)]!)
-    if ((from / batchEvents) % floorEvery === 0) {
-      const started = performance.now()
-      writeSync(bare, events.map(({ json }) => json).join('\n'))
-      fsyncSync(bare)
-      bareMs += performance.now() - started
-      bareEvents += events.length
-      const begun = performance.now()
-      sqlite.append(events.map(({ json }) => json))
-      sqliteMs += performance.now() - begun
-    }
+    if ((from / batchEvents) % floorEvery === 0) floors.take(events)
     const started = performance.now()
     const { accepted } = commit(db, writer, events)
     const tookMs = performance.now() - started
@@ -127,16 +119,11 @@ function fill(
     marks.push(`${((from + batchEvents) / 1e6).toFixed(2)}M ${perSecond(part, partMs)}`)
     partMs = 0
   }
-  closeSync(bare)
-  sqlite.close()
+  floors.close()
   const stolenPercent = stolen.end()
   const spentMs = commitsMs.reduce((sum, ms) => sum + ms, 0)
-  const rate = total / spentMs
-  const bareRate = bareEvents / bareMs
-  say(`durable ingest ${perSecond(total, spentMs)}; bare append ${perSecond(bareEvents, bareMs)}`)
-  say(`ratio to the bare append: ${(rate / bareRate).toFixed(2)}`)
-  const sqliteText = `${perSecond(bareEvents, sqliteMs)}, ratio ${(bareMs / sqliteMs).toFixed(2)}`
-  say(`of a database that keeps packed texts and nothing else: ${sqliteText}`)
+  say(`durable ingest ${perSecond(total, spentMs)}`)
+  floors.report(spentMs / total).forEach(say)
   if (stolenPercent !== null) say(`taken by the host meanwhile: ${stolenPercent} %`)
   say(`over time: ${marks.join(', ')}`)
   const sorted = commitsMs.toSorted((a, b) => a - b)
@@ -244,10 +231,6 @@ function time(name: string, read: () => number): number {
 function record(): void {
   const title = `\n## Event engine, ${new Date().toISOString().slice(0, 10)}\n\n`
   appendFileSync(join(import.meta.dir, 'results.md'), `${title}${lines.join('\n')}\n`)
-}
-
-function perSecond(events: number, ms: number): string {
-  return `${Math.round((events / ms) * 1_000).toLocaleString('en')}/s`
 }
 
 function megabytes(bytes: number): string {

@@ -27,6 +27,10 @@ export function recordTable(title: string, text: string): void {
   appendFileSync(join(import.meta.dir, 'results.md'), `\n## ${title}: ${machine()}\n\n${text}\n`)
 }
 
+export function perSecond(events: number, ms: number): string {
+  return `${Math.round((events / ms) * 1_000).toLocaleString('en')}/s`
+}
+
 /** What a process holds in memory now. */
 export function residentMiB(pid: number): number {
   const kibibytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
