@@ -20,7 +20,7 @@ const orgId = 'org_bench'
 const batchEvents = 1_000
 const floorEvery = 10 // one batch in so many is also written by each of the floors
 const otherEventsMax = 1_000_000
-const resentBatches = 10
+const resentBatches = 40
 const hourMs = 3_600_000
 
 const help = `Fills an engine with events in batches of 1,000, each batch committed to disk, beside a bare append of the
@@ -129,11 +129,11 @@ function fill(
   const sorted = commitsMs.toSorted((a, b) => a - b)
   const quantile = (q: number) => (sorted[Math.floor((sorted.length - 1) * q)] ?? 0).toFixed(1)
   say(`commit ms: p50 ${quantile(0.5)}, p99 ${quantile(0.99)}, max ${quantile(1)}`)
-  say(`resident: ${megabytes(process.memoryUsage.rss())}`)
+  say(`resident, with what makes the events: ${megabytes(process.memoryUsage.rss())}`)
   return old
 }
 
-/** Old ids from everywhere, against fresh ones in the same batch size, one after the other. */
+/** Old ids from everywhere against fresh ones in the same batch size, by turns, so that both meet the same moments. */
 function resend(
   db: Database,
   writer: EventWriter,
@@ -141,27 +141,24 @@ function resend(
   total: number,
   old: EventRecord[],
 ): void {
-  const stride = Math.floor(old.length / batchEvents)
+  const turns = Math.floor(old.length / batchEvents)
   let oldMs = 0
-  for (let batch = 0; batch < stride; batch++) {
-    const again = old.filter((_, n) => n % stride === batch).slice(0, batchEvents)
-    const started = performance.now()
-    const { deduped } = commit(db, writer, again)
-    if (batch > 0) oldMs += performance.now() - started // the first finds code that is not compiled yet
-    if (deduped !== again.length) throw new Error(`${deduped} of ${again.length} deduped`)
-  }
-  const oldUs = oldMs / (stride - 1)
   let freshMs = 0
-  const freshBatches = 20
-  for (let batch = 0; batch < freshBatches; batch++) {
-    const events = Array.from({ length: batchEvents }, (_, n) =>
-      source.event(total + batch * batchEvents + n),
-    )
+  const commitMs = (events: EventRecord[], deduped: number): number => {
     const started = performance.now()
-    commit(db, writer, events)
-    freshMs += performance.now() - started
+    const taken = commit(db, writer, events)
+    if (taken.deduped !== deduped) throw new Error(`${taken.deduped} of ${events.length} deduped`)
+    return performance.now() - started
   }
-  const freshUs = freshMs / freshBatches
+  for (let turn = 0; turn < turns; turn++) {
+    const again = old.filter((_, n) => n % turns === turn).slice(0, batchEvents)
+    const fresh = Array.from({ length: batchEvents }, (_, n) => source.event(total + turn * batchEvents + n))
+    const spentMs = commitMs(again, again.length)
+    if (turn > 0) oldMs += spentMs // the first finds code that is not compiled yet
+    freshMs += commitMs(fresh, 0)
+  }
+  const oldUs = oldMs / (turns - 1)
+  const freshUs = freshMs / turns
   const ratio = (freshUs / oldUs).toFixed(2)
   say(
     `resends of scattered ids: ${oldUs.toFixed(1)} us each, fresh ${freshUs.toFixed(1)} us, rate ${ratio} of fresh`,
