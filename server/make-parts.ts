@@ -25,6 +25,7 @@ import type { Log } from './log.ts'
 import type { Parts } from './parts.ts'
 import { makeHttpTimes } from './prometheus/http-times.ts'
 import { makeWebhookOutcomes } from './prometheus/webhook-outcomes.ts'
+import { makeErasures } from './retention/erasures.ts'
 import { makeRecount } from './rollup/recount.ts'
 import { version } from './version.ts'
 import { startWebhooks } from './webhooks/start.ts'
@@ -107,9 +108,11 @@ async function startRunning({ config, store, clock, log, exhausted }: ServerOpti
   })
   const auditKey = openSigningKey(dataDir)
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
+  const erasures = makeErasures({ store, clock, log })
   const ingestCounts = makeIngestCounts(store, clock, log)
   const recount = makeRecount({ store, log })
-  const shared = { auditKey, backups, disk, fsyncProbe, ingestCounts, lastUses, memory, recount, webhooks }
+  const watches = { disk, fsyncProbe, memory }
+  const shared = { auditKey, backups, erasures, ingestCounts, lastUses, recount, webhooks, ...watches }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
   const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention }), clock, log)
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }

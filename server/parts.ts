@@ -22,6 +22,7 @@ import type { Rejections } from './ingest/rejections.ts'
 import type { Turns } from './ingest/turns.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './retention/expire-all.ts'
+import type { Erasures } from './retention/erasures.ts'
 import type { Recount } from './rollup/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
@@ -53,6 +54,7 @@ export interface Parts {
   metricsToken: string | null // opens /metrics; null: nothing does on the main listener
   webhooks: Webhooks
   backups: Backups
+  erasures: Erasures
   diagnosed: Diagnosed
   assets: Assets
   streams: Set<AbortController> // open live streams, ended before the listener stops

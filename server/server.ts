@@ -110,6 +110,7 @@ async function settle({ config, store, clock, log }: ServerOptions, made: MadePa
   )
   await parts.fsyncProbe.close()
   await parts.webhooks.stop()
+  await parts.erasures.stop()
   await parts.backups.settle(backupStopMs)
   await parts.rejections.settled()
   await parts.ingestCounts.flush()

@@ -40,8 +40,22 @@ export interface Retention {
   eventBytes: number
 }
 
-export interface ErasedAnswer {
-  erased: { events: number; deliveries: number; samples: number; logEmptied: boolean }
+export type Erasure = { session: string } | { subject: string }
+
+interface Taken {
+  events: number
+  deliveries: number
+  samples: number
+}
+
+export interface Erasures {
+  running: (Taken & { by: 'session' | 'subject'; startedAt: string }) | null
+  last: {
+    by: 'session' | 'subject'
+    endedAt: string
+    erased: (Taken & { logEmptied: boolean }) | null // null: it was cut short
+    problem: string | null
+  } | null
   beyond: string[] // what no erasure here can reach
 }
 
@@ -65,7 +79,10 @@ export const operateApi = {
     }
     return json<Retention>(await post('/api/retention', body))
   },
-  erase: async (what: { session: string } | { subject: string }) =>
-    json<ErasedAnswer>(await post('/api/erase', what)),
+  erasures: (signal?: AbortSignal) => get<Erasures>('/api/erase', signal),
+  erase: async (what: Erasure) => json<Erasures>(await post('/api/erase', what)),
+  /** Null when counting would take too long. */
+  countErased: async (what: Erasure) =>
+    (await json<{ events: number | null }>(await post('/api/erase/count', what))).events,
   diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),
 }

@@ -9,10 +9,13 @@ export interface Erasure {
   value: string
 }
 
-export interface Erased {
+export interface Taken {
   events: number
   deliveries: number
   samples: number
+}
+
+export interface Erased extends Taken {
   /** Whether the write-ahead log was emptied: until then it may hold old pages. */
   logEmptied: boolean
 }
@@ -28,11 +31,19 @@ export const beyondErasure = [
 const truncateTries = 50
 const truncateWaitMs = 100
 
+export interface EraseOptions {
+  /** Called after each step with the sums so far; after the first one the audit entry stands. */
+  told?: (sum: Taken) => void
+  /** Throws its reason at the next step once it is aborted; what is gone stays gone. */
+  ending?: AbortSignal
+}
+
 /** The audit entry stands before the first event is gone, and names what is erased by a keyed hash alone. */
 export async function eraseAll(
   { store, clock }: { store: Pick<Store, 'events' | 'retention' | 'secret'>; clock: Clock },
   actor: Actor,
   { kind, value }: Erasure,
+  { told, ending }: EraseOptions = {},
 ): Promise<Erased> {
   const command = {
     orgId: actor.orgId,
@@ -54,6 +65,8 @@ export async function eraseAll(
     sum.samples += step.samples
     cursor = step.next
     audit = null
+    told?.({ ...sum })
+    if (cursor !== null) ending?.throwIfAborted()
   } while (cursor !== null)
   return { ...sum, logEmptied: await emptyLog(store) }
 }

@@ -7,13 +7,17 @@ import { json } from '../http/answer.ts'
 import { readMembers, wrongMember } from '../http/members.ts'
 import { readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
-import { beyondErasure, eraseAll, type Erasure } from './erase-all.ts'
+import { countEvents } from '../traces/walk.ts'
+import type { Erasure } from './erase-all.ts'
 
 const unparsed = { parse: 'none' } as const
 const daysMax = 36_500
 
+/** Counting ends then, and the owner decides without the number. */
+const countMsMax = 8_000
+
 export function retentionRoutes(parts: Parts) {
-  const { store, signIns, clock } = parts
+  const { store, signIns, clock, erasures } = parts
   const view = async (org: Org, own: RetentionSetting) => ({
     days: own.days,
     bytes: own.bytes,
@@ -56,23 +60,33 @@ export function retentionRoutes(parts: Parts) {
     .post(
       '/api/erase',
       async ({ request }) => {
-        const { actor } = await asOwner(request)
-        const members = await readMembers(request, { session: 'text?', subject: 'text?' })
-        const erased = await eraseAll({ store, clock }, actor, erasureOf(members))
-        return json({ erased, beyond: beyondErasure })
+        const { org, actor } = await asOwner(request)
+        await erasures.start(actor, await readErasure(request))
+        return json(erasures.view(org.id), 202)
+      },
+      unparsed,
+    )
+    .get('/api/erase', async ({ request }) => {
+      const { org } = await asOwner(request)
+      readQuery(request, {})
+      return json(erasures.view(org.id))
+    })
+    .post(
+      '/api/erase/count', // not GET: a name or an address would stand in the access log of every proxy
+      async ({ request }) => {
+        const { org } = await asOwner(request)
+        const { kind, value } = await readErasure(request)
+        const filter = kind === 'session' ? { sessionIds: [value] } : { subjects: [value] }
+        const ceilingSeq = await store.events.lastSeq(org.id)
+        return json({ events: await countEvents(store.events, org.id, filter, ceilingSeq, countMsMax) })
       },
       unparsed,
     )
 }
 
 /** Exactly one of both: "this session, but only of this subject" is nothing anybody asks for. */
-function erasureOf({
-  session,
-  subject,
-}: {
-  session: string | undefined
-  subject: string | undefined
-}): Erasure {
+async function readErasure(request: Request): Promise<Erasure> {
+  const { session, subject } = await readMembers(request, { session: 'text?', subject: 'text?' })
   if ((session === undefined) === (subject === undefined))
     throw wrongMember('session', 'Name a session or a subject, one of them.')
   const erasure: Erasure =

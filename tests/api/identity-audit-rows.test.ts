@@ -126,6 +126,7 @@ type Prepare = (path: string) => Promise<Call> | Call
 const calls: { [route: string]: Prepare } = {
   'POST /api/retention': () => ({ body: { days: 30 } }),
   'POST /api/erase': () => ({ body: { session: word() } }),
+  'POST /api/erase/count': () => ({ body: { session: word() }, rows: 0 }), // it only reads
   'POST /api/setup': () => ({ rows: 0 }), // there is an owner already; for the first one see below
   'POST /api/sign-in': async () => ({ body: { email: (await stranger()).email, password } }),
   'POST /api/sign-in/code': async () => {

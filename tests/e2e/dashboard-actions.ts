@@ -7,9 +7,9 @@ export const owner = { email: 'ada@example.com', password: 'correct horse batter
 /** Environment with which a server makes that owner by itself. */
 export const ownerEnv = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
 
-export async function signIn(page: Page): Promise<void> {
-  await page.getByLabel('Email').fill(owner.email)
-  await page.getByLabel('Password').fill(owner.password)
+export async function signIn(page: Page, { email, password } = owner): Promise<void> {
+  await page.getByLabel('Email').fill(email)
+  await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.locator('.shell').waitFor()
 }

@@ -4,11 +4,12 @@ import { Database } from 'bun:sqlite'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { verifyEvents } from '../../db/open.ts'
+import type { ErasuresJson } from '../../server/retention/erasures.ts'
 import { batchBody } from '../../server/webhooks/feed.ts'
 import { startAppliance } from '../support/binary.ts'
 import { makeAudit } from '../store/make.ts'
 import { event } from '../support/events.ts'
-import { person } from '../support/people.ts'
+import { person, type Person } from '../support/people.ts'
 import { testServer } from '../support/server.ts'
 import { blockTexts } from './block-texts.ts'
 
@@ -58,6 +59,21 @@ function dirtyFreeBytes(path: string): { pages: number; dirty: number } {
   return { pages, dirty }
 }
 
+async function countOf(person: Person, what: object): Promise<unknown> {
+  const answer = await person.post('/api/erase/count', what)
+  expect(answer.status).toBe(200)
+  return answer.json()
+}
+
+/** What the owner is told once nothing is at work any more. */
+async function ended(person: Person): Promise<ErasuresJson> {
+  for (const endMs = performance.now() + 30_000; ; await Bun.sleep(20)) {
+    const state = (await (await person.call('/api/erase')).json()) as ErasuresJson
+    if (state.running === null) return state
+    if (performance.now() > endMs) throw new Error(JSON.stringify(state))
+  }
+}
+
 test('what an owner erases is in no byte of the folder, and everything else is as it was', async () => {
   await using server = await testServer()
   const { store, org, dataDir } = server
@@ -87,21 +103,24 @@ test('what an owner erases is in no byte of the folder, and everything else is a
   })
   expect(new Set(marksIn(dataDir).map((found) => found.split(' ')[0]))).toEqual(new Set(marks))
 
-  expect((await owner.post('/api/erase', {})).status).toBe(400)
-  expect((await owner.post('/api/erase', { session, subject: who })).status).toBe(400)
-  const answer = await owner.post('/api/erase', { subject: who })
-  expect([answer.status, await answer.json()]).toEqual([
-    200,
-    {
+  for (const wrong of [{}, { session, subject: who }])
+    for (const path of ['/api/erase', '/api/erase/count'])
+      expect((await owner.post(path, wrong)).status).toBe(400)
+  expect(await countOf(owner, { subject: who })).toEqual({ events: 300 })
+  expect(await countOf(owner, { subject: who.toUpperCase() })).toEqual({ events: 0 })
+  expect((await owner.post('/api/erase', { subject: who })).status).toBe(202)
+  expect(await ended(owner)).toEqual({
+    running: null,
+    last: {
+      by: 'subject',
+      endedAt: expect.any(String),
       erased: { events: 300, deliveries: 1, samples: 1, logEmptied: true },
-      beyond: [
-        expect.stringContaining('after it had begun'),
-        expect.stringContaining('backups'),
-        expect.any(String),
-        expect.any(String),
-      ],
+      problem: null,
     },
-  ])
+    beyond: [/after it had begun/, /backups/, /carried out/, /counts of hours/].map((each) =>
+      expect.stringMatching(each),
+    ),
+  })
   expect(marksIn(dataDir)).toEqual([])
   expect(dirtyFreeBytes(join(dataDir, 'sightglass.db')).dirty).toBe(0)
 

@@ -1,7 +1,7 @@
 /** Settings → Data and retention: what is kept, how long, and how to take it along. */
 import { useEffect } from 'preact/hooks'
 import { RetentionLimits } from './retention.tsx'
-import { EraseButton } from './erase.tsx'
+import { Erase } from './erase.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
 import { overview, refreshOverview } from '../../session.ts'
@@ -56,7 +56,7 @@ export function Data() {
         To take everything along, run <code>sightglass export traces --org …</code> on the machine, or filter{' '}
         <a href="/logs">Logs</a> and export what is shown.
       </p>
-      <EraseButton />
+      <Erase />
     </section>
   )
 }

@@ -1,56 +1,91 @@
-/** Erasing what belongs to one session or one identity, for good. */
+/** Erasing what belongs to one session or one identity, for good: counted first, then watched until it is done. */
 import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { Problem } from '../../components/problem.tsx'
+import { useTask } from '../../components/task.ts'
 import { counted } from '../../format.ts'
-import { type ErasedAnswer, operateApi } from '../../operate-api.ts'
-import { session } from '../../session.ts'
-import { Choice, Field, FormDialog, textOf } from './form-dialog.tsx'
+import { type Erasure, type Erasures, operateApi } from '../../operate-api.ts'
+import { refreshOverview, session } from '../../session.ts'
+import { EraseDialogs } from './erase-dialogs.tsx'
+import { hasVanished } from './erase-model.ts'
+import { Moment } from './moment.tsx'
 
-const kinds = [
-  { value: 'subject', text: 'Identity' },
-  { value: 'session', text: 'Session' },
-] as const
+/** While one is at work; no stream tells of it. */
+const lookMs = 500
 
-export function EraseButton() {
+export function Erase() {
+  return session.value?.role === 'owner' ? <OwnersErase /> : null
+}
+
+function OwnersErase() {
+  const known = useSignal<Erasures | null>(null)
   const asking = useSignal(false)
-  const done = useSignal<ErasedAnswer | null>(null)
-  if (session.value?.role !== 'owner') return null
-  const erase = async (form: FormData): Promise<void> => {
-    const value = textOf(form, 'value')
-    done.value = await operateApi.erase(
-      textOf(form, 'kind') === 'session' ? { session: value } : { subject: value },
-    )
+  const { problem, run } = useTask()
+  const isLost = useSignal(false)
+  const load = () =>
+    run(async () => {
+      const next = await operateApi.erasures()
+      isLost.value = isLost.value || hasVanished(known.value, next)
+      known.value = next
+    })
+  const isRunning = known.value?.running != null
+  useEffect(() => void load(), [])
+  useEffect(() => {
+    if (!isRunning) return undefined
+    const timer = setInterval(() => void load(), lookMs)
+    return () => {
+      clearInterval(timer)
+      void refreshOverview() // fewer events are kept now
+    }
+  }, [isRunning])
+  const erase = async (what: Erasure): Promise<void> => {
+    known.value = await operateApi.erase(what)
+    isLost.value = false
   }
   return (
     <>
-      <button type="button" class="button" aria-haspopup="dialog" onClick={() => (asking.value = true)}>
+      <button
+        type="button"
+        class="button"
+        aria-haspopup="dialog"
+        aria-disabled={isRunning}
+        onClick={() => isRunning || (asking.value = true)}
+      >
         Erase a session or an identity
       </button>
-      <div role="status">{done.value && <Done answer={done.value} />}</div>
-      {asking.value && (
-        <FormDialog
-          title="Erase for good"
-          action="Erase"
-          danger
-          onSubmit={erase}
-          onClose={() => (asking.value = false)}
-        >
-          <Choice name="kind" label="What" options={kinds} />
-          <Field name="value" label="Exactly this id or identity" required />
-          <p>Every event of it goes, with its copies in deliveries and samples. This cannot be undone.</p>
-        </FormDialog>
-      )}
+      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      <div role="status">
+        {isLost.value && <p>The appliance was restarted before all of it was erased. Erase it again.</p>}
+        {known.value && <State of={known.value} />}
+      </div>
+      {asking.value && <EraseDialogs onErase={erase} onClose={() => (asking.value = false)} />}
     </>
   )
 }
 
-function Done({ answer: { erased, beyond } }: { answer: ErasedAnswer }) {
+function State({ of: { running, last, beyond } }: { of: Erasures }) {
+  if (running) {
+    return (
+      <p>
+        Erasing {nameOf(running.by)}: {counted(running.events, 'event')} so far. It goes on when you leave
+        this page.
+      </p>
+    )
+  }
+  if (!last) return null
+  const { erased, problem } = last
   return (
     <>
       <p>
-        Erased {counted(erased.events, 'event')}, {counted(erased.deliveries, 'delivery', 'deliveries')} and{' '}
-        {counted(erased.samples, 'sample')}.
+        {erased
+          ? `Erased ${counted(erased.events, 'event')}, ${counted(erased.deliveries, 'delivery', 'deliveries')} and ` +
+            `${counted(erased.samples, 'sample')} of ${nameOf(last.by)}`
+          : `Erasing ${nameOf(last.by)} was cut short, some of it may still be here: ${problem}. Erase it again`}
+        , <Moment iso={last.endedAt} />.
       </p>
-      <p class="muted">Out of reach: {beyond.join('; ')}.</p>
+      {erased && <p class="muted">Out of reach: {beyond.join('; ')}.</p>}
     </>
   )
 }
+
+const nameOf = (by: 'session' | 'subject'): string => (by === 'session' ? 'a session' : 'an identity')

@@ -1,0 +1,107 @@
+/** Erasures in the background: told step by step, one at a time in an organization, cut short by a stop and said so. */
+import { expect, test } from 'bun:test'
+import { openStore, verifyEvents } from '../../db/open.ts'
+import type { Store } from '../../db/store.ts'
+import { startLog, type LogFields } from '../../server/log.ts'
+import { makeErasures } from '../../server/retention/erasures.ts'
+import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
+import { event } from './subject.ts'
+
+const clock = { now: () => noon }
+const actor = { orgId: 'org_a', actor: 'user:usr_1' }
+const theirs = { kind: 'subject', value: 'ann@example.com' } as const
+const events = 20_000 // of each second one: several steps
+
+/** A store with two organizations and the same events in both, whose erasures go on only when they are let. */
+async function gated(folder: string) {
+  const store = await openStore({ folder, now: noon })
+  for (const id of ['org_a', 'org_b']) {
+    await store.orgs.create({ org: makeOrg({ id, slug: id }), audit: makeAudit(id) })
+    for (let from = 0; from < events; from += 1_000) {
+      const batch = Array.from({ length: 1_000 }, (_, n) => {
+        const subject = n % 2 === 0 ? theirs.value : null
+        return { ...event(from + n, noon - from - n), subject }
+      })
+      await store.events.append(makeBatch(id, batch))
+    }
+  }
+  const gate = Promise.withResolvers<void>()
+  const erase: Store['events']['erase'] = async (command) => {
+    if (command.cursor !== null) await gate.promise
+    return store.events.erase(command)
+  }
+  const errors: [string, LogFields | undefined][] = []
+  const log = {
+    ...startLog({ level: 'error', clock }),
+    error: (name: string, fields?: LogFields) => void errors.push([name, fields]),
+  }
+  const erasures = makeErasures({ store: { ...store, events: { ...store.events, erase } }, clock, log })
+  return { store, erasures, errors, open: gate.resolve }
+}
+
+const totalOf = async (store: Store, orgId: string): Promise<number> =>
+  (await store.events.overview(orgId)).total
+
+test('one at a time in an organization, told step by step, and the others go their own way', async () => {
+  using dir = tempDir('erasures')
+  const { store, erasures, open } = await gated(dir.path)
+  expect(erasures.view('org_a')).toMatchObject({ running: null, last: null })
+  await erasures.start(actor, theirs)
+  const { running, last } = erasures.view('org_a')
+  expect([running?.by, last]).toEqual(['subject', null])
+  expect(running!.events).toBeGreaterThan(0)
+  expect(running!.events).toBeLessThan(events / 2)
+  expect(await totalOf(store, 'org_a')).toBe(events - running!.events)
+  const rows = await store.audit.rows({ orgId: 'org_a', afterSeq: 0, limit: 10 })
+  expect(rows.map(({ action }) => action)).toContain('events.erased')
+
+  await expect(erasures.start(actor, { kind: 'session', value: 's' })).rejects.toMatchObject({
+    code: 'conflict',
+  })
+  await erasures.start({ ...actor, orgId: 'org_b' }, { kind: 'subject', value: 'nobody' })
+  open()
+  await until(() => erasures.view('org_a').running === null)
+  expect(erasures.view('org_a').last).toMatchObject({ erased: { events: events / 2 }, problem: null })
+  await until(() => erasures.view('org_b').running === null)
+  expect(erasures.view('org_b').last).toMatchObject({ erased: { events: 0 }, problem: null })
+  await erasures.start(actor, theirs)
+  await until(() => erasures.view('org_a').running === null)
+  expect(erasures.view('org_a').last).toMatchObject({ erased: { events: 0 } })
+  await store.close()
+}, 60_000)
+
+test('a stop ends it at its next step, says so, and the store is whole; begun again it goes to the end', async () => {
+  using dir = tempDir('erasures')
+  const { store, erasures, errors, open } = await gated(dir.path)
+  await erasures.start(actor, theirs)
+  const stopped = erasures.stop()
+  open()
+  await stopped
+  const { running, last } = erasures.view('org_a')
+  expect([running, last?.erased, last?.problem]).toEqual([null, null, expect.stringContaining('stopped')])
+  expect(errors).toEqual([['erasure_cut_short', expect.objectContaining({ orgId: 'org_a', by: 'subject' })]])
+  const left = await totalOf(store, 'org_a')
+  expect(left).toBeGreaterThan(events / 2)
+  expect(left).toBe(events - (errors[0]![1]!.events as number))
+  await store.close()
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+
+  const again = await openStore({ folder: dir.path, now: noon })
+  const next = makeErasures({ store: again, clock, log: startLog({ level: 'error', clock }) })
+  await next.start(actor, theirs)
+  await until(() => next.view('org_a').running === null)
+  expect(next.view('org_a').last).toMatchObject({ erased: { events: left - events / 2 }, problem: null })
+  expect(await totalOf(again, 'org_a')).toBe(events / 2)
+  await again.close()
+}, 60_000)
+
+test('what the first step throws is what the caller gets, and nothing is at work', async () => {
+  using dir = tempDir('erasures')
+  const { store, erasures } = await gated(dir.path)
+  await store.close()
+  await expect(erasures.start(actor, theirs)).rejects.toThrow()
+  await until(() => erasures.view('org_a').running === null)
+  expect(erasures.view('org_a').last).toBeNull()
+}, 60_000)
