@@ -189,6 +189,21 @@ test('dead letters are replayed all at once; long addresses stretch nothing on a
   )
 }, 90_000)
 
+test('a replayed delivery that the list leaves out, as it is no dead letter any more, is followed to its end', async () => {
+  const sent = await appliance.cli('webhook', 'test', `${receiver.url}/flaky/4`, '--json')
+  expect([sent.code, sent.stderr]).toEqual([0, ''])
+  await receiver.wait('/flaky/4', 4, 20_000)
+  await visit('/webhooks', 'Webhooks', async (page) => {
+    await page.getByRole('button', { name: 'Dead letters', exact: true }).click()
+    await delivery(page, '/flaky/4').click({ timeout: 20_000 })
+    await page.getByText('Given up after 4 attempts.').waitFor()
+    await page.getByRole('button', { name: 'Replay it' }).click()
+    await page.locator('.verdict.delivered').waitFor({ timeout: 20_000 })
+    expect(await page.locator('.attempts > li').count()).toBe(5)
+    expect(receiver.received('/flaky/4')).toHaveLength(5)
+  })
+}, 90_000)
+
 test('backups are made, proven, downloaded and deleted; the doctor and the kept data are shown', async () => {
   await visit('/settings/backups', 'Settings', async (page) => {
     await page.getByRole('button', { name: 'Make a backup now' }).click()
@@ -227,7 +242,8 @@ test('backups are made, proven, downloaded and deleted; the doctor and the kept 
     await page.getByRole('button', { name: 'Erase a session or an identity' }).click()
     await page.getByRole('dialog').getByLabel('What').selectOption('session')
     await page.getByRole('dialog').getByLabel('Exactly this').fill('sess_1')
-    await page.getByRole('dialog').getByRole('button', { name: 'Erase', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Find its events' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Erase 3 events', exact: true }).click()
     await page.getByText(/^Erased 3 events/).waitFor({ timeout: 20_000 })
     await expectAccessibleInBothThemes(page)
   })

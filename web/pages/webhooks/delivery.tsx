@@ -11,6 +11,7 @@ import { bytesText, counted, duration, fullTime, utcTime } from '../../format.ts
 import { place, withQuery } from '../../router.ts'
 import { escapeHidden } from '../../text.ts'
 import { type Attempt, type Delivery, type SentRequest, webhookApi } from '../../webhook-api.ts'
+import { refreshMs } from './model.ts'
 import { adviceFor, errorParts, statusTones, statusWords } from './words.ts'
 
 type Opened = Delivery & { attemptLog: Attempt[] }
@@ -42,6 +43,18 @@ export function DeliveryView({ id, may, newest, onReplayed }: DeliveryViewProps)
     void load(stop.signal)
     return () => stop.abort()
   }, [state])
+  // The list leaves it out when its filter does, or when it is old: then the view looks itself while it is under way.
+  const isAlone = newest === null && opened.value?.status === 'pending'
+  useEffect(() => {
+    if (!isAlone) return undefined
+    const stop = new AbortController()
+    const look = () => document.visibilityState !== 'hidden' && void load(stop.signal)
+    const timer = setInterval(look, refreshMs)
+    return () => {
+      clearInterval(timer)
+      stop.abort()
+    }
+  }, [isAlone])
   const replay = async (): Promise<void> => {
     await webhookApi.replay(id)
     await load(new AbortController().signal)

@@ -52,7 +52,7 @@ export function joined(newest: Delivery[], older: Delivery[]): Delivery[] {
 }
 
 /** Deliveries are no events, so no stream tells of them; a hidden page asks for nothing. */
-const refreshMs = 3_000
+export const refreshMs = 3_000
 
 interface State {
   source: WebhooksSource
