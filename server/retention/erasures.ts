@@ -71,9 +71,7 @@ export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
       const begun = Promise.withResolvers<void>()
       const nothing: Taken = { events: 0, deliveries: 0, samples: 0 }
       const state = { by: erasure.kind, startedAt: isoTime(clock.now()), ...nothing }
-      const entry = { state, work: Promise.resolve() }
-      running.set(actor.orgId, entry)
-      entry.work = work(actor, erasure, state, begun)
+      running.set(actor.orgId, { state, work: work(actor, erasure, state, begun) })
       await begun.promise
     },
     view: (orgId) => ({

@@ -6,7 +6,7 @@ import { Secret, TOTP } from 'otpauth'
 import type { Page, Route } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
-import { ingestKey, owner, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, owner, ownerEnv, send, signIn, signInAs } from './dashboard-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -16,12 +16,6 @@ afterAll(async () => {
   await closeBrowser()
   await appliance.stop()
 })
-
-async function signInAs(page: Page, email: string, password: string): Promise<void> {
-  await page.getByLabel('Email').fill(email)
-  await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-}
 
 test('an invitation by link: made, opened, accepted, and the new person sees what their role may see', async () => {
   const link = await withPage(`${appliance.url}/settings/people`, async (page) => {

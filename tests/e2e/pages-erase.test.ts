@@ -4,7 +4,7 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, signIn, signInAs } from './dashboard-actions.ts'
 import { expectAccessibleInBothThemes, recent } from './pages-actions.ts'
 
 setDefaultTimeout(60_000)
@@ -91,11 +91,12 @@ test('who is no owner is not offered it', async () => {
   const made = await appliance.cli('account', 'create', '--email=bo@example.com', '--role=admin', '--json')
   const { link } = JSON.parse(made.stdout) as { link: string }
   await withPage(link, async (page) => {
-    const admin = { email: 'bo@example.com', password: 'another horse battery' }
-    await page.getByLabel('New password').fill(admin.password)
+    const password = 'another horse battery'
+    await page.getByLabel('New password').fill(password)
     await page.getByRole('button', { name: 'Set password' }).click()
     await page.getByText('The password is changed').waitFor()
-    await signIn(page, admin)
+    await signInAs(page, 'bo@example.com', password)
+    await page.locator('.shell').waitFor()
     await page.goto(`${appliance.url}/settings/data`)
     await page.getByText('Limits are for owners').waitFor()
     expect(await page.getByRole('button', { name: 'Erase a session or an identity' }).count()).toBe(0)

@@ -4,8 +4,8 @@ import type { Erasures } from '../../operate-api.ts'
 import { hasVanished, whatGoes } from './erase-model.ts'
 
 test('says how many events go, that none does, or that they were not counted', () => {
-  expect(whatGoes(1)).toStartWith('1 event of it goes. So do')
-  expect(whatGoes(34_369)).toStartWith('34,369 events of it go. So do')
+  expect(whatGoes(1)).toStartWith('1 event of it goes. Counts and copies')
+  expect(whatGoes(34_369)).toStartWith('34,369 events of it go. Counts and copies')
   expect(whatGoes(null)).toStartWith('Every event of it goes; counting')
   expect(whatGoes(0)).toContain('capitals count')
 })

@@ -10,7 +10,7 @@ export function whatGoes(events: number | null): string {
     events === null
       ? 'Every event of it goes; counting them first would take too long.'
       : `${counted(events, 'event')} of it ${events === 1 ? 'goes' : 'go'}.`
-  return `${those} So do their counts, and their copies in deliveries and samples.`
+  return `${those} Counts and copies in deliveries and samples go with it.`
 }
 
 /** What was at work is neither at work any more nor at its end: the appliance was restarted. */
