@@ -13,6 +13,7 @@ import webhookReplay from './migrations/0009_webhook_replay.sql' with { type: 't
 import classVendor from './migrations/0010_class_vendor.sql' with { type: 'text' }
 import bodyFrames from './migrations/0011_body_frames.sql' with { type: 'text' }
 import hourRewrites from './migrations/0012_hour_rewrites.sql' with { type: 'text' }
+import firstUse from './migrations/0013_first_use.sql' with { type: 'text' }
 
 export const migrations: readonly SqliteMigration[] = [
   { version: 1, name: '0001_identity', sql: identity },
@@ -27,4 +28,5 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 10, name: '0010_class_vendor', sql: classVendor, fill: fillClassVendor },
   { version: 11, name: '0011_body_frames', sql: bodyFrames },
   { version: 12, name: '0012_hour_rewrites', sql: hourRewrites },
+  { version: 13, name: '0013_first_use', sql: firstUse },
 ]

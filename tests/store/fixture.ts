@@ -1,6 +1,7 @@
 /**
  * Databases of earlier schemas, kept in `fixtures/`: each was written by the release that had this schema, with what it
- * must still hold after every later upgrade. Save one before the schema changes: `bun tests/store/fixture.ts`.
+ * must still hold after every later upgrade. Save one before the schema changes: `bun tests/store/fixture.ts`, and one
+ * with two sealed index segments by `bun tests/store/fixture.ts sealed`.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,6 +28,8 @@ export interface Content {
 }
 
 export interface Fixture {
+  /** Name of its files, for example `schema-0012-sealed`. */
+  name: string
   schema: number
   content: Content
   /** Writes the data folder as the earlier release left it. */
@@ -42,6 +45,7 @@ export function fixtures(folder = fixturesFolder): Fixture[] {
       heads: string
     }
     return {
+      name: name.replace('.facts', ''),
       schema,
       content,
       unpack(to) {
@@ -54,12 +58,16 @@ export function fixtures(folder = fixturesFolder): Fixture[] {
   })
 }
 
-/** Makes a folder with something of everything and packs it. Returns the schema it has. */
-export async function saveFixture(into: string): Promise<number> {
+/** Makes a folder with something of everything (or with many events) and packs it. Returns the schema it has. */
+export async function saveFixture(
+  into: string,
+  kind: 'everything' | 'sealed' = 'everything',
+): Promise<number> {
   using temp = tempDir('fixture')
   const folder = temp.join('data')
   const store = await openStore({ folder, now: noon })
-  for (const orgId of ['org_first', 'org_second']) await fill(store, orgId)
+  if (kind === 'sealed') await fillSealed(store, 'org_sealed')
+  else for (const orgId of ['org_first', 'org_second']) await fill(store, orgId)
   const content = await contentOf(store)
   const { schema } = await store.health()
   await store.close()
@@ -67,7 +75,8 @@ export async function saveFixture(into: string): Promise<number> {
   const packed = Bun.zstdCompressSync(readFileSync(temp.join('copy.db')), { level: 19 })
   const heads = readFileSync(join(folder, 'audit-heads'), 'utf8')
   mkdirSync(into, { recursive: true })
-  const stem = join(into, `schema-${String(schema).padStart(4, '0')}`)
+  const suffix = kind === 'sealed' ? '-sealed' : ''
+  const stem = join(into, `schema-${String(schema).padStart(4, '0')}${suffix}`)
   writeFileSync(`${stem}.db.zst`, packed)
   writeFileSync(`${stem}.facts`, `${JSON.stringify({ schema, content, heads }, null, 1)}\n`)
   return schema
@@ -97,6 +106,45 @@ async function fill(store: Store, orgId: string): Promise<void> {
       const type = number % 3 === 0 ? 'tool.executed' : 'agent.detected'
       const json = JSON.stringify({ id: `evt_${number}`, number, vendor, odd: '\u2028 "é" 漢字' })
       return makeEvent(`evt_${number}`, { occurredAtMs, vendor, type, siteId: `site-${number % 4}`, json })
+    })
+    await store.events.append(makeBatch(orgId, events))
+  }
+}
+
+/** How many events `fillSealed` writes: two segments of 65,536 are sealed, the rest is a tail. */
+export const sealedEvents = 132_000
+
+/** Name and purpose of event `number`. `Manus-User` is event 1,000 of each segment and of the tail. */
+export function sealedAgent(number: number): { name: string; purpose: string } {
+  if (number % 65_536 === 1_000) return { name: 'Manus-User', purpose: 'user' }
+  const name = ['GPTBot', 'ChatGPT-User', 'OAI-SearchBot'][number % 3]!
+  return { name, purpose: ['training', 'user', 'search'][number % 3]! }
+}
+
+/** Events with an agent's name and purpose, which schema 12 stores but does not index. */
+async function fillSealed(store: Store, orgId: string): Promise<void> {
+  await store.orgs.create({ org: makeOrg({ id: orgId, slug: 'sealed' }), audit: makeAudit(orgId) })
+  for (let from = 0; from < sealedEvents; from += 1_000) {
+    const events = Array.from({ length: 1_000 }, (_, index) => {
+      const number = from + index
+      const occurredAtMs = noon + Math.floor(number / 100) * 1_000
+      const agent = { class: 'crawler', vendor: 'OpenAI', ...sealedAgent(number) }
+      const occurredAt = new Date(occurredAtMs).toISOString()
+      const event = {
+        id: `evt_${number}`,
+        siteId: 'shop-acme',
+        sessionId: `sess_${number % 500}`,
+        occurredAt,
+      }
+      const json = JSON.stringify({ ...event, type: 'agent.detected', outcome: 'success', agent })
+      const { class: agentClass, vendor } = agent
+      return makeEvent(event.id, {
+        sessionId: event.sessionId,
+        occurredAtMs,
+        class: agentClass,
+        vendor,
+        json,
+      })
     })
     await store.events.append(makeBatch(orgId, events))
   }
@@ -151,6 +199,6 @@ async function eventsOf(store: Store, orgId: string): Promise<{ total: number; t
 }
 
 if (import.meta.main) {
-  const schema = await saveFixture(fixturesFolder)
+  const schema = await saveFixture(fixturesFolder, process.argv[2] === 'sealed' ? 'sealed' : 'everything')
   process.stdout.write(`saved a database of schema ${schema}\n`)
 }

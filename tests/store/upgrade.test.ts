@@ -22,7 +22,7 @@ beforeAll(() => void (temp = tempDir('upgrade')))
 afterAll(() => temp.remove())
 
 const unpacked = (fixture: Fixture, name: string): string => {
-  const folder = temp.join(`schema-${fixture.schema}-${name}`)
+  const folder = temp.join(`${fixture.name}-${name}`)
   fixture.unpack(folder)
   return folder
 }
@@ -50,27 +50,25 @@ test('a fixture of any schema can be saved and read back; the newest one is that
   await expectWhole(unpacked(saved!, 'saved'), saved!)
 })
 
-describe.each(fixtures().map((fixture) => [fixture.schema, fixture] as const))(
-  'from schema %i',
-  (schema, fixture) => {
-    test('everything is there, a sound backup was made before, and doing it again does nothing', async () => {
-      const folder = unpacked(fixture, 'whole')
-      const store = await openDataFolder(folder, clock, backupOf(folder))
-      await store.close()
-      await expectWhole(folder, fixture)
-      const backups = existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []
-      const made = backups.filter((name) => name.endsWith('-upgrade.backup'))
-      expect(made.length).toBe(schema < newestSchema ? 1 : 0)
-      for (const name of made) {
-        const verdict = await checkBackup(join(folder, 'backups', name), null)
-        expect(verdict).toMatchObject({ ok: true, manifest: { schema, reason: 'upgrade' } })
-      }
-      const again = await openDataFolder(folder, clock, backupOf(folder))
-      await again.close()
-      expect(existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []).toEqual(backups)
-    })
-  },
-)
+describe.each(fixtures().map((fixture) => [fixture.name, fixture] as const))('from %s', (_name, fixture) => {
+  const { schema } = fixture
+  test('everything is there, a sound backup was made before, and doing it again does nothing', async () => {
+    const folder = unpacked(fixture, 'whole')
+    const store = await openDataFolder(folder, clock, backupOf(folder))
+    await store.close()
+    await expectWhole(folder, fixture)
+    const backups = existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []
+    const made = backups.filter((name) => name.endsWith('-upgrade.backup'))
+    expect(made.length).toBe(schema < newestSchema ? 1 : 0)
+    for (const name of made) {
+      const verdict = await checkBackup(join(folder, 'backups', name), null)
+      expect(verdict).toMatchObject({ ok: true, manifest: { schema, reason: 'upgrade' } })
+    }
+    const again = await openDataFolder(folder, clock, backupOf(folder))
+    await again.close()
+    expect(existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []).toEqual(backups)
+  })
+})
 
 /** A database that has only the first migrations, as a release of that time would have left it empty. */
 function early(schema: number): string {
