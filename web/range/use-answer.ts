@@ -16,15 +16,21 @@ export interface Answer<T> {
 /** After an answer it rests so many times as long as the asking took: an open page must not keep the appliance busy. */
 const restTimes = 10
 
-/** Asks anew when `question` changes, which names what it asks, and rested when `moved` does (events came). */
-export function useAnswer<T>({ text: question, ask }: Question<T>, moved?: unknown): Answer<T> {
+/**
+ * Asks anew when `question` changes, which names what it asks, and rested when `moved` does (events came), at most once
+ * in `restMsMin`.
+ */
+export function useAnswer<T>(
+  { text: question, ask }: Question<T>,
+  moved?: unknown,
+  restMsMin = 0,
+): Answer<T> {
   const answer = useSignal<Answer<T> & { question: string }>({ question: '', found: null, problem: null })
-  const wanted = useRef(0)
-  const turn = useRef<() => void>(() => {})
+  const turns = useRef<Turns>({ wanted: 0, next: () => {} }).current
   const seen = useRef(moved)
   useEffect(() => {
     const stop = new AbortController()
-    void follow(ask, stop.signal, wanted, turn, (told) => {
+    void follow(ask, stop.signal, turns, restMsMin, (told) => {
       const before = answer.peek().question === question ? answer.peek() : unanswered<T>(question)
       if (told.found && before.problem === null && isSame(before.found, told.found)) return
       if (told.found) remember(question, told.found)
@@ -35,8 +41,8 @@ export function useAnswer<T>({ text: question, ask }: Question<T>, moved?: unkno
   useEffect(() => {
     if (Object.is(seen.current, moved)) return
     seen.current = moved
-    wanted.current += 1
-    turn.current()
+    turns.wanted += 1
+    turns.next()
   }, [moved])
   return answer.value.question === question ? answer.value : unanswered<T>(question)
 }
@@ -48,17 +54,23 @@ function unanswered<T>(question: string): Answer<T> {
   return { found: recall<T>(question), problem: null }
 }
 
-/** Asks, rests, and waits for its next turn, until `stop`. */
-async function follow<T>(
+/** How often events came, and what ends the wait of the question that is asked now. */
+export interface Turns {
+  wanted: number
+  next: () => void
+}
+
+/** Asks, rests, and waits for its next turn, until `stop`. A stopped question takes no turn of the one after it. */
+export async function follow<T>(
   ask: (signal: AbortSignal) => Promise<T>,
   stop: AbortSignal,
-  wanted: { current: number },
-  turn: { current: () => void },
+  turns: Turns,
+  restMsMin: number,
   tell: (found: Partial<Answer<T>>) => void,
 ): Promise<void> {
   while (!stop.aborted) {
     const startedMs = performance.now()
-    const answered = wanted.current
+    const answered = turns.wanted
     try {
       const found = await ask(stop)
       if (stop.aborted) return
@@ -68,8 +80,9 @@ async function follow<T>(
       if (!(error instanceof ApiError)) throw error
       tell({ problem: error })
     }
-    const restMs = restTimes * (performance.now() - startedMs)
+    const restMs = Math.max(restMsMin, restTimes * (performance.now() - startedMs))
     await new Promise((rested) => setTimeout(rested, restMs))
-    if (wanted.current === answered) await new Promise<void>((next) => (turn.current = next))
+    if (stop.aborted) return
+    if (turns.wanted === answered) await new Promise<void>((next) => (turns.next = next))
   }
 }
