@@ -111,6 +111,15 @@ export interface EventCountQuery {
   filter: EventFilter
   afterSeq: number
   ceilingSeq: number
+  exceptKeys?: string[] // events that these keys sent are not counted
+}
+
+export interface EventTailQuery {
+  orgId: string
+  filter: EventFilter
+  afterSeq: number
+  limit: number
+  exceptKeys?: string[] // events that these keys sent are passed over
 }
 
 export interface EventTail {
@@ -128,7 +137,7 @@ export interface EventStore {
   /** Counts matches after arrival `afterSeq` up to `ceilingSeq`; go on after `lastSeq` until that is reached. */
   count(query: EventCountQuery): Promise<{ count: number; lastSeq: number }>
   /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhooks stand on it. */
-  tail(query: { orgId: string; filter: EventFilter; afterSeq: number; limit: number }): Promise<EventTail>
+  tail(query: EventTailQuery): Promise<EventTail>
   /** Highest arrival number of the organization, 0 when it has none. */
   lastSeq(orgId: string): Promise<number>
   /** Whether the organization ever stored an event, and of which types, with counts. */

@@ -18,6 +18,7 @@ import type {
   EventPageQuery,
   EventStore,
   EventTail,
+  EventTailQuery,
   EventVerdict,
   ExpireCommand,
   ExpireResult,
@@ -61,7 +62,7 @@ export interface EventReader {
   byId(orgId: string, id: string): StoredEvent | null
   /** Stops after a while, at a row whose arrival number it returns. */
   count(query: EventCountQuery): { count: number; lastSeq: number }
-  tail(query: Parameters<EventStore['tail']>[0]): EventTail
+  tail(query: EventTailQuery): EventTail
   lastSeq(orgId: string): number
   metrics(query: MetricsQuery): Metrics
   metricsText(query: MetricsQuery): MetricsText

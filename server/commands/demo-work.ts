@@ -3,12 +3,10 @@ import type { AuditEntry, Json } from '../../db/store.ts'
 import { demoSiteId } from '../demo/event.ts'
 import { newId } from '../ids.ts'
 import { acceptEvents } from '../ingest/accept.ts'
+import { demoKeyId } from '../ingest/sender-ids.ts'
 import { requireOrg } from './org.ts'
 import { numberOf, textOf, type Params } from './params.ts'
 import type { VerbContext } from './verb-context.ts'
-
-/** Stands where the id of an ingest key does in ordinary batches. */
-const demoKeyId = 'demo'
 
 /** One audit row for the whole filling, before its first batch; then what the site pushes of itself. */
 export async function beginDemo(context: VerbContext, params: Params): Promise<Json> {

@@ -3,12 +3,10 @@ import type { Json } from '../../db/store.ts'
 import { auditEntry } from '../audit/entry.ts'
 import type { Issue } from '../errors.ts'
 import { acceptEvents } from '../ingest/accept.ts'
+import { importKeyId } from '../ingest/sender-ids.ts'
 import { requireOrg } from './org.ts'
 import { textOf, type Params } from './params.ts'
 import type { VerbContext } from './verb-context.ts'
-
-/** Stands where the id of an ingest key does in ordinary batches. */
-const importKeyId = 'import'
 
 export const issuesShown = 20
 

@@ -1,15 +1,24 @@
 /** What the rules remember of one organization: read on from where it was, or after a start from an hour back. */
-import type { EventStore, StoredEvent } from '../../db/store.ts'
+import type { EventCountQuery, EventStore, StoredEvent } from '../../db/store.ts'
 import type { RuleKind } from '../../db/webhook-store.ts'
-import { positionBefore } from './position.ts'
+import { demoKeyId, importKeyId } from '../ingest/sender-ids.ts'
+import { type Arrival, lastArrival, positionBefore } from './position.ts'
 import { makeRates, windowMs, type Rates } from './rates.ts'
 
 export interface OrgMemory {
   rates: Rates
   newVendors: { vendor: string; firstAtMs: number }[]
+  /** When an event came last that was no history; null: never, or too many arrivals ago. */
+  lastEventAt(): Promise<number | null>
   /** Reads what arrived since; `kinds` are the rules there are, and only what they need is read. */
   readOn(kinds: ReadonlySet<RuleKind>, now: number): Promise<void>
 }
+
+/**
+ * `sightglass demo` and `sightglass import` store history: it happened before, so no rule speaks of it. A vendor of
+ * theirs is known from then on.
+ */
+const historyKeys = [demoKeyId, importKeyId]
 
 const tailMax = 1_000
 const vendorsMax = 10_000
@@ -39,7 +48,7 @@ export async function orgMemory(events: EventStore, orgId: string, now: number):
     if (!wantsAll && !kinds.has('tool_error_rate')) return
     const filter = wantsAll ? {} : { types: ['tool.executed'] }
     for (let afterSeq = position; afterSeq < untilSeq;) {
-      const tail = await events.tail({ orgId, filter, afterSeq, limit: tailMax })
+      const tail = await events.tail({ orgId, filter, afterSeq, limit: tailMax, exceptKeys: historyKeys })
       for (const stored of tail.events.filter(({ seq }) => seq <= untilSeq)) {
         const { type, outcome, tool, agent } = JSON.parse(stored.json) as EventParts
         if (type === 'tool.executed' && tool)
@@ -55,15 +64,21 @@ export async function orgMemory(events: EventStore, orgId: string, now: number):
     if (untilSeq <= position) return
     await readEvents(untilSeq, kinds)
     if (kinds.has('blocked_share')) {
-      const bad = await countBlocked(events, orgId, position, untilSeq)
-      memory.rates.addBlocked(atMs, { total: untilSeq - position, bad })
+      const range = { orgId, afterSeq: position, ceilingSeq: untilSeq }
+      const bad = await countArrivals(events, { ...range, filter: { outcomes: ['blocked'] } })
+      memory.rates.addBlocked(atMs, { total: await countArrivals(events, { ...range, filter: {} }), bad })
     }
     position = untilSeq
   }
 
   let isFirst = true
+  let last: Arrival | null = null
   return {
     ...memory,
+    async lastEventAt() {
+      last = (await lastArrival(events, { orgId, afterSeq: last?.seq ?? 0, exceptKeys: historyKeys })) ?? last
+      return last?.receivedAtMs ?? null
+    },
     async readOn(kinds, at) {
       const old = memory.newVendors.findLastIndex(({ firstAtMs }) => firstAtMs <= at - newVendorMs)
       memory.newVendors.splice(0, old + 1)
@@ -79,16 +94,10 @@ export async function orgMemory(events: EventStore, orgId: string, now: number):
 }
 
 /** Counted where the events lie, without reading them: this is asked every minute, whatever the traffic. */
-async function countBlocked(
-  events: EventStore,
-  orgId: string,
-  fromSeq: number,
-  untilSeq: number,
-): Promise<number> {
+async function countArrivals(events: EventStore, query: EventCountQuery): Promise<number> {
   let total = 0
-  for (let afterSeq = fromSeq; afterSeq < untilSeq;) {
-    const filter = { outcomes: ['blocked'] }
-    const { count, lastSeq } = await events.count({ orgId, filter, afterSeq, ceilingSeq: untilSeq })
+  for (let afterSeq = query.afterSeq; afterSeq < query.ceilingSeq;) {
+    const { count, lastSeq } = await events.count({ ...query, afterSeq, exceptKeys: historyKeys })
     total += count
     if (lastSeq <= afterSeq) break
     afterSeq = lastSeq

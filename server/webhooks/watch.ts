@@ -1,5 +1,5 @@
 /** Looks at the rules that speak: one message goes out when an incident opens, and one when it is over. */
-import type { ApiKey, EventStore, Json, Store } from '../../db/store.ts'
+import type { ApiKey, Json, Store } from '../../db/store.ts'
 import type { Endpoint, Incident, NewDelivery, Rule } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -56,16 +56,9 @@ async function viewOf(
     newVendors: memory.newVendors,
     blocked: memory.rates.blocked(now),
     toolErrors: memory.rates.toolErrors(now),
-    lastEventAtMs: asks('silence') ? await lastEventAt(store.events, orgId) : null,
+    lastEventAtMs: asks('silence') ? await memory.lastEventAt() : null,
     exposedKeys: asks('key_leaked') ? exposed(await store.keys.list(orgId)) : [],
   }
-}
-
-async function lastEventAt(events: EventStore, orgId: string): Promise<number | null> {
-  const last = await events.lastSeq(orgId)
-  if (last === 0) return null
-  const { events: found } = await events.tail({ orgId, filter: {}, afterSeq: last - 1, limit: 1 })
-  return found[0]?.receivedAtMs ?? null
 }
 
 function exposed(keys: ApiKey[]): ApiKey[] {

@@ -142,6 +142,28 @@ export const watchCases: Cases = {
     expect(second.lastSeq).toBe(newest)
     expect(await store.events.tail({ ...query, afterSeq: newest })).toEqual({ events: [], lastSeq: newest })
   },
+  async 'the tail and a count leave out what certain keys sent, and go on behind it'({ store, orgId }) {
+    const send = (keyId: string, ids: string[]) =>
+      store.events.append({
+        ...makeBatch(
+          orgId,
+          ids.map((id) => makeEvent(id)),
+        ),
+        keyId,
+      })
+    await send('key_live', ['a', 'b'])
+    await send('import', ['c', 'd', 'e'])
+    await send('key_live', ['f'])
+    const ceilingSeq = await store.events.lastSeq(orgId)
+    const query = { orgId, filter: {}, afterSeq: 0, exceptKeys: ['import', 'never sent'] }
+    const tail = await store.events.tail({ ...query, limit: 10 })
+    expect(tail.events.map(({ json }) => json)).toEqual(['{"id":"a"}', '{"id":"b"}', '{"id":"f"}'])
+    expect(tail.lastSeq).toBe(ceilingSeq)
+    expect((await store.events.tail({ ...query, limit: 1, afterSeq: 2 })).events[0]?.seq).toBe(ceilingSeq)
+    expect(await store.events.count({ ...query, ceilingSeq })).toEqual({ count: 3, lastSeq: ceilingSeq })
+    const blocked = { ...query, filter: { outcomes: ['blocked'] }, ceilingSeq }
+    expect((await store.events.count(blocked)).count).toBe(0)
+  },
   async 'following the tail during appends gives every event once, in order of arrival'({ store, orgId }) {
     const sent = Array.from({ length: 40 }, (_, n) => n)
     const sending = Promise.all(

@@ -15,6 +15,7 @@ export function countEvents(
   org: number,
   clauses: readonly Clause[],
   { filter, afterSeq, ceilingSeq }: EventCountQuery,
+  exceptKeys: ReadonlySet<number> = new Set(),
   budgetMs = stepMs,
 ): { count: number; lastSeq: number } {
   const since = filter.sinceMs ?? -Infinity
@@ -34,6 +35,7 @@ export function countEvents(
         for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {
           const at = block.at(row)
           if (at < since || at >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row)) continue
+          if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
           if (block.matches(row, clauses) && (holdsText === null || holdsText(block.event(row).json))) count++
         }
       }

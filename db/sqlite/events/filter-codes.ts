@@ -1,6 +1,7 @@
 /** Turns the texts of an event filter into the codes that blocks and segment indexes hold. */
 import type { Database } from 'bun:sqlite'
 import type { EventFilter } from '../../store.ts'
+import { extra } from './block.ts'
 import { hashCode, member, members } from './members.ts'
 
 /** One member of the filter: its code must be among these, and a hash must then be confirmed. */
@@ -33,6 +34,11 @@ function clause(db: Database, org: number, hashSeed: number, index: number, want
   }
   for (const code of hashed.keys()) codes.add(code)
   return { member: index, codes, hashed }
+}
+
+/** The codes of ingest keys; none for a key that never sent anything. */
+export function keyCodes(db: Database, org: number, hashSeed: number, keys: readonly string[]): Set<number> {
+  return new Set(keys.map((key) => termCode(db, org, extra.key, key) ?? hashCode(key, hashSeed)))
 }
 
 function termCode(db: Database, org: number, index: number, text: string): number | null {

@@ -18,6 +18,8 @@ export interface OpenBlock {
   rows: number
   /** occurredAt of a row, ms. */
   at(row: number): number
+  /** The code of the ingest key that sent a row (`keyCodes`). */
+  key(row: number): number
   /** Whether a row is an event (not a removed one) that all clauses take. */
   matches(row: number, clauses: readonly Clause[]): boolean
   event(row: number): StoredEvent
@@ -67,6 +69,7 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     firstSeq: seqOf(place),
     rows: columns.rows,
     at: (row) => columns.value(extra.at, row),
+    key: (row) => columns.value(extra.key, row),
     matches(row, clauses) {
       if (columns.value(member.type, row) === 0) return false
       for (const clause of clauses) {

@@ -11,7 +11,7 @@ import { readDurations } from './durations.ts'
 import { findById } from './by-id.ts'
 import { countEvents } from './count.ts'
 import { firstHour } from './drop-rollups.ts'
-import { filterClauses } from './filter-codes.ts'
+import { filterClauses, keyCodes } from './filter-codes.ts'
 import { fingerprints } from './fingerprint.ts'
 import { keepColumns } from './kept-columns.ts'
 import { keepHours } from './kept-hours.ts'
@@ -49,6 +49,8 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
     }
   }
 
+  const except = (org: number, { exceptKeys = [] }: { exceptKeys?: string[] }) =>
+    keyCodes(db, org, seed.values, exceptKeys)
   const watch = () => watchDeadline(deadlineMs)
   return {
     page: (query: EventPageQuery) =>
@@ -70,12 +72,12 @@ export function compactEventReader(db: Database, deadlineMs: number, fingerprint
     byId: (orgId, id) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
     count: (query) =>
       read(query.orgId, { count: 0, lastSeq: query.ceilingSeq }, (org) =>
-        countEvents(db, org, filterClauses(db, org, seed.values, query.filter), query),
+        countEvents(db, org, filterClauses(db, org, seed.values, query.filter), query, except(org, query)),
       ),
     tail: (query) =>
       read(query.orgId, { events: [], lastSeq: query.afterSeq }, (org) => {
         const clauses = filterClauses(db, org, seed.values, query.filter)
-        return readTail(db, org, clauses, query, watch())
+        return readTail(db, org, clauses, { ...query, exceptKeys: except(org, query) }, watch())
       }),
     lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
     metrics: (query) => read(query.orgId, { ...noSums, rows: [] }, (org) => readMetrics(db, org, query)),

@@ -11,10 +11,10 @@ export function readTail(
   db: Database,
   org: number,
   clauses: readonly Clause[],
-  query: { filter: EventFilter; afterSeq: number; limit: number },
+  query: { filter: EventFilter; afterSeq: number; limit: number; exceptKeys: ReadonlySet<number> },
   inTime: () => void,
 ): EventTail {
-  const { afterSeq, limit } = query
+  const { afterSeq, limit, exceptKeys } = query
   const since = query.filter.sinceMs ?? -Infinity
   const until = query.filter.untilMs ?? Infinity
   const events: StoredEvent[] = []
@@ -29,6 +29,7 @@ export function readTail(
       for (let row = Math.max(0, afterSeq + 1 - block.firstSeq); row < block.rows; row++) {
         const at = block.at(row)
         if (at < since || at >= until || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+        if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
         if (events.length === limit) return { events, lastSeq: events.at(-1)?.seq ?? afterSeq }
         events.push(block.event(row))
       }

@@ -1,0 +1,97 @@
+/** What `sightglass demo` and `sightglass import` store happened before: no alert rule speaks of it. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { appendDemo } from '../../server/commands/demo-work.ts'
+import { appendImport } from '../../server/commands/import-work.ts'
+import type { VerbContext } from '../../server/commands/verb-context.ts'
+import { demoTraffic } from '../../server/demo/traffic.ts'
+import { event } from '../support/events.ts'
+import { startReceiver, type Receiver } from '../support/receiver.ts'
+import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+
+setDefaultTimeout(90_000)
+
+let receiver: Receiver
+let hook: WebhookServer
+beforeAll(async () => {
+  receiver = await startReceiver()
+  hook = await webhookServer()
+})
+afterAll(async () => {
+  await hook[Symbol.asyncDispose]()
+  await receiver[Symbol.asyncDispose]()
+})
+
+const minuteMs = 60_000
+const said = () =>
+  receiver
+    .received('/ok/history')
+    .map(({ body }) => JSON.parse(body) as { type: string; data: { rule: string; subject: string } })
+    .map(({ type, data }) => `${type} ${data.rule} ${data.subject}`)
+
+async function look(): Promise<void> {
+  for (let i = 0; i < 3; i++) await hook.run()
+}
+
+test('neither while it is stored, nor after a restart, nor by the silence after it; live traffic still does', async () => {
+  const { store, clock, org } = hook.server
+  const url = `${receiver.url}/ok/history`
+  const filter = { types: ['nothing.like.this'] }
+  const made = await hook.api<{ endpoint: { id: string } }>(
+    'POST',
+    '/v1/webhooks/endpoints',
+    { url, ...filter },
+    201,
+  )
+  const rules = [
+    { kind: 'blocked_share', threshold: 0.001, eventsMin: 1 },
+    { kind: 'tool_error_rate', threshold: 0.001, eventsMin: 1 },
+    { kind: 'new_vendor' },
+    { kind: 'silence', minutes: 5 },
+  ]
+  for (const rule of rules)
+    await hook.api('POST', '/v1/webhooks/rules', { endpointId: made.endpoint.id, ...rule }, 201)
+  await look()
+  clock.move(minuteMs)
+
+  const context = { store, clock } as unknown as VerbContext
+  let stored = 0
+  for (const events of demoTraffic({ seed: 1, events: 6_000, nowMs: clock.now() })) {
+    for (let at = 0; at < events.length; at += 1_000) {
+      const body = JSON.stringify({ events: events.slice(at, at + 1_000) })
+      stored += Number(
+        ((await appendDemo(context, { orgId: org.id, body })) as { accepted: number }).accepted,
+      )
+    }
+  }
+  expect(stored).toBeGreaterThan(5_000)
+  const lines = Array.from({ length: 40 }, (_, n) =>
+    JSON.stringify(
+      event(`old-${n}`, {
+        type: 'tool.executed',
+        tool: 'pay',
+        outcome: n % 2 ? 'blocked' : 'error',
+        agent: { vendor: 'Past' },
+      }),
+    ),
+  )
+  await appendImport(context, { orgId: org.id, body: lines.join('\n') })
+  await look()
+  expect(said()).toEqual([])
+  await hook.restart()
+  clock.move(10 * minuteMs)
+  await look()
+  expect(said()).toEqual([])
+
+  // A vendor that only history told of is known; a live one is not, and live events count as ever.
+  await hook.ingest([{ outcome: 'success', agent: { vendor: 'Past' } }])
+  await look()
+  expect(said()).toEqual([])
+  await hook.ingest([{ outcome: 'blocked', agent: { vendor: 'Fresh' } }])
+  await look()
+  expect(said().toSorted()).toEqual(['alert.opened blocked_share ', 'alert.opened new_vendor Fresh'])
+  // History between two live events does not end a silence either.
+  clock.move(10 * minuteMs)
+  await appendImport(context, { orgId: org.id, body: JSON.stringify(event('old-last')) })
+  await look()
+  expect(said()).toContain('alert.opened silence ')
+})
