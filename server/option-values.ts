@@ -93,6 +93,7 @@ function httpUrl(text: string): URL {
     throw new UsageError(`"${text}" is not an http or https address like https://traces.example.com`)
   }
   if (url.username || url.password) throw new UsageError(`the address must not carry a user name or password`)
+  refuseMangled(text, url)
   return url
 }
 
@@ -104,7 +105,15 @@ export function issuerAddress(text: string): string {
     throw new UsageError(`"${text}" is not an https address like https://id.example.com`)
   if (url.username || url.password || url.search || url.hash)
     throw new UsageError('the address of a provider has no user name, query or fragment')
+  refuseMangled(text, url)
   return text
+}
+
+/** The parser drops line breaks without a word, and nothing listens on port 0. */
+function refuseMangled(text: string, { port }: URL): void {
+  if (port === '0') throw new UsageError('the port of an address is from 1 to 65535')
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(text))
+    throw new UsageError('an address contains no control character')
 }
 
 function splitList(text: string): string[] {

@@ -242,7 +242,7 @@ export const options = {
   payload: option({
     read: plainText,
     value: 'JSON',
-    default: '{"hello":"world"}',
+    default: '{}',
     help: 'the JSON object to send',
     verbs: ['webhook test'],
   }),

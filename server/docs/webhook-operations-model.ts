@@ -81,8 +81,9 @@ const deliveries: Operation[] = [
     path: '/v1/webhooks/test',
     summary: 'Schedule one delivery',
     about:
-      'The next run sends it, signed by Standard Webhooks with the signing secret of the organization. A URL that leads ' +
-      'to a private address is refused.',
+      'Sent within a second, signed by Standard Webhooks with the signing secret of the organization. The payload is `{}` ' +
+      'when left out. A private address, `localhost` and other schemes than http and https are refused at once. A host name ' +
+      'is looked up when the delivery is sent: an unknown one, or one that leads to a private address, fails then.',
     body: { schema: model.testBody, example: { url, payload: { hello: 'world' } } },
     answers: {
       202: {

@@ -18,7 +18,10 @@ const filters = {
 
 export const status = t.Union([t.Literal('pending'), t.Literal('delivered'), t.Literal('dead_letter')])
 
-export const testBody = t.Object({ url, payload: t.Object({}, { additionalProperties: true }) })
+export const testBody = t.Object({
+  url,
+  payload: t.Optional(t.Object({}, { additionalProperties: true, default: {} })),
+})
 export const scheduled = t.Object({ ok: t.Literal(true), deliveryId: t.String() })
 export const done = t.Object({ ok: t.Literal(true) })
 export const empty = t.Object({})

@@ -24,8 +24,8 @@ export async function applyEndpoint(
     throw new AppError('conflict', `${named.length} endpoints have this label; rename all but one.`)
   const [known] = named
   readFilters(wanted)
-  // A URL that stands already was checked when it came; a start resolves no names for it.
-  const url = known?.url === wanted.url ? wanted.url : (await checkUrl(parts, wanted.url, false)).url
+  // A URL that stands already was checked when it came, maybe by other rules: that does not end a start.
+  const url = known?.url === wanted.url ? wanted.url : checkUrl(parts, wanted.url, false).url
   if (known === undefined) {
     if (orgId !== null && !dryRun) await createEndpoint(parts, { orgId, actor }, wanted, secret ?? undefined)
     return { did: 'created', note: null }

@@ -9,7 +9,7 @@ import { excerptText } from './excerpt.ts'
 import { appendLines } from './file-sink.ts'
 import { messageLines } from './message-lines.ts'
 import { isPrivateName } from './private-name.ts'
-import type { Resolve } from './resolve.ts'
+import type { Resolution, Resolve } from './resolve.ts'
 import { sealPurpose } from './seal-purpose.ts'
 import { signedHeaders } from './sign.ts'
 import { datagram, octetCounted, syslogMessage, thisSource } from './syslog.ts'
@@ -59,6 +59,19 @@ const delivered: Answered = { status: null, excerpt: '', retryAfterMs: null, fau
 const failed = (fault: Fault): Answered => ({ ...delivered, fault })
 const refused = (why: string) => failed({ code: 'url_blocked', message: why, ours: false })
 
+/**
+ * A name that leads inside fails in the same words as one that does not exist: whoever may add an endpoint must not
+ * learn the names of the network around the appliance. Its operator reads which it was in the log.
+ */
+function refusedName(
+  host: string,
+  resolution: Extract<Resolution, { kind: 'refused' | 'unknown' }>,
+): Answered {
+  const message = 'the host name is unknown, or leads to an address that deliveries may not reach'
+  const what = resolution.kind === 'refused' ? `${resolution.address}: ${resolution.why}` : 'unknown'
+  return failed({ code: 'url_blocked', message, ours: false, detail: `${host} is ${what}` })
+}
+
 async function send(parts: AttemptParts, claim: Claim, atMs: number, stop: AbortSignal): Promise<Answered> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(parts.timeoutMs)])
   let target
@@ -72,7 +85,9 @@ async function send(parts: AttemptParts, claim: Claim, atMs: number, stop: Abort
     await appendLines(parts.sinkDir!, target.path, messageLines(claim.delivery.body))
     return delivered
   }
-  const resolution = await parts.resolve(target.host)
+  const plain = parts.resolve.known(target.host)
+  if (plain?.kind === 'refused') return refused(`${target.host}: ${plain.why}`)
+  const resolution = plain ?? (await parts.resolve(target.host))
   if (target.kind === 'http' && parts.proxy !== null && resolution.kind !== 'refused') {
     // What has no answer here may well be known to the proxy: on closed networks only it asks the outside.
     const isKnown = resolution.kind === 'addresses'
@@ -82,9 +97,8 @@ async function send(parts: AttemptParts, claim: Claim, atMs: number, stop: Abort
   }
   switch (resolution.kind) {
     case 'refused':
-      return refused(`${resolution.address}: ${resolution.why}`)
     case 'unknown':
-      return failed({ code: 'name_unknown', message: 'no such host name', ours: false })
+      return refusedName(target.host, resolution)
     case 'unanswered':
       return failed({ code: 'name_unanswered', message: 'no name server answers for the host', ours: false })
     case 'resolver_down':

@@ -32,11 +32,20 @@ test.each([
   ['Fri, 20 Nov 2026 23:00:00 GMT', 0],
   ['', null],
   ['-5', null],
-  ['1.5', null],
+  ['1.5', 1_500],
+  ['0.0001', 1],
+  ['1.', null],
+  ['1e9', null],
+  ['+5', null],
+  ['0x10', null],
+  ['9999999999', retryAfterMsMax],
+  ['9'.repeat(400), retryAfterMsMax],
+  ['3600', 3_600_000],
+  ['3601', retryAfterMsMax],
+  ['Wed, 31 Dec 9999 23:59:59 GMT', retryAfterMsMax],
   ['soon', null],
   ['2026', 2_026_000],
   ['2026-11-21', null],
-  ['99999999999', null],
 ])('Retry-After %s', (header, expected) => {
   expect(readRetryAfter(header, Date.UTC(2026, 10, 21))).toBe(expected)
 })

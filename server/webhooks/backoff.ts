@@ -19,12 +19,15 @@ export function nextAttemptAt({ attempts, stepsMs, retryAfterMs, atMs, random }:
   return atMs + Math.max(Math.round(stepMs * (1 + jitterShareMax * random)), askedMs)
 }
 
-/** Reads a `Retry-After` header, seconds or an HTTP date; null when it says nothing usable. */
+/**
+ * Reads a `Retry-After` header, seconds or an HTTP date, as at most one hour; null when it says nothing usable.
+ * Fractions are no HTTP, but receivers send them: rounded up, they are what was meant. A negative number is ignored.
+ */
 export function readRetryAfter(header: string | null, nowMs: number): number | null {
   const text = header?.trim() ?? ''
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000
+  if (/^\d+(?:\.\d+)?$/.test(text)) return Math.min(Math.ceil(Number(text) * 1_000), retryAfterMsMax)
   // Date.parse takes far more than HTTP dates, so the shape is asked first.
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return null
   const atMs = Date.parse(text)
-  return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
+  return Number.isNaN(atMs) ? null : Math.min(Math.max(0, atMs - nowMs), retryAfterMsMax)
 }

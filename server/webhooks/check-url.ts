@@ -14,10 +14,12 @@ export interface CheckedUrl {
 }
 
 /**
- * A name that cannot be resolved now is accepted and fails at send; one that leads to a forbidden address is not.
- * `httpOnly`: what is sent to directly, without an endpoint.
+ * Refuses what can never be a receiver: other schemes, forbidden addresses, `localhost`. No name is looked up here.
+ * Otherwise the answer, or the time it takes, would say which names of the inside network exist. A name that leads to
+ * a forbidden address is accepted and fails at send, exactly as one that does not exist.
+ * `httpOnly`: for deliveries without an endpoint.
  */
-export async function checkUrl(rules: UrlRules, value: unknown, httpOnly: boolean): Promise<CheckedUrl> {
+export function checkUrl(rules: UrlRules, value: unknown, httpOnly: boolean): CheckedUrl {
   if (value === undefined || value === null) throw wrongBody('url', 'required', 'url is required')
   if (typeof value !== 'string') throw wrongBody('url', 'wrong_type', 'url must be a text')
   let target
@@ -29,12 +31,11 @@ export async function checkUrl(rules: UrlRules, value: unknown, httpOnly: boolea
   }
   if (httpOnly && target.kind !== 'http') throw blocked('its scheme is neither http nor https')
   if (target.kind === 'file') return { url: `file:${target.path}`, target }
-  const resolution = await rules.resolve(target.host)
-  if (resolution.kind === 'refused') throw blocked(resolution.why)
+  const resolution = rules.resolve.known(target.host)
+  if (resolution?.kind === 'refused') throw blocked(resolution.why)
   return { url: value, target }
 }
 
-/** The address itself is not told: what a name resolves to inside this network is not for whoever asks. */
 function blocked(why: string): AppError {
   return wrongBody('url', 'url_blocked', `deliveries may not go to this URL: ${why}`, {
     hint: 'An operator opens private ranges with --webhook-allow.',

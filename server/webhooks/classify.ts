@@ -6,6 +6,8 @@ export interface Fault {
   message: string
   /** Our own fault or our own network's: uses up no retry. */
   ours: boolean
+  /** For the operator's log only. */
+  detail?: string
 }
 
 const theirs = (code: string, message: string): Fault => ({ code, message, ours: false })

@@ -18,7 +18,7 @@ export async function scheduleDelivery(
   who: Actor,
   wanted: { url: unknown; payload: string },
 ): Promise<string> {
-  const { url, target } = await checkUrl(parts, wanted.url, true)
+  const { url, target } = checkUrl(parts, wanted.url, true)
   await orgSecret(parts, who) // from here on there is one to sign with
   const id = newId('wh')
   const now = parts.clock.now()

@@ -77,7 +77,7 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
         const { stepsMs, random } = parts
         const outcome = judge({ claim, result, stepsMs, endedAtMs: clock.now(), random: random() })
         unrecorded.push({ outcome, endpointId: claim.delivery.endpointId })
-        tell(log, outcome)
+        tell(log, outcome, result.fault?.detail)
         start()
         void turn()
       })
@@ -140,7 +140,12 @@ function endpointsOf(ended: Ended[]): string[] {
   return [...new Set(ids.filter((id) => id !== null))]
 }
 
-function tell(log: Log, { deliveryId, attempt: { error, durationMs }, next }: Outcome): void {
-  const fields = { deliveryId, next: next.status, durationMs, error: error?.split(':')[0] }
-  log[next.status === 'dead_letter' ? 'warn' : 'debug']('webhook_attempt', fields)
+function tell(
+  log: Log,
+  { deliveryId, attempt: { error, durationMs }, next }: Outcome,
+  detail?: string,
+): void {
+  const fields = { deliveryId, next: next.status, durationMs, error: error?.split(':')[0], detail }
+  const isTold = next.status === 'dead_letter' || detail !== undefined
+  log[isTold ? 'warn' : 'debug']('webhook_attempt', fields)
 }

@@ -30,7 +30,7 @@ export async function createEndpoint(
   const filters = { types: [], outcomes: [], classes: [], siteIds: [], ...readFilters(body) }
   const label = readLabel(body['label']) ?? ''
   const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
-  const { url } = await checkUrl(parts, body['url'], false)
+  const { url } = checkUrl(parts, body['url'], false)
   const existing = await store.webhooks.bareEndpoints(orgId)
   if (existing.length >= limits.webhookEndpointsPerOrgMax) {
     throw new AppError(
@@ -105,7 +105,7 @@ export async function changeEndpoint(
   if (label !== undefined) change.label = label
   const batchSize = readBatchSize(body['batchSize'])
   if (batchSize !== undefined) change.batchSize = batchSize
-  if (body['url'] !== undefined) change.url = (await checkUrl(parts, body['url'], false)).url
+  if (body['url'] !== undefined) change.url = checkUrl(parts, body['url'], false).url
   const names = Object.keys(change) as (keyof EndpointChange)[]
   if (names.length === 0) throw wrongBody('', 'required', 'name at least one member to change')
   const old = names.map((name) => [name, before[name === 'siteIds' ? 'sites' : name]])

@@ -1,5 +1,4 @@
 /** Reads the body of a test delivery, and the payload in it as exact JSON text: what is sent is what was given. */
-import { AppError } from '../errors.ts'
 import { parseJson, readBody } from '../http/body.ts'
 import { isDeeperThan } from '../http/json-depth.ts'
 import { mediaType } from '../http/media-type.ts'
@@ -14,12 +13,12 @@ export async function readTestBody(request: Request): Promise<{ url: unknown; pa
   mediaType(request.headers.get('content-type'), ['application/json'])
   const text = await readBody(request, { bytesMax: limits.webhookPayloadBytesMax + envelopeBytesMax })
   const value = parseJson(text)
-  if (!isObject(value)) throw new AppError('invalid_body', 'The body must be a JSON object.')
+  if (!isObject(value)) throw wrongBody('', 'wrong_type', 'The body must be a JSON object.')
   if (isDeeperThan(value, limits.jsonDepthMax)) {
-    throw new AppError('invalid_body', `The body is nested deeper than ${limits.jsonDepthMax} levels.`)
+    throw wrongBody('', 'too_deep', `The body is nested deeper than ${limits.jsonDepthMax} levels.`)
   }
   const { url, payload } = value
-  if (payload === undefined) throw wrongBody('payload', 'required', 'payload is required')
+  if (payload === undefined) return { url, payload: '{}' }
   if (!isObject(payload)) throw wrongBody('payload', 'wrong_type', 'payload must be an object')
   const exact = memberText(exactJson(text), 'payload')
   if (Buffer.byteLength(exact) > limits.webhookPayloadBytesMax) {

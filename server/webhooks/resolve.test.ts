@@ -26,6 +26,19 @@ test('literals are not looked up', async () => {
   expect(await resolve('::1')).toMatchObject({ kind: 'refused' })
 })
 
+test('names of this machine are not looked up either, and reach only what is open', async () => {
+  const names = ['localhost', 'localhost.', 'x.localhost', 'A.B.LOCALHOST.', 'ip6-loopback']
+  const asked: string[] = []
+  const resolver = async (name: string) => (asked.push(name), ['1.1.1.1'])
+  const [closed, open] = [resolveWith(resolver, guard), resolveWith(resolver, addressGuard(['127.0.0.0/8']))]
+  for (const name of names) {
+    expect([name, await closed(name)]).toMatchObject([name, { kind: 'refused' }])
+    expect([name, await open(name)]).toEqual([name, { kind: 'addresses', addresses: ['127.0.0.1'] }])
+  }
+  expect(asked).toEqual([])
+  expect(await closed('localhost.example')).toMatchObject({ kind: 'addresses' })
+})
+
 describe('name servers that do not answer', () => {
   test('down for every name: our fault; for one name only: its owner’s', async () => {
     let isDown = false

@@ -2,6 +2,7 @@
 import { promises as dns } from 'node:dns'
 import { isIP } from 'node:net'
 import type { AddressGuard } from './address-guard.ts'
+import { isLoopbackName } from './private-name.ts'
 
 /** Every address of a name; rejects with a `code` as node:dns does. */
 export type Resolver = (name: string) => Promise<string[]>
@@ -20,10 +21,13 @@ export type Resolution =
 
 export interface Resolve {
   (host: string): Promise<Resolution>
+  /** The resolution of a host that no name server is asked about; null for every other name. */
+  known(host: string): Resolution | null
 }
 
 const deadlineMs = 3_000
 const goodNamesKept = 8
+const loopbacks = ['127.0.0.1', '::1']
 
 const unknownCodes = new Set(['ENOTFOUND', 'DNS_ENOTFOUND', 'ENODATA', 'EAI_NONAME', 'EAI_NODATA'])
 
@@ -56,16 +60,27 @@ export function resolveWith(resolver: Resolver, guard: AddressGuard): Resolve {
     goodNames.length = Math.min(goodNames.length, goodNamesKept)
   }
 
-  return async (host) => {
-    const isAddress = isIP(host) !== 0
-    const found = isAddress ? [host] : await ask(host)
+  /** Judges what needs no name server: literals, and names that mean this machine wherever they are resolved. */
+  function known(host: string): Resolution | null {
+    const addresses = isIP(host) !== 0 ? [host] : isLoopbackName(host) ? loopbacks : null
+    if (addresses === null) return null
+    const opened = addresses.filter((address) => guard.refusal(address) === null)
+    if (opened.length > 0) return { kind: 'addresses', addresses: opened }
+    return { kind: 'refused', address: addresses[0]!, why: guard.refusal(addresses[0]!) ?? '' }
+  }
+
+  const resolve = async (host: string): Promise<Resolution> => {
+    const plain = known(host)
+    if (plain !== null) return plain
+    const found = await ask(host)
     if (found === 'unanswered') return { kind: (await isDown(host)) ? 'resolver_down' : 'unanswered' }
     if (found === 'unknown' || found.length === 0) return { kind: 'unknown' }
-    if (!isAddress) remember(host)
+    remember(host)
     for (const address of found) {
       const why = guard.refusal(address)
       if (why !== null) return { kind: 'refused', address, why }
     }
     return { kind: 'addresses', addresses: found }
   }
+  return Object.assign(resolve, { known })
 }

@@ -29,6 +29,8 @@ export const urlCharsMax = 2_048
 /** `sinkDir` null: file sinks are not switched on. Throws `RefusedUrl`. Addresses are checked elsewhere. */
 export function readTarget(text: string, sinkDir: string | null): Target {
   if (text.length > urlCharsMax) throw new RefusedUrl(`it is longer than ${urlCharsMax} characters`)
+  // The parser drops line breaks and tabs, so the URL that was checked would not be the text that is stored.
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(text)) throw new RefusedUrl('it contains a control character')
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null) throw new RefusedUrl('it is not a URL')
   if (url.username !== '' || url.password !== '') throw new RefusedUrl('it carries a user name or password')
@@ -36,6 +38,7 @@ export function readTarget(text: string, sinkDir: string | null): Target {
   switch (url.protocol) {
     case 'http:':
     case 'https:':
+      if (url.port === '0') throw new RefusedUrl('its port is 0')
       return { kind: 'http', url, host: withoutBrackets(url.hostname) }
     case 'file:':
       return { kind: 'file', path: filePath(text, url, sinkDir) }

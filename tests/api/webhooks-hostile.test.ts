@@ -6,6 +6,8 @@ import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { newId } from '../../server/ids.ts'
 import { startLog } from '../../server/log.ts'
 import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
+import { scheduleDelivery } from '../../server/webhooks/deliveries.ts'
+import { createEndpoint, deleteEndpoint } from '../../server/webhooks/endpoints.ts'
 import { orgSecret } from '../../server/webhooks/org-secret.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -19,6 +21,7 @@ let server: TestServer
 let receiver: Receiver
 let folder: TempDir
 let webhooks: Webhooks
+const asked: string[] = []
 const names = new Map<string, string[][]>() // what each look-up of a name answers, in turn
 
 beforeAll(async () => {
@@ -52,6 +55,7 @@ function start(allow: string[], ca: string | null = null): Webhooks {
     version: 'test',
     timeoutMs,
     async resolver(name) {
+      asked.push(name)
       const answers = names.get(name)
       if (answers === undefined) throw Object.assign(new Error(name), { code: 'ENOTFOUND' })
       return answers.length > 1 ? answers.shift()! : answers[0]!
@@ -127,12 +131,34 @@ test('names: one forbidden address among good ones, metadata, unknown', async ()
   names.set('mixed.test', [['127.0.0.1', '10.0.0.1']])
   names.set('meta.test', [['169.254.169.254']])
   names.set('good.test', [['127.0.0.1']])
-  expect((await attemptAt(`http://mixed.test:${port}/ok/mixed`)).error).toStartWith('url_blocked: 10.0.0.1')
-  expect((await attemptAt('http://meta.test/')).error).toStartWith('url_blocked: 169.254.169.254')
-  expect((await attemptAt('http://none.test/')).error).toStartWith('name_unknown: ')
+  const unknown = (await attemptAt('http://none.test/')).error
+  expect(unknown).toStartWith('url_blocked: ')
+  expect((await attemptAt('http://meta.test/')).error).toBe(unknown)
+  expect((await attemptAt(`http://mixed.test:${port}/ok/mixed`)).error).toBe(unknown)
   expect((await attemptAt(`http://good.test:${port}/ok/good`)).status).toBe(200)
   expect(receiver.received('/ok/mixed')).toEqual([])
   expect(receiver.received('/ok/good')[0]?.headers['host']).toBe(`good.test:${port}`)
+})
+
+test('an endpoint is created without a look-up, so neither answer nor time tells which inside names exist', async () => {
+  names.set('inside.test', [['10.0.0.1']])
+  const who = { orgId: server.org.id, actor: 'cli' }
+  asked.length = 0
+  const hosts = ['inside.test', 'none.test', 'receiver.corp', 'metadata.google.internal']
+  for (const host of hosts) {
+    const { endpoint } = await createEndpoint(webhooks, who, { url: `http://${host}/in` })
+    expect(endpoint).toMatchObject({ url: `http://${host}/in`, status: 'active' })
+    await deleteEndpoint(webhooks, who, endpoint.id)
+    await scheduleDelivery(webhooks, who, { url: `http://${host}/in`, payload: '{}' })
+  }
+  expect(asked).toEqual([])
+  await webhooks.run(server.clock.now())
+  await webhooks.idle()
+  const query = { orgId: who.orgId, status: null, endpointId: null, beforeSeq: null }
+  const { deliveries } = await server.store.webhooks.list({ ...query, limit: hosts.length, bytesMax: 1e6 })
+  const errors = deliveries.map(({ lastError }) => lastError)
+  expect(new Set(errors).size).toBe(1)
+  expect(errors[0]).toStartWith('url_blocked: ')
 })
 
 test('rebinding: the address that was checked is the one dialled, and each attempt checks anew', async () => {

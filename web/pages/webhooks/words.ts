@@ -36,8 +36,8 @@ export function errorParts(error: string): { code: string; message: string } {
 }
 
 const advice: { [code: string]: string } = {
-  url_blocked: 'The address is not public. An operator can open it with --webhook-allow.',
-  name_unknown: 'Check the host name of the URL.',
+  url_blocked:
+    'Check the host name of the URL. If it is right, its address is not public: an operator can open it with --webhook-allow.',
   name_unanswered: 'The name servers of this host do not answer. It may come back by itself.',
   timeout: 'The receiver must answer within 15 seconds: have it answer first and work afterwards.',
   redirect: 'Redirects are not followed. Change the URL to where it leads.',
