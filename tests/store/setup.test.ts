@@ -25,10 +25,11 @@ afterAll(async () => {
 
 function apply(text: string, dryRun = false) {
   const box = lazySecretBox(temp.join('data'))
-  const resolve = async () => {
+  const lookUp = async () => {
     resolved++
     return { kind: 'addresses' as const, addresses: ['203.0.113.5'] }
   }
+  const resolve = Object.assign(lookUp, { known: () => null })
   const setup = readSetupText(text, 'setup.toml', () => secret)
   return applySetup({ store, clock, box, resolve, sinkDir: null }, setup, { actor: 'system', dryRun })
 }
