@@ -65,6 +65,8 @@ export interface AuditFault {
 export interface AuditVerdict {
   chains: { orgId: string; count: number; hash: string; trim: AuditTrim | null }[]
   faults: AuditFault[]
+  /** When a file of heads or checkpoints was found missing and made anew: what was cut before is not known to it. */
+  renewed: { file: string; at: string }[]
 }
 
 export interface AuditStore {

@@ -1,5 +1,7 @@
 /** Makes every part of a server from its configuration and its store, and starts the ones that run by themselves. */
 import type { Store } from '../db/store.ts'
+import { writeCheckpoints } from './audit/checkpoints.ts'
+import { missingFiles } from './audit/evidence.ts'
 import { openSigningKey } from './audit/signing-key.ts'
 import { makeProvider } from './auth/provider.ts'
 import { makeSignIns } from './auth/sign-ins.ts'
@@ -107,6 +109,9 @@ async function startRunning({ config, store, clock, log, exhausted }: ServerOpti
     version,
   })
   const auditKey = openSigningKey(dataDir)
+  // A folder whose checkpoints were removed has them again from its start on: the audit trail says since when.
+  if (missingFiles(dataDir).length > 0)
+    await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
   const erasures = makeErasures({ store, clock, log })
   const ingestCounts = makeIngestCounts(store, clock, log)

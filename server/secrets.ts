@@ -1,17 +1,8 @@
 /** Seals secrets that must come back in clear (signing secrets), under a key file in the data folder (AES-256-GCM). */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeOnce } from '../db/durable-files.ts'
 
 /** A secret that this box cannot open. */
 export class SealedError extends Error {}
@@ -31,7 +22,7 @@ const tagBytes = 16
 /** Opens the box of a data folder, making its key file (mode 0600) when there is none. */
 export function openSecretBox(folder: string): SecretBox {
   const path = join(folder, keyFileName)
-  return secretBox(readKey(path) ?? makeKey(folder, path))
+  return secretBox(readKey(path) ?? makeKey(path))
 }
 
 /** A box that reads or makes its key file only when it is first used: verbs that only look must not write. */
@@ -90,24 +81,6 @@ function readKey(path: string): Buffer | null {
 }
 
 /** On disk whole or not at all: what is sealed under a key that a power cut took away would be lost for good. */
-function makeKey(folder: string, path: string): Buffer {
-  const key = randomBytes(keyBytes)
-  const draft = `${path}.new`
-  rmSync(draft, { force: true })
-  const file = openSync(draft, 'wx', 0o600)
-  try {
-    writeSync(file, `${key.toString('hex')}\n`)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  linkSync(draft, path) // unlike a rename, never replaces a key that came into being meanwhile
-  rmSync(draft)
-  const directory = openSync(folder, 'r')
-  try {
-    fsyncSync(directory)
-  } finally {
-    closeSync(directory)
-  }
-  return key
+function makeKey(path: string): Buffer {
+  return Buffer.from(makeOnce(path, `${randomBytes(keyBytes).toString('hex')}\n`).trim(), 'hex')
 }

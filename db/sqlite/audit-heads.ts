@@ -2,10 +2,10 @@
  * The file `audit-heads` beside the database: the head of every audit chain, outside the tables it guards.
  * Whoever cuts the newest entries off the database leaves a file that knows better.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { writeWhole } from '../durable-files.ts'
 import { StoreError } from '../errors.ts'
 import type { AuditHead } from '../store.ts'
-import { syncDirectory } from './sync-directory.ts'
 
 const fileName = 'audit-heads'
 const format = 'sightglass-audit-heads-1'
@@ -16,16 +16,7 @@ export function auditHeadsPath(folder: string): string {
 
 /** Replaces the file whole: after a power cut either the old heads or the new ones are there. */
 export function writeAuditHeads(folder: string, heads: { [orgId: string]: AuditHead }): void {
-  const path = auditHeadsPath(folder)
-  const file = openSync(`${path}.tmp`, 'w', 0o600)
-  try {
-    writeFileSync(file, `${JSON.stringify({ format, heads }, null, 1)}\n`)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  renameSync(`${path}.tmp`, path)
-  syncDirectory(folder)
+  writeWhole(auditHeadsPath(folder), `${JSON.stringify({ format, heads }, null, 1)}\n`)
 }
 
 /** The heads last written, or null when no entry was ever committed in this folder. */

@@ -31,7 +31,7 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
       ...Object.keys(trims),
       ...anchorsOf.keys(),
     ])
-    const verdict: AuditVerdict = { chains: [], faults: [] }
+    const verdict: AuditVerdict = { chains: [], faults: [], renewed: renewals(db) }
     for (const orgId of [...orgIds].sort()) {
       const trim = trims[orgId] ?? null
       const known = { trim, head: tableHeads[orgId] ?? null, anchors: anchorsOf.get(orgId) ?? [] }
@@ -43,6 +43,14 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
   } finally {
     db.run('COMMIT')
   }
+}
+
+function renewals(db: Database): AuditVerdict['renewed'] {
+  const entries = db.query<{ file: string; at: string }, []>(
+    `SELECT target AS file, occurredAt AS at FROM audit_entry
+      WHERE orgId = 'org_system' AND action = 'audit.evidence_missing' ORDER BY position`,
+  )
+  return entries.all()
 }
 
 interface Known {

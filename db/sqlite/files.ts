@@ -5,7 +5,7 @@ import { StoreError } from '../errors.ts'
 import { auditHeadsPath } from './audit-heads.ts'
 import { storeError } from './failure.ts'
 import { freeBytes } from './reserve.ts'
-import { syncDirectory } from './sync-directory.ts'
+import { syncFolder } from '../durable-files.ts'
 
 const createBytesMin = 2 * 1024 * 1024 // room for an empty database, its log and its shared memory
 
@@ -22,7 +22,7 @@ export function unfinishedRestorePath(folder: string): string {
 export function makeFolder(folder: string): void {
   try {
     const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
-    if (made !== undefined) syncDirectory(dirname(made))
+    if (made !== undefined) syncFolder(dirname(made))
   } catch (error) {
     throw storeError(error, 'the data folder cannot be made')
   }

@@ -16,7 +16,7 @@ export interface HeadsKeeper {
 }
 
 export function headsKeeper(db: Database, folder: string): HeadsKeeper {
-  let kept: Heads = readAuditHeads(folder) ?? {}
+  let kept: Heads = readAuditHeads(folder) ?? makeEmpty(db, folder)
   let followedRow = -1
 
   return {
@@ -33,6 +33,16 @@ export function headsKeeper(db: Database, folder: string): HeadsKeeper {
       }
     },
   }
+}
+
+/** The file comes before the first entry, so that entries without it mean that somebody removed it. */
+function makeEmpty(db: Database, folder: string): Heads {
+  try {
+    if (newestAuditRow(db) === 0) writeAuditHeads(folder, {})
+  } catch {
+    // No room: the first entry will need some too.
+  }
+  return {}
 }
 
 /** The heads with every one replaced that grew since; the same object when none did. */

@@ -2,14 +2,21 @@
  * The file `audit-checkpoints` beside the database: once a day the signed head of every chain, one a line, only ever
  * added to. Who cuts a chain and all heads in the folder alike must also take lines away that the log repeats.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { syncFolder } from '../../db/durable-files.ts'
 import type { AuditAnchor, Store } from '../../db/store.ts'
 import type { Log } from '../log.ts'
 import { isSoundHead, signHead, type SignedHead } from './signed-head.ts'
-import { readSigningKey, type SigningKey } from './signing-key.ts'
-
-const fileName = 'audit-checkpoints'
+import { checkpointsFileName, readSigningKey, type SigningKey } from './signing-key.ts'
 
 interface CheckpointParts {
   store: Pick<Store, 'audit'>
@@ -23,7 +30,9 @@ export async function writeCheckpoints(
   { store, key, dataDir, log }: CheckpointParts,
   now: number,
 ): Promise<number> {
-  const known = new Map(readLines(dataDir).map(({ head }) => [head?.orgId, head?.hash]))
+  const path = join(dataDir, checkpointsFileName)
+  const { lines } = existsSync(path) ? readFile(path) : noLines
+  const known = new Map(lines.map((head) => [head?.orgId, head?.hash]))
   const moved = Object.entries(await store.audit.heads())
     .filter(([orgId, head]) => known.get(orgId) !== head.hash)
     .map(([orgId, head]) => signHead(key, orgId, head, now))
@@ -33,49 +42,76 @@ export async function writeCheckpoints(
   return moved.length
 }
 
-/** On disk when it returns. */
+/**
+ * On disk when it returns. A last line that a crash cut off is removed first, or the next one would be added to it and
+ * both be lost.
+ */
 export function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
-  const file = openSync(join(dataDir, fileName), 'a', 0o600)
+  const path = join(dataDir, checkpointsFileName)
+  const isNew = !existsSync(path)
+  const { wholeBytes, torn, unended } = isNew ? noLines : readFile(path)
+  const file = openSync(path, isNew ? 'ax' : 'a', 0o600)
   try {
-    writeSync(file, heads.map((head) => `${JSON.stringify(head)}\n`).join(''))
+    if (torn !== null) ftruncateSync(file, wholeBytes)
+    const lines = heads.map((head) => `${JSON.stringify(head)}\n`).join('')
+    writeFileSync(file, `${unended ? '\n' : ''}${lines}`)
     fsyncSync(file)
   } finally {
     closeSync(file)
   }
+  if (isNew) syncFolder(dataDir)
 }
 
 export interface Checkpoints {
+  exists: boolean
   anchors: AuditAnchor[]
   newest: string | null // when the last sound line was written
   unsound: { line: number; message: string }[]
+  torn: { line: number; bytes: number } | null // a last line that was not written to its end
 }
 
-/** Reads the file against the appliance's own key; changes nothing. A last line cut by a crash is no fault. */
+/** Reads the file against the appliance's own key; changes nothing. A last line cut off by a crash is no fault. */
 export function readCheckpoints(dataDir: string): Checkpoints {
+  const path = join(dataDir, checkpointsFileName)
+  const exists = existsSync(path)
+  const { lines, torn } = exists ? readFile(path) : noLines
   const ours = readSigningKey(dataDir)?.publicKey ?? null
-  const found: Checkpoints = { anchors: [], newest: null, unsound: [] }
-  for (const { line, head, isLast } of readLines(dataDir)) {
+  const found: Checkpoints = { exists, anchors: [], newest: null, unsound: [], torn }
+  for (const [index, head] of lines.entries()) {
+    const line = index + 1
     const unsound = (message: string) => found.unsound.push({ line, message })
-    if (head === null) {
-      if (!isLast) unsound('is not a checkpoint')
-    } else if (ours !== null && head.key !== ours) unsound('is signed by another key than audit-signing.key')
+    if (head === null) unsound('is not a checkpoint')
+    else if (ours !== null && head.key !== ours) unsound('is signed by another key than audit-signing.key')
     else if (!isSoundHead(head)) unsound('was not signed like this')
     else {
       const { orgId, count, hash, at } = head
-      found.anchors.push({ orgId, count, hash, source: `line ${line} of the file ${fileName}` })
+      found.anchors.push({ orgId, count, hash, source: `line ${line} of the file ${checkpointsFileName}` })
       found.newest = at
     }
   }
   return found
 }
 
-function readLines(dataDir: string): { line: number; head: SignedHead | null; isLast: boolean }[] {
-  const path = join(dataDir, fileName)
-  if (!existsSync(path)) return []
-  const lines = readFileSync(path, 'utf8').split('\n')
-  const last = lines.pop() ?? ''
-  const whole = lines.map((text, index) => ({ line: index + 1, head: parseHead(text), isLast: false }))
-  return last === '' ? whole : [...whole, { line: lines.length + 1, head: null, isLast: true }]
+interface CheckpointFile {
+  lines: (SignedHead | null)[] // null: not a checkpoint
+  wholeBytes: number // of the lines before a torn one
+  torn: Checkpoints['torn']
+  unended: boolean // the last line is whole but for its line feed
+}
+
+const noLines: CheckpointFile = { lines: [], wholeBytes: 0, torn: null, unended: false }
+
+/** Only what follows the last line feed can be torn: each append ends with one, and goes behind another. */
+function readFile(path: string): CheckpointFile {
+  const bytes = readFileSync(path)
+  const wholeBytes = bytes.lastIndexOf(0x0a) + 1
+  const texts = bytes.subarray(0, wholeBytes).toString('utf8').split('\n').slice(0, -1)
+  const lines = texts.map(parseHead)
+  if (wholeBytes === bytes.length) return { lines, wholeBytes, torn: null, unended: false }
+  const last = parseHead(bytes.subarray(wholeBytes).toString('utf8'))
+  if (last !== null) return { lines: [...lines, last], wholeBytes, torn: null, unended: true }
+  const torn = { line: lines.length + 1, bytes: bytes.length - wholeBytes }
+  return { lines, wholeBytes, torn, unended: false }
 }
 
 function parseHead(text: string): SignedHead | null {

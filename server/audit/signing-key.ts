@@ -7,17 +7,9 @@ import {
   verify,
   type KeyObject,
 } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeOnce } from '../../db/durable-files.ts'
 
 export interface SigningKey {
   publicKey: string // 32 bytes, base64url
@@ -25,8 +17,9 @@ export interface SigningKey {
 }
 
 const fileName = 'audit-signing.key'
+export const checkpointsFileName = 'audit-checkpoints'
 
-/** Makes the key at the first call in a data folder. */
+/** Makes the key at the first call in a data folder, behind the file of the checkpoints that it signs. */
 export function openSigningKey(folder: string): SigningKey {
   return readSigningKey(folder) ?? makeSigningKey(folder)
 }
@@ -53,20 +46,10 @@ export function isSignedBy(publicKey: string, text: string, signature: string): 
 }
 
 function makeSigningKey(folder: string): SigningKey {
-  const path = join(folder, fileName)
-  const draft = `${path}.new`
+  if (!existsSync(join(folder, checkpointsFileName))) makeOnce(join(folder, checkpointsFileName), '')
   const { privateKey } = generateKeyPairSync('ed25519')
-  rmSync(draft, { force: true })
-  const file = openSync(draft, 'wx', 0o600)
-  try {
-    writeSync(file, String(privateKey.export({ type: 'pkcs8', format: 'pem' })))
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  linkSync(draft, path) // unlike a rename, never replaces a key that came into being meanwhile
-  rmSync(draft)
-  return signingKey(privateKey)
+  const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  return signingKey(createPrivateKey(makeOnce(join(folder, fileName), pem)))
 }
 
 function signingKey(key: KeyObject): SigningKey {

@@ -1,7 +1,8 @@
 /** The folder with the backups: their names, what is known of each, and which scheduled ones are too many. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncFolder, writeWhole } from '../../db/durable-files.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { readManifest, type BackupReason, type Manifest } from './manifest.ts'
@@ -93,8 +94,8 @@ async function viewOf(dir: string, name: string): Promise<BackupView> {
   }
 }
 
-export async function writeProof(path: string, proof: Proof): Promise<void> {
-  await writeJson(`${path}${proofExtension}`, proof)
+export function writeProof(path: string, proof: Proof): void {
+  writeJson(`${path}${proofExtension}`, proof)
 }
 
 export async function removeBackup(path: string): Promise<void> {
@@ -114,8 +115,8 @@ export function readLastRun(dir: string): LastRun | null {
   return readJson<LastRun>(join(dir, lastRunFile))
 }
 
-export async function writeLastRun(dir: string, run: LastRun): Promise<void> {
-  await writeJson(join(dir, lastRunFile), run)
+export function writeLastRun(dir: string, run: LastRun): void {
+  writeJson(join(dir, lastRunFile), run)
 }
 
 function readJson<T>(path: string): T | null {
@@ -126,7 +127,6 @@ function readJson<T>(path: string): T | null {
   }
 }
 
-async function writeJson(path: string, value: unknown): Promise<void> {
-  await writeFile(`${path}.tmp`, `${JSON.stringify(value)}\n`, { mode: 0o600 })
-  await rename(`${path}.tmp`, path)
+function writeJson(path: string, value: unknown): void {
+  writeWhole(path, `${JSON.stringify(value)}\n`)
 }

@@ -122,13 +122,17 @@ async function runOnce(
     const durationMs = Math.round(performance.now() - startMs)
     log.info('backup_made', { name, bytes, sha256, events, durationMs })
     const last = { at: isoTime(clock.now()), ok: true, name, message: 'made and proven' }
-    await writeLastRun(dir, last)
+    writeLastRun(dir, last)
     return last
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     log.error('backup_failed', { reason, message })
     const last = { at: isoTime(clock.now()), ok: false, name: null, message }
-    await writeLastRun(dir, last).catch(() => {}) // the log has it; the disk may be why it failed
+    try {
+      writeLastRun(dir, last)
+    } catch {
+      // The log has it; the disk may be why it failed.
+    }
     return last
   }
 }

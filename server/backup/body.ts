@@ -73,12 +73,3 @@ async function writeAll(file: FileHandle, piece: Buffer): Promise<void> {
     from += bytesWritten
   }
 }
-
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}

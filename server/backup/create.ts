@@ -4,11 +4,12 @@ import { open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CopyReport, DatabaseFacts } from '../../db/backup-contract.ts'
 import { copyDatabase, inspectDatabase } from '../../db/backup.ts'
+import { syncFolder } from '../../db/durable-files.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { version } from '../version.ts'
 import { freeName, makeBackupFolder, makePartial, writeProof } from './backup-folder.ts'
-import { digestFile, digestOf, piecesOf, syncFolder, writePieces, type Digest } from './body.ts'
+import { digestFile, digestOf, piecesOf, writePieces, type Digest } from './body.ts'
 import { encrypted, keyOf, newEncryption } from './cipher.ts'
 import { folderKeyId, readKeyFiles } from './key-files.ts'
 import { manifestBytes, readManifest, type BackupReason, type Manifest } from './manifest.ts'
@@ -56,7 +57,7 @@ async function make(wanted: BackupWanted): Promise<MadeBackup> {
     const draft = { name, path: join(dir, name), copy, partial, facts }
     const made =
       wanted.passphrase === null ? await sealPlain(wanted, draft) : await sealEncrypted(wanted, draft)
-    await writeProof(made.path, { sha256: made.sha256, provenAt: isoTime(clock.now()) })
+    writeProof(made.path, { sha256: made.sha256, provenAt: isoTime(clock.now()) })
     return made
   } finally {
     await rm(partial, { recursive: true, force: true })
@@ -199,6 +200,6 @@ async function finish(
     throw new AppError('conflict', 'The backup does not read back as it was written; look at the disk.')
   }
   await rename(file, draft.path)
-  await syncFolder(dir)
+  syncFolder(dir)
   return { name: draft.name, path: draft.path, events: manifest.events, manifest, ...whole }
 }

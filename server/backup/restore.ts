@@ -2,10 +2,11 @@
  * Puts a backup in the place of a data folder's database. Everything is prepared and proven in a staging folder first;
  * what was there moves aside whole, from where one step brings it back.
  */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { newestSchema, requireFreeFolder } from '../../db/backup.ts'
+import { writeWhole } from '../../db/durable-files.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { keyFileName } from '../secrets.ts'
@@ -60,9 +61,9 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
     })
   }
   await requireFreeFolder(dataDir)
-  await requireRoom(dataDir, manifest)
   const staged = join(dataDir, '.restoring')
-  rmSync(staged, { recursive: true, force: true })
+  rmSync(staged, { recursive: true, force: true }) // first: what a killed restore left takes room
+  await requireRoom(dataDir, manifest)
   mkdirSync(staged, { mode: 0o700 })
   try {
     const { database, keyFiles } = await unpackBackup(path, manifest, staged, wanted.passphrase)
@@ -84,8 +85,9 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
         },
       }
     })
-    for (const [name, text] of Object.entries(keys.files))
-      writeFileSync(join(staged, name), text, { mode: 0o600 })
+    for (const [name, text] of Object.entries(keys.files)) writeWhole(join(staged, name), text)
+    // The old checkpoints are of other chains; a file must be there, or it looks removed.
+    writeWhole(join(staged, 'audit-checkpoints'), '')
     const replaced = await place(dataDir, staged, Object.keys(keys.files), clock)
     const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
     return answer(manifest, moved, keys.missing)

@@ -2,6 +2,7 @@
 import { StoreError } from '../../db/errors.ts'
 import { openStore } from '../../db/open.ts'
 import type { Org, Store } from '../../db/store.ts'
+import { missingEvidence, recordMissing } from '../audit/evidence.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../backup/before-upgrade.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -25,11 +26,17 @@ export async function openDataFolder(
     occurredAtMs: now,
   }
   const opening = { folder: dataDir, now, bootstrap: { org, audit } }
-  try {
-    return await openStore({ ...opening, mayMigrate: false })
-  } catch (error) {
+  const missing = await missingEvidence(dataDir)
+  const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
     if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
     await backUpBeforeUpgrade(dataDir, clock, backup)
     return openStore(opening)
+  })
+  try {
+    await recordMissing(store, missing, now)
+    return store
+  } catch (error) {
+    await store.close()
+    throw error
   }
 }

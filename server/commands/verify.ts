@@ -39,7 +39,9 @@ function eventLines({ orgs, faults }: EventVerdict): string[] {
   return [...sums, ...places]
 }
 
-function trailLines({ chains, faults, checkpoints }: TrailVerdict): string[] {
+const withoutIt = 'Entries that were cut off before cannot be detected without it.'
+
+function trailLines({ chains, faults, checkpoints, missing, renewed }: TrailVerdict): string[] {
   const lines = chains.map(({ orgId, count, hash, trim }) => {
     const fault = faults.find((each) => each.orgId === orgId)
     const kept = trim === null ? '' : `, of which ${trim.count} went by retention (signed ${trim.at})`
@@ -49,6 +51,19 @@ function trailLines({ chains, faults, checkpoints }: TrailVerdict): string[] {
   })
   for (const { line, message } of checkpoints.unsound)
     lines.push(`audit-checkpoints: line ${line} ${message}`)
+  for (const file of missing) {
+    lines.push(
+      `${file} is missing: it is written with the first audit entry, so it was removed. ${withoutIt}`,
+    )
+  }
+  for (const { file, at } of renewed) lines.push(`Note: ${file} was missing on ${at}. ${withoutIt}`)
+  const { torn } = checkpoints
+  if (torn !== null) {
+    const { line, bytes } = torn
+    lines.push(
+      `Note: line ${line} of audit-checkpoints was cut off by a crash after ${bytes} bytes. The next one removes it.`,
+    )
+  }
   lines.push(
     checkpoints.newest === null
       ? 'No checkpoint has been signed yet: the first comes within a day.'

@@ -152,3 +152,57 @@ test('a line that was edited, or signed by somebody else, is unsound; one cut by
   ])
   expect((await verifyTrail(dataDir)).ok).toBe(false)
 })
+
+test('a last line that a crash cut off is a note, and the next checkpoint removes it', async () => {
+  await write(2)
+  await checkpoint()
+  const path = join(dataDir, 'audit-checkpoints')
+  const whole = readFileSync(path)
+  for (const cut of [1, 40, whole.length - whole.indexOf(0x0a) - 2]) {
+    writeFileSync(path, whole.subarray(0, -cut))
+    const before = await verifyTrail(dataDir)
+    expect(before).toMatchObject({ ok: true })
+    // A line that lacks nothing but its line feed is whole.
+    if (cut > 1) expect(before.checkpoints.torn).toMatchObject({ line: 2 })
+    await write(1)
+    await checkpoint()
+    expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, checkpoints: { torn: null } })
+    expect(readFileSync(path, 'utf8').split('\n').at(-2)).toContain('"orgId":')
+  }
+  // The same bytes cut out of the middle are no crash.
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, `${text.slice(0, 50)}${text.slice(text.indexOf('\n') + 20)}`)
+  expect((await verifyTrail(dataDir)).ok).toBe(false)
+})
+
+test('a tail that is cut together with both files is found, and after the next start told of', async () => {
+  await write(5)
+  await checkpoint()
+  await byHand((db) => cutTo(db, 3))
+  for (const name of ['audit-heads', 'audit-checkpoints']) rmSync(join(dataDir, name))
+  expect(await verifyTrail(dataDir)).toMatchObject({
+    ok: false,
+    missing: ['audit-heads', 'audit-checkpoints'],
+  })
+  store = await openDataFolder(dataDir, clock)
+  const { ok, missing, renewed } = await verifyTrail(dataDir)
+  expect([ok, missing, renewed.map(({ file }) => file)]).toEqual([
+    false,
+    ['audit-checkpoints'],
+    ['audit-heads', 'audit-checkpoints'],
+  ])
+  await checkpoint()
+  expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, missing: [] })
+})
+
+test('one of both files is missing: a finding each, and none in a folder that was only just made', async () => {
+  expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, missing: [] })
+  openSigningKey(dataDir)
+  expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, missing: [] })
+  for (const name of ['audit-heads', 'audit-checkpoints']) {
+    const bytes = readFileSync(join(dataDir, name))
+    rmSync(join(dataDir, name))
+    expect(await verifyTrail(dataDir)).toMatchObject({ ok: false, missing: [name] })
+    writeFileSync(join(dataDir, name), bytes)
+  }
+})

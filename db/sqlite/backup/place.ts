@@ -8,8 +8,7 @@ import type { Placement } from '../../backup-contract.ts'
 import { StoreError } from '../../errors.ts'
 import { databasePath, makeFolder, unfinishedRestorePath } from '../files.ts'
 import { lockFolder } from '../lock.ts'
-import { syncDirectory } from '../sync-directory.ts'
-import { writeWhole } from './write-whole.ts'
+import { syncFolder, writeWhole } from '../../durable-files.ts'
 
 const databaseFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', 'audit-heads']
 
@@ -31,7 +30,7 @@ export function placeDatabase(placement: Placement): { movedAside: string[] } {
     writeWhole(unfinishedRestorePath(folder), `${placement.aside}\n`)
     exchange(placement)
     rmSync(unfinishedRestorePath(folder))
-    syncDirectory(folder)
+    syncFolder(folder)
     return { movedAside }
   } finally {
     unlock()
@@ -60,8 +59,8 @@ function linkAside({ folder, aside, files }: Placement): string[] {
   const to = `${folder}/${aside}`
   mkdirSync(to, { mode: 0o700 })
   for (const name of there) linkSync(`${folder}/${name}`, `${to}/${name}`)
-  syncDirectory(to)
-  syncDirectory(folder)
+  syncFolder(to)
+  syncFolder(folder)
   return there
 }
 
@@ -72,5 +71,5 @@ function exchange({ folder, staged, files }: Placement): void {
     if (existsSync(`${staged}/${name}`)) renameSync(`${staged}/${name}`, `${folder}/${name}`)
     else rmSync(`${folder}/${name}`, { force: true })
   }
-  syncDirectory(folder)
+  syncFolder(folder)
 }
