@@ -87,7 +87,6 @@ export interface AppendResult {
   accepted: number
   deduped: number
   rejected: RailedEvent[]
-  lastSeq: number // highest arrival number of this organization's accepted events; 0 when none was accepted
 }
 
 export interface EventPageQuery {

@@ -1,49 +1,69 @@
-/** Writes log text in the background: what its reader does not take in time is dropped and counted, not waited for. */
-import { constants, fstatSync, openSync, write } from 'node:fs'
+/** Writes log text in the background: lines that its reader does not read in time are dropped and counted. */
+import { closeSync, constants, fstatSync, openSync, readlinkSync, write } from 'node:fs'
 
 export interface LogSink {
   write(line: string): void
-  /** Lines dropped since the last call. */
+  /** Lines dropped since the last call; 0 while they cannot be reported. */
   takeDropped(): number
   flush(timeoutMs: number): Promise<void>
+  /** Opens the log file again after a rotation; false when the log is no file or the file cannot be opened. */
+  reopen?(): boolean
 }
 
 const pendingBytesMax = 1024 * 1024
 const chunkBytesMax = 64 * 1024
 const retryMs = 20
+/** A full disk or a failed device is tried again at this pace. */
+const failureRetryMs = 250
 
-/** `fd` is standard error unless a test says otherwise. */
-export function openLogSink(fd = nonBlocking(2), bytesMax = pendingBytesMax): LogSink {
+export interface LogSinkOptions {
+  /** Standard error by default. */
+  fd?: number
+  bytesMax?: number
+  /** Tests make writes fail. */
+  writeTo?: typeof write
+  /** Called when everything is written after lines were dropped. */
+  drained?(): void
+}
+
+export function openLogSink(options: LogSinkOptions = {}): LogSink {
+  const { bytesMax = pendingBytesMax, writeTo = write } = options
+  let fd = options.fd ?? nonBlocking(2)
+  const path = filePath(fd)
   const lines: Buffer[] = []
   let pendingBytes = 0
   let dropped = 0
   let writing = false
+  let failing = false
   let broken = false
 
   function next(): void {
     if (lines.length === 0 || broken) {
       writing = false
+      if (dropped > 0 && !broken) options.drained?.()
       return
     }
     writing = true
-    const chunk = takeChunk(lines)
-    writeFrom(chunk, 0)
+    writeFrom(chunkOf(lines), 0)
   }
 
   function writeFrom(chunk: Buffer, from: number): void {
-    write(fd, chunk, from, chunk.length - from, null, (error, written) => {
-      if (error && error.code !== 'EAGAIN' && error.code !== 'EINTR') {
-        // The reader is gone for good (EPIPE) or the device failed: serving goes on without a log.
+    writeTo(fd, chunk, from, chunk.length - from, null, (error, written) => {
+      if (error && gone.has(error.code ?? '')) {
+        // Nobody will read this descriptor again: the server continues without a log.
         broken = true
         lines.length = 0
         pendingBytes = 0
-      } else {
-        const done = error ? 0 : written
-        pendingBytes -= done
-        if (from + done < chunk.length)
-          return void setTimeout(writeFrom, error ? retryMs : 0, chunk, from + done)
+        return next()
       }
-      next()
+      const isBusy = error !== null && busy.has(error.code ?? '')
+      // While the disk is full the newest lines are dropped, because memory is bounded.
+      failing = error !== null && !isBusy
+      const done = error ? 0 : written
+      pendingBytes -= done
+      if (from + done === chunk.length) return next()
+      const waitMs = failing ? failureRetryMs : isBusy ? retryMs : 0
+      setTimeout(writeFrom, waitMs, chunk, from + done)
     })
   }
 
@@ -51,30 +71,41 @@ export function openLogSink(fd = nonBlocking(2), bytesMax = pendingBytesMax): Lo
     write(line) {
       if (broken) return
       const bytes = Buffer.from(line)
-      if (pendingBytes + bytes.length > bytesMax) {
-        dropped++
-        return
-      }
+      if (pendingBytes + bytes.length > bytesMax) return void dropped++
       lines.push(bytes)
       pendingBytes += bytes.length
       if (!writing) next()
     },
     takeDropped() {
-      const roomAgain = pendingBytes < bytesMax / 2
-      if (dropped === 0 || !roomAgain) return 0
+      const canReport = !failing && pendingBytes < bytesMax / 2
+      if (dropped === 0 || !canReport) return 0
       const count = dropped
       dropped = 0
       return count
     },
-    async flush(timeoutMs) {
-      const deadlineMs = performance.now() + timeoutMs
-      while (pendingBytes > 0 && performance.now() < deadlineMs) await Bun.sleep(5)
+    flush: (timeoutMs) => until(() => pendingBytes === 0, timeoutMs),
+    reopen() {
+      const opened = path === null ? null : openAgain(path)
+      if (opened === null) return false
+      const before = fd
+      fd = opened
+      // A write that is under way still uses the old descriptor, and standard error stays open for crash reports.
+      if (before > 2) setTimeout(() => closeSync(before), 1_000).unref()
+      return true
     },
   }
 }
 
+const busy: ReadonlySet<string> = new Set(['EAGAIN', 'EINTR'])
+const gone: ReadonlySet<string> = new Set(['EPIPE', 'EBADF', 'ECONNRESET'])
+
+async function until(isDone: () => boolean, timeoutMs: number): Promise<void> {
+  const deadlineMs = performance.now() + timeoutMs
+  while (!isDone() && performance.now() < deadlineMs) await Bun.sleep(5)
+}
+
 /** The next lines as one buffer: few large writes instead of one for each line. */
-function takeChunk(lines: Buffer[]): Buffer {
+function chunkOf(lines: Buffer[]): Buffer {
   let bytes = 0
   let count = 0
   for (const line of lines) {
@@ -83,6 +114,25 @@ function takeChunk(lines: Buffer[]): Buffer {
     count++
   }
   return Buffer.concat(lines.splice(0, count))
+}
+
+/** The path of a log file, asked once at the start: after a rotation the descriptor names the rotated file. */
+function filePath(fd: number): string | null {
+  try {
+    if (!fstatSync(fd).isFile()) return null
+    const path = readlinkSync(`/proc/self/fd/${fd}`)
+    return path.endsWith(' (deleted)') ? null : path
+  } catch {
+    return null
+  }
+}
+
+function openAgain(path: string): number | null {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, 0o600)
+  } catch {
+    return null // the old descriptor still works
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The log: its form, what it hides, and that a reader who never reads cannot hold anything up. */
 import { afterAll, expect, test } from 'bun:test'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, write } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -15,7 +15,7 @@ const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
 async function written(level: LogLevel, use: (log: ReturnType<typeof startLog>) => void): Promise<string[]> {
   const path = join(folder, `${level}.log`)
   const fd = openSync(path, 'w')
-  const log = startLog({ level, clock, sink: openLogSink(fd) })
+  const log = startLog({ level, clock, sink: openLogSink({ fd }) })
   use(log)
   await log.close()
   closeSync(fd)
@@ -108,7 +108,7 @@ test('a reader that never reads costs no time: lines are dropped, counted, and t
 test('dropped lines are told as soon as there is room again', async () => {
   const path = join(folder, 'room.log')
   const fd = openSync(path, 'w')
-  const log = startLog({ level: 'info', clock, sink: openLogSink(fd, 1_000) })
+  const log = startLog({ level: 'info', clock, sink: openLogSink({ fd, bytesMax: 1_000 }) })
   for (let i = 0; i < 100; i++) log.info('line', { i })
   await log.close()
   closeSync(fd)
@@ -123,12 +123,58 @@ test('dropped lines are told as soon as there is room again', async () => {
   expect(kept.length).toBeLessThan(30)
 })
 
-test('a reader who is gone does not end the process', async () => {
-  const fd = openSync('/dev/full', 'w')
-  const log = startLog({ level: 'info', clock, sink: openLogSink(fd) })
+test('a device that fails does not end the process', async () => {
+  const fd = openSync('/dev/full', 'w') // stays open: the sink tries again
+  const log = startLog({ level: 'info', clock, sink: openLogSink({ fd }) })
   for (let i = 0; i < 10; i++) log.info('into_nothing', { i })
-  await log.close()
+  await log.close(50)
   log.info('still_alive')
+  await log.close(50)
+})
+
+test('a full disk stops the log only until there is room: it continues, and the lost lines are counted', async () => {
+  const path = join(folder, 'full.log')
+  const fd = openSync(path, 'w')
+  let full = true
+  const writeTo = ((...args: Parameters<typeof write>) => {
+    const done = args.at(-1) as (error: NodeJS.ErrnoException | null, written: number) => void
+    if (full) setTimeout(done, 0, Object.assign(new Error('no room'), { code: 'ENOSPC' }), 0)
+    else write(...args)
+  }) as typeof write
+  const drained = Promise.withResolvers<void>()
+  const sink = openLogSink({ fd, bytesMax: 2_000, writeTo, drained: () => drained.resolve() })
+  const log = startLog({ level: 'info', clock, sink })
+  for (let i = 0; i < 100; i++) log.info('while_full', { i })
+  await log.close(300)
+  expect(readFileSync(path, 'utf8')).toBe('')
+  full = false
+  await drained.promise
+  log.info('room_again')
   await log.close()
   closeSync(fd)
+  const lines = readFileSync(path, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const kept = lines.filter(({ event }) => event === 'while_full').length
+  expect(kept).toBeWithin(5, 100)
+  expect(lines.slice(kept)).toMatchObject([
+    { event: 'log_lines_dropped', count: 100 - kept },
+    { event: 'room_again' },
+  ])
+})
+
+test('a rotated log file is opened again under its own name', async () => {
+  const path = join(folder, 'rotated.log')
+  const fd = openSync(path, 'a')
+  const log = startLog({ level: 'info', clock, sink: openLogSink({ fd }) })
+  log.info('before')
+  await log.close()
+  renameSync(path, `${path}.1`)
+  expect(log.reopen()).toBe(true)
+  log.info('after')
+  await log.close()
+  expect(readFileSync(`${path}.1`, 'utf8')).toContain('before')
+  expect(readFileSync(`${path}.1`, 'utf8')).not.toContain('after')
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ event: 'after' })
 })

@@ -18,6 +18,11 @@ export interface Log {
   close(timeoutMs?: number): Promise<void>
 }
 
+export interface ServerLog extends Log {
+  /** Opens the log file again after a rotation; false when the log is no file. */
+  reopen(): boolean
+}
+
 const rank: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
 
 export interface LogOptions {
@@ -26,8 +31,9 @@ export interface LogOptions {
   sink?: LogSink
 }
 
-export function startLog({ level: begun, clock, sink = openLogSink() }: LogOptions): Log {
+export function startLog({ level: begun, clock, sink: given }: LogOptions): ServerLog {
   let level = begun
+  const sink = given ?? openLogSink({ drained: () => reportDropped() })
   function reportDropped(): void {
     const count = sink.takeDropped()
     if (count > 0) sink.write(logLine(clock.now(), 'warn', 'log_lines_dropped', { count }))
@@ -49,6 +55,7 @@ export function startLog({ level: begun, clock, sink = openLogSink() }: LogOptio
       level = next
       return before
     },
+    reopen: () => sink.reopen?.() ?? false,
     async close(timeoutMs = 1_000) {
       const endMs = performance.now() + timeoutMs
       await sink.flush(timeoutMs)

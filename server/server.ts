@@ -21,6 +21,8 @@ export interface RunningServer {
   webhooks: Webhooks
   /** What it says of itself to the doctor. */
   state(): Promise<ServerState>
+  /** Reads the TLS files again. */
+  reload(): void
   /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
   stop(): Promise<void>
 }
@@ -41,6 +43,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     metricsUrl: metrics?.url ?? null,
     webhooks: made.parts.webhooks,
     state: () => serverState(made.parts),
+    reload: listeners.reload,
     async stop() {
       made.parts.state.stopping = true
       await listeners.stop()
@@ -91,6 +94,7 @@ function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
     main,
     ingest,
     metrics,
+    reload: certificate.reload,
     async stop() {
       certificate.stop()
       for (const stream of parts.streams) stream.abort()

@@ -15,6 +15,13 @@ export async function serve(config: ServeConfig): Promise<number> {
   const clock = systemClock
   const log = startLog({ level: config.logLevel, clock })
   const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
+  let reload: () => void = () => undefined
+  // Before the data folder is opened: a reload during an upgrade must not end it.
+  process.on('SIGHUP', () => {
+    const logReopened = log.reopen()
+    log.info('reloaded', { logReopened })
+    reload()
+  })
   const store = await openDataFolder(config.dataDir, clock, config.backup)
   const ended = Promise.withResolvers<number>()
   // Not `once`: Ctrl-C under npm and `timeout` send the signal twice, and the second would end the ending itself.
@@ -31,6 +38,7 @@ export async function serve(config: ServeConfig): Promise<number> {
       fail: () => ended.resolve(1),
       exhausted: () => ended.resolve(0),
     })
+    reload = server.reload
     const { publicUrl, basePath } = config
     const baseUrl = publicUrl === null ? server.link : `${publicUrl}${basePath}`
     const ingestUrl = server.ingestLink

@@ -35,11 +35,6 @@ export interface Operation {
   errors?: ErrorCode[]
 }
 
-/** `/v1/traces/{id}` as the router writes it. */
-export function routePath({ path }: Operation): string {
-  return path.replace(/\{(\w+)\}/g, ':$1')
-}
-
 /** Every error code an operation can answer, by what kind it is. */
 export function errorsOf({ key, body, query, params, errors = [] }: Operation): ErrorCode[] {
   const codes: ErrorCode[] = [

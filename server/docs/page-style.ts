@@ -12,7 +12,7 @@ export const pageStyle = `
   font-weight: 550; }
 .reference > main { display: grid; gap: var(--s5); max-width: 1040px; padding: var(--s5) var(--s5) var(--s7); }
 .reference h1 { font-size: var(--text-title); }
-.reference .lead { max-width: 72ch; white-space: pre-line; color: var(--ink-2); margin-top: var(--s2); }
+.reference .docs-lead { max-width: 72ch; white-space: pre-line; color: var(--ink-2); margin-top: var(--s2); }
 .operation { padding: var(--s4); scroll-margin-top: var(--s4); }
 .operation > * + * { margin-top: var(--s3); }
 .operation h2 { display: flex; flex-wrap: wrap; gap: var(--s2); align-items: baseline; }

@@ -39,8 +39,8 @@ ${links.join('\n')}
 <main>
 <header>
 <h1>API reference</h1>
-<p class="lead">${escape(about)}</p>
-<p class="lead">Version ${escape(version)}. The same as <a href="${basePath}/openapi.json">OpenAPI 3.1</a>.</p>
+<p class="docs-lead">${escape(about)}</p>
+<p class="docs-lead">Version ${escape(version)}. The same as <a href="${basePath}/openapi.json">OpenAPI 3.1</a>.</p>
 </header>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
 </main>

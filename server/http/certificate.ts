@@ -6,8 +6,10 @@ import { readTlsPair, type TlsFiles, type TlsPair } from './tls.ts'
 export interface Certificate {
   /** What the listeners begin with; null without TLS. */
   pair(): TlsPair | null
-  /** Looks now and then, and at once on SIGHUP; `show` gets every renewed pair. */
+  /** Looks every 5 s; `show` gets every renewed pair. */
   start(show: (pair: TlsPair) => void): void
+  /** Reads the files now. */
+  reload(): void
   stop(): void
 }
 
@@ -15,13 +17,13 @@ const lookEveryMs = 5_000
 
 /** Throws when the first pair is not usable. A later one that is not leaves the old one in place, with a log line. */
 export function watchCertificate(files: TlsFiles | null, log: Log): Certificate {
-  if (files === null) return { pair: () => null, start() {}, stop() {} }
+  if (files === null) return { pair: () => null, start() {}, reload() {}, stop() {} }
   let seen = stamp(files)
   let current = readTlsPair(files)
   let timer: Timer | null = null
-  let onHangUp: (() => void) | null = null
+  let shown: (pair: TlsPair) => void = () => undefined
 
-  function look(show: (pair: TlsPair) => void, always: boolean): void {
+  function look(always: boolean): void {
     if (files === null) return
     const now = stamp(files)
     if (now === seen && !always) return
@@ -29,7 +31,7 @@ export function watchCertificate(files: TlsFiles | null, log: Log): Certificate 
     try {
       const next = readTlsPair(files)
       if (next.cert === current.cert && next.key === current.key) return
-      show(next)
+      shown(next)
       current = next
       log.info('certificate_renewed', { file: files.certFile })
     } catch (error) {
@@ -41,14 +43,13 @@ export function watchCertificate(files: TlsFiles | null, log: Log): Certificate 
   return {
     pair: () => current,
     start(show) {
-      timer = setInterval(() => look(show, false), lookEveryMs)
+      shown = show
+      timer = setInterval(() => look(false), lookEveryMs)
       timer.unref()
-      onHangUp = () => look(show, true)
-      process.on('SIGHUP', onHangUp)
     },
+    reload: () => look(true),
     stop() {
       if (timer !== null) clearInterval(timer)
-      if (onHangUp !== null) process.off('SIGHUP', onHangUp)
     },
   }
 }

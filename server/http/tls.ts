@@ -31,11 +31,6 @@ export function readTlsPair({ certFile, keyFile }: TlsFiles): TlsPair {
   return pair
 }
 
-/** When the first certificate of the chain ends, milliseconds since 1970. */
-export function certificateEndMs({ cert }: TlsPair): number {
-  return Date.parse(new X509Certificate(cert).validTo)
-}
-
 function readPem(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -65,7 +65,7 @@ async function append(
   rejected: number,
   count: RequestCount,
 ): Promise<AppendResult> {
-  if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [], lastSeq: 0 }
+  if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [] }
   const now = parts.clock.now()
   const batch = {
     ...{ orgId: key.orgId, keyId: key.id, receivedAtMs: now, events: records },

@@ -1,14 +1,5 @@
 /** Installs, removes and asks about the systemd service; the data folder is never touched. */
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AppError } from '../errors.ts'
 import { unitName } from './unit.ts'
@@ -73,12 +64,6 @@ export async function serviceState({ unitDir }: Pick<ServicePlace, 'unitDir'>): 
     return { installed, enabled: false, active: 'unknown', unit }
   const enabled = (await asked('is-enabled', unitName)) === 'enabled'
   return { installed, enabled, active: await asked('is-active', unitName), unit }
-}
-
-/** What the unit in place says, null without one. */
-export function installedUnit(unitDir: string): string | null {
-  const path = join(unitDir, unitName)
-  return existsSync(path) ? readFileSync(path, 'utf8') : null
 }
 
 function requireSystemd(): void {

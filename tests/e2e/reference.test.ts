@@ -32,6 +32,21 @@ test('every operation of the document is on the page, with its link and its call
   })
 })
 
+test('the sentence about OpenAPI stands in one line', async () => {
+  await withPage(`${server.url}/docs`, async (page) => {
+    const lines = await page
+      .locator('header .docs-lead')
+      .last()
+      .evaluate((lead) => {
+        const range = document.createRange()
+        range.selectNodeContents(lead)
+        const tops = [...range.getClientRects()].map(({ top }) => Math.round(top))
+        return tops.filter((top, index) => index === 0 || top - tops[index - 1]! > 5).length
+      })
+    expect(lines).toBe(1)
+  })
+})
+
 test('copy as curl copies the call, with this appliance in it', async () => {
   await withPage(
     `${server.url}/docs`,

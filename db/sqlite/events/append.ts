@@ -52,7 +52,7 @@ export function appender(
     append(state, batch) {
       batch.events.forEach(requireWhole) // before anything is staged: a batch fails alone and as a whole
       org = state
-      const result: AppendResult = { accepted: 0, deduped: 0, rejected: [], lastSeq: 0 }
+      const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
       const key = org.terms.code(extra.key, batch.keyId)
       batch.events.forEach((event, index) => {
         id = JSON.stringify(event.id)
@@ -70,10 +70,8 @@ export function appender(
         stage(org.terms, content, event, id, sessionOf(event.sessionId))
         content.columns[extra.received]![content.events - 1] = batch.receivedAtMs
         content.columns[extra.key]![content.events - 1] = key
-        const seq = org.lastSeq
-        known.add(org.num, seq, print)
+        known.add(org.num, org.lastSeq, print)
         result.accepted++
-        result.lastSeq = seq
       })
       return result
     },

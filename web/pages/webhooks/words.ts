@@ -57,7 +57,3 @@ export function adviceFor(attempt: Attempt | null): string {
   if (status >= 500) return 'The receiver failed. Look at its own log at the time of the attempts.'
   return 'Replay it when the receiver is ready.'
 }
-
-export function mayReplay(delivery: Delivery): boolean {
-  return delivery.status !== 'pending'
-}
