@@ -93,7 +93,7 @@ export interface EventPageQuery {
   orgId: string
   filter: EventFilter
   limit: number // 1..2,000
-  charsMax?: number // of the events' texts: the page ends sooner then, but never before its first event
+  bytesMax?: number // of the events' texts in UTF-8: the page ends sooner then, but never before its first event
   before: EventPosition | null // null: from the newest
   ceilingSeq: number | null // arrivals above it are not in this walk; null: fix it at the newest now
 }

@@ -20,15 +20,15 @@ export function searchPage(
   const found: StoredEvent[] = []
   let { before, ceilingSeq } = query
   let looked = 0
-  let chars = 0
+  let bytes = 0
   for (;;) {
     const page = events.page({ ...query, limit: pageEvents, before, ceilingSeq })
     ceilingSeq = page.ceilingSeq
     for (const event of page.events) {
       if (!matches(event.json)) continue
       found.push(event)
-      chars += event.json.length
-      if (found.length < query.limit && chars <= (query.charsMax ?? Infinity)) continue
+      bytes += Buffer.byteLength(event.json)
+      if (found.length < query.limit && bytes <= (query.bytesMax ?? Infinity)) continue
       const isLast = page.next === null && event === page.events.at(-1)
       return { events: found, next: isLast ? null : positionOf(event), ceilingSeq }
     }

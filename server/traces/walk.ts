@@ -1,8 +1,8 @@
 /** Walks every event that a filter takes, page by page, newest first: what exports stream. */
 import type { EventFilter, EventPosition, EventStore } from '../../db/store.ts'
 
-/** Of one page: few events when they are large, so that a walk takes little memory whatever they are. */
-export const walkPage = { limit: 2_000, charsMax: 4 * 1024 * 1024 }
+/** Of one page: few events when they are large. A walk holds two pages, and several walks run at a time. */
+export const walkPage = { limit: 2_000, bytesMax: 1024 * 1024 }
 
 /**
  * The JSON texts of one page after the other; the next page is read while the last one is sent. Arrivals after

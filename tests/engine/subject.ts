@@ -119,6 +119,18 @@ function asked<T>(path: string, ask: (db: Database) => T): T {
   return ask(connection)
 }
 
+/** How often columns of a block are read. */
+function opened(db: Database, work: () => void): number {
+  let count = 0
+  const query = db.query.bind(db)
+  db.query = ((sql: string) => {
+    if (sql.startsWith('SELECT columns FROM event_block')) count++
+    return query(sql)
+  }) as typeof db.query
+  work()
+  return count
+}
+
 const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
 
 export function engine(options: EventWriterOptions = {}) {
@@ -163,6 +175,9 @@ export function engine(options: EventWriterOptions = {}) {
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
     /** A reader that has kept nothing yet. */
     freshly: <T>(ask: (reader: EventReader) => T): T => asked(path, (one) => ask(readerOn(one))),
+    /** How many blocks a reader opens that has kept nothing yet. */
+    blocksOpened: (ask: (reader: EventReader) => void) =>
+      asked(path, (one) => opened(one, () => ask(readerOn(one)))),
     sql: (statement: string) => void db.run(statement),
     /** Recounts an hour of the first organization in slices of so many blocks; `between` runs after each. */
     recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>
@@ -182,11 +197,7 @@ export function engine(options: EventWriterOptions = {}) {
       db = connect(path)
       writer = compactEventWriter(db, options)
     },
-    close(): void {
-      readerDb.close()
-      db.close()
-      dir.remove()
-    },
+    close: () => [readerDb.close(), db.close(), dir.remove()],
   }
 }
 

@@ -8,7 +8,7 @@ import type { Cases } from './subject.ts'
 /** Walks to the end in pages of `limit` and returns the texts; `between` runs after each page. */
 async function walk(
   store: Store,
-  query: { orgId: string; filter: EventFilter; limit: number; charsMax?: number },
+  query: { orgId: string; filter: EventFilter; limit: number; bytesMax?: number },
   between: () => Promise<void> = async () => {},
 ): Promise<string[]> {
   const texts: string[] = []
@@ -131,16 +131,16 @@ export const filterCases: Cases = {
   async 'pages that end by the length of their texts lose no event and hold at least one'({ store, orgId }) {
     const events = variety(120)
     await store.events.append(makeBatch(orgId, events))
-    const [longest = 0] = events.map(({ json }) => json.length).toSorted((a, b) => b - a)
+    const [longest = 0] = events.map(({ json }) => Buffer.byteLength(json)).toSorted((a, b) => b - a)
     for (const filter of [{}, { outcomes: [events[0]!.outcome] }, { sinceMs: 0, text: 'e' }]) {
-      for (const charsMax of [1, longest, 3 * longest]) {
-        const query = { orgId, filter, limit: 50, charsMax }
+      for (const bytesMax of [1, longest, 3 * longest]) {
+        const query = { orgId, filter, limit: 50, bytesMax }
         const expected = await walk(store, { orgId, filter, limit: 50 })
         expect(await walk(store, query)).toEqual(expected)
         const page = await store.events.page({ ...query, before: null, ceilingSeq: null })
-        const chars = page.events.reduce((sum, { json }) => sum + json.length, 0)
-        expect(page.events.length === 1 || chars <= charsMax + ('text' in filter ? longest : 0)).toBe(true)
-        if (charsMax === 1) expect(page.events.length).toBe(1)
+        const bytes = page.events.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0)
+        expect(page.events.length === 1 || bytes <= bytesMax + ('text' in filter ? longest : 0)).toBe(true)
+        if (bytesMax === 1) expect(page.events.length).toBe(1)
       }
     }
   },

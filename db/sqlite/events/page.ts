@@ -21,8 +21,9 @@ export interface Bounds {
 }
 
 /**
- * Parts, and the blocks in each, are taken by the newest time they hold; once the page is full, the first one that
- * is older than its last event ends the search. `inTime` throws when the read has taken too long.
+ * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first one that ends
+ * before its last event ends the search, also where millions of events have the same time. `inTime` throws when the
+ * read has taken too long.
  */
 export function readPage(
   db: Database,
@@ -34,15 +35,12 @@ export function readPage(
 ): EventPage {
   const bounds = boundsOf(query, ceilingSeq)
   const best = newestOf(query.limit + 1)
-  const parts = partsOf(db, org, clauses, 0).filter(
-    (part) => part.firstSeq <= ceilingSeq && overlaps(part, bounds),
-  )
+  const parts = partsOf(db, org, clauses, 0).filter((part) => overlaps(part, bounds))
   for (const part of parts.sort(newestFirst)) {
-    if (best.isFull() && part.maxAt < best.oldestAt()) break
+    if (best.isFull() && endsBefore(part, best.oldest())) break
     inTime()
-    const zones = part.zones().filter((zone) => seqOf(zone.place) <= ceilingSeq && overlaps(zone, bounds))
-    for (const zone of zones.sort(newestFirst)) {
-      if (best.isFull() && zone.maxAt < best.oldestAt()) break
+    for (const zone of newestZones(part, bounds)) {
+      if (best.isFull() && endsBefore(zone, best.oldest())) break
       inTime()
       scanBlock(db, part, zone, clauses, bounds, best.add)
     }
@@ -51,22 +49,22 @@ export function readPage(
   const last = found[query.limit - 1]
   const next =
     found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return opened(found.slice(0, query.limit), { next, ceilingSeq }, query.charsMax ?? Infinity)
+  return opened(found.slice(0, query.limit), { next, ceilingSeq }, query.bytesMax ?? Infinity)
 }
 
 /** Opens the texts of the rows, until they are too long together: then the page ends before the first one too many. */
 function opened(
   rows: Found[],
   { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
-  charsMax: number,
+  bytesMax: number,
 ): EventPage {
   const events: StoredEvent[] = []
-  let chars = 0
+  let bytes = 0
   for (const { block, row } of rows) {
     const event = block.event(row)
-    chars += event.json.length
+    bytes += Buffer.byteLength(event.json)
     const last = events.at(-1)
-    if (last !== undefined && chars > charsMax)
+    if (last !== undefined && bytes > bytesMax)
       return { events, next: { occurredAtMs: last.occurredAtMs, seq: last.seq }, ceilingSeq }
     events.push(event)
   }
@@ -82,15 +80,38 @@ export function boundsOf(
   return { sinceMs: filter.sinceMs ?? -Infinity, before: isEarlier ? before : until, ceilingSeq }
 }
 
-export function overlaps(
-  { minAt, maxAt }: { minAt: number; maxAt: number },
-  { sinceMs, before }: Bounds,
-): boolean {
-  return maxAt >= sinceMs && minAt <= before.occurredAtMs
+/** The times and arrivals between which a part or a block lies. */
+export interface Span {
+  minAt: number
+  maxAt: number
+  firstSeq: number
+  lastSeq: number
 }
 
-export function newestFirst(a: { maxAt: number }, b: { maxAt: number }): number {
-  return b.maxAt - a.maxAt
+export function overlaps({ minAt, maxAt, firstSeq }: Span, { sinceMs, before, ceilingSeq }: Bounds): boolean {
+  if (maxAt < sinceMs || firstSeq > ceilingSeq) return false
+  return minAt < before.occurredAtMs || (minAt === before.occurredAtMs && firstSeq < before.seq)
+}
+
+export function newestFirst(a: Span, b: Span): number {
+  return b.maxAt - a.maxAt || b.lastSeq - a.lastSeq
+}
+
+/** Whether everything in it is older, by (time, arrival), than an event. */
+export function endsBefore({ maxAt, lastSeq }: Span, { occurredAtMs, seq }: EventPosition): boolean {
+  return maxAt < occurredAtMs || (maxAt === occurredAtMs && lastSeq < seq)
+}
+
+/** The blocks of a part that may hold a match within the bounds, newest first. */
+export function newestZones(part: Part, bounds: Bounds): (Zone & Span)[] {
+  return part
+    .zones()
+    .map((zone) => {
+      const firstSeq = seqOf(zone.place)
+      return { ...zone, firstSeq, lastSeq: firstSeq + zone.events - 1 }
+    })
+    .filter((zone) => overlaps(zone, bounds))
+    .sort(newestFirst)
 }
 
 function scanBlock(
@@ -117,17 +138,18 @@ function scanBlock(
 /** Keeps the newest `size` of what is added. */
 function newestOf(size: number) {
   let found: Found[] = []
-  let oldestAt = -Infinity
+  let oldest: EventPosition = { occurredAtMs: -Infinity, seq: 0 }
   const order = (a: Found, b: Found) => b.at - a.at || b.seq - a.seq
 
   function cut(): void {
     found = found.sort(order).slice(0, size)
-    if (found.length === size) oldestAt = found[size - 1]!.at
+    const last = found[size - 1]
+    if (last !== undefined) oldest = { occurredAtMs: last.at, seq: last.seq }
   }
 
   return {
     add(one: Found): void {
-      if (one.at < oldestAt) return
+      if (one.at < oldest.occurredAtMs || (one.at === oldest.occurredAtMs && one.seq < oldest.seq)) return
       found.push(one)
       if (found.length >= size * 4) cut()
     },
@@ -136,7 +158,7 @@ function newestOf(size: number) {
       cut()
       return true
     },
-    oldestAt: () => oldestAt,
+    oldest: () => oldest,
     sorted(): Found[] {
       cut()
       return found

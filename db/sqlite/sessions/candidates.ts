@@ -5,8 +5,15 @@ import type { EventPosition } from '../../store.ts'
 import type { Zone } from '../events/block-table.ts'
 import type { Clause } from '../events/filter-codes.ts'
 import { readBlock } from '../events/open-block.ts'
-import { boundsOf, newestFirst, overlaps, type Bounds } from '../events/page.ts'
-import { seqOf } from '../events/place.ts'
+import {
+  boundsOf,
+  endsBefore,
+  newestFirst,
+  newestZones,
+  overlaps,
+  type Bounds,
+  type Span,
+} from '../events/page.ts'
 import { partsOf, type Part } from '../events/walk.ts'
 import type { LogView } from './log-view.ts'
 
@@ -32,8 +39,8 @@ interface Scan extends Walk {
 
 /**
  * Parts, and the blocks in each, are taken by the newest time they hold; what is older than the last of `count`
- * candidates ends the search. When time is up it ends at the first candidate that nothing left can come before. `next`
- * is null when no event is left to look at.
+ * candidates ends the search. When time is up it ends where everything newer has been looked at, if need be without a
+ * candidate. `next` is null when no event is left to look at.
  */
 export function nextCandidates(
   { db, org, inTime }: LogView,
@@ -44,23 +51,21 @@ export function nextCandidates(
   const { clauses, ceilingSeq, endMs } = walk
   const bounds = boundsOf({ filter: walk.filter, before }, ceilingSeq)
   const scan: Scan = { ...walk, db, bounds, newest: new Map(), isPruned: false }
-  const meets = (one: Zone | Part) => overlaps(one, bounds)
-  const parts = partsOf(db, org, clauses, 0).filter((part) => part.firstSeq <= ceilingSeq && meets(part))
+  const parts = partsOf(db, org, clauses, 0).filter((part) => overlaps(part, bounds))
   parts.sort(newestFirst)
   for (const [index, part] of parts.entries()) {
-    const zones = part.zones().filter((zone) => seqOf(zone.place) <= ceilingSeq && meets(zone))
-    zones.sort(newestFirst)
+    const zones = newestZones(part, bounds)
     for (const [at, zone] of zones.entries()) {
       inTime()
       scanZone(scan, part, zone)
       const isLate = performance.now() > endMs
-      const left = Math.max(zones[at + 1]?.maxAt ?? -Infinity, parts[index + 1]?.maxAt ?? -Infinity)
-      if (left === -Infinity || (scan.newest.size < count && !isLate)) continue
+      const left = newestOf(zones[at + 1], parts[index + 1])
+      if (left === null || (scan.newest.size < count && !isLate)) continue
       prune(scan, count)
-      const settled = settledAfter(scan.newest, Math.min(left, bounds.before.occurredAtMs))
-      const last = settled.at(-1)?.[1]
-      if (last === undefined || (settled.length < count && !isLate)) continue
-      const next = settled.length === count ? last : { occurredAtMs: left, seq: ceilingSeq + 1 }
+      const settled = settledAfter(scan.newest, left)
+      if (settled.length < count && !isLate) continue
+      const next = settled.length === count ? settled.at(-1)![1] : endOf(left)
+      if (settled.length === 0 && !isEarlier(next, bounds.before)) continue // the walk would not move
       return { candidates: candidatesOf(settled, before, walk.told), next }
     }
   }
@@ -101,10 +106,24 @@ function scanZone({ db, bounds, clauses, told, newest }: Scan, part: Part, zone:
 type Found = [text: string, newest: EventPosition]
 
 /** Those that are newer than all that is left to look at. */
-function settledAfter(newest: ReadonlyMap<string, EventPosition>, left: number): Found[] {
+function settledAfter(newest: ReadonlyMap<string, EventPosition>, left: Span): Found[] {
   const found = [...newest]
-  const end = found.findIndex(([, { occurredAtMs }]) => occurredAtMs <= left)
+  const end = found.findIndex(([, position]) => !endsBefore(left, position))
   return end < 0 ? found : found.slice(0, end)
+}
+
+function newestOf(zone: Span | undefined, part: Span | undefined): Span | null {
+  if (zone === undefined || part === undefined) return zone ?? part ?? null
+  return newestFirst(zone, part) <= 0 ? zone : part
+}
+
+/** The position before which everything in it lies. */
+function endOf({ maxAt, lastSeq }: Span): EventPosition {
+  return { occurredAtMs: maxAt, seq: lastSeq + 1 }
+}
+
+function isEarlier(a: EventPosition, b: EventPosition): boolean {
+  return a.occurredAtMs < b.occurredAtMs || (a.occurredAtMs === b.occurredAtMs && a.seq < b.seq)
 }
 
 function candidatesOf(found: Found[], start: EventPosition | null, told: Set<string>): Candidate[] {
