@@ -85,6 +85,7 @@ export interface AccountStore {
     linkHash: string | null
     now: number
     signIn?: SignIn // begun at once; the audit row tells of it too
+    network?: string // where that is, remembered for the account
     audit: AuditEntry
   }): Promise<'created' | 'owner_exists' | 'link_invalid'>
   /** `conflict` when the e-mail address is taken. With `link` it is made in the same transaction. */
@@ -111,11 +112,15 @@ export interface AccountStore {
    * link alone has no audit entry: it belongs to nobody, and its use is told.
    */
   createLink(command: { link: OneTimeLink; audit: AuditEntry | null }): Promise<void>
-  /** Uses up a password link and sets the password in one transaction. */
+  /** A link that has not expired, whatever it is for. */
+  findLink(query: { hash: string; now: number }): Promise<OneTimeLink | null>
+  /** Uses up a password link and sets the password in one transaction; the account keeps only this network. */
   resetPassword(command: {
     linkHash: string
     passwordHash: string
     now: number
+    network?: string
+    address?: string // for the audit entry
     auditId: string
   }): Promise<'done' | 'link_invalid'>
   /** Gives a member another role and ends their sign-ins there; `last_owner` when nobody would own it any more. */
@@ -168,6 +173,8 @@ export interface InvitationStore {
     hash: string
     now: number
     account: Account
+    signIn?: SignIn // begun at once; the audit entry tells of it too
+    network?: string
     auditId: string
   }): Promise<'done' | 'link_invalid'>
   /** Forgets what expired before `now`; returns how many. */
@@ -221,13 +228,20 @@ export interface SignInView {
 export type Proof = { step: number } | { recoveryHash: string }
 
 export interface SignInStore {
-  /** `used` when the proof had been used before: nothing is written then. `external` is remembered for next time. */
+  /**
+   * `used` when the proof had been used before, `stale` when the account's password is no longer the one that was
+   * checked: nothing is written then. `external` and `network` are remembered for next time.
+   */
   create(command: {
     signIn: SignIn
+    passwordHash?: string
     proof?: Proof
     external?: { issuer: string; subject: string }
+    network?: string
     audit: AuditEntry
-  }): Promise<'done' | 'used'>
+  }): Promise<'done' | 'used' | 'stale'>
+  /** Whether the account signed in from this network since `sinceMs`. */
+  knowsNetwork(query: { accountId: string; network: string; sinceMs: number }): Promise<boolean>
   /** The live sign-in with its account and role, or null. The caller judges idle and absolute ends. */
   find(tokenHash: string): Promise<SignInView | null>
   touch(tokenHash: string, now: number): Promise<void>
@@ -246,8 +260,8 @@ export interface SignInStore {
   }): Promise<void>
   /** The account that an identity provider's subject stands for. */
   findExternal(identity: { issuer: string; subject: string }): Promise<Account | null>
-  /** Deletes what ended before `now`; returns how many. */
-  prune(now: number, idleMs: number): Promise<number>
+  /** Deletes what ended before `now`, and networks last used before `networksBeforeMs`; returns how many sign-ins. */
+  prune(now: number, idleMs: number, networksBeforeMs?: number): Promise<number>
 }
 
 // ---------------------------------------------------------------- keys

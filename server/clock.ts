@@ -3,9 +3,16 @@
 export interface Clock {
   /** Milliseconds since 1970-01-01 UTC. */
   now(): number
+  /** Milliseconds that only grow, whoever sets the clock. A test's clock without it uses `now`. */
+  elapsed?(): number
 }
 
-export const systemClock: Clock = { now: () => Date.now() }
+export const systemClock: Clock = { now: () => Date.now(), elapsed: () => performance.now() }
+
+/** The time to measure waits by: a clock that is set back or ahead neither lengthens nor ends one. */
+export function elapsedMs(clock: Clock): number {
+  return clock.elapsed?.() ?? clock.now()
+}
 
 /** `YYYY-MM-DDTHH:MM:SS.sssZ`, the form of every time we send (contract §1). */
 export function isoTime(ms: number): string {

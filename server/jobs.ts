@@ -52,7 +52,8 @@ export function jobTable(parts: JobParts): Job[] {
     {
       id: 'sign-in-prune',
       schedule: '0 17 * * * *',
-      run: async (now) => void (await store.signIns.prune(now, limits.signInIdleMs)),
+      run: async (now) =>
+        void (await store.signIns.prune(now, limits.signInIdleMs, now - limits.knownNetworkMs)),
     },
     {
       id: 'audit-checkpoint',

@@ -77,6 +77,8 @@ export const limits = {
   passwordCharsMax: 256,
   signInIdleMs: 12 * 3_600_000,
   signInAbsoluteMs: 7 * 24 * 3_600_000,
+  knownNetworkMs: 90 * 24 * 3_600_000, // that an account signed in from an address is remembered
+  linkTriesFree: 30, // links that do not exist, before their sender waits
   setupLinkMs: 30 * 60_000,
   invitationMs: 7 * 24 * 3_600_000,
   secondFactorMs: 5 * 60_000, // between password and code

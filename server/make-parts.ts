@@ -3,6 +3,7 @@ import type { Store } from '../db/store.ts'
 import { writeCheckpoints } from './audit/checkpoints.ts'
 import { missingFiles } from './audit/evidence.ts'
 import { openSigningKey } from './audit/signing-key.ts'
+import { makeHalfSignIns } from './auth/half-sign-ins.ts'
 import { makeProvider } from './auth/provider.ts'
 import { makeSignIns } from './auth/sign-ins.ts'
 import { makeThrottle } from './auth/throttle.ts'
@@ -19,10 +20,12 @@ import { keyGuard } from './http/guard.ts'
 import { makeRateLimits } from './http/rate-limit.ts'
 import { sealWith } from './http/seal.ts'
 import { makeIngestCounts } from './ingest/counts.ts'
+import { newToken, sha256Hex } from './ids.ts'
 import { makeRejections } from './ingest/rejections.ts'
 import { makeTurns } from './ingest/turns.ts'
 import { jobTable } from './jobs.ts'
 import { makeLastUses, type LastUses } from './keys/last-use.ts'
+import { limits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Parts } from './parts.ts'
 import { makeHttpTimes } from './prometheus/http-times.ts'
@@ -67,8 +70,11 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     rateLimits,
     signIns: makeSignIns(store, clock, config.basePath),
     throttle: makeThrottle(clock),
+    linkThrottle: makeThrottle(clock, limits.linkTriesFree),
+    halfSignIns: makeHalfSignIns(clock),
     provider: config.oidc === null ? null : makeProvider(config.oidc),
     seal: sealWith(await store.secret('cursor')),
+    briefSeal: sealWith(sha256Hex(newToken())),
     jobs,
     rejections: makeRejections(store, log),
     turns: makeTurns(),

@@ -1,6 +1,7 @@
 /** The parts a running server is made of, handed to every feature's routes; each feature takes the ones it names. */
 import type { Store } from '../db/store.ts'
 import type { SigningKey } from './audit/signing-key.ts'
+import type { HalfSignIns } from './auth/half-sign-ins.ts'
 import type { Provider } from './auth/provider.ts'
 import type { Backups } from './backup/backups.ts'
 import type { SignIns } from './auth/sign-ins.ts'
@@ -36,7 +37,10 @@ export interface Parts {
   guard: KeyGuard
   rateLimits: RateLimits
   signIns: SignIns
-  throttle: Throttle
+  throttle: Throttle // of passwords and codes
+  linkThrottle: Throttle // of one-time links
+  halfSignIns: HalfSignIns
+  briefSeal: Seal // for what a person brings back within minutes; its key ends with the process
   auditKey: SigningKey
   provider: Provider | null
   seal: Seal

@@ -80,7 +80,9 @@ export const identityApi = {
       await post('/api/invitations/look', { token }, true),
     ),
   acceptInvitation: async (accepted: { token: string; password: string }) =>
-    json<{ email: string }>(await post('/api/invitations/accept', accepted, true)),
+    json<Session | { secondFactor: true; token: string }>(
+      await post('/api/invitations/accept', accepted, true),
+    ),
 
   orgs: async () => (await get<{ orgs: OwnOrg[] }>('/api/orgs')).orgs,
   createOrg: async (wanted: { name: string; slug?: string }) =>

@@ -5,6 +5,7 @@ import type { Account, AccountStore, Membership } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
 import { account, membership, oneTimeLink, org, signIn } from './schema.ts'
+import { rememberNetwork } from './sign-ins.ts'
 
 type Command<K extends 'createFirstOwner' | 'create' | 'setPassword'> = Parameters<AccountStore[K]>[0]
 type FirstOwnerResult = Awaited<ReturnType<AccountStore['createFirstOwner']>>
@@ -32,6 +33,8 @@ export function createFirstOwner(
   orm.insert(account).values(command.account).run()
   orm.insert(membership).values({ accountId: command.account.id, orgId: command.orgId, role: 'owner' }).run()
   if (command.signIn !== undefined) orm.insert(signIn).values(command.signIn).run()
+  if (command.network !== undefined)
+    rememberNetwork(orm, command.account.id, command.network, command.account.createdAtMs)
   orm.delete(oneTimeLink).where(eq(oneTimeLink.purpose, 'setup')).run()
   appendAudit(db, command.audit)
   return 'created'

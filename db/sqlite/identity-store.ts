@@ -63,6 +63,7 @@ function storeOfPeople({ read, write }: Verbs): OfPeople {
       list: () => read('accounts.list', null),
       ownerExists: () => read('accounts.ownerExists', null),
       createLink: (command) => write('accounts.createLink', command),
+      findLink: (query) => read('accounts.findLink', query),
       resetPassword: (command) => write('accounts.resetPassword', command),
       setRole: (command) => write('accounts.setRole', command),
       removeMember: (command) => write('accounts.removeMember', command),
@@ -92,7 +93,13 @@ function storeOfPeople({ read, write }: Verbs): OfPeople {
       endOthers: (command) => write('signIns.endOthers', command),
       switchOrg: (command) => write('signIns.switchOrg', command),
       findExternal: (identity) => read('signIns.findExternal', identity),
-      prune: (now, idleMs) => write('signIns.prune', { now, idleMs }),
+      knowsNetwork: (query) => read('signIns.knowsNetwork', query),
+      prune: (now, idleMs, networksBeforeMs) =>
+        write('signIns.prune', {
+          now,
+          idleMs,
+          ...(networksBeforeMs === undefined ? {} : { networksBeforeMs }),
+        }),
     },
   }
 }

@@ -24,14 +24,15 @@ import {
 } from './invitations.ts'
 import { allKeys, changeKey, createKey, listKeys, markKeyExposed } from './keys.ts'
 import { revokeKey, rotateKey, touchKeys } from './keys.ts'
-import { createLink, resetPassword } from './links.ts'
+import { createLink, findLink, resetPassword } from './links.ts'
 import { removeMember, setOperator, setRole } from './members.ts'
 import { emptyOrg, removeOrg } from './org-removal.ts'
 import { askOrgDeletion, bootstrapOrg, createOrg, findOrg, keepOrg } from './orgs.ts'
 import { listOrgDeletions, listOrgs, renameOrg } from './orgs.ts'
 import { findSecondFactor, removeSecondFactor, setRecovery, setSecondFactor } from './second-factors.ts'
 import { createSignIn, endOtherSignIns, endSignIn, endSignInById, findExternal } from './sign-ins.ts'
-import { findSignIn, listSignIns, pruneSignIns, switchSignInOrg, touchSignIn } from './sign-ins.ts'
+import { findSignIn, knowsNetwork, listSignIns, pruneSignIns } from './sign-ins.ts'
+import { switchSignInOrg, touchSignIn } from './sign-ins.ts'
 import { changeSite, listSites, restrictedSites } from './sites.ts'
 
 export const identityWriteVerbs = {
@@ -86,10 +87,12 @@ export const identityReadVerbs = {
   'accounts.findByEmail': findAccountByEmail,
   'accounts.list': listAccounts,
   'accounts.ownerExists': ownerExists,
+  'accounts.findLink': findLink,
   'invitations.list': listInvitations,
   'invitations.find': findInvitation,
   'secondFactors.find': findSecondFactor,
   'signIns.find': findSignIn,
+  'signIns.knowsNetwork': knowsNetwork,
   'signIns.list': listSignIns,
   'signIns.findExternal': findExternal,
   'keys.list': listKeys,

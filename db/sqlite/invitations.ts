@@ -1,10 +1,11 @@
 /** Invitations in SQLite: one live link for each address and organization, used up by whoever opens it. */
 import { and, eq, gt, lte } from 'drizzle-orm'
 import { StoreError } from '../errors.ts'
-import type { Invitation, InvitationStore } from '../store.ts'
+import type { Account, Invitation, InvitationStore } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import { account, invitation, membership } from './schema.ts'
+import { account, invitation, membership, signIn } from './schema.ts'
+import { rememberNetwork } from './sign-ins.ts'
 
 type Command<K extends 'create' | 'revoke' | 'accept'> = Parameters<InvitationStore[K]>[0]
 
@@ -64,19 +65,40 @@ export function acceptInvitation(
     return 'link_invalid'
   }
   const known = orm.select().from(account).where(eq(account.email, used.email)).get()
+  // The password was checked against, or hashed for, the account as the caller saw it.
+  const seen = known === undefined || sameAccount(known, command.account)
+  if (command.signIn !== undefined && !seen)
+    throw new StoreError('conflict', `${used.email} changed meanwhile`)
   if (known === undefined) orm.insert(account).values(command.account).run()
   const accountId = known?.id ?? command.account.id
   orm.insert(membership).values({ accountId, orgId: used.orgId, role: used.role }).run()
+  if (command.signIn !== undefined)
+    orm
+      .insert(signIn)
+      .values({ ...command.signIn, accountId })
+      .run()
+  if (command.network !== undefined) rememberNetwork(orm, accountId, command.network, command.now)
+  const session = command.signIn && { session: command.signIn.id, address: command.signIn.address }
   appendAudit(db, {
     id: command.auditId,
     orgId: used.orgId,
     actor: `user:${accountId}`,
     action: 'invitation.accepted',
     target: used.id,
-    metadata: { email: used.email, role: used.role, invitedBy: used.invitedBy, newAccount: !known },
+    metadata: {
+      email: used.email,
+      role: used.role,
+      invitedBy: used.invitedBy,
+      newAccount: !known,
+      ...session,
+    },
     occurredAtMs: command.now,
   })
   return 'done'
+}
+
+function sameAccount(a: Account, b: Account): boolean {
+  return a.id === b.id && a.passwordHash === b.passwordHash
 }
 
 export function pruneInvitations({ orm }: WriteContext, { now }: { now: number }): number {

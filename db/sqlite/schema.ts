@@ -64,6 +64,16 @@ export const signIn = sqliteTable('sign_in', {
   userAgent: text('user_agent').notNull(),
 })
 
+export const accountNetwork = sqliteTable(
+  'account_network',
+  {
+    accountId: text('account_id').notNull(),
+    network: text('network').notNull(),
+    lastAtMs: integer('last_at_ms').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.network] })],
+)
+
 export const invitation = sqliteTable('invitation', {
   id: text('id').primaryKey().notNull(),
   hash: text('hash').notNull().unique(),

@@ -1,17 +1,18 @@
 /** Dashboard sign-ins in SQLite. */
-import { and, desc, eq, lte, ne, or } from 'drizzle-orm'
+import { and, desc, eq, gt, lt, lte, ne, or } from 'drizzle-orm'
 import { StoreError } from '../errors.ts'
 import type { Account, SignIn, SignInStore, SignInView } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import { account, externalIdentity, membership, org, signIn } from './schema.ts'
+import { account, accountNetwork, externalIdentity, membership, org, signIn } from './schema.ts'
 import { useProof } from './second-factors.ts'
 
 export function createSignIn(
   { db, orm }: WriteContext,
   command: Parameters<SignInStore['create']>[0],
-): 'done' | 'used' {
-  const { accountId } = command.signIn
+): 'done' | 'used' | 'stale' {
+  const { accountId, createdAtMs } = command.signIn
+  if (command.passwordHash !== undefined && !hasPassword(orm, accountId, command.passwordHash)) return 'stale'
   if (command.proof !== undefined && !useProof(orm, accountId, command.proof)) return 'used'
   orm.insert(signIn).values(command.signIn).run()
   if (command.external !== undefined) {
@@ -21,8 +22,57 @@ export function createSignIn(
       .onConflictDoNothing()
       .run()
   }
+  if (command.network !== undefined) rememberNetwork(orm, accountId, command.network, createdAtMs)
   appendAudit(db, command.audit)
   return 'done'
+}
+
+/** A password that was changed while the old one was being checked opens nothing. */
+function hasPassword(orm: WriteContext['orm'], accountId: string, passwordHash: string): boolean {
+  return orm.select().from(account).where(eq(account.id, accountId)).get()?.passwordHash === passwordHash
+}
+
+/** The networks of an account are few: a person's places, not everybody who ever had its password. */
+const networksMax = 20
+
+export function rememberNetwork(
+  orm: WriteContext['orm'],
+  accountId: string,
+  network: string,
+  lastAtMs: number,
+): void {
+  orm
+    .insert(accountNetwork)
+    .values({ accountId, network, lastAtMs })
+    .onConflictDoUpdate({
+      target: [accountNetwork.accountId, accountNetwork.network],
+      set: { lastAtMs },
+    })
+    .run()
+  const known = orm
+    .select()
+    .from(accountNetwork)
+    .where(eq(accountNetwork.accountId, accountId))
+    .orderBy(desc(accountNetwork.lastAtMs))
+    .all()
+  for (const { network: old } of known.slice(networksMax)) {
+    orm
+      .delete(accountNetwork)
+      .where(and(eq(accountNetwork.accountId, accountId), eq(accountNetwork.network, old)))
+      .run()
+  }
+}
+
+export function knowsNetwork(
+  { orm }: ReadContext,
+  { accountId, network, sinceMs }: Parameters<SignInStore['knowsNetwork']>[0],
+): boolean {
+  const wanted = and(
+    eq(accountNetwork.accountId, accountId),
+    eq(accountNetwork.network, network),
+    gt(accountNetwork.lastAtMs, sinceMs),
+  )
+  return orm.select().from(accountNetwork).where(wanted).get() !== undefined
 }
 
 export function findExternal(
@@ -118,7 +168,13 @@ export function switchSignInOrg(
   appendAudit(db, audit)
 }
 
-export function pruneSignIns({ orm }: WriteContext, command: { now: number; idleMs: number }): number {
+export function pruneSignIns(
+  { orm }: WriteContext,
+  command: { now: number; idleMs: number; networksBeforeMs?: number },
+): number {
+  const { networksBeforeMs } = command
+  if (networksBeforeMs !== undefined)
+    orm.delete(accountNetwork).where(lt(accountNetwork.lastAtMs, networksBeforeMs)).run()
   return orm
     .delete(signIn)
     .where(or(lte(signIn.expiresAtMs, command.now), lte(signIn.lastSeenAtMs, command.now - command.idleMs)))

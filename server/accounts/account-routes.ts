@@ -4,7 +4,7 @@ import type { Json, SignIn, SignInView } from '../../db/store.ts'
 import { auditEntry } from '../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../auth/password.ts'
 import { newRecoveryCodes, newSeed, seedPurpose, stepOf } from '../auth/second-factor.ts'
-import { checkPassword } from '../auth/sign-in.ts'
+import { confirmPassword } from '../auth/sign-in.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
@@ -68,7 +68,7 @@ export function accountRoutes(parts: Parts) {
 }
 
 function secondFactorRoutes(parts: Parts) {
-  const { store, signIns, seal, clock, webhooks } = parts
+  const { store, signIns, briefSeal, clock, webhooks } = parts
   return new Elysia()
     .post(
       '/api/account/second-factor/begin',
@@ -77,7 +77,7 @@ function secondFactorRoutes(parts: Parts) {
         await readMembers(request, {})
         const { seed, uri } = newSeed(account.email)
         const draft: Draft = { accountId: account.id, seed, untilMs: clock.now() + 4 * limits.secondFactorMs }
-        return json({ seed, uri, token: seal.close(purpose, draft) })
+        return json({ seed, uri, token: briefSeal.close(purpose, draft) })
       },
       unparsed,
     )
@@ -87,8 +87,8 @@ function secondFactorRoutes(parts: Parts) {
         const view = await signIns.require(request)
         const members = { token: 'text', code: 'text', password: 'text' } as const
         const { token, code, password } = await readMembers(request, members)
-        await checkPassword(parts, view.account, password, contextOf(request).address)
-        const draft = seal.open(purpose, token) as Draft | null
+        await confirmPassword(parts, view.account, password, contextOf(request).address)
+        const draft = briefSeal.open(purpose, token) as Draft | null
         const now = clock.now()
         if (draft === null || draft.accountId !== view.account.id || draft.untilMs <= now)
           throw wrongMember('token', 'This was begun too long ago; begin again.')
@@ -132,7 +132,7 @@ function secondFactorRoutes(parts: Parts) {
 async function withPassword(parts: Parts, request: Request): Promise<SignInView> {
   const view = await parts.signIns.require(request)
   const { password } = await readMembers(request, { password: 'text' })
-  await checkPassword(parts, view.account, password, contextOf(request).address)
+  await confirmPassword(parts, view.account, password, contextOf(request).address)
   return view
 }
 
@@ -142,10 +142,10 @@ async function changePassword(parts: Parts, request: Request): Promise<Response>
   const { current, password } = await readMembers(request, { current: 'text', password: 'text' })
   checkPasswordRules(password, account.email)
   if (current === password) throw new AppError('conflict', 'This is the password that you have already.')
-  await checkPassword(parts, account, current, contextOf(request).address)
+  await confirmPassword(parts, account, current, contextOf(request).address)
   await parts.store.accounts.setPassword({
     accountId: account.id,
-    passwordHash: await hashPassword(password),
+    passwordHash: await hashPassword(password, 'known'),
     keepTokenHash: signIn.tokenHash,
     audit: entry(parts, view, 'account.password_changed', account.id),
   })

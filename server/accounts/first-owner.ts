@@ -10,7 +10,7 @@ export interface FirstOwnerRequest {
   password: string
   linkHash: string | null // of the one-time set-up link; null from the environment or the command line
   /** Begins a sign-in of the new owner, kept in the same transaction and told by the same audit row. */
-  signIn?: (who: { accountId: string; orgId: string }) => SignIn
+  signIn?: (who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }
   actor: string
 }
 
@@ -29,6 +29,11 @@ export async function createFirstOwner(
 ): Promise<FirstOwnerResult> {
   // Before the costly hash: whoever comes late must not make us work.
   if (await store.accounts.ownerExists()) return { status: 'owner_exists' }
+  const { linkHash } = request
+  if (linkHash !== null) {
+    const link = await store.accounts.findLink({ hash: linkHash, now: clock.now() })
+    if (link?.purpose !== 'setup') return { status: 'link_invalid' }
+  }
   const email = readEmail(request.email)
   checkPasswordRules(request.password, email)
   const org = (await store.orgs.find(firstOrgSlug)) ?? (await store.orgs.list())[0]
@@ -36,14 +41,14 @@ export async function createFirstOwner(
   const passwordHash = await hashPassword(request.password)
   const now = clock.now()
   const account: Account = { id: newId('usr'), email, passwordHash, operator: true, createdAtMs: now }
-  const signIn = request.signIn?.({ accountId: account.id, orgId: org.id })
-  const signedIn = signIn === undefined ? {} : { session: signIn.id, address: signIn.address }
+  const begun = request.signIn?.({ accountId: account.id, orgId: org.id })
+  const signedIn = begun === undefined ? {} : { session: begun.signIn.id, address: begun.signIn.address }
   const status = await store.accounts.createFirstOwner({
     account,
     orgId: org.id,
-    linkHash: request.linkHash,
+    linkHash,
     now,
-    ...(signIn === undefined ? {} : { signIn }),
+    ...(begun === undefined ? {} : { signIn: begun.signIn, network: begun.network }),
     audit: {
       id: newId('aud'),
       orgId: org.id,

@@ -1,5 +1,5 @@
 /** Invitations: a one-time link that makes its holder a member, without any mail server. */
-import type { Account, Invitation, Role, Store } from '../../db/store.ts'
+import type { Account, Invitation, Role, SignIn, Store } from '../../db/store.ts'
 import { auditEntry } from '../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../auth/password.ts'
 import type { Clock } from '../clock.ts'
@@ -60,27 +60,34 @@ export interface OpenInvitation {
   account: Account | null // whoever has the address already
 }
 
-/** What the link stands for; 403 when it was used, revoked, replaced or is too old. */
-export async function openInvitation({ store, clock }: Parts, token: string): Promise<OpenInvitation> {
+/** What the link stands for; null when it was used, revoked, replaced or is too old. */
+export async function openInvitation({ store, clock }: Parts, token: string): Promise<OpenInvitation | null> {
   const invitation = await store.invitations.find(sha256Hex(token))
-  if (invitation === null || invitation.expiresAtMs <= clock.now()) throw invitationOver()
+  if (invitation === null || invitation.expiresAtMs <= clock.now()) return null
   const org = await store.orgs.find(invitation.orgId)
-  if (org === null) throw invitationOver()
+  if (org === null) return null
   return { invitation, orgName: org.name, account: await store.accounts.findByEmail(invitation.email) }
 }
 
-/** Makes the account, when there is none, with this password, and the membership; returns whose they are. */
+/**
+ * Makes the account, when there is none, with this password, and the membership, and begins the sign-in that `begin`
+ * drafts, all in one transaction; returns whose they are.
+ */
 export async function acceptInvitation(
   { store, clock }: Parts,
   { invitation, account }: OpenInvitation,
   password: string,
-): Promise<{ accountId: string; orgId: string; email: string }> {
+  begin: ((who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }) | null,
+): Promise<{ accountId: string; orgId: string; email: string; passwordHash: string }> {
   const { email, hash, orgId } = invitation
   const made = account ?? (await newAccount(email, password, clock))
+  const { id: accountId, passwordHash } = made
+  const begun = begin?.({ accountId, orgId })
+  const signIn = begun === undefined ? {} : { signIn: begun.signIn, network: begun.network }
   const now = clock.now()
-  const status = await store.invitations.accept({ hash, now, account: made, auditId: newId('aud') })
-  if (status === 'link_invalid') throw invitationOver()
-  return { accountId: made.id, orgId, email }
+  const command = { hash, now, account: made, ...signIn, auditId: newId('aud') }
+  if ((await store.invitations.accept(command)) === 'link_invalid') throw invitationOver()
+  return { accountId, orgId, email, passwordHash }
 }
 
 async function newAccount(email: string, password: string, clock: Clock): Promise<Account> {
@@ -89,7 +96,7 @@ async function newAccount(email: string, password: string, clock: Clock): Promis
   return { id: newId('usr'), email, passwordHash, operator: false, createdAtMs: clock.now() }
 }
 
-function invitationOver(): AppError {
+export function invitationOver(): AppError {
   return new AppError('forbidden', 'This invitation has been used or has expired.', {
     hint: 'Ask whoever invited you for another link.',
   })

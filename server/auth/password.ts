@@ -7,8 +7,15 @@ import { isCommonPassword } from './common-passwords.ts'
 const memoryKib = 46 * 1024
 const passes = 2
 
-const inFlightMax = 4
-const waitingMax = 32
+/**
+ * Who asks for a hash, most trusted first: somebody who signed in from this address before, a stranger's sign-in, and
+ * new passwords. Each lane leaves room for the ones before it, so no flood keeps a known person out.
+ */
+const lanes = ['known', 'sign-in', 'new-password'] as const
+export type HashLane = (typeof lanes)[number]
+const inFlightMax: Record<HashLane, number> = { known: 4, 'sign-in': 3, 'new-password': 1 }
+const inFlightAllMax = 4
+const waitingMax = 32 // in each lane
 
 /** Throws the `invalid_body` a person can act on when the password is refused (NIST SP 800-63B: length and lists). */
 export function checkPasswordRules(password: string, email: string): void {
@@ -36,8 +43,8 @@ function passwordProblem(password: string, email: string): [code: string, messag
 }
 
 /** The PHC string to store. `rate_limited` when too many passwords are already being hashed. */
-export function hashPassword(password: string): Promise<string> {
-  return throughGate(() =>
+export function hashPassword(password: string, lane: HashLane = 'new-password'): Promise<string> {
+  return throughGate(lane, () =>
     Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: memoryKib, timeCost: passes }),
   )
 }
@@ -48,11 +55,15 @@ let dummyHash: Promise<string> | null = null
  * Whether the password belongs to the hash. Without a hash (no such account) the same work is done on a dummy, so that
  * time does not tell which accounts exist. A hash that is not one counts as a wrong password.
  */
-export async function verifyPassword(password: string, hash: string | null): Promise<boolean> {
+export async function verifyPassword(
+  password: string,
+  hash: string | null,
+  lane: HashLane = 'sign-in',
+): Promise<boolean> {
   // Such a password was never accepted, so refusing it early says nothing about any account.
   if (password === '' || password.length > 2 * limits.passwordCharsMax) return false
   if (hash === null) {
-    await throughGate(async () => {
+    await throughGate(lane, async () => {
       dummyHash ??= Bun.password.hash('nobody', {
         algorithm: 'argon2id',
         memoryCost: memoryKib,
@@ -62,7 +73,7 @@ export async function verifyPassword(password: string, hash: string | null): Pro
     })
     return false
   }
-  return throughGate(() => Bun.password.verify(password, hash).catch(() => false))
+  return throughGate(lane, () => Bun.password.verify(password, hash).catch(() => false))
 }
 
 /** Whether a hash was made with other parameters than today's: the next good sign-in should store a new one. */
@@ -70,26 +81,32 @@ export function needsRehash(hash: string): boolean {
   return !hash.startsWith(`$argon2id$v=19$m=${memoryKib},t=${passes},p=`)
 }
 
-let inFlight = 0
-const waiting: (() => void)[] = []
+const inFlight: Record<HashLane, number> = { known: 0, 'sign-in': 0, 'new-password': 0 }
+const waiting: Record<HashLane, (() => void)[]> = { known: [], 'sign-in': [], 'new-password': [] }
 
-async function throughGate<T>(work: () => Promise<T>): Promise<T> {
-  if (inFlight >= inFlightMax) {
-    if (waiting.length >= waitingMax) {
-      throw new AppError('rate_limited', 'Too many sign-ins at this moment; try again shortly.', {
+async function throughGate<T>(lane: HashLane, work: () => Promise<T>): Promise<T> {
+  if (mayEnter(lane)) inFlight[lane]++
+  else {
+    if (waiting[lane].length >= waitingMax) {
+      throw new AppError('rate_limited', 'Too many passwords are being checked. Try again in 2 s.', {
         headers: { 'retry-after': '2' },
       })
     }
-    // The one who leaves hands the place over, so `inFlight` stays as it is.
-    await new Promise<void>((enter) => waiting.push(enter))
-  } else {
-    inFlight++
+    await new Promise<void>((enter) => waiting[lane].push(enter)) // whoever leaves counts this one in
   }
   try {
     return await work()
   } finally {
-    const enter = waiting.shift()
-    if (enter) enter()
-    else inFlight--
+    inFlight[lane]--
+    const next = lanes.find((each) => waiting[each].length > 0 && mayEnter(each))
+    if (next !== undefined) {
+      inFlight[next]++
+      waiting[next].shift()?.()
+    }
   }
+}
+
+function mayEnter(lane: HashLane): boolean {
+  const all = lanes.reduce((sum, each) => sum + inFlight[each], 0)
+  return all < inFlightAllMax && inFlight[lane] < inFlightMax[lane]
 }

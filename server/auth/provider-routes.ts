@@ -23,12 +23,12 @@ export function providerRoutes(parts: Parts) {
     redirect(`${basePath}/sign-in?refused=${why}`, errandCookie(request, '', 0))
   return new Elysia()
     .get('/api/oidc/start', async ({ request }) => {
-      const { provider, seal, clock, log } = parts
+      const { provider, briefSeal, clock, log } = parts
       readQuery(request, {})
       if (provider === null) throw noProvider()
       try {
         const { url, errand } = await provider.begin(redirectUrl(request))
-        const sealed = seal.close(purpose, { ...errand, untilMs: clock.now() + errandMs })
+        const sealed = briefSeal.close(purpose, { ...errand, untilMs: clock.now() + errandMs })
         return redirect(url, errandCookie(request, sealed, errandMs))
       } catch (error) {
         log.warn('provider_failed', { at: 'start', message: String(error) })
@@ -72,11 +72,11 @@ async function enter(parts: Parts, request: Request, proven: ProvenIdentity): Pr
   return cookie
 }
 
-function errandOf({ seal, clock }: Parts, request: Request): Errand | null {
+function errandOf({ briefSeal, clock }: Parts, request: Request): Errand | null {
   const cookies = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim())
   const sealed = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
   const errand =
-    sealed === undefined ? null : (seal.open(purpose, sealed) as (Errand & { untilMs: number }) | null)
+    sealed === undefined ? null : (briefSeal.open(purpose, sealed) as (Errand & { untilMs: number }) | null)
   return errand !== null && errand.untilMs > clock.now() ? errand : null
 }
 

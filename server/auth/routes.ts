@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { createFirstOwner, type FirstOwnerRequest } from '../accounts/first-owner.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
+import { contextOf } from '../http/context.ts'
 import { readMembers } from '../http/members.ts'
 import { readQuery } from '../http/query.ts'
 import { newId, sha256Hex } from '../ids.ts'
@@ -10,6 +11,7 @@ import type { Parts } from '../parts.ts'
 import { checkPasswordRules, hashPassword } from './password.ts'
 import { requireSameOrigin } from './same-origin.ts'
 import { sessionOf, sessionView } from './session-view.ts'
+import { senderName } from './throttle.ts'
 
 const unparsed = { parse: 'none' } as const
 
@@ -33,11 +35,11 @@ export function authRoutes(parts: Parts) {
         const signIn: FirstOwnerRequest['signIn'] = (who) => {
           const draft = signIns.draft(request, who)
           cookie = draft.cookie
-          return draft.signIn
+          return draft
         }
         const claim = { email, password, linkHash: sha256Hex(token), signIn, actor: 'system' }
         const made = await createFirstOwner(store, claim, clock)
-        if (made.status === 'link_invalid') throw linkInvalid()
+        if (made.status === 'link_invalid') throw await linkRefused(parts, request, linkInvalid())
         if (made.status === 'owner_exists')
           throw new AppError('conflict', 'This appliance already has an owner.')
         return json(await sessionOf(parts, request, cookie), 201, { 'set-cookie': cookie })
@@ -57,10 +59,7 @@ export function authRoutes(parts: Parts) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { token, password } = await readMembers(request, { token: 'text', password: 'text' })
-        checkPasswordRules(password, '')
-        const passwordHash = await hashPassword(password)
-        const command = { linkHash: sha256Hex(token), passwordHash, now: clock.now(), auditId: newId('aud') }
-        if ((await store.accounts.resetPassword(command)) === 'link_invalid') throw linkInvalid()
+        await resetPassword(parts, request, token, password)
         return new Response(null, { status: 204 })
       },
       unparsed,
@@ -79,6 +78,32 @@ export function authRoutes(parts: Parts) {
       },
       unparsed,
     )
+}
+
+/** The link first: a hash is dear, and only its holder may ask for one. */
+async function resetPassword(parts: Parts, request: Request, token: string, password: string): Promise<void> {
+  const { accounts } = parts.store
+  const linkHash = sha256Hex(token)
+  const link = await accounts.findLink({ hash: linkHash, now: parts.clock.now() })
+  if (link?.purpose !== 'password' || link.accountId === null)
+    throw await linkRefused(parts, request, linkInvalid())
+  const account = await accounts.find(link.accountId)
+  checkPasswordRules(password, account?.email ?? '')
+  const passwordHash = await hashPassword(password)
+  const { address } = contextOf(request)
+  const reset = { linkHash, passwordHash, address, network: senderName(address) }
+  const command = { ...reset, now: parts.clock.now(), auditId: newId('aud') }
+  if ((await accounts.resetPassword(command)) === 'link_invalid') throw linkInvalid()
+}
+
+/** Guesses at links wait by sender, apart from sign-ins; a live link never does. Returns what to throw. */
+export async function linkRefused(
+  { linkThrottle }: Parts,
+  request: Request,
+  refusal: AppError,
+): Promise<AppError> {
+  await linkThrottle.attempt([senderName(contextOf(request).address)], () => Promise.resolve(false))
+  return refusal
 }
 
 function linkInvalid(): AppError {

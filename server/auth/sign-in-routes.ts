@@ -1,24 +1,21 @@
 /** Signing in: by password, then by code where the account has a second factor; and by the link of an invitation. */
 import { Elysia } from 'elysia'
-import { acceptInvitation, openInvitation } from '../accounts/invitations.ts'
+import { acceptInvitation, invitationOver, openInvitation } from '../accounts/invitations.ts'
+import type { OpenInvitation } from '../accounts/invitations.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
 import { contextOf } from '../http/context.ts'
 import { readMembers } from '../http/members.ts'
-import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
+import type { Who } from './half-sign-ins.ts'
+import { linkRefused } from './routes.ts'
 import { requireSameOrigin } from './same-origin.ts'
 import { proofOf, seedPurpose } from './second-factor.ts'
 import { sessionOf } from './session-view.ts'
-import { checkPassword, signInWithPassword, type Who } from './sign-in.ts'
-import { senderName } from './throttle.ts'
+import { checkPassword, signInWithPassword, throttledNames } from './sign-in.ts'
+import type { Begun } from './sign-ins.ts'
 
 const unparsed = { parse: 'none' } as const
-const purpose = 'second-factor'
-
-interface Half extends Who {
-  untilMs: number
-}
 
 export function signInRoutes(parts: Parts) {
   return new Elysia()
@@ -46,7 +43,7 @@ export function signInRoutes(parts: Parts) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { token } = await readMembers(request, { token: 'text' })
-        const { invitation, orgName, account } = await openInvitation(parts, token)
+        const { invitation, orgName, account } = await requireInvitation(parts, request, token)
         const { email, role } = invitation
         return json({ email, role, orgName, hasAccount: account !== null })
       },
@@ -57,49 +54,89 @@ export function signInRoutes(parts: Parts) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { token, password } = await readMembers(request, { token: 'text', password: 'text' })
-        const open = await openInvitation(parts, token)
-        // Whoever holds the link of somebody else's invitation must not get into their account with it.
-        if (open.account !== null)
-          await checkPassword(parts, open.account, password, contextOf(request).address)
-        const { email } = await acceptInvitation(parts, open, password)
-        return json({ email, hadAccount: open.account !== null })
+        return accept(parts, request, await requireInvitation(parts, request, token), password)
       },
       unparsed,
     )
 }
 
-/** A session, or, where a second factor is set, a token that stands for the password for five minutes. */
-export async function begin(parts: Parts, request: Request, who: Who): Promise<Response> {
-  if ((await parts.store.secondFactors.find(who.accountId)) !== null) {
-    const half: Half = { ...who, untilMs: parts.clock.now() + limits.secondFactorMs }
-    return json({ secondFactor: true, token: parts.seal.close(purpose, half) })
+async function requireInvitation(parts: Parts, request: Request, token: string): Promise<OpenInvitation> {
+  const open = await openInvitation(parts, token)
+  if (open === null) throw await linkRefused(parts, request, invitationOver())
+  return open
+}
+
+/** Joins and signs in; an account with a second factor joins, and is asked for its code. */
+async function accept(
+  parts: Parts,
+  request: Request,
+  open: OpenInvitation,
+  password: string,
+): Promise<Response> {
+  const { account } = open
+  // Whoever holds the link of somebody else's invitation must not get into their account with it.
+  if (account !== null) await checkPassword(parts, account, password, contextOf(request).address)
+  const factor = account && (await parts.store.secondFactors.find(account.id))
+  let cookie = ''
+  const signIn = (who: { accountId: string; orgId: string }) => {
+    const draft = parts.signIns.draft(request, who)
+    cookie = draft.cookie
+    return draft
   }
-  const { cookie } = await parts.signIns.begin(request, who)
+  const joined = await acceptInvitation(parts, open, password, factor === null ? signIn : null)
+  if (factor !== null) return begin(parts, request, joined)
   return json(await sessionOf(parts, request, cookie), 200, { 'set-cookie': cookie })
 }
 
+/** A session, or, where a second factor is set, a token that stands for the password for five minutes. */
+export async function begin(parts: Parts, request: Request, who: Who): Promise<Response> {
+  if ((await parts.store.secondFactors.find(who.accountId)) !== null)
+    return json({ secondFactor: true, token: parts.halfSignIns.begin(who) })
+  const begun = await parts.signIns.begin(request, who)
+  if (begun.status !== 'done') throw passwordChanged()
+  return json(await sessionOf(parts, request, begun.cookie), 200, { 'set-cookie': begun.cookie })
+}
+
 async function withCode(parts: Parts, request: Request, token: string, code: string): Promise<Response> {
-  const { store, clock, throttle, seal, signIns, webhooks } = parts
-  const half = seal.open(purpose, token) as Half | null
-  const factor = half && half.untilMs > clock.now() ? await store.secondFactors.find(half.accountId) : null
-  if (half === null || factor === null) {
-    throw new AppError('unauthorized', 'The code was asked for too long ago; sign in again.', {
-      reason: 'no_session',
-    })
-  }
-  const names = [`code ${half.accountId}`, `sender ${senderName(contextOf(request).address)}`]
-  throttle.require(names)
-  const proof = proofOf(factor, webhooks.box.open(seedPurpose, factor.sealedSeed), code, clock.now())
-  const begun =
-    proof && (await signIns.begin(request, half, { proof, by: 'step' in proof ? 'totp' : 'recovery_code' }))
-  if (!begun || begun.status === 'used') {
-    for (const name of names) throttle.failed(name)
-    const { accountId, orgId, email } = half
-    const metadata = { email, address: contextOf(request).address, at: 'second factor' }
-    await signIns.noteFailure({ accountId, orgId }, metadata)
+  const { store, clock, throttle, halfSignIns, signIns, webhooks } = parts
+  const half = halfSignIns.find(token)
+  const account = half && (await store.accounts.find(half.accountId))
+  const factor = half && (await store.secondFactors.find(half.accountId))
+  if (half === null || factor === null || account?.passwordHash !== half.passwordHash) throw startAgain()
+  if (!account.memberships.some(({ orgId }) => orgId === half.orgId)) throw startAgain()
+  const { accountId, orgId, email } = half
+  const { address } = contextOf(request)
+  const { names } = await throttledNames(parts, { account, email: accountId, address }, 'code')
+  let begun: Begun | null = null
+  const { right, refusedBefore } = await throttle.attempt(names, async () => {
+    const proof = proofOf(factor, webhooks.box.open(seedPurpose, factor.sealedSeed), code, clock.now())
+    if (proof === null || !halfSignIns.hold(token)) return false
+    const by = 'step' in proof ? 'totp' : 'recovery_code'
+    try {
+      begun = await signIns.begin(request, half, { proof, by })
+    } finally {
+      if (begun?.status !== 'done') halfSignIns.release(token)
+    }
+    return begun.status !== 'used'
+  })
+  if (!right || begun === null) {
+    const refused = refusedBefore > 0 ? { refusedBefore } : {}
+    await signIns.noteFailure({ accountId, orgId }, { email, address, at: 'second factor', ...refused })
     throw new AppError('unauthorized', 'The code is wrong or was used before.', { reason: 'no_session' })
   }
-  for (const name of names) throttle.succeeded(name)
-  const { cookie } = begun
+  const { status, cookie } = begun as Begun
+  if (status !== 'done') throw startAgain()
   return json(await sessionOf(parts, request, cookie), 200, { 'set-cookie': cookie })
+}
+
+function startAgain(): AppError {
+  return new AppError('unauthorized', 'This sign-in took too long or its password changed. Sign in again.', {
+    reason: 'no_session',
+  })
+}
+
+function passwordChanged(): AppError {
+  return new AppError('unauthorized', 'The password was changed meanwhile. Sign in again.', {
+    reason: 'no_session',
+  })
 }

@@ -1,18 +1,15 @@
 /**
- * Signing in with e-mail and password: throttled by account and by sender, audited, alike in time for unknown names.
+ * Checks e-mail and password: throttled by account and sender, audited, alike in time for unknown names. An address
+ * from which the account signed in before has a throttle of its own, so an attacker elsewhere keeps nobody out.
  */
 import type { Account, AuditEntry } from '../../db/store.ts'
 import { auditEntry } from '../audit/entry.ts'
 import { AppError } from '../errors.ts'
+import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
-import { hashPassword, needsRehash, verifyPassword } from './password.ts'
+import type { Who } from './half-sign-ins.ts'
+import { hashPassword, needsRehash, verifyPassword, type HashLane } from './password.ts'
 import { senderName } from './throttle.ts'
-
-export interface Who {
-  accountId: string
-  orgId: string
-  email: string
-}
 
 type Needed = Pick<Parts, 'store' | 'clock' | 'throttle'>
 
@@ -23,36 +20,45 @@ export async function signInWithPassword(
   password: string,
   address: string,
 ): Promise<Who> {
-  const { store, throttle } = parts
   const name = email.trim().toLowerCase()
-  const names = throttledNames(name, address)
-  const account = await store.accounts.findByEmail(name)
-  throttle.require(names)
-  const right = await verifyPassword(password, account?.passwordHash ?? null)
-  const orgId = account && right ? await homeOf(parts, account.id) : null
-  if (!account || !right || !orgId) {
-    await fail(parts, names, account, address)
-    throw new AppError('unauthorized', 'E-mail or password is wrong.', { reason: 'no_session' })
+  const account = await parts.store.accounts.findByEmail(name)
+  const { names, lane } = await throttledNames(parts, { account, email: name, address })
+  let orgId: string | null = null
+  const { right, refusedBefore } = await parts.throttle.attempt(names, async () => {
+    const verified = await verifyPassword(password, account?.passwordHash ?? null, lane)
+    if (account && verified) orgId = await homeOf(parts, account.id)
+    return orgId !== null
+  })
+  if (!right || account === null || orgId === null) {
+    await noteFailure(parts, account, address, refusedBefore)
+    throw new AppError('unauthorized', 'Email or password is wrong.', { reason: 'no_session' })
   }
-  for (const each of names) throttle.succeeded(each)
-  if (needsRehash(account.passwordHash)) await rehash(parts, account.id, orgId, password)
-  return { accountId: account.id, orgId, email: account.email }
+  const passwordHash = needsRehash(account.passwordHash)
+    ? await rehash(parts, account.id, orgId, password)
+    : account.passwordHash
+  return { accountId: account.id, orgId, email: account.email, passwordHash }
 }
 
-/** Asks a known account for its password once more; throws 401 when it is wrong, under the same throttle. */
+/** Asks a known account for its password; throws 403 when it is wrong, under the same throttle as a sign-in. */
 export async function checkPassword(
   parts: Needed,
   account: Account,
   password: string,
   address: string,
 ): Promise<void> {
-  const names = throttledNames(account.email, address)
-  parts.throttle.require(names)
-  if (!(await verifyPassword(password, account.passwordHash))) {
-    await fail(parts, names, account, address)
-    throw new AppError('forbidden', 'The password is wrong.', { reason: 'wrong_password' })
-  }
-  for (const each of names) parts.throttle.succeeded(each)
+  const { names, lane } = await throttledNames(parts, { account, email: account.email, address })
+  await requirePassword(parts, { account, password, address, names, lane })
+}
+
+/** Asks the person of a sign-in once more. Strangers who guess at the account do not make them wait. */
+export async function confirmPassword(
+  parts: Needed,
+  account: Account,
+  password: string,
+  address: string,
+): Promise<void> {
+  const names = [`confirm ${account.id} ${senderName(address)}`]
+  await requirePassword(parts, { account, password, address, names, lane: 'known' })
 }
 
 /** The organization that a new sign-in shows: the account's first. */
@@ -60,16 +66,49 @@ export async function homeOf({ store }: Pick<Parts, 'store'>, accountId: string)
   return (await store.accounts.find(accountId))?.memberships[0]?.orgId ?? null
 }
 
-function throttledNames(email: string, address: string): string[] {
-  return [`account ${email}`, `sender ${senderName(address)}`]
+/** What an attempt counts against; `kind` keeps passwords and codes apart. */
+export async function throttledNames(
+  { store, clock }: Pick<Parts, 'store' | 'clock'>,
+  { account, email, address }: { account: Pick<Account, 'id'> | null; email: string; address: string },
+  kind = 'password',
+): Promise<{ names: string[]; lane: HashLane }> {
+  const network = senderName(address)
+  const sinceMs = clock.now() - limits.knownNetworkMs
+  const asked = { accountId: account?.id ?? '', network, sinceMs } // unknown accounts take the same time
+  if (await store.signIns.knowsNetwork(asked))
+    return { names: [`${kind} ${email} ${network}`], lane: 'known' }
+  return { names: [`${kind} ${email}`, `sender ${network}`], lane: 'sign-in' }
 }
 
-/** The refused tries since the last failure are told in one row, so that a flood cannot fill the audit log. */
-async function fail(parts: Needed, names: string[], account: Account | null, address: string): Promise<void> {
-  const { store, clock, throttle } = parts
-  const refused = names.reduce((most, each) => Math.max(most, throttle.refused(each) - 1), 0)
-  for (const each of names) throttle.failed(each)
+interface Asked {
+  account: Account
+  password: string
+  address: string
+  names: string[]
+  lane: HashLane
+}
+
+async function requirePassword(
+  parts: Needed,
+  { account, password, address, names, lane }: Asked,
+): Promise<void> {
+  const { right, refusedBefore } = await parts.throttle.attempt(names, () =>
+    verifyPassword(password, account.passwordHash, lane),
+  )
+  if (right) return
+  await noteFailure(parts, account, address, refusedBefore)
+  throw new AppError('forbidden', 'The password is wrong.', { reason: 'wrong_password' })
+}
+
+/** One row counts the refused attempts since the last failure, so that a flood cannot fill the audit log. */
+async function noteFailure(
+  parts: Needed,
+  account: Account | null,
+  address: string,
+  refused: number,
+): Promise<void> {
   if (account === null) return
+  const { store, clock } = parts
   const orgId = (await homeOf(parts, account.id)) ?? 'org_system'
   const metadata = { email: account.email, address, ...(refused > 0 ? { refusedBefore: refused } : {}) }
   const act = { action: 'session.failed', target: account.id, metadata }
@@ -82,8 +121,10 @@ async function rehash(
   accountId: string,
   orgId: string,
   password: string,
-): Promise<void> {
+): Promise<string> {
   const act = { action: 'account.password_rehashed', target: accountId }
   const audit: AuditEntry = auditEntry({ orgId, actor: 'system' }, act, clock.now())
-  await store.accounts.setPassword({ accountId, passwordHash: await hashPassword(password), audit })
+  const passwordHash = await hashPassword(password, 'sign-in')
+  await store.accounts.setPassword({ accountId, passwordHash, audit })
+  return passwordHash
 }

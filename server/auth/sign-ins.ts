@@ -11,6 +11,7 @@ import { contextOf } from '../http/context.ts'
 import { limits } from '../limits.ts'
 import { cookieHeader, readCookie, type CookieWay } from './cookie.ts'
 import { requireSameOrigin } from './same-origin.ts'
+import { senderName } from './throttle.ts'
 
 export interface HowSignedIn {
   by: 'totp' | 'recovery_code' | 'provider'
@@ -18,17 +19,26 @@ export interface HowSignedIn {
   external?: { issuer: string; subject: string }
 }
 
-export type Begun = { status: 'done'; cookie: string } | { status: 'used'; cookie: '' }
+export type Begun = { status: 'done'; cookie: string } | { status: 'used' | 'stale'; cookie: '' }
+
+export interface Draft {
+  signIn: SignIn
+  network: string // of the sender, remembered for the account
+  cookie: string
+}
 
 export interface SignIns {
-  /** Starts a sign-in for an account in one organization; `cookie` is the Set-Cookie header. */
+  /**
+   * Starts a sign-in for an account in one organization; `cookie` is the Set-Cookie header. `stale` when
+   * `passwordHash` is given and no longer the account's.
+   */
   begin(
     request: Request,
-    who: { accountId: string; orgId: string; email: string },
+    who: { accountId: string; orgId: string; email: string; passwordHash?: string },
     how?: HowSignedIn,
   ): Promise<Begun>
   /** A sign-in to be kept together with something else, by one audit row, and its Set-Cookie header. */
-  draft(request: Request, who: { accountId: string; orgId: string }): { signIn: SignIn; cookie: string }
+  draft(request: Request, who: { accountId: string; orgId: string }): Draft
   noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
   /** The live sign-in behind a request; throws 401 `no_session`, or 403 for a cross-site or unprivileged one. */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
@@ -52,20 +62,12 @@ export function makeSignIns(
   const draft: SignIns['draft'] = (request, who) => {
     const token = newToken()
     const cookie = cookieHeader(token, wayOf(request), limits.signInAbsoluteMs)
-    return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), cookie }
+    const network = senderName(contextOf(request).address)
+    return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
   }
   return {
     draft,
-    async begin(request, { accountId, orgId, email }, how) {
-      const { signIn, cookie } = draft(request, { accountId, orgId })
-      const metadata = { email, address: signIn.address, ...(how === undefined ? {} : { by: how.by }) }
-      const act = { action: 'session.created', target: signIn.id, metadata }
-      const audit = auditEntry({ orgId, actor: `user:${accountId}` }, act, signIn.createdAtMs)
-      const { proof, external } = how ?? {}
-      const command = { signIn, ...(proof ? { proof } : {}), ...(external ? { external } : {}), audit }
-      if ((await store.signIns.create(command)) === 'used') return { status: 'used', cookie: '' }
-      return { status: 'done', cookie }
-    },
+    begin: beginner(store, draft),
     async noteFailure({ accountId, orgId }, metadata) {
       const act = { action: 'session.failed', target: accountId, metadata }
       await store.audit.append(auditEntry({ orgId, actor: `user:${accountId}` }, act, clock.now()))
@@ -109,6 +111,25 @@ export function makeSignIns(
       }
       return cookieHeader('', wayOf(request), 0)
     },
+  }
+}
+
+function beginner(store: Pick<Store, 'signIns'>, draft: SignIns['draft']): SignIns['begin'] {
+  return async (request, { accountId, orgId, email, passwordHash }, how) => {
+    const { signIn, network, cookie } = draft(request, { accountId, orgId })
+    const metadata = { email, address: signIn.address, ...(how === undefined ? {} : { by: how.by }) }
+    const act = { action: 'session.created', target: signIn.id, metadata }
+    const audit = auditEntry({ orgId, actor: `user:${accountId}` }, act, signIn.createdAtMs)
+    const { proof, external } = how ?? {}
+    const status = await store.signIns.create({
+      signIn,
+      network,
+      ...(passwordHash === undefined ? {} : { passwordHash }),
+      ...(proof ? { proof } : {}),
+      ...(external ? { external } : {}),
+      audit,
+    })
+    return status === 'done' ? { status, cookie } : { status, cookie: '' }
   }
 }
 

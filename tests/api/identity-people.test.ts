@@ -166,10 +166,14 @@ test('an invitation makes a member once; a used, revoked, replaced or expired li
     hasAccount: false,
   })
   expect(await told(await accept(tokenOf(second), 'short'))).toEqual([400, 'invalid_body', 'password'])
-  expect(await (await accept(tokenOf(second))).json()).toEqual({
-    email: 'ann@example.com',
-    hadAccount: false,
+  const joined = await accept(tokenOf(second))
+  expect(await joined.json()).toMatchObject({
+    account: { email: 'ann@example.com' },
+    org: { id: server.org.id },
+    role: 'analyst',
   })
+  // The link signs in at once.
+  expect((await server.call('/api/session', { headers: { cookie: cookieOf(joined) } })).status).toBe(200)
   expect((await accept(tokenOf(second))).status).toBe(403)
   const signIn = await server.call('/api/sign-in', {
     body: { email: 'ann@example.com', password: 'another long password' },
@@ -194,10 +198,13 @@ test('an invitation makes a member once; a used, revoked, replaced or expired li
     'forbidden',
     'wrong_password',
   ])
-  expect(await (await accept(tokenOf(fifth), password)).json()).toEqual({
-    email: guest.email,
-    hadAccount: true,
+  const came = await accept(tokenOf(fifth), password)
+  expect(await came.json()).toMatchObject({
+    account: { email: guest.email },
+    org: { id: server.org.id },
+    role: 'admin',
   })
+  expect((await server.call('/api/people', { headers: { cookie: cookieOf(came) } })).status).toBe(200)
   expect((await guest.post('/api/session/org', { orgId: server.org.id })).status).toBe(200)
 }, 90_000)
 
@@ -293,7 +300,8 @@ test('a second factor: set, asked for, never twice the same code, recovery codes
   expect((await withCode(first.toLowerCase(), later.token)).status).toBe(200)
   expect((await withCode(first, later.token)).status).toBe(401)
   server.clock.move(60_000)
-  const recovered = await withCode(second, later.token)
+  expect((await withCode(second, later.token)).status).toBe(401) // a token is good for one sign-in
+  const recovered = await withCode(second, (await half()).token)
   const signedIn = caller(server, cookieOf(recovered))
   expect(await (await signedIn.call('/api/account')).json()).toMatchObject({
     secondFactor: { recoveryLeft: 8 },

@@ -159,6 +159,48 @@ export const firstOwnerCases: Cases = {
 }
 
 export const passwordLinkCases: Cases = {
+  async 'the networks of an account: remembered by a sign-in, twenty at most, one after a reset'({
+    store,
+    orgId,
+  }) {
+    const account = makeAccount()
+    const other = makeAccount()
+    for (const each of [account, other])
+      await store.accounts.create({ account: each, orgId, role: 'admin', audit: makeAudit(orgId) })
+    const begin = (network: string, createdAtMs: number) =>
+      store.signIns.create({
+        signIn: { ...makeSignIn(account.id, orgId), createdAtMs },
+        network,
+        audit: makeAudit(orgId),
+      })
+    for (let at = 0; at < 22; at++) await begin(`203.0.113.${at}`, noon + at)
+    const knows = (network: string, accountId = account.id, sinceMs = 0) =>
+      store.signIns.knowsNetwork({ accountId, network, sinceMs })
+    expect(
+      await Promise.all(['203.0.113.1', '203.0.113.2', '203.0.113.21'].map((each) => knows(each))),
+    ).toEqual([false, true, true])
+    expect(await knows('203.0.113.21', other.id)).toBe(false)
+    expect(await knows('203.0.113.21', account.id, noon + 21)).toBe(false)
+    await store.signIns.prune(0, 0, noon + 21)
+    expect([await knows('203.0.113.20'), await knows('203.0.113.21')]).toEqual([false, true])
+    const hash = sha256Hex(newToken())
+    const link = { hash, purpose: 'password' as const, accountId: account.id, expiresAtMs: noon + 1 }
+    await store.accounts.createLink({ link, audit: null })
+    expect(await store.accounts.findLink({ hash, now: noon })).toEqual(link)
+    expect(await store.accounts.findLink({ hash, now: noon + 1 })).toBeNull()
+    const reset = { linkHash: hash, passwordHash: 'new', now: noon, network: '2001:db8::/64' }
+    await store.accounts.resetPassword({ ...reset, auditId: newId('aud') })
+    expect([await knows('203.0.113.21'), await knows('2001:db8::/64')]).toEqual([false, true])
+  },
+  async 'a sign-in by a password that was changed meanwhile is not begun'({ store, orgId }) {
+    const account = makeAccount()
+    await store.accounts.create({ account, orgId, role: 'admin', audit: makeAudit(orgId) })
+    const signIn = makeSignIn(account.id, orgId)
+    const begin = (passwordHash: string) =>
+      store.signIns.create({ signIn, passwordHash, audit: makeAudit(orgId) })
+    expect(await writesNothing(store, orgId, () => begin('$argon2id$old'))).toBe('stale')
+    expect(await begin(account.passwordHash)).toBe('done')
+  },
   async 'a password link works once, ends the sign-ins, and is audited'({ store, orgId }) {
     const account = makeAccount()
     const signIn = makeSignIn(account.id, orgId)

@@ -2,3 +2,12 @@
 
 -- Which set of fields a sealed segment's index covers. A segment of an older set is scanned for the fields it lacks.
 ALTER TABLE event_segment ADD COLUMN index_version INTEGER NOT NULL DEFAULT 1;
+
+-- The networks (an IPv4 address, the /64 of an IPv6 one) from which an account signed in. An attacker who keeps an
+-- account throttled keeps nobody out who comes from one of them.
+CREATE TABLE account_network (
+  account_id TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+  network TEXT NOT NULL,
+  last_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (account_id, network)
+) STRICT, WITHOUT ROWID;

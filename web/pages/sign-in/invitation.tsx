@@ -2,13 +2,14 @@
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Role } from '../../api.ts'
+import { api, type Role, type Session } from '../../api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
 import { identityApi } from '../../identity-api.ts'
 import { navigate, place } from '../../router.ts'
-import { entry, session, signInNotice } from '../../session.ts'
+import { enter } from '../../session.ts'
+import { CodeField } from './code-form.tsx'
 import { CredentialForm, PasswordField } from './credential-form.tsx'
 
 interface Looked {
@@ -20,19 +21,34 @@ interface Looked {
 
 export function AcceptInvitation() {
   const looked = useSignal<Looked | null>(null)
+  const half = useSignal<string | null>(null)
   const { busy, problem, run } = useTask()
   const token = place.value.hash.slice(1)
   useEffect(() => void run(async () => void (looked.value = await identityApi.lookAtInvitation(token))), [])
   const accept = async (form: FormData): Promise<void> => {
-    const done = await run(async () => {
-      await identityApi.acceptInvitation({ token, password: String(form.get('password')) })
+    await run(async () => {
+      // Somebody else may be signed in in this browser; from here on it is the invited person.
+      if (half.value !== null) {
+        finish(await api.signInWithCode({ token: half.value, code: String(form.get('code')) }))
+        return
+      }
+      const joined = await identityApi.acceptInvitation({ token, password: String(form.get('password')) })
+      if ('secondFactor' in joined) half.value = joined.token
+      else finish(joined)
     })
-    if (!done) return
-    // Somebody else may be signed in in this browser; the invited person signs in as themselves.
-    session.value = null
-    entry.value = 'signed-out'
-    signInNotice.value = 'You are in. Sign in to go on.'
-    navigate('/sign-in', { replace: true })
+  }
+  const finish = (joined: Session): void => {
+    enter(joined)
+    navigate('/', { replace: true })
+  }
+  if (half.value !== null) {
+    return (
+      <CredentialForm title="You joined" action="Sign in" busy={busy.value} onSubmit={accept}>
+        <p>Your account has a second factor. Enter its code to sign in.</p>
+        <CodeField />
+        {problem.value && <Problem error={problem.value} />}
+      </CredentialForm>
+    )
   }
   const found = looked.value
   return (

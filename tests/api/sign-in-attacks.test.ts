@@ -1,0 +1,118 @@
+/** Attacks on sign-in, against the executable over parallel connections: counts of outcomes, never times. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { Secret, TOTP } from 'otpauth'
+import { sealWith } from '../../server/http/seal.ts'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+
+const email = 'owner@example.com'
+const password = 'a window in a vessel'
+const home = '203.0.113.9'
+let appliance: Appliance
+
+beforeAll(async () => {
+  const env = { SIGHTGLASS_ADMIN_EMAIL: email, SIGHTGLASS_ADMIN_PASSWORD: password }
+  // The proxy on this machine says who calls, so that one test plays many senders.
+  appliance = await startAppliance({ env, args: ['--trusted-proxy', '127.0.0.1'] })
+})
+afterAll(() => appliance[Symbol.asyncDispose]())
+
+function post(path: string, body: unknown, from: string, cookie = ''): Promise<Response> {
+  const headers = { 'content-type': 'application/json', 'x-forwarded-for': from, cookie }
+  return fetch(appliance.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+}
+const signIn = (from: string, secret = password) => post('/api/sign-in', { email, password: secret }, from)
+const cookieOf = (answer: Response) => answer.headers.get('set-cookie')?.split(';')[0] ?? ''
+const statuses = (answers: Response[]) => answers.map(({ status }) => status)
+const count = (all: number[], status: number) => all.filter((each) => each === status).length
+
+test('junk on every route that ends in a hash leaves correct sign-ins alone, from the same sender too', async () => {
+  const junk = { token: 'x'.repeat(43), password: 'a junk password of strangers' }
+  const routes: [string, object][] = [
+    ['/api/reset-password', junk],
+    ['/api/setup', { ...junk, email: 'stranger@example.com' }],
+    ['/api/invitations/accept', junk],
+    ['/api/invitations/look', { token: junk.token }],
+  ]
+  let stop = false
+  const seen = new Set<number>()
+  const flood = Array.from({ length: 60 }, async (_, i) => {
+    const [path, body] = routes[i % routes.length]!
+    while (!stop) seen.add((await post(path, body, home)).status)
+  })
+  const entered = statuses(await Promise.all(Array.from({ length: 30 }, () => signIn(home))))
+  stop = true
+  await Promise.all(flood)
+  expect(entered).toEqual(Array<number>(30).fill(200))
+  expect([...seen].sort()).toEqual([403, 409, 429]) // 409: this appliance has its owner
+}, 120_000)
+
+test('of sixty guesses at once three are looked at', async () => {
+  const guesses = Array.from({ length: 60 }, (_, i) => signIn('198.51.100.7', `a guessed password ${i}`))
+  const answers = statuses(await Promise.all(guesses))
+  expect(count(answers, 401)).toBe(3)
+  expect(count(answers, 429)).toBe(57)
+}, 120_000)
+
+test('sixty senders with one guess each share the three of the account', async () => {
+  const name = 'nobody@example.com'
+  const guesses = Array.from({ length: 60 }, (_, i) =>
+    post('/api/sign-in', { email: name, password: `a guessed password ${i}` }, `198.51.100.${i + 10}`),
+  )
+  const answers = statuses(await Promise.all(guesses))
+  expect(count(answers, 401)).toBe(3)
+}, 120_000)
+
+test('an attacked account opens with the right password from where it signed in before', async () => {
+  for (let i = 0; i < 12; i++) await signIn(`192.0.2.${i}`, 'a guessed password')
+  expect((await signIn('192.0.2.99')).status).toBe(429)
+  expect((await signIn(home)).status).toBe(200)
+  expect((await signIn(home, 'a slip of the finger')).status).toBe(401)
+  expect((await signIn(home)).status).toBe(200)
+}, 120_000)
+
+test('what stands between password and code: one use, one password, and no key that a copy carries', async () => {
+  const cookie = cookieOf(await signIn(home))
+  const begun = (await (await post('/api/account/second-factor/begin', {}, home, cookie)).json()) as {
+    seed: string
+    token: string
+  }
+  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const codeAt = (steps: number) => totp.generate({ timestamp: Date.now() + steps * 30_000 })
+  const set = { token: begun.token, code: codeAt(-1), password }
+  const made = await post('/api/account/second-factor', set, home, cookie)
+  const { recoveryCodes } = (await made.json()) as { recoveryCodes: string[] }
+  const half = async (secret = password) =>
+    ((await (await signIn(home, secret)).json()) as { token: string }).token
+  const finish = (token: string, code: string) => post('/api/sign-in/code', { token, code }, home)
+
+  const used = await half()
+  expect((await finish(used, recoveryCodes[0]!)).status).toBe(200)
+  expect((await finish(used, recoveryCodes[1]!)).status).toBe(401)
+
+  const raced = await half()
+  const race = await Promise.all([5, 6, 7, 8].map((at) => finish(raced, recoveryCodes[at]!)))
+  expect(count(statuses(race), 200)).toBe(1)
+
+  const stale = await half()
+  const changed = 'another window in a vessel'
+  const change = await post('/api/account/password', { current: password, password: changed }, home, cookie)
+  expect(change.status).toBe(204)
+  expect((await finish(stale, recoveryCodes[2]!)).status).toBe(401)
+  expect((await finish(await half(changed), recoveryCodes[3]!)).status).toBe(200)
+
+  using db = new Database(join(appliance.dataDir, 'sightglass.db'), { readonly: true })
+  const secret = db
+    .query<{ value: string }, []>("SELECT value FROM store_secret WHERE name = 'cursor'")
+    .get()!
+  const who = db.query<{ id: string; orgId: string }, []>(
+    'SELECT account_id AS id, org_id AS orgId FROM membership',
+  )
+  const { id: accountId, orgId } = who.get()!
+  const forged = { accountId, orgId, email, untilMs: Date.now() + 60_000 }
+  const token = sealWith(secret.value).close('second-factor', forged)
+  expect((await finish(token, recoveryCodes[4]!)).status).toBe(401)
+  // The code was not used up by any of the refused ones.
+  expect((await finish(await half(changed), recoveryCodes[4]!)).status).toBe(200)
+}, 120_000)
