@@ -12,6 +12,7 @@ import type {
   SchemaState,
 } from './backup-contract.ts'
 import { askFile } from './sqlite/backup/ask.ts'
+import { lockFolder } from './sqlite/lock.ts'
 import { migrations } from './sqlite/migrations.ts'
 
 /** The newest schema that this release knows. */
@@ -48,6 +49,11 @@ export function placeDatabase(placement: Placement): Promise<{ movedAside: strin
 /** Throws `locked` with the holder's process id while somebody holds the folder, which is made when it is not there. */
 export async function requireFreeFolder(folder: string): Promise<void> {
   await askFile('file.requireFree', { folder, holder: process.pid })
+}
+
+/** Takes the lock of a folder or throws `locked`; returns the function that gives it back. */
+export function holdFolder(folder: string): () => void {
+  return lockFolder(folder, process.pid)
 }
 
 /** A quick look at the folder's database, also while a server holds it. Changes nothing. */

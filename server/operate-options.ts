@@ -134,4 +134,12 @@ export const operateOptions = {
     verbs: ['restore'],
     flagOnly: true,
   }),
+  'allow-plain': option({
+    read: flag,
+    value: null,
+    default: 'false',
+    help: 'restore an unencrypted backup although a backup passphrase is configured',
+    verbs: ['restore'],
+    flagOnly: true,
+  }),
 }

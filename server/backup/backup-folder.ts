@@ -1,8 +1,10 @@
 /** The folder with the backups: their names, what is known of each, and which scheduled ones are too many. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { holdFolder } from '../../db/backup.ts'
 import { syncFolder, writeWhole } from '../../db/durable-files.ts'
+import { StoreError } from '../../db/errors.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { readManifest, type BackupReason, type Manifest } from './manifest.ts'
@@ -11,12 +13,13 @@ const extension = '.backup'
 const proofExtension = '.proof.json'
 const lastRunFile = 'last-run.json'
 const partialPrefix = '.partial-'
-const partialKeptMs = 3_600_000
 
 /** What was found when a backup was proven, kept beside it. */
 export interface Proof {
   sha256: string // of the whole file
   provenAt: string
+  /** Rises with every backup of the folder, whatever the clock says; absent in backups of earlier releases. */
+  sequence?: number
 }
 
 export interface BackupView {
@@ -34,10 +37,12 @@ export interface LastRun {
   ok: boolean
   name: string | null
   message: string
+  sequence?: number // of the newest backup at that time
 }
 
 export function makeBackupFolder(dir: string): void {
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const made = mkdirSync(dir, { recursive: true, mode: 0o700 })
+  if (made !== undefined) syncFolder(dirname(made))
 }
 
 /** A name nobody has: the time to the second, the reason, and a number where that is not enough. */
@@ -49,17 +54,36 @@ export function freeName(dir: string, reason: BackupReason, now: number): string
   }
 }
 
-/** A folder for work in progress; what a crash left of others goes after an hour. */
-export function makePartial(dir: string, name: string, now: number): string {
+/** Removes what killed backups left. A folder that another process works in is locked, and stays. */
+export function removeLeftovers(dir: string): void {
   for (const entry of readdirSync(dir)) {
     if (!entry.startsWith(partialPrefix)) continue
-    const age = now - (statSync(join(dir, entry), { throwIfNoEntry: false })?.mtimeMs ?? now)
-    if (age > partialKeptMs) rmSync(join(dir, entry), { recursive: true, force: true })
+    const path = join(dir, entry)
+    if (!isLocked(path)) rmSync(path, { recursive: true, force: true })
   }
+}
+
+function isLocked(path: string): boolean {
+  try {
+    holdFolder(path)()
+    return false
+  } catch (error) {
+    return error instanceof StoreError && error.kind === 'locked'
+  }
+}
+
+/** A folder for work in progress, locked as long as the work goes on. */
+export function makePartial(dir: string, name: string): { path: string; remove: () => Promise<void> } {
   const path = join(dir, `${partialPrefix}${name}`)
-  rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { mode: 0o700 })
-  return path
+  const release = holdFolder(path)
+  return {
+    path,
+    async remove() {
+      release()
+      await rm(path, { recursive: true, force: true })
+    },
+  }
 }
 
 /** The path of a backup by its bare name; a name that is none is refused, so that no other file is reached. */
@@ -69,13 +93,22 @@ export function backupPath(dir: string, name: string): string {
   return join(dir, name)
 }
 
-/** Newest first, damaged ones by their name. */
+/** Newest first: by their sequence, which no clock can put out of order, then by their time and name. */
 export async function listBackups(dir: string): Promise<BackupView[]> {
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) return []
   const names = readdirSync(dir).filter(isBackupName)
   const views = await Promise.all(names.map((name) => viewOf(dir, name)))
   const key = ({ manifest, name }: BackupView) => `${manifest?.createdAt ?? ''} ${name}`
-  return views.sort((a, b) => (key(a) < key(b) ? 1 : -1))
+  return views.sort((a, b) => sequenceOf(b) - sequenceOf(a) || (key(a) < key(b) ? 1 : -1))
+}
+
+function sequenceOf({ proof }: BackupView): number {
+  return proof?.sequence ?? 0
+}
+
+/** Of the newest backup; 0 in a folder without one. */
+export async function newestSequence(dir: string): Promise<number> {
+  return Math.max(0, ...(await listBackups(dir)).map(sequenceOf))
 }
 
 /** Not one that is being made, or that a crash left half made. */
@@ -103,10 +136,13 @@ export async function removeBackup(path: string): Promise<void> {
   await rm(`${path}${proofExtension}`, { force: true })
 }
 
-/** Removes scheduled backups beyond the newest `keep`; those that people or upgrades made stay. Returns the names. */
-export async function pruneBackups(dir: string, keep: number): Promise<string[]> {
+/**
+ * Removes scheduled backups beyond the newest `keep`; those that people or upgrades made stay, and so does the one that
+ * was just made. Returns the names.
+ */
+export async function pruneBackups(dir: string, keep: number, justMade: string): Promise<string[]> {
   const scheduled = (await listBackups(dir)).filter(({ manifest }) => manifest?.reason === 'scheduled')
-  const surplus = scheduled.slice(keep)
+  const surplus = scheduled.slice(keep).filter(({ name }) => name !== justMade)
   for (const { path } of surplus) await removeBackup(path)
   return surplus.map(({ name }) => name)
 }

@@ -1,5 +1,4 @@
 /** Backups of a running server: made on schedule or when asked, one at a time in the background. */
-import { rm } from 'node:fs/promises'
 import type { Store } from '../../db/store.ts'
 import { auditEntry, type Actor } from '../audit/entry.ts'
 import { isoTime, type Clock } from '../clock.ts'
@@ -8,7 +7,7 @@ import type { Log } from '../log.ts'
 import {
   backupPath,
   listBackups,
-  makeBackupFolder,
+  newestSequence,
   pruneBackups,
   readLastRun,
   removeBackup,
@@ -117,7 +116,7 @@ async function runOnce(
   try {
     const made = await createBackup({ dataDir, dir, reason, passphrase, clock })
     await recordBackup(store, made, actor, clock.now())
-    if (reason === 'scheduled') await pruneBackups(dir, keep)
+    if (reason === 'scheduled') await pruneBackups(dir, keep, made.name)
     const { name, bytes, sha256, events } = made
     const durationMs = Math.round(performance.now() - startMs)
     log.info('backup_made', { name, bytes, sha256, events, durationMs })
@@ -127,7 +126,8 @@ async function runOnce(
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     log.error('backup_failed', { reason, message })
-    const last = { at: isoTime(clock.now()), ok: false, name: null, message }
+    const sequence = await newestSequence(dir).catch(() => 0)
+    const last = { at: isoTime(clock.now()), ok: false, name: null, message, sequence }
     try {
       writeLastRun(dir, last)
     } catch {
@@ -165,7 +165,7 @@ export async function recordBackup(
       auditEntry(operating(actor), { action: 'backup.created', target: name, metadata }, now),
     )
   } catch (error) {
-    await rm(path, { force: true }) // nothing happens that the trail does not tell
+    await removeBackup(path) // nothing happens that the trail does not tell
     throw error
   }
 }

@@ -8,7 +8,14 @@ import { syncFolder } from '../../db/durable-files.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { version } from '../version.ts'
-import { freeName, makeBackupFolder, makePartial, writeProof } from './backup-folder.ts'
+import {
+  freeName,
+  makeBackupFolder,
+  makePartial,
+  newestSequence,
+  removeLeftovers,
+  writeProof,
+} from './backup-folder.ts'
 import { digestFile, digestOf, piecesOf, writePieces, type Digest } from './body.ts'
 import { encrypted, keyOf, newEncryption } from './cipher.ts'
 import { folderKeyId, readKeyFiles } from './key-files.ts'
@@ -48,19 +55,21 @@ export function createBackup(wanted: BackupWanted): Promise<MadeBackup> {
 async function make(wanted: BackupWanted): Promise<MadeBackup> {
   const { dataDir, dir, reason, clock } = wanted
   makeBackupFolder(dir)
+  removeLeftovers(dir) // first: they take the room that this one needs
   await requireRoom(wanted)
   const name = freeName(dir, reason, clock.now())
-  const partial = makePartial(dir, name, clock.now())
+  const partial = makePartial(dir, name)
   try {
-    const copy = join(partial, 'sightglass.db')
+    const copy = join(partial.path, 'sightglass.db')
     const facts = await provenCopy(dataDir, copy)
-    const draft = { name, path: join(dir, name), copy, partial, facts }
+    const draft = { name, path: join(dir, name), copy, partial: partial.path, facts }
+    const sequence = 1 + (await newestSequence(dir))
     const made =
       wanted.passphrase === null ? await sealPlain(wanted, draft) : await sealEncrypted(wanted, draft)
-    writeProof(made.path, { sha256: made.sha256, provenAt: isoTime(clock.now()) })
+    writeProof(made.path, { sha256: made.sha256, provenAt: isoTime(clock.now()), sequence })
     return made
   } finally {
-    await rm(partial, { recursive: true, force: true })
+    await partial.remove()
   }
 }
 

@@ -25,6 +25,8 @@ export interface RestoreWanted {
   passphrase: string | null
   keyFile: string | null // a copy of the secret.key that the backup's secrets were sealed under
   overwrite: boolean
+  /** Whether an unencrypted one may be restored although a passphrase is configured: anybody may have made it. */
+  allowPlain: boolean
   clock: Clock
 }
 
@@ -39,7 +41,7 @@ export interface Restored {
 
 /** What a restore would do, proven as far as a restore would be; changes nothing. */
 export async function planRestore(wanted: Omit<RestoreWanted, 'overwrite'>): Promise<Restored> {
-  const manifest = await requireRestorable(wanted.path)
+  const manifest = await requireRestorable(wanted)
   const { ok, opened, problems } = await checkBackup(wanted.path, wanted.passphrase)
   if (!ok) throw unsound(problems)
   if (!opened)
@@ -54,7 +56,7 @@ export async function planRestore(wanted: Omit<RestoreWanted, 'overwrite'>): Pro
 
 export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
   const { dataDir, path, clock } = wanted
-  const manifest = await requireRestorable(path)
+  const manifest = await requireRestorable(wanted)
   if (hasData(dataDir) && !wanted.overwrite) {
     throw new AppError('conflict', `${dataDir} holds data already.`, {
       hint: 'say --yes to replace it (it moves aside, and "sightglass restore --undo" brings it back), or name another --data-dir',
@@ -80,6 +82,7 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
           schema: manifest.schema,
           events: manifest.events,
           databaseSha256: manifest.databaseSha256,
+          encrypted: manifest.encryption !== null,
           replacedHeads: headsJson(before),
           endpointsPaused: paused,
         },
@@ -121,8 +124,20 @@ export async function undoRestore(
   return { broughtBack: aside, replaced }
 }
 
-async function requireRestorable(path: string): Promise<Manifest> {
+async function requireRestorable({
+  path,
+  passphrase,
+  allowPlain,
+}: Omit<RestoreWanted, 'overwrite'>): Promise<Manifest> {
   const manifest = await readManifest(path)
+  if (manifest.encryption === null && passphrase !== null && !allowPlain) {
+    throw new AppError(
+      'conflict',
+      `${basename(path)} is not encrypted, but a backup passphrase is configured: anybody could have made this file. ` +
+        'Nothing was changed.',
+      { hint: 'choose an encrypted backup, or add --allow-plain if you know where this one comes from' },
+    )
+  }
   if (manifest.schema > newestSchema) {
     throw new AppError(
       'conflict',
@@ -152,10 +167,13 @@ function unsound(problems: string[]): AppError {
 }
 
 function answer(manifest: Manifest, replaced: Restored['replaced'], keyMissing: boolean): Restored {
-  const { createdAt, schema, events, keyId } = manifest
+  const { createdAt, schema, events, keyId, encryption } = manifest
   const warnings = [
     `Keys, passwords and roles are those of ${createdAt}, whatever was revoked or changed since.`,
   ]
+  if (encryption === null) {
+    warnings.push('The backup is not encrypted: its checksums find damage, but do not prove who made it.')
+  }
   if (keyMissing) {
     warnings.push(
       `The key file ${keyFileName} (${keyId}) that sealed the secrets is not here: webhook endpoints are paused ` +

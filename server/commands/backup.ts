@@ -91,7 +91,8 @@ export async function backupVerify({ words, values }: Invocation): Promise<numbe
     const depth = opened
       ? `Sound: every byte, ${events} events, every audit chain.`
       : 'Every byte is as it was written; to open it, set SIGHTGLASS_BACKUP_PASSPHRASE.'
-    print(`${path}\nMade ${minute(createdAt)} by ${version}, schema ${schema}. ${depth}`)
+    const plain = encrypted ? '' : '\nNote: it is not encrypted, so nothing proves who made it.'
+    print(`${path}\nMade ${minute(createdAt)} by ${version}, schema ${schema}. ${depth}${plain}`)
   }
   return ok ? 0 : 1
 }

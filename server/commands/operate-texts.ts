@@ -32,10 +32,11 @@ export const operateTexts = {
   },
   restore: {
     summary: 'put a backup in the place of the data, or take that back',
-    usage: 'restore PATH [--dry-run] [--yes] [--key-file FILE] | restore --undo',
+    usage: 'restore PATH [--dry-run] [--yes] [--key-file FILE] [--allow-plain] | restore --undo',
     about: [
       'Proves the backup first and refuses while a server holds the folder. What was there moves aside whole, and one',
       'step (--undo) brings it back; --yes is needed when there is something to replace. The audit trail records it.',
+      'Where a backup passphrase is configured, an unencrypted backup is refused without --allow-plain.',
     ],
     examples: [
       'sightglass restore nightly.backup --dry-run',

@@ -26,6 +26,7 @@ export async function restore({ words, values }: Invocation): Promise<number> {
     path: resolve(given),
     passphrase: values['backup-passphrase'],
     keyFile: values['key-file'],
+    allowPlain: values['allow-plain'],
     clock: systemClock,
   }
   const dryRun = values['dry-run']

@@ -1,6 +1,6 @@
 /** Checks of the database, the keys in it, the clock it was written by, and the backups of it. */
 import type { Checkup, SchemaState } from '../../db/backup-contract.ts'
-import { listBackups, readLastRun } from '../backup/backup-folder.ts'
+import { listBackups, readLastRun, type LastRun, type Proof } from '../backup/backup-folder.ts'
 import { isoTime } from '../clock.ts'
 import { sizeText } from '../size-text.ts'
 import { failure, ok, warning, type Check } from './check.ts'
@@ -99,7 +99,7 @@ export async function checkBackups(dir: string, now: number): Promise<Check> {
   const backups = await listBackups(dir)
   const proven = backups.find(({ proof }) => proof !== null)
   const last = readLastRun(dir)
-  if (last !== null && !last.ok && last.at > (proven?.proof?.provenAt ?? '')) {
+  if (last !== null && !last.ok && !isFollowed(last, proven?.proof ?? null)) {
     return failure(
       'backup',
       `The newest backup failed on ${last.at}: ${last.message}`,
@@ -113,8 +113,23 @@ export async function checkBackups(dir: string, now: number): Promise<Check> {
   if (proven?.proof == null) {
     return warning('backup', `No proven backup in ${dir}.`, 'sightglass backup create')
   }
+  const ahead = backups.find(({ manifest }) => Date.parse(manifest?.createdAt ?? '') > now + skewMs)
+  if (ahead !== undefined) {
+    return warning(
+      'backup',
+      `${ahead.name} is dated ${ahead.manifest?.createdAt}, ahead of the clock: it was made while the clock was wrong.`,
+      'make another with "sightglass backup create", then delete it',
+    )
+  }
   const { provenAt } = proven.proof
   const days = Math.floor((now - Date.parse(provenAt)) / dayMs)
   const detail = `${proven.name} was proven ${days === 0 ? 'within a day' : `${days} days ago`}.`
   return days >= staleDays ? warning('backup', detail, 'sightglass backup create') : ok('backup', detail)
+}
+
+/** Whether a backup was proven after the failure: by number where both have one, since the clock may have moved. */
+function isFollowed(last: LastRun, proof: Proof | null): boolean {
+  if (proof === null) return false
+  if (last.sequence !== undefined && proof.sequence !== undefined) return proof.sequence > last.sequence
+  return proof.provenAt >= last.at
 }

@@ -63,7 +63,7 @@ export async function backupBench(events: number): Promise<BackupMeasured> {
   const databaseMiB = statSync(`${dataDir}/sightglass.db`).size / 2 ** 20
   const to = { dataDir: dir.join('restored'), path: made.path, passphrase: null, keyFile: null, clock }
   const restoringMs = performance.now()
-  const { events: restoredEvents } = await restoreBackup({ ...to, overwrite: false })
+  const { events: restoredEvents } = await restoreBackup({ ...to, overwrite: false, allowPlain: false })
   const openingMs = performance.now()
   store = await openDataFolder(to.dataDir, clock)
   const readyMs = performance.now() - openingMs

@@ -9,7 +9,7 @@ import { tempDir } from '../support/temp-dir.ts'
 test('the list passes over work in progress, and over nothing else', async () => {
   using folder = tempDir('half-made')
   makeBackupFolder(folder.path)
-  makePartial(folder.path, 'sightglass-2026-11-21T011010Z-manual.backup', Date.now())
+  makePartial(folder.path, 'sightglass-2026-11-21T011010Z-manual.backup')
   mkdirSync(join(folder.path, 'not-a-backup.backup'))
   expect((await listBackups(folder.path)).map(({ name }) => name)).toEqual(['not-a-backup.backup'])
 })
@@ -20,7 +20,7 @@ test('doctor says what is missing, not that something is damaged', async () => {
   const appliance = await startAppliance({ dataDir })
   await appliance.stop()
   makeBackupFolder(join(dataDir, 'backups'))
-  makePartial(join(dataDir, 'backups'), 'sightglass-2026-11-21T011010Z-manual.backup', Date.now())
+  makePartial(join(dataDir, 'backups'), 'sightglass-2026-11-21T011010Z-manual.backup')
   const { code, stdout } = await cli(['doctor', '--json'], { dataDir })
   const { checks } = JSON.parse(stdout) as { checks: { id: string; status: string }[] }
   expect([code, checks.find(({ id }) => id === 'backup')?.status]).toEqual([0, 'warning'])

@@ -136,7 +136,7 @@ test('the list is newest first, tells damaged ones, and prunes only scheduled on
     problem: expect.stringContaining('not a whole backup'),
   })
   expect(before[0]).toMatchObject({ proof: { sha256: scheduled[2]!.sha256 } })
-  expect(await pruneBackups(dir, 1)).toEqual([scheduled[1]!.name, scheduled[0]!.name])
+  expect(await pruneBackups(dir, 1, '')).toEqual([scheduled[1]!.name, scheduled[0]!.name])
   expect(existsSync(plain.path)).toBe(true)
   expect(existsSync(`${scheduled[0]!.path}.proof.json`)).toBe(false)
 })

@@ -67,7 +67,16 @@ const after = { total: 3, slugs: ['default', 'later'], trail: ['org.created', 'o
 const restored = { total: 2, slugs: ['default'], trail: ['org.created', 'appliance.restored'], faults: [] }
 
 const wanted = (dataDir: string, path: string, more: object = {}) => {
-  return { dataDir, path, passphrase: null, keyFile: null, overwrite: false, clock, ...more }
+  return {
+    dataDir,
+    path,
+    passphrase: null,
+    keyFile: null,
+    overwrite: false,
+    allowPlain: false,
+    clock,
+    ...more,
+  }
 }
 
 /** Every file with its bytes, but for what opening a database for reading leaves behind. */
@@ -240,5 +249,18 @@ test('an encrypted backup restores with its passphrase alone, keys included', as
   const done = await restoreBackup(wanted(dataDir, backup, { passphrase: 'a long passphrase' }))
   expect(done.warnings.join(' ')).not.toContain('secret.key')
   expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe(key)
+  expect(await seen(dataDir)).toEqual(restored)
+})
+
+test('where a passphrase is configured, an unencrypted backup is refused until somebody allows it', async () => {
+  using temp = tempDir('restore')
+  const { dataDir, backup } = await lived(temp)
+  const untouched = bytesOf(dataDir)
+  const configured = { passphrase: 'a long passphrase', overwrite: true }
+  expect(await refusal(restoreBackup(wanted(dataDir, backup, configured)))).toContain('anybody could have')
+  expect(await refusal(planRestore(wanted(dataDir, backup, configured)))).toContain('anybody could have')
+  expect(bytesOf(dataDir)).toEqual(untouched)
+  const done = await restoreBackup(wanted(dataDir, backup, { ...configured, allowPlain: true }))
+  expect(done.warnings.join(' ')).toContain('not encrypted')
   expect(await seen(dataDir)).toEqual(restored)
 })
