@@ -22,28 +22,32 @@ export const keyPlaceholder = 'YOUR_INGEST_KEY'
 const samples: { [prefix: string]: { type: string; members: string } } = {
   agent: {
     type: 'agent.detected',
-    members: `"agent":{"class":"crawler","trust":"detected","vendor":"GPTBot"}`,
+    members:
+      `"agent":{"class":"crawler","trust":"detected","vendor":"OpenAI",` +
+      `\n       "name":"GPTBot","purpose":"training"}`,
   },
   auth: {
     type: 'auth.identity_presented',
     members:
-      `"agent":{"class":"webmcp","trust":"verified","vendor":"Google-Agent"},` +
+      `"agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"},` +
       `\n       "metadata":{"protocol":"web-bot-auth","subject":"agent.example"}`,
   },
   authz: {
     type: 'authz.evaluated',
     members:
-      `"tool":"checkout.pay","agent":{"class":"dom","trust":"detected","vendor":"Operator"},` +
+      `"tool":"checkout.pay","agent":{"class":"dom","trust":"detected","vendor":"OpenAI","name":"Operator"},` +
       `\n       "policy":{"decision":"deny","ruleId":"tool:checkout.pay","reason":"trust below verified"}`,
   },
   tool: {
     type: 'tool.executed',
-    members: `"tool":"cart.add","durationMs":84,"agent":{"class":"webmcp","trust":"verified","vendor":"Google-Agent"}`,
+    members:
+      `"tool":"cart.add","durationMs":84,` +
+      `\n       "agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"}`,
   },
   memory: {
     type: 'memory.accessed',
     members:
-      `"agent":{"class":"webmcp","trust":"declared","vendor":"Google-Agent"},` +
+      `"agent":{"class":"webmcp","trust":"declared","vendor":"Google","name":"Google-Agent"},` +
       `\n       "metadata":{"page":"/products/17"}`,
   },
 }

@@ -1,8 +1,8 @@
 /**
- * Who crawls for AI and for search: operators, the names their agents give themselves, what each fetches for.
+ * The agents that `detectAgent` knows: operators, the names in their user agents, and what each fetches for.
  *
- * The names are those of crawler-user-agents (MIT, see NOTICE), whose samples the test runs; operators and purposes
- * are ours, as that list has none. `agent-sources.ts` says where each is documented.
+ * The names come from crawler-user-agents (MIT, see NOTICE): every pattern tagged `ai-crawler` or `search-engine`. Its
+ * samples are the test's. Operators and purposes are ours. `agent-sources.ts` says where each operator documents them.
  */
 
 /**
@@ -13,7 +13,18 @@ export type Purpose = 'training' | 'search' | 'assistant'
 
 export interface Operator {
   vendor: string
-  agents: { [name: string]: Purpose }
+  /**
+   * By the text in the user agent, matched as a whole word in any letter case. `spider.com=Spider` reports "Spider"
+   * where the user agent has "spider.com". A text that ends in `/` or `-` may be followed by anything; its last
+   * character is not reported.
+   */
+  agents: { [text: string]: Purpose }
+}
+
+/** The name that `detectAgent` reports for an entry of `agents`. */
+export function reportedName(entry: string): string {
+  const [text = '', name = text] = entry.split('=')
+  return name.replace(/[/-]$/, '')
 }
 
 /** Goes into `agent.detectionVersion`, so that old detections can be told from new ones. */
@@ -22,7 +33,13 @@ export const listVersion = '2026-11'
 export const operators: Operator[] = [
   {
     vendor: 'OpenAI',
-    agents: { GPTBot: 'training', 'OAI-SearchBot': 'search', 'ChatGPT-User': 'assistant' },
+    agents: {
+      GPTBot: 'training',
+      'OAI-SearchBot': 'search',
+      'ChatGPT-User': 'assistant',
+      'ChatGPT-Atlas': 'assistant',
+      'ChatGPT Atlas=ChatGPT-Atlas': 'assistant',
+    },
   },
   {
     vendor: 'Anthropic',
@@ -32,6 +49,7 @@ export const operators: Operator[] = [
       'Claude-Web': 'training',
       'Claude-SearchBot': 'search',
       'Claude-User': 'assistant',
+      'Claude-Code': 'assistant',
     },
   },
   {
@@ -47,15 +65,30 @@ export const operators: Operator[] = [
       'Google-CloudVertexBot': 'search',
       'Gemini-Deep-Research': 'assistant',
       'Google-NotebookLM': 'assistant',
+      'Google-Agent': 'assistant',
+      'Google-Extended': 'training',
+      'Google-Read-Aloud': 'assistant',
     },
   },
   {
     vendor: 'Microsoft',
-    agents: { bingbot: 'search', msnbot: 'search', adidxbot: 'search' },
+    agents: {
+      bingbot: 'search',
+      msnbot: 'search',
+      adidxbot: 'search',
+      'AzureAI-SearchBot': 'search',
+      officestorebot: 'search',
+      msrbot: 'search',
+    },
   },
   {
     vendor: 'Perplexity',
-    agents: { PerplexityBot: 'search', 'Perplexity-User': 'assistant' },
+    agents: {
+      PerplexityBot: 'search',
+      'Perplexity-User': 'assistant',
+      PerplexityUser: 'assistant',
+      'Comet/': 'assistant',
+    },
   },
   {
     vendor: 'Meta',
@@ -76,11 +109,20 @@ export const operators: Operator[] = [
       'Amzn-SearchBot': 'search',
       'Amzn-User': 'assistant',
       KendraBot: 'search',
+      AmazonProductDiscovery: 'search',
+      AmazonSellerInitiatedListing: 'assistant',
+      NovaAct: 'assistant',
+      'Agent-NovaAct=NovaAct': 'assistant',
     },
   },
   {
     vendor: 'ByteDance',
-    agents: { Bytespider: 'training', TikTokSpider: 'training' },
+    agents: {
+      Bytespider: 'training',
+      TikTokSpider: 'training',
+      imageSpider: 'training',
+      ToutiaoSpider: 'search',
+    },
   },
   {
     vendor: 'Mistral AI',
@@ -136,7 +178,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'DuckDuckGo',
-    agents: { DuckDuckBot: 'search', DuckAssistBot: 'assistant' },
+    agents: { DuckDuckBot: 'search', DuckAssistBot: 'assistant', 'DuckDuckGo-Favicons-Bot': 'search' },
   },
   {
     vendor: 'Brave',
@@ -152,7 +194,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Qwant',
-    agents: { Qwantbot: 'search', Qwantify: 'search' },
+    agents: { Qwantbot: 'search', Qwantify: 'search', 'Qwantbot-news': 'search' },
   },
   {
     vendor: 'Yandex',
@@ -160,7 +202,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Baidu',
-    agents: { Baiduspider: 'search' },
+    agents: { Baiduspider: 'search', 'Baiduspider-render': 'search' },
   },
   {
     vendor: 'Sogou',
@@ -168,7 +210,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Huawei',
-    agents: { PetalBot: 'search', PanguBot: 'training' },
+    agents: { PetalBot: 'search', PanguBot: 'training', AspiegelBot: 'search' },
   },
   {
     vendor: 'Naver',
@@ -180,7 +222,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Seznam',
-    agents: { SeznamBot: 'search' },
+    agents: { SeznamBot: 'search', SeznamHomepageCrawler: 'search' },
   },
   {
     vendor: 'Coc Coc',
@@ -237,5 +279,121 @@ export const operators: Operator[] = [
   {
     vendor: 'Cognition',
     agents: { Devin: 'assistant' },
+  },
+  {
+    vendor: 'xAI',
+    agents: { GrokBot: 'training', 'xAI-Grok': 'assistant', 'Grok-DeepSearch': 'assistant' },
+  },
+  {
+    vendor: 'Manus',
+    agents: { 'Manus-User': 'assistant' },
+  },
+  {
+    vendor: 'Apify',
+    agents: { ApifyBot: 'training', ApifyWebsiteContentCrawler: 'training' },
+  },
+  {
+    vendor: 'Atlassian',
+    agents: { 'atlassian-bot': 'search' },
+  },
+  {
+    vendor: 'Big Sur AI',
+    agents: { 'bigsur.ai': 'search' },
+  },
+  {
+    vendor: 'Bright Data',
+    agents: { Brightbot: 'training' },
+  },
+  {
+    vendor: 'Cloudflare',
+    agents: { 'Cloudflare-AutoRAG': 'search' },
+  },
+  {
+    vendor: 'Channel3',
+    agents: { Channel3Bot: 'search' },
+  },
+  {
+    vendor: 'Direqt',
+    agents: { Anomura: 'search' },
+  },
+  {
+    vendor: 'Kangaroo LLM',
+    agents: { 'Kangaroo Bot': 'training' },
+  },
+  {
+    vendor: 'Poggio',
+    agents: { 'Poggio-Citations': 'search' },
+  },
+  {
+    vendor: 'Spider',
+    agents: { 'spider.com=Spider': 'training' },
+  },
+  {
+    vendor: 'Zanista',
+    agents: { ZanistaBot: 'search' },
+  },
+  {
+    vendor: 'Exte',
+    agents: { ExteContextCrawl: 'search' },
+  },
+  {
+    vendor: 'Flyriver',
+    agents: { Flyriverbot: 'search' },
+  },
+  {
+    vendor: 'Aranet',
+    agents: { 'Aranet-SearchBot': 'search' },
+  },
+  {
+    vendor: 'Crawl4AI',
+    agents: { crawl4ai: 'training', 'crawl4ai-adapter': 'training' },
+  },
+  {
+    vendor: 'Sina',
+    agents: { iaskspider: 'search' },
+  },
+  {
+    vendor: 'Kunato',
+    agents: { KunatoCrawler: 'training' },
+  },
+  {
+    vendor: 'Ceramic',
+    agents: { TerraCotta: 'training' },
+  },
+  {
+    vendor: 'Semantic Visions',
+    agents: { 'semantic-visions': 'training', 'semantic-visions-discovery': 'training' },
+  },
+  {
+    vendor: 'TaraGroup',
+    agents: { 'TaraGroup Intelligent Bot': 'training' },
+  },
+  {
+    vendor: 'Thinkbot',
+    agents: { Thinkbot: 'training' },
+  },
+  {
+    vendor: 'TuringOS',
+    agents: { 'TSM-turingos-': 'training' },
+  },
+  {
+    vendor: 'ImageMind',
+    agents: { ImageMind: 'training' },
+  },
+  {
+    vendor: 'Novellum',
+    agents: { Novellum: 'training' },
+  },
+  {
+    vendor: 'Sider',
+    agents: { 'linkReader/': 'assistant' },
+  },
+  {
+    vendor: 'Spawning',
+    agents: { 'Spawning-AI': 'training' },
+  },
+  {
+    vendor: 'The Knowledge AI',
+    agents: { 'The Knowledge AI': 'training' },
   },
 ]

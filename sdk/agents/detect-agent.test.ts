@@ -3,27 +3,84 @@ import { expect, test } from 'bun:test'
 import crawlers from 'crawler-user-agents'
 import fc from 'fast-check'
 import { quickestMs } from '../../tests/support/quickest.ts'
-import { operators } from './agent-list.ts'
+import { operators, reportedName } from './agent-list.ts'
 import { agentSources } from './agent-sources.ts'
 import { detectAgent } from './detect-agent.ts'
+import { rareSearchEngines } from './rare-search-engines.ts'
 
+/** The package's types leave the tags out. */
+const list: { pattern: string; instances?: string[]; tags?: string[] }[] = crawlers
 const samples = crawlers.flatMap(({ instances = [] }) => instances)
 const names = operators.flatMap(({ vendor, agents }) =>
-  Object.entries(agents).map(([name, purpose]): [string, string, string] => [name, vendor, purpose]),
+  Object.entries(agents).map(([entry, purpose]): [string, string, string, string] => {
+    return [entry.replace(/=.*/, ''), reportedName(entry), vendor, purpose]
+  }),
 )
 
 test('about forty operators, each with a source, no agent twice', () => {
   expect(operators.length).toBeGreaterThanOrEqual(40)
   expect(Object.keys(agentSources).toSorted()).toEqual(operators.map(({ vendor }) => vendor).toSorted())
   for (const source of Object.values(agentSources)) expect(new URL(source).protocol).toMatch(/^https?:$/)
-  const lower = names.map(([name]) => name.toLowerCase())
-  expect(new Set(lower).size).toBe(lower.length)
+  const all = [...operators, ...rareSearchEngines]
+  const texts = all.flatMap(({ agents }) =>
+    Object.keys(agents).map((entry) => entry.split('=')[0]!.toLowerCase()),
+  )
+  expect(new Set(texts).size).toBe(texts.length)
 })
 
-test.each(names)('%s is found in a real user agent, as %s, for %s', (name, vendor, purpose) => {
-  const found = samples.map(detectAgent).filter((agent) => agent?.name === name)
+/** User agents of agents that `crawler-user-agents` 1.60 has no sample of, as their operators document them. */
+const browserLike =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36'
+const ownSamples = [
+  'Mozilla/5.0 (compatible; GrokBot/1.0; +https://x.ai)',
+  'xAI-Grok/1.0 (+https://grok.com)',
+  'Grok-DeepSearch/1.0 (+https://x.ai)',
+  ...[`${browserLike} Agent-NovaAct/0.9`, `${browserLike} Comet/142.1`, `${browserLike} ChatGPT-Atlas/1.2`],
+  ...[
+    `${browserLike} (compatible; ChatGPT Atlas)`,
+    'MSRBOT (http://research.microsoft.com/research/sv/msrbot/)',
+  ],
+  ...[
+    'Mozilla/5.0 (compatible; YandexFuture/1.0; +http://yandex.com/bots)',
+    'AISearchBot/1.0',
+    'Crawl4AI/0.7',
+  ],
+]
+
+test.each(names)('%s is found in a real user agent as %s of %s, for %s', (text, name, vendor, purpose) => {
+  const holding = [...samples, ...ownSamples].filter((one) => one.toLowerCase().includes(text.toLowerCase()))
+  const found = holding.map(detectAgent).filter((agent) => agent?.name.toLowerCase() === name.toLowerCase())
   expect(found.length).toBeGreaterThan(0)
   expect(found[0]).toMatchObject({ class: 'crawler', trust: 'detected', vendor, purpose })
+})
+
+const wanted = list.filter(({ tags = [] }) => tags.some((tag) => /^(ai-crawler|search-engine)$/.test(tag)))
+
+test('every AI crawler and every search engine of the list, by every sample it has', () => {
+  expect(wanted.filter(({ tags = [] }) => tags.includes('ai-crawler')).length).toBe(75)
+  expect(wanted.filter(({ tags = [] }) => tags.includes('search-engine')).length).toBe(196)
+  const missed = wanted.flatMap(({ pattern, instances = [] }) => {
+    const plain = pattern.replace(/\\/g, '').replace('^', '')
+    return (instances.length > 0 ? instances : [`${plain}/1.0`]).filter((one) => detectAgent(one) === null)
+  })
+  expect(missed).toEqual([])
+})
+
+test.each([
+  ['Claude-User (claude-code/2.1.86; +https://support.anthropic.com/)', 'Claude-Code'],
+  [
+    'Mozilla/5.0 (compatible; Google-Agent; +https://developers.google.com/crawling) Chrome/142.0.0.0',
+    'Google-Agent',
+  ],
+  ['Mozilla/5.0 (compatible; Manus-User/1.0; +https://manus.im)', 'Manus-User'],
+  [`${browserLike} Agent-NovaAct/0.9`, 'NovaAct'],
+  ['Mozilla/5.0 (compatible; GrokBot/1.0)', 'GrokBot'],
+  [`${browserLike} ChatGPT-Atlas/1.2`, 'ChatGPT-Atlas'],
+  [`${browserLike} Comet/142.1`, 'Comet'],
+  ['ChatGPT-User/1.0', 'ChatGPT-User'],
+  ['OAI-SearchBot/1.0', 'OAI-SearchBot'],
+])('%s is %s', (userAgent, name) => {
+  expect(detectAgent(userAgent)?.name).toBe(name)
 })
 
 test('fits into an event as it is', () => {
@@ -49,6 +106,21 @@ test.each([
   'Yetisports/1.0',
   'my-gptbot-clone',
   'notgptbot/1.0',
+  // Browsers of companies that also crawl, and apps that show pages.
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) coc_coc_browser/120.0 Chrome/114.0 Safari/537.36',
+  'Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 YaBrowser/24.10.0 Yowser/2.5 Safari/537.36',
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 17_6 like Mac OS X) AppleWebKit/605.1.15 Version/17.6 YandexSearch/24.10 YaApp_iOS/24.10 Mobile/15E148 Safari/604.1',
+  'Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36 DuckDuckGo/5 Ddg/17',
+  'Mozilla/5.0 (Linux; Android 13; HUAWEI) AppleWebKit/537.36 Chrome/114.0 HuaweiBrowser/15.0 Mobile Safari/537.36',
+  'Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/116.0 Safari/537.36 SE 2.X MetaSr 1.0 SogouMobileBrowser/6.5',
+  'Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36 NAVER(inapp; search; 2000; 12.8.1)',
+  'Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36 DaumApps/8.0 DaumDevice/mobile',
+  'Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36 baiduboxapp/13.60 (Baidu; P1 14)',
+  'Mozilla/5.0 (Linux; Android 14; Comet) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36',
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/86.0.4240.198 Safari/537.36 QIHU 360SE',
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 [FBAN/FBIOS;FBAV/500.0]',
+  'Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36 Instagram 350.0 trill_370 BytedanceWebview/d8a21c6',
+  'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) ChatGPT/1.2025 Chrome/142.0 Electron/33 Safari/537.36',
   '',
 ])('%s is nobody we know', (userAgent) => {
   expect(detectAgent(userAgent)).toBeNull()
@@ -71,7 +143,7 @@ test('the most particular name wins, in any letter case', () => {
 })
 
 test('law: whatever the header, it answers at most "detected", and keeps at most 2,000 characters', () => {
-  const piece = fc.oneof(fc.string(), fc.constantFrom(...names.map(([name]) => name), ' ', '/', '('))
+  const piece = fc.oneof(fc.string(), fc.constantFrom(...names.map(([text]) => text), ' ', '/', '('))
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 50 }), (pieces) => {
       const agent = detectAgent(pieces.join(''))

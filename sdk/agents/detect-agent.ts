@@ -1,7 +1,9 @@
 /** `detectAgent`: which known AI or search agent a request claims to come from; hence "detected", never "verified". */
-import { listVersion, operators, type Purpose } from './agent-list.ts'
+import { type RequestHeaders, userAgentOf } from '../client/visitor-session.ts'
+import { listVersion, operators, type Purpose, reportedName } from './agent-list.ts'
+import { rareSearchEngines } from './rare-search-engines.ts'
 
-/** Fits into an event as it is: `trace({ type: 'agent.detected', agent: detectAgent(request) })`. */
+/** Fits into an event as it is: `session.trace({ type: 'agent.detected', agent: detectAgent(request) })`. */
 export interface DetectedAgent {
   class: 'crawler'
   /** Never more: the user agent is what the caller wrote. Proof is the business of your authentication. */
@@ -16,34 +18,26 @@ export interface DetectedAgent {
 }
 
 /** A user agent, or anything with the headers of a request: Fetch style, or Node's. */
-export type AgentSource =
-  string | { headers: { get(name: string): string | null } } | { headers: PlainHeaders }
+export type AgentSource = string | { headers: RequestHeaders }
 
-const userAgentCharsMax = 2_000
-
-/** Null for people, unknown agents, and requests that do not say what they are. */
+/**
+ * Who a request says it is, from its `user-agent`. Null for people, unknown agents, and requests that do not say.
+ *
+ * Trace into the visitor's session, or every visitor becomes one story:
+ * `client.session(request).trace({ type: 'agent.detected', agent })`.
+ */
 export function detectAgent(source: AgentSource | null | undefined): DetectedAgent | null {
-  const userAgent = userAgentOf(source).slice(0, userAgentCharsMax)
+  if (source === null || source === undefined) return null
+  const userAgent = userAgentOf(typeof source === 'string' ? { 'user-agent': source } : source.headers)
   if (userAgent === '') return null
-  const names = [...userAgent.matchAll(anyName)].map((match) => known.get((match[1] ?? '').toLowerCase()))
-  // `Mozilla/5.0 … (Applebot/0.1)` copies its neighbours; the longest name is the most particular one.
-  const found = names
-    .filter((agent) => agent !== undefined)
-    .reduce<Known | null>(
-      (best, agent) => (best === null || agent.name.length > best.name.length ? agent : best),
-      null,
-    )
-  if (found === null) return null
-  const { vendor, name, purpose } = found
-  return {
-    class: 'crawler',
-    trust: 'detected',
-    vendor,
-    name,
-    purpose,
-    userAgent,
-    detectionVersion: listVersion,
+  let found: Known | null = null
+  for (const match of userAgent.matchAll(anyText)) {
+    const agent = known.get((match[1] ?? '').toLowerCase())
+    // `Mozilla/5.0 … (Applebot/0.1)` copies its neighbours: the longest name is the most particular one.
+    if (agent !== undefined && (found === null || agent.name.length >= found.name.length)) found = agent
   }
+  if (found === null) return null
+  return { class: 'crawler', trust: 'detected', ...found, userAgent, detectionVersion: listVersion }
 }
 
 interface Known {
@@ -52,37 +46,22 @@ interface Known {
   purpose: Purpose
 }
 
+const textOf = (entry: string): string => entry.replace(/=.*/, '').toLowerCase()
+
+/** By the text to look for. */
 const known = new Map<string, Known>(
-  operators.flatMap(({ vendor, agents }) =>
-    Object.entries(agents).map(([name, purpose]): [string, Known] => [
-      name.toLowerCase(),
-      { vendor, name, purpose },
-    ]),
+  [...operators, ...rareSearchEngines].flatMap(({ vendor, agents }) =>
+    Object.entries(agents).map(([entry, purpose]): [string, Known] => {
+      return [textOf(entry), { vendor, name: reportedName(entry), purpose }]
+    }),
   ),
 )
 
-/** A name counts as a whole word: `Yeti/1.1` is Naver's, `Yetisports` is not. Longer names come first. */
-const anyName = new RegExp(
-  `(?<![A-Za-z0-9-])(${[...known.values()]
-    .map(({ name }) => name)
+/** Whole words only: `Yeti/1.1` is Naver's, `Yetisports` is not. Longer texts come first. */
+const anyText = new RegExp(
+  `(?<![A-Za-z0-9-])(${[...known.keys()]
     .sort((left, right) => right.length - left.length)
-    .map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-    .join('|')})(?![A-Za-z0-9-])`,
+    .map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + (/\w$/.test(text) ? '(?![A-Za-z0-9-])' : ''))
+    .join('|')})`,
   'gi',
 )
-
-function userAgentOf(source: AgentSource | null | undefined): string {
-  if (source === null || source === undefined) return ''
-  if (typeof source === 'string') return source
-  const { headers } = source
-  const value = isHeaders(headers) ? headers.get('user-agent') : headers['user-agent']
-  return typeof value === 'string' ? value : ''
-}
-
-type PlainHeaders = { [name: string]: string | string[] | undefined }
-
-function isHeaders(
-  headers: { get(name: string): string | null } | PlainHeaders,
-): headers is { get(name: string): string | null } {
-  return typeof headers.get === 'function'
-}

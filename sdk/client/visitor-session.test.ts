@@ -1,0 +1,134 @@
+/** Each visitor of a server has a session of their own, for as long as the visit lasts. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { edgePlatform } from '../platform/edge-platform.ts'
+import { nodePlatform } from '../platform/node-platform.ts'
+import { publishableKey } from '../testing/fake-appliance.ts'
+import type { InitOptions } from './client-options.ts'
+import { startClient } from './client.ts'
+import type { CompleteEvent } from './event.ts'
+import type { Problem } from './problem.ts'
+import { silenceMs } from './visitor-session.ts'
+
+const minuteMs = 60_000
+
+function setUp(options: Partial<InitOptions> = {}) {
+  const clock = { ms: Date.UTC(2026, 10, 22, 12) }
+  const events: CompleteEvent[] = []
+  const problems: Problem[] = []
+  const client = startClient(
+    {
+      ...{ publishableKey, siteId: 'shop', exporters: [{ export: (event) => events.push(event) }] },
+      ...{ onError: (problem) => problems.push(problem), ...options },
+    },
+    { ...nodePlatform, nowMs: () => clock.ms },
+  )
+  return { client, clock, events, problems }
+}
+
+const request = (userAgent: string, address: string) => ({
+  headers: { 'user-agent': userAgent },
+  socket: { remoteAddress: address },
+})
+
+test('three crawlers of one operator, and two addresses of one crawler, are different visits', () => {
+  const { client, events, problems } = setUp()
+  const visitors = [
+    request('GPTBot/1.2', '203.0.113.1'),
+    request('ChatGPT-User/1.0', '203.0.113.1'),
+    request('OAI-SearchBot/1.0', '203.0.113.1'),
+    request('GPTBot/1.2', '203.0.113.2'),
+  ]
+  for (let round = 0; round < 3; round++)
+    for (const visitor of visitors) client.session(visitor).trace({ type: 'agent.detected' })
+  expect(new Set(events.map(({ sessionId }) => sessionId)).size).toBe(4)
+  expect(events.slice(0, 4).map(({ sessionId }) => sessionId)).toEqual(
+    events.slice(8).map(({ sessionId }) => sessionId),
+  )
+  for (const { sessionId } of events) expect(sessionId).toMatch(/^sess_[0-9a-f]{32}$/)
+  expect(problems).toEqual([])
+})
+
+test('Fetch and Node style requests of one visitor are one visit; an address can be given', () => {
+  const { client } = setUp()
+  const fetchStyle = new Request('http://shop/', { headers: { 'user-agent': 'GPTBot/1.2' } })
+  const node = client.session(request('GPTBot/1.2', '203.0.113.1')).sessionId
+  expect(client.session(fetchStyle, { address: '203.0.113.1' }).sessionId).toBe(node)
+  expect(client.session({ ...request('GPTBot/1.2', '10.0.0.1'), ip: '203.0.113.1' }).sessionId).toBe(node)
+  expect(client.session(fetchStyle).sessionId).not.toBe(node)
+  expect(client.session('conversation-7').sessionId).toBe(client.session('conversation-7').sessionId)
+  expect(client.session('GPTBot/1.2').sessionId).not.toBe(client.session(fetchStyle).sessionId)
+})
+
+test('law: a visit goes on through pauses of up to 30 minutes and ends with a longer one', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 2 * silenceMs }), { maxLength: 30 }), (pauses) => {
+      const { client, clock } = setUp()
+      let last = client.session('visitor').sessionId
+      const seen = new Set([last])
+      for (const pause of pauses) {
+        clock.ms += pause
+        const { sessionId } = client.session('visitor')
+        if (pause <= silenceMs) expect(sessionId).toBe(last)
+        else expect(seen.has(sessionId)).toBe(false)
+        seen.add((last = sessionId))
+      }
+    }),
+  )
+})
+
+test('processes with one secret agree, with another they do not, on every platform', () => {
+  const of = (sessionSecret: string) => setUp({ sessionSecret }).client.session('visitor').sessionId
+  expect(of('one')).toBe(of('one'))
+  expect(of('one')).not.toBe(of('two'))
+  const edge = startClient(
+    { publishableKey, exporters: [], sessionSecret: 'one' },
+    { ...edgePlatform, nowMs: () => Date.UTC(2026, 10, 22, 12) },
+  )
+  expect(edge.session('visitor').sessionId).toBe(of('one'))
+})
+
+test('a flood of visitors is remembered up to 20,000: the one silent for longest goes first', () => {
+  const { client, clock } = setUp()
+  const first = client.session('first').sessionId
+  const second = client.session('second').sessionId
+  clock.ms += 29 * minuteMs // into the next half hour, within the silence
+  for (let visitor = 0; visitor < 19_999; visitor++) {
+    if (visitor === 10_000) client.session('second')
+    client.session(`visitor ${visitor}`)
+  }
+  clock.ms += 2 * minuteMs
+  expect(client.session('second').sessionId).toBe(second)
+  expect(client.session('first').sessionId).not.toBe(first)
+})
+
+test('a server that traces without a session hears of it once; sessions, init and pages are fine', () => {
+  const { client, problems } = setUp()
+  client.session('visitor').trace({ type: 'agent.detected' })
+  client.trace({ type: 'agent.detected', sessionId: 'mine' })
+  expect(problems).toEqual([])
+  client.trace({ type: 'agent.detected' })
+  client.trace({ type: 'agent.detected' })
+  expect(problems).toEqual([
+    { code: 'no_session', message: expect.stringContaining('client.session(request).trace(event)') },
+  ])
+  const named = setUp({ sessionId: 'script' })
+  named.client.trace({ type: 'agent.detected' })
+  expect(named.problems).toEqual([])
+})
+
+test('what the event says wins, and nothing throws into the host', () => {
+  const { client, events, problems } = setUp()
+  client.session('visitor').trace({ type: 'a', sessionId: 'mine' })
+  expect(events[0]?.sessionId).toBe('mine')
+  client.session('visitor').trace(null as never)
+  expect(problems.map(({ code }) => code)).toEqual(['invalid_event'])
+  problems.length = 0
+  for (const visitor of [null, undefined, 7, {}, { headers: null }]) {
+    const { sessionId, trace } = client.session(visitor as never)
+    expect(sessionId).toMatch(/^sess_/)
+    trace({ type: 'a' })
+  }
+  expect(events.length).toBe(6)
+  expect(problems.every(({ code }) => code === 'no_session')).toBe(true)
+})

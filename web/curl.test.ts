@@ -1,0 +1,21 @@
+/** The samples that the dashboard offers to paste are whole events of now. */
+import { expect, test } from 'bun:test'
+import { type SampleKind, sampleBody, sampleType } from './curl.ts'
+
+interface Sample {
+  events: [
+    {
+      id: string
+      occurredAt: string
+      type: string
+      agent: { vendor: string; name: string; purpose?: string }
+    },
+  ]
+}
+
+test.each<SampleKind>(['agent', 'auth', 'authz', 'tool', 'memory'])('%s: an event of now', (kind) => {
+  const nowMs = Date.UTC(2026, 10, 22, 12)
+  const { events } = JSON.parse(sampleBody(kind, nowMs)) as Sample
+  expect(events[0]).toMatchObject({ occurredAt: '2026-11-22T12:00:00.000Z', type: sampleType(kind) })
+  expect(events[0].agent.name).not.toBe(events[0].agent.vendor)
+})
