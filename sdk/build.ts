@@ -31,7 +31,7 @@ export async function buildPackage(packageDir: string): Promise<void> {
   copyFileSync(join(root, 'LICENSE'), join(packageDir, 'LICENSE'))
 }
 
-/** Names stay as they are, so that a stack trace in somebody's log can be read; only the blanks go. */
+/** Not minified: whoever debugs or audits their server reads this code. Bundlers of pages minify by themselves. */
 async function writeModules(packageDir: string): Promise<void> {
   await Bun.build({
     entrypoints: entries.map((entry) => join(import.meta.dir, entry)),
@@ -40,7 +40,6 @@ async function writeModules(packageDir: string): Promise<void> {
     target: 'node',
     format: 'esm',
     splitting: true,
-    minify: { whitespace: true, syntax: true, identifiers: true },
     naming: { chunk: 'shared/[hash].[ext]' },
   })
 }

@@ -13,6 +13,7 @@ export { createIntelSync } from './sync/intel-sync.ts'
 export { verifyWebhook, WebhookError } from './webhook/verify-webhook.ts'
 export { IntelError } from './wire/intel-error.ts'
 export type { DetectedAgent } from './agents/detect-agent.ts'
+export type { Session, VisitorOptions, VisitorRequest } from './client/visitor-session.ts'
 export type { Client, Exporter, ExporterHost, InitOptions } from './client/client-options.ts'
 export type {
   Agent,

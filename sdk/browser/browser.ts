@@ -7,5 +7,5 @@ export { createBrowserExporter } from './browser-exporter.ts'
 
 /** Throws on wrong options; afterwards nothing throws. */
 export function init(options: InitOptions): Client {
-  return startClient(options, edgePlatform)
+  return startClient(options, { ...edgePlatform, isPage: true })
 }

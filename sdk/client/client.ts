@@ -1,14 +1,18 @@
 /** `init`: the object a host calls `trace` on. It never throws into the host and does no work but the event's own. */
 import type { Platform } from '../platform/platform.ts'
 import type { Client, Exporter, InitOptions } from './client-options.ts'
-import { type CompleteEvent, completeEvent } from './event.ts'
+import { type CompleteEvent, completeEvent, type TraceEvent } from './event.ts'
 import { requireKey } from './keys.ts'
-import { type OnError, reporter } from './problem.ts'
+import { type OnError, type Problem, reporter } from './problem.ts'
 import { isKept } from './sample.ts'
 import { createScrub } from './scrub.ts'
+import { visitorKey, visitorSessions } from './visitor-session.ts'
 
 /** Throws on wrong options: they are the programmer's, and there at the first start. */
-export function startClient(options: InitOptions, platform: Pick<Platform, 'nowMs' | 'uuid'>): Client {
+export function startClient(
+  options: InitOptions,
+  platform: Pick<Platform, 'nowMs' | 'isPage' | 'uuid' | 'sha256'>,
+): Client {
   const { exporters, siteId, sample = 1 } = checked(options)
   const report = reporter(options.onError)
   const scrub = createScrub(options.scrub)
@@ -32,19 +36,40 @@ export function startClient(options: InitOptions, platform: Pick<Platform, 'nowM
       if (end.status === 'rejected') report(exporterFailed(end.reason))
     }
   }
+  const sessionIdOf = visitorSessions(options.sessionSecret ?? options.publishableKey, platform)
+  // A page and a script are one visitor; a server that names no session puts all of its visitors into one.
+  let mayWarn = options.sessionId === undefined && !platform.isPage
+  const trace = (event: TraceEvent): void => {
+    try {
+      if (!isOpen) throw new Error('the client is closed')
+      const complete = scrub(completeEvent(event, defaults))
+      if (mayWarn && event.sessionId === undefined) {
+        mayWarn = false
+        report(noSession)
+      }
+      if (!isKept(complete, sample, event.sessionId ?? options.sessionId, Math.random)) return
+      for (const exporter of exporters) exportTo(exporter, complete, report)
+    } catch (error) {
+      report({ code: 'invalid_event', message: `An event was not sent: ${textOf(error)}.`, cause: error })
+    }
+  }
   return {
     get sessionId() {
       return defaults.sessionId
     },
-    trace(event) {
+    trace,
+    session(visitor, visitorOptions) {
+      let { sessionId } = defaults
       try {
-        if (!isOpen) throw new Error('the client is closed')
-        const complete = scrub(completeEvent(event, defaults))
-        if (!isKept(complete, sample, event.sessionId ?? options.sessionId, Math.random)) return
-        for (const exporter of exporters) exportTo(exporter, complete, report)
+        sessionId = sessionIdOf(visitorKey(visitor, visitorOptions))
       } catch (error) {
-        report({ code: 'invalid_event', message: `An event was not sent: ${textOf(error)}.`, cause: error })
+        report({
+          code: 'no_session',
+          message: `The visitor could not be read: ${textOf(error)}.`,
+          cause: error,
+        })
       }
+      return { sessionId, trace: (event) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }) }
     },
     flush: (timeoutMs) => everywhere((exporter) => exporter.flush?.(timeoutMs)),
     close(timeoutMs) {
@@ -52,6 +77,13 @@ export function startClient(options: InitOptions, platform: Pick<Platform, 'nowM
       return everywhere((exporter) => exporter.close?.(timeoutMs))
     },
   }
+}
+
+const noSession: Problem = {
+  code: 'no_session',
+  message:
+    'An event was traced without a session, so all visitors of this client share one. ' +
+    'Use client.session(request).trace(event), or give init a sessionId if there is only one visitor.',
 }
 
 function checked(options: InitOptions): InitOptions {

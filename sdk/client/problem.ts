@@ -4,6 +4,7 @@ import { nowMs } from '../platform/clock.ts'
 export type ProblemCode =
   | 'invalid_event' // the host's event could not be taken; it is not sent
   | 'event_too_large'
+  | 'no_session' // a server traced without a session, so its visitors share one; said once
   | 'queue_full' // events are being dropped; `count` says how many since the last report
   | 'unreachable' // the appliance does not answer; it is tried again, with growing pauses
   | 'refused' // wrong key, wrong address or TLS failure; tried again only every five minutes

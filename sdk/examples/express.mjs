@@ -1,4 +1,4 @@
-/** Express: names the agents that visit, takes what browsers trace, and sends both to Sightglass. */
+/** Express: reports the agents that visit and what browsers trace. */
 import { env } from 'node:process'
 import { createIntelExporter, createNodeRelay, detectAgent, init } from '@sightglass/sdk'
 import express from 'express'
@@ -10,7 +10,10 @@ const client = init({ publishableKey, siteId: 'shop-acme', exporters: [exporter]
 const app = express()
 app.use((request, _response, next) => {
   const agent = detectAgent(request)
-  if (agent !== null) client.trace({ type: 'agent.detected', agent, metadata: { page: request.path } })
+  // A session for each visitor: without one, everybody who comes would be one story.
+  if (agent !== null) {
+    client.session(request).trace({ type: 'agent.detected', agent, metadata: { page: request.path } })
+  }
   next()
 })
 app.post('/traces', createNodeRelay({ exporter, publishableKey, siteId: 'shop-acme' }))

@@ -1,4 +1,4 @@
-/** Hono on Bun: names the agents that visit, takes what browsers trace, and sends both to Sightglass. */
+/** Hono on Bun: reports the agents that visit and what browsers trace. */
 import { env } from 'node:process'
 import { createIntelExporter, createRelayHandler, detectAgent, init } from '@sightglass/sdk'
 import { Hono } from 'hono'
@@ -14,7 +14,11 @@ const relay = createRelayHandler({ exporter, publishableKey, siteId: 'shop-acme'
 const app = new Hono<{ Bindings: Bun.Server<undefined> }>()
 app.use(async (context, next) => {
   const agent = detectAgent(context.req.raw)
-  if (agent !== null) client.trace({ type: 'agent.detected', agent, metadata: { page: context.req.path } })
+  if (agent !== null) {
+    const address = context.env.requestIP(context.req.raw)?.address
+    const session = client.session(context.req.raw, { address }) // one session for each visitor
+    session.trace({ type: 'agent.detected', agent, metadata: { page: context.req.path } })
+  }
   await next()
 })
 app.post('/traces', (context) => relay(context.req.raw, context.env)) // Bun's server knows the address

@@ -1,10 +1,13 @@
 /** The platform of web standards alone: Cloudflare Workers, Vercel Edge, Deno, browsers. */
 import { nowMs } from './clock.ts'
 import type { Bytes, Platform } from './platform.ts'
+import { sha256 } from './sha256.ts'
 
 export const edgePlatform: Platform = {
   nowMs,
+  isPage: typeof document !== 'undefined',
   uuid: () => crypto.randomUUID(),
+  sha256,
   byteLength,
   gzip,
   openSpool: null,

@@ -1,5 +1,5 @@
 /** The platform of Node.js, and of Bun and Deno, which have its modules. */
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { gzip as gzipCallback } from 'node:zlib'
 import { nowMs } from './clock.ts'
 import type { Bytes, Platform } from './platform.ts'
@@ -7,7 +7,9 @@ import { openSpoolFile } from './spool-file.ts'
 
 export const nodePlatform: Platform = {
   nowMs,
+  isPage: false,
   uuid: () => randomUUID(),
+  sha256: (text) => createHash('sha256').update(text).digest('hex'),
   byteLength: (text) => Buffer.byteLength(text),
   gzip: compress,
   openSpool: openSpoolFile,

@@ -24,7 +24,20 @@ test.each([
   const compressed = await platform.gzip(bytes)
   expect(compressed.length).toBeLessThan(bytes.length / 4)
   expect(new Uint8Array(gunzipSync(compressed))).toEqual(bytes)
+  expect(platform.sha256('')).toBe('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855')
   expect(platform.uuid()).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('law: both platforms hash alike, also around the ends of a block', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
+      const wellFormed = text.toWellFormed() // what UTF-8 can say
+      expect(edgePlatform.sha256(wellFormed)).toBe(nodePlatform.sha256(wellFormed))
+    }),
+  )
+  for (let length = 50; length < 130; length++) {
+    expect(edgePlatform.sha256('a'.repeat(length))).toBe(nodePlatform.sha256('a'.repeat(length)))
+  }
 })
 
 test('law: the remembered time text is always the right one', () => {

@@ -5,7 +5,11 @@ export type Bytes = Uint8Array<ArrayBuffer>
 export interface Platform {
   /** Milliseconds since 1970 UTC. */
   nowMs(): number
+  /** Whether this is a browser's page, which has one visitor. */
+  isPage: boolean
   uuid(): string
+  /** Lower-case hexadecimal SHA-256 of the text's UTF-8. */
+  sha256(text: string): string
   /** Length of `text` in UTF-8. */
   byteLength(text: string): number
   gzip(bytes: Bytes): Promise<Bytes>

@@ -60,6 +60,8 @@ test.each([
     const host = start(command, example)
     const url = await host.line((line) => /^listening on (\S+)$/.exec(line)?.[1] ?? null, 10_000)
     expect(await (await fetch(url, { headers: { 'user-agent': 'ClaudeBot/1.0' } })).text()).toBe('hello')
+    for (const userAgent of ['GPTBot/1.2', 'ChatGPT-User/1.0', 'ClaudeBot/1.0'])
+      await (await fetch(url, { headers: { 'user-agent': userAgent } })).text()
     const post = (id: string, origin: string): Promise<Response> =>
       fetch(`${url}/traces`, {
         method: 'POST',
@@ -79,7 +81,12 @@ test.each([
     })
     expect(events.has(`forged-${example}`)).toBe(false)
     const detected = [...events.values()].filter(({ type }) => type === 'agent.detected')
-    expect(detected.at(0)).toMatchObject({
+    const visits = Map.groupBy(detected, ({ agent }) => (agent as { name: string }).name)
+    expect([...visits.keys()].toSorted()).toEqual(['ChatGPT-User', 'ClaudeBot', 'GPTBot'])
+    const sessions = [...visits.values()].map((visit) => new Set(visit.map(({ sessionId }) => sessionId)))
+    expect(sessions.map(({ size }) => size)).toEqual([1, 1, 1]) // one story for each bot
+    expect(new Set(sessions.flatMap((ids) => [...ids])).size).toBe(3) // and none shared
+    expect(detected.find(({ agent }) => (agent as { name: string }).name === 'ClaudeBot')).toMatchObject({
       agent: { vendor: 'Anthropic', name: 'ClaudeBot' },
       metadata: { page: '/' },
     })
