@@ -1,7 +1,8 @@
 /** `npm run build`: bundles the dashboard, compresses it, and compiles everything into `dist/sightglass`. */
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { bundleWeb } from './bundle-web.ts'
+import { writeClientPackage } from './client-package.ts'
 import { components, licensesText } from './components.ts'
 import { precompress } from './precompress.ts'
 import { newestMtimeMs } from './sources.ts'
@@ -23,7 +24,7 @@ const mainEntry = 'server/main.ts'
 export const workerEntries = ['db/sqlite/writer.ts', 'db/sqlite/reader.ts'] as const
 
 /** What goes into the executable: a change to any of them makes it stale. */
-const inputs = ['server', 'db', 'web', 'scripts', 'package.json', 'bun.lock', 'tsconfig.json'] as const
+const inputs = ['server', 'db', 'web', 'sdk', 'scripts', 'package.json', 'bun.lock', 'tsconfig.json'] as const
 
 /** Builds when any source is newer than the executable. Returns whether it built. */
 export async function buildIfStale(): Promise<boolean> {
@@ -41,25 +42,33 @@ export async function build(): Promise<void> {
   rmSync(work, { recursive: true, force: true })
   mkdirSync(work, { recursive: true })
   try {
-    const { web, licenses } = await prepareAssets(work)
-    await compile(join(work, 'sightglass'), [web, licenses])
+    const assets = await prepareAssets(work)
+    await compile(join(work, 'sightglass'), Object.values(assets))
     // Sources saved while we built must count as newer than what we built from.
     utimesSync(join(work, 'sightglass'), startedAt, startedAt)
-    swap(web, join(root, 'dist', 'web'), work)
+    swap(assets.web, join(root, 'dist', 'web'), work)
+    swap(assets.clientPackage, join(root, 'dist', 'client-package'), work)
     renameSync(join(work, 'sightglass'), executable)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
 }
 
+interface Assets {
+  web: string
+  licenses: string
+  clientPackage: string
+}
+
 /** The folders that every executable carries, whatever machine it is for. */
-export async function prepareAssets(work: string): Promise<{ web: string; licenses: string }> {
+export async function prepareAssets(work: string): Promise<Assets> {
   const web = join(work, 'web')
+  const clientPackage = join(work, 'client-package')
   await bundleWeb({ root, outDir: web, minify: true })
   await precompress(web)
   const licenses = join(work, 'licenses')
-  await writeLicenses(licenses)
-  return { web, licenses }
+  await Promise.all([writeLicenses(licenses), writeClientPackage(clientPackage)])
+  return { web, licenses, clientPackage }
 }
 
 function requireInputs(): void {
@@ -107,7 +116,7 @@ export async function compile(
 
 /** Puts the folder `from` in the place of `to` with two renames, so that no reader sees half of it. */
 function swap(from: string, to: string, work: string): void {
-  if (existsSync(to)) renameSync(to, join(work, 'previous'))
+  if (existsSync(to)) renameSync(to, join(work, `previous-${basename(to)}`))
   renameSync(from, to)
 }
 

@@ -6,7 +6,7 @@ import { precompress } from './precompress.ts'
 
 const root = join(import.meta.dir, '..')
 
-/** Writes `sightglass-sdk.tgz` and `browser.js` into `folder`, with compressed copies. The same sources give the same bytes. */
+/** Writes `sightglass-sdk.tgz` and `browser.js` with compressed copies. The same sources give the same bytes. */
 export async function writeClientPackage(folder: string): Promise<void> {
   const packageDir = `${folder}-unpacked`
   mkdirSync(folder, { recursive: true })

@@ -36,17 +36,19 @@ export async function release({ out, targets: wanted, keyFile, say }: ReleaseWan
   mkdirSync(work, { recursive: true })
   const missing: TargetName[] = []
   try {
-    const { web, licenses } = await prepareAssets(work)
+    const assets = await prepareAssets(work)
     for (const name of wanted) {
-      const made = await buildFor(name, work, [web, licenses], out).catch((error: unknown) => String(error))
+      const made = await buildFor(name, work, Object.values(assets), out).catch((error: unknown) =>
+        String(error),
+      )
       if (made !== null) missing.push(name)
       say(made === null ? `built ${name}` : `left out ${name}: ${made}`)
     }
-    const { components } = JSON.parse(readFileSync(join(licenses, 'components.json'), 'utf8')) as {
+    const { components } = JSON.parse(readFileSync(join(assets.licenses, 'components.json'), 'utf8')) as {
       components: Pick<Component, 'name' | 'version' | 'license'>[]
     }
     writeFileSync(join(out, `sightglass-${version}.cdx.json`), cycloneDx(version, components))
-    copyFileSync(join(licenses, 'licenses.txt'), join(out, 'THIRD-PARTY-LICENSES.txt'))
+    copyFileSync(join(assets.licenses, 'licenses.txt'), join(out, 'THIRD-PARTY-LICENSES.txt'))
     copyFileSync(join(root, 'LICENSE'), join(out, 'LICENSE'))
   } finally {
     rmSync(work, { recursive: true, force: true })

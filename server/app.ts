@@ -7,6 +7,7 @@ import { auditRoutes } from './audit/routes.ts'
 import { providerRoutes } from './auth/provider-routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { signInRoutes } from './auth/sign-in-routes.ts'
+import { clientPackageRoutes } from './client-package/routes.ts'
 import { dashboardCountRoutes } from './dashboard/routes.ts'
 import { backupRoutes } from './backup/routes.ts'
 import { doctorRoutes } from './doctor/routes.ts'
@@ -63,6 +64,7 @@ export function createApp(parts: Parts): App {
     .onBeforeHandle({ as: 'global' }, ({ request, route }) => void (contextOf(request).route = route))
     .use(healthRoutes(parts))
     .use(docsRoutes(parts))
+    .use(clientPackageRoutes(parts))
     .use(prometheusRoutes(parts))
     .use(ingestRoutes(parts))
     .use(ingestHealthRoutes(parts))

@@ -1,6 +1,6 @@
 /**
- * The client package from the appliance itself (contract §15): `npm install http://host:7400/sdk/sightglass-sdk.tgz`, and
- * one ES module for pages. Served without a key and to every origin, because it is the same for everybody.
+ * The client package from the appliance itself (contract §15): as `npm install` takes it, and as one module for pages.
+ * Served without a key and to every origin, because it is the same for everybody.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'

@@ -35,13 +35,21 @@ ${links.join('\n')}
 <body>
 <div class="reference">
 <nav aria-label="Reference"><a class="brand" href="${basePath}/">Sightglass</a>
-<a href="${basePath}/docs/operations">Operations guide</a>${contents}</nav>
+<a href="${basePath}/docs/operations">Operations guide</a><a href="#client-package">Client package</a>${contents}</nav>
 <main>
 <header>
 <h1>API reference</h1>
 <p class="docs-lead">${escape(about)}</p>
 <p class="docs-lead">Version ${escape(version)}. The same as <a href="${basePath}/openapi.json">OpenAPI 3.1</a>.</p>
 </header>
+<section class="panel operation" id="client-package" aria-labelledby="client-package-title">
+<h2 id="client-package-title">Client package</h2>
+<p>This appliance serves the package <code>@sightglass/sdk</code> itself, for Node.js and for pages. It is in no
+registry.</p>
+${example('npm', `npm install ${baseUrl}/sdk/sightglass-sdk.tgz`, 'Copy command')}
+<p>A page without a bundler imports <code>${escape(baseUrl)}/sdk/browser.js</code>. The address that may be cached for
+ever, and its integrity value, are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.json</a>.</p>
+</section>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
 </main>
 </div>

@@ -12,7 +12,7 @@ interface ManifestEntry {
   encodings: string[]
 }
 
-interface Asset extends ManifestEntry {
+export interface Asset extends ManifestEntry {
   bytes: Map<string, Uint8Array<ArrayBuffer>> // by encoding, 'identity' always
 }
 
@@ -47,13 +47,13 @@ export function loadAssets(folder: string): Assets {
 export function assetAnswer(assets: Assets, request: Request): Response | null {
   const name = fileName(pathOf(request))
   const asset = assets.get(name)
-  if (asset) return assetResponse(request, asset, name)
+  if (asset) return dashboardFile(request, asset, name)
   // A page of the router has no dot in its last part; anything else is a missing file.
   const shell = assets.get('/index.html')
   if (!shell || /^\/(?:api|v1)(?:\/|$)/.test(name) || /\.[^/]*$/.test(name)) return null
-  if (isDashboardPage(name)) return assetResponse(request, shell, '/index.html')
+  if (isDashboardPage(name)) return dashboardFile(request, shell, '/index.html')
   if (!/\btext\/html\b/i.test(request.headers.get('accept') ?? '')) return null
-  const missing = assetResponse(new Request(request.url), shell, '/index.html')
+  const missing = dashboardFile(new Request(request.url), shell, '/index.html')
   missing.headers.delete('etag')
   missing.headers.set('cache-control', 'no-store')
   return new Response(missing.body, { status: 404, headers: missing.headers })
@@ -67,15 +67,22 @@ function fileName(path: string): string {
   }
 }
 
-function assetResponse(request: Request, asset: Asset, name: string): Response {
+function dashboardFile(request: Request, asset: Asset, name: string): Response {
+  return assetResponse(request, asset, {
+    'content-security-policy': pageCsp,
+    'cache-control': name.startsWith('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache',
+  })
+}
+
+/** The file in the smallest encoding that the client takes, or 304 when it has it already. */
+export function assetResponse(request: Request, asset: Asset, more: Record<string, string>): Response {
   const encoding = chooseEncoding(request.headers.get('accept-encoding'), asset)
   const etag = `"${asset.hash}-${encoding}"`
   const headers: Record<string, string> = {
     'content-type': asset.type,
     etag,
     vary: 'accept-encoding',
-    'content-security-policy': pageCsp,
-    'cache-control': name.startsWith('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache',
+    ...more,
   }
   if (encoding !== 'identity') headers['content-encoding'] = encoding
   const known = request.headers.get('if-none-match')

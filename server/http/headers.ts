@@ -25,7 +25,7 @@ export function addCommonHeaders(response: Response, requestId: string): Respons
   const headers = response.headers
   headers.set('x-request-id', requestId)
   if (headers.has('x-content-type-options')) return response // made with `commonHeaders`
-  for (const name in always) headers.set(name, always[name]!)
+  for (const name in always) if (!headers.has(name)) headers.set(name, always[name]!)
   if (!headers.has('content-security-policy')) headers.set('content-security-policy', dataCsp)
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
   return response

@@ -192,8 +192,11 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
       context.id,
     )
   }
-  if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
-    return errorResponse(new AppError('not_found', 'This listener serves ingest only.'), context.id)
+  if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
+    return errorResponse(
+      new AppError('not_found', 'This listener serves ingest and the client package only.'),
+      context.id,
+    )
   }
   if (options.kind === 'metrics' && path !== '/metrics') {
     return errorResponse(new AppError('not_found', 'This listener serves /metrics only.'), context.id)
@@ -207,9 +210,9 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   return null
 }
 
-/** Everything but the public API, health and metrics belongs to the dashboard. */
+/** Everything but the public API, the client package, health and metrics belongs to the dashboard. */
 function isDashboard(path: string): boolean {
-  return !path.startsWith('/v1/') && !['/healthz', '/readyz', '/metrics'].includes(path)
+  return !/^\/(?:v1|sdk)\//.test(path) && !['/healthz', '/readyz', '/metrics'].includes(path)
 }
 
 /** Bun's idle timeout does not reach a handler whose body is read, so every handler gets a deadline of ours. */

@@ -44,8 +44,10 @@ async function runProgram(name: string, command: string[], text: string): Promis
   return child.stdout()
 }
 
-test('the tarball is under 30 KB, without dependencies, and every file of the exports map is in it', () => {
-  expect(project.tarballBytes).toBeLessThan(30_000)
+test('the tarball is under 42 KB, readable, without dependencies, and every file of the exports map is in it', () => {
+  // Code to be read (names and lines as written) needs more bytes than the 30 KB of minified code did; what a bundler
+  // makes of it is held below.
+  expect(project.tarballBytes).toBeLessThan(42_000)
   const installed = project.dir.join('node_modules/@sightglass/sdk')
   const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
     [name: string]: unknown
@@ -56,6 +58,26 @@ test('the tarball is under 30 KB, without dependencies, and every file of the ex
   expect(targets.length).toBeGreaterThan(10)
   for (const target of targets) readFileSync(join(installed, target[1] ?? ''))
   for (const name of ['LICENSE', 'NOTICE', 'README.md']) readFileSync(join(installed, name))
+})
+
+test.each([
+  ['node.js', 17_000],
+  ['edge.js', 16_000],
+  ['browser/browser.js', 4_500],
+])('%s is at most %i bytes in a bundle, minified and compressed', async (entry, bytesMax) => {
+  const built = await Bun.build({
+    entrypoints: [join(packageDir, entry)],
+    target: entry.startsWith('browser') ? 'browser' : 'node',
+    minify: true,
+  })
+  const bytes = Bun.gzipSync(await built.outputs[0]!.text(), { level: 9 }).length
+  expect(bytes).toBeLessThanOrEqual(bytesMax)
+})
+
+test('a stack trace names our functions: the code is not minified', () => {
+  const text = readFileSync(join(packageDir, 'node.js'), 'utf8')
+  expect(text.split('\n').length).toBeGreaterThan(200)
+  expect(text).toContain('function init(options)')
 })
 
 test.each([
@@ -96,7 +118,8 @@ import { createIntelExporter, init } from '@sightglass/sdk'
 const { env } = process
 const settings = { url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY }
 const exporter = createIntelExporter({ ...settings, intervalMs: 60_000, spool: 'spool/events' })
-const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, siteId: 'shop', exporters: [exporter] })
+const ids = { siteId: 'shop', sessionId: 's' }
+const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, ...ids, exporters: [exporter] })
 ${more}`
   await runProgram('ends.mjs', ['node'], program(`client.trace({ type: 'agent.detected', id: 'ends' })`))
   expect(await storedIds(appliance.url, keys.secretKey)).toContain('ends')
@@ -117,7 +140,8 @@ if (globalThis.crypto !== undefined) throw new Error('this is not what it should
 const { env } = process
 const settings = { url: env.SIGHTGLASS_URL, ingestKey: env.SIGHTGLASS_INGEST_KEY, gzip: true }
 const exporter = createIntelExporter(settings)
-const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, siteId: 'old', exporters: [exporter] })
+const ids = { siteId: 'old', sessionId: 's' }
+const client = init({ publishableKey: env.SIGHTGLASS_PUBLISHABLE_KEY, ...ids, exporters: [exporter] })
 for (let index = 0; index < 20; index++) client.trace({ type: 'agent.detected', metadata: { page: '/' + index } })
 await client.close()
 const seconds = Math.floor(Date.now() / 1000)
@@ -173,7 +197,7 @@ const edgeProgram = `
 import { createIntelExporter, createRelayHandler, detectAgent, init, verifyWebhook } from '@sightglass/sdk/edge'
 globalThis.main = async ({ url, ingestKey, publishableKey, id }) => {
   const exporter = createIntelExporter({ url, ingestKey, gzip: true })
-  const client = init({ publishableKey, siteId: 'edge', exporters: [exporter] })
+  const client = init({ publishableKey, siteId: 'edge', sessionId: 's', exporters: [exporter] })
   for (let index = 0; index < 20; index++) {
     const agent = detectAgent('GPTBot/1.0')
     client.trace({ type: 'agent.detected', id: id + index, agent, metadata: { note: 'n' + index } })

@@ -8,6 +8,7 @@ import { path } from '../../router.ts'
 import { Account } from './account.tsx'
 import { AuditLog } from './audit.tsx'
 import { Backups } from './backups.tsx'
+import { ClientPackage } from './client-package.tsx'
 import { Data } from './data.tsx'
 import { IngestHealth } from './ingest-health.tsx'
 import { KeySection } from './key-section.tsx'
@@ -35,7 +36,12 @@ const sections: Section[] = [
   {
     slug: 'ingest-keys',
     name: 'SDK ingest keys',
-    draw: () => <KeySection key="ingest" kinds={['ingest']} about={ingestKeys} />,
+    draw: () => (
+      <>
+        <KeySection key="ingest" kinds={['ingest']} about={ingestKeys} />
+        <ClientPackage />
+      </>
+    ),
   },
   {
     slug: 'api-keys',
