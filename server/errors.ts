@@ -49,7 +49,9 @@ export class AppError extends Error {
     super(message)
     this.name = 'AppError'
     this.code = code
-    this.details = details
+    // A client that shows `issues` always finds one: what is wrong with the whole body has the path "".
+    const issues = details.issues ?? [{ path: '', message, code: 'wrong_format' }]
+    this.details = code === 'invalid_body' ? { ...details, issues } : details
   }
   get status(): number {
     return errorStatus[this.code]

@@ -61,8 +61,8 @@ export function exportOfBody(body: { [member: string]: unknown }): ExportBody {
 }
 
 function timeOf(body: { [member: string]: unknown }, name: string): number | undefined {
-  const text = body[name] ?? undefined
-  if (text === undefined) return undefined
+  const text = body[name] ?? ''
+  if (text === '') return undefined // as in a query
   if (typeof text !== 'string') throw wrong(name, 'must be a time such as 2026-06-23T12:00:00Z')
   try {
     return parseQueryTime(name, text)

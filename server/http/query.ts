@@ -4,6 +4,9 @@ import { limits } from '../limits.ts'
 
 const valueCharsMax = 2_000
 
+/** Clients loop with `cursor=${cursor ?? ''}`: these count as absent when empty (contract §1). */
+const absentWhenEmpty = new Set(['cursor', 'since', 'until'])
+
 export type ParameterKind = 'one' | 'many'
 
 export class Query {
@@ -32,6 +35,7 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
       const known = Object.keys(allowed).join(', ')
       throw invalidQuery(name, `'${cut(name)}' is not a parameter here; known: ${known || 'none'}`, 'unknown')
     }
+    if (value === '' && absentWhenEmpty.has(name)) continue
     const list = values.get(name)
     if (list && kind === 'one') throw invalidQuery(name, `'${name}' may be given only once`, 'repeated')
     if (list && list.length >= 100) throw invalidQuery(name, `'${name}' is repeated too often`, 'too_many')

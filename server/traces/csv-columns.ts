@@ -56,7 +56,7 @@ export function eventRows(jsons: readonly string[], guard: boolean): Uint8Array<
     reserve(end, cells.length * 3 + json.length * 6 + 3) // UTF-8: 3 bytes a unit at most; each may be a quote
     end += rows.write(cells, end)
     end = writeDoubled(json, end)
-    end += rows.write('"\r\n', end)
+    end += rows.write('"\n', end)
   }
   return new Uint8Array(rows.subarray(0, end))
 }

@@ -86,7 +86,7 @@ test('metrics of both are equal; CSV is the rows', async () => {
   expect(before.total).toBe(1_500)
   expect(await metrics(fresh)).toEqual(before)
   const csv = done(await old.cli('export', 'metrics', '--filter', 'since=2026-05-01', '--format', 'csv'))
-  const lines = csv.trimEnd().split('\r\n')
+  const lines = csv.trimEnd().split('\n')
   expect(lines[0]).toBe('orgId,siteId,bucketStart,type,outcome,count')
   const counts = lines.slice(1).map((line) => Number(line.split(',').at(-1)))
   expect([lines.length - 1, counts.reduce((a, b) => a + b)]).toEqual([before.rows.length, 1_500])
@@ -94,7 +94,7 @@ test('metrics of both are equal; CSV is the rows', async () => {
 
 test('filters as at the gateway, CSV guarded, files not overwritten', async () => {
   const csv = done(await old.cli('export', 'traces', '--filter', 'since=2026-07-01', '--format=csv'))
-  expect(csv.split('\r\n')[0]).toStartWith('id,siteId,sessionId,')
+  expect(csv.split('\n')[0]).toStartWith('id,siteId,sessionId,')
   expect(csv).toContain(`,'=1+1,`)
   expect(
     done(await old.cli('export', 'traces', '--filter=since=2026-07-01', '--format=csv', '--raw')),

@@ -56,7 +56,7 @@ test('filters hold for exports, search too; nothing found is still whole', async
   expect(await ids('?q=%F0%9F%8E%88&since=2026-01-01')).toEqual(['hostile', undefined])
   expect(await ids('?vendor=nobody')).toEqual([undefined])
   const csv = await get('?vendor=nobody', 'text/csv')
-  expect([csv.headers.get('x-row-count'), (await csv.text()).split('\r\n').length]).toEqual(['0', 2])
+  expect([csv.headers.get('x-row-count'), (await csv.text()).split('\n').length]).toEqual(['0', 2])
 })
 
 /** As a spreadsheet opens it: cells by the heading of their column, all text. */
@@ -98,7 +98,7 @@ test('without raw=true formulas are disarmed', async () => {
   const response = await get('?since=2026-07-01', 'text/csv')
   expect(response.headers.get('x-csv-formula-guard')).toBe('on')
   const text = await response.text()
-  const [header, row] = [text.split('\r\n')[0], text.slice(text.indexOf('\r\n') + 2)]
+  const [header, row] = [text.split('\n')[0], text.slice(text.indexOf('\n') + 2)]
   expect(header).toBe(
     'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,event',
   )

@@ -184,7 +184,7 @@ test('as a user types them: link, role, site, rotation, proof and verification',
   const again = await cli(['export', 'audit', '--proof', '--out', proof], { dataDir })
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('--yes')])
   const csv = await cli(['export', 'audit', '--format', 'csv'], { dataDir })
-  expect(csv.stdout).toStartWith('id,orgId,actor,action,target,metadata,occurredAt\r\n')
+  expect(csv.stdout).toStartWith('id,orgId,actor,action,target,metadata,occurredAt\n')
   // A new name alone is a renaming; whatever else changes with it makes it a change.
   expect(csv.stdout.match(/site\.\w+/g)).toEqual(['site.renamed', 'site.changed'])
   expect(await run('verify', 'audit')).toMatchObject({ ok: true, faults: [] })

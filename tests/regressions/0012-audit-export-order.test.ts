@@ -22,7 +22,7 @@ test('a trail of several pages comes newest first, each entry once, as JSON and 
   expect(trail.count).toBe(rows + 1)
 
   const csv = await cli(['export', 'audit', '--org', orgId, '--format', 'csv'], { dataDir: dir.path })
-  const [head = '', ...lines] = csv.stdout.split('\r\n')
+  const [head = '', ...lines] = csv.stdout.split('\n')
   expect(head).toBe('id,orgId,actor,action,target,metadata,occurredAt')
   expect(lines.pop()).toBe('')
   expect(lines.map((line) => line.split(',')[4])).toEqual([orgId, orgId, ...expected])

@@ -7,9 +7,9 @@ function cell(value: string | number): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** RFC 4180: CRLF after every line, the head first. */
+/** The head first; every line ends with LF, as in every CSV of Sightglass. */
 export function csvText(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  return [head, ...rows].map((line) => `${line.map(cell).join(',')}\r\n`).join('')
+  return [head, ...rows].map((line) => `${line.map(cell).join(',')}\n`).join('')
 }
 
 export function download(name: string, text: string): void {

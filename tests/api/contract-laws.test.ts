@@ -1,0 +1,162 @@
+/** Laws of the contract that hold on every route: empty parameters, wrong bodies, no content-type, CSV lines. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createApp } from '../../server/app.ts'
+import { operations } from '../../server/docs/operations.ts'
+import type { Parts } from '../../server/parts.ts'
+import { event } from '../support/events.ts'
+import { person, type Person } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let owner: Person
+let keys: { ingest: string; secret: string }
+
+beforeAll(async () => {
+  server = await testServer()
+  owner = await person(server, server.org, 'owner', { operator: true })
+  keys = { ingest: await server.key('ingest'), secret: await server.key('secret') }
+  const events = [event('evt_1', { tool: 'line\nbreak' }), event('evt_2')]
+  const sent = await server.call('/v1/sdk/events', { key: keys.ingest, body: { events } })
+  expect(sent.status).toBe(202)
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+interface Refusal {
+  error: string
+  issues?: { path: string; message: string; code: string }[]
+}
+
+/** Every route that may read a body, the dashboard's too, with whoever may call it. */
+function bodyRoutes(): { method: string; path: string; headers: Record<string, string> }[] {
+  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
+  return createApp(anything as Parts)
+    .routes.filter(({ method }) => method === 'POST' || method === 'PATCH')
+    .map(({ method, path }) => {
+      const key = path.startsWith('/v1/sdk') ? keys.ingest : keys.secret
+      const who = path.startsWith('/api/') ? { cookie: owner.cookie } : { authorization: `Bearer ${key}` }
+      return { method, path: path.replace(/:\w+/g, 'nobody'), headers: { ...who } }
+    })
+    .filter(({ path }) => path !== '/api/sign-out')
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text) // a text would be sent as text/plain
+
+test('invalid_body always says what is wrong, with the path "" for the whole body', async () => {
+  const bodies: [string, Uint8Array, Record<string, string>][] = [
+    ['a list', bytes('[1]'), {}],
+    ['a text', bytes('"text"'), {}],
+    ['a number', bytes('5'), {}],
+    ['null', bytes('null'), {}],
+    ['a strange member', bytes('{"nosuchmember":1}'), {}],
+    ['a deep member', bytes(`{"a":${'['.repeat(200)}${']'.repeat(200)}}`), {}],
+    ...['gzip', 'deflate', 'br', 'zstd'].map((encoding): [string, Uint8Array, Record<string, string>] => [
+      `corrupt ${encoding}`,
+      bytes('this was never compressed'),
+      { 'content-encoding': encoding },
+    ]),
+  ]
+  const routes = bodyRoutes()
+  expect(routes.length).toBeGreaterThan(50)
+  let wholes = 0
+  for (const { method, path, headers } of routes) {
+    for (const [what, body, more] of bodies) {
+      const json = { 'content-type': 'application/json' }
+      const answer = await server.call(path, { method, body, headers: { ...headers, ...json, ...more } })
+      const refusal = (await answer.json()) as Refusal
+      if (refusal.error !== 'invalid_body') continue
+      const told = { route: `${method} ${path}`, what, issues: refusal.issues }
+      expect(told).toEqual({ ...told, issues: expect.any(Array) })
+      expect(refusal.issues!.length).toBeGreaterThan(0)
+      for (const issue of refusal.issues!) {
+        expect(issue).toMatchObject({ path: expect.any(String), message: expect.any(String) })
+        expect(issue.code).toMatch(/^[a-z_]+$/)
+      }
+      if (what.startsWith('corrupt')) {
+        expect({ ...told, path: refusal.issues![0]!.path }).toEqual({ ...told, path: '' })
+        wholes++
+      }
+    }
+  }
+  expect(wholes).toBeGreaterThan(50)
+}, 60_000)
+
+test('an empty cursor, since or until counts as absent, on every operation that takes one', async () => {
+  const taking = operations.filter(({ query }) => ['cursor', 'since', 'until'].some((name) => query?.[name]))
+  expect(taking.map(({ id }) => id)).toContain('listTraces')
+  for (const { method, path, query = {}, params = {} } of taking) {
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => params[name]?.example ?? 'nobody')
+    const plain = await server.call(filled, { method: method.toUpperCase(), key: keys.secret })
+    for (const name of ['cursor', 'since', 'until'].filter((each) => query[each] !== undefined)) {
+      const empty = await server.call(`${filled}?${name}=`, {
+        method: method.toUpperCase(),
+        key: keys.secret,
+      })
+      expect([path, name, empty.status]).toEqual([path, name, plain.status])
+    }
+  }
+  const streamed = await server.call('/v1/traces?cursor=&since=&until=', {
+    key: keys.secret,
+    headers: { accept: 'application/x-ndjson' },
+  })
+  expect((await streamed.text()).trimEnd().split('\n').at(-1)).toBe('{"_end":{"count":2}}')
+  const exported = await server.call('/v1/audit/export', { key: keys.secret, body: { since: '', until: '' } })
+  expect(exported.status).toBe(200)
+})
+
+test('the pages of the dashboard read empty times as absent too', async () => {
+  const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
+  const pages = createApp(anything as Parts)
+    .routes.filter(({ method, path }) => method === 'GET' && path.startsWith('/api/') && !path.includes(':'))
+    .filter(({ path }) => path !== '/api/live')
+  let taking = 0
+  for (const { path } of pages) {
+    for (const name of ['cursor', 'since', 'until']) {
+      const wrong = await owner.call(`${path}?${name}=nonsense`)
+      const refusal = wrong.status === 400 ? ((await wrong.json()) as Refusal) : null
+      if (refusal === null || refusal.issues?.[0]?.code === 'unknown') continue
+      const [plain, empty] = [await owner.call(path), await owner.call(`${path}?${name}=`)]
+      expect([path, name, empty.status]).toEqual([path, name, plain.status])
+      taking++
+    }
+  }
+  expect(taking).toBeGreaterThan(10)
+}, 60_000)
+
+test('a missing content-type is JSON', async () => {
+  for (const { method, path, headers } of bodyRoutes()) {
+    const answer = await server.call(path, { method, body: bytes('{"nosuchmember":1}'), headers })
+    expect([path, answer.status === 415]).toEqual([path, false])
+  }
+  const events = JSON.stringify({ events: [event('evt_1')] })
+  const sent = await server.call('/v1/sdk/events', {
+    method: 'POST',
+    body: bytes(events),
+    headers: { authorization: `Bearer ${keys.ingest}` },
+  })
+  expect(sent.status).toBe(202)
+  const exported = await server.call('/v1/audit/export', {
+    method: 'POST',
+    body: bytes('{"format":"csv"}'),
+    headers: { authorization: `Bearer ${keys.secret}` },
+  })
+  expect(exported.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+}, 60_000)
+
+test('lines of every CSV end with LF, and none with CR', async () => {
+  const csv = async (path: string, body?: unknown) => {
+    const answer = await server.call(path, {
+      key: keys.secret,
+      headers: { accept: 'text/csv' },
+      ...(body === undefined ? {} : { body }),
+    })
+    return answer.text()
+  }
+  const offered = operations.filter(({ answers }) => JSON.stringify(answers).includes('text/csv'))
+  expect(offered.map(({ id }) => id).toSorted()).toEqual(['exportAudit', 'listTraces'])
+  const texts = [await csv('/v1/traces'), await csv('/v1/audit/export', { format: 'csv' })]
+  for (const text of texts) {
+    expect(text).not.toContain('\r')
+    expect(text.endsWith('\n')).toBe(true)
+  }
+  expect(texts[0]!.split('\n').length).toBe(5) // the head, two events, a line break in a cell, the end
+})
