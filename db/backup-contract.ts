@@ -44,6 +44,14 @@ export interface Placement {
   aside: string // name of the new folder inside `folder` that keeps what was there
   files: string[] // further files beside the database that come and go with it
   holder: number // process id, to name the lock's holder
+  kind: 'restore' | 'undo'
+}
+
+/** What became of a placement that had been interrupted. */
+export interface SettledPlacement {
+  kind: Placement['kind']
+  outcome: 'rolled_back' | 'finished'
+  aside: string
 }
 
 /** What `doctor` asks of a database, found within a second or two. */

@@ -2,6 +2,7 @@
  * Copies, inspects and replaces whole databases, also while a server holds the folder; each call has a thread of its
  * own, so that neither the caller nor the store's readers wait for the disk.
  */
+import { existsSync } from 'node:fs'
 import type {
   Checkup,
   CopyReport,
@@ -10,8 +11,10 @@ import type {
   InspectionWanted,
   Placement,
   SchemaState,
+  SettledPlacement,
 } from './backup-contract.ts'
 import { askFile } from './sqlite/backup/ask.ts'
+import { unfinishedRestorePath } from './sqlite/files.ts'
 import { lockFolder } from './sqlite/lock.ts'
 import { migrations } from './sqlite/migrations.ts'
 
@@ -39,11 +42,18 @@ export function readSchema(folder: string): Promise<SchemaState> {
 }
 
 /**
- * Puts the staged database in the place of the folder's own, which moves aside whole. Refused with `locked` while
- * somebody holds the folder. When it is interrupted the folder says so to whoever opens it, until a placement ends.
+ * Puts the staged database in the place of the folder's own, which moves aside whole; the staged folder is gone then.
+ * Refused with `locked` while somebody holds the folder. A failure rolls back. After an interruption the folder cannot
+ * be opened until `settlePlacement` was called.
  */
 export function placeDatabase(placement: Placement): Promise<{ movedAside: string[] }> {
   return askFile('file.place', placement)
+}
+
+/** Rolls an interrupted placement back, or finishes it, under the folder's lock; null when there is none. */
+export async function settlePlacement(folder: string): Promise<SettledPlacement | null> {
+  if (!existsSync(unfinishedRestorePath(folder))) return null
+  return askFile('file.settle', { folder, holder: process.pid })
 }
 
 /** Throws `locked` with the holder's process id while somebody holds the folder, which is made when it is not there. */

@@ -1,5 +1,5 @@
 /** The files of the data folder that this engine makes, and the first look at them before anything is opened. */
-import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { StoreError } from '../errors.ts'
 import { auditHeadsPath } from './audit-heads.ts'
@@ -16,6 +16,11 @@ export function databasePath(folder: string): string {
 /** There exactly while a restore is exchanging the database: whoever opens the folder then must not. */
 export function unfinishedRestorePath(folder: string): string {
   return `${folder}/restore-unfinished`
+}
+
+/** Links to the database's files while a restore begins; without its marker nothing was exchanged. */
+export function settingAsidePath(folder: string): string {
+  return `${folder}/.setting-aside`
 }
 
 /** Makes the data folder, for its owner only, when it is not there. */
@@ -36,9 +41,10 @@ export function requireWholeOrNew(folder: string): void {
   if (existsSync(unfinishedRestorePath(folder))) {
     throw new StoreError(
       'corrupt',
-      'a restore into the data folder was interrupted: run "sightglass restore" again',
+      'a restore into the data folder was interrupted: "sightglass restore --undo" brings the old data back, or run the restore again',
     )
   }
+  rmSync(settingAsidePath(folder), { recursive: true, force: true })
   const bytes = statSync(databasePath(folder), { throwIfNoEntry: false })?.size ?? 0
   if (bytes > 0) return
   if (existsSync(auditHeadsPath(folder))) {

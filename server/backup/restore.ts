@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { newestSchema, requireFreeFolder } from '../../db/backup.ts'
+import { newestSchema, requireFreeFolder, settlePlacement } from '../../db/backup.ts'
 import { writeWhole } from '../../db/durable-files.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -57,6 +57,7 @@ export async function planRestore(wanted: Omit<RestoreWanted, 'overwrite'>): Pro
 export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
   const { dataDir, path, clock } = wanted
   const manifest = await requireRestorable(wanted)
+  await settlePlacement(dataDir) // of a restore that was interrupted: the old data is back
   if (hasData(dataDir) && !wanted.overwrite) {
     throw new AppError('conflict', `${dataDir} holds data already.`, {
       hint: 'say --yes to replace it (it moves aside, and "sightglass restore --undo" brings it back), or name another --data-dir',
@@ -91,7 +92,7 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
     for (const [name, text] of Object.entries(keys.files)) writeWhole(join(staged, name), text)
     // The old checkpoints are of other chains; a file must be there, or it looks removed.
     writeWhole(join(staged, 'audit-checkpoints'), '')
-    const replaced = await place(dataDir, staged, Object.keys(keys.files), clock)
+    const replaced = await place('restore', wanted, staged, Object.keys(keys.files))
     const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
     return answer(manifest, moved, keys.missing)
   } finally {
@@ -99,11 +100,19 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
   }
 }
 
-/** Brings back what the newest restore moved aside; what it had put there moves aside in its turn. */
+/**
+ * Brings back what the newest restore moved aside; what it had put there moves aside in its turn. A restore that was
+ * interrupted is rolled back, and an undo that was interrupted is done again.
+ */
 export async function undoRestore(
   dataDir: string,
   clock: Clock,
 ): Promise<{ broughtBack: string; replaced: string | null }> {
+  const settled = await settlePlacement(dataDir)
+  if (settled?.kind === 'restore' || settled?.outcome === 'finished') {
+    rmSync(join(dataDir, '.restoring'), { recursive: true, force: true })
+    return { broughtBack: settled.aside, replaced: null }
+  }
   const aside = newestAside(dataDir)
   if (aside === null) {
     throw new AppError(
@@ -119,8 +128,7 @@ export async function undoRestore(
     metadata: { undone: true, replacedHeads: headsJson(before) },
   }))
   const keys = keyFileNames.filter((name) => existsSync(join(staged, name)))
-  const replaced = await place(dataDir, staged, keys, clock)
-  rmSync(staged, { recursive: true, force: true })
+  const replaced = await place('undo', { dataDir, clock }, staged, keys)
   return { broughtBack: aside, replaced }
 }
 

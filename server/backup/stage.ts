@@ -1,7 +1,7 @@
 /** The steps of a restore around its staging folder: telling the audit trail, exchanging, finding what moved aside. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DatabaseFacts } from '../../db/backup-contract.ts'
+import type { DatabaseFacts, Placement } from '../../db/backup-contract.ts'
 import { placeDatabase, readFacts } from '../../db/backup.ts'
 import { openStore } from '../../db/open.ts'
 import type { AuditEntry, Store } from '../../db/store.ts'
@@ -42,12 +42,12 @@ export async function pauseEndpoints(store: Store, clock: Clock): Promise<number
 }
 
 export async function place(
-  dataDir: string,
+  kind: Placement['kind'],
+  { dataDir, clock }: { dataDir: string; clock: Clock },
   staged: string,
   keys: readonly string[],
-  clock: Clock,
 ): Promise<string | null> {
-  const aside = asideName(clock)
+  const aside = freeAside(dataDir, clock)
   const { movedAside } = await placeDatabase({
     folder: dataDir,
     staged,
@@ -55,12 +55,20 @@ export async function place(
     // Checkpoints tell of the chains that go; beside the restored ones they would look like tampering.
     files: ['audit-checkpoints', ...keys],
     holder: process.pid,
+    kind,
   })
   return movedAside.length === 0 ? null : join(dataDir, aside)
 }
 
 export function asideName(clock: Clock): string {
   return `${asidePrefix}${isoTime(clock.now()).replaceAll(':', '')}`
+}
+
+/** Its name sorts behind those of all earlier ones, whatever the clock says. */
+function freeAside(dataDir: string, clock: Clock): string {
+  const name = asideName(clock)
+  const [newest] = asideFolders(dataDir)
+  return newest === undefined || newest < name ? name : `${newest}+`
 }
 
 /** The folders that restores moved aside, newest first. */

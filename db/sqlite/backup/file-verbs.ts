@@ -3,7 +3,7 @@ import { checkup } from './checkup.ts'
 import { copyDatabase } from './copy.ts'
 import { folderFacts } from './facts.ts'
 import { inspectDatabase } from './inspect.ts'
-import { placeDatabase, requireFreeFolder } from './place.ts'
+import { placeDatabase, requireFreeFolder, settlePlacement } from './place.ts'
 import { readSchema } from './schema.ts'
 
 export const fileVerbs = {
@@ -14,6 +14,7 @@ export const fileVerbs = {
   'file.schema': readSchema,
   'file.place': placeDatabase,
   'file.requireFree': requireFreeFolder,
+  'file.settle': settlePlacement,
 } satisfies { [verb: string]: (command: never) => unknown }
 
 export type FileVerbs = typeof fileVerbs

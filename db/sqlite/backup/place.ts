@@ -1,16 +1,31 @@
 /**
- * Puts another database in the place of a folder's own. What was there is linked into a folder beside it first, so
- * that at no moment anything exists only half; a marker tells whoever opens the folder when this was interrupted.
+ * Puts another database in the place of a folder's own, so that an interruption at any step leaves the old files whole.
+ *
+ * The old files are linked into `.setting-aside` first. A marker file then says what is being exchanged: while it is
+ * there, nobody opens the folder, and `settlePlacement` rolls the exchange back from those links. New files are linked
+ * into place too, so that the folder they come from stays whole until the exchange is done. The marker goes last, when
+ * no file has a second name in another folder: two databases must never share an inode.
  */
 import { Database } from 'bun:sqlite'
-import { existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs'
-import type { Placement } from '../../backup-contract.ts'
-import { StoreError } from '../../errors.ts'
-import { databasePath, makeFolder, unfinishedRestorePath } from '../files.ts'
-import { lockFolder } from '../lock.ts'
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import type { Placement, SettledPlacement } from '../../backup-contract.ts'
 import { syncFolder, writeWhole } from '../../durable-files.ts'
+import { StoreError } from '../../errors.ts'
+import { databasePath, makeFolder, settingAsidePath, unfinishedRestorePath } from '../files.ts'
+import { lockFolder } from '../lock.ts'
 
 const databaseFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', 'audit-heads']
+
+/** What the marker says, in JSON. */
+interface Exchange {
+  kind: Placement['kind']
+  /** `exchanging` can be rolled back; `finishing` of an undo is finished; `restored` has been rolled back. */
+  phase: 'exchanging' | 'finishing' | 'restored'
+  staged: string // path
+  aside: string // name, inside the folder
+  names: string[] // of the files that are exchanged
+  there: string[] // those that were there before
+}
 
 /** Takes the folder's lock and gives it back. */
 export function requireFreeFolder({ folder, holder }: { folder: string; holder: number }): null {
@@ -25,13 +40,34 @@ export function placeDatabase(placement: Placement): { movedAside: string[] } {
   makeFolder(folder)
   const unlock = lockFolder(folder, holder)
   try {
+    settle(folder)
     settleLog(folder)
-    const movedAside = linkAside(placement)
-    writeWhole(unfinishedRestorePath(folder), `${placement.aside}\n`)
-    exchange(placement)
-    rmSync(unfinishedRestorePath(folder))
-    syncFolder(folder)
-    return { movedAside }
+    const exchange = linkAside(placement)
+    try {
+      mark(folder, exchange)
+      bringIn(folder, staged, exchange.names)
+      finish(folder, exchange)
+    } catch (error) {
+      if (settle(folder)?.outcome !== 'finished') throw error
+    }
+    return { movedAside: exchange.there }
+  } finally {
+    unlock()
+  }
+}
+
+/** Rolls an interrupted exchange back, or finishes it; null when none was interrupted. */
+export function settlePlacement({
+  folder,
+  holder,
+}: {
+  folder: string
+  holder: number
+}): SettledPlacement | null {
+  makeFolder(folder)
+  const unlock = lockFolder(folder, holder)
+  try {
+    return settle(folder)
   } finally {
     unlock()
   }
@@ -53,23 +89,118 @@ function settleLog(folder: string): void {
   }
 }
 
-function linkAside({ folder, aside, files }: Placement): string[] {
-  const there = [...databaseFiles, ...files].filter((name) => existsSync(`${folder}/${name}`))
-  if (there.length === 0) return []
-  const to = `${folder}/${aside}`
+function linkAside({ folder, staged, aside, files, kind }: Placement): Exchange {
+  const names = [...databaseFiles, ...files]
+  const there = names.filter((name) => existsSync(`${folder}/${name}`))
+  const to = settingAsidePath(folder)
   mkdirSync(to, { mode: 0o700 })
-  for (const name of there) linkSync(`${folder}/${name}`, `${to}/${name}`)
-  syncFolder(to)
-  syncFolder(folder)
-  return there
+  try {
+    for (const name of there) linkSync(`${folder}/${name}`, `${to}/${name}`)
+    syncFolder(to)
+    syncFolder(folder)
+  } catch (error) {
+    rmSync(to, { recursive: true, force: true })
+    throw error
+  }
+  return { kind, phase: 'exchanging', staged, aside, names, there }
 }
 
-function exchange({ folder, staged, files }: Placement): void {
-  for (const name of [...databaseFiles, ...files]) {
-    // Moving over the old one leaves no moment without; what has no successor goes: an old log must never meet the
-    // new database.
-    if (existsSync(`${staged}/${name}`)) renameSync(`${staged}/${name}`, `${folder}/${name}`)
-    else rmSync(`${folder}/${name}`, { force: true })
+/** Files that have no successor go: an old log must never meet the new database. `from` null: nothing has one. */
+function bringIn(folder: string, from: string | null, names: string[]): void {
+  for (const name of names) {
+    const to = `${folder}/${name}`
+    if (from !== null && existsSync(`${from}/${name}`)) linkOver(`${from}/${name}`, to)
+    else for (const path of [to, incomingOf(to)]) rmSync(path, { force: true })
   }
   syncFolder(folder)
+}
+
+const incomingOf = (path: string) => `${path}.incoming`
+
+/** Gives the file a second name, in the place of another file, without a moment without either. */
+function linkOver(from: string, to: string): void {
+  const incoming = incomingOf(to)
+  rmSync(incoming, { force: true })
+  linkSync(from, incoming)
+  renameSync(incoming, to)
+  rmSync(incoming, { force: true }) // renaming one link of a file over another leaves both
+}
+
+function finish(folder: string, exchange: Exchange): void {
+  mark(folder, { ...exchange, phase: 'finishing' })
+  const from = settingAsidePath(folder)
+  if (exchange.there.length === 0) rmSync(from, { recursive: true, force: true })
+  else if (existsSync(from)) renameSync(from, `${folder}/${exchange.aside}`)
+  rmSync(exchange.staged, { recursive: true, force: true })
+  syncFolder(folder)
+  unmark(folder)
+}
+
+function mark(folder: string, exchange: Exchange): void {
+  writeWhole(unfinishedRestorePath(folder), `${JSON.stringify(exchange)}\n`)
+}
+
+function unmark(folder: string): void {
+  rmSync(unfinishedRestorePath(folder))
+  syncFolder(folder)
+}
+
+function settle(folder: string): SettledPlacement | null {
+  const path = unfinishedRestorePath(folder)
+  const from = settingAsidePath(folder)
+  if (!existsSync(path)) {
+    // Of an exchange that had not begun.
+    rmSync(from, { recursive: true, force: true })
+    rmSync(`${path}.tmp`, { force: true })
+    return null
+  }
+  const exchange = readMarker(folder, readFileSync(path, 'utf8'))
+  const { kind, aside } = exchange
+  if (kind === 'undo' && exchange.phase === 'finishing') {
+    finish(folder, exchange)
+    return { kind, outcome: 'finished', aside }
+  }
+  if (exchange.phase !== 'restored') rollBack(folder, exchange)
+  // Only then: until here the old files might be needed again.
+  rmSync(from, { recursive: true, force: true })
+  rmSync(`${folder}/${aside}`, { recursive: true, force: true })
+  unmark(folder)
+  return { kind, outcome: 'rolled_back', aside }
+}
+
+function rollBack(folder: string, exchange: Exchange): void {
+  const { names, there, aside } = exchange
+  const from = [settingAsidePath(folder), `${folder}/${aside}`].find((path) => existsSync(path))
+  if (from === undefined && there.length > 0) {
+    throw new StoreError(
+      'corrupt',
+      `a restore was interrupted, and the folder ${aside} with the old data is gone`,
+    )
+  }
+  bringIn(folder, from ?? null, names)
+  mark(folder, { ...exchange, phase: 'restored' })
+}
+
+/** A marker of an earlier release holds the name of the folder alone, and does not say what was being done. */
+function readMarker(folder: string, text: string): Exchange {
+  try {
+    return JSON.parse(text) as Exchange
+  } catch {
+    const aside = text.trim()
+    const names = [...databaseFiles, 'audit-checkpoints']
+    const there = names.filter((name) => existsSync(`${folder}/${aside}/${name}`))
+    keepMixed(folder, aside, names)
+    const known = there.length === 0 ? [] : names
+    return { kind: 'restore', phase: 'exchanging', staged: '', aside, names: known, there }
+  }
+}
+
+/** What an earlier release left half exchanged may hold the only copy of a file: it stays, under another name. */
+function keepMixed(folder: string, aside: string, names: string[]): void {
+  const to = `${folder}/interrupted-${aside}`
+  if (!/^replaced-/.test(aside) || existsSync(to)) return
+  mkdirSync(to, { mode: 0o700 })
+  for (const name of names)
+    if (existsSync(`${folder}/${name}`)) linkSync(`${folder}/${name}`, `${to}/${name}`)
+  syncFolder(to)
 }

@@ -1,0 +1,13 @@
+/** Backs a folder up, restores a backup or takes that back, and ends: `bun backup-child.ts backup|restore|undo …`. */
+import { createBackup } from '../../server/backup/create.ts'
+import { restoreBackup, undoRestore } from '../../server/backup/restore.ts'
+
+const clock = { now: () => Date.now() }
+const [verb, dataDir, path] = process.argv.slice(2) as [string, string, string]
+if (verb === 'backup') {
+  await createBackup({ dataDir, dir: path, reason: 'scheduled', passphrase: null, clock })
+} else if (verb === 'restore') {
+  const about = { passphrase: null, keyFile: null, overwrite: true, allowPlain: false, clock }
+  await restoreBackup({ dataDir, path, ...about })
+} else await undoRestore(dataDir, clock)
+process.exit(0)

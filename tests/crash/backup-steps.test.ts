@@ -1,0 +1,135 @@
+/**
+ * A backup, a restore and its undo, killed or failed at their steps with files. Oracle: the data is the old or the
+ * restored one, whole; done again and undone, the original is back; a later backup works. SIGHTGLASS_EVERY_STEP=1 takes
+ * every step; otherwise every so many of them, beginning at a random one.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { openStore, verifyAudit } from '../../db/open.ts'
+import { listBackups } from '../../server/backup/backup-folder.ts'
+import { checkBackup } from '../../server/backup/check.ts'
+import { createBackup } from '../../server/backup/create.ts'
+import { restoreBackup, undoRestore } from '../../server/backup/restore.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { makeBatch, makeEvent } from '../store/make.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { errno } from './failing-disk.ts'
+import { buildPreload, whyNoPreload } from './preload.ts'
+import { anySeed, seeded } from './seeded.ts'
+import { runSteps, type StepsWanted } from './steps.ts'
+
+setDefaultTimeout(1_800_000)
+
+const missing = whyNoPreload()
+if (missing !== null) console.warn(`tests of interrupted backups are left out: ${missing}`)
+const stepTest = test.if(missing === null)
+const everyStep = process.env['SIGHTGLASS_EVERY_STEP'] === '1'
+const sampled = 3
+const seed = anySeed()
+const clock = { now: () => Date.now() }
+
+let temp: TempDir
+let library: string
+let backup: string
+const data = () => temp.join('data')
+
+/** Two events in the backup, a third that came after it; a folder to begin each round with. */
+beforeAll(async () => {
+  temp = tempDir('backup-steps')
+  if (missing === null) library = buildPreload('steps', temp.path)
+  const dataDir = temp.join('original')
+  const store = await openDataFolder(dataDir, clock)
+  const { id } = (await store.orgs.find('default'))!
+  await store.events.append(makeBatch(id, [makeEvent('a'), makeEvent('b')]))
+  const dir = temp.join('first')
+  backup = (await createBackup({ dataDir, dir, reason: 'manual', passphrase: null, clock })).path
+  await store.events.append(makeBatch(id, [makeEvent('c')]))
+  await store.close()
+})
+afterAll(() => temp.remove())
+
+function begin(): void {
+  rmSync(data(), { recursive: true, force: true })
+  cpSync(temp.join('original'), data(), { recursive: true })
+}
+
+const child = (args: string[], under: string, hit?: StepsWanted['hit']): StepsWanted => {
+  const program = join(import.meta.dir, 'backup-child.ts')
+  const wanted = { library, under, log: temp.join('steps'), program, args }
+  return hit === undefined ? wanted : { ...wanted, hit }
+}
+
+/** 3: the original; 2: restored. Rejects for a folder that cannot be opened or whose trail is not sound. */
+async function eventsIn(dataDir: string): Promise<number> {
+  const store = await openStore({ folder: dataDir, now: clock.now() })
+  const { total } = await store.events.overview((await store.orgs.find('default'))!.id)
+  await store.close()
+  expect((await verifyAudit(dataDir)).faults).toEqual([])
+  return total
+}
+
+const restore = () => {
+  const about = { passphrase: null, keyFile: null, overwrite: true, allowPlain: false, clock }
+  return restoreBackup({ dataDir: data(), path: backup, ...about })
+}
+
+function chosen(steps: string[]): number[] {
+  if (everyStep) return steps.map((_, at) => at)
+  const stride = Math.ceil(steps.length / sampled)
+  const first = seeded(seed).below(stride)
+  return steps.flatMap((_, at) => (at % stride === first ? [at] : []))
+}
+
+for (const how of ['kill', errno.ENOSPC] as const) {
+  stepTest(`restore, ${how}: the data is whole; again and undone, the original is back`, async () => {
+    begin()
+    const { steps } = await runSteps(child(['restore', data(), backup], data()))
+    expect(await eventsIn(data())).toBe(2)
+    for (const at of chosen(steps)) {
+      begin()
+      const { code } = await runSteps(child(['restore', data(), backup], data(), { at, how }))
+      const step = `seed ${seed}, ${at}: ${steps[at]}`
+      const isDone = !existsSync(join(data(), 'restore-unfinished'))
+      if (isDone) expect([step, [2, 3].includes(await eventsIn(data()))]).toEqual([step, true])
+      if (how !== 'kill' && code !== 0 && isDone) expect([step, await eventsIn(data())]).toEqual([step, 3])
+      if (!isDone || (await eventsIn(data())) === 3) await restore()
+      expect([step, await eventsIn(data())]).toEqual([step, 2])
+      await undoRestore(data(), clock)
+      expect([step, await eventsIn(data())]).toEqual([step, 3])
+    }
+  })
+
+  stepTest(`undo, ${how}: the data is whole; done again, the original is back`, async () => {
+    begin()
+    await restore()
+    cpSync(data(), temp.join('restored'), { recursive: true })
+    const { steps } = await runSteps(child(['undo', data(), ''], data()))
+    expect(await eventsIn(data())).toBe(3)
+    for (const at of chosen(steps)) {
+      rmSync(data(), { recursive: true })
+      cpSync(temp.join('restored'), data(), { recursive: true })
+      await runSteps(child(['undo', data(), ''], data(), { at, how }))
+      const step = `seed ${seed}, ${at}: ${steps[at]}`
+      const isOpen = !existsSync(join(data(), 'restore-unfinished'))
+      if (!isOpen || (await eventsIn(data())) === 2) await undoRestore(data(), clock)
+      expect([step, await eventsIn(data())]).toEqual([step, 3])
+    }
+    rmSync(temp.join('restored'), { recursive: true })
+  })
+
+  stepTest(`backup, ${how}: what has a name is whole, and a later one works`, async () => {
+    begin()
+    const dir = temp.join('backups')
+    const { steps } = await runSteps(child(['backup', data(), dir], dir))
+    for (const at of chosen(steps)) {
+      await runSteps(child(['backup', data(), dir], dir, { at, how }))
+      const later = await createBackup({ dataDir: data(), dir, reason: 'manual', passphrase: null, clock })
+      const step = `seed ${seed}, ${at}: ${steps[at]}`
+      expect([step, (await listBackups(dir))[0]?.name]).toEqual([step, later.name])
+      for (const { path } of await listBackups(dir)) expect((await checkBackup(path, null)).ok).toBe(true)
+      expect([step, readdirSync(dir).filter((name) => name.startsWith('.'))]).toEqual([step, []])
+      rmSync(dir, { recursive: true })
+    }
+  })
+}

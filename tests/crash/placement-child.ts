@@ -1,0 +1,12 @@
+/** Puts a staged folder in the place of another one, and ends: `bun placement-child.ts restore|undo FOLDER STAGED`. */
+import { placeDatabase } from '../../db/sqlite/backup/place.ts'
+
+const [kind, folder, staged] = process.argv.slice(2) as ['restore' | 'undo', string, string]
+placeDatabase({
+  folder,
+  staged,
+  aside: 'replaced-2',
+  files: ['audit-checkpoints'],
+  holder: process.pid,
+  kind,
+})

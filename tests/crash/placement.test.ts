@@ -1,0 +1,110 @@
+/** Files are exchanged for others: killed or failed at every step, old files or new ones are there, whole. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { settlePlacement } from '../../db/sqlite/backup/place.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { errno } from './failing-disk.ts'
+import { buildPreload, whyNoPreload } from './preload.ts'
+import { runSteps, type StepsWanted } from './steps.ts'
+
+setDefaultTimeout(180_000)
+
+let temp: TempDir
+let library: string
+const missing = whyNoPreload()
+if (missing !== null) console.warn(`tests of interrupted exchanges are left out: ${missing}`)
+const stepTest = test.if(missing === null)
+beforeAll(() => {
+  temp = tempDir('placement')
+  if (missing === null) library = buildPreload('steps', temp.path)
+})
+afterAll(() => temp.remove())
+
+type Files = { [name: string]: string }
+const oldFiles: Files = {
+  'sightglass.db': 'old',
+  'audit-heads': 'old heads',
+  'audit-checkpoints': 'old lines',
+}
+const newFiles: Files = { 'sightglass.db': 'new', 'audit-heads': 'new heads' }
+
+function write(folder: string, files: Files): void {
+  mkdirSync(folder, { recursive: true })
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+}
+
+/** Of the folder itself, but for the lock, which goes with no exchange. */
+function filesOf(folder: string): Files {
+  const names = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())
+  const texts = names.map(({ name }): [string, string] => [name, readFileSync(join(folder, name), 'utf8')])
+  return Object.fromEntries(texts.filter(([name]) => name !== 'sightglass.lock'))
+}
+
+const foldersOf = (folder: string) =>
+  readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+
+/** A folder before the exchange. An undo brings in what an earlier restore had moved aside. */
+function prepare(kind: 'restore' | 'undo'): { folder: string; staged: string } {
+  const folder = temp.join('data')
+  rmSync(folder, { recursive: true, force: true })
+  const staged = join(folder, kind === 'restore' ? '.restoring' : 'replaced-1')
+  write(folder, oldFiles)
+  write(staged, newFiles)
+  return { folder, staged }
+}
+
+function wanted(kind: 'restore' | 'undo', hit?: StepsWanted['hit']): StepsWanted {
+  const { folder, staged } = prepare(kind)
+  const program = join(import.meta.dir, 'placement-child.ts')
+  const child = { library, under: folder, log: temp.join('steps'), program, args: [kind, folder, staged] }
+  return hit === undefined ? child : { ...child, hit }
+}
+
+for (const kind of ['restore', 'undo'] as const) {
+  for (const how of ['kill', errno.EIO, errno.ENOSPC] as const) {
+    stepTest(`${kind}, every step ${how === 'kill' ? 'killed' : `failed with ${how}`}`, async () => {
+      const whole = await runSteps(wanted(kind))
+      expect(whole).toMatchObject({ code: 0 })
+      const folder = temp.join('data')
+      expect(filesOf(folder)).toEqual(newFiles)
+      expect(filesOf(join(folder, 'replaced-2'))).toEqual(oldFiles)
+      // A kill before each step; of the failures, which run the same code, every other one.
+      for (let at = 0; at < whole.steps.length; at += how === 'kill' ? 1 : 2) {
+        const stepped = await runSteps(wanted(kind, { at, how }))
+        const step = `${at}: ${whole.steps[at]}`
+        const hadMarker = existsSync(join(folder, 'restore-unfinished'))
+        settlePlacement({ folder, holder: process.pid })
+        const isNew = stepped.code === 0 || filesOf(folder)['sightglass.db'] === 'new'
+        expect([step, filesOf(folder)]).toEqual([step, isNew ? newFiles : oldFiles])
+        // An interrupted restore is rolled back, so that doing it again sets the old files aside.
+        if (kind === 'restore' && hadMarker) expect([step, isNew]).toEqual([step, false])
+        const kept = isNew ? ['replaced-2'] : kind === 'undo' ? ['replaced-1'] : []
+        expect([step, foldersOf(folder).filter((name) => name !== '.restoring')]).toEqual([step, kept])
+        if (isNew) expect(filesOf(join(folder, 'replaced-2'))).toEqual(oldFiles)
+        else if (kind === 'undo') expect(filesOf(join(folder, 'replaced-1'))).toEqual(newFiles)
+      }
+    })
+  }
+}
+
+stepTest('settling is killed at every step of its own, and settles at the next try', async () => {
+  const { steps } = await runSteps(wanted('restore'))
+  const third = steps.flatMap((step, at) => (step.startsWith('rename ') ? [at] : []))[2]!
+  const folder = temp.join('data')
+  const settle = join(import.meta.dir, 'settle-child.ts')
+  await runSteps(wanted('restore', { at: third, how: 'kill' }))
+  cpSync(folder, temp.join('third'), { recursive: true })
+  const child = { library, under: folder, log: temp.join('steps'), program: settle, args: [folder] }
+  const settled = await runSteps(child)
+  expect(filesOf(folder)).toEqual(oldFiles)
+  for (let at = 0; at < settled.steps.length; at++) {
+    rmSync(folder, { recursive: true })
+    cpSync(temp.join('third'), folder, { recursive: true })
+    await runSteps({ ...child, hit: { at, how: 'kill' } })
+    settlePlacement({ folder, holder: process.pid })
+    expect([at, filesOf(folder), foldersOf(folder)]).toEqual([at, oldFiles, ['.restoring']])
+  }
+})

@@ -1,0 +1,35 @@
+/** Runs a process with every step it takes with files numbered (`steps.c`), to be killed or failed at one of them. */
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+
+export interface StepsWanted {
+  library: string
+  under: string // only paths that contain it count
+  log: string // a file for the steps
+  program: string
+  args: string[]
+  hit?: { at: number; how: 'kill' | number; times?: number } // a number: errno
+}
+
+export interface Stepped {
+  steps: string[]
+  code: number | null // null: killed
+  stderr: string
+}
+
+export async function runSteps({ library, under, log, program, args, hit }: StepsWanted): Promise<Stepped> {
+  rmSync(log, { force: true })
+  const at =
+    hit === undefined
+      ? {}
+      : { STEPS_AT: String(hit.at), STEPS_HOW: String(hit.how), STEPS_TIMES: String(hit.times ?? 1) }
+  const child = Bun.spawn([process.execPath, program, ...args], {
+    env: { ...process.env, LD_PRELOAD: library, STEPS_UNDER: under, STEPS_LOG: log, ...at },
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  const stderr = await new Response(child.stderr).text()
+  await child.exited
+  const steps = existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []
+  return { steps, code: child.exitCode, stderr }
+}
