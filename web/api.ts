@@ -9,6 +9,7 @@ import type {
   CountedName,
   DetectMatrix,
   IdentityDetail,
+  Totals,
   VendorDetail,
   Why,
 } from '../server/dashboard/shapes.ts'
@@ -261,6 +262,7 @@ export const api = {
 
   counts: <P extends keyof PageCounts>(page: P, params: URLSearchParams, signal?: AbortSignal) =>
     get<PageCounts[P]>(`/api/${page}?${params}`, signal),
+  totals: (params: URLSearchParams) => get<Totals>(`/api/totals?${params}`),
   why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),
   /** Events by any filter of the gateway, newest first. */
   eventsWhere: (params: URLSearchParams, signal?: AbortSignal) =>

@@ -7,6 +7,7 @@ export interface PageRoute {
   group: 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
   prefix: string | null // first word of the event types that fill the page
   counted?: string // the type that its headline counts
+  counts?: true // it counts a range, and gives the navigation its totals (range/totals.ts)
   key: string // g and then this letter goes there
   load: () => Promise<PageCode>
 }
@@ -24,6 +25,7 @@ export const routes: PageRoute[] = [
     group: 'Agents',
     prefix: 'agent',
     counted: 'agent.detected',
+    counts: true,
     key: 'd',
     load: () => import('./pages/detect/page.tsx'),
   },
@@ -33,6 +35,7 @@ export const routes: PageRoute[] = [
     group: 'Agents',
     prefix: 'auth',
     counted: 'auth.identity_presented',
+    counts: true,
     key: 'a',
     load: () => import('./pages/auth/page.tsx'),
   },
@@ -42,6 +45,7 @@ export const routes: PageRoute[] = [
     group: 'Agents',
     prefix: 'authz',
     counted: 'authz.evaluated',
+    counts: true,
     key: 'z',
     load: () => import('./pages/authz/page.tsx'),
   },
@@ -51,6 +55,7 @@ export const routes: PageRoute[] = [
     group: 'Site',
     prefix: 'tool',
     counted: 'tool.executed',
+    counts: true,
     key: 't',
     load: () => import('./pages/tools/page.tsx'),
   },
@@ -60,6 +65,7 @@ export const routes: PageRoute[] = [
     group: 'Site',
     prefix: 'memory',
     counted: 'memory.accessed',
+    counts: true,
     key: 'k',
     load: () => import('./pages/knaph/page.tsx'),
   },
@@ -84,6 +90,7 @@ export const routes: PageRoute[] = [
     name: 'Analytics',
     group: 'Record',
     prefix: null,
+    counts: true,
     key: 'y',
     load: () => import('./pages/analytics/page.tsx'),
   },

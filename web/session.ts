@@ -2,6 +2,7 @@
 import { effect, signal } from '@preact/signals'
 import { ApiError, api, changingCookie, type Overview, type Session } from './api.ts'
 import { setLiveReader } from './live-shared.ts'
+import { totals } from './range/totals.ts'
 import { navigate, place, safeReturn } from './router.ts'
 
 export type Entry = 'asking' | 'signed-out' | 'signed-in' | 'failed'
@@ -56,6 +57,7 @@ export function enter(found: Session): void {
   signInNotice.value = ''
   needsOwner.value = false
   overview.value = null
+  totals.value = null
 }
 
 /** Shows the sign-in page and keeps where the reader was, so that signing in leads back there. */
@@ -64,6 +66,7 @@ export function leave(notice = ''): void {
   const from = safeReturn(path + search)
   session.value = null
   overview.value = null
+  totals.value = null
   entry.value = 'signed-out'
   signInNotice.value = notice
   if (path !== '/sign-in')
@@ -79,6 +82,7 @@ export async function signOut(): Promise<void> {
   }
   session.value = null
   overview.value = null
+  totals.value = null
   entry.value = 'signed-out'
   navigate('/sign-in')
 }

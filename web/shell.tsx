@@ -9,6 +9,7 @@ import { PageBar } from './components/page-bar.tsx'
 import { Palette } from './components/palette.tsx'
 import { ShortcutList } from './components/shortcut-list.tsx'
 import { codeOf, getReadyWhenIdle, loadCode } from './page-code.ts'
+import { refreshTotals } from './range/totals.ts'
 import { navigate, path } from './router.ts'
 import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
 import { entry, refreshOverview, session } from './session.ts'
@@ -91,6 +92,7 @@ function CurrentPage() {
     visited.current = route
     if (!route) return
     void refreshOverview()
+    if (!route.counts) void refreshTotals()
     if (codeOf(route)) return
     loadCode(route).then(
       () => (arrived.value += 1),

@@ -70,13 +70,14 @@ export async function activeAgents(asked: Asked): Promise<ActiveAgents> {
 }
 
 async function vendorsOf({ store, orgId, period }: Asked, sinceMs: number, untilMs: number) {
-  const { rows } = await store.events.breakdown({
-    ...{ orgId, sinceMs, untilMs, by: 'vendor', types: ['agent.detected'], stepMs: null },
-    ...(period.siteIds && { siteIds: period.siteIds }),
-  })
+  const of = { orgId, sinceMs, untilMs, ...(period.siteIds && { siteIds: period.siteIds }) }
+  const [{ rows }, { byType }] = await Promise.all([
+    store.events.breakdown({ ...of, by: 'vendor', types: ['agent.detected'], stepMs: null }),
+    store.events.metrics({ ...of, rowsMax: 1 }), // detections without a vendor are detections too
+  ])
   return {
     vendors: new Set(rows.filter((row) => row.value !== null).map((row) => row.value)).size,
-    detections: rows.reduce((sum, row) => sum + row.count, 0),
+    detections: byType['agent.detected'] ?? 0,
   }
 }
 

@@ -2,13 +2,14 @@
 import type { Parts } from '../parts.ts'
 import { cut, type CutQuery } from './cut.ts'
 import { type Period, periodView } from './period.ts'
-import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts } from './shapes.ts'
-import { noTally, typeCounts } from './type-counts.ts'
+import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts, Totals } from './shapes.ts'
+import { noTally, totalsOf, typeCounts } from './type-counts.ts'
 
 export interface Asked {
   store: Pick<Parts['store'], 'events' | 'sites'>
   orgId: string
   period: Period
+  rowsMax?: number // of each cut
 }
 
 async function ground({ store, orgId, period }: Asked) {
@@ -17,7 +18,7 @@ async function ground({ store, orgId, period }: Asked) {
     typeCounts(store.events, orgId, period),
   ])
   return {
-    period: periodView(period, sites),
+    shared: { period: periodView(period, sites), totals: totalsOf(counts) },
     counts,
     tally: (type: string) => counts.types.get(type) ?? noTally(period),
   }
@@ -27,14 +28,27 @@ function cuts<K extends string>(asked: Asked, queries: { [name in K]: CutQuery }
   const names = Object.keys(queries) as K[]
   const all = names.map(async (name) => [
     name,
-    await cut(asked.store.events, asked.orgId, asked.period, queries[name]),
+    await cut(asked.store.events, asked.orgId, asked.period, {
+      ...queries[name],
+      ...(asked.rowsMax !== undefined && { rowsMax: asked.rowsMax }),
+    }),
   ])
   return Promise.all(all).then((found) => Object.fromEntries(found) as { [name in K]: Cut })
 }
 
+/** Events by type alone, as GET /v1/metrics counts them: for pages that count nothing themselves. */
+export async function periodTotals({ store, orgId, period }: Asked): Promise<Totals> {
+  const { sinceMs, untilMs, siteIds } = period
+  const [sites, { byType }] = await Promise.all([
+    store.sites.list(orgId),
+    store.events.metrics({ orgId, sinceMs, untilMs, ...(siteIds && { siteIds }), rowsMax: 1 }),
+  ])
+  return { period: periodView(period, sites), totals: byType }
+}
+
 export async function detectCounts(asked: Asked): Promise<DetectCounts> {
   const types = ['agent.detected']
-  const [{ period, tally }, found] = await Promise.all([
+  const [{ shared, tally }, found] = await Promise.all([
     ground(asked),
     cuts(asked, {
       classes: { by: 'class', types, stepped: true },
@@ -43,12 +57,12 @@ export async function detectCounts(asked: Asked): Promise<DetectCounts> {
       decided: { by: 'vendor', types: ['authz.evaluated'] },
     }),
   ])
-  return { period, detected: tally('agent.detected'), missed: tally('agent.missed'), ...found }
+  return { ...shared, detected: tally('agent.detected'), missed: tally('agent.missed'), ...found }
 }
 
 export async function authCounts(asked: Asked): Promise<AuthCounts> {
   const types = ['auth.identity_presented']
-  const [{ period, tally }, found] = await Promise.all([
+  const [{ shared, tally }, found] = await Promise.all([
     ground(asked),
     cuts(asked, {
       protocols: { by: 'protocol', types, stepped: true },
@@ -57,7 +71,7 @@ export async function authCounts(asked: Asked): Promise<AuthCounts> {
     }),
   ])
   return {
-    period,
+    ...shared,
     presented: tally('auth.identity_presented'),
     cleared: tally('auth.identity_cleared'),
     ...found,
@@ -67,7 +81,7 @@ export async function authCounts(asked: Asked): Promise<AuthCounts> {
 /** A denial is one `authz.evaluated`; that the tool call then ends blocked as well does not count twice. */
 export async function authzCounts(asked: Asked): Promise<AuthzCounts> {
   const types = ['authz.evaluated']
-  const [{ period, tally }, found] = await Promise.all([
+  const [{ shared, tally }, found] = await Promise.all([
     ground(asked),
     cuts(asked, {
       decisions: { by: 'decision', types, stepped: true },
@@ -77,11 +91,11 @@ export async function authzCounts(asked: Asked): Promise<AuthzCounts> {
       vendors: { by: 'vendor', types },
     }),
   ])
-  return { period, evaluated: tally('authz.evaluated'), ...found }
+  return { ...shared, evaluated: tally('authz.evaluated'), ...found }
 }
 
 export async function analyticsCounts(asked: Asked): Promise<AnalyticsCounts> {
-  const [{ period, counts }, found] = await Promise.all([
+  const [{ shared, counts }, found] = await Promise.all([
     ground(asked),
     cuts(asked, {
       classes: { by: 'class' },
@@ -92,5 +106,5 @@ export async function analyticsCounts(asked: Asked): Promise<AnalyticsCounts> {
       rules: { by: 'ruleId', types: ['authz.evaluated'] },
     }),
   ])
-  return { period, all: counts.all, types: Object.fromEntries(counts.types), ...found }
+  return { ...shared, all: counts.all, types: Object.fromEntries(counts.types), ...found }
 }

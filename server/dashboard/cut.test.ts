@@ -20,7 +20,7 @@ const sum = (rows: readonly { count: number }[]) => rows.reduce((total, { count 
 test('every event is in one row, one outcome and, where there are steps, one step', () => {
   fc.assert(
     fc.property(fc.array(row), fc.array(row), (now, before) => {
-      const cut = makeCut({ rows: now }, { rows: before }, period, true)
+      const cut = makeCut({ rows: now }, { rows: before }, period, { stepped: true })
       expect(sum(cut.rows) + (cut.more?.count ?? 0)).toBe(sum(now))
       for (const one of cut.rows) {
         expect(Object.values(one.outcomes).reduce((total, count) => total + count, 0)).toBe(one.count)
@@ -42,7 +42,7 @@ test('values beyond the rows are summed, not lost', () => {
     lastMs: 0,
     count: index < 5 ? 100 : 1,
   }))
-  const cut = makeCut({ rows }, { rows: rows.slice(-3) }, period, false)
+  const cut = makeCut({ rows }, { rows: rows.slice(-3) }, period)
   expect(cut.rows).toHaveLength(cutRowsMax)
   expect(cut.more?.values).toBe(7)
   expect(cut.more?.count).toBe(7)

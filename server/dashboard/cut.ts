@@ -11,13 +11,14 @@ export interface CutQuery {
   by: CountedMember
   types?: string[]
   stepped?: boolean
+  rowsMax?: number // `cutRowsMax` unless said
 }
 
 export async function cut(
   events: Pick<EventStore, 'breakdown'>,
   orgId: string,
   period: Period,
-  { by, types, stepped = false }: CutQuery,
+  { by, types, stepped = false, rowsMax = cutRowsMax }: CutQuery,
 ): Promise<Cut> {
   const of = { orgId, by, ...(types && { types }), ...(period.siteIds && { siteIds: period.siteIds }) }
   const { sinceMs, untilMs, stepMs } = period
@@ -25,10 +26,15 @@ export async function cut(
     events.breakdown({ ...of, sinceMs, untilMs, stepMs: stepped ? stepMs : null }),
     events.breakdown({ ...of, ...period.before, stepMs: null }),
   ])
-  return makeCut(now, before, period, stepped)
+  return makeCut(now, before, period, { stepped, rowsMax })
 }
 
-export function makeCut(now: Breakdown, before: Breakdown, period: Period, stepped: boolean): Cut {
+export function makeCut(
+  now: Breakdown,
+  before: Breakdown,
+  period: Period,
+  { stepped = false, rowsMax = cutRowsMax }: Pick<CutQuery, 'stepped' | 'rowsMax'> = {},
+): Cut {
   const rows = new Map<string | null, CutRow>()
   const rowOf = (value: string | null): CutRow => {
     const row = rows.get(value) ?? { value, count: 0, before: 0, outcomes: {}, steps: null }
@@ -45,11 +51,11 @@ export function makeCut(now: Breakdown, before: Breakdown, period: Period, stepp
     (a, b) => b.count - a.count || b.before - a.before || compare(a.value ?? '', b.value ?? ''),
   )
   if (stepped) addSteps(sorted.slice(0, steppedRowsMax), now, period)
-  const left = sorted.slice(cutRowsMax)
+  const left = sorted.slice(rowsMax)
   if (left.length === 0) return { rows: sorted, more: null }
   const sum = (of: 'count' | 'before') => left.reduce((total, row) => total + row[of], 0)
   return {
-    rows: sorted.slice(0, cutRowsMax),
+    rows: sorted.slice(0, rowsMax),
     more: { values: left.length, count: sum('count'), before: sum('before') },
   }
 }

@@ -4,20 +4,23 @@ import type { Asked } from './counts.ts'
 import { cutRowsMax } from './cut.ts'
 import type { DetectMatrix } from './shapes.ts'
 
-export async function detectMatrix({ store, orgId, period }: Asked): Promise<DetectMatrix> {
+export async function detectMatrix({ store, orgId, period, rowsMax }: Asked): Promise<DetectMatrix> {
   const { sinceMs, untilMs, siteIds } = period
   const query = { orgId, sinceMs, untilMs, types: ['agent.detected'], ...(siteIds && { siteIds }) }
   const { rows } = await store.events.classVendor(query)
-  return { counted: rows.reduce((sum, { count }) => sum + count, 0), cells: largestVendors(rows) }
+  return { counted: rows.reduce((sum, { count }) => sum + count, 0), cells: largestVendors(rows, rowsMax) }
 }
 
 /** As many vendors as a page can show; the others as one, so that no detection is missing in the sums. */
-export function largestVendors(rows: ClassVendor['rows']): DetectMatrix['cells'] {
+export function largestVendors(
+  rows: ClassVendor['rows'],
+  vendorsMax: number = cutRowsMax,
+): DetectMatrix['cells'] {
   const totals = new Map<string, number>()
   const keyOf = (value: unknown): string => JSON.stringify(value)
   for (const { vendor, count } of rows) totals.set(keyOf(vendor), (totals.get(keyOf(vendor)) ?? 0) + count)
   const sorted = [...totals].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
-  const shown = new Set(sorted.slice(0, cutRowsMax).map(([key]) => key))
+  const shown = new Set(sorted.slice(0, vendorsMax).map(([key]) => key))
   const cells = new Map<string, DetectMatrix['cells'][number]>()
   for (const row of rows) {
     const vendor = shown.has(keyOf(row.vendor)) ? row.vendor : 'other'

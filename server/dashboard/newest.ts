@@ -1,5 +1,5 @@
 /** What the newest events of a period say beyond the counts: a vendor's doings, identities and why they failed. */
-import type { EventFilter, StoredEvent } from '../../db/store.ts'
+import type { EventFilter, EventPosition, StoredEvent } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import type { Asked } from './counts.ts'
 import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
@@ -77,26 +77,61 @@ export async function vendorDetail(asked: Asked, vendor: string): Promise<Vendor
   }
 }
 
+type Subject = IdentityDetail['subjects'][number]
+
+const subjectsShownMax = 200
+
+/** The newest events for the page; for a CSV (`rowsMax`) all of the range, as far as a file may go. */
 export async function identityDetail(asked: Asked): Promise<IdentityDetail> {
-  const { stored, seen, looked, complete } = await newest(asked, { types: ['auth.identity_presented'] })
+  const types = ['auth.identity_presented']
+  const { stored, seen, looked, complete } = await newest(asked, { types })
   const failed = seen.filter((event) => event.outcome !== 'success')
-  const subjects = new Map<string, IdentityDetail['subjects'][number]>()
-  seen.forEach((event, index) => {
-    const subject = event.metadata?.subject ?? ''
-    if (event.outcome !== 'success' || subject === '') return
-    const [protocol, trust] = [event.metadata?.protocol ?? '', event.agent?.trust ?? '']
-    const key = JSON.stringify([subject, protocol, trust])
-    const known = subjects.get(key)
-    if (known) known.count += 1
-    else {
-      const lastAt = timeOf(stored[index]) ?? ''
-      subjects.set(key, { subject, protocol, trust, vendor: event.agent?.vendor ?? '', count: 1, lastAt })
-    }
-  })
-  return {
-    looked,
-    complete,
-    failures: names(failed.map((event) => event.policy?.reason || event.error || '(no reason given)')),
-    subjects: [...subjects.values()].sort((a, b) => b.count - a.count).slice(0, 200),
+  const failures = names(failed.map((event) => event.policy?.reason || event.error || '(no reason given)'))
+  const byCount = (subjects: Iterable<Subject>) => [...subjects].sort((a, b) => b.count - a.count)
+  if (asked.rowsMax !== undefined) {
+    const all = await everySubject(asked, { types, outcomes: ['success'] })
+    return { ...all, failures, subjects: byCount(all.subjects) }
+  }
+  const subjects = new Map<string, Subject>()
+  seen.forEach((event, index) => addSubject(subjects, event, stored[index]))
+  return { looked, complete, failures, subjects: byCount(subjects.values()).slice(0, subjectsShownMax) }
+}
+
+function addSubject(subjects: Map<string, Subject>, event: Seen, stored: StoredEvent | undefined): void {
+  const subject = event.metadata?.subject ?? ''
+  if (event.outcome !== 'success' || subject === '') return
+  const [protocol, trust] = [event.metadata?.protocol ?? '', event.agent?.trust ?? '']
+  const key = JSON.stringify([subject, protocol, trust])
+  const known = subjects.get(key)
+  if (known) known.count += 1
+  else {
+    const vendor = event.agent?.vendor ?? ''
+    subjects.set(key, { subject, protocol, trust, vendor, count: 1, lastAt: timeOf(stored) ?? '' })
+  }
+}
+
+/** So many events and subjects a file is made of; beyond them it is of the newest, and says so by `complete`. */
+const fileEventsMax = 200_000
+const fileSubjectsMax = 50_000
+
+async function everySubject({ store, orgId, period }: Asked, only: EventFilter) {
+  const { sinceMs, untilMs, siteIds } = period
+  const filter = { ...only, sinceMs, untilMs, ...(siteIds && { siteIds }) }
+  const subjects = new Map<string, Subject>()
+  let looked = 0
+  let place: { before: EventPosition | null; ceilingSeq: number | null } = { before: null, ceilingSeq: null }
+  for (;;) {
+    const { events, next, ceilingSeq } = await store.events.page({
+      orgId,
+      filter,
+      limit: newestMax,
+      ...place,
+    })
+    for (const event of events) addSubject(subjects, JSON.parse(event.json) as Seen, event)
+    looked += events.length
+    const complete = next === null
+    if (complete || looked >= fileEventsMax || subjects.size >= fileSubjectsMax)
+      return { looked, complete, subjects: subjects.values() }
+    place = { before: next, ceilingSeq }
   }
 }

@@ -2,14 +2,24 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
-import { type ParameterKind, type Query, readQuery } from '../http/query.ts'
+import { invalidQuery, type ParameterKind, type Query, readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
 import { activeAgents, callDurations } from './activity.ts'
-import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts } from './counts.ts'
+import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts, periodTotals } from './counts.ts'
 import { detectMatrix } from './matrix.ts'
 import { identityDetail, vendorDetail } from './newest.ts'
 import { periodParameters, readPeriod } from './period.ts'
 import { why } from './why.ts'
+
+const withRows = { ...periodParameters, rows: 'one' } as const
+
+/** A table's CSV has every value that is counted, its page the largest: a range has a thousand of a member at most. */
+function readRows(query: Query): { rowsMax?: number } {
+  const rows = query.one('rows')
+  if (rows === undefined) return {}
+  if (rows !== 'all') throw invalidQuery('rows', 'rows must be all')
+  return { rowsMax: Number.MAX_SAFE_INTEGER }
+}
 
 export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
   const answer =
@@ -20,17 +30,19 @@ export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
     async ({ request }: { request: Request }) => {
       const { org } = await signIns.require(request)
       const query = readQuery(request, parameters)
-      return json(await find({ store, orgId: org.id, period: readPeriod(query, clock.now()) }, query))
+      const asked = { store, orgId: org.id, period: readPeriod(query, clock.now()) }
+      return json(await find({ ...asked, ...readRows(query) }, query))
     }
   return new Elysia()
-    .get('/api/detect', answer(detectCounts))
-    .get('/api/auth', answer(authCounts))
-    .get('/api/authz', answer(authzCounts))
-    .get('/api/analytics', answer(analyticsCounts))
+    .get('/api/totals', answer(periodTotals))
+    .get('/api/detect', answer(detectCounts, withRows))
+    .get('/api/auth', answer(authCounts, withRows))
+    .get('/api/authz', answer(authzCounts, withRows))
+    .get('/api/analytics', answer(analyticsCounts, withRows))
     .get('/api/analytics/active', answer(activeAgents))
     .get('/api/analytics/durations', answer(callDurations))
-    .get('/api/auth/identities', answer(identityDetail))
-    .get('/api/detect/matrix', answer(detectMatrix))
+    .get('/api/auth/identities', answer(identityDetail, withRows))
+    .get('/api/detect/matrix', answer(detectMatrix, withRows))
     .get(
       '/api/detect/vendor',
       answer((asked, query) => vendorDetail(asked, query.one('vendor') ?? ''), {

@@ -17,6 +17,12 @@ export interface PeriodView {
   sites: { siteId: string; name: string | null }[] // to choose from
 }
 
+/** Every answer of a page of counts has them, so that the navigation shows the very numbers of the page. */
+export interface Totals {
+  period: PeriodView
+  totals: { [type: string]: number } // events of the period by type
+}
+
 export interface OutcomeTally {
   count: number
   before: number // in the time before
@@ -42,8 +48,7 @@ export interface Cut {
   more: { values: number; count: number; before: number } | null // values for which there is no room
 }
 
-export interface DetectCounts {
-  period: PeriodView
+export interface DetectCounts extends Totals {
   detected: Tally
   missed: Tally
   classes: Cut
@@ -52,8 +57,7 @@ export interface DetectCounts {
   decided: Cut // decisions by vendor, for how often each was refused
 }
 
-export interface AuthCounts {
-  period: PeriodView
+export interface AuthCounts extends Totals {
   presented: Tally
   cleared: Tally
   protocols: Cut
@@ -61,8 +65,7 @@ export interface AuthCounts {
   vendors: Cut
 }
 
-export interface AuthzCounts {
-  period: PeriodView
+export interface AuthzCounts extends Totals {
   evaluated: Tally
   decisions: Cut
   tools: Cut
@@ -71,8 +74,7 @@ export interface AuthzCounts {
   vendors: Cut
 }
 
-export interface AnalyticsCounts {
-  period: PeriodView
+export interface AnalyticsCounts extends Totals {
   all: Tally
   types: { [type: string]: Tally }
   classes: Cut

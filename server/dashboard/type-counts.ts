@@ -2,11 +2,16 @@
 import type { EventStore, MetricsRow } from '../../db/store.ts'
 import { limits } from '../limits.ts'
 import { type Period, stepCount } from './period.ts'
-import type { OutcomeTally, Tally } from './shapes.ts'
+import type { OutcomeTally, Tally, Totals } from './shapes.ts'
 
 export interface TypeCounts {
   all: Tally
   types: Map<string, Tally>
+}
+
+/** Types that have events in the period; those of the time before alone are left out. */
+export function totalsOf({ types }: TypeCounts): Totals['totals'] {
+  return Object.fromEntries([...types].flatMap(([type, { count }]) => (count > 0 ? [[type, count]] : [])))
 }
 
 const hourMs = 3_600_000

@@ -1,5 +1,5 @@
 /** How often site memory was read and changed over a period, from the events that say so. */
-import { noTally, typeCounts } from '../dashboard/type-counts.ts'
+import { noTally, totalsOf, typeCounts } from '../dashboard/type-counts.ts'
 import { type Period, periodView } from '../dashboard/period.ts'
 import type { Parts } from '../parts.ts'
 import type { KnaphCounts } from './use-shapes.ts'
@@ -9,13 +9,14 @@ export async function knaphCounts(
   orgId: string,
   period: Period,
 ): Promise<KnaphCounts> {
-  const [sites, { types }] = await Promise.all([
+  const [sites, counts] = await Promise.all([
     store.sites.list(orgId),
     typeCounts(store.events, orgId, period),
   ])
   return {
     period: periodView(period, sites),
-    accessed: types.get('memory.accessed') ?? noTally(period),
-    updated: types.get('memory.updated') ?? noTally(period),
+    totals: totalsOf(counts),
+    accessed: counts.types.get('memory.accessed') ?? noTally(period),
+    updated: counts.types.get('memory.updated') ?? noTally(period),
   }
 }

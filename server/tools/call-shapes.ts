@@ -1,5 +1,5 @@
 /** What the page of tools is told about calls; the dashboard takes these types. */
-import type { PeriodView, Quantiles, Tally } from '../dashboard/shapes.ts'
+import type { Quantiles, Tally, Totals } from '../dashboard/shapes.ts'
 
 /** Calls of one name at one site, whether the site has such a tool or not. */
 export interface ToolCallRow {
@@ -12,8 +12,7 @@ export interface ToolCallRow {
   took: Quantiles | null // null: no call came with a duration
 }
 
-export interface ToolCalls {
-  period: PeriodView
+export interface ToolCalls extends Totals {
   executed: Tally
   rows: ToolCallRow[]
   sitesLeftOut: number // of those with tools: too many to count one by one

@@ -1,7 +1,7 @@
 /** Calls of tools over a period, site by site: the counts are of events, so a tool nobody registered shows too. */
 import type { Breakdown, Durations } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
-import { noTally, typeCounts } from '../dashboard/type-counts.ts'
+import { noTally, totalsOf, typeCounts } from '../dashboard/type-counts.ts'
 import { type Period, periodView } from '../dashboard/period.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
@@ -24,6 +24,7 @@ export async function toolCalls(
   ])
   return {
     period: periodView(period, sites),
+    totals: totalsOf(counts),
     executed: counts.types.get('tool.executed') ?? noTally(period),
     rows: rows.flat(),
     sitesLeftOut: wanted.length - asked.length,

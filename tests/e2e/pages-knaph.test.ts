@@ -101,7 +101,7 @@ test('a score that was sent is shown as sent; sites are compared; reads are coun
     read('m4', { type: 'memory.updated' }),
   ])
   await visit('?siteId=shop&siteId=best', async (page) => {
-    await headline(page, 'Reads').filter({ hasText: /^3$/ }).waitFor()
+    await headline(page, 'Memory reads').filter({ hasText: /^3$/ }).waitFor()
     expect(numberIn(await headline(page, 'Updates').innerText())).toBe(1)
     expect(numberIn(await headline(page, 'Sites with memory').innerText())).toBe(2)
     expect(numberIn(await headline(page, 'Mean score').innerText())).toBe(Math.round((50 + 97.5) / 2))
@@ -112,11 +112,11 @@ test('a score that was sent is shown as sent; sites are compared; reads are coun
     ])
     await page.getByText('Live', { exact: true }).waitFor()
     await send(appliance.url, key, [read('m5')])
-    await headline(page, 'Reads').filter({ hasText: /^4$/ }).waitFor({ timeout: 5_000 })
+    await headline(page, 'Memory reads').filter({ hasText: /^4$/ }).waitFor({ timeout: 5_000 })
     await page.getByRole('link', { name: 'best', exact: true }).click()
     await page.getByText('Sent with the snapshot. By its parts it would be 0.').waitFor()
     await page.locator('.range-choice select').first().selectOption('shop')
-    await headline(page, 'Reads').filter({ hasText: /^3$/ }).waitFor()
+    await headline(page, 'Memory reads').filter({ hasText: /^3$/ }).waitFor()
     await expectAccessibleInBothThemes(page)
   })
 }, 90_000)

@@ -49,7 +49,11 @@ const visit = (search: string, look: (page: Page) => Promise<void>, options: Pag
 const row = (page: Page, name: string) =>
   page.locator('.data-table tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
 const headline = async (page: Page, name: string) =>
-  page.locator('.headlines > div').filter({ hasText: name }).locator('strong').innerText()
+  page
+    .locator('.headlines > div')
+    .filter({ has: page.getByText(name, { exact: true }) })
+    .locator('strong')
+    .innerText()
 
 /** As contract §5 says it. */
 const estimated = ({ name, description, inputSchema, outputSchema }: RealTool) =>
@@ -119,7 +123,7 @@ test('calls, errors and the last call are those of the posted events, live and b
     await page.getByText('Of 8 calls with a duration, within 2 %.').waitFor()
     expect(await page.locator('.tool-took').innerText()).toContain(`Half took at most ${p50} ms`)
     await page.goBack()
-    expect(numberIn(await headline(page, 'Tools executed'))).toBe(9)
+    expect(numberIn(await headline(page, 'Tool calls'))).toBe(9)
     expect(numberIn(await headline(page, 'Never called'))).toBe(real.length - 1)
     await page.getByRole('button', { name: /^Not registered/ }).click()
     expect(await row(page, 'ghost').innerText()).toContain('not registered')

@@ -67,9 +67,9 @@ async function open(path: string, visit: (page: Page) => Promise<void>, dark = f
 test('Detect: headline, comparison, vendors and classes are those of the posted events', async () => {
   await open('/detect', async (page) => {
     const type = 'agent.detected'
-    await expectHeadline(page, 'Agents detected', count({ type }))
+    await expectHeadline(page, 'Detections', count({ type }))
     const before = count({ type }, earlier(week(), 7))
-    expect((await headline(page, 'Agents detected')).about).toContain(`from ${shown(before)}`)
+    expect((await headline(page, 'Detections')).about).toContain(`from ${shown(before)}`)
     expect(before).toBeGreaterThan(0)
     const rows = await table(page, 'Agents')
     const vendors = ['GPTBot', 'Operator', 'ClaudeBot', 'House Agent']
@@ -110,21 +110,21 @@ test('the site and the range are chosen in the bar, stand in the address, go alo
   await open('/detect', async (page) => {
     const type = 'agent.detected'
     await page.getByRole('combobox', { name: 'Site' }).selectOption('blog')
-    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }))
+    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }))
     await page.getByRole('combobox', { name: 'Range' }).selectOption('Last 24 hours')
     const day = runningRange(1, 1, Date.now())
-    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }, day))
+    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }, day))
     expect(new URL(page.url()).search).toBe('?range=24h&siteId=blog')
     await page.getByRole('link', { name: 'Authz', exact: true }).click()
     await expectHeadline(page, 'Decisions', count({ type: 'authz.evaluated', siteId: 'blog' }, day))
     expect(new URL(page.url()).search).toBe('?range=24h&siteId=blog')
     await page.goBack()
-    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }, day))
+    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }, day))
     await page.goBack()
-    await expectHeadline(page, 'Agents detected', count({ type, siteId: 'blog' }))
+    await expectHeadline(page, 'Detections', count({ type, siteId: 'blog' }))
     await page.getByLabel('Compare').uncheck()
     await page.waitForURL(/compare=off/)
-    expect((await headline(page, 'Agents detected')).about).toBe('')
+    expect((await headline(page, 'Detections')).about).toBe('')
   })
 }, 40_000)
 
@@ -141,22 +141,22 @@ test('dragging in a chart sets the range to whole steps, and so do the keys', as
     await page.waitForURL((url) => url.searchParams.get('since') === at(28))
     expect(new URL(page.url()).searchParams.get('until')).toBe(at(42))
     const dragged = { since: at(28), until: at(42) }
-    await expectHeadline(page, 'Agents detected', count({ type: 'agent.detected' }, dragged))
+    await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
     await page.locator('.stack-chart').focus()
     for (const press of ['Home', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
       await page.keyboard.press(press)
     const keyed = { since: at(28), until: new Date(Date.parse(at(28)) + 3 * 3_600_000).toISOString() }
     await page.waitForURL((url) => url.searchParams.get('until') === keyed.until)
-    await expectHeadline(page, 'Agents detected', count({ type: 'agent.detected' }, keyed))
+    await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, keyed))
     await page.goBack()
-    await expectHeadline(page, 'Agents detected', count({ type: 'agent.detected' }, dragged))
+    await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
   })
 }, 40_000)
 
 test('Auth and Analytics count what was posted, and read what follows from it', async () => {
   await open('/auth', async (page) => {
     const type = 'auth.identity_presented'
-    await expectHeadline(page, 'Identities presented', count({ type }))
+    await expectHeadline(page, 'Identities', count({ type }))
     await expectHeadline(page, 'Accepted', count({ type, outcome: 'success' }))
     const all = matching(sent, { type }, week().since, week().until)
     const rows = await table(page, 'Protocols')
@@ -166,8 +166,8 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
         shown(all.filter((one) => one.metadata.protocol === name).length),
       ]),
     )
-    await page.getByRole('table', { name: 'Identities that proved themselves' }).waitFor()
-    const identities = await table(page, 'Identities that proved themselves')
+    await page.getByRole('table', { name: 'Subjects whose identity was accepted' }).waitFor()
+    const identities = await table(page, 'Subjects whose identity was accepted')
     const times = identities.reduce((sum, row) => sum + Number(row[4]), 0)
     expect(times).toBe(all.filter((one) => one.outcome === 'success').length)
     await page.getByRole('link', { name: 'Analytics', exact: true }).click()
@@ -209,8 +209,8 @@ test('Authz: a refusal explains itself: rule, reason, identity, evidence, and th
       week().since,
       week().until,
     )
-    await expectHeadline(page, 'Refused', refused.length)
-    const newest = page.getByRole('table', { name: 'Newest refusals' })
+    await expectHeadline(page, 'Denied', refused.length)
+    const newest = page.getByRole('table', { name: 'Newest denials' })
     await newest.locator('tbody tr').first().focus()
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
@@ -226,7 +226,7 @@ test('Authz: a refusal explains itself: rule, reason, identity, evidence, and th
     const before = earlierOnes.filter(
       (other) => other.type === 'authz.evaluated' && other.outcome === 'blocked',
     )
-    expect(told).toContain(`${['First', 'Second', 'Third'][before.length]} refusal in this session`)
+    expect(told).toContain(`${['First', 'Second', 'Third'][before.length]} denial in this session`)
     for (const text of [
       'tool:checkout.pay',
       one.agent.vendor,
@@ -261,7 +261,7 @@ test('live: what is posted is counted without a reload, and the charts keep the 
       '/detect',
       async (page) => {
         const type = 'agent.detected'
-        await expectHeadline(page, 'Agents detected', count({ type }))
+        await expectHeadline(page, 'Detections', count({ type }))
         await page.getByText('Live', { exact: true }).waitFor()
         const more = Array.from({ length: 25 }, (_, n) =>
           event(`live-${dark}-${n}`, {
@@ -272,7 +272,7 @@ test('live: what is posted is counted without a reload, and the charts keep the 
         )
         await send(appliance.url, key, more)
         sent = [...sent, ...more]
-        await expectHeadline(page, 'Agents detected', count({ type }))
+        await expectHeadline(page, 'Detections', count({ type }))
         const ink = () =>
           page.locator('.plot canvas').evaluate((canvas) => (canvas as HTMLCanvasElement).toDataURL())
         const first = await ink()
@@ -300,8 +300,8 @@ test('tables sort by their heads and give what they show as CSV', async () => {
     const saved = page.waitForEvent('download')
     await page.locator('.data-panel', { has: agents }).getByRole('button', { name: 'Save as CSV' }).click()
     const text = await Bun.file(await (await saved).path()).text()
-    const lines = text.replace('\ufeff', '').trim().split('\r\n')
-    expect(lines[0]).toBe('Vendor,Operator,Purpose,Detections,Share,Before,Change,Refused')
+    const lines = text.replace('\ufeff', '').trim().split('\n')
+    expect(lines[0]).toBe('Vendor,Operator,Purpose,Detections,"Share, %",Before,"Change, %",Blocked')
     expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual([
       'ClaudeBot',
       'GPTBot',

@@ -4,9 +4,10 @@ import fc from 'fast-check'
 import type { CutRow, Tally } from '../api.ts'
 import { changeOf, percent, pointsOf } from './change.ts'
 import { countSplits, partsIn, timeLabels, timeSplits } from './chart-options.ts'
-import { csvText } from './csv.ts'
+import { changeCell, csvName, csvRowsMax, csvText, everyRow, sketchedCell } from './csv.ts'
+import { shareColumn, valueName, valueRows } from './cut-columns.tsx'
 import { cutBars, cutRest, distinct } from './cut-bars.ts'
-import { sorted } from './data-table.tsx'
+import { type Column, sorted, tableCsv } from './data-table.tsx'
 import { cutSeries, outcomeSeries, seriesAt, stacked } from './series.ts'
 
 const hourMs = 3_600_000
@@ -184,7 +185,67 @@ describe('tables', () => {
           ['say "hi"\n', '-x'],
         ],
       ),
-    ).toBe(`a,"b,c"\r\n'=1+1,-5\r\n"say ""hi""\n",'-x\r\n`)
+    ).toBe(`a,"b,c"\n'=1+1,-5\n"say ""hi""\n",'-x\n`)
+  })
+
+  test('a file is named after page, table and the days of its range; without a range after today', () => {
+    const week = { since: '2026-11-15T15:00:00.000Z', until: '2026-11-22T15:00:00.000Z' }
+    const noon = Date.UTC(2026, 10, 22, 12)
+    const detect = { page: 'detect', table: 'vendors' }
+    expect(csvName({ ...detect, period: week }, noon)).toBe('detect-vendors-2026-11-15--2026-11-22.csv')
+    const days = { since: '2026-11-01T00:00:00.000Z', until: '2026-11-03T00:00:00.000Z' }
+    expect(csvName({ ...detect, period: days }, noon)).toBe('detect-vendors-2026-11-01--2026-11-02.csv')
+    expect(csvName({ page: 'sessions', table: 'list' }, noon)).toBe('sessions-list-2026-11-22.csv')
+  })
+
+  test('cells are in the unit that the head says: percent, three digits of a sketch, and what the page writes', () => {
+    interface Row {
+      name: string
+      share: number | null
+      tookMs: number
+    }
+    const columns: Column<Row>[] = [
+      { name: 'Name', value: (row) => row.name },
+      shareColumn('Share', (row) => row.share),
+      { name: 'p95', unit: 'ms', value: (row) => row.tookMs, csv: (row) => sketchedCell(row.tookMs) },
+    ]
+    const rows = [
+      { name: 'a', share: 0.123_456, tookMs: 1234.56 },
+      { name: 'b', share: null, tookMs: 0.123_45 },
+    ]
+    expect(tableCsv(columns, rows)).toBe('Name,"Share, %","p95, ms"\na,12.35,1230\nb,,0.123\n')
+    expect([changeCell(3, 2), changeCell(1, 0), changeCell(0, 4)]).toEqual([50, null, -100])
+  })
+
+  test('every row of a paged list, in the order of its pages, up to a limit', async () => {
+    const pages = new Map([
+      ['', { rows: [1, 2], next: 'b' }],
+      ['b', { rows: [3], next: 'c' }],
+      ['c', { rows: [4], next: null }],
+    ])
+    expect(await everyRow(async (cursor) => pages.get(cursor ?? '')!)).toEqual([1, 2, 3, 4])
+    let asked = 0
+    const endless = async () => ({ rows: Array.from({ length: 20_000 }, () => ++asked), next: 'more' })
+    expect(await everyRow(endless)).toHaveLength(csvRowsMax)
+  })
+
+  test('rows of a cut and the rest sum up to the whole, outcome by outcome', () => {
+    const row = (value: string | null, count: number, blocked: number) => ({
+      value,
+      count,
+      before: 1,
+      outcomes: { success: count - blocked, blocked },
+      steps: null,
+    })
+    const tally = (count: number, before: number) => ({ count, before, steps: [] })
+    const whole = { ...tally(20, 5), outcomes: { success: tally(15, 0), blocked: tally(5, 0) } }
+    const rows = valueRows({ rows: [row('x', 9, 3), row(null, 4, 0)], more: null }, whole)
+    expect(rows.map((one) => [valueName(one, 'tool'), one.count, one.before, one.outcomes])).toEqual([
+      ['x', 9, 1, { success: 6, blocked: 3 }],
+      ['(others)', 4, 1, { success: 4, blocked: 0 }],
+      ['(no tool)', 7, 3, { success: 5, blocked: 2 }],
+    ])
+    expect(valueRows({ rows: [row('x', 20, 5)], more: null }, whole)).toHaveLength(1)
   })
 })
 

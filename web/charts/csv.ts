@@ -1,4 +1,39 @@
 /** A shown table as CSV, made in the browser, and its way into the reader's downloads. */
+import type { PeriodView } from '../api.ts'
+
+/** Whose rows a file holds, for its name; `all` reads every row where the page holds only a part of them. */
+export interface CsvFile<Row> {
+  page: string
+  table: string
+  period?: Pick<PeriodView, 'since' | 'until'> // without one the file is as of today
+  all?: (signal: AbortSignal) => Promise<Row[]>
+}
+
+const dayLength = 'YYYY-MM-DD'.length
+
+/** "detect-vendors-2026-11-15--2026-11-22.csv": the first and the last day of the range, UTC. */
+export function csvName({ page, table, period }: Omit<CsvFile<never>, 'all'>, nowMs: number): string {
+  const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, dayLength)
+  if (period === undefined) return `${page}-${table}-${dayOf(nowMs)}.csv`
+  const [since, until] = [Date.parse(period.since), Date.parse(period.until)]
+  // The end is exclusive: a range up to midnight ends with the day before.
+  return `${page}-${table}-${dayOf(since)}--${dayOf(Math.max(since, until - 1))}.csv`
+}
+
+/** A share from 0 to 1 in percent, as the page writes it; more than two decimals would say nothing. */
+export function percentCell(share: number | null): number | null {
+  return share === null ? null : Math.round(share * 10_000) / 100
+}
+
+/** How much a number changed in percent; empty where there was nothing before. */
+export function changeCell(now: number, before: number): number | null {
+  return before === 0 ? null : percentCell((now - before) / before)
+}
+
+/** Three digits: durations are known within 2 %. */
+export function sketchedCell(ms: number | null | undefined): number | null {
+  return ms == null ? null : Number(ms.toPrecision(3))
+}
 
 /** A cell that a spreadsheet would run as a formula gets an apostrophe, as in every CSV of Sightglass. */
 function cell(value: string | number): string {
@@ -7,7 +42,7 @@ function cell(value: string | number): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** The head first; every line ends with LF, as in every CSV of Sightglass. */
+/** The head first; lines end with LF, as those of every CSV of Sightglass (contract §8). */
 export function csvText(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   return [head, ...rows].map((line) => `${line.map(cell).join(',')}\n`).join('')
 }
@@ -20,4 +55,24 @@ export function download(name: string, text: string): void {
   link.download = name
   link.click()
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+}
+
+/** So many rows a file of a paged list may have: beyond it an export of the API is the better way. */
+export const csvRowsMax = 50_000
+
+interface Page<Row> {
+  rows: Row[]
+  next: string | null
+}
+
+/** Every row of a paged list, each page asked for with the cursor of the one before; at most `csvRowsMax`. */
+export async function everyRow<Row>(ask: (cursor: string | null) => Promise<Page<Row>>): Promise<Row[]> {
+  const rows: Row[] = []
+  let cursor: string | null = null
+  do {
+    const page: Page<Row> = await ask(cursor)
+    rows.push(...page.rows)
+    cursor = page.next
+  } while (cursor !== null && rows.length < csvRowsMax)
+  return rows.slice(0, csvRowsMax)
 }

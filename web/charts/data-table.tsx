@@ -2,11 +2,14 @@
 import './data-table.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
+import { now } from '../clock.ts'
 import { useTurn } from '../components/later.tsx'
+import { Problem } from '../components/problem.tsx'
+import { useTask } from '../components/task.ts'
 import { count } from '../format.ts'
 import { printing } from '../printing.ts'
-import { csvText, download } from './csv.ts'
+import { type CsvFile, csvName, csvText, download } from './csv.ts'
 
 export type Cell = string | number | null
 
@@ -17,12 +20,15 @@ export interface Column<Row> {
   show?: (row: Row) => ComponentChildren // the value itself by default
   number?: boolean
   about?: string // what it says, on hover over its head
+  unit?: string // of its cells in CSV, whose head then says it; times are in UTC
+  /** Its cell in CSV, where the page writes something else than the value. */
+  csv?: (row: Row) => Cell
 }
 
 interface DataTableProps<Row> {
   title: string
   about?: ComponentChildren
-  csvName: string
+  csv: CsvFile<Row>
   columns: Column<Row>[]
   rows: Row[]
   keyOf: (row: Row) => string
@@ -58,21 +64,13 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const first = props.sortBy ?? columns.find((column) => column.number)?.name ?? ''
   const by = useSignal({ name: first, up: props.ascending ?? false })
   const whole = useSignal(false)
-  const rows = sorted(
-    props.rows,
-    columns.find((column) => column.name === by.value.name),
-    by.value.up,
-  )
+  const order = columns.find((column) => column.name === by.value.name)
+  const rows = sorted(props.rows, order, by.value.up)
   const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)
   const drawn = useTurn() ? shown : shown.slice(0, props.firstRows ?? firstRowsMax)
   const sortBy = (column: Column<Row>): void => {
     const same = by.value.name === column.name
     by.value = { name: column.name, up: same ? !by.value.up : !column.number }
-  }
-  const save = (): void => {
-    const cells = rows.map((row) => columns.map((column) => column.value(row) ?? ''))
-    const head = columns.map((column) => column.name)
-    download(`${props.csvName}.csv`, csvText(head, cells))
   }
   return (
     <section class="panel data-panel">
@@ -80,9 +78,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         <h2>{props.title}</h2>
         {props.about !== undefined && <small class="muted">{props.about}</small>}
         {rows.length > 0 && (
-          <button type="button" class="link-button csv-button" onClick={save}>
-            Save as CSV
-          </button>
+          <SaveCsv file={props.csv} columns={columns} rows={rows} order={order} up={by.value.up} />
         )}
       </header>
       {rows.length === 0 ? (
@@ -98,6 +94,48 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         </p>
       )}
     </section>
+  )
+}
+
+interface SaveCsvProps<Row> {
+  file: CsvFile<Row>
+  columns: Column<Row>[]
+  rows: Row[]
+  order: Column<Row> | undefined
+  up: boolean
+}
+
+/** The whole table in the order that is shown, also where the page holds only a part of its rows. */
+function SaveCsv<Row>({ file, columns, rows, order, up }: SaveCsvProps<Row>) {
+  const { busy, problem, run } = useTask()
+  const left = useRef(new AbortController())
+  useEffect(() => () => left.current.abort(), [])
+  const save = () =>
+    run(async () => {
+      const { signal } = left.current
+      const all = file.all === undefined ? rows : sorted(await file.all(signal), order, up)
+      if (!signal.aborted) download(csvName(file, now()), tableCsv(columns, all))
+    })
+  return (
+    <>
+      <button
+        type="button"
+        class="link-button csv-button"
+        aria-disabled={busy.value}
+        onClick={() => void save()}
+      >
+        {busy.value ? 'Reading all rows …' : 'Save as CSV'}
+      </button>
+      {problem.value && <Problem error={problem.value} onRetry={() => void save()} />}
+    </>
+  )
+}
+
+export function tableCsv<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
+  const head = columns.map(({ name, unit }) => (unit === undefined ? name : `${name}, ${unit}`))
+  return csvText(
+    head,
+    rows.map((row) => columns.map((column) => (column.csv ?? column.value)(row) ?? '')),
   )
 }
 

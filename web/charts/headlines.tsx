@@ -2,6 +2,7 @@
 import './headlines.css'
 import type { PeriodView } from '../api.ts'
 import { count } from '../format.ts'
+import type { Measure } from '../measures.ts'
 import { query } from '../router.ts'
 import { choiceOf, lengthName, rangeWords } from '../range/range.ts'
 import { type Change, changeOf, percent, pointsOf } from './change.ts'
@@ -10,6 +11,14 @@ export type Headline = { name: string; note?: string; href?: string } & (
   | { kind: 'count'; now: number | null; before: number | null } // null: there is none
   | { kind: 'share'; now: number | null; before: number | null }
 )
+
+/** A measure's number, beside that of the time before. */
+export function countLine(
+  { name }: Pick<Measure, 'name'>,
+  { count: now, before }: { count: number; before: number | null },
+): Headline & { kind: 'count' } {
+  return { kind: 'count', name, now, before }
+}
 
 export function Headlines({ period, lines }: { period: PeriodView; lines: Headline[] }) {
   const compare = choiceOf(query.value).compare

@@ -1,10 +1,14 @@
 /** The list of all pages by group, with decorative counts, and whose dashboard this is. */
 import './navigation.css'
 import { useSignal } from '@preact/signals'
-import { asApiError, overview, session, signOut } from '../session.ts'
 import { compactCount, count } from '../format.ts'
+import { measureOf } from '../measures.ts'
+import { lengthName, rangeWords } from '../range/range.ts'
+import { totals } from '../range/totals.ts'
 import { path } from '../router.ts'
 import { type PageRoute, routeOf, routes } from '../routes.ts'
+import { asApiError, session, signOut } from '../session.ts'
+import { visibleText } from '../text.ts'
 import { theme, themes } from '../theme.ts'
 import { Brand } from './marks.tsx'
 import { Problem } from './problem.tsx'
@@ -13,15 +17,29 @@ import type { ApiError } from '../api.ts'
 
 const groups = ['Agents', 'Site', 'Record', 'Deliver'] as const
 
-/** What the page's headline counts, but of all time: the overview knows no range. */
+/** What the page's headline counts, over the same range and sites. */
 function countOf({ counted: type }: PageRoute): number {
-  const byType = overview.value?.byType ?? {}
+  const byType = totals.value?.totals ?? {}
   return type !== undefined && Object.hasOwn(byType, type) ? (byType[type] ?? 0) : 0
+}
+
+/** From a million on the digits have no room beside a page's name. */
+const digitsMax = 999_999
+
+function Count({ events, type }: { events: number; type: string }) {
+  const period = totals.value?.period
+  if (events === 0 || period === undefined) return null
+  const sites = period.siteIds.length === 0 ? 'all sites' : period.siteIds.map(visibleText).join(', ')
+  const about = `${count(events)} ${measureOf(type)?.unit ?? 'events'} ${rangeWords(period)}, ${sites}`
+  return (
+    <small aria-hidden="true" title={about}>
+      {events > digitsMax ? compactCount(events) : count(events)}
+    </small>
+  )
 }
 
 function PageLink(props: { route: PageRoute; onFollow: () => void }) {
   const { route } = props
-  const events = countOf(route)
   return (
     <a
       href={route.path}
@@ -29,12 +47,19 @@ function PageLink(props: { route: PageRoute; onFollow: () => void }) {
       onClick={props.onFollow}
     >
       {route.name}
-      {events > 0 && (
-        <small aria-hidden="true" title={`${count(events)} ${route.counted} of all time, all sites`}>
-          {compactCount(events)}
-        </small>
-      )}
+      {route.counted !== undefined && <Count events={countOf(route)} type={route.counted} />}
     </a>
+  )
+}
+
+/** Which range the numbers below are of. */
+function CountedRange() {
+  const period = totals.value?.period
+  if (period === undefined || !routes.some((route) => countOf(route) > 0)) return null
+  return (
+    <small aria-hidden="true" title={`Numbers below: ${rangeWords(period)}`}>
+      {lengthName(period)}
+    </small>
   )
 }
 
@@ -48,7 +73,10 @@ export function Navigation(props: { onFollow?: () => void }) {
       </a>
       {groups.map((group) => (
         <div class="nav-group">
-          <p>{group}</p>
+          <p>
+            {group}
+            {group === groups[0] && <CountedRange />}
+          </p>
           {routes
             .filter((route) => route.group === group)
             .map((route) => (

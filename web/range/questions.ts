@@ -8,6 +8,16 @@ export interface Question<T> {
   ask: (signal: AbortSignal) => Promise<T>
 }
 
+/** A page's counts of the address with every row of its tables, for a CSV file. */
+export function wholeCounts<P extends keyof PageCounts>(
+  page: P,
+  signal: AbortSignal,
+): Promise<PageCounts[P]> {
+  const params = askedOf(choiceOf(query.peek()))
+  params.set('rows', 'all')
+  return api.counts(page, params, signal)
+}
+
 /** Counts of a page or panel; those of the address by default. */
 export function countsOf<P extends keyof PageCounts>(
   page: P,

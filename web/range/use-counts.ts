@@ -1,16 +1,16 @@
 /** Binds a page to the counts of its range: follows the address, and takes the range along to other pages. */
 import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { api, type PageCounts } from '../api.ts'
+import { api, type PageCounts, type Totals } from '../api.ts'
 import { isoTime } from '../clock.ts'
 import { navigate, place, query, withQuery } from '../router.ts'
 import { useStart } from '../use-start.ts'
 import { askAhead, recall, remember } from '../seen.ts'
 import { type CountsModel, createCounts } from './counts-model.ts'
+import { askedNext, lastRange, rememberRange } from './last-range.ts'
 import { countsOf } from './questions.ts'
 import { addressOf, askedOf, choiceOf, type RangeChoice, rangePart } from './range.ts'
-
-let lastRange = ''
+import { totals } from './totals.ts'
 
 /** Changes the range, the site or the comparison; every change is a place to come back to. */
 export function chooseRange(change: Partial<RangeChoice>): void {
@@ -28,22 +28,20 @@ export function chooseTimes(sinceMs: number, untilMs: number): void {
 function useSameRange(path: string): void {
   useMemo(() => {
     const here = place.peek()
-    if (rangePart(here.search) !== '' || lastRange === '') return
-    const part = choiceOf(new URLSearchParams(lastRange))
+    if (rangePart(here.search) !== '' || lastRange() === '') return
+    const part = choiceOf(new URLSearchParams(lastRange()))
     navigate(here.path + withQuery(here.search, addressOf(part)), { replace: true })
   }, [])
   useSignalEffect(() => {
     // On the way to another page the address is that page's already, and may have no range yet.
-    if (place.value.path === path) lastRange = rangePart(place.value.search)
+    if (place.value.path === path) rememberRange(rangePart(place.value.search))
   })
 }
 
 type Page = keyof PageCounts
 
-/** The question of a page that is opened by its plain link now. */
-export function askedNext(): URLSearchParams {
-  return askedOf(choiceOf(new URLSearchParams(lastRange)))
-}
+/** Pages whose answers hold the totals of their range. */
+type CountedPage = { [P in Page]: PageCounts[P] extends Totals ? P : never }[Page]
 
 /** The counts of such a page. */
 export function countAhead<P extends Page>(page: P): Promise<PageCounts[P]> {
@@ -51,7 +49,7 @@ export function countAhead<P extends Page>(page: P): Promise<PageCounts[P]> {
 }
 
 /** `types` are the events whose arrival changes the page; [] means every event. */
-export function useCounts<P extends Page>(page: P, types: string[]): CountsModel<PageCounts[P]> {
+export function useCounts<P extends CountedPage>(page: P, types: string[]): CountsModel<PageCounts[P]> {
   // The address at first: a page is drawn again while the reader is on the way to another one.
   const path = useMemo(() => place.peek().path, [])
   useSameRange(path)
@@ -72,6 +70,10 @@ export function useCounts<P extends Page>(page: P, types: string[]): CountsModel
   const asked = useComputed(() => `${askedOf(choiceOf(query.value))}`)
   useStart(asked, (params) => {
     if (place.peek().path === path) model.start(new URLSearchParams(params))
+  })
+  useSignalEffect(() => {
+    const counted = model.data.value
+    if (counted !== null) totals.value = { period: counted.period, totals: counted.totals }
   })
   useEffect(() => () => model.stop(), [])
   return model

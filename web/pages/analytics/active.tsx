@@ -6,6 +6,7 @@ import { type Column, DataTable } from '../../charts/data-table.tsx'
 import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
 import { count } from '../../format.ts'
+import { measures } from '../../measures.ts'
 import { countsOf } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 
@@ -80,6 +81,7 @@ function sketched(name: string, of: (row: Month) => number): Column<Month> {
   return {
     name,
     about,
+    unit: 'about',
     number: true,
     value: of,
     show: (row) => (
@@ -96,8 +98,8 @@ const columns: Column<Month>[] = [
   { name: 'Month', value: (row) => row.month, show: (row) => monthName(row.month) },
   sketched('Sessions', (row) => row.sessions),
   sketched('Verified subjects', (row) => row.subjects),
-  { name: 'Vendors', number: true, value: (row) => row.vendors },
-  { name: 'Detections', number: true, value: (row) => row.detections },
+  { name: measures.vendorsDetected.name, number: true, value: (row) => row.vendors },
+  { name: measures.detections.name, number: true, value: (row) => row.detections },
 ]
 
 function Months({ months }: { months: Month[] }) {
@@ -106,7 +108,7 @@ function Months({ months }: { months: Month[] }) {
     <DataTable
       title="Monthly active agents"
       about="different ones in a UTC month, whatever the range above; sessions and subjects about"
-      csvName="monthly-agents"
+      csv={{ page: 'analytics', table: 'monthly-agents' }}
       rows={first === -1 ? [] : months.slice(first)}
       keyOf={(row) => row.month}
       sortBy="Month"

@@ -1,17 +1,19 @@
 /** Analytics: everything over time by pillar and outcome, the top of every member, and vendors month by month. */
 import type { AnalyticsCounts, Cut, PeriodView, Tally } from '../../api.ts'
 import { Bars } from '../../charts/bars.tsx'
-import { changeOf } from '../../charts/change.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { cutBars, distinct } from '../../charts/cut-bars.ts'
+import { changeColumns } from '../../charts/cut-columns.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
-import { ChangeMark, Headlines } from '../../charts/headlines.tsx'
+import { countLine, Headlines } from '../../charts/headlines.tsx'
 import { outcomeSeries } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
 import { Text } from '../../components/text.tsx'
+import { measures, pageMeasures } from '../../measures.ts'
+import { query } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
-import { rangeWords } from '../../range/range.ts'
+import { choiceOf, rangeWords } from '../../range/range.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { Active } from './active.tsx'
 import { Durations } from './durations.tsx'
@@ -39,25 +41,22 @@ function Everything({ data }: { data: AnalyticsCounts }) {
   const { period, all } = data
   const pillars = pillarCounts(data.types, all.steps.length)
   const vendors = distinct(data.vendors)
+  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <>
       <Headlines
         period={period}
         lines={[
-          { kind: 'count', name: 'Events', now: all.count, before: all.before },
-          ...pillars
-            .filter((one) => one.pillar !== null)
-            .map(({ pillar, count, before }) => ({
-              kind: 'count' as const,
-              name: pillar?.name ?? '',
-              now: count,
-              before,
-            })),
-          { kind: 'count', name: 'Vendors', now: vendors.now, before: vendors.before },
+          countLine(measures.events, all),
+          ...pageMeasures.map((measure) => ({
+            ...countLine(measure, data.types[measure.type] ?? { count: 0, before: 0 }),
+            href: logsHref({ ...of, type: measure.type }),
+          })),
+          countLine(measures.vendors, { count: vendors.now, before: vendors.before }),
         ]}
       />
       <ChartPanel
-        what="Events"
+        what={measures.events.name}
         period={period}
         filter={{}}
         divisions={[
@@ -95,22 +94,37 @@ function Tops({ data }: { data: AnalyticsCounts }) {
   const { period } = data
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   const tops: Top[] = [
-    { title: 'Vendors', unit: 'events', cut: data.vendors, filterOf: (vendor) => ({ vendor }) },
-    { title: 'Classes', unit: 'events', cut: data.classes, filterOf: (agentClass) => ({ agentClass }) },
+    {
+      title: measures.vendors.name,
+      unit: measures.events.unit,
+      cut: data.vendors,
+      filterOf: (vendor) => ({ vendor }),
+    },
+    {
+      title: 'Classes',
+      unit: measures.events.unit,
+      cut: data.classes,
+      filterOf: (agentClass) => ({ agentClass }),
+    },
     {
       title: 'Tools',
-      unit: 'calls',
+      unit: measures.toolCalls.unit,
       cut: data.tools,
       filterOf: (tool) => ({ type: 'tool.executed', tool }),
     },
-    { title: 'Pages', unit: 'events', cut: data.pages, filterOf: () => ({}) },
+    { title: 'Pages', unit: measures.events.unit, cut: data.pages, filterOf: () => ({}) },
     {
       title: 'Protocols',
-      unit: 'identities',
+      unit: measures.identities.unit,
       cut: data.protocols,
       filterOf: (protocol) => ({ type: 'auth.identity_presented', protocol }),
     },
-    { title: 'Rules', unit: 'decisions', cut: data.rules, filterOf: () => ({ type: 'authz.evaluated' }) },
+    {
+      title: 'Rules',
+      unit: measures.decisions.unit,
+      cut: data.rules,
+      filterOf: () => ({ type: 'authz.evaluated' }),
+    },
   ]
   return (
     <div class="thirds">
@@ -147,10 +161,10 @@ function TypeTable({ types, period }: { types: { [type: string]: Tally }; period
     <DataTable
       title="Types"
       about={rangeWords(period)}
-      csvName="types"
+      csv={{ page: 'analytics', table: 'types', period }}
       rows={Object.entries(types).map(([type, tally]) => ({ type, ...tally }))}
       keyOf={(row) => row.type}
-      sortBy="Events"
+      sortBy={measures.events.name}
       columns={[
         {
           name: 'Type',
@@ -161,17 +175,8 @@ function TypeTable({ types, period }: { types: { [type: string]: Tally }; period
             </a>
           ),
         },
-        { name: 'Events', number: true, value: (row) => row.count },
-        { name: 'Before', number: true, value: (row) => row.before },
-        {
-          name: 'Change',
-          number: true,
-          value: (row) => row.count - row.before,
-          show: (row) => {
-            const change = changeOf(row.count, row.before)
-            return change.text === 'new' ? 'new' : <ChangeMark change={change} />
-          },
-        },
+        { name: measures.events.name, number: true, value: (row) => row.count },
+        ...(choiceOf(query.value).compare ? changeColumns() : []),
       ]}
     />
   )
@@ -183,10 +188,10 @@ function OutcomeTable({ all, period }: { all: Tally; period: PeriodView }) {
     <DataTable
       title="Outcomes"
       about={rangeWords(period)}
-      csvName="outcomes"
+      csv={{ page: 'analytics', table: 'outcomes', period }}
       rows={Object.entries(all.outcomes).map(([outcome, tally]) => ({ outcome, ...tally }))}
       keyOf={(row) => row.outcome}
-      sortBy="Events"
+      sortBy={measures.events.name}
       columns={[
         {
           name: 'Outcome',
@@ -197,17 +202,8 @@ function OutcomeTable({ all, period }: { all: Tally; period: PeriodView }) {
             </a>
           ),
         },
-        { name: 'Events', number: true, value: (row) => row.count },
-        { name: 'Before', number: true, value: (row) => row.before },
-        {
-          name: 'Change',
-          number: true,
-          value: (row) => row.count - row.before,
-          show: (row) => {
-            const change = changeOf(row.count, row.before)
-            return change.text === 'new' ? 'new' : <ChangeMark change={change} />
-          },
-        },
+        { name: measures.events.name, number: true, value: (row) => row.count },
+        ...(choiceOf(query.value).compare ? changeColumns() : []),
       ]}
     />
   )

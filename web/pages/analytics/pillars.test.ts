@@ -19,8 +19,8 @@ test('auth and authz are told apart; what belongs to none is counted with the ot
     [null, 5, 0],
   ])
   expect(pillarSeries(counts).map(({ name, counts: steps }) => [name, ...steps])).toEqual([
-    ['Auth', 1, 0],
-    ['Authz', 7, 0],
+    ['Auth (auth.*)', 1, 0],
+    ['Authz (authz.*)', 7, 0],
     ['others', 5, 0],
   ])
 })

@@ -1,5 +1,5 @@
 /** Who proved an identity and why others failed, from the newest events: names are not counted by the hour. */
-import type { IdentityDetail } from '../../api.ts'
+import type { IdentityDetail, PeriodView } from '../../api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
@@ -8,15 +8,16 @@ import { Later } from '../../components/later.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { ago, counted, utcTime } from '../../format.ts'
+import { measures } from '../../measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { useAnswer } from '../../range/use-answer.ts'
-import { countsOf } from '../../range/questions.ts'
+import { countsOf, wholeCounts } from '../../range/questions.ts'
 
 type Identity = IdentityDetail['subjects'][number]
 
 const columns: Column<Identity>[] = [
   {
-    name: 'Identity',
+    name: 'Subject',
     value: (row) => row.subject,
     show: (row) => <Text value={row.subject} max={44} mono />,
   },
@@ -36,20 +37,21 @@ const columns: Column<Identity>[] = [
     ),
   },
   { name: 'Vendor', value: (row) => row.vendor, show: (row) => <Text value={row.vendor} max={24} /> },
-  { name: 'Times', number: true, value: (row) => row.count },
+  { name: measures.accepted.name, number: true, value: (row) => row.count },
   {
     name: 'Last',
+    unit: 'UTC',
     value: (row) => row.lastAt,
     show: (row) => <span title={utcTime(Date.parse(row.lastAt))}>{ago(Date.parse(row.lastAt), now())}</span>,
   },
 ]
 
 interface IdentitiesProps {
-  siteIds: string[]
+  period: PeriodView
   presented: number // changes when there is something new to look at
 }
 
-export function Identities({ siteIds, presented }: IdentitiesProps) {
+export function Identities({ period, presented }: IdentitiesProps) {
   const { found, problem } = useAnswer(countsOf('auth/identities'), presented)
   if (problem) return <Problem error={problem} />
   if (!found) return null
@@ -59,12 +61,17 @@ export function Identities({ siteIds, presented }: IdentitiesProps) {
   return (
     <>
       <DataTable
-        title="Identities that proved themselves"
+        title="Subjects whose identity was accepted"
         about={from}
-        csvName="identities"
+        csv={{
+          page: 'auth',
+          table: 'subjects',
+          period,
+          all: async (signal) => (await wholeCounts('auth/identities', signal)).subjects,
+        }}
         rows={found.subjects}
         keyOf={(row) => JSON.stringify([row.subject, row.protocol, row.trust])}
-        sortBy="Times"
+        sortBy={measures.accepted.name}
         empty="None with a name."
         columns={columns}
       />
@@ -78,7 +85,7 @@ export function Identities({ siteIds, presented }: IdentitiesProps) {
             name,
             count,
             colour: 'error',
-            href: logsHref({ type: 'auth.identity_presented', outcome: 'error', siteIds }),
+            href: logsHref({ type: 'auth.identity_presented', outcome: 'error', siteIds: period.siteIds }),
           }))}
           rest={{ names: 0, count: 0 }}
           empty="Every one was accepted."

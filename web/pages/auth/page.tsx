@@ -1,19 +1,21 @@
 /** Auth: identities that agents presented, how they proved them, what trust that earned, and what failed. */
-import type { AuthCounts, Cut } from '../../api.ts'
+import type { AuthCounts } from '../../api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { percent, shareOf } from '../../charts/change.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
-import { changeColumns, refusalColumns } from '../../charts/cut-columns.tsx'
+import { acceptedColumns, changeColumns, valueName, valueRows } from '../../charts/cut-columns.tsx'
 import { countOf, cutBars, cutRest } from '../../charts/cut-bars.ts'
 import { DataTable } from '../../charts/data-table.tsx'
-import { Headlines } from '../../charts/headlines.tsx'
+import { countLine, Headlines } from '../../charts/headlines.tsx'
 import { cutSeries, outcomeSeries, trustOrder, trustRank } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
 import { Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
+import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
+import { wholeCounts } from '../../range/questions.ts'
 import { choiceOf, rangeWords } from '../../range/range.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { Identities } from './identities.tsx'
@@ -46,7 +48,7 @@ function Presented({ data }: { data: AuthCounts }) {
       <AuthHeadlines data={data} />
       <div class="split">
         <ChartPanel
-          what="Identities"
+          what={measures.identities.name}
           period={period}
           filter={{ type }}
           divisions={[
@@ -77,10 +79,10 @@ function Presented({ data }: { data: AuthCounts }) {
           restName="no trust"
         />
       </div>
-      <CutTable title="Protocols" head="Protocol" cut={data.protocols} of={of} data={data} />
-      <Identities siteIds={period.siteIds} presented={presented.count} />
+      <CutTable title="Protocols" head="Protocol" of={of} data={data} />
+      <Identities period={period} presented={presented.count} />
       <Later>
-        <CutTable title="Vendors" head="Vendor" cut={data.vendors} of={of} data={data} />
+        <CutTable title="Vendors" head="Vendor" of={of} data={data} />
       </Later>
       {cleared.count > 0 && (
         <p class="muted">
@@ -100,20 +102,18 @@ function AuthHeadlines({ data: { period, presented, trusts, protocols } }: { dat
     <Headlines
       period={period}
       lines={[
-        { kind: 'count', name: 'Identities presented', now: presented.count, before: presented.before },
-        { kind: 'count', name: 'Accepted', now: accepted.count, before: accepted.before },
+        countLine(measures.identities, presented),
+        countLine(measures.accepted, accepted),
         {
-          kind: 'count',
-          name: 'Not accepted',
-          now: failed.count,
-          before: failed.before,
-          note: `${percent(shareOf(failed.count, presented.count))} of all`,
+          ...countLine(measures.notAccepted, failed),
+          note: `${percent(shareOf(failed.count, presented.count))} of identities`,
         },
         {
           kind: 'share',
-          name: 'Verified or linked',
+          name: measures.verifiedIdentities.name,
           now: shareOf(proved.count, presented.count),
           before: shareOf(proved.before, presented.before),
+          note: 'of identities',
         },
         {
           kind: 'count',
@@ -129,28 +129,36 @@ function AuthHeadlines({ data: { period, presented, trusts, protocols } }: { dat
 interface CutTableProps {
   title: string
   head: 'Protocol' | 'Vendor'
-  cut: Cut
   of: { siteIds: string[]; since: string; until: string; type: string }
   data: AuthCounts
 }
 
-function CutTable({ title, head, cut, of, data }: CutTableProps) {
+function CutTable({ title, head, of, data }: CutTableProps) {
   const member = head === 'Protocol' ? 'protocol' : 'vendor'
+  const rowsOf = (counts: AuthCounts) => {
+    const cut = counts[`${member}s`]
+    return cut.rows.length === 0 ? [] : valueRows(cut, counts.presented)
+  }
   return (
     <DataTable
       title={title}
       about={`identities ${rangeWords(data.period)}`}
-      csvName={`auth-${member}s`}
-      rows={cut.rows.filter((row) => row.count > 0 || row.before > 0)}
-      keyOf={(row) => row.value ?? ''}
-      sortBy="Presented"
+      csv={{
+        page: 'auth',
+        table: `${member}s`,
+        period: data.period,
+        all: async (signal) => rowsOf(await wholeCounts('auth', signal)),
+      }}
+      rows={rowsOf(data)}
+      keyOf={(row) => `${row.kind} ${row.value}`}
+      sortBy={measures.identities.name}
       columns={[
         {
           name: head,
-          value: (row) => row.value ?? '(others)',
+          value: (row) => valueName(row, member),
           show: (row) => {
-            const { value } = row
-            if (value === null) return <span class="muted">(others)</span>
+            if (row.kind !== 'value') return <span class="muted">{valueName(row, member)}</span>
+            const value = row.value ?? ''
             return (
               <a href={logsHref({ ...of, [member]: value })}>
                 <Text value={value} max={40} />
@@ -158,9 +166,9 @@ function CutTable({ title, head, cut, of, data }: CutTableProps) {
             )
           },
         },
-        { name: 'Presented', number: true, value: (row) => row.count },
-        ...refusalColumns('Accepted', 'Not accepted'),
-        ...(choiceOf(query.value).compare ? changeColumns : []),
+        { name: measures.identities.name, number: true, value: (row) => row.count },
+        ...acceptedColumns(),
+        ...(choiceOf(query.value).compare ? changeColumns() : []),
       ]}
     />
   )

@@ -1,52 +1,58 @@
 /** Decisions by the values of one member: how many, how many ended blocked, and how that changed. */
-import type { Cut, CutRow, PeriodView } from '../../api.ts'
-import { percent, shareOf } from '../../charts/change.ts'
-import { changeColumns } from '../../charts/cut-columns.tsx'
+import type { AuthzCounts, Cut } from '../../api.ts'
+import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/cut-columns.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
+import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { logsHref } from '../../range/logs-link.ts'
+import { wholeCounts } from '../../range/questions.ts'
 import { choiceOf } from '../../range/range.ts'
 
 interface DecisionTableProps {
   title: string
   head: string
   member?: 'tool' | 'vendor' // where Logs can be filtered by it
-  cut: Cut
-  period: PeriodView
+  of: 'tools' | 'rules' | 'reasons' | 'vendors'
+  data: AuthzCounts
 }
 
-const blocked = (row: CutRow): number => row.outcomes['blocked'] ?? 0
-
-export function DecisionTable({ title, head, member, cut, period }: DecisionTableProps) {
+export function DecisionTable({ title, head, member, of: name, data }: DecisionTableProps) {
+  const { period, evaluated } = data
   const of = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
+  const noun = head.toLowerCase()
+  const rowsOf = (cut: Cut, counts: AuthzCounts) =>
+    cut.rows.length === 0 ? [] : valueRows(cut, counts.evaluated)
   return (
     <DataTable
       title={title}
-      csvName={`authz-${head.toLowerCase()}s`}
-      rows={cut.rows.filter((row) => row.count > 0 || row.before > 0)}
-      keyOf={(row) => row.value ?? ''}
-      sortBy="Decisions"
-      empty={`No decision of this range names a ${head.toLowerCase()}.`}
+      csv={{
+        page: 'authz',
+        table: name,
+        period,
+        all: async (signal) => {
+          const whole = await wholeCounts('authz', signal)
+          return rowsOf(whole[name], whole)
+        },
+      }}
+      rows={rowsOf(data[name], { ...data, evaluated })}
+      keyOf={(row) => `${row.kind} ${row.value}`}
+      sortBy={measures.decisions.name}
+      empty={`No decision of this range names a ${noun}.`}
       columns={[
         {
           name: head,
-          value: (row) => row.value ?? '(others)',
-          show: ({ value }) => {
-            if (value === null) return <span class="muted">(others)</span>
+          value: (row) => valueName(row, noun),
+          show: (row) => {
+            if (row.kind !== 'value') return <span class="muted">{valueName(row, noun)}</span>
+            const value = row.value ?? ''
             const text = <Text value={value} max={25} />
             return member === undefined ? text : <a href={logsHref({ ...of, [member]: value })}>{text}</a>
           },
         },
-        { name: 'Decisions', number: true, value: (row) => row.count },
-        { name: 'Blocked', number: true, value: blocked },
-        {
-          name: 'Share',
-          number: true,
-          value: (row) => shareOf(blocked(row), row.count),
-          show: (row) => percent(shareOf(blocked(row), row.count)),
-        },
-        ...(choiceOf(query.value).compare ? changeColumns.slice(1) : []),
+        { name: measures.decisions.name, number: true, value: (row) => row.count },
+        ...blockedColumns,
+        ...(choiceOf(query.value).compare ? changeColumns() : []),
       ]}
     />
   )

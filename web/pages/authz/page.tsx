@@ -1,23 +1,26 @@
-/** Authz: what agents were allowed, refused or held for review, by tool, rule, reason and vendor, and why. */
+/** Authz: what agents were allowed, denied or held for review, by tool, rule, reason and vendor, and why. */
 import './page.css'
 import type { AuthzCounts } from '../../api.ts'
 import { percent, shareOf } from '../../charts/change.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { Bars } from '../../charts/bars.tsx'
 import { countOf, cutBars, cutRest } from '../../charts/cut-bars.ts'
-import { Headlines } from '../../charts/headlines.tsx'
+import { countLine, Headlines } from '../../charts/headlines.tsx'
 import { cutSeries, outcomeSeries } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
+import { decisionNames, measures } from '../../measures.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { DecisionTable } from './decision-table.tsx'
-import { Refusals, refusalsAhead } from './refusals.tsx'
+import { OutcomeTable } from './outcome-table.tsx'
+import { Denials, denialsAhead } from './denials.tsx'
 import { WhyDialog } from './why-dialog.tsx'
 
 const type = 'authz.evaluated'
-const decisionOrder = ['allow', 'review', 'deny']
+const decisionOrder = ['allow', 'deny', 'review']
+const stackOrder = ['allow', 'review', 'deny']
 
 /** The explained event stands in the address, so a link can show it. */
 function explain(id: string | null): void {
@@ -25,7 +28,7 @@ function explain(id: string | null): void {
   navigate(here.path + withQuery(here.search, { why: id === null ? [] : [id] }), { replace: id === null })
 }
 
-export const ahead = async () => refusalsAhead((await countAhead('authz')).period)
+export const ahead = async () => denialsAhead((await countAhead('authz')).period)
 
 export default function AuthzPage() {
   const model = useCounts('authz', ['authz.evaluated'])
@@ -55,13 +58,13 @@ function Decisions({ data }: { data: AuthzCounts }) {
       <AuthzHeadlines data={data} />
       <div class="split">
         <ChartPanel
-          what="Decisions"
+          what={measures.decisions.name}
           period={period}
           filter={{ type }}
           divisions={[
             {
               name: 'decision',
-              series: cutSeries(decisions.rows, evaluated, { order: decisionOrder, without: 'no decision' }),
+              series: cutSeries(decisions.rows, evaluated, { order: stackOrder, without: 'other or none' }),
               filterOf: (decision) => ({ type, decision }),
             },
             {
@@ -83,13 +86,14 @@ function Decisions({ data }: { data: AuthzCounts }) {
           empty="No decision of this range gives a reason."
         />
       </div>
-      <Refusals period={period} denied={countOf(decisions, 'deny').count} onOpen={explain} />
+      <OutcomeTable data={data} />
+      <Denials period={period} denied={countOf(decisions, 'deny').count} onOpen={explain} />
       <Later>
         <div class="halves">
-          <DecisionTable title="By tool" head="Tool" member="tool" cut={data.tools} period={period} />
-          <DecisionTable title="By rule" head="Rule" cut={data.rules} period={period} />
-          <DecisionTable title="By reason" head="Reason" cut={data.reasons} period={period} />
-          <DecisionTable title="By vendor" head="Vendor" member="vendor" cut={data.vendors} period={period} />
+          <DecisionTable title="By tool" head="Tool" member="tool" of="tools" data={data} />
+          <DecisionTable title="By rule" head="Rule" of="rules" data={data} />
+          <DecisionTable title="By reason" head="Reason" of="reasons" data={data} />
+          <DecisionTable title="By vendor" head="Vendor" member="vendor" of="vendors" data={data} />
         </div>
       </Later>
     </>
@@ -101,25 +105,29 @@ function sumOf(cut: AuthzCounts['reasons']): { count: number } {
 }
 
 function AuthzHeadlines({ data: { period, evaluated, decisions } }: { data: AuthzCounts }) {
-  const [allowed, denied, review] = ['allow', 'deny', 'review'].map((one) => countOf(decisions, one))
-  if (!allowed || !denied || !review) return null
   const of = { type, siteIds: period.siteIds, since: period.since, until: period.until }
-  const line = (name: string, decision: string, now: { count: number; before: number }) => ({
-    kind: 'count' as const,
-    name,
-    now: now.count,
-    before: now.before,
-    note: `${percent(shareOf(now.count, evaluated.count))} of all`,
-    href: logsHref({ ...of, decision }),
-  })
+  const known = decisionOrder.map((decision) => ({ decision, ...countOf(decisions, decision) }))
+  const other = (count: 'count' | 'before') =>
+    known.reduce((rest, one) => rest - one[count], evaluated[count])
+  const blocked = evaluated.outcomes['blocked'] ?? { count: 0, before: 0 }
+  const noteOf = (now: number): string => `${percent(shareOf(now, evaluated.count))} of decisions`
+  const undecided = { count: other('count'), before: other('before') }
   return (
     <Headlines
       period={period}
       lines={[
-        { kind: 'count', name: 'Decisions', now: evaluated.count, before: evaluated.before },
-        line('Allowed', 'allow', allowed),
-        line('Refused', 'deny', denied),
-        line('For review', 'review', review),
+        { ...countLine(measures.decisions, evaluated), href: logsHref(of) },
+        ...known.map((one) => ({
+          ...countLine({ name: decisionNames[one.decision] ?? one.decision }, one),
+          note: noteOf(one.count),
+          href: logsHref({ ...of, decision: one.decision }),
+        })),
+        ...(undecided.count > 0 ? [{ ...countLine(measures.undecided, undecided) }] : []),
+        {
+          ...countLine(measures.blocked, blocked),
+          note: 'by outcome, not by decision',
+          href: logsHref({ ...of, outcome: 'blocked' }),
+        },
       ]}
     />
   )

@@ -119,7 +119,7 @@ function Answer(props: { event: TraceEvent; refusalNumber: number; complete: boo
           .
         </>
       )}{' '}
-      {complete && `${ordinals[refusalNumber] ?? `${refusalNumber}th`} refusal in this session.`}
+      {complete && `${ordinals[refusalNumber] ?? `${refusalNumber}th`} denial in this session.`}
     </p>
   )
 }
@@ -166,7 +166,7 @@ function Earlier({ why, event, earlier, sameTool }: EarlierProps) {
     <>
       {sameTool > 0 && (
         <p class="muted">
-          It was refused {sameTool === 1 ? 'once' : `${sameTool} times`} before for the same tool.
+          It was denied {sameTool === 1 ? 'once' : `${sameTool} times`} before for the same tool.
         </p>
       )}
       <ol class="earlier">

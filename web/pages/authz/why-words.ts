@@ -8,7 +8,7 @@ export function isRefusal(event: TraceEvent): boolean {
 }
 
 export function verdictOf(event: TraceEvent): string {
-  if (isRefusal(event)) return 'Refused'
+  if (isRefusal(event)) return 'Denied'
   if (event.policy?.decision === 'review') return 'Held for review'
   return event.policy?.decision === 'allow' || event.outcome === 'success' ? 'Allowed' : 'Decided'
 }

@@ -1,19 +1,18 @@
-/** The vendors that were detected: who is behind each, how often it came and was refused, how that changed. */
-import type { CutRow, DetectCounts, PeriodView } from '../../api.ts'
-import { changeOf, percent, shareOf } from '../../charts/change.ts'
+/** The vendors that were detected: who is behind each, how often it came and was blocked, how that changed. */
+import type { DetectCounts, PeriodView } from '../../api.ts'
+import { shareOf } from '../../charts/change.ts'
+import { changeColumns, shareColumn, valueName, type ValueRow, valueRows } from '../../charts/cut-columns.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
-import { ChangeMark } from '../../charts/headlines.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
+import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
+import { wholeCounts } from '../../range/questions.ts'
 import { choiceOf, lengthName, rangeWords, utcHour } from '../../range/range.ts'
 import { knownAgent } from './known-agents.ts'
 
-interface AgentRow {
-  vendor: string | null
-  count: number
-  before: number
-  refused: number
+interface AgentRow extends ValueRow {
+  blocked: number
   share: number | null
   fresh: boolean // not detected in the time before, though others were
   period: PeriodView
@@ -25,29 +24,32 @@ function newWords(period: PeriodView): string {
   return `detected in this range, and not once in the ${lengthName(period)} before (${since} to ${until} UTC)`
 }
 
-/** Refusals are decisions that ended blocked, counted once each. */
+/** Blocked are decisions of the vendor that ended so, counted once each. */
 function agentRows({ vendors, decided, detected, period }: DetectCounts): AgentRow[] {
-  const refusedOf = new Map(decided.rows.map((row) => [row.value, row.outcomes['blocked'] ?? 0]))
-  return vendors.rows.map(({ value, count: events, before }: CutRow) => ({
-    vendor: value,
-    count: events,
-    before,
-    refused: refusedOf.get(value) ?? 0,
-    share: shareOf(events, detected.count),
-    fresh: events > 0 && before === 0 && detected.before > 0,
+  const blockedOf = new Map(
+    valueRows(decided, noTally).map((row) => [row.value, row.outcomes['blocked'] ?? 0]),
+  )
+  return valueRows(vendors, detected).map((row) => ({
+    ...row,
+    blocked: row.kind === 'missing' ? 0 : (blockedOf.get(row.value) ?? 0),
+    share: shareOf(row.count, detected.count),
+    fresh: row.kind === 'value' && row.count > 0 && row.before === 0 && detected.before > 0,
     period,
   }))
 }
+
+/** Decisions without a vendor have no row here: those of the range are on Authz. */
+const noTally = { count: 0, before: 0, steps: [], outcomes: {} }
 
 const purposeText = (vendor: string | null): string => knownAgent(vendor ?? '')?.purposes.join(', ') ?? ''
 const operatorText = (vendor: string | null): string => knownAgent(vendor ?? '')?.operator ?? ''
 
 function VendorName({ row }: { row: AgentRow }) {
-  if (row.vendor === null) return <span class="muted">(others, more than 1,000 an hour)</span>
+  if (row.kind !== 'value') return <span class="muted">{valueName(row, 'vendor')}</span>
   return (
     <>
       <b>
-        <Text value={row.vendor} max={32} />
+        <Text value={row.value ?? ''} max={32} />
       </b>
       {row.fresh && choiceOf(query.value).compare && (
         <span class="new-mark" title={`New: ${newWords(row.period)}`}>
@@ -59,31 +61,18 @@ function VendorName({ row }: { row: AgentRow }) {
 }
 
 const columns: Column<AgentRow>[] = [
-  { name: 'Vendor', value: (row) => row.vendor ?? '(others)', show: (row) => <VendorName row={row} /> },
-  { name: 'Operator', value: (row) => operatorText(row.vendor) || null },
-  { name: 'Purpose', value: (row) => purposeText(row.vendor) || null },
-  { name: 'Detections', number: true, value: (row) => row.count },
+  { name: 'Vendor', value: (row) => valueName(row, 'vendor'), show: (row) => <VendorName row={row} /> },
+  { name: 'Operator', value: (row) => operatorText(row.value) || null },
+  { name: 'Purpose', value: (row) => purposeText(row.value) || null },
+  { name: measures.detections.name, number: true, value: (row) => row.count },
+  shareColumn('Share', (row) => row.share),
+  ...changeColumns<AgentRow>(),
   {
-    name: 'Share',
+    name: measures.blocked.name,
+    about: measures.blocked.definition,
     number: true,
-    value: (row) => (row.share === null ? null : Math.round(row.share * 10_000) / 10_000),
-    show: (row) => percent(row.share),
-  },
-  { name: 'Before', number: true, value: (row) => row.before },
-  {
-    name: 'Change',
-    number: true,
-    value: (row) => row.count - row.before,
-    show: (row) => {
-      const change = changeOf(row.count, row.before)
-      return change.text === 'new' ? 'new' : <ChangeMark change={change} />
-    },
-  },
-  {
-    name: 'Refused',
-    number: true,
-    value: (row) => row.refused,
-    show: (row) => (row.refused === 0 ? <span class="muted">0</span> : count(row.refused)),
+    value: (row) => row.blocked,
+    show: (row) => (row.blocked === 0 ? <span class="muted">0</span> : count(row.blocked)),
   },
 ]
 
@@ -103,12 +92,17 @@ export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vend
           {fresh && `; new: ${newWords(data.period)}`}
         </>
       }
-      csvName="agents"
+      csv={{
+        page: 'detect',
+        table: 'vendors',
+        period: data.period,
+        all: async (signal) => agentRows(await wholeCounts('detect', signal)),
+      }}
       columns={compare ? columns : columns.filter((column) => !compared.has(column.name))}
       rows={rows}
-      keyOf={(row) => row.vendor ?? ''}
-      sortBy="Detections"
-      onOpen={(row) => row.vendor !== null && onOpen(row.vendor)}
+      keyOf={(row) => `${row.kind} ${row.value}`}
+      sortBy={measures.detections.name}
+      onOpen={(row) => row.value !== null && onOpen(row.value)}
     />
   )
 }

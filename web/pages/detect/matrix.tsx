@@ -1,11 +1,11 @@
 /** Classes against vendors: which vendor came as what. Asked on its own: the page does not wait for it. */
-import type { CountedName, DetectMatrix } from '../../api.ts'
+import type { CountedName, DetectMatrix, PeriodView } from '../../api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted } from '../../format.ts'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
-import { countsOf } from '../../range/questions.ts'
+import { countsOf, wholeCounts } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 import { visibleText } from '../../text.ts'
 
@@ -61,11 +61,12 @@ function place(of: CountedName): number {
 }
 
 interface MatrixProps {
+  period: PeriodView
   detected: number // changes when something was detected: then it is asked anew
   of: LogsFilter // the detections of the range, for Logs
 }
 
-export function Matrix({ detected, of }: MatrixProps) {
+export function Matrix({ period, detected, of }: MatrixProps) {
   const { found, problem } = useAnswer(countsOf('detect/matrix'), detected)
   if (problem) return <Problem error={problem} />
   if (!found || found.counted === 0) return null
@@ -75,7 +76,12 @@ export function Matrix({ detected, of }: MatrixProps) {
     <DataTable
       title="Classes by vendor"
       about={aboutOf(found.counted, detected)}
-      csvName="classes-by-vendor"
+      csv={{
+        page: 'detect',
+        table: 'classes-by-vendor',
+        period,
+        all: async (signal) => matrixOf((await wholeCounts('detect/matrix', signal)).cells).rows,
+      }}
       columns={[vendorColumn, ...columns.map((column) => classColumn(column, largest, of)), totalColumn]}
       rows={rows}
       keyOf={(row) => keyOf(row.vendor)}

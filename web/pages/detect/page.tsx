@@ -5,9 +5,10 @@ import { Bars } from '../../charts/bars.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { countOf, cutBars, cutRest, distinct } from '../../charts/cut-bars.ts'
 import { shareOf } from '../../charts/change.ts'
-import { Headlines } from '../../charts/headlines.tsx'
+import { countLine, Headlines } from '../../charts/headlines.tsx'
 import { cutSeries, trustRank } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
+import { measures } from '../../measures.ts'
 import { Vial } from '../../components/marks.tsx'
 import { counted } from '../../format.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
@@ -62,7 +63,7 @@ function Detections({ data }: { data: DetectCounts }) {
         <DetectionChart data={data} />
         <Bars
           title="By vendor"
-          unit="detections"
+          unit={measures.detections.unit}
           bars={cutBars(vendors, {
             href: (vendor) => logsHref({ ...of, vendor }),
             colour: () => 'accent',
@@ -79,7 +80,7 @@ function Detections({ data }: { data: DetectCounts }) {
         </p>
       )}
       <Later>
-        <Matrix detected={detected.count} of={of} />
+        <Matrix period={period} detected={detected.count} of={of} />
       </Later>
     </>
   )
@@ -95,12 +96,9 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
     <Headlines
       period={period}
       lines={[
-        { kind: 'count', name: 'Agents detected', now: detected.count, before: detected.before },
+        countLine(measures.detections, detected),
         {
-          kind: 'count',
-          name: 'Distinct vendors',
-          now: vendorCounts.now,
-          before: vendorCounts.before,
+          ...countLine(measures.vendorsDetected, { count: vendorCounts.now, before: vendorCounts.before }),
           ...(vendorCounts.fresh > 0 && detected.before > 0 && { note: `${vendorCounts.fresh} new` }),
         },
         {
@@ -108,6 +106,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
           name: 'Crawlers',
           now: shareOf(crawlers.count, detected.count),
           before: shareOf(crawlers.before, detected.before),
+          note: 'of detections',
         },
         {
           kind: 'share',
@@ -116,10 +115,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
           before: shareOf(proved.before, detected.before),
         },
         {
-          kind: 'count',
-          name: 'Missed',
-          now: missed.count,
-          before: missed.before,
+          ...countLine(measures.missed, missed),
           href: logsHref({ ...of, type: 'agent.missed' }),
         },
       ]}
@@ -130,7 +126,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
 function DetectionChart({ data: { period, detected, classes, vendors } }: { data: DetectCounts }) {
   return (
     <ChartPanel
-      what="Detections"
+      what={measures.detections.name}
       period={period}
       filter={{ type }}
       divisions={[
@@ -158,7 +154,7 @@ function ClassAndTrust({ data: { period, detected, classes, trusts } }: { data: 
     <div class="halves level">
       <Bars
         title="By class"
-        unit="detections"
+        unit={measures.detections.unit}
         bars={cutBars(classes, { href: (agentClass) => logsHref({ ...of, agentClass }) }).map((bar) => ({
           ...bar,
           mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
@@ -168,7 +164,7 @@ function ClassAndTrust({ data: { period, detected, classes, trusts } }: { data: 
       />
       <Bars
         title="By trust"
-        unit="detections"
+        unit={measures.detections.unit}
         bars={cutBars(trusts, { href: (trust) => logsHref({ ...of, trust }) })
           .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
           .sort((a, b) => trustRank(a.key) - trustRank(b.key))}

@@ -4,18 +4,22 @@ import { useComputed } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { KnaphCounts } from '../../api.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
+import { csvRowsMax } from '../../charts/csv.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
-import { type Headline, Headlines } from '../../charts/headlines.tsx'
+import { countLine, type Headline, Headlines } from '../../charts/headlines.tsx'
 import { outcomeSeries } from '../../charts/series.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { bytesText, count } from '../../format.ts'
+import { measures } from '../../measures.ts'
 import { createPushed, type Pushed } from '../../pushed-model.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
+import { logsHref } from '../../range/logs-link.ts'
 import type { Question } from '../../range/questions.ts'
 import { choiceOf } from '../../range/range.ts'
-import { askedNext, countAhead, useCounts } from '../../range/use-counts.ts'
+import { askedNext } from '../../range/last-range.ts'
+import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { type Memory, registryApi } from '../../registry-api.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { askAhead } from '../../seen.ts'
@@ -107,7 +111,7 @@ function Body({ memories, use }: { memories: Pushed<Memory>; use: KnaphCounts })
       <Headlines period={use.period} lines={headlines(list, use)} />
       {use.accessed.count > 0 && (
         <ChartPanel
-          what="Reads of site memory"
+          what={measures.reads.name}
           period={use.period}
           divisions={divisions}
           filter={{ type: 'memory.accessed' }}
@@ -126,24 +130,19 @@ function Body({ memories, use }: { memories: Pushed<Memory>; use: KnaphCounts })
   )
 }
 
-function headlines(list: Memory[], { accessed, updated }: KnaphCounts): Headline[] {
+function headlines(list: Memory[], { period, accessed, updated }: KnaphCounts): Headline[] {
+  const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   const scores = list.map((memory) => memory.score)
   const lowest = scores.length === 0 ? null : Math.min(...scores)
   const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length
   return [
     {
-      kind: 'count',
-      name: 'Reads',
-      now: accessed.count,
-      before: accessed.before,
-      href: '/logs?type=memory.accessed',
+      ...countLine(measures.reads, accessed),
+      href: logsHref({ ...of, type: 'memory.accessed' }),
     },
     {
-      kind: 'count',
-      name: 'Updates',
-      now: updated.count,
-      before: updated.before,
-      href: '/logs?type=memory.updated',
+      ...countLine(measures.updates, updated),
+      href: logsHref({ ...of, type: 'memory.updated' }),
     },
     { kind: 'count', name: 'Sites with memory', now: list.length, before: null },
     {
@@ -166,6 +165,7 @@ const columns: Column<Memory>[] = [
   {
     name: 'Score',
     value: (memory) => memory.score,
+    csv: (memory) => Math.round(memory.score * 10) / 10,
     show: (memory) => (
       <span class="score-cell">
         <ScoreBar score={memory.score} /> {scoreText(memory.score)}
@@ -176,8 +176,19 @@ const columns: Column<Memory>[] = [
   { name: 'Made', value: (memory) => (memory.scoreComputed ? 'computed' : 'sent') },
   { name: 'Pages', value: (memory) => siteMapOf(memory.snapshot).pages, number: true },
   { name: 'Version', value: (memory) => memory.version, number: true },
-  { name: 'Changed', value: (memory) => memory.at, show: (memory) => <Moment iso={memory.at} /> },
-  { name: 'Size', value: (memory) => memory.bytes, show: (memory) => bytesText(memory.bytes), number: true },
+  {
+    name: 'Changed',
+    unit: 'UTC',
+    value: (memory) => memory.at,
+    show: (memory) => <Moment iso={memory.at} />,
+  },
+  {
+    name: 'Size',
+    unit: 'bytes',
+    value: (memory) => memory.bytes,
+    show: (memory) => bytesText(memory.bytes),
+    number: true,
+  },
 ]
 
 const siteHref = (siteId: string): string =>
@@ -187,7 +198,12 @@ function Sites({ list }: { list: Memory[] }) {
   return (
     <DataTable
       title="Sites"
-      csvName="site-memory"
+      csv={{
+        page: 'knaph',
+        table: 'sites',
+        all: async (signal) =>
+          (await registryApi.memories(choiceOf(query.peek()).siteIds, csvRowsMax, signal)).list,
+      }}
       columns={columns}
       rows={list}
       keyOf={(memory) => memory.siteId}

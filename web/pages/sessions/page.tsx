@@ -3,6 +3,7 @@ import './page.css'
 import { signal, useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { ApiError, api } from '../../api.ts'
+import { everyRow } from '../../charts/csv.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
 import { filterParams } from '../../filter-params.ts'
@@ -131,7 +132,19 @@ function List({ newest }: { newest: SessionPage }) {
       <DataTable
         title="Sessions"
         about={`${counted(rows.length, 'session')}${next === null ? '' : ', newest; older are kept'}`}
-        csvName="sessions"
+        csv={{
+          page: 'sessions',
+          table: 'list',
+          all: (signal) => {
+            const asked = askedOf(query.peek())
+            asked.set('limit', '200')
+            return everyRow(async (cursor) => {
+              const params = cursor === null ? asked : new URLSearchParams({ cursor, limit: '200' })
+              const page = await sessionApi.list(params, signal)
+              return { rows: page.sessions, next: page.nextCursor }
+            })
+          },
+        }}
         columns={columns}
         rows={rows}
         keyOf={(session) => session.id}
@@ -193,11 +206,14 @@ const columns: Column<AgentSession>[] = [
   },
   {
     name: 'Last seen',
+    unit: 'UTC',
     value: (session) => session.lastSeenAt,
     show: (session) => <Moment iso={session.lastSeenAt} />,
   },
   {
     name: 'Lasted',
+    unit: 's',
+    csv: (session) => (Date.parse(session.lastSeenAt) - Date.parse(session.firstSeenAt)) / 1_000,
     value: (session) => Date.parse(session.lastSeenAt) - Date.parse(session.firstSeenAt),
     show: (session) => duration(Date.parse(session.lastSeenAt) - Date.parse(session.firstSeenAt)),
     number: true,
@@ -205,6 +221,7 @@ const columns: Column<AgentSession>[] = [
   {
     name: 'Events',
     value: (session) => session.events,
+    csv: (session) => (session.truncated ? `over ${session.events}` : session.events),
     show: (session) => `${session.truncated ? 'over ' : ''}${count(session.events)}`,
     number: true,
   },

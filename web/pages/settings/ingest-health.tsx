@@ -3,6 +3,7 @@ import './ingest-health.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { DataTable } from '../../charts/data-table.tsx'
+import type { CsvFile } from '../../charts/csv.ts'
 import { isoTime, now } from '../../clock.ts'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
@@ -137,7 +138,7 @@ function HourTable({ hours, labelOf }: HourTableProps) {
   return (
     <DataTable
       title="By hour and key"
-      csvName="ingest-hours"
+      csv={{ page: 'ingest-health', table: 'hours', ...hoursPeriod(hours) }}
       sortBy="Hour, UTC"
       keyOf={({ hour, keyId }) => `${hour} ${keyId}`}
       rows={hours}
@@ -158,13 +159,20 @@ function HourTable({ hours, labelOf }: HourTableProps) {
   )
 }
 
+/** The days that the rows are of, for the name of the file. */
+function hoursPeriod(hours: IngestHour[]): Partial<Pick<CsvFile<IngestHour>, 'period'>> {
+  const times = hours.map(({ hour }) => hour).toSorted()
+  const [since, until] = [times[0], times.at(-1)]
+  return since === undefined || until === undefined ? {} : { period: { since, until } }
+}
+
 const clockTones = { fine: 'allow', ahead: 'error', behind: 'error' } as const
 
 function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
   return (
     <DataTable
       title="Keys"
-      csvName="ingest-keys"
+      csv={{ page: 'ingest-health', table: 'keys' }}
       sortBy="Key"
       ascending
       keyOf={({ id }) => id}
@@ -175,6 +183,7 @@ function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
         { name: 'State', value: ({ state }) => state },
         {
           name: 'Last used',
+          unit: 'UTC',
           value: ({ lastUsedAt }) => lastUsedAt,
           show: ({ lastUsedAt, neverUsed }) =>
             lastUsedAt !== null ? <Moment iso={lastUsedAt} /> : neverUsed ? 'never' : 'just now',
@@ -186,6 +195,7 @@ function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
         },
         {
           name: 'Seen in a browser',
+          unit: 'UTC',
           value: ({ seenInBrowserAt }) => seenInBrowserAt,
           show: ({ seenInBrowserAt }) => seenInBrowserAt !== null && <Moment iso={seenInBrowserAt} />,
         },

@@ -4,17 +4,21 @@ import { useComputed } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { api, type PeriodView, type ToolCalls } from '../../api.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
-import { type Headline, Headlines } from '../../charts/headlines.tsx'
+import { csvRowsMax } from '../../charts/csv.ts'
+import { countLine, type Headline, Headlines } from '../../charts/headlines.tsx'
 import { shareOf } from '../../charts/change.ts'
 import { outcomeSeries } from '../../charts/series.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
+import { measures } from '../../measures.ts'
+import { logsHref } from '../../range/logs-link.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
 import type { Question } from '../../range/questions.ts'
 import { choiceOf } from '../../range/range.ts'
-import { askedNext, countAhead, useCounts } from '../../range/use-counts.ts'
+import { askedNext } from '../../range/last-range.ts'
+import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { createPushed, type Pushed } from '../../pushed-model.ts'
 import { registryApi, type Tool } from '../../registry-api.ts'
 import { rehearse } from '../../rehearse.ts'
@@ -132,7 +136,7 @@ function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
       <Headlines period={period} lines={headlines(rows, calls)} />
       <div class="tools-top">
         <ChartPanel
-          what="Tool calls"
+          what={measures.toolCalls.name}
           period={period}
           divisions={divisions}
           filter={{ type: 'tool.executed' }}
@@ -140,7 +144,23 @@ function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
         <Budget pages={pages} showSite={showSite} />
       </div>
       <Filters rows={rows} />
-      <ToolTable rows={shown} all={rows.length} showSite={showSite} compare={compare} />
+      <ToolTable
+        rows={shown}
+        all={rows.length}
+        showSite={showSite}
+        compare={compare}
+        csv={{
+          page: 'tools',
+          table: 'tools',
+          period,
+          ...(hasMore && {
+            all: async (signal) => {
+              const whole = await registryApi.tools(choiceOf(query.peek()).siteIds, csvRowsMax, signal)
+              return wantedRows(toolRows(whole.list, calls), wanted)
+            },
+          }),
+        }}
+      />
       {hasMore && (
         <p class="muted">
           The first {count(toolsShownMax)} tools by site and name are counted here. Choose a site to see
@@ -156,18 +176,24 @@ function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
   )
 }
 
-function headlines(rows: ToolRow[], { executed }: ToolCalls): Headline[] {
+function headlines(rows: ToolRow[], { period, executed }: ToolCalls): Headline[] {
   const sum = summaryOf(rows)
   const errors = executed.outcomes['error']
   const never = `${place.value.path}${withQuery(place.value.search, { show: ['never'], page: [] })}`
   return [
     {
-      ...{ kind: 'count', name: 'Tools executed', now: executed.count, before: executed.before },
-      href: '/logs?type=tool.executed',
+      ...countLine(measures.toolCalls, executed),
+      href: logsHref({
+        siteIds: period.siteIds,
+        since: period.since,
+        until: period.until,
+        type: 'tool.executed',
+      }),
     },
     {
       kind: 'share',
       name: 'Failed',
+      note: 'of tool calls',
       now: shareOf(errors?.count ?? 0, executed.count),
       before: shareOf(errors?.before ?? 0, executed.before),
     },

@@ -20,7 +20,12 @@ const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
 })
 
 const calls = (rows: ToolCalls['rows']): ToolCalls =>
-  ({ period: {}, executed: {}, rows, sitesLeftOut: 0 }) as unknown as ToolCalls
+  ({
+    period: {},
+    executed: { count: rows.reduce((sum, row) => sum + row.count, 0), before: 0 },
+    rows,
+    sitesLeftOut: 0,
+  }) as unknown as ToolCalls
 const call = (name: string | null, count: number, outcomes = {}, siteId = 'shop') => ({
   ...{ siteId, name, count, before: 0, outcomes },
   lastHour: null,
@@ -44,6 +49,7 @@ test('calls go to the tool of their own site; names without a tool stand below',
     ['b', 'shop', 0, 0, true],
     ['a', 'other', 9, 0, false],
     ['gone', 'shop', 2, 0, false],
+    ['(no tool, or others)', '', 5, 0, false], // so that the calls of all rows are those of the range
   ])
 })
 

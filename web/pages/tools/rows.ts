@@ -22,6 +22,7 @@ export interface ToolRow {
   changedAt: string
   findings: Finding[]
   registered: boolean // false: it is called, but no registry has it
+  isRest?: true // calls that name no tool, or one that is not counted by itself
 }
 
 export interface PageCost {
@@ -50,7 +51,19 @@ export function toolRows(tools: Tool[], calls: ToolCalls | null): ToolRow[] {
     if (call.name === null || call.count === 0) continue
     rows.push(rowOf(unregistered(call.siteId, call.name), call, false))
   }
-  return rows
+  return calls === null ? rows : withRest(rows, calls)
+}
+
+/** The calls of all rows are then those of the whole range. */
+function withRest(rows: ToolRow[], { executed }: ToolCalls): ToolRow[] {
+  const rest = rows.reduce((left, row) => left - row.calls, executed.count)
+  if (rest <= 0) return rows
+  const before = Math.max(
+    0,
+    rows.reduce((left, row) => left - row.before, executed.before),
+  )
+  const row = rowOf(unregistered('', '(no tool, or others)'), undefined, false)
+  return [...rows, { ...row, calls: rest, before, isRest: true }]
 }
 
 type Call = ToolCalls['rows'][number]
@@ -166,7 +179,7 @@ const shows: { [show in Show]: (row: ToolRow) => boolean } = {
   all: () => true,
   never: isNeverCalled,
   findings: (row) => row.findings.length > 0,
-  unregistered: (row) => !row.registered,
+  unregistered: (row) => !row.registered && !row.isRest,
 }
 
 export function wantedRows(rows: ToolRow[], { show, page, text }: Wanted): ToolRow[] {
@@ -174,6 +187,7 @@ export function wantedRows(rows: ToolRow[], { show, page, text }: Wanted): ToolR
   return rows.filter(
     (row) =>
       shows[show](row) &&
+      (!row.isRest || (page === null && part === '')) &&
       (page === null || row.page === page) &&
       (part === '' || `${row.name}\n${row.title ?? ''}\n${row.group}`.toLowerCase().includes(part)),
   )

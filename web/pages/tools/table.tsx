@@ -1,10 +1,13 @@
 /** The registry as a table: one row a tool, with what it costs, how it is used and what is wrong with it. */
 import { ChangeMark } from '../../charts/headlines.tsx'
 import { changeOf, percent, shareOf } from '../../charts/change.ts'
+import { changeCell, type CsvFile, sketchedCell } from '../../charts/csv.ts'
+import { shareColumn } from '../../charts/cut-columns.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
 import { ago, count, duration, utcTime } from '../../format.ts'
+import { measures } from '../../measures.ts'
 import { navigate, place, withQuery } from '../../router.ts'
 import { findingNames } from './lint.ts'
 import type { ToolRow } from './rows.ts'
@@ -15,8 +18,15 @@ export function toolHref(siteId: string, name: string): string {
   return place.value.path + withQuery(place.value.search, { site: [siteId], tool: [name] })
 }
 
-export function ToolTable(props: { rows: ToolRow[]; all: number; showSite: boolean; compare: boolean }) {
-  const { rows, all, showSite, compare } = props
+interface ToolTableProps {
+  rows: ToolRow[]
+  all: number
+  showSite: boolean
+  compare: boolean
+  csv: CsvFile<ToolRow>
+}
+
+export function ToolTable({ rows, all, showSite, compare, csv }: ToolTableProps) {
   return (
     <DataTable
       title="Tools"
@@ -26,12 +36,12 @@ export function ToolTable(props: { rows: ToolRow[]; all: number; showSite: boole
           ? `${count(all)} in the registry or called`
           : `${count(rows.length)} of ${count(all)}`
       }
-      csvName="tools"
+      csv={csv}
       columns={columnsOf(showSite, compare)}
       rows={rows}
       keyOf={(row) => `${row.siteId}\n${row.name}`}
       sortBy="Tokens"
-      onOpen={(row) => navigate(toolHref(row.siteId, row.name))}
+      onOpen={(row) => !row.isRest && navigate(toolHref(row.siteId, row.name))}
       empty="No tool is like that."
     />
   )
@@ -45,7 +55,9 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
   }
   const change: Column<ToolRow> = {
     name: 'Change',
+    unit: '%',
     value: (row) => row.calls - row.before,
+    csv: (row) => changeCell(row.calls, row.before),
     show: (row) => <CallsChange row={row} />,
     number: true,
   }
@@ -68,18 +80,17 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
       show: (row) => row.registered && <Tokens row={row} />,
       number: true,
     },
-    { name: 'Calls', value: (row) => row.calls, number: true },
+    { name: measures.toolCalls.name, value: (row) => row.calls, number: true },
     ...(compare ? [change] : []),
     {
-      name: 'Error rate',
-      value: (row) => (row.calls === 0 ? null : Math.round((10_000 * row.errors) / row.calls) / 100),
+      ...shareColumn<ToolRow>('Error rate', (row) => shareOf(row.errors, row.calls)),
       show: (row) => (row.calls === 0 ? '' : percent(shareOf(row.errors, row.calls))),
-      number: true,
     },
     took('p50', 'Half of the calls took at most so long', (row) => row.took?.p50Ms),
     took('p95', '95 of 100 calls took at most so long', (row) => row.took?.p95Ms),
     {
       name: 'Last called',
+      unit: 'hour, UTC',
       value: (row) => row.lastHour,
       show: (row) => <LastCalled row={row} />,
     },
@@ -91,12 +102,14 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
   ]
 }
 
-/** In milliseconds for sorting and CSV. */
+/** Within 2 %: written in milliseconds to CSV, with as many digits as are known. */
 function took(name: string, says: string, of: (row: ToolRow) => number | null | undefined): Column<ToolRow> {
   return {
     name,
     about: `${says}, within 2 %; calls without a duration are left out`,
+    unit: 'ms',
     value: (row) => of(row) ?? null,
+    csv: (row) => sketchedCell(of(row)),
     show: (row) => {
       const ms = of(row)
       return ms == null ? '' : duration(ms)
@@ -111,6 +124,7 @@ function CallsChange({ row }: { row: ToolRow }) {
 }
 
 function ToolName({ row }: { row: ToolRow }) {
+  if (row.isRest) return <span class="muted">{row.name}</span>
   return (
     <span class={row.enabled ? 'tool-name' : 'tool-name disabled'}>
       <a href={toolHref(row.siteId, row.name)}>

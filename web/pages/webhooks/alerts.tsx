@@ -12,7 +12,7 @@ export function Alerts({ incidents }: { incidents: Incident[] }) {
     <DataTable
       title="Alerts"
       about={open === 0 ? 'none is open' : `${open} open`}
-      csvName="alerts"
+      csv={{ page: 'webhooks', table: 'alerts' }}
       columns={columns}
       rows={incidents}
       keyOf={({ id }) => id}
@@ -34,9 +34,15 @@ const columns: Column<Incident>[] = [
     value: ({ message }) => message,
     show: ({ message }) => <Text value={message} max={160} />,
   },
-  { name: 'Opened', value: ({ openedAt }) => openedAt, show: ({ openedAt }) => <Time iso={openedAt} /> },
+  {
+    name: 'Opened',
+    unit: 'UTC',
+    value: ({ openedAt }) => openedAt,
+    show: ({ openedAt }) => <Time iso={openedAt} />,
+  },
   {
     name: 'Resolved',
+    unit: 'UTC',
     value: ({ resolvedAt }) => resolvedAt,
     show: ({ resolvedAt }) => resolvedAt !== null && <Time iso={resolvedAt} />,
   },

@@ -3,6 +3,7 @@ import './page.css'
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
+import { everyRow } from '../../charts/csv.ts'
 import { now } from '../../clock.ts'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -223,7 +224,15 @@ function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; on
       <DataTable
         title="Deliveries"
         about={`${counted(deliveries.length, 'delivery', 'deliveries')}${hasOlder ? ', newest; older are kept' : ''}`}
-        csvName="deliveries"
+        csv={{
+          page: 'webhooks',
+          table: 'deliveries',
+          all: (signal) =>
+            everyRow(async (cursor) => {
+              const page = await webhookApi.deliveries(filter, cursor, signal)
+              return { rows: page.deliveries, next: page.nextCursor }
+            }),
+        }}
         columns={columnsOf(names)}
         rows={deliveries}
         keyOf={(delivery) => delivery.id}
@@ -252,6 +261,7 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
   return [
     {
       name: 'Scheduled',
+      unit: 'UTC',
       value: (delivery) => delivery.scheduledAt,
       show: (delivery) => (
         <a class="mono" href={place.value.path + withQuery(place.value.search, { delivery: [delivery.id] })}>
@@ -268,7 +278,7 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
     },
     {
       name: 'To',
-      value: (delivery) => delivery.url,
+      value: (delivery) => names.get(delivery.endpointId ?? '') ?? delivery.url,
       show: (delivery) => <Text value={names.get(delivery.endpointId ?? '') ?? delivery.url} max={44} />,
     },
     { name: 'Attempts', value: (delivery) => delivery.attempts, number: true },
@@ -280,6 +290,7 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
     },
     {
       name: 'Next attempt',
+      unit: 'UTC',
       value: (delivery) => delivery.nextAttemptAt,
       show: (delivery) =>
         delivery.nextAttemptAt !== null && <Next iso={delivery.nextAttemptAt} nowMs={nowMs} />,

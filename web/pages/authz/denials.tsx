@@ -1,5 +1,6 @@
-/** The newest refusals of the range, each one key away from why it was refused. */
+/** The newest denials of the range, each one key away from why it was denied. */
 import { api, type PeriodView, type ReceivedEvent } from '../../api.ts'
+import { everyRow } from '../../charts/csv.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
@@ -9,7 +10,7 @@ import { counted, eventTime, utcTime } from '../../format.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 import { askAhead } from '../../seen.ts'
 
-interface RefusalsProps {
+interface DenialsProps {
   period: PeriodView
   denied: number // in the whole range
   onOpen: (id: string) => void
@@ -17,30 +18,46 @@ interface RefusalsProps {
 
 const shownMax = 50
 
-function refusalsOf({ since, until, siteIds }: PeriodView) {
+function filterOf({ since, until, siteIds }: PeriodView): URLSearchParams {
   const params = new URLSearchParams({ type: 'authz.evaluated', decision: 'deny', since, until })
   for (const siteId of siteIds) params.append('siteId', siteId)
+  return params
+}
+
+function denialsOf(period: PeriodView) {
+  const params = filterOf(period)
   params.set('limit', `${shownMax}`)
   return { text: `events?${params}`, ask: (signal: AbortSignal) => api.eventsWhere(params, signal) }
 }
 
-export const refusalsAhead = (period: PeriodView) => askAhead(refusalsOf(period))
+export const denialsAhead = (period: PeriodView) => askAhead(denialsOf(period))
 
-export function Refusals({ period, denied, onOpen }: RefusalsProps) {
-  // A new count of refusals means that there are new ones to show.
-  const { found, problem } = useAnswer(refusalsOf(period), denied)
+export function Denials({ period, denied, onOpen }: DenialsProps) {
+  // A new count of denials means that there are new ones to show.
+  const { found, problem } = useAnswer(denialsOf(period), denied)
   if (problem) return <Problem error={problem} />
   if (!found) return null
   return (
     <DataTable
-      title="Newest refusals"
-      about={`${counted(found.events.length, 'event')} of ${counted(denied, 'refusal')}. Open one to see why.`}
-      csvName="refusals"
+      title="Newest denials"
+      about={`${counted(found.events.length, 'event')} of ${counted(denied, 'denial')}. Open one to see why.`}
+      csv={{
+        page: 'authz',
+        table: 'denials',
+        period,
+        all: (signal) =>
+          everyRow(async (cursor) => {
+            const params = cursor === null ? filterOf(period) : new URLSearchParams({ cursor })
+            params.set('limit', '200')
+            const page = await api.eventsWhere(params, signal)
+            return { rows: page.events, next: page.nextCursor }
+          }),
+      }}
       rows={found.events}
       keyOf={(row) => row.event.id}
       sortBy="Time"
       onOpen={(row) => onOpen(row.event.id)}
-      empty="Nothing was refused in this range."
+      empty="Nothing was denied in this range."
       columns={columns(now())}
     />
   )
@@ -50,6 +67,7 @@ function columns(nowMs: number): Column<ReceivedEvent>[] {
   return [
     {
       name: 'Time',
+      unit: 'UTC',
       value: (row) => row.event.occurredAt,
       show: ({ event }) => (
         <span class="mono" title={utcTime(Date.parse(event.occurredAt))}>
@@ -59,7 +77,7 @@ function columns(nowMs: number): Column<ReceivedEvent>[] {
     },
     {
       name: 'Agent',
-      value: (row) => row.event.agent?.vendor ?? null,
+      value: (row) => row.event.agent?.vendor ?? row.event.agent?.class ?? null,
       show: ({ event: { agent } }) => (
         <span class="with-mark">
           {agent?.trust != null && <Vial trust={agent.trust} />}

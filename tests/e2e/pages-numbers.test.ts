@@ -1,0 +1,226 @@
+/** The law of the dashboard's numbers: where two places carry the same word, they show the same number. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import type { Page } from 'playwright'
+import { pageMeasures } from '../../web/measures.ts'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event, type TestEvent } from '../support/events.ts'
+import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { numberIn } from './pages-actions.ts'
+
+let appliance: Appliance
+let secret: string
+const vendors = 640 // more than a page has rows for
+
+const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
+const hourMs = 3_600_000
+
+/** Of every type, over 45 days, most of them lately; members are missing, strange, or many. */
+function traffic(nowMs: number): TestEvent[] {
+  const types = [
+    ...pageMeasures.map(({ type }) => type),
+    'agent.missed',
+    'auth.identity_cleared',
+    'shop.sold',
+  ]
+  const names = ['GPTBot', 'constructor', '__proto__', '=HYPERLINK("x")', 'a,"b"\n', '\u202eevil', null]
+  return Array.from({ length: 3_900 }, (_, n) => {
+    const ago = Math.floor((((n * 7_919) % 3_900) / 3_900) ** 3 * 45 * 24 * hourMs)
+    const vendor = n % 3 === 0 ? `vendor ${(n * 31) % vendors}` : pick(names, n >> 1)
+    return event(`n${n}`, {
+      occurredAt: new Date(nowMs - 1_000 - ago).toISOString(),
+      siteId: pick(['blog', 'shop', 'shop'], n >> 3),
+      sessionId: `session-${n % 700}`,
+      type: pick(types, n),
+      outcome: pick(['success', 'blocked', 'error', 'timeout'], n >> 4),
+      tool: n % 5 === 0 ? null : pick(['cart.add', 'pay', 'toString'], n >> 3),
+      agent: { class: pick(['crawler', 'dom', null], n >> 2), trust: 'detected', vendor },
+      policy:
+        n % 7 < 2 ? null : { decision: pick(['allow', 'deny', 'review', 'later'], n >> 6), ruleId: 'r' },
+      metadata: { page: '/', protocol: n % 6 === 0 ? null : pick(['oauth2', 'bearer'], n >> 5) },
+    })
+  })
+}
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  const key = await ingestKey(appliance)
+  const sent = traffic(Date.now())
+  for (let at = 0; at < sent.length; at += 1_000) await send(appliance.url, key, sent.slice(at, at + 1_000))
+  const made = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'law', '--json')
+  secret = (JSON.parse(made.stdout) as { key: string }).key
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+interface Metrics {
+  total: number
+  byType: { [type: string]: number }
+  rows: { type: string; outcome: string; count: number }[]
+}
+
+/** What the gateway counts over the range of the page: its address says it to the hour. */
+async function metricsOf(page: Page, search: string): Promise<Metrics> {
+  const { period } = await page.evaluate(
+    async (asked) => (await (await fetch(`/api/totals${asked}`)).json()) as { period: Period },
+    search,
+  )
+  const params = new URLSearchParams({ since: period.since, until: period.until })
+  for (const siteId of period.siteIds) params.append('siteId', siteId)
+  const answer = await fetch(`${appliance.url}/v1/metrics?${params}`, {
+    headers: { authorization: `Bearer ${secret}` },
+  })
+  return (await answer.json()) as Metrics
+}
+
+interface Period {
+  since: string
+  until: string
+  siteIds: string[]
+}
+
+async function goTo(page: Page, path: string, search: string): Promise<void> {
+  await page.goto(`${appliance.url}${path}${search}`)
+  await page.locator('.headlines strong').first().waitFor()
+  await page.locator('.page:not([aria-busy="true"])').waitFor()
+}
+
+async function headlines(page: Page): Promise<{ [name: string]: number }> {
+  const lines = await page
+    .locator('.headlines > div')
+    .evaluateAll((all) =>
+      all.map((line) => [
+        line.querySelector('dt span')?.textContent ?? '',
+        line.querySelector('strong')?.textContent ?? '',
+      ]),
+    )
+  return Object.fromEntries(lines.map(([name, value]) => [name, numberIn(value ?? '')]))
+}
+
+async function inNavigation(page: Page, name: string): Promise<number> {
+  const link = page.locator('.navigation.wide').getByRole('link', { name, exact: true })
+  return numberIn(await link.locator('small').innerText())
+}
+
+/** The file that a table gives: its name, and its cells by the names of its columns. */
+async function csvOf(
+  page: Page,
+  table: string,
+): Promise<{ name: string; rows: { [column: string]: string }[] }> {
+  const panel = page.locator('.data-panel', { has: page.getByRole('heading', { name: table, exact: true }) })
+  const saved = page.waitForEvent('download')
+  await panel.getByRole('button', { name: 'Save as CSV' }).click()
+  const file = await saved
+  const [head = [], ...rows] = cells(readFileSync(await file.path(), 'utf8').replace('\ufeff', ''))
+  const named = rows.map((row) => Object.fromEntries(head.map((column, at) => [column, row[at] ?? ''])))
+  return { name: file.suggestedFilename(), rows: named }
+}
+
+/** Records of a CSV whose lines end with LF alone. */
+function cells(text: string): string[][] {
+  const rows: string[][] = [['']]
+  let quoted = false
+  for (const sign of text) {
+    const row = rows.at(-1)!
+    if (sign === '"') quoted = !quoted
+    else if (sign === ',' && !quoted) row.push('')
+    else if (sign === '\n' && !quoted) rows.push([''])
+    else row[row.length - 1] += sign
+  }
+  expect(rows.pop()).toEqual([''])
+  return rows
+}
+
+const sum = (rows: { [column: string]: string }[], column: string): number =>
+  rows.reduce((total, row) => total + Number(row[column]), 0)
+
+const pages = [
+  { path: '/detect', name: 'Detect', measure: pageMeasures[0]!, tables: ['Agents'] },
+  { path: '/auth', name: 'Auth', measure: pageMeasures[1]!, tables: ['Protocols', 'Vendors'] },
+  {
+    ...{ path: '/authz', name: 'Authz', measure: pageMeasures[2]! },
+    tables: ['Decisions by outcome', 'By tool', 'By rule', 'By vendor'],
+  },
+  { path: '/tools', name: 'WebMCP Tools', measure: pageMeasures[3]!, tables: ['Tools'] },
+  { path: '/knaph', name: 'Knaph', measure: pageMeasures[4]!, tables: [] },
+]
+
+test.each(['?range=24h', '', '?range=30d&siteId=blog'])(
+  'in %s the navigation, the head of each page, Analytics, CSV files and the gateway count the same',
+  async (search) => {
+    await withPage(`${appliance.url}/analytics${search}`, async (page) => {
+      await signIn(page)
+      await goTo(page, '/analytics', search)
+      const metrics = await metricsOf(page, search)
+      const analytics = await headlines(page)
+      expect(analytics['Events']).toBe(metrics.total)
+      const types = await csvOf(page, 'Types')
+      expect(types.name).toMatch(/^analytics-types-\d{4}-\d\d-\d\d--\d{4}-\d\d-\d\d\.csv$/)
+      expect(sum(types.rows, 'Events')).toBe(metrics.total)
+      for (const { path, name, measure, tables } of pages) {
+        await goTo(page, path, search)
+        const counted = metrics.byType[measure.type] ?? 0
+        expect(counted).toBeGreaterThan(0)
+        expect([name, (await headlines(page))[measure.name]]).toEqual([name, counted])
+        expect([name, analytics[measure.name]]).toEqual([name, counted])
+        expect([name, await inNavigation(page, name)]).toEqual([name, counted])
+        for (const title of tables) {
+          const table = await csvOf(page, title)
+          expect([title, sum(table.rows, measure.name)]).toEqual([title, counted])
+          expect(table.name).toMatch(/^[a-z]+-[a-z-]+-\d{4}-\d\d-\d\d--\d{4}-\d\d-\d\d\.csv$/)
+        }
+      }
+    })
+  },
+  120_000,
+)
+
+test('a file has more rows than the page; decisions and outcomes sum up each for itself', async () => {
+  await withPage(`${appliance.url}/detect?range=30d`, async (page) => {
+    await signIn(page)
+    await goTo(page, '/detect', '?range=30d')
+    const agents = await csvOf(page, 'Agents')
+    const named = new Set(agents.rows.map(({ Vendor }) => Vendor))
+    expect(named.size).toBe(agents.rows.length)
+    expect((await headlines(page))['Vendors detected']).toBe(agents.rows.length - 1) // one row has no vendor
+    expect(named).toContain('(no vendor)')
+    expect(named).toContain(`'=HYPERLINK(x)`)
+    expect(Object.keys(agents.rows[0]!)).toContain('Share, %')
+
+    await goTo(page, '/authz', '?range=30d')
+    const lines = await headlines(page)
+    expect(lines['Allowed']! + lines['Denied']! + lines['For review']! + lines['Other or none']!).toBe(
+      lines['Decisions']!,
+    )
+    const { rows } = await csvOf(page, 'Decisions by outcome')
+    expect(sum(rows, 'blocked')).toBe(lines['Blocked']!)
+    const byDecision = Object.fromEntries(rows.map((row) => [row['Decision'], Number(row['Decisions'])]))
+    for (const name of ['Allowed', 'Denied', 'For review', 'Other or none'])
+      expect([name, byDecision[name]]).toEqual([name, lines[name]])
+    const denials = await csvOf(page, 'Newest denials')
+    expect(denials.rows).toHaveLength(lines['Denied']!)
+    expect(denials.rows.length).toBeGreaterThan(50) // what the page shows
+  })
+}, 120_000)
+
+test('the navigation names its range, and other pages keep it', async () => {
+  await withPage(`${appliance.url}/detect?range=24h`, async (page) => {
+    await signIn(page)
+    await goTo(page, '/detect', '?range=24h')
+    const navigation = page.locator('.navigation.wide')
+    await navigation.getByText('24 hours').waitFor()
+    const counted = await inNavigation(page, 'Detect')
+    await navigation.getByRole('link', { name: 'Settings' }).click()
+    await page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor()
+    expect(await inNavigation(page, 'Detect')).toBe(counted)
+    await navigation.getByText('24 hours').waitFor()
+    const title = await navigation
+      .getByRole('link', { name: 'Detect' })
+      .locator('small')
+      .getAttribute('title')
+    expect(title).toBe(`${counted.toLocaleString('en-GB')} detections in the last 24 hours, all sites`)
+  })
+}, 60_000)
