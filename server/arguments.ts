@@ -47,20 +47,27 @@ export function readArguments(args: string[]): Arguments {
   const flags = new Map<OptionName, string>()
   const words: string[] = []
   let asksVersion = false
+  const options: FlagToken[] = []
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
-    if (token.name === 'version' && token.value === undefined) asksVersion = true
-    else readFlag(token, flags)
+    if (versionNames.includes(token.name) && token.value === undefined) asksVersion = true
+    else options.push(token)
   }
+  const strange = options.find(({ name }) => !isOption(name))
+  if (strange !== undefined) throw unknownFlag(strange, args, verbOf(words))
+  for (const token of options) readFlag(token, flags)
   const help = flags.get('help') === 'true'
+  if (asksVersion) words.length = 0 // whatever else stands there
   const verb = asksVersion ? 'version' : takeVerb(words, help)
   if (words.length > (wordsMax[verb] ?? 0)) {
     throw new UsageError(`"${words.at(-1)}" is one word too many for "sightglass ${verb}"`, helpHint(verb))
   }
   for (const name of flags.keys()) {
     if (!optionFits(name, verb)) {
-      throw new UsageError(`--${name} is not an option of "sightglass ${verb}"`, helpHint(verb))
+      const near = nearest(name, flagsOf(verb))
+      const hint = near === null ? helpHint(verb) : `did you mean --${near}?`
+      throw new UsageError(`--${name} is not an option of "sightglass ${verb}"`, hint)
     }
   }
   return { verb, words, flags, help }
@@ -87,8 +94,8 @@ interface FlagToken {
 }
 
 function readFlag(token: FlagToken, flags: Map<OptionName, string>): void {
-  const name = optionNames.find((known) => known === token.name)
-  if (name === undefined) throw unknownFlag(token.rawName, token.name)
+  const { name } = token
+  if (!isOption(name)) return
   const { value, environmentOnly, adds } = optionOf(name)
   if (environmentOnly) {
     throw new UsageError(`--${name} cannot be a flag: everybody could read it in the list of processes`)
@@ -107,9 +114,32 @@ function readFlag(token: FlagToken, flags: Map<OptionName, string>): void {
   flags.set(name, before === undefined ? text : `${before},${text}`)
 }
 
-function unknownFlag(rawName: string, name: string): UsageError {
-  const near = nearest(name, optionNames)
-  return new UsageError(`${rawName} is not an option`, near ? `did you mean --${near}?` : 'sightglass help')
+const versionNames = ['version', 'v']
+
+function isOption(name: string): name is OptionName {
+  return optionNames.some((known) => known === name)
+}
+
+function flagsOf(verb: VerbName): OptionName[] {
+  return optionNames.filter((name) => optionFits(name, verb) && !optionOf(name).environmentOnly)
+}
+
+/** The verb that stands there, when one does: its own flags are suggested first. */
+function verbOf([first = '', second]: string[]): VerbName | null {
+  if (first === '') return 'serve'
+  return verbNames.find((verb) => verb === `${first} ${second}`) ?? verbNames.find((v) => v === first) ?? null
+}
+
+function unknownFlag({ rawName, name }: FlagToken, args: string[], verb: VerbName | null): UsageError {
+  // A long name behind one dash was read as a row of short ones.
+  const whole = rawName.startsWith('--')
+    ? undefined
+    : args.find((arg) => /^-[^-]{2}/.test(arg) && arg[1] === name)
+  const typed = whole?.slice(1).split('=')[0] ?? name
+  const near = (verb === null ? null : nearest(typed, flagsOf(verb))) ?? nearest(typed, optionNames)
+  const shown = whole === undefined ? rawName : `-${typed}`
+  const hint = near !== null ? `did you mean --${near}?` : verb === null ? 'sightglass help' : helpHint(verb)
+  return new UsageError(`${shown} is not an option`, hint)
 }
 
 /** Takes the words of the verb from the front of `words`; no word at all means serve. */

@@ -13,7 +13,7 @@ export const carryOptions = {
     verbs: ['export traces', 'export metrics'],
   }),
   format: option({
-    read: oneOf('json', 'csv'),
+    ...oneOf('json', 'csv'),
     value: 'FORMAT',
     default: 'json',
     help: 'json (of traces: one event a line) or csv',

@@ -210,7 +210,34 @@ describe('refusals are one clear line', () => {
     expect(refusal(() => readInvocation(['acount', 'list'], {})).hint).toBe(
       'did you mean "sightglass account list"?',
     )
-    expect(refusal(() => readInvocation(['--datadir', 'x'], {})).hint).toBe('did you mean --data-dir?')
+    const flags: [string[], string][] = [
+      [['--datadir', 'x'], '--data-dir'],
+      [['--data', 'x'], '--data-dir'],
+      [['-listen', 'x'], '--listen'],
+      [['-lisetn=x'], '--listen'],
+      [['verify', '--josn'], '--json'],
+      [['key', 'create', '--knd', 'ingest'], '--kind'],
+      [['key', 'create', 'stray', '--lable', 'x'], '--label'],
+      [['export', 'audit', '--prof'], '--proof'],
+      [['key', 'revoke', 'key_1', '--i'], '--id'],
+    ]
+    for (const [words, flag] of flags)
+      expect([words, refusal(() => readInvocation(words, {})).hint]).toEqual([words, `did you mean ${flag}?`])
+    expect(refusal(() => readInvocation(['org', 'list', '--nothing-like-it'], {})).hint).toBe(
+      'sightglass help org list',
+    )
+    const kind = refusal(() => readInvocation(['key', 'create', '--kind', 'ingst'], {}))
+    expect([kind.message, kind.hint]).toEqual([
+      '--kind: "ingst" is not one of ingest, secret, publishable',
+      'did you mean ingest?',
+    ])
+  })
+
+  test('-v and -V print the version, -h helps', () => {
+    for (const words of [['-v'], ['-V'], ['--version'], ['key', 'list', '-v']])
+      expect(readInvocation(words, {}).verb).toBe('version')
+    expect(readInvocation(['key', 'list', '-h'], {})).toMatchObject({ verb: 'key list', help: true })
+    expect(readInvocation(['-h'], {})).toMatchObject({ verb: 'help' })
   })
 
   test('half of the first owner is refused, and a secret never stands in a message', () => {

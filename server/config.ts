@@ -161,7 +161,8 @@ function readSetting({ name, text, source, from }: Setting): unknown {
     if (!(error instanceof UsageError)) throw error
     // The text of a secret stays out of messages; `from` says where to look.
     const reason = optionOf(name).secret ? 'the value is not usable' : error.message
-    throw new UsageError(`${source === 'file' ? `${from}: ${name}` : from}: ${reason}`)
+    const hint = optionOf(name).secret ? undefined : (error.hint ?? undefined)
+    throw new UsageError(`${source === 'file' ? `${from}: ${name}` : from}: ${reason}`, hint)
   }
 }
 

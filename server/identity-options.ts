@@ -52,14 +52,14 @@ export const identityOptions = {
     verbs: ['key rotate'],
   }),
   hidden: option({
-    read: oneOf('yes', 'no'),
+    ...oneOf('yes', 'no'),
     value: 'yes|no',
     default: null,
     help: "leave the site out of the dashboard's choices; its events stay",
     verbs: ['site change'],
   }),
   restricted: option({
-    read: oneOf('yes', 'no'),
+    ...oneOf('yes', 'no'),
     value: 'yes|no',
     default: null,
     help: 'take events of the site only from ingest keys that name it',

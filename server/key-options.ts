@@ -1,10 +1,11 @@
 /** The options of the key verbs: what a key is for, what it may do, and until when. */
 import { flag, oneOf, plainText, textList } from './option-values.ts'
+import { scopes } from './keys/terms.ts'
 import { option } from './option-form.ts'
 
 export const keyOptions = {
   kind: option({
-    read: oneOf('ingest', 'secret', 'publishable'),
+    ...oneOf('ingest', 'secret', 'publishable'),
     value: 'KIND',
     default: null,
     help: 'ingest, secret or publishable',
@@ -29,6 +30,7 @@ export const keyOptions = {
   }),
   scope: option({
     read: textList,
+    choices: scopes,
     value: 'SCOPE[,SCOPE]',
     default: '',
     help: 'what a secret key may do; left out: everything of its kind',

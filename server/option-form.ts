@@ -3,6 +3,8 @@ import type { VerbName } from './verb-names.ts'
 
 export interface Option<T> {
   read: (text: string) => T
+  /** The words it takes, for completion in shells; of a list, each of its items. */
+  choices?: readonly string[]
   /** What stands for the value in help; null for a switch that takes none. */
   value: string | null
   default: string | null

@@ -1,4 +1,5 @@
 /** Reads the text of one option into its value; every refusal is one line that says what would be right. */
+import { nearest } from './nearest.ts'
 import { Cron } from 'croner'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
@@ -174,12 +175,17 @@ export function sizeBytes(text: string): number {
 }
 
 /** A value out of a short list of words. */
-export function oneOf<const W extends string>(...words: W[]): (text: string) => W {
-  return (text) => {
-    const found = words.find((word) => word === text)
-    if (found === undefined) throw new UsageError(`"${text}" is not one of ${words.join(', ')}`)
-    return found
+export function oneOf<const W extends string>(
+  ...choices: W[]
+): { read: (text: string) => W; choices: readonly W[] } {
+  const read = (text: string): W => {
+    const found = choices.find((word) => word === text)
+    if (found !== undefined) return found
+    const near = nearest(text, choices)
+    const hint = near === null ? undefined : `did you mean ${near}?`
+    throw new UsageError(`"${text}" is not one of ${choices.join(', ')}`, hint)
   }
+  return { read, choices }
 }
 
 /** A whole number between two bounds. */

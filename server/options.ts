@@ -141,7 +141,7 @@ export const options = {
   ...carryOptions,
   ...gatewayOptions,
   'log-level': option({
-    read: oneOf('debug', 'info', 'warn', 'error'),
+    ...oneOf('debug', 'info', 'warn', 'error'),
     value: 'LEVEL',
     default: 'info',
     help: 'debug, info, warn or error',
@@ -218,7 +218,7 @@ export const options = {
     neededBy: accountVerbs,
   }),
   role: option({
-    read: oneOf('owner', 'admin', 'analyst', 'viewer'),
+    ...oneOf('owner', 'admin', 'analyst', 'viewer'),
     value: 'ROLE',
     default: null,
     help: 'owner, admin, analyst or viewer',
@@ -247,7 +247,7 @@ export const options = {
     verbs: ['webhook test'],
   }),
   status: option({
-    read: oneOf('pending', 'delivered', 'dead_letter'),
+    ...oneOf('pending', 'delivered', 'dead_letter'),
     value: 'STATUS',
     default: null,
     help: 'pending, delivered or dead_letter; left out: all',

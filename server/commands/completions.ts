@@ -47,6 +47,7 @@ _sightglass() {
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in -*) ;; *) if [ -z "$first" ]; then first=$word; elif [ -z "$second" ]; then second=$word; fi ;; esac
   done
+  _sightglass_value && return
   case "$first $second" in
 ${cases.map((line) => line.replace(/^ {4}'([^' ]+)'\)/, "    '$1 '*)").replace(/^ {4}'([^']+)'\)/, "    '$1')")).join('\n')}
     *) flags='${flagsOf('serve')
@@ -64,7 +65,38 @@ ${seconds.join('\n')}
        [ \${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- "$current")) ;;
   esac
 }
+${valueFunction()}
 complete -o filenames -F _sightglass sightglass`
+}
+
+/** Completes the value of an option that takes known words. Bash cuts words at = and at :, so they are joined again. */
+function valueFunction(): string {
+  const cases = optionNames.flatMap((name) => {
+    const { choices } = optionOf(name)
+    return choices === undefined ? [] : [`    --${name}) choices='${choices.join(' ')}' ;;`]
+  })
+  return `_sightglass_value() {
+  local at=$COMP_CWORD whole=\${COMP_WORDS[COMP_CWORD]} part=\${COMP_WORDS[COMP_CWORD]} option value choices='' one
+  while ((at > 1)) && { [[ \${COMP_WORDS[at]} == [:=] ]] || [[ \${COMP_WORDS[at - 1]} == [:=] ]]; }; do
+    ((at--)); whole=\${COMP_WORDS[at]}$whole
+  done
+  case $whole in
+    --*=*) option=\${whole%%=*}; value=\${whole#*=} ;;
+    *) option=\${COMP_WORDS[at - 1]}; value=$whole ;;
+  esac
+  case $option in
+${cases.join('\n')}
+  esac
+  [ -z "$choices" ] && return 1
+  [[ $part == [:=] ]] && part=''
+  local before=\${whole%"$part"} list='' replies=()
+  case $value in *,*) list=\${value%,*}, ;; esac
+  for one in $(compgen -W "$choices" -- "\${value##*,}"); do
+    one=\${whole%"$value"}$list$one
+    replies+=("\${one#"$before"}")
+  done
+  COMPREPLY=("\${replies[@]}")
+}`
 }
 
 /** zsh reads the same function through its bash compatibility. */
@@ -94,7 +126,8 @@ function fish(): string {
     }
     const both = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`
     for (const name of flagsOf(verb)) {
-      const takes = optionOf(name).value === null ? '' : ' -r'
+      const { value, choices } = optionOf(name)
+      const takes = value === null ? '' : choices === undefined ? ' -r' : ` -x -a ${quote(choices.join(' '))}`
       lines.push(`complete -c sightglass -n '${both}' -l ${name}${takes} -d ${quote(optionOf(name).help)}`)
     }
   }

@@ -7,7 +7,7 @@ import { cell, type DataVerb } from './data-verb.ts'
 import { textOf, type Params } from './params.ts'
 import type { VerbContext } from './verb-context.ts'
 
-const readLevel: (text: string) => LogLevel = oneOf('debug', 'info', 'warn', 'error')
+const readLevel: (text: string) => LogLevel = oneOf('debug', 'info', 'warn', 'error').read
 
 export const logLevelVerb: DataVerb = {
   writes: false,

@@ -21,7 +21,7 @@ const bodyModel = t.Object(
   { additionalProperties: false },
 )
 
-const entryModel = t.Object({
+export const auditEntryModel = t.Object({
   id: t.String(),
   orgId: t.String(),
   actor: t.String(),
@@ -56,7 +56,7 @@ export const auditOperations: Operation[] = [
         {
           description: 'The entries, and the signed head of their chain.',
           schema: t.Object({
-            entries: t.Array(entryModel),
+            entries: t.Array(auditEntryModel),
             count: integer({ minimum: 0 }),
             head: headModel,
           }),

@@ -1,6 +1,6 @@
 /** Makes the OpenAPI 3.1 document from the operations: the schemas in it are those that check bodies and answers. */
 import { errorStatus, type ErrorCode } from '../errors.ts'
-import type { Schema } from '../http/check-schema.ts'
+import { namedSchemas, referring } from './named-schemas.ts'
 import { errorsOf, type Answer, type Operation, type Parameter } from './operation.ts'
 import { operations } from './operations.ts'
 
@@ -35,7 +35,7 @@ export function openApiDocument(version: string, basePath = ''): Json {
         ingest: { type: 'http', scheme: 'bearer', description: 'An ingest key, agtx_ik_…' },
         secret: { type: 'http', scheme: 'bearer', description: 'A secret key, agtx_sk_…' },
       },
-      schemas: { Error: errorSchema },
+      schemas: { ...namedSchemas(), Error: errorSchema },
     },
   }
 }
@@ -67,7 +67,8 @@ function operationObject(operation: Operation): Json {
 }
 
 function queryParameter(name: string, { schema, description, repeats, example }: Parameter): Json {
-  const shape = repeats === true ? { type: 'array', items: plain(schema), maxItems: 100 } : plain(schema)
+  const shape =
+    repeats === true ? { type: 'array', items: referring(schema), maxItems: 100 } : referring(schema)
   return {
     name,
     in: 'query',
@@ -82,7 +83,7 @@ function requestBody({ schema, example, optional, otherTypes = [] }: NonNullable
   const others = otherTypes.map((type) => [type, { schema: { type: 'string' } }])
   return {
     required: optional !== true,
-    content: { 'application/json': { schema: plain(schema), example }, ...Object.fromEntries(others) },
+    content: { 'application/json': { schema: referring(schema), example }, ...Object.fromEntries(others) },
   }
 }
 
@@ -93,7 +94,7 @@ function successes({ answers }: Operation): Json {
       const content = all.map(({ type = 'application/json', schema, example }) => [
         type,
         {
-          schema: schema === undefined ? { type: 'string' } : plain(schema),
+          schema: schema === undefined ? { type: 'string' } : referring(schema),
           ...(example === undefined ? {} : { example }),
         },
       ])
@@ -143,9 +144,4 @@ const errorSchema: Json = {
     },
     requestId: { type: 'string' },
   },
-}
-
-/** Without the library's own symbols. */
-function plain(schema: Schema): Json {
-  return JSON.parse(JSON.stringify(schema)) as Json
 }

@@ -27,7 +27,7 @@ interface Operation {
 }
 interface Document {
   paths: { [path: string]: { [method: string]: Operation } }
-  components: { schemas: { Error: Schema } }
+  components: { schemas: { [name: string]: Schema } & { Error: Schema } }
 }
 interface Call extends Operation {
   method: string
@@ -35,7 +35,8 @@ interface Call extends Operation {
 }
 
 let server: TestServer
-let api: Document
+let written: Document // as it is sent
+let api: Document // with what it refers to in its place
 let calls: Call[]
 let keys: { ingest: string; secret: string }
 
@@ -50,7 +51,8 @@ beforeAll(async () => {
   }
   server = await testServer({ webhooks: never }) // nothing is sent anywhere
   keys = { ingest: await server.key('ingest'), secret: await server.key('secret') }
-  api = (await (await server.call('/openapi.json')).json()) as Document
+  written = (await (await server.call('/openapi.json')).json()) as Document
+  api = resolved(written, written.components.schemas)
   calls = Object.entries(api.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,
@@ -113,10 +115,32 @@ async function expectError(call: Call, response: Response, status: number, codes
 }
 
 test('the document is valid OpenAPI 3.1', async () => {
-  const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(api)))
+  const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(written)))
   expect([valid, errors]).toEqual([true, undefined])
-  expect(JSON.stringify(api).startsWith('{"openapi":"3.1.0"')).toBe(true)
+  expect(JSON.stringify(written).startsWith('{"openapi":"3.1.0"')).toBe(true)
 })
+
+test('it names what clients make types of, and refers to it from operations', () => {
+  const names = ['Event', 'Session', 'Tool', 'Delivery', 'Endpoint', 'AuditEntry']
+  expect(Object.keys(written.components.schemas)).toEqual(expect.arrayContaining(names))
+  const references = JSON.stringify(written.paths).match(/#\/components\/schemas\/\w+/g) ?? []
+  for (const name of names) expect(references).toContain(`#/components/schemas/${name}`)
+  // Nothing is written out where it could be named.
+  for (const name of Object.keys(written.components.schemas)) {
+    const whole = JSON.stringify(written.components.schemas[name])
+    expect([name, JSON.stringify(written.paths).includes(whole)]).toEqual([name, false])
+  }
+})
+
+/** The document with each reference replaced by its schema, as a client's generator reads it. */
+function resolved<V>(value: V, schemas: Document['components']['schemas']): V {
+  return JSON.parse(JSON.stringify(value), (_, inner: { $ref?: string } | null) => {
+    const name = inner?.$ref?.replace('#/components/schemas/', '')
+    if (name === undefined) return inner as unknown
+    expect(Object.keys(schemas)).toContain(name)
+    return resolved(schemas[name], schemas)
+  }) as V
+}
 
 test('it names exactly the routes of the public API', () => {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })

@@ -146,12 +146,29 @@ test('bash completes verbs, their second words and their flags', async () => {
   expect(await complete('restore', '--un')).toEqual(['--undo'])
   expect(await complete('key', 'create', '--ki')).toEqual(['--kind'])
   expect(await complete('--li')).toEqual(['--listen'])
+  expect(await complete('key', 'create', '--kind', '')).toEqual(['ingest', 'publishable', 'secret'])
+  expect(await complete('key', 'create', '--kind', 'in')).toEqual(['ingest'])
+  expect(await complete('account', 'create', '--role', 'a')).toEqual(['admin', 'analyst'])
+  expect(await complete('key', 'create', '--scope', 'w')).toEqual(['webhooks:read', 'webhooks:write'])
+  expect(await complete('key', 'create', '--scope', 'audit:read,met')).toEqual(['audit:read,metrics:read'])
+  expect(await complete('key', 'create', '--scope=tr')).toEqual(['--scope=traces:read'])
+  // As bash itself cuts words, at = and at :
+  expect(await complete('key', 'create', '--kind', '=', 'se')).toEqual(['secret'])
+  expect(await complete('key', 'create', '--kind', '=')).toEqual(['ingest', 'publishable', 'secret'])
+  expect(await complete('key', 'create', '--scope', 'webhooks', ':', 'w')).toEqual(['write'])
+  expect(await complete('key', 'create', '--scope', 'webhooks', ':')).toEqual(['read', 'write'])
+  expect(await complete('key', 'create', '--kind', 'ingest', '--la')).toEqual(['--label'])
+  expect(await complete('key', 'list', '--kind', 'ingest', '--j')).toEqual(['--json'])
 })
 
 test('zsh and fish get every verb; the manual has every verb and reads without a warning', async () => {
   const fish = (await cli(['completions', 'fish'])).stdout
   const zsh = (await cli(['completions', 'zsh'])).stdout
   const manual = (await cli(['man'])).stdout
+  expect(fish).toMatch(/ -l kind -x -a 'ingest secret publishable'/)
+  expect(fish).toMatch(/ -l role -x -a 'owner admin analyst viewer'/)
+  expect(fish).toMatch(/ -l scope -x -a 'traces:read /)
+  expect(zsh).toContain('ingest secret publishable')
   for (const verb of verbNames) {
     const last = verb.split(' ').at(-1)!
     expect(fish).toContain(` -a ${last} `)
