@@ -5,6 +5,7 @@
  * outcome counts only while that lease is the delivery's own, so a sender that lost its lease changes nothing.
  */
 import type { AuditEntry, Json } from './audit-entry.ts'
+import type { Share } from './webhook-share.ts'
 
 // ---------------------------------------------------------------- deliveries
 
@@ -64,6 +65,7 @@ export interface DeliveryPage {
 export interface Claim {
   leaseId: string
   lane: string
+  isAhead: boolean // beyond the slots: sent when one of its own lane comes free
   delivery: Delivery
   pendingSinceMs: number // when it was scheduled or last replayed
   sealedSecrets: string[] // newest first; [] when the secret is gone with its endpoint
@@ -92,7 +94,8 @@ export interface ClaimRequest {
   leaseId: string
   leaseMs: number
   dueMs: number // deliveries due at or before this
-  limit: number
+  limit: number // free slots
+  share: Share // how organizations share them
   perLaneMax: number // claims of a lane at a time, other claimers' included
   /**
    * More claims, by lane, for receivers that answer quickly: they are sent one after the other without a commit in
@@ -208,6 +211,13 @@ export interface IncidentQuery {
 // ---------------------------------------------------------------- verbs
 
 export interface WebhookStore {
+  /**
+   * Called after every commit that makes deliveries due (null) or lets the endpoints of an organization advance (its
+   * id); returns a function that ends the watch.
+   */
+  watch(listener: (orgId: string | null) => void): () => void
+  /** When the first delivery becomes due after this time; null when none waits. */
+  nextDueAt(afterMs: number): Promise<number | null>
   schedule(command: { delivery: NewDelivery; audit: AuditEntry }): Promise<void>
   find(orgId: string, id: string): Promise<{ delivery: Delivery; attempts: Attempt[] } | null>
   list(query: DeliveryQuery): Promise<DeliveryPage>

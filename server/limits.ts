@@ -87,7 +87,9 @@ export const limits = {
   keyOverlapMsMax: 90 * 24 * 3_600_000, // of a rotated key and its successor
   // webhooks (contract §9)
   webhooksInFlightMax: 32,
-  webhooksPerLaneMax: 2, // an endpoint or URL origin
+  webhooksPerLaneMax: 2, // an endpoint, or a URL origin of an organization
+  webhookSlotsForFirst: 12, // of those in flight, for the first send of organizations that send nothing
+  webhookSlotsForQuick: 16, // receivers that hang, or were never tried, leave these free
   webhookTimeoutMs: 15_000, // an attempt, name look-up included
   webhookLeaseMs: 30_000, // longer than an attempt and the recording of it
   webhookInterruptionsMax: 3, // lost leases in a row that use up no retry

@@ -41,6 +41,8 @@ export interface ServerOptions {
   clock: Clock
   log: Log
   assets?: Assets // tests of the API alone bring none
+  /** False in tests that say themselves when webhooks are sent: only the cron dispatches. */
+  wakesWebhooks?: boolean
   /** The store failed for good: whoever started the server should end the process with an error. */
   fail(): void
   /** Memory is used up: whoever started the server should end it in good order, to be started afresh. */
@@ -98,7 +100,8 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
 }
 
 /** What works on its own, by jobs or by events, whether a request comes or not. */
-async function startRunning({ config, store, clock, log, exhausted }: ServerOptions) {
+async function startRunning(options: ServerOptions) {
+  const { config, store, clock, log, exhausted } = options
   const { dataDir, retention } = config
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
@@ -114,6 +117,7 @@ async function startRunning({ config, store, clock, log, exhausted }: ServerOpti
     log,
     version,
   })
+  if (options.wakesWebhooks !== false) webhooks.startWake()
   const auditKey = openSigningKey(dataDir)
   // A folder whose checkpoints were removed has them again from its start on: the audit trail says since when.
   if (missingFiles(dataDir).length > 0)

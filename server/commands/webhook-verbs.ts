@@ -41,8 +41,7 @@ export const webhookVerbs = {
   'webhook test': {
     writes: true,
     params: (invocation) => ({ ...withTarget(invocation), payload: invocation.values.payload }),
-    text: ({ deliveryId }) =>
-      `Scheduled ${cell(deliveryId)}; it goes out with the next run of the dispatcher.`,
+    text: ({ deliveryId }) => `Scheduled ${cell(deliveryId)}. A running server sends it within a second.`,
   },
   'webhook list': {
     writes: false,
@@ -77,8 +76,8 @@ export const webhookVerbs = {
     }),
     text: (answer) =>
       'endpoint' in answer
-        ? `${cell(endpointOf(answer)['id'])} gets the range again, beginning with the next run of the dispatcher.`
-        : `${cell(answer['replayed'])} to go out again with the next run of the dispatcher.`,
+        ? `${cell(endpointOf(answer)['id'])} gets the range again. A running server begins within a second.`
+        : `Scheduled ${cell(answer['replayed'])} again. A running server sends them within a second.`,
   },
   'webhook add': {
     writes: true,

@@ -28,7 +28,7 @@ export async function scheduleDelivery(
       orgId: who.orgId,
       endpointId: null,
       url,
-      lane: laneOf(target as HttpTarget),
+      lane: laneOf(who.orgId, target as HttpTarget),
       body: wanted.payload,
       scheduledAtMs: now,
     },

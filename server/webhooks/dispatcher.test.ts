@@ -30,6 +30,7 @@ afterAll(() => receiver.stop(true))
 function claimOf(id: string, path = '/'): Claim {
   return {
     leaseId: `lease of ${id}`,
+    isAhead: false,
     lane: id,
     delivery: {
       id,
@@ -81,6 +82,7 @@ function dispatcherOn(store: { webhooks: WebhookStore }): Dispatcher {
     stepsMs: [1_000, 1_000, 1_000],
     random: () => 0,
     ended: () => {},
+    retryAt: () => {},
   })
 }
 

@@ -7,7 +7,7 @@ import type { Log } from '../log.ts'
 import { attempt, type AttemptParts } from './attempt.ts'
 import { coalesce } from './coalesce.ts'
 import { judge } from './judge.ts'
-import { isQuick, makeLanes } from './lanes.ts'
+import { makeLanes, type Lanes } from './lanes.ts'
 
 export interface DispatcherParts extends AttemptParts {
   store: Pick<Store, 'webhooks'>
@@ -17,6 +17,8 @@ export interface DispatcherParts extends AttemptParts {
   random(): number
   /** Hears, after it is recorded, which endpoints have had deliveries end. */
   ended(endpointIds: string[]): void
+  /** Hears when a delivery is tried again. */
+  retryAt(atMs: number): void
 }
 
 export interface Dispatcher {
@@ -26,6 +28,7 @@ export interface Dispatcher {
   stop(graceMs: number): Promise<void>
   /** Resolves when nothing is being sent. */
   idle(): Promise<void>
+  isSending(): boolean
 }
 
 const recordAgainMs = 1_000
@@ -37,10 +40,11 @@ interface Ended {
 }
 
 export function makeDispatcher(parts: DispatcherParts): Dispatcher {
-  const { clock, log } = parts
+  const { clock, log, stepsMs } = parts
   const lanes = makeLanes(limits.webhooksPerLaneMax)
   const sending = new Set<Promise<void>>()
   const cut = new AbortController()
+  const free = () => limits.webhooksInFlightMax - sending.size
   let unrecorded: Ended[] = []
   let released: Claim[] = []
   let dueMs: number | null = null // null: nothing may be claimed (not yet, or not any more)
@@ -50,13 +54,12 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
     const [ended, back] = [unrecorded, released]
     unrecorded = []
     released = []
-    const claim = claimRequest(parts, dueMs, limits.webhooksInFlightMax - sending.size, lanes.ahead())
-    const now = clock.now()
+    const claim = claimRequest(parts, dueMs, free(), lanes)
     try {
-      lanes.add(await parts.store.webhooks.turn({ now, ...toRecord(ended, back), claim }), now)
+      const command = { now: clock.now(), ...toRecord(ended, back), claim }
+      lanes.add(await parts.store.webhooks.turn(command), performance.now())
       start()
-      const endpointIds = endpointsOf(ended)
-      if (endpointIds.length > 0) parts.ended(endpointIds)
+      tellEnded(parts, ended)
     } catch (error) {
       // Nothing was claimed, and what could not be recorded is kept: its lease still keeps others off.
       unrecorded = [...ended, ...unrecorded]
@@ -68,14 +71,13 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
 
   function start(): void {
     if (dueMs === null) released.push(...lanes.takeAll())
-    const { start: claims, release } = lanes.start(limits.webhooksInFlightMax - sending.size, clock.now())
+    const { start: claims, release } = lanes.start(free(), performance.now())
     released.push(...release)
     for (const claim of claims) {
       const sent = attempt(parts, claim, cut.signal).then((result) => {
         sending.delete(sent)
-        lanes.ended(claim, isQuick(result.durationMs, result.fault === null))
-        const { stepsMs, random } = parts
-        const outcome = judge({ claim, result, stepsMs, endedAtMs: clock.now(), random: random() })
+        lanes.ended(claim, { durationMs: result.durationMs, isDelivered: result.fault === null })
+        const outcome = judge({ claim, result, stepsMs, endedAtMs: clock.now(), random: parts.random() })
         unrecorded.push({ outcome, endpointId: claim.delivery.endpointId })
         tell(log, outcome, result.fault?.detail)
         start()
@@ -91,6 +93,7 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
 
   return {
     idle,
+    isSending: () => sending.size > 0,
     async dispatch(now) {
       if (cut.signal.aborted) return
       dueMs = now
@@ -111,7 +114,7 @@ function claimRequest(
   parts: DispatcherParts,
   dueMs: number | null,
   limit: number,
-  ahead: ClaimRequest['ahead'],
+  lanes: Lanes,
 ): ClaimRequest | null {
   if (dueMs === null || limit <= 0) return null
   return {
@@ -120,7 +123,8 @@ function claimRequest(
     dueMs,
     limit,
     perLaneMax: limits.webhooksPerLaneMax,
-    ahead,
+    share: lanes.share(performance.now()),
+    ahead: lanes.ahead(),
     interruptionsMax: limits.webhookInterruptionsMax,
     attemptsMax: parts.stepsMs.length + 1,
   }
@@ -133,11 +137,13 @@ function toRecord(ended: Ended[], back: Claim[]) {
   }
 }
 
-function endpointsOf(ended: Ended[]): string[] {
-  const ids = ended
-    .filter(({ outcome }) => outcome.next.status !== 'pending')
-    .map(({ endpointId }) => endpointId)
-  return [...new Set(ids.filter((id) => id !== null))]
+function tellEnded(parts: DispatcherParts, ended: Ended[]): void {
+  const endpointIds = new Set<string>()
+  for (const { outcome, endpointId } of ended) {
+    if (outcome.next.status === 'pending') parts.retryAt(outcome.next.atMs)
+    else if (endpointId !== null) endpointIds.add(endpointId)
+  }
+  if (endpointIds.size > 0) parts.ended([...endpointIds])
 }
 
 function tell(

@@ -12,6 +12,7 @@ const now = 1_700_000_000_000
 function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Claim, 'delivery'>> = {}): Claim {
   return {
     leaseId: 'lea_1',
+    isAhead: false,
     lane: 'lane',
     delivery: {
       id: 'wh_1',

@@ -1,6 +1,7 @@
 /** One run of the dispatcher: what is due goes out, new events become deliveries, rules look, probes start. */
 import type { Store } from '../../db/store.ts'
-import { isoTime } from '../clock.ts'
+import type { Endpoint } from '../../db/webhook-store.ts'
+import { isoTime, type Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
@@ -10,6 +11,7 @@ import { probeEveryMs } from './judge.ts'
 
 export interface RunParts {
   store: Pick<Store, 'webhooks' | 'events'>
+  clock: Clock
   log: Log
   dispatcher: Dispatcher
   /** Looks at the rules that speak. */
@@ -18,6 +20,8 @@ export interface RunParts {
 
 export interface Run {
   run(now: number): Promise<void>
+  /** New events of one organization become deliveries, and what is due goes out: between runs. */
+  feed(orgId: string, now: number): Promise<void>
   /** Wakes endpoints whose position waited for their deliveries to end. */
   ended(endpointIds: string[]): void
   /** Resolves when nothing is being fed or sent. */
@@ -25,54 +29,109 @@ export interface Run {
 }
 
 const probesMax = 100
+/** Organizations that are fed at the same time by a run. */
+const feedsAtOnce = 4
+
+interface Waiting {
+  orgId: string
+  untilSeq: number
+}
+
+interface Feeds {
+  /** Everything that arrived for one organization, or for all, becomes deliveries. */
+  org(orgId: string, now: number): Promise<void>
+  all(now: number): Promise<void>
+  /** Endpoints whose position waits go on, up to where the feed began. */
+  goOn(endpointIds: string[]): void
+  running(): Promise<unknown>[]
+}
+
+function makeFeeds({ store, clock, log, dispatcher }: RunParts): Feeds {
+  const warn = (error: unknown, endpointId?: string) =>
+    log.warn('webhook_feed_failed', { endpointId, message: String(error) })
+  const waiting = new Map<string, Waiting>() // endpoints whose position waits, and up to where it goes
+  const failed = new Set<string>() // endpoints whose feed failed since the last run, which tries them again
+  const { inTurn, running } = makeTurns() // by organization: one must not keep another waiting
+
+  async function feedOne(endpoint: Endpoint, untilSeq: number, now: number): Promise<void> {
+    const { id, orgId } = endpoint
+    // One endpoint's trouble, such as a filter whose search takes too long, must not keep the others waiting.
+    const result = await feedEndpoint({ store }, endpoint, untilSeq, now).catch((error: unknown) => {
+      warn(error, id)
+      failed.add(id)
+      return 'end'
+    })
+    if (result === 'full') waiting.set(id, { orgId, untilSeq })
+    else waiting.delete(id)
+  }
+
+  async function feedOrg(orgId: string, now: number): Promise<void> {
+    const endpoints = await store.webhooks.bareEndpoints(orgId)
+    const active = endpoints.filter(({ id, status }) => status === 'active' && !failed.has(id))
+    if (active.length === 0) return
+    const lastSeq = await store.events.lastSeq(orgId)
+    for (const endpoint of active) await feedOne(endpoint, lastSeq, now)
+  }
+
+  async function feedWaiting(orgId: string, ids: readonly string[]): Promise<void> {
+    const now = clock.now()
+    for (const endpoint of await store.webhooks.bareEndpoints(orgId)) {
+      const wanted = ids.includes(endpoint.id) ? waiting.get(endpoint.id) : undefined
+      if (wanted !== undefined && endpoint.status === 'active') await feedOne(endpoint, wanted.untilSeq, now)
+    }
+    await dispatcher.dispatch(now)
+  }
+
+  return {
+    org: (orgId, now) => inTurn(orgId, () => feedOrg(orgId, now)),
+    async all(now) {
+      failed.clear()
+      const endpoints = await store.webhooks.activeEndpoints()
+      const ids = new Set(endpoints.map(({ id }) => id))
+      for (const id of waiting.keys()) if (!ids.has(id)) waiting.delete(id)
+      const orgIds = [...new Set(endpoints.map(({ orgId }) => orgId))].values()
+      const feedNext = async () => {
+        for (const orgId of orgIds) await inTurn(orgId, () => feedOrg(orgId, now))
+      }
+      await Promise.all(Array.from({ length: feedsAtOnce }, feedNext))
+    },
+    goOn(endpointIds) {
+      const found = endpointIds.flatMap((id) => {
+        const wanted = waiting.get(id)
+        return wanted === undefined ? [] : [{ id, orgId: wanted.orgId }]
+      })
+      for (const [orgId, some] of Map.groupBy(found, (each) => each.orgId)) {
+        const ids = some.map(({ id }) => id)
+        inTurn(orgId, () => feedWaiting(orgId, ids)).catch(warn)
+      }
+    },
+    running,
+  }
+}
+
+/** Work under one name is done one after the other, whoever asks for it. */
+function makeTurns() {
+  const last = new Map<string, Promise<void>>()
+  return {
+    inTurn(name: string, work: () => Promise<void>): Promise<void> {
+      const done = (last.get(name) ?? Promise.resolve()).then(work)
+      const settled = done
+        .catch(() => undefined)
+        .then(() => void (last.get(name) === settled && last.delete(name)))
+      last.set(name, settled)
+      return done
+    },
+    running: () => [...last.values()],
+  }
+}
 
 export function makeRun(parts: RunParts): Run {
-  const { store, log, dispatcher } = parts
-  const waiting = new Map<string, number>() // endpoints whose position waits, and up to where it goes
-  let feeding: Promise<void> = Promise.resolve()
-
-  async function feed(now: number): Promise<void> {
-    const endpoints = await store.webhooks.activeEndpoints()
-    const lastSeqs = new Map<string, number>()
-    waiting.clear()
-    for (const endpoint of endpoints) {
-      const { orgId } = endpoint
-      const lastSeq = lastSeqs.get(orgId) ?? (await store.events.lastSeq(orgId))
-      lastSeqs.set(orgId, lastSeq)
-      // One endpoint's trouble, such as a filter whose search takes too long, must not keep the others waiting.
-      const result = await feedEndpoint({ store }, endpoint, lastSeq, now).catch((error: unknown) => {
-        log.warn('webhook_feed_failed', { endpointId: endpoint.id, message: String(error) })
-        return 'end'
-      })
-      if (result === 'full') waiting.set(endpoint.id, lastSeq)
-    }
-  }
-
-  async function feedWaiting(endpointIds: string[]): Promise<void> {
-    const wanted = endpointIds.filter((id) => waiting.has(id))
-    if (wanted.length === 0) return
-    const endpoints = await store.webhooks.activeEndpoints()
-    for (const endpoint of endpoints.filter(({ id }) => wanted.includes(id))) {
-      const untilSeq = waiting.get(endpoint.id) ?? 0
-      const result = await feedEndpoint({ store }, endpoint, untilSeq, dueAtMs)
-      if (result !== 'full') waiting.delete(endpoint.id)
-    }
-    await dispatcher.dispatch(dueAtMs)
-  }
-
-  /** Feeding is one thing at a time, whoever asks for it. */
-  function inTurn(work: () => Promise<void>): Promise<void> {
-    const done = feeding.then(work)
-    feeding = done.catch(() => undefined)
-    return done
-  }
-
-  let dueAtMs = 0
+  const { store, dispatcher } = parts
+  const feeds = makeFeeds(parts)
   return {
     async run(now) {
-      dueAtMs = now
       await dispatcher.dispatch(now)
-      await inTurn(() => feed(now))
+      await feeds.all(now)
       await parts.watch(now)
       await store.webhooks.startProbes({
         now,
@@ -82,17 +141,16 @@ export function makeRun(parts: RunParts): Run {
       })
       await dispatcher.dispatch(now)
     },
-    ended(endpointIds) {
-      inTurn(() => feedWaiting(endpointIds)).catch((error: unknown) => {
-        log.warn('webhook_feed_failed', { message: String(error) })
-      })
+    async feed(orgId, now) {
+      await feeds.org(orgId, now)
+      await dispatcher.dispatch(now)
     },
+    ended: feeds.goOn,
     async idle() {
-      for (let seen: unknown = null; seen !== feeding;) {
-        seen = feeding
+      do {
         await dispatcher.idle()
-        await feeding
-      }
+        await Promise.all(feeds.running())
+      } while (feeds.running().length > 0 || dispatcher.isSending())
     },
   }
 }

@@ -11,6 +11,7 @@ import { makeDispatcher } from './dispatcher.ts'
 import type { EndpointParts } from './endpoints.ts'
 import { resolveWith, systemResolver, type Resolver } from './resolve.ts'
 import { makeRun, pruneDeliveries } from './run.ts'
+import { startWake, type Wake } from './wake.ts'
 import { makeWatch } from './watch.ts'
 
 export interface WebhookOptions {
@@ -28,6 +29,8 @@ export interface WebhookOptions {
 
 export interface Webhooks extends EndpointParts {
   version: string
+  /** From now on new events and due deliveries wake the dispatcher. */
+  startWake(): void
   /** One run of the dispatcher; what it sends outlives it. */
   run(now: number): Promise<void>
   prune(now: number): Promise<void>
@@ -56,8 +59,11 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     stepsMs: config.backoffMs,
     random: options.random ?? Math.random,
     ended: (endpointIds) => ended(endpointIds),
+    retryAt: (atMs) => wake?.dueAt(atMs),
   })
-  const { run, ended, idle } = makeRun({ store, log, dispatcher, watch: makeWatch({ store, log }) })
+  const watch = makeWatch({ store, log })
+  const { run, feed, ended, idle } = makeRun({ store, clock, log, dispatcher, watch })
+  let wake: Wake | null = null
   return {
     store,
     clock,
@@ -71,7 +77,11 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       if (count > 0) log.info('webhook_deliveries_pruned', { count })
     },
     idle,
+    startWake() {
+      wake ??= startWake({ store, clock, log, dispatch: dispatcher.dispatch, feed })
+    },
     async stop() {
+      wake?.stop()
       await dispatcher.stop(limits.webhookStopGraceMs)
       await idle()
     },

@@ -55,7 +55,7 @@ test.each([
 test('http and https, names and addresses', () => {
   const target = readTarget('https://Hooks.Example.com:8443/a/b?c=%20d', sinks) as HttpTarget
   expect(target).toMatchObject({ kind: 'http', host: 'hooks.example.com' })
-  expect(laneOf(target)).toBe('https://hooks.example.com:8443')
+  expect(laneOf('org_1', target)).toBe('org_1 https://hooks.example.com:8443')
   expect(readTarget('http://[2606:4700::1111]/', null)).toMatchObject({ host: '2606:4700::1111' })
 })
 

@@ -52,9 +52,12 @@ export function readTarget(text: string, sinkDir: string | null): Target {
   }
 }
 
-/** What shares the limit of sends at a time when there is no endpoint: the origin. */
-export function laneOf(target: HttpTarget): string {
-  return target.url.origin
+/**
+ * What shares the limit of sends at a time when there is no endpoint: the origin, as one organization sends to it. One
+ * lane for everybody would let an organization with a long queue delay the others.
+ */
+export function laneOf(orgId: string, target: HttpTarget): string {
+  return `${orgId} ${target.url.origin}`
 }
 
 function withoutBrackets(host: string): string {

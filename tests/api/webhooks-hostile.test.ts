@@ -223,6 +223,7 @@ test('a process that stood still does not blame the receiver', async () => {
   ).deliveries[0]!
   const claim = {
     leaseId: 'x',
+    isAhead: false,
     lane: 'x',
     delivery: { ...delivery, url: `${receiver.url}/hang` },
     pendingSinceMs: 0,

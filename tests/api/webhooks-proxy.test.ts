@@ -60,7 +60,14 @@ function send(url: string, by = through('us%20er:p%40ss')) {
     ...{ attempts: 0, lastError: null, lastStatus: null },
     ...{ scheduledAtMs: 0, nextAttemptAtMs: 0, deliveredAtMs: null },
   }
-  const claim = { leaseId: 'lea_1', lane: 'lane', delivery, pendingSinceMs: 0, sealedSecrets: [] }
+  const claim = {
+    isAhead: false,
+    leaseId: 'lea_1',
+    lane: 'lane',
+    delivery,
+    pendingSinceMs: 0,
+    sealedSecrets: [],
+  }
   return attempt(parts, { ...claim, probe: false, failingSinceMs: null }, new AbortController().signal)
 }
 

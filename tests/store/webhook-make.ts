@@ -23,7 +23,8 @@ export const makeDelivery = (
 }
 export const makeClaim = (leaseId: string, more: Partial<ClaimRequest> = {}): ClaimRequest => {
   const limits = { limit: 32, perLaneMax: 2, ahead: {}, interruptionsMax: 3, attemptsMax: 4 }
-  return { leaseId, leaseMs: 500, dueMs: 10_000, ...limits, ...more }
+  const share = { held: {}, slow: 0, paces: {}, keptForFirst: 0, keptForQuick: 0 }
+  return { leaseId, leaseMs: 500, dueMs: 10_000, share, ...limits, ...more }
 }
 export const makeAttempt = (more: Partial<Attempt> = {}): Attempt => {
   return {

@@ -25,7 +25,14 @@ for (const url of process.argv.slice(2)) {
     lastError: null,
     lastStatus: null,
   }
-  const claim = { leaseId: 'lea_1', lane: 'lane', delivery, pendingSinceMs: 0, sealedSecrets: [] }
+  const claim = {
+    isAhead: false,
+    leaseId: 'lea_1',
+    lane: 'lane',
+    delivery,
+    pendingSinceMs: 0,
+    sealedSecrets: [],
+  }
   const result = await attempt(
     parts,
     { ...claim, probe: false, failingSinceMs: null },

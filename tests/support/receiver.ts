@@ -23,10 +23,13 @@ export interface Receiver extends AsyncDisposable {
   signal(name: NodeJS.Signals): void
 }
 
-/** Starts the process; it ends with `await using` or with the tests. */
-export async function startReceiver(): Promise<Receiver> {
+/**
+ * Starts the process; it ends with `await using` or with the tests. With `host` 0.0.0.0 each address of 127.0.0.0/8 is
+ * an origin of its own.
+ */
+export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
   const reports = reportFile()
-  const command = [process.execPath, join(import.meta.dir, 'receiver.ts'), reports.path]
+  const command = [process.execPath, join(import.meta.dir, 'receiver.ts'), reports.path, host]
   const child = run(command, { cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } })
   const port = await child.line((line) => /^listening on (\d+)$/.exec(line)?.[1] ?? null, 10_000)
   const parsed: Received[] = []
@@ -168,7 +171,7 @@ function serve(socket: Socket): void {
 
 if (import.meta.main) {
   const server = createServer(serve)
-  server.listen(0, '127.0.0.1', () => {
+  server.listen(0, process.argv[3], () => {
     const address = server.address()
     if (address !== null && typeof address === 'object')
       process.stdout.write(`listening on ${address.port}\n`)

@@ -54,6 +54,7 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
     clock,
     log,
     assets: new Map(),
+    wakesWebhooks: false,
     fail: failure.resolve,
     exhausted: failure.resolve,
   })

@@ -2,8 +2,43 @@
 import type { WebhookStore } from '../../webhook-store.ts'
 import type { Threads } from '../threads.ts'
 
-export function webhookStore({ read, write }: Pick<Threads, 'read' | 'write'>): WebhookStore {
+type Wakes = (command: never) => (string | null)[]
+
+const due: Wakes = () => [null]
+const advances = ({ orgId }: { orgId: string }) => [null, orgId]
+
+/** After these verbs deliveries are due, or endpoints may advance. */
+const wakingVerbs = {
+  'webhooks.schedule': due,
+  'webhooks.replay': due,
+  'webhooks.replayDead': due,
+  'webhooks.advance': ({ delivery }: { delivery: unknown }) => (delivery === null ? [] : [null]),
+  'webhooks.startProbes': due,
+  'webhooks.openIncident': due,
+  'webhooks.resolveIncident': due,
+  'webhooks.changeEndpoint': advances,
+  'webhooks.resumeEndpoint': advances,
+  'webhooks.moveEndpoint': advances,
+}
+
+export function webhookStore({ read, write: writeQuietly }: Pick<Threads, 'read' | 'write'>): WebhookStore {
+  const listeners = new Set<(orgId: string | null) => void>()
+  const write: typeof writeQuietly = (verb, command) => {
+    const done = writeQuietly(verb, command)
+    const wakes: Wakes | undefined = wakingVerbs[verb as keyof typeof wakingVerbs]
+    if (wakes === undefined) return done
+    return done.then((result) => {
+      const orgIds = wakes(command as never)
+      for (const orgId of orgIds) for (const listener of listeners) listener(orgId)
+      return result
+    })
+  }
   return {
+    watch(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    nextDueAt: (afterMs) => read('webhooks.nextDueAt', afterMs),
     schedule: (command) => write('webhooks.schedule', command),
     find: (orgId, id) => read('webhooks.find', { orgId, id }),
     list: (query) => read('webhooks.list', query),

@@ -2,7 +2,8 @@
 import { and, eq, isNull } from 'drizzle-orm'
 import type { Attempt, Claim, ClaimRequest, Delivery, Outcome, WebhookStore } from '../../webhook-store.ts'
 import { appendAudit } from '../audit.ts'
-import type { WriteContext } from '../contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
+import { shareSlots, type DueLane } from '../../webhook-share.ts'
 import { endpointTable } from './schema.ts'
 
 /** Our own faults are logged too, but a long outage must not fill the log of a delivery. */
@@ -157,24 +158,19 @@ interface LostLease {
   leasedAtMs: number
 }
 
-/** Lanes by how long their first delivery has been due; each gets what its limit leaves. */
+/** Lanes by how long their first delivery has been due; each gets its share of the free slots. */
 function claimDue({ db }: WriteContext, request: ClaimRequest, now: number): Claim[] {
-  const lanes = openLanes(db, request.dueMs)
+  const lanes = openLanes(db, request)
   const isCrowded = lanes.length * request.perLaneMax > request.limit
+  const granted = shareSlots(lanes, request.limit, request.share)
   const claims: Claim[] = []
-  let room = request.limit
   for (const { lane, leased, probe } of lanes) {
-    const free = probe ? 1 - leased : request.perLaneMax - leased
-    const own = leaseSome(db, request, now, {
-      lane,
-      probe,
-      count: Math.min(free, room),
-    })
-    room -= own.length
+    const own = leaseSome(db, request, now, { lane, probe, count: granted.get(lane) ?? 0 })
     const wanted = isCrowded || probe ? 0 : (request.ahead[lane] ?? 0)
     const count = wanted - Math.max(0, leased - request.perLaneMax)
     const ahead = leaseSome(db, request, now, { lane, probe, count, uninterrupted: true })
-    for (const each of [...own, ...ahead]) claims.push(claimOf(db, each, request.leaseId, now))
+    for (const each of own) claims.push(claimOf(db, each, { request, isAhead: false, now }))
+    for (const each of ahead) claims.push(claimOf(db, each, { request, isAhead: true, now }))
   }
   return claims
 }
@@ -228,7 +224,14 @@ interface Signer {
   failingSinceMs: number | null
 }
 
-function claimOf(db: WriteContext['db'], leased: Leased, leaseId: string, now: number): Claim {
+interface How {
+  request: ClaimRequest
+  isAhead: boolean
+  now: number
+}
+
+function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now }: How): Claim {
+  const { leaseId } = request
   const { seq: _seq, lane, pendingSinceMs, probe, ...delivery } = leased
   const { orgId, endpointId } = delivery
   const columns = `sealed_secret AS sealedSecret, previous_sealed_secret AS previousSealedSecret,
@@ -250,19 +253,30 @@ function claimOf(db: WriteContext['db'], leased: Leased, leaseId: string, now: n
     sealedSecrets.push(signer.previousSealedSecret)
   }
   const failingSinceMs = signer?.failingSinceMs ?? null
-  return { leaseId, lane, delivery, pendingSinceMs, sealedSecrets, probe: probe === 1, failingSinceMs }
+  const about = { leaseId, lane, isAhead, delivery, pendingSinceMs }
+  return { ...about, sealedSecrets, probe: probe === 1, failingSinceMs }
 }
 
-interface OpenLane {
-  lane: string
+interface OpenLane extends DueLane {
   leased: number
   probe: boolean // paused for failing: only its probe may go out
 }
 
-function openLanes(db: WriteContext['db'], dueMs: number): OpenLane[] {
+interface LaneRow {
+  lane: string
+  orgId: string
+  dueAtMs: number
+  due: number
+  leased: number
+  isProbed: number
+  isPaused: number
+  isHealthy: number
+}
+
+function openLanes(db: WriteContext['db'], { dueMs, perLaneMax, share }: ClaimRequest): OpenLane[] {
   // Jumps from lane to lane along the index, so that thousands of deliveries waiting in one cost no more than one.
-  const lanes = db
-    .query<{ lane: string; paused: number; probe: number; leased: number }, [number]>(
+  const rows = db
+    .query<LaneRow, [number, number]>(
       `WITH RECURSIVE lanes (lane) AS (
          SELECT min(lane) FROM webhook_delivery WHERE status = 'pending' AND lease_id IS NULL
          UNION ALL
@@ -274,14 +288,47 @@ function openLanes(db: WriteContext['db'], dueMs: number): OpenLane[] {
                        WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane = lanes.lane)
          FROM lanes WHERE lane IS NOT NULL
        )
-       SELECT due.lane, coalesce(e.status = 'paused', 0) AS paused,
-         EXISTS (SELECT 1 FROM webhook_delivery d WHERE d.probe = 1 AND d.lane = due.lane) AS probe,
+       SELECT due.lane, due.at AS dueAtMs, coalesce(e.status = 'paused', 0) AS isPaused,
+         coalesce(e.last_success_at_ms IS NOT NULL AND e.failing_since_ms IS NULL, 0) AS isHealthy,
+         (SELECT d.org_id FROM webhook_delivery d
+          WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane = due.lane
+          ORDER BY d.next_attempt_at_ms, d.seq LIMIT 1) AS orgId,
+         (SELECT count(*) FROM (
+            SELECT 1 FROM webhook_delivery d WHERE d.status = 'pending' AND d.lease_id IS NULL
+              AND d.lane = due.lane AND d.next_attempt_at_ms <= ?1 LIMIT ?2)) AS due,
+         EXISTS (SELECT 1 FROM webhook_delivery d WHERE d.probe = 1 AND d.lane = due.lane) AS isProbed,
          (SELECT count(*) FROM webhook_delivery d WHERE d.lane = due.lane AND d.lease_id IS NOT NULL) AS leased
        FROM due LEFT JOIN webhook_endpoint e ON e.id = due.lane
-       WHERE due.at <= ?1 OR probe = 1 ORDER BY due.at, due.lane`,
+       WHERE due.at <= ?1 OR isProbed = 1 ORDER BY due.at, due.lane`,
     )
-    .all(dueMs)
-  return lanes
-    .filter(({ paused, probe }) => paused === 0 || probe === 1)
-    .map(({ lane, leased, paused }) => ({ lane, leased, probe: paused === 1 }))
+    .all(dueMs, perLaneMax)
+  return rows
+    .filter(({ isPaused, isProbed }) => isPaused === 0 || isProbed === 1)
+    .map(({ lane, orgId, dueAtMs, due, leased, isPaused, isHealthy }) => {
+      const probe = isPaused === 1
+      const pace = share.paces[lane] ?? (isHealthy === 1 ? 'quick' : 'unknown')
+      const wants = Math.max(0, probe ? 1 - leased : Math.min(due, perLaneMax - leased))
+      return { lane, orgId, pace, dueAtMs, wants, leased, probe }
+    })
+}
+
+/** Along the same index: each lane that may be sent has its first delivery after this time looked at. */
+export function nextDueAt({ db }: ReadContext, afterMs: number): number | null {
+  const row = db
+    .query<{ at: number | null }, [number]>(
+      `WITH RECURSIVE lanes (lane) AS (
+         SELECT min(lane) FROM webhook_delivery WHERE status = 'pending' AND lease_id IS NULL
+         UNION ALL
+         SELECT (SELECT min(d.lane) FROM webhook_delivery d
+                 WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane > lanes.lane)
+         FROM lanes WHERE lane IS NOT NULL
+       )
+       SELECT min((SELECT min(d.next_attempt_at_ms) FROM webhook_delivery d
+                   WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane = lanes.lane
+                     AND d.next_attempt_at_ms > ?1)) AS at
+       FROM lanes LEFT JOIN webhook_endpoint e ON e.id = lanes.lane
+       WHERE lanes.lane IS NOT NULL AND coalesce(e.status, 'active') = 'active'`,
+    )
+    .get(afterMs)
+  return row?.at ?? null
 }

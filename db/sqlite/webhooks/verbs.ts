@@ -15,7 +15,7 @@ import { rotateEndpointSecret, startProbes } from './endpoints.ts'
 import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
 import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
 import { openIncident, openIncidents, resolveIncident } from './rules.ts'
-import { turn } from './turn.ts'
+import { nextDueAt, turn } from './turn.ts'
 
 export const webhookWriteVerbs = {
   'webhooks.schedule': scheduleDelivery,
@@ -42,6 +42,7 @@ export const webhookWriteVerbs = {
 }
 
 export const webhookReadVerbs = {
+  'webhooks.nextDueAt': nextDueAt,
   'webhooks.find': findDelivery,
   'webhooks.list': listDeliveries,
   'webhooks.findOrgSecret': findOrgSecret,

@@ -112,10 +112,7 @@ function Verdict({ opened, may, busy, onReplay }: VerdictProps) {
           {attempts === 0 ? 'Not tried yet.' : `${counted(attempts, 'attempt')} failed.`}{' '}
           {nextAttemptAt !== null && (
             <>
-              {Date.parse(nextAttemptAt) <= now()
-                ? 'It is due with the next run of the dispatcher'
-                : 'Next attempt'}{' '}
-              (
+              {Date.parse(nextAttemptAt) <= now() ? 'It is due now' : 'Next attempt'} (
               <Exact iso={nextAttemptAt} />
               ).
             </>

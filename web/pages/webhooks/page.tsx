@@ -115,8 +115,7 @@ function Dialogs({ model, acts: { testUrl, secret, range, said } }: { model: Web
         <RangeDialog
           endpoint={range.value}
           onDone={() => {
-            said.value =
-              'The range goes out again with the next run of the dispatcher; what is new waits behind it.'
+            said.value = 'The range is sent again, beginning now. New events wait until it is through.'
             model.refresh()
           }}
           onClose={() => (range.value = null)}
@@ -150,8 +149,7 @@ async function done(what: 'pause' | 'resume' | 'replay-dead', endpoint: Endpoint
 }
 
 const replayAll = async (): Promise<string> => replayed(await webhookApi.replayDead(null))
-const replayed = (count: number): string =>
-  `${counted(count, 'dead letter')} scheduled again; the next run of the dispatcher sends them.`
+const replayed = (count: number): string => `${counted(count, 'dead letter')} scheduled again.`
 
 function Notices({ shown }: { shown: Shown }) {
   // Alerts have their own table below.

@@ -30,7 +30,7 @@ export function TestDialog({ url, onSent, onClose }: TestDialogProps) {
         <label for={payload}>Payload, a JSON object</label>
         <textarea id={payload} name="payload" rows={6} spellcheck={false} defaultValue={sample} />
       </div>
-      <p class="muted">The dispatcher sends it with its next run, within a minute.</p>
+      <p class="muted">It is sent within a second.</p>
     </FormDialog>
   )
 }

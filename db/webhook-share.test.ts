@@ -1,0 +1,100 @@
+/** The share of slots: whoever hangs, an organization that sends nothing starts at once, and nobody starves. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { shareSlots, type DueLane, type Held, type Pace, type Share } from './webhook-share.ts'
+
+const total = 32
+const kept = { keptForFirst: 12, keptForQuick: 16 }
+const none: Share = { held: {}, slow: 0, paces: {}, ...kept }
+const lanesOf = (orgId: string, count: number, pace: Pace = 'unknown', dueAtMs = 0): DueLane[] =>
+  Array.from({ length: count }, (_, n) => ({ lane: `${orgId}-${pace}-${n}`, orgId, pace, dueAtMs, wants: 2 }))
+const sum = (granted: Map<string, number>, prefix = '') =>
+  [...granted].filter(([lane]) => lane.startsWith(prefix)).reduce((all, [, n]) => all + n, 0)
+
+test('one organization alone leaves slots free for the first send of others', () => {
+  expect(sum(shareSlots(lanesOf('a', 100), total, none))).toBe(16)
+  expect(sum(shareSlots(lanesOf('a', 100, 'quick'), total, none))).toBe(20)
+  // Slow lanes have their few slots beside those of unknown pace, and quick ones still find some.
+  expect(sum(shareSlots([...lanesOf('a', 100, 'slow'), ...lanesOf('a', 20)], total, none))).toBe(18)
+})
+
+test.each<Pace>(['unknown', 'quick'])(
+  'eleven organizations come one after the other and hang, %s before: a twelfth starts at once',
+  (pace) => {
+    const held: { [orgId: string]: Held } = {}
+    let free = total
+    const due: DueLane[] = []
+    for (let n = 0; n < 11; n++) {
+      due.push(...lanesOf(`h${n}.`, 100, pace, n))
+      for (const [lane, count] of shareSlots(due, free, { ...none, held })) {
+        const orgId = lane.split('-')[0]!
+        held[orgId] = { count: (held[orgId]?.count ?? 0) + count, hangs: false }
+        free -= count
+      }
+    }
+    expect(free).toBeGreaterThan(0)
+    for (const own of Object.values(held)) own.hangs = true
+    const later = [...due, ...lanesOf('victim', 1, 'unknown', 1e6)]
+    expect([...shareSlots(later, free, { ...none, held, slow: total - free })]).toEqual([
+      ['victim-unknown-0', 1],
+    ])
+    // What they send next to other receivers that were never tried takes no kept slot.
+    for (const own of Object.values(held)) own.count = 0
+    expect(sum(shareSlots(lanesOf('h1.', 100), 12, { ...none, held }))).toBe(0)
+  },
+)
+
+test('within an organization the quick lanes go on while others hang', () => {
+  const held = { a: { count: 16, hangs: true } }
+  const lanes = [...lanesOf('a', 100, 'slow'), ...lanesOf('a', 3, 'quick', 5_000)]
+  const granted = shareSlots(lanes, 16, { ...none, held, slow: 16 })
+  expect([sum(granted, 'a-slow'), sum(granted, 'a-quick')]).toEqual([0, 4])
+})
+
+test('slow lanes get a few slots however busy the quick ones are', () => {
+  const busy = Array.from({ length: 6 }, (_, n) => lanesOf(`q${n}`, 50, 'quick')).flat()
+  const granted = shareSlots([...busy, ...lanesOf('s', 5, 'slow')], total, none)
+  expect(sum(granted, 's-slow')).toBeGreaterThanOrEqual(1)
+})
+
+describe('whatever is due and held', () => {
+  const pace = fc.constantFrom<Pace>('quick', 'slow', 'unknown')
+  const lane = fc.record({
+    orgId: fc.constantFrom('a', 'b', 'c', 'd'),
+    pace,
+    wants: fc.integer({ min: 0, max: 2 }),
+  })
+  const lanes = fc
+    .array(lane, { maxLength: 60 })
+    .map((all) => all.map((each, n) => ({ ...each, lane: `${each.orgId}-${n}`, dueAtMs: n })))
+
+  test('no more slots are given than are free or wanted', () => {
+    fc.assert(
+      fc.property(lanes, fc.integer({ min: 0, max: total }), (all, free) => {
+        const granted = shareSlots(all, free, none)
+        expect(sum(granted)).toBeLessThanOrEqual(free)
+        for (const { lane, wants } of all) expect(granted.get(lane) ?? 0).toBeLessThanOrEqual(wants)
+      }),
+    )
+  })
+
+  test('while nothing is sent, something that is due is always sent', () => {
+    fc.assert(
+      fc.property(lanes, (all) => {
+        const isDue = all.some(({ wants }) => wants > 0)
+        expect(sum(shareSlots(all, total, none)) > 0).toBe(isDue)
+      }),
+    )
+  })
+
+  test('an organization that sends nothing gets a slot before another gets one more', () => {
+    fc.assert(
+      fc.property(lanes, fc.integer({ min: 1, max: 8 }), (all, free) => {
+        const held = Object.fromEntries(['a', 'b', 'c'].map((id) => [id, { count: 8, hangs: true }]))
+        const granted = shareSlots(all, free, { ...none, held, slow: 24 })
+        const isDue = all.some(({ orgId, pace, wants }) => orgId === 'd' && pace !== 'slow' && wants > 0)
+        if (isDue) expect(sum(granted, 'd-')).toBeGreaterThan(0)
+      }),
+    )
+  })
+})
