@@ -24,6 +24,7 @@ export interface SessionPageQuery {
   ceilingSeq: number | null
   eventsMax: number // counted of one session
   budgetMs: number // after which a page comes back short
+  bytesMax?: number // of the sessions as JSON: the page ends sooner then, but never before its first session
 }
 
 export interface SessionPage {
@@ -38,6 +39,7 @@ export interface SessionStoryQuery {
   after: EventPosition | null // null: from the beginning
   ceilingSeq: number | null
   limit: number
+  bytesMax?: number // of the events' texts in UTF-8, as of a page of events
   eventsMax: number
 }
 

@@ -118,6 +118,7 @@ export interface EventTailQuery {
   filter: EventFilter
   afterSeq: number
   limit: number
+  bytesMax?: number // as of a page
   exceptKeys?: string[] // events that these keys sent are passed over
 }
 

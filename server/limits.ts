@@ -52,6 +52,8 @@ export const limits = {
   differenceCharsMax: 2_000, // of a value shown in one
   // requests
   requestDeadlineMs: 30_000,
+  pageBytesMax: 4 * 1024 * 1024 - 64 * 1024, // of events or sessions: with the rest a page is below 4 MiB
+  liveBytesMax: 1024 * 1024, // of events that a live stream reads at a time
   tracesPageDefault: 50,
   tracesPageMax: 200,
   searchCharsMax: 200, // the parameter q

@@ -1,4 +1,4 @@
-/** The inner seam: what an event engine does on the writer's thread and on the readers', all synchronous. */
+/** The inner seam: what an event engine does on the writer's thread, all synchronous, and on the readers'. */
 import type { SessionPage, SessionPageQuery, SessionStory, SessionStoryQuery } from '../session-store.ts'
 import type {
   AppendResult,
@@ -28,6 +28,7 @@ import type {
   RollupRepair,
   StoredEvent,
 } from '../store.ts'
+import type { Sliced } from './slices.ts'
 
 /** One per writer. The writer opens and ends the transactions; the engine only says when its memory follows. */
 export interface EventWriter {
@@ -56,27 +57,26 @@ export interface EventWriter {
   close(): void
 }
 
-/** One per reader. Calls that may run long throw `deadline` by themselves. */
+/** One per reader's connection. What may run long runs in slices, all of one moment of the log but for `recount`. */
 export interface EventReader {
-  page(query: EventPageQuery): EventPage
+  page(query: EventPageQuery): Sliced<EventPage>
   byId(orgId: string, id: string): StoredEvent | null
   /** Stops after a while, at a row whose arrival number it returns. */
-  count(query: EventCountQuery): { count: number; lastSeq: number }
-  tail(query: EventTailQuery): EventTail
+  count(query: EventCountQuery): Sliced<{ count: number; lastSeq: number }>
+  tail(query: EventTailQuery): Sliced<EventTail>
   lastSeq(orgId: string): number
-  metrics(query: MetricsQuery): Metrics
-  metricsText(query: MetricsQuery): MetricsText
-  breakdown(query: BreakdownQuery): Breakdown
-  classVendor(query: ClassVendorQuery): ClassVendor
-  distinct(query: DistinctQuery): Distinct
-  durations(query: DurationsQuery): Durations
-  /** Asks for its slices one by one, so that others are answered between two of them. */
-  recount(query: { orgId: string; hourStartMs: number }): Promise<RollupRepair[]>
+  metrics(query: MetricsQuery): Sliced<Metrics>
+  metricsText(query: MetricsQuery): Sliced<MetricsText>
+  breakdown(query: BreakdownQuery): Sliced<Breakdown>
+  classVendor(query: ClassVendorQuery): Sliced<ClassVendor>
+  distinct(query: DistinctQuery): Sliced<Distinct>
+  durations(query: DurationsQuery): Sliced<Durations>
+  recount(query: { orgId: string; hourStartMs: number }): Sliced<RollupRepair[]>
   verify(): EventVerdict
-  eventBytes(orgId: string): number
-  cutoff(query: { orgId: string; bytesMax: number }): number | null
+  eventBytes(orgId: string): Sliced<number>
+  cutoff(query: { orgId: string; bytesMax: number }): Sliced<number | null>
   firstHour(orgId: string): number | null
-  sessionPage(query: SessionPageQuery): SessionPage
-  sessionStory(query: SessionStoryQuery): SessionStory | null
-  overview(orgId: string): Awaited<ReturnType<EventStore['overview']>>
+  sessionPage(query: SessionPageQuery): Sliced<SessionPage>
+  sessionStory(query: SessionStoryQuery): Sliced<SessionStory | null>
+  overview(orgId: string): Sliced<Awaited<ReturnType<EventStore['overview']>>>
 }

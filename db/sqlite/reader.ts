@@ -1,6 +1,5 @@
-/** A reader's thread: answers from its own read-only connection, so that no scan ever delays a write or a request. */
+/** A reader's thread: answers from its own read-only connections, so that no scan ever delays a write or a request. */
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import type { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
 import { fileVerbs } from './backup/file-verbs.ts'
 import { openReaderConnection } from './connection.ts'
@@ -9,6 +8,7 @@ import { databasePath, requireDatabase } from './files.ts'
 import { requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { compactEventReader } from './events/reader.ts'
+import { readTurns, type ReadTurns } from './read-turns.ts'
 import { readVerbs } from './read-verbs.ts'
 import { serve } from './serve.ts'
 
@@ -17,7 +17,17 @@ export interface ReaderOpening {
   deadlineMs: number
 }
 
-let reader: { db: Database; context: ReadContext } | null = null
+/** Each lets one more long question wait for its next slice, and takes up to 1 MiB. */
+const connectionsMax = 24
+const spareCacheKib = 1024
+
+interface Reader {
+  turns: ReadTurns
+  context(connection: number): ReadContext
+  close(): void
+}
+
+let reader: Reader | null = null
 
 serve((verb, command) => {
   if (verb === 'open') {
@@ -25,7 +35,8 @@ serve((verb, command) => {
     return null
   }
   if (verb === 'close') {
-    reader?.db.close()
+    reader?.turns.end(new StoreError('closed', 'the store is closed'))
+    reader?.close()
     reader = null
     setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
     return null
@@ -36,22 +47,28 @@ serve((verb, command) => {
   const run = readVerbs[verb as keyof typeof readVerbs] as
     ((context: ReadContext, query: unknown) => unknown) | undefined
   if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
-  const result = run(reader.context, command)
-  return result instanceof Promise ? result.catch(closedFirst) : result
+  const { context, turns } = reader
+  return turns.ask(verb, command, (connection) => run(context(connection), command))
 })
 
-/** What was asked for in slices goes no further when the database is closed between two of them. */
-function closedFirst(error: unknown): never {
-  throw reader === null ? new StoreError('closed', 'the store is closed') : error
+function openReader({ folder, deadlineMs }: ReaderOpening): Reader {
+  requireDatabase(folder)
+  const main = openContext(folder)
+  const contexts = [main]
+  return {
+    turns: readTurns({ deadlineMs, connectionsMax }),
+    context: (connection) => (contexts[connection] ??= openContext(folder, main)),
+    close: () => contexts.forEach(({ db }) => db.close()), // those that were never opened are holes
+  }
 }
 
-function openReader({ folder, deadlineMs }: ReaderOpening): { db: Database; context: ReadContext } {
-  requireDatabase(folder)
+/** The first one keeps more in memory; the others share what it knows of blocks. */
+function openContext(folder: string, first?: ReadContext): ReadContext {
   const db = openReaderConnection(databasePath(folder))
   try {
-    requireKnownSchema(db, migrations)
-    const events = compactEventReader(db, deadlineMs)
-    return { db, context: { db, orm: drizzle(db), events, folder } }
+    if (first === undefined) requireKnownSchema(db, migrations)
+    else db.run(`PRAGMA cache_size = -${spareCacheKib}`)
+    return { db, orm: drizzle(db), events: compactEventReader(db, undefined, first?.db), folder }
   } catch (error) {
     db.close()
     throw error

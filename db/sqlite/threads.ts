@@ -1,15 +1,20 @@
 /** The store's threads seen from the calling one: a writer, some readers, and how to ask them. */
-import { StoreError } from '../errors.ts'
 import type { Histogram } from '../histogram.ts'
 import { openPort, type Port } from './port.ts'
 import { packAppend, type AppendOutcome, type PackedBatch } from './protocol.ts'
+import { readQueue } from './read-queue.ts'
 import type { ReaderOpening } from './reader.ts'
 import type { ReadVerbs } from './read-verbs.ts'
+import type { Sliced } from './slices.ts'
 import type { WriteVerbs } from './write-verbs.ts'
 import type { WriterOpening } from './writer.ts'
 
 type CommandOf<F> = F extends (context: never, command: infer C) => unknown ? C : never
-type ResultOf<F> = F extends (context: never, command: never) => infer R ? Awaited<R> : never
+type ResultOf<F> = F extends (context: never, command: never) => infer R
+  ? R extends Sliced<infer T>
+    ? T
+    : Awaited<R>
+  : never
 
 export interface Threads {
   write<K extends keyof WriteVerbs>(
@@ -49,16 +54,10 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
     throw error
   }
 
-  /** The reader with the fewest open questions. */
-  function freest(): Port {
-    const [first, ...others] = readers
-    if (first === undefined) throw new StoreError('internal', 'the store has no reader')
-    return others.reduce((best, reader) => (reader.open() < best.open() ? reader : best), first)
-  }
-
+  const askReaders = readQueue(readers)
   return {
     write: (verb, command) => writer.ask(verb, command) as Promise<never>,
-    read: (verb, query) => freest().ask(verb, query) as Promise<never>,
+    read: (verb, query) => askReaders(verb, query) as Promise<never>,
     append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
     truncateLog: () => writer.ask('truncate', null) as Promise<boolean>,
     dropReserve: () => writer.ask('dropReserve', null) as Promise<boolean>,

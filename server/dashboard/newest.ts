@@ -1,6 +1,7 @@
 /** What the newest events of a period say beyond the counts: a vendor's doings, identities and why they failed. */
 import type { EventFilter, EventPosition, StoredEvent } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
+import { limits } from '../limits.ts'
 import type { Asked } from './counts.ts'
 import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
 
@@ -29,6 +30,7 @@ async function newest({ store, orgId, period }: Asked, filter: EventFilter) {
     orgId,
     filter: { ...filter, sinceMs, untilMs, ...(siteIds && { siteIds }) },
     limit: newestMax,
+    bytesMax: limits.pageBytesMax,
     before: null,
     ceilingSeq: null,
   })

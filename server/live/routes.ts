@@ -6,6 +6,7 @@ import { AppError } from '../errors.ts'
 import { jsonText } from '../http/answer.ts'
 import { contextOf } from '../http/context.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
+import { limits } from '../limits.ts'
 import type { Seal } from '../http/seal.ts'
 import type { Parts } from '../parts.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
@@ -84,7 +85,9 @@ async function missed({ store, seal, signIns }: Parts, request: Request): Promis
   const [afterSeq, toSeq] = [seqOf('after'), seqOf('to')]
   const none = { events: [], lastSeq: afterSeq }
   const tail =
-    afterSeq < toSeq ? await store.events.tail({ orgId, filter, afterSeq, limit: missedMax }) : none
+    afterSeq < toSeq
+      ? await store.events.tail({ orgId, filter, afterSeq, limit: missedMax, bytesMax: limits.pageBytesMax })
+      : none
   const more = tail.lastSeq < toSeq
   const ahead = afterSeq > toSeq
   // What came after `to` is the stream's to bring.

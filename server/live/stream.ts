@@ -1,5 +1,6 @@
 /** A live stream of one organization's events: woken by commits, read in arrival order, pulled by the client. */
 import type { EventFilter, EventStore, StoredEvent } from '../../db/store.ts'
+import { limits } from '../limits.ts'
 
 export interface LiveOptions {
   events: Pick<EventStore, 'tail' | 'watch'>
@@ -15,6 +16,7 @@ export type LiveItem =
   { kind: 'events'; events: StoredEvent[]; lastSeq: number } | { kind: 'quiet'; lastSeq: number }
 
 const pageMax = 200
+const bytesMax = limits.liveBytesMax
 
 /**
  * Yields every matching event after `afterSeq` exactly once, in arrival order, and `quiet` when nothing came for a
@@ -31,7 +33,7 @@ export async function* liveEvents(options: LiveOptions): AsyncGenerator<LiveItem
   try {
     while (!signal.aborted && performance.now() < endAt) {
       bell.reset()
-      const page = await events.tail({ orgId, filter, afterSeq: lastSeq, limit: pageMax })
+      const page = await events.tail({ orgId, filter, afterSeq: lastSeq, limit: pageMax, bytesMax })
       if (signal.aborted) return
       const moved = page.lastSeq > lastSeq
       lastSeq = Math.max(lastSeq, page.lastSeq)

@@ -47,6 +47,7 @@ async function list({ store, seal }: Parts, request: Request, orgId: string): Pr
     orgId,
     filter,
     limit,
+    bytesMax: limits.pageBytesMax,
     before: cursor?.position ?? null,
     ceilingSeq: cursor?.position.ceilingSeq ?? null,
     eventsMax: limits.sessionEventsMax,
@@ -67,6 +68,7 @@ async function story({ store, seal }: Parts, request: Request, orgId: string, id
     after: cursor?.position ?? null,
     ceilingSeq: cursor?.position.ceilingSeq ?? null,
     limit,
+    bytesMax: limits.pageBytesMax,
     eventsMax: limits.sessionEventsMax,
   })
   if (found === null) throw new AppError('not_found', 'No event of this session is stored here.')

@@ -31,7 +31,8 @@ export async function readPage(
       ? { filter: asked, before: null, ceilingSeq: null }
       : openCursor(parts.seal, cursor, orgId, asked)
   const { filter, before, ceilingSeq } = walk
-  const page = await parts.events.page({ orgId, filter, limit, before, ceilingSeq })
+  const bytesMax = limits.pageBytesMax
+  const page = await parts.events.page({ orgId, filter, limit, bytesMax, before, ceilingSeq })
   const next = page.next
   const nextCursor =
     next && closeCursor(parts.seal, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })

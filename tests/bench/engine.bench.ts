@@ -5,8 +5,9 @@ import { cpus } from 'node:os'
 import { join } from 'node:path'
 import type { EventRecord } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
-import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
+import type { EventWriter } from '../../db/sqlite/event-engine.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
+import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
 import { compactEventWriter } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
 import { migrations } from '../../db/sqlite/migrations.ts'
@@ -61,7 +62,7 @@ function main(args: string[]): void {
   db.run('PRAGMA wal_checkpoint(TRUNCATE)')
   sizes(db, total)
   const readerDb = openReaderConnection(path)
-  reads(compactEventReader(readerDb, 60_000), source, total, old)
+  reads(readAtOnce(compactEventReader(readerDb)), source, total, old)
   readerDb.close()
   db.close()
   const started = performance.now()
@@ -177,7 +178,7 @@ function sizes(db: Database, total: number): void {
   say(`by table: ${shown.map(({ name, bytes }) => `${name} ${(bytes / total).toFixed(1)}`).join(', ')}\n`)
 }
 
-function reads(reader: EventReader, source: EventSource, total: number, old: EventRecord[]): void {
+function reads(reader: ReaderAtOnce, source: EventSource, total: number, old: EventRecord[]): void {
   say('| read | first ms | again p50 | again max | rows |')
   say('|---|---|---|---|---|')
   for (const { name, filter, matches } of source.questions) {

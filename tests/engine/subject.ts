@@ -10,9 +10,10 @@ import type {
   RollupRepair,
 } from '../../db/store.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/connection.ts'
-import type { EventReader, EventWriter } from '../../db/sqlite/event-engine.ts'
+import type { EventWriter } from '../../db/sqlite/event-engine.ts'
 import { recounting, type Recounting } from '../../db/sqlite/events/recount.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
+import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
 import { verifyInSlices, type SliceSizes } from '../../db/sqlite/events/verify.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
@@ -140,7 +141,7 @@ export function engine(options: EventWriterOptions = {}) {
   migrate(db, migrations, noon)
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
-  const readerOn = (one: Database) => compactEventReader(one, 60_000, options.fingerprintBits)
+  const readerOn = (one: Database) => readAtOnce(compactEventReader(one, options.fingerprintBits))
   const reader = readerOn(readerDb)
   function alone<T>(work: () => T): T {
     const result = inTransaction(db, work)
@@ -174,9 +175,9 @@ export function engine(options: EventWriterOptions = {}) {
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
     /** A reader that has kept nothing yet. */
-    freshly: <T>(ask: (reader: EventReader) => T): T => asked(path, (one) => ask(readerOn(one))),
+    freshly: <T>(ask: (reader: ReaderAtOnce) => T): T => asked(path, (one) => ask(readerOn(one))),
     /** How many blocks a reader opens that has kept nothing yet. */
-    blocksOpened: (ask: (reader: EventReader) => void) =>
+    blocksOpened: (ask: (reader: ReaderAtOnce) => void) =>
       asked(path, (one) => opened(one, () => ask(readerOn(one)))),
     sql: (statement: string) => void db.run(statement),
     /** Recounts an hour of the first organization in slices of so many blocks; `between` runs after each. */
@@ -187,10 +188,10 @@ export function engine(options: EventWriterOptions = {}) {
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
     /** Lets `look` read a copy of the database in which `sql` was run. */
-    damaged: (sql: string, look: (reader: EventReader) => void) =>
+    damaged: (sql: string, look: (reader: ReaderAtOnce) => void) =>
       readDamaged(db, dir, sql, (copy) => look(readerOn(copy))),
     /** Lets `look` read copies of the database, in each of which one byte of a page is another. */
-    flipped: (pages: PageOfTable[], look: (reader: EventReader, page: PageOfTable) => void) =>
+    flipped: (pages: PageOfTable[], look: (reader: ReaderAtOnce, page: PageOfTable) => void) =>
       readFlipped(db, dir, pages, (copy, page) => look(readerOn(copy), page)),
     reopen(): void {
       db.close()

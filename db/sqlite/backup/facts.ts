@@ -7,6 +7,7 @@ import { eachBlockAfter } from '../events/walk.ts'
 import { member } from '../events/members.ts'
 import { databasePath, requireDatabase } from '../files.ts'
 import { schemaVersion } from '../migrate.ts'
+import { atOnce } from '../slices.ts'
 
 export function folderFacts(folder: string): DatabaseFacts {
   requireDatabase(folder)
@@ -44,9 +45,10 @@ function liveEvents(db: Database): number {
     'SELECT num, folded_seq AS folded FROM event_org',
   )
   for (const { num, folded } of orgs.all()) {
-    eachBlockAfter(db, num, folded, (columns, first, end) => {
+    const blocks = eachBlockAfter(db, num, folded, (columns, first, end) => {
       for (const type of columns.column(member.type).subarray(first, end)) if (type !== 0) events++
     })
+    atOnce(blocks)
   }
   return events
 }

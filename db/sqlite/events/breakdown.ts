@@ -6,10 +6,11 @@ import { member } from './members.ts'
 import { hourMs, memberAndCode, otherCode, outcomesSpan } from './rollup-counts.ts'
 import { foldedRows, hourRange, siteCodes, typeCodes } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
+import type { Sliced } from '../slices.ts'
 
 const valuesPerStepMax = 1_000
 
-export function readBreakdown(db: Database, org: number, query: BreakdownQuery): Breakdown {
+export function* readBreakdown(db: Database, org: number, query: BreakdownQuery): Sliced<Breakdown> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
   const types = typeCodes(db, org, query.types)
@@ -31,9 +32,11 @@ export function readBreakdown(db: Database, org: number, query: BreakdownQuery):
   }
 
   const columns = `hour, code * ${outcomesSpan} + outcome, live + expired`
-  for (const [hour, key, events] of foldedRows(db, columns, { org, index, sites, types }, range))
-    add(hour!, key!, events!)
-  for (const { hour, site, type, outcome, values } of countUnfolded(db, org, [index]).groups()) {
+  yield* foldedRows(db, columns, { org, index, sites, types }, range, ([hour, key, events]) =>
+    add(hour!, key!, events!),
+  )
+  const unfolded = yield* countUnfolded(db, org, [index])
+  for (const { hour, site, type, outcome, values } of unfolded.groups()) {
     if (hour < range.from || hour >= range.until) continue
     if (sites?.has(site) === false || types?.has(type) === false) continue
     for (const [value, events] of values) {

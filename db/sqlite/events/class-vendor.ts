@@ -6,8 +6,9 @@ import { member } from './members.ts'
 import { classVendorMember, memberAndCode, pairOther, pairSpan } from './rollup-counts.ts'
 import { foldedRows, hourRange, siteCodes, typeCodes } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
+import type { Sliced } from '../slices.ts'
 
-export function readClassVendor(db: Database, org: number, query: ClassVendorQuery): ClassVendor {
+export function* readClassVendor(db: Database, org: number, query: ClassVendorQuery): Sliced<ClassVendor> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const asked = {
     ...{ org, index: classVendorMember },
@@ -17,8 +18,9 @@ export function readClassVendor(db: Database, org: number, query: ClassVendorQue
   const sums = new Map<number, number>() // by pair
   const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
 
-  for (const [code, events] of foldedRows(db, 'code, live + expired', asked, range)) add(code!, events!)
-  for (const { hour, site, type, values } of countUnfolded(db, org, [classVendorMember]).groups()) {
+  yield* foldedRows(db, 'code, live + expired', asked, range, ([code, events]) => add(code!, events!))
+  const unfolded = yield* countUnfolded(db, org, [classVendorMember])
+  for (const { hour, site, type, values } of unfolded.groups()) {
     if (hour < range.from || hour >= range.until) continue
     if (asked.sites?.has(site) === false || asked.types?.has(type) === false) continue
     for (const [key, events] of values) {

@@ -6,18 +6,19 @@ import type { Clause } from './filter-codes.ts'
 import { readBlock } from './open-block.ts'
 import { seqOf } from './place.ts'
 import { partsOf } from './walk.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 
-/** So that a reader is free for others again soon: the caller goes on after `lastSeq`. */
+/** A step's end, so that no snapshot is held for long: the caller goes on after `lastSeq`. */
 const stepMs = 100
 
-export function countEvents(
+export function* countEvents(
   db: Database,
   org: number,
   clauses: readonly Clause[],
   { filter, afterSeq, ceilingSeq }: EventCountQuery,
   exceptKeys: ReadonlySet<number> = new Set(),
   budgetMs = stepMs,
-): { count: number; lastSeq: number } {
+): Sliced<{ count: number; lastSeq: number }> {
   const since = filter.sinceMs ?? -Infinity
   const until = filter.untilMs ?? Infinity
   const holdsText = filter.text === undefined ? null : textMatcher(filter.text)
@@ -26,10 +27,12 @@ export function countEvents(
   for (const part of partsOf(db, org, clauses, afterSeq)) {
     if (part.firstSeq > ceilingSeq) break
     if (part.maxAt < since || part.minAt >= until) continue
+    if (isSliceOver()) yield
     for (const zone of part.zones()) {
       const firstSeq = seqOf(zone.place)
       const lastSeq = firstSeq + zone.events - 1
       if (lastSeq <= afterSeq || firstSeq > ceilingSeq || zone.maxAt < since || zone.minAt >= until) continue
+      if (isSliceOver()) yield
       const block = readBlock(db, zone, clauses)
       if (block !== null) {
         for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {

@@ -6,8 +6,9 @@ import { countUnfolded } from './fold.ts'
 import { foldedSketches } from './kept-sketches.ts'
 import { dayHours, distinctMember, hourMs, memberAndCode } from './rollup-counts.ts'
 import { siteCodes } from './rollup-range.ts'
+import type { Sliced } from '../slices.ts'
 
-export function readDistinct(db: Database, org: number, query: DistinctQuery): Distinct {
+export function* readDistinct(db: Database, org: number, query: DistinctQuery): Sliced<Distinct> {
   const from = dayOf(query.sinceMs)
   const until = query.untilMs === null ? Number.MAX_SAFE_INTEGER : dayOf(query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
@@ -23,12 +24,13 @@ export function readDistinct(db: Database, org: number, query: DistinctQuery): D
     return ranks
   }
 
-  for (const { hour, site, ranks } of foldedSketches(db, org, index, { from, until })) {
+  yield* foldedSketches(db, org, index, { from, until }, ({ hour, site, ranks }) => {
     const into = ranksOf(hour, site)
     for (let register = 0; into !== null && register < registers; register++)
       if (ranks[register]! > into[register]!) into[register] = ranks[register]!
-  }
-  for (const { hour, site, values } of countUnfolded(db, org, [index]).days()) {
+  })
+  const unfolded = yield* countUnfolded(db, org, [index])
+  for (const { hour, site, values } of unfolded.days()) {
     for (const key of values.keys()) {
       const [at, code] = memberAndCode(key)
       const into = at === index ? ranksOf(hour, site) : null

@@ -15,8 +15,9 @@ import {
 } from './rollup-counts.ts'
 import { foldedRows, hourRange, siteCodes, typeCodes, type HourRange } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
+import type { Sliced } from '../slices.ts'
 
-export function readDurations(db: Database, org: number, query: DurationsQuery): Durations {
+export function* readDurations(db: Database, org: number, query: DurationsQuery): Sliced<Durations> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
   const types = typeCodes(db, org, query.types)
@@ -31,10 +32,12 @@ export function readDurations(db: Database, org: number, query: DurationsQuery):
     buckets.set(bucket, (buckets.get(bucket) ?? 0) + events)
   }
 
-  const unfolded = countUnfolded(db, org, [durationMember])
+  const unfolded = yield* countUnfolded(db, org, [durationMember])
   for (const { index, from, until } of spans(range, stepHours)) {
-    const rows = foldedRows(db, 'hour, code, live + expired', { org, index, sites, types }, { from, until })
-    for (const [hour, code, events] of rows) add(hour!, code!, events!)
+    const asked = { org, index, sites, types }
+    yield* foldedRows(db, 'hour, code, live + expired', asked, { from, until }, ([hour, code, events]) =>
+      add(hour!, code!, events!),
+    )
     for (const { hour, site, type, values } of index === dayDurationMember
       ? unfolded.days()
       : unfolded.groups()) {

@@ -17,9 +17,9 @@ interface Kept {
 
 const keptBy = new WeakMap<Database, Map<number, Kept>>()
 
-/** From now on this connection keeps columns; a reader's, which is asked again and again. */
-export function keepColumns(db: Database): void {
-  keptBy.set(db, new Map())
+/** From now on this connection keeps columns; a reader's, which is asked again and again. Others may share them. */
+export function keepColumns(db: Database, sharedWith = db): void {
+  keptBy.set(db, keptBy.get(sharedWith) ?? new Map())
 }
 
 /** Null when the block is gone. */

@@ -4,7 +4,8 @@ import { zonesBetween } from './block-table.ts'
 import { extra } from './block.ts'
 import { columnsOf } from './kept-columns.ts'
 import { hourMs } from './rollup-counts.ts'
-import type { HourRange } from './rollup-range.ts'
+import { inChunks, ofMetrics, type HourRange } from './rollup-range.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 
 /** Numbers only, as SQLite gives them: an object for each row takes three times as long. */
 export type Count = [hour: number, site: number, type: number, outcome: number, events: number]
@@ -51,19 +52,24 @@ export function noteRewrite(db: Database, org: number): void {
 }
 
 /** The hours of a range up to the watermark, ascending. */
-export function foldedHours(db: Database, org: number, range: HourRange, order: Order): HourCounts[] {
+export function* foldedHours(
+  db: Database,
+  org: number,
+  range: HourRange,
+  order: Order,
+): Sliced<HourCounts[]> {
   const state = foldState(db, org)
   if (state === null) return []
   const all = keptBy.get(db)
   let kept = all?.get(org)
   if (kept === undefined || !isUseful(kept, state, range)) {
     kept = { ...state, range, hours: new Map() }
-    addHours(db, org, range, order, kept.hours)
+    yield* addHours(db, org, range, order, kept.hours)
   } else if (kept.foldedSeq < state.foldedSeq) {
     for (const hour of changedHours(db, org, kept.foldedSeq, state.foldedSeq)) {
       kept.hours.delete(hour)
       if (hour >= kept.range.from && hour < kept.range.until)
-        addHours(db, org, { from: hour, until: hour + 1 }, order, kept.hours)
+        yield* addHours(db, org, { from: hour, until: hour + 1 }, order, kept.hours)
     }
     kept.foldedSeq = state.foldedSeq
   }
@@ -83,22 +89,25 @@ function isUseful(kept: Kept, state: FoldState, range: HourRange): boolean {
   return holds && kept.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
 }
 
-function addHours(
+function* addHours(
   db: Database,
   org: number,
-  { from, until }: HourRange,
+  range: HourRange,
   order: Order,
   into: Map<number, HourCounts>,
-): void {
-  const sql = `SELECT hour, site, type, outcome, live + expired FROM rollup_metric
-               WHERE org = ? AND hour >= ? AND hour < ?`
-  const counts = db.query<unknown, [number, number, number]>(sql).values(org, from, until) as Count[]
-  for (let first = 0; first < counts.length;) {
-    const hour = counts[first]![0]
-    let end = first + 1
-    while (counts[end]?.[0] === hour) end++
-    into.set(hour, { hour, counts: order(counts.slice(first, end)) })
-    first = end
+): Sliced<void> {
+  const sql = 'SELECT hour, site, type, outcome, live + expired FROM rollup_metric WHERE org = ?'
+  const found = new Map<number, Count[]>()
+  yield* inChunks(db, ofMetrics, [org], range, (inChunk, key) => {
+    for (const count of db.query<unknown, number[]>(sql + inChunk).values(org, ...key) as Count[]) {
+      const counts = found.get(count[0])
+      if (counts === undefined) found.set(count[0], [count])
+      else counts.push(count)
+    }
+  })
+  for (const [hour, counts] of found) {
+    into.set(hour, { hour, counts: order(counts) })
+    if (isSliceOver()) yield
   }
 }
 

@@ -21,9 +21,9 @@ interface KeptIds {
 
 const keptBy = new WeakMap<Database, KeptIds>()
 
-/** From now on this connection keeps ids; a reader's, which is asked again and again. */
-export function keepIds(db: Database): void {
-  keptBy.set(db, { blocks: new Map(), ids: 0 })
+/** From now on this connection keeps ids; a reader's, which is asked again and again. Another one may share them. */
+export function keepIds(db: Database, sharedWith = db): void {
+  keptBy.set(db, keptBy.get(sharedWith) ?? { blocks: new Map(), ids: 0 })
 }
 
 /**

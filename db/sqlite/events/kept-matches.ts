@@ -14,6 +14,7 @@ const bytesMax = 2 * 1024 * 1024
 const entryBytes = 64
 
 interface Answers {
+  isKept: boolean // no longer when others took its room while a read in slices still adds to it
   bytes: number
   bySegment: Map<number, Uint16Array | null>
 }
@@ -28,9 +29,9 @@ interface Kept {
 
 const keptBy = new WeakMap<Database, Kept>()
 
-/** From now on this connection remembers; a reader's, which is asked again and again. */
-export function keepMatches(db: Database): void {
-  keptBy.set(db, { bytes: 0, byQuestion: new Map() })
+/** From now on this connection remembers; a reader's, which is asked again and again. Another one may share it. */
+export function keepMatches(db: Database, sharedWith = db): void {
+  keptBy.set(db, keptBy.get(sharedWith) ?? { bytes: 0, byQuestion: new Map() })
 }
 
 export function recallMatches(db: Database, org: number, clauses: readonly Clause[]): Recall {
@@ -57,7 +58,7 @@ function questionOf(org: number, clauses: readonly Clause[]): string {
 /** The one asked last stands last. */
 function answersTo(kept: Kept, question: string): Answers {
   const known = kept.byQuestion.get(question)
-  const answers = known ?? { bytes: 0, bySegment: new Map() }
+  const answers = known ?? { isKept: true, bytes: 0, bySegment: new Map() }
   kept.byQuestion.delete(question)
   kept.byQuestion.set(question, answers)
   if (known === undefined) makeRoom(kept, answers, entryBytes + question.length * 2)
@@ -66,11 +67,13 @@ function answersTo(kept: Kept, question: string): Answers {
 
 /** Forgets what was asked longest ago; false when only these answers are left and there is no room for more. */
 function makeRoom(kept: Kept, answers: Answers, bytes: number): boolean {
+  if (!answers.isKept) return false
   while (kept.bytes + bytes > bytesMax) {
     const [oldest] = kept.byQuestion
     if (oldest === undefined || oldest[1] === answers) return false
     kept.byQuestion.delete(oldest[0])
     kept.bytes -= oldest[1].bytes
+    oldest[1].isKept = false
   }
   answers.bytes += bytes
   kept.bytes += bytes

@@ -3,7 +3,8 @@ import type { Database } from 'bun:sqlite'
 import { registerAndRank, registers } from './distinct-sketch.ts'
 import { changedHours, foldState, type FoldState } from './kept-hours.ts'
 import { dayHours } from './rollup-counts.ts'
-import type { HourRange } from './rollup-range.ts'
+import { inChunks, ofValues, type HourRange } from './rollup-range.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 
 /** Of one day and site. */
 export interface Sketch {
@@ -28,22 +29,24 @@ export function keepSketches(db: Database): void {
   keptBy.set(db, new Map())
 }
 
-/** Of a member, up to the watermark, by day. */
+/** Visits those of a member, up to the watermark, by day. */
 export function* foldedSketches(
   db: Database,
   org: number,
   member: number,
   { from, until }: HourRange,
-): Generator<Sketch> {
+  visit: (sketch: Sketch) => void,
+): Sliced<void> {
   const days = keptDays(db, org)
   for (let hour = nextDay(db, org, member, from); hour !== null && hour < until;) {
     const key = `${member} ${hour}`
     let sketches = days.get(key)
     if (sketches === undefined) {
-      sketches = readDay(db, org, member, hour)
+      sketches = yield* readDay(db, org, member, hour)
       if (makeRoom(db, org, sketches.length)) days.set(key, sketches)
     }
-    yield* sketches
+    sketches.forEach(visit)
+    if (isSliceOver()) yield
     hour = nextDay(db, org, member, hour + 1)
   }
 }
@@ -74,17 +77,19 @@ function nextDay(db: Database, org: number, member: number, from: number): numbe
   return db.query<{ hour: number | null }, [number, number, number]>(sql).get(org, member, from)?.hour ?? null
 }
 
-function readDay(db: Database, org: number, member: number, hour: number): Sketch[] {
+function* readDay(db: Database, org: number, member: number, hour: number): Sliced<Sketch[]> {
   const bySite = new Map<number, Uint8Array>()
-  const rows = db.query<unknown, [number, number, number]>(
-    'SELECT site, code FROM rollup_value WHERE org = ? AND member = ? AND hour = ? AND live + expired > 0',
-  )
-  for (const [site, code] of rows.values(org, member, hour) as [number, number][]) {
-    let ranks = bySite.get(site)
-    if (ranks === undefined) bySite.set(site, (ranks = new Uint8Array(registers)))
-    const [register, rank] = registerAndRank(code)
-    ranks[register] = Math.max(rank, ranks[register]!)
-  }
+  const sql = 'SELECT site, code FROM rollup_value WHERE org = ? AND member = ? AND live + expired > 0'
+  const day = { from: hour, until: hour + 1 }
+  yield* inChunks(db, ofValues, [org, member], day, (inChunk, key) => {
+    const rows = db.query<unknown, number[]>(sql + inChunk).values(org, member, ...key) as [number, number][]
+    for (const [site, code] of rows) {
+      let ranks = bySite.get(site)
+      if (ranks === undefined) bySite.set(site, (ranks = new Uint8Array(registers)))
+      const [register, rank] = registerAndRank(code)
+      ranks[register] = Math.max(rank, ranks[register]!)
+    }
+  })
   return Array.from(bySite, ([site, ranks]) => ({ hour, site, ranks }))
 }
 

@@ -7,6 +7,7 @@ import { member } from './members.ts'
 import { hourMs, outcomesSpan, typesSpan } from './rollup-counts.ts'
 import { hourRange, siteCodes, type HourRange } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 
 interface Texts {
   site: Map<number, string>
@@ -14,8 +15,8 @@ interface Texts {
   outcome: Map<number, string>
 }
 
-export function readMetrics(db: Database, org: number, query: MetricsQuery): Metrics {
-  const { hours, texts, ...sums } = countsOf(db, org, query)
+export function* readMetrics(db: Database, org: number, query: MetricsQuery): Sliced<Metrics> {
+  const { hours, texts, ...sums } = yield* countsOf(db, org, query)
   const counts = hours.flatMap((one) => one.counts)
   const rows = counts.slice(0, query.rowsMax).map(([hour, site, type, outcome, count]) => ({
     siteId: texts.site.get(site) ?? '',
@@ -27,8 +28,8 @@ export function readMetrics(db: Database, org: number, query: MetricsQuery): Met
   return { ...sums, rows }
 }
 
-export function readMetricsText(db: Database, org: number, query: MetricsQuery): MetricsText {
-  const { hours, texts, ...sums } = countsOf(db, org, query)
+export function* readMetricsText(db: Database, org: number, query: MetricsQuery): Sliced<MetricsText> {
+  const { hours, texts, ...sums } = yield* countsOf(db, org, query)
   const orgId = JSON.stringify(query.orgId)
   const [site, type, outcome] = [jsonOf(texts.site), jsonOf(texts.type), jsonOf(texts.outcome)]
 
@@ -45,6 +46,7 @@ export function readMetricsText(db: Database, org: number, query: MetricsQuery):
   let room = query.rowsMax
   for (const one of hours) {
     if (room <= 0) break
+    if (isSliceOver()) yield
     const isWhole = one.counts.length <= room
     parts.push(
       isWhole
@@ -62,7 +64,7 @@ function jsonOf(texts: Map<number, string>): (code: number) => string {
 }
 
 /** The counts of a query's hours, ascending, in each by the order of their texts; and sums over all of them. */
-function countsOf(db: Database, org: number, query: MetricsQuery) {
+function* countsOf(db: Database, org: number, query: MetricsQuery) {
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
   const texts: Texts = {
@@ -71,13 +73,15 @@ function countsOf(db: Database, org: number, query: MetricsQuery) {
     outcome: termTexts(db, org, member.outcome),
   }
   const order = orderBy(texts)
-  const hours = ofSites(addUnfolded(db, org, range, foldedHours(db, org, range, order), order), sites)
+  const folded = yield* foldedHours(db, org, range, order)
+  const hours = ofSites(yield* addUnfolded(db, org, range, folded, order), sites)
   const byHour: { hourStartMs: number; count: number }[] = []
   const byType = new Map<number, number>()
   const byOutcome = new Map<number, number>()
   let total = 0
   let rows = 0
   for (const { hour, counts } of hours) {
+    if (isSliceOver()) yield
     let count = 0
     for (const [, , type, outcome, events] of counts) {
       count += events
@@ -109,15 +113,16 @@ function ofSites(hours: HourCounts[], sites: ReadonlySet<number> | null): HourCo
 }
 
 /** Hours with arrivals behind the watermark are made anew: the folded ones are shared. */
-function addUnfolded(
+function* addUnfolded(
   db: Database,
   org: number,
   { from, until }: HourRange,
   folded: HourCounts[],
   order: Order,
-): HourCounts[] {
+): Sliced<HourCounts[]> {
   const fresh = new Map<number, Count[]>()
-  for (const { hour, site, type, outcome, events } of countUnfolded(db, org, []).groups()) {
+  const unfolded = yield* countUnfolded(db, org, [])
+  for (const { hour, site, type, outcome, events } of unfolded.groups()) {
     if (hour < from || hour >= until) continue
     const counts = fresh.get(hour)
     const count: Count = [hour, site, type, outcome, events]

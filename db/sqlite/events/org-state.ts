@@ -6,6 +6,7 @@ import { countUnfolded } from './fold.ts'
 import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from './place.ts'
 import type { RollupCounts } from './rollup-counts.ts'
 import { openTerms, type Terms } from './terms.ts'
+import { atOnce } from '../slices.ts'
 
 /** Blocks below this many events are merged with their neighbours (merge.ts). */
 export const smallBlockEvents = 128
@@ -64,7 +65,7 @@ export function openOrgs(db: Database, hashSeed: number): Orgs {
       small.unshift(block)
     }
     const terms = openTerms(db, num, hashSeed)
-    const unfolded = countUnfolded(db, num)
+    const unfolded = atOnce(countUnfolded(db, num))
     return {
       num,
       lastSeq: storedSeq,

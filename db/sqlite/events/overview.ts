@@ -3,18 +3,19 @@ import type { Database } from 'bun:sqlite'
 import { countUnfolded } from './fold.ts'
 import { member } from './members.ts'
 import { termTexts } from './term-texts.ts'
+import type { Sliced } from '../slices.ts'
 
-export function readOverview(
+export function* readOverview(
   db: Database,
   org: number,
-): { total: number; byType: { [type: string]: number } } {
+): Sliced<{ total: number; byType: { [type: string]: number } }> {
   const counts = new Map<number, number>()
   const totals = db.query<{ type: number; events: number }, [number]>(
     'SELECT type, events FROM event_type_total WHERE org = ?',
   )
   for (const { type, events } of totals.all(org)) counts.set(type, events)
-  for (const { type, events } of countUnfolded(db, org, []).groups())
-    counts.set(type, (counts.get(type) ?? 0) + events)
+  const unfolded = yield* countUnfolded(db, org, [])
+  for (const { type, events } of unfolded.groups()) counts.set(type, (counts.get(type) ?? 0) + events)
   const names = termTexts(db, org, member.type)
   const byType = [...counts].map(([type, count]): [string, number] => [names.get(type) ?? '', count])
   return {

@@ -6,6 +6,7 @@ import type { Clause } from './filter-codes.ts'
 import { readBlock, type OpenBlock } from './open-block.ts'
 import { seqOf } from './place.ts'
 import { partsOf, type Part } from './walk.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 
 interface Found {
   at: number
@@ -22,26 +23,24 @@ export interface Bounds {
 
 /**
  * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first one that ends
- * before its last event ends the search, also where millions of events have the same time. `inTime` throws when the
- * read has taken too long.
+ * before its last event ends the search, also where millions of events have the same time.
  */
-export function readPage(
+export function* readPage(
   db: Database,
   org: number,
   clauses: readonly Clause[],
   query: EventPageQuery,
   ceilingSeq: number,
-  inTime: () => void,
-): EventPage {
+): Sliced<EventPage> {
   const bounds = boundsOf(query, ceilingSeq)
   const best = newestOf(query.limit + 1)
   const parts = partsOf(db, org, clauses, 0).filter((part) => overlaps(part, bounds))
   for (const part of parts.sort(newestFirst)) {
     if (best.isFull() && endsBefore(part, best.oldest())) break
-    inTime()
+    if (isSliceOver()) yield
     for (const zone of newestZones(part, bounds)) {
       if (best.isFull() && endsBefore(zone, best.oldest())) break
-      inTime()
+      if (isSliceOver()) yield
       scanBlock(db, part, zone, clauses, bounds, best.add)
     }
   }
@@ -49,18 +48,19 @@ export function readPage(
   const last = found[query.limit - 1]
   const next =
     found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return opened(found.slice(0, query.limit), { next, ceilingSeq }, query.bytesMax ?? Infinity)
+  return yield* opened(found.slice(0, query.limit), { next, ceilingSeq }, query.bytesMax ?? Infinity)
 }
 
 /** Opens the texts of the rows, until they are too long together: then the page ends before the first one too many. */
-function opened(
+function* opened(
   rows: Found[],
   { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
   bytesMax: number,
-): EventPage {
+): Sliced<EventPage> {
   const events: StoredEvent[] = []
   let bytes = 0
   for (const { block, row } of rows) {
+    if (isSliceOver()) yield
     const event = block.event(row)
     bytes += Buffer.byteLength(event.json)
     const last = events.at(-1)

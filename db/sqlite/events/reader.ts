@@ -1,6 +1,5 @@
 /** The reading half of the event engine, on a connection of its own; every call sees one moment of the log. */
 import type { Database } from 'bun:sqlite'
-import { StoreError } from '../../errors.ts'
 import type { EventPageQuery, RollupRepair, StoredEvent } from '../../store.ts'
 import type { SessionStory } from '../../session-store.ts'
 import type { EventReader } from '../event-engine.ts'
@@ -26,93 +25,97 @@ import { recounting } from './recount.ts'
 import { readSeed } from './seed.ts'
 import { listSessions } from '../sessions/page.ts'
 import { readStory } from '../sessions/story.ts'
+import { atOnce, type Sliced } from '../slices.ts'
 import { cutoffForBytes, eventBytes } from './size.ts'
 import { readTail } from './tail.ts'
 import { verifyEvents } from './verify.ts'
 
 const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: false }
 
-export function compactEventReader(db: Database, deadlineMs: number, fingerprintBits = 53): EventReader {
+/** `sharedWith` is the connection of the same thread whose memory of blocks this one shares. */
+export function compactEventReader(db: Database, fingerprintBits = 53, sharedWith = db): EventReader {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, fingerprintBits)
-  for (const keep of [keepColumns, keepIds, keepMatches, keepHours, keepSketches]) keep(db)
+  // What blocks and sealed indexes hold is true whatever moment a connection sees; counts are true of one moment only.
+  for (const keep of [keepColumns, keepIds, keepMatches]) keep(db, sharedWith)
+  if (sharedWith === db) for (const keep of [keepHours, keepSketches]) keep(db)
+  const { inSlices, read } = snapshots(db)
+  const except = (org: number, { exceptKeys = [] }: { exceptKeys?: string[] }) =>
+    keyCodes(db, org, seed.values, exceptKeys)
+  return {
+    page: (query: EventPageQuery) =>
+      inSlices(query.orgId, { events: [], next: null, ceilingSeq: query.ceilingSeq ?? 0 }, (org) => {
+        const ceilingSeq = query.ceilingSeq ?? storedLastSeq(db, org)
+        const clauses = filterClauses(db, org, seed.values, query.filter)
+        return readPage(db, org, clauses, query, ceilingSeq)
+      }),
+    sessionPage: (query) =>
+      inSlices(query.orgId, { sessions: [], next: null, ceilingSeq: query.ceilingSeq ?? 0 }, (org) => {
+        const log = { db, org, hashSeed: seed.values }
+        return listSessions(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
+      }),
+    sessionStory: (query) =>
+      inSlices<SessionStory | null>(query.orgId, null, (org) => {
+        const log = { db, org, hashSeed: seed.values }
+        return readStory(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
+      }),
+    byId: (orgId, id) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
+    count: (query) =>
+      inSlices(query.orgId, { count: 0, lastSeq: query.ceilingSeq }, (org) =>
+        countEvents(db, org, filterClauses(db, org, seed.values, query.filter), query, except(org, query)),
+      ),
+    tail: (query) =>
+      inSlices(query.orgId, { events: [], lastSeq: query.afterSeq }, (org) => {
+        const clauses = filterClauses(db, org, seed.values, query.filter)
+        return readTail(db, org, clauses, { ...query, exceptKeys: except(org, query) })
+      }),
+    lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
+    metrics: (query) => inSlices(query.orgId, { ...noSums, rows: [] }, (org) => readMetrics(db, org, query)),
+    metricsText: (query) =>
+      inSlices(query.orgId, { ...noSums, rowsJson: '[]' }, (org) => readMetricsText(db, org, query)),
+    breakdown: (query) => inSlices(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
+    classVendor: (query) => inSlices(query.orgId, { rows: [] }, (org) => readClassVendor(db, org, query)),
+    distinct: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),
+    durations: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDurations(db, org, query)),
+    *recount({ orgId, hourStartMs }) {
+      const { step } = recounting(hourStartMs)
+      for (;;) {
+        const repairs = read<RollupRepair[] | null>(orgId, [], (org) => step(db, org))
+        if (repairs !== null) return repairs
+        yield // each step has a transaction of its own: of a busy day they take long together
+      }
+    },
+    eventBytes: (orgId) => inSlices(orgId, 0, (org) => eventBytes(db, org)),
+    cutoff: ({ orgId, bytesMax }) =>
+      inSlices<number | null>(orgId, null, (org) => cutoffForBytes(db, org, bytesMax)),
+    firstHour: (orgId) => read<number | null>(orgId, null, (org) => firstHour(db, org)),
+    verify: () => verifyEvents(db, fingerprintBits),
+    overview: (orgId) => inSlices(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
+  }
+}
+
+/** Read transactions of an organization, so that blocks, indexes and rollups belong together. */
+function snapshots(db: Database) {
   const findOrg = db.query<{ num: number }, [string]>('SELECT num FROM event_org WHERE org_id = ?')
 
-  /** One read transaction, so that blocks, indexes and rollups belong together; `none` when nothing was ever stored. */
-  function read<T>(orgId: string, none: T, work: (org: number) => T): T {
+  /** `none` when nothing was ever stored. */
+  function* inSlices<T>(orgId: string, none: T, work: (org: number) => Sliced<T>): Sliced<T> {
     db.query('BEGIN').run()
     try {
       const org = findOrg.get(orgId)
-      return org === null ? none : work(org.num)
+      return org === null ? none : yield* work(org.num)
     } finally {
       if (db.inTransaction) db.query('COMMIT').run()
     }
   }
 
-  const except = (org: number, { exceptKeys = [] }: { exceptKeys?: string[] }) =>
-    keyCodes(db, org, seed.values, exceptKeys)
-  const watch = () => watchDeadline(deadlineMs)
-  return {
-    page: (query: EventPageQuery) =>
-      read(query.orgId, { events: [], next: null, ceilingSeq: query.ceilingSeq ?? 0 }, (org) => {
-        const ceilingSeq = query.ceilingSeq ?? storedLastSeq(db, org)
-        const clauses = filterClauses(db, org, seed.values, query.filter)
-        return readPage(db, org, clauses, query, ceilingSeq, watch())
-      }),
-    sessionPage: (query) =>
-      read(query.orgId, { sessions: [], next: null, ceilingSeq: query.ceilingSeq ?? 0 }, (org) => {
-        const log = { db, org, hashSeed: seed.values, inTime: watch() }
-        return listSessions(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
-      }),
-    sessionStory: (query) =>
-      read<SessionStory | null>(query.orgId, null, (org) => {
-        const log = { db, org, hashSeed: seed.values, inTime: watch() }
-        return readStory(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
-      }),
-    byId: (orgId, id) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
-    count: (query) =>
-      read(query.orgId, { count: 0, lastSeq: query.ceilingSeq }, (org) =>
-        countEvents(db, org, filterClauses(db, org, seed.values, query.filter), query, except(org, query)),
-      ),
-    tail: (query) =>
-      read(query.orgId, { events: [], lastSeq: query.afterSeq }, (org) => {
-        const clauses = filterClauses(db, org, seed.values, query.filter)
-        return readTail(db, org, clauses, { ...query, exceptKeys: except(org, query) }, watch())
-      }),
-    lastSeq: (orgId) => read(orgId, 0, (org) => storedLastSeq(db, org)),
-    metrics: (query) => read(query.orgId, { ...noSums, rows: [] }, (org) => readMetrics(db, org, query)),
-    metricsText: (query) =>
-      read(query.orgId, { ...noSums, rowsJson: '[]' }, (org) => readMetricsText(db, org, query)),
-    breakdown: (query) => read(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
-    classVendor: (query) => read(query.orgId, { rows: [] }, (org) => readClassVendor(db, org, query)),
-    distinct: (query) => read(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),
-    durations: (query) => read(query.orgId, { rows: [] }, (org) => readDurations(db, org, query)),
-    recount({ orgId, hourStartMs }) {
-      const { step } = recounting(hourStartMs)
-      return sliceBySlice(() => read<RollupRepair[] | null>(orgId, [], (org) => step(db, org)))
-    },
-    eventBytes: (orgId) => read(orgId, 0, (org) => eventBytes(db, org)),
-    cutoff: ({ orgId, bytesMax }) =>
-      read<number | null>(orgId, null, (org) => cutoffForBytes(db, org, bytesMax)),
-    firstHour: (orgId) => read<number | null>(orgId, null, (org) => firstHour(db, org)),
-    verify: () => verifyEvents(db, fingerprintBits),
-    overview: (orgId) => read(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
+  /** The same, for what never takes long. */
+  function read<T>(orgId: string, none: T, work: (org: number) => T): T {
+    const whole = function* (org: number) {
+      return work(org)
+    }
+    return atOnce(inSlices(orgId, none, whole))
   }
-}
 
-/** The function it returns throws when the time is up. */
-function watchDeadline(ms: number): () => void {
-  const deadline = performance.now() + ms
-  return () => {
-    if (performance.now() > deadline) throw new StoreError('deadline', `a read took longer than ${ms} ms`)
-  }
-}
-
-/** Asks until there is an answer, and lets the thread's next message come between two slices. */
-async function sliceBySlice<T>(slice: () => T | null): Promise<T> {
-  for (;;) {
-    const answer = slice()
-    if (answer !== null) return answer
-    await Bun.sleep(0)
-  }
+  return { inSlices, read }
 }

@@ -3,28 +3,51 @@ import type { Database } from 'bun:sqlite'
 import { readColumns } from './block-table.ts'
 import { extra } from './block.ts'
 import { placeOf } from './place.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 
-const bytesOf = 'length(columns) + length(ids) + length(bodies)'
-const from = 'event_block JOIN event_body USING (place) WHERE place >= ? AND place < ?'
+interface Block {
+  place: number
+  bytes: number
+}
 
-export function eventBytes(db: Database, org: number): number {
-  const row = db
-    .query<{ bytes: number | null }, [number, number]>(`SELECT sum(${bytesOf}) AS bytes FROM ${from}`)
-    .get(placeOf(org, 0), placeOf(org + 1, 0))
-  return row?.bytes ?? 0
+/** Blocks measured at a time: about 5 ms. */
+const chunkBlocks = 2_048
+
+/** Visits the blocks of an organization, newest first, until `visit` says that it has seen enough. */
+function* eachSize(db: Database, org: number, visit: (block: Block) => boolean): Sliced<void> {
+  const blocks = db.query<Block, [number, number]>(
+    `SELECT place, length(columns) + length(ids) + length(bodies) AS bytes
+     FROM event_block JOIN event_body USING (place) WHERE place >= ? AND place < ?
+     ORDER BY place DESC LIMIT ${chunkBlocks}`,
+  )
+  for (let until = placeOf(org + 1, 0); ;) {
+    const chunk = blocks.all(placeOf(org, 0), until)
+    for (const block of chunk) if (visit(block)) return
+    const last = chunk.at(-1)
+    if (last === undefined) return
+    until = last.place
+    if (isSliceOver()) yield
+  }
+}
+
+export function* eventBytes(db: Database, org: number): Sliced<number> {
+  let sum = 0
+  yield* eachSize(db, org, ({ bytes }) => {
+    sum += bytes
+    return false
+  })
+  return sum
 }
 
 /** Just past the last arrival of the newest block that no longer fits, or null when all do. */
-export function cutoffForBytes(db: Database, org: number, bytesMax: number): number | null {
-  const blocks = db.query<{ place: number; bytes: number }, [number, number]>(
-    `SELECT place, ${bytesOf} AS bytes FROM ${from} ORDER BY place DESC`,
-  )
-  let bytes = 0
-  for (const block of blocks.iterate(placeOf(org, 0), placeOf(org + 1, 0))) {
-    bytes += block.bytes
-    if (bytes <= bytesMax) continue
-    const columns = readColumns(db, block.place)
-    return columns === null ? null : columns.column(extra.received).reduce((a, b) => Math.max(a, b), 0) + 1
-  }
-  return null
+export function* cutoffForBytes(db: Database, org: number, bytesMax: number): Sliced<number | null> {
+  let sum = 0
+  let beyond: number | null = null
+  yield* eachSize(db, org, ({ place, bytes }) => {
+    sum += bytes
+    if (sum > bytesMax) beyond = place
+    return beyond !== null
+  })
+  const columns = beyond === null ? null : readColumns(db, beyond)
+  return columns === null ? null : columns.column(extra.received).reduce((a, b) => Math.max(a, b), 0) + 1
 }

@@ -8,6 +8,7 @@ import type { PackedColumns } from './number-columns.ts'
 import { segmentEvents, seqMax, seqOf } from './place.ts'
 import { anyBit, hasBit, newBitmap, type Bitmap } from './positions.ts'
 import { postingReader, type PostingReader } from './posting.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 
 export interface Part {
   minAt: number
@@ -115,13 +116,14 @@ function openPart(db: Database, org: number, afterSeq: number): Part[] {
 }
 
 /** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
-export function eachBlockAfter(
+export function* eachBlockAfter(
   db: Database,
   org: number,
   afterSeq: number,
   visit: (columns: PackedColumns, first: number, end: number) => void,
-): void {
+): Sliced<void> {
   for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
+    if (isSliceOver()) yield
     const columns = columnsOf(db, zone)
     if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
   }

@@ -15,6 +15,7 @@ import {
   type Span,
 } from '../events/page.ts'
 import { partsOf, type Part } from '../events/walk.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
 import type { LogView } from './log-view.ts'
 
 export interface Candidate {
@@ -42,12 +43,12 @@ interface Scan extends Walk {
  * candidates ends the search. When time is up it ends where everything newer has been looked at, if need be without a
  * candidate. `next` is null when no event is left to look at.
  */
-export function nextCandidates(
-  { db, org, inTime }: LogView,
+export function* nextCandidates(
+  { db, org }: LogView,
   walk: Walk,
   before: EventPosition | null,
   count: number,
-): { candidates: Candidate[]; next: EventPosition | null } {
+): Sliced<{ candidates: Candidate[]; next: EventPosition | null }> {
   const { clauses, ceilingSeq, endMs } = walk
   const bounds = boundsOf({ filter: walk.filter, before }, ceilingSeq)
   const scan: Scan = { ...walk, db, bounds, newest: new Map(), isPruned: false }
@@ -56,7 +57,7 @@ export function nextCandidates(
   for (const [index, part] of parts.entries()) {
     const zones = newestZones(part, bounds)
     for (const [at, zone] of zones.entries()) {
-      inTime()
+      if (isSliceOver()) yield
       scanZone(scan, part, zone)
       const isLate = performance.now() > endMs
       const left = newestOf(zones[at + 1], parts[index + 1])
@@ -112,7 +113,7 @@ function settledAfter(newest: ReadonlyMap<string, EventPosition>, left: Span): F
   return end < 0 ? found : found.slice(0, end)
 }
 
-function newestOf(zone: Span | undefined, part: Span | undefined): Span | null {
+export function newestOf(zone: Span | undefined, part: Span | undefined): Span | null {
   if (zone === undefined || part === undefined) return zone ?? part ?? null
   return newestFirst(zone, part) <= 0 ? zone : part
 }

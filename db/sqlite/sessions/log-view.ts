@@ -5,6 +5,4 @@ export interface LogView {
   db: Database
   org: number
   hashSeed: number
-  /** Throws when the read has taken too long. */
-  inTime(): void
 }

@@ -2,36 +2,46 @@
 import type { Zone } from '../events/block-table.ts'
 import { hashCode, member } from '../events/members.ts'
 import { readBlock, type OpenBlock } from '../events/open-block.ts'
-import { newestFirst } from '../events/page.ts'
-import { seqOf } from '../events/place.ts'
+import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../events/page.ts'
 import { partsOf } from '../events/walk.ts'
+import type { EventPosition } from '../../store.ts'
+import { isSliceOver, type Sliced } from '../slices.ts'
+import { newestOf } from './candidates.ts'
 import type { LogView } from './log-view.ts'
 import type { SessionRow } from './tally.ts'
 
 export interface Visitor {
-  /** Whether events of the session that are no newer than `maxAt` are of use; after a no it is not asked again. */
-  wants(id: string, maxAt: number): boolean
-  /** The row is the same object each time, filled anew. */
-  visit(id: string, row: SessionRow, block: OpenBlock): void
+  /** Whether events of the session that may lie in what is left are of use; after a no it is not asked again. */
+  wants(id: string, left: Span): boolean
+  /** All events of the session in one block. */
+  visit(id: string, rows: SessionRow[], block: OpenBlock): void
   /** After each block. */
   block(): void
 }
 
-/** Parts come newest first, the blocks of each in order of arrival. */
-export function visitSessions(log: LogView, ids: string[], ceilingSeq: number, visitor: Visitor): void {
-  const { db, org, hashSeed, inTime } = log
+/** Visits blocks newest first; `visitor` hears of each whether it holds what was asked for or not. */
+export function* visitSessions(
+  log: LogView,
+  ids: string[],
+  ceilingSeq: number,
+  visitor: Visitor,
+): Sliced<void> {
+  const { db, org, hashSeed } = log
   const idsByText = new Map(ids.map((id) => [JSON.stringify(id), id]))
   const wanted = codesOf(ids, hashSeed)
-  const parts = partsOf(db, org, [wanted], 0).filter((part) => part.firstSeq <= ceilingSeq)
-  for (const part of parts.sort(newestFirst)) {
-    for (const [text, id] of idsByText) {
-      if (visitor.wants(id, part.maxAt)) continue
-      idsByText.delete(text)
-      forget(wanted, hashSeed, id)
-    }
-    if (idsByText.size === 0) return
-    for (const zone of part.zones().filter(({ place }) => seqOf(place) <= ceilingSeq)) {
-      inTime()
+  const bounds = { sinceMs: -Infinity, before: { occurredAtMs: Infinity, seq: 0 }, ceilingSeq }
+  const parts = partsOf(db, org, [wanted], 0).filter((part) => overlaps(part, bounds))
+  for (const [index, part] of parts.sort(newestFirst).entries()) {
+    if (isSliceOver()) yield
+    for (const zone of newestZones(part, bounds)) {
+      const left = newestOf(zone, parts[index + 1]) ?? zone
+      for (const [text, id] of idsByText) {
+        if (visitor.wants(id, left)) continue
+        idsByText.delete(text)
+        forget(wanted, hashSeed, id)
+      }
+      if (idsByText.size === 0) return
+      if (isSliceOver()) yield
       const block = readBlock(db, zone)
       if (block === null) continue
       const takes = (row: number) => part.mayMatch(zone, row) && block.firstSeq + row <= ceilingSeq
@@ -80,24 +90,24 @@ function visitBlock(
   const classes = block.codes(member.class)
   const vendors = block.codes(member.vendor)
   const trusts = block.codes(member.trust)
-  const none = { siteId: 0, type: 0, outcome: 0, class: 0, vendor: 0, trust: 0 }
-  const given: SessionRow = { at: 0, seq: 0, zone, row: 0, ...none }
+  const found = new Map<string, SessionRow[]>()
   for (let row = 0; row < block.rows; row++) {
     if (!codes.has(sessions[row]!) || types[row] === 0 || !takes(row)) continue
     const id = idsByText.get(block.session(row)) // a code alone would not be sure
     if (id === undefined) continue
-    given.at = block.at(row)
-    given.seq = block.firstSeq + row
-    given.row = row
-    given.siteId = sites[row]!
-    given.type = types[row]!
-    given.outcome = outcomes[row]!
-    given.class = classes[row]!
-    given.vendor = vendors[row]!
-    given.trust = trusts[row]!
-    visitor.visit(id, given, block)
+    const one: SessionRow = {
+      ...{ at: block.at(row), seq: block.firstSeq + row, zone, row },
+      ...{ siteId: sites[row]!, type: types[row]!, outcome: outcomes[row]! },
+      ...{ class: classes[row]!, vendor: vendors[row]!, trust: trusts[row]! },
+    }
+    const rows = found.get(id)
+    if (rows === undefined) found.set(id, [one])
+    else rows.push(one)
   }
+  for (const [id, rows] of found) visitor.visit(id, rows, block)
 }
+
+export const newestRowFirst = (a: SessionRow, b: SessionRow): number => b.at - a.at || b.seq - a.seq
 
 export interface NewestRows {
   rows: SessionRow[] // newest first by (occurredAt, arrival), `eventsMax` at most
@@ -105,25 +115,35 @@ export interface NewestRows {
 }
 
 /** The newest events of one session; what is older than all that are kept is not looked at. */
-export function newestOfSession(log: LogView, id: string, ceilingSeq: number, eventsMax: number): NewestRows {
+export function* newestOfSession(
+  log: LogView,
+  id: string,
+  ceilingSeq: number,
+  eventsMax: number,
+): Sliced<NewestRows> {
   let rows: SessionRow[] = []
-  let isCut = false
+  let oldest: EventPosition | null = null // of those kept, once there are more than enough
 
   function cut(): void {
-    rows.sort((a, b) => b.at - a.at || b.seq - a.seq)
+    rows.sort(newestRowFirst)
     if (rows.length <= eventsMax) return
-    rows = rows.slice(0, eventsMax)
-    isCut = true
+    rows.length = eventsMax
+    const { at, seq } = rows[eventsMax - 1]!
+    oldest = { occurredAtMs: at, seq }
   }
 
-  visitSessions(log, [id], ceilingSeq, {
-    wants(_, maxAt) {
-      if (rows.length > eventsMax) cut()
-      return !isCut || rows[eventsMax - 1]!.at <= maxAt
+  yield* visitSessions(log, [id], ceilingSeq, {
+    wants: (_, left) => oldest === null || !endsBefore(left, oldest),
+    visit(_, more) {
+      for (const row of more) if (oldest === null || isAfter(row, oldest)) rows.push(row)
+      if (rows.length > (oldest === null ? eventsMax : eventsMax * 1.5)) cut()
     },
-    visit: (_, row) => void rows.push({ ...row }),
     block: () => {},
   })
   cut()
-  return { rows, isCut }
+  return { rows, isCut: oldest !== null }
+}
+
+export function isAfter({ at, seq }: SessionRow, { occurredAtMs, seq: of }: EventPosition): boolean {
+  return at > occurredAtMs || (at === occurredAtMs && seq > of)
 }

@@ -1,0 +1,55 @@
+/** Each lane has a few questions at the readers and a long one only once; the rest waits on the calling side. */
+import { expect, test } from 'bun:test'
+import { readQueue } from './read-queue.ts'
+
+function readers(count: number) {
+  const asked: { reader: number; orgId: string; answer(): Promise<void> }[] = []
+  const openAt = Array.from({ length: count }, () => 0)
+  const ports = openAt.map((_, reader) => ({
+    open: () => openAt[reader]!,
+    ask(_verb: string, query: unknown) {
+      openAt[reader]!++
+      const { promise, resolve } = Promise.withResolvers<unknown>()
+      const answer = async () => {
+        openAt[reader]!--
+        resolve(null)
+        await Bun.sleep(0)
+      }
+      asked.push({ reader, orgId: (query as { orgId: string }).orgId, answer })
+      return promise
+    },
+  }))
+  return { ask: readQueue(ports), asked }
+}
+
+test('a lane has two questions at each reader, and others are sent at once', async () => {
+  const { ask, asked } = readers(2)
+  const all = Array.from({ length: 10 }, () => ask('events.page', { orgId: 'hostile', limit: 50 }))
+  expect(asked.map(({ reader }) => reader)).toEqual([0, 1, 0, 1])
+  all.push(ask('events.page', { orgId: 'other', limit: 50 }))
+  expect(asked.at(-1)?.orgId).toBe('other')
+  for (let n = 0; n < 11; n++) await asked[n]!.answer()
+  await Promise.all(all)
+  expect(asked.length).toBe(11)
+})
+
+test('one long question of an organization at a time, and its short ones pass it', async () => {
+  const { ask, asked } = readers(2)
+  const sessions = [1, 2, 3].map(() => ask('sessions.page', { orgId: 'a', limit: 50 }))
+  expect(asked.length).toBe(1)
+  const search = ask('events.page', { orgId: 'b', limit: 50, filter: { text: 'x' } })
+  expect(asked.map(({ reader }) => reader)).toEqual([0, 1]) // away from the other long one
+  const page = ask('events.page', { orgId: 'a', limit: 50 })
+  expect(asked.length).toBe(3)
+  for (let n = 0; n < 5; n++) await asked[n]!.answer()
+  await Promise.all([...sessions, search, page])
+})
+
+test('what waits is bounded', async () => {
+  const { ask } = readers(1)
+  const kinds: string[] = []
+  for (let n = 0; n < 1_010; n++)
+    ask('sessions.page', { orgId: 'a' }).catch((error: { kind: string }) => kinds.push(error.kind))
+  await Bun.sleep(0)
+  expect(kinds).toEqual(Array(9).fill('deadline'))
+})

@@ -1,0 +1,54 @@
+/** Pages end before they hold more than 4 MiB, and go on where they ended: nothing is left out. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { event } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+const bytesMax = 4 * 1024 * 1024
+const count = 90
+let server: TestServer
+let secret: string
+const ids: string[] = []
+
+beforeAll(async () => {
+  server = await testServer()
+  const ingest = await server.key('ingest')
+  secret = await server.key('secret')
+  // Three bytes a character: what counts is what is sent.
+  const note = 'は'.repeat(20_000)
+  for (let from = 0; from < count; from += 30) {
+    const events = Array.from({ length: 30 }, (_, n) => {
+      const occurredAt = new Date(Date.now() - (count - from - n) * 1_000).toISOString()
+      return event(`e${from + n}`, { sessionId: 'one', occurredAt, metadata: { note } })
+    })
+    expect((await server.call('/v1/sdk/events', { key: ingest, body: { events } })).status).toBe(202)
+    ids.push(...events.map(({ id }) => id))
+  }
+}, 60_000)
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function walk(path: string): Promise<{ ids: string[]; bytes: number[] }> {
+  const found: string[] = []
+  const bytes: number[] = []
+  for (let cursor = ''; ;) {
+    const response = await server.call(`${path}${cursor}`, { key: secret })
+    const text = await response.text()
+    bytes.push(Buffer.byteLength(text))
+    const page = JSON.parse(text) as { events: { id: string }[]; nextCursor: string | null }
+    expect(page.events.length).toBeGreaterThan(0)
+    found.push(...page.events.map(({ id }) => id))
+    if (page.nextCursor === null) return { ids: found, bytes }
+    cursor = `&cursor=${page.nextCursor}`
+  }
+}
+
+test.each([
+  ['traces', '/v1/traces?limit=200', () => ids.toReversed()],
+  ['a search', '/v1/traces?limit=200&since=2026-01-01&q=%E3%81%AF', () => ids.toReversed()],
+  ['one session', '/v1/sessions/one?limit=200', () => ids],
+])('%s', async (_, path, expected) => {
+  const found = await walk(path)
+  expect(found.ids).toEqual(expected())
+  expect(Math.max(...found.bytes)).toBeLessThanOrEqual(bytesMax)
+  expect(Math.max(...found.bytes)).toBeGreaterThan(bytesMax / 2)
+  expect(found.bytes.length).toBe(2)
+})

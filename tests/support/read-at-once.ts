@@ -1,0 +1,20 @@
+/** A reader of the event engine whose answers come at once, all slices in one go: for tests of what it says. */
+import type { EventReader } from '../../db/sqlite/event-engine.ts'
+import { atOnce, isSliced, type Sliced } from '../../db/sqlite/slices.ts'
+
+export type ReaderAtOnce = {
+  [K in keyof EventReader]: EventReader[K] extends (...args: infer A) => Sliced<infer T>
+    ? (...args: A) => T
+    : EventReader[K]
+}
+
+export function readAtOnce(reader: EventReader): ReaderAtOnce {
+  const calls = Object.entries(reader).map(([name, call]) => {
+    const answer = (...args: never[]) => {
+      const result = (call as (...args: never[]) => unknown)(...args)
+      return isSliced(result) ? atOnce(result) : result
+    }
+    return [name, answer]
+  })
+  return Object.fromEntries(calls) as ReaderAtOnce
+}
