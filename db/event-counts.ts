@@ -44,6 +44,7 @@ export interface BreakdownQuery {
   types?: string[] // any of; a trailing `.*` is a prefix
   by: CountedMember
   stepMs: number | null // whole hours, counted from 1970 UTC; null: one step over the whole range
+  edges?: number[] // instead of `stepMs`: where steps begin, whole hours, ascending; those of days of a time zone
 }
 
 /** Events without the member are in none of the rows. A step has 1,000 values at most, the others count as one. */
@@ -75,6 +76,7 @@ export interface DurationsQuery {
   siteIds?: string[]
   types?: string[] // any of; a trailing `.*` is a prefix
   stepMs: number | null // as in BreakdownQuery
+  edges?: number[]
   together?: boolean // all tools as one, whose rows have the tool null
 }
 

@@ -279,8 +279,11 @@ export const api = {
     if (page.until && !page.cursor) params.set('until', page.until)
     return get<EventPage>(`/api/events?${params}`, signal)
   },
-  histogram: (filter: EventFilter, signal: AbortSignal) =>
-    get<Histogram>(`/api/histogram?${filterParams(filter)}`, signal),
+  histogram: (filter: EventFilter, timeZone: string, signal: AbortSignal) => {
+    const params = filterParams(filter)
+    params.set('zone', timeZone)
+    return get<Histogram>(`/api/histogram?${params}`, signal)
+  },
   /** The answer as text, because JSON.parse would round numbers that the client sent exactly. */
   eventText: async (id: string, signal: AbortSignal) =>
     (await exchange(`/api/events/${encodeURIComponent(id)}`, { signal })).text(),

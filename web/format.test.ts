@@ -6,11 +6,17 @@ import {
   compactCount,
   count,
   counted,
+  dayName,
   duration,
   eventTime,
   fullTime,
+  hourTime,
+  isoWithOffset,
+  minuteTime,
+  monthName,
   shortTime,
   utcTime,
+  zoneMark,
 } from './format.ts'
 
 const at = Date.parse('2026-06-23T12:00:01.482Z')
@@ -98,4 +104,36 @@ test('sizes in the unit that suits them', () => {
 test('short times leave out seconds that say nothing', () => {
   expect(shortTime(at, 'UTC')).toBe('23 Jun 12:00:01')
   expect(shortTime(at - 1_482, 'UTC')).toBe('23 Jun 12:00')
+})
+
+test('files have the clock of the zone and its offset, which tells the two hours of autumn apart', () => {
+  const of = (text: string, zone: string) => isoWithOffset(Date.parse(text), zone)
+  expect(of('2026-10-25T00:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+02:00')
+  expect(of('2026-10-25T01:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+01:00')
+  expect(of('2026-06-23T12:00:00.482Z', 'America/St_Johns')).toBe('2026-06-23T09:30:00.482-02:30')
+  expect(of('2026-06-23T12:00:00Z', 'Asia/Kathmandu')).toBe('2026-06-23T17:45:00.000+05:45')
+  expect(of('2026-06-23T12:00:00Z', 'UTC')).toBe('2026-06-23T12:00:00.000Z')
+  for (const zone of ['UTC', berlin, 'America/St_Johns', 'Asia/Kathmandu'])
+    expect(Date.parse(isoWithOffset(at, zone))).toBe(at)
+})
+
+test('hours, days and months name the zone, and the year where it is another', () => {
+  const nowMs = Date.parse('2026-11-22T00:00:00Z')
+  expect(hourTime(at, berlin, nowMs)).toBe('Tue 23 Jun, 14:00')
+  expect(dayName(at, berlin, Date.parse('2027-01-01T12:00:00Z'))).toBe('Tue 23 Jun 2026')
+  expect(minuteTime(at, 'Asia/Kathmandu')).toBe('2026-06-23 17:45 GMT+5:45')
+  expect([monthName(at, 'UTC'), zoneMark(at, berlin)]).toEqual(['June 2026', 'CEST'])
+})
+
+test('no other file of the dashboard writes a time: everything stays in one zone', async () => {
+  const web = `${import.meta.dir}`
+  const own = /^(clock|format|zone)\.ts$/
+  const written =
+    /toISOString|DateTimeFormat|toLocale\w*String|getUTC|\.get(Hours|Date|Month|FullYear)\(|replace\('T'/
+  const found: string[] = []
+  for await (const name of new Bun.Glob('**/*.{ts,tsx}').scan(web)) {
+    if (name.includes('.test.') || own.test(name)) continue
+    if (written.test(await Bun.file(`${web}/${name}`).text())) found.push(name)
+  }
+  expect(found).toEqual([])
 })

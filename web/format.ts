@@ -1,4 +1,7 @@
-/** How numbers and times are written everywhere in the dashboard. Times are in the reader's zone; UTC is on hover. */
+/** How numbers and times are written everywhere in the dashboard. Times are in the chosen zone; UTC is on hover. */
+import { offsetAt, wallOf } from '../server/time-zone.ts'
+import { now } from './clock.ts'
+import { zone } from './zone.ts'
 
 const integer = new Intl.NumberFormat('en-GB')
 const compact = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 })
@@ -23,9 +26,8 @@ type Part =
 
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
-function parts(ms: number, timeZone: string | undefined): { [part in Part]: string } {
-  const name = timeZone ?? ''
-  let formatter = formatters.get(name)
+function parts(ms: number, timeZone = zone.value): { [part in Part]: string } {
+  let formatter = formatters.get(timeZone)
   if (!formatter) {
     formatter = new Intl.DateTimeFormat('en-GB', {
       year: 'numeric',
@@ -38,9 +40,9 @@ function parts(ms: number, timeZone: string | undefined): { [part in Part]: stri
       fractionalSecondDigits: 3,
       timeZoneName: 'short',
       hourCycle: 'h23',
-      ...(timeZone === undefined ? {} : { timeZone }),
+      timeZone,
     })
-    formatters.set(name, formatter)
+    formatters.set(timeZone, formatter)
   }
   const found: { [type: string]: string } = {}
   for (const { type, value } of formatter.formatToParts(ms)) found[type] = value
@@ -49,7 +51,7 @@ function parts(ms: number, timeZone: string | undefined): { [part in Part]: stri
 
 /**
  * The time of an event in a list: "14:02:11.482" today, "23 Jun 14:02:11" this year, "23 Jun 2025 14:02" before.
- * `timeZone` is for tests; the reader's own is the default.
+ * Here and below `timeZone` is the chosen one by default.
  */
 export function eventTime(ms: number, nowMs: number, timeZone?: string): string {
   const at = parts(ms, timeZone)
@@ -89,6 +91,55 @@ export function utcTime(ms: number): string {
 export function day(ms: number, timeZone?: string): string {
   const at = parts(ms, timeZone)
   return `${at.day} ${at.month} ${at.year}`
+}
+
+const pad = (n: number, digits = 2): string => `${n}`.padStart(digits, '0')
+
+/** "2026-06-23 14:00 CEST", for tables and limits. */
+export function minuteTime(ms: number, timeZone?: string): string {
+  const text = new Date(wallOf(ms, timeZone ?? zone.value)).toISOString()
+  return `${text.slice(0, 10)} ${text.slice(11, 16)} ${parts(ms, timeZone).timeZoneName}`
+}
+
+/** "2026-06-23T14:00:00.000+02:00", for files: the zone's clock, and sure also where it goes back. */
+export function isoWithOffset(ms: number, timeZone = zone.value): string {
+  const offset = Math.round(offsetAt(ms, timeZone) / minuteMs)
+  const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
+  const wall = new Date(ms + offset * minuteMs).toISOString().slice(0, -1)
+  return offset === 0 ? `${wall}Z` : `${wall}${offset < 0 ? '-' : '+'}${pad(hours)}:${pad(minutes)}`
+}
+
+/** "Fri 14 Nov", with the year where that is another. */
+export function dayName(ms: number, timeZone?: string, nowMs = now()): string {
+  const at = parts(ms, timeZone)
+  const year = at.year === parts(nowMs, timeZone).year ? '' : ` ${at.year}`
+  return `${at.weekday} ${at.day} ${at.month}${year}`
+}
+
+/** "14:00" */
+export function clockTime(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  return `${at.hour}:${at.minute}`
+}
+
+/** "Fri 14 Nov, 01:00" */
+export function hourTime(ms: number, timeZone?: string, nowMs = now()): string {
+  return `${dayName(ms, timeZone, nowMs)}, ${clockTime(ms, timeZone)}`
+}
+
+const monthNames = new Map<string, Intl.DateTimeFormat>()
+
+/** "November 2026" */
+export function monthName(ms: number, timeZone = zone.value): string {
+  const known = monthNames.get(timeZone)
+  const formatter = known ?? new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone })
+  monthNames.set(timeZone, formatter)
+  return formatter.format(ms)
+}
+
+/** "CET" or "GMT+5:30": what the zone is called at a moment. */
+export function zoneMark(ms: number, timeZone?: string): string {
+  return parts(ms, timeZone).timeZoneName
 }
 
 const minuteMs = 60_000

@@ -15,6 +15,7 @@ import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
 import { entry, refreshOverview, session } from './session.ts'
 import { menuOpen, paletteOpen, shortcutsOpen } from './shell-state.ts'
 import { type Shortcut, useShortcuts } from './shortcuts.ts'
+import { zone } from './zone.ts'
 
 const own: Shortcut[] = [
   { keys: ['?'], shown: '?', does: 'Show this list', run: () => (shortcutsOpen.value = true) },
@@ -105,7 +106,8 @@ function CurrentPage() {
   if (!route) return <NoSuchPage />
   if (codeOf(route)) drawn.current = route
   const Page = drawn.current && codeOf(drawn.current)
-  return Page ? <Page key={drawn.current?.path} /> : null
+  // In another time zone everything is another text, and what counts by day is asked anew.
+  return Page ? <Page key={`${drawn.current?.path} ${zone.value}`} /> : null
 }
 
 /** A page's code is missing when Sightglass was updated while the dashboard stood open. */

@@ -2,21 +2,29 @@
 import type { Durations } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import type { Asked } from './counts.ts'
-import { type Period, periodView, stepCount } from './period.ts'
+import { edgesOf, steps } from '../time-zone.ts'
+import { type Period, periodView, stepAt, stepCount } from './period.ts'
 import type { ActiveAgents, CallDurations } from './shapes.ts'
 
 const dayMs = 86_400_000
 
-/** Sketches of a whole day are kept beside those of hours: a month of them is read thirty times as fast. */
-function inWholeDays(period: Period): Period {
-  if (period.stepMs >= dayMs || period.untilMs - period.sinceMs <= 8 * dayMs) return period
-  return { ...period, sinceMs: Math.floor(period.sinceMs / dayMs) * dayMs, stepMs: dayMs }
+/**
+ * Sketches of a whole UTC day are kept beside those of hours: a month of them is read thirty times as fast. Where the
+ * range is so long that it matters, the steps are UTC's whatever the zone is.
+ */
+function stepsOf(period: Period): Period {
+  const days = (period.untilMs - period.sinceMs) / dayMs
+  if (days <= 8) return period
+  const zone = days <= 42 ? period.zone : 'UTC'
+  const step = steps[period.step].hours > steps.day.hours ? period.step : 'day'
+  const { edges, onTheHour } = edgesOf(period.sinceMs, period.untilMs, step, zone)
+  return { ...period, zone, step, edges, onTheHour, sinceMs: edges[0] ?? period.sinceMs }
 }
 
 /** All tools together, over the whole period and step by step. */
 export async function callDurations({ store, orgId, period: asked }: Asked): Promise<CallDurations> {
-  const period = inWholeDays(asked)
-  const { sinceMs, untilMs, stepMs, siteIds } = period
+  const period = stepsOf(asked)
+  const { sinceMs, untilMs, edges, siteIds } = period
   const of = {
     orgId,
     types: ['tool.executed'],
@@ -28,11 +36,15 @@ export async function callDurations({ store, orgId, period: asked }: Asked): Pro
   const [sites, whole, stepped] = await Promise.all([
     store.sites.list(orgId),
     store.events.durations({ ...of, stepMs: null }),
-    store.events.durations({ ...of, stepMs }),
+    store.events.durations({ ...of, stepMs: null, edges }),
   ])
-  const steps = Array<CallDurations['whole']>(stepCount(period)).fill(null)
-  for (const row of stepped.rows) steps[Math.floor((row.startMs - sinceMs) / stepMs)] = quantiles(row)
-  return { period: periodView(period, sites), whole: whole.rows[0] ? quantiles(whole.rows[0]) : null, steps }
+  const found = Array<CallDurations['whole']>(stepCount(period)).fill(null)
+  for (const row of stepped.rows) found[stepAt(period, row.startMs)] = quantiles(row)
+  return {
+    period: periodView(period, sites),
+    whole: whole.rows[0] ? quantiles(whole.rows[0]) : null,
+    steps: found,
+  }
 }
 
 function quantiles({ count, p50Ms, p95Ms, p99Ms }: Durations['rows'][number]) {

@@ -5,7 +5,8 @@ import { cutRowsMax, makeCut } from './cut.ts'
 import type { Period } from './period.ts'
 
 const hourMs = 3_600_000
-const period = { sinceMs: 0, untilMs: 4 * hourMs, stepMs: hourMs, nowMs: 4 * hourMs - 1 } as Period
+const edges = [0, 1, 2, 3, 4].map((hour) => hour * hourMs)
+const period = { sinceMs: 0, untilMs: 4 * hourMs, edges, nowMs: 4 * hourMs - 1 } as Period
 
 const row = fc.record({
   value: fc.oneof(fc.constant(null), fc.constantFrom('', 'a', 'b', '__proto__'), fc.string()),

@@ -1,6 +1,6 @@
 /** Events by the values of one member over a period, beside the time before; the largest values also step by step. */
 import type { Breakdown, CountedMember, EventStore } from '../../db/store.ts'
-import { type Period, stepCount } from './period.ts'
+import { type Period, stepAt, stepCount } from './period.ts'
 import type { Cut, CutRow } from './shapes.ts'
 
 /** Rows a page can show and a reader can sort; a thousand vendors an hour would otherwise make an endless answer. */
@@ -21,9 +21,9 @@ export async function cut(
   { by, types, stepped = false, rowsMax = cutRowsMax }: CutQuery,
 ): Promise<Cut> {
   const of = { orgId, by, ...(types && { types }), ...(period.siteIds && { siteIds: period.siteIds }) }
-  const { sinceMs, untilMs, stepMs } = period
+  const { sinceMs, untilMs, edges } = period
   const [now, before] = await Promise.all([
-    events.breakdown({ ...of, sinceMs, untilMs, stepMs: stepped ? stepMs : null }),
+    events.breakdown({ ...of, sinceMs, untilMs, stepMs: null, ...(stepped && { edges }) }),
     events.breakdown({ ...of, ...period.before, stepMs: null }),
   ])
   return makeCut(now, before, period, { stepped, rowsMax })
@@ -65,7 +65,7 @@ function addSteps(largest: CutRow[], { rows }: Breakdown, period: Period): void 
   for (const row of largest) row.steps = Array<number>(stepCount(period)).fill(0)
   for (const { value, startMs, count } of rows) {
     const steps = byValue.get(value)?.steps
-    const step = Math.floor((startMs - period.sinceMs) / period.stepMs)
+    const step = stepAt(period, startMs)
     if (steps) steps[step] = (steps[step] ?? 0) + count
   }
 }

@@ -3,7 +3,8 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../errors.ts'
 import { readQuery } from '../http/query.ts'
-import { periodParameters, readPeriod, stepCount } from './period.ts'
+import { steps, wallOf } from '../time-zone.ts'
+import { periodParameters, readPeriod, stepAt, stepCount } from './period.ts'
 
 const hourMs = 3_600_000
 const read = (search: string, nowMs: number) =>
@@ -18,7 +19,7 @@ test('the last 24 hours are 24 with the running one, compared with the same hour
     '2026-11-19T01:00',
     '2026-11-20T01:00',
   ])
-  expect([period.stepMs / hourMs, stepCount(period)]).toEqual([1, 24])
+  expect([period.step, stepCount(period)]).toEqual(['hour', 24])
 })
 
 test('every running range: whole UTC steps, the running hour counted, as much before', () => {
@@ -27,12 +28,14 @@ test('every running range: whole UTC steps, the running hour counted, as much be
       fc.constantFrom('24h', '7d', '30d'),
       fc.integer({ min: Date.UTC(2020, 0), max: Date.UTC(2100, 0) }),
       (range, nowMs) => {
-        const { sinceMs, untilMs, before, stepMs } = read(`?range=${range}`, nowMs)
+        const period = read(`?range=${range}`, nowMs)
+        const { sinceMs, untilMs, before } = period
+        const stepMs = steps[period.step].hours * hourMs
         const lengthMs = { '24h': 24, '7d': 168, '30d': 720 }[range]! * hourMs
         expect(sinceMs % stepMs).toBe(0)
         expect(untilMs % hourMs).toBe(0)
         expect(untilMs > nowMs && untilMs - nowMs <= hourMs).toBe(true)
-        expect(stepCount({ sinceMs, untilMs, stepMs } as never)).toBe(lengthMs / stepMs)
+        expect(stepCount(period)).toBe(lengthMs / stepMs)
         expect(before.untilMs - before.sinceMs).toBe(untilMs - sinceMs)
         expect(sinceMs - before.sinceMs).toBe(lengthMs)
       },
@@ -43,7 +46,7 @@ test('every running range: whole UTC steps, the running hour counted, as much be
 test('a chosen range is widened to whole steps and keeps its sites', () => {
   const period = read('?since=2026-11-01T01:30:00Z&until=2026-11-12&siteId=a&siteId=b&siteId=', now)
   expect([iso(period.sinceMs), iso(period.untilMs)]).toEqual(['2026-11-01T00:00', '2026-11-12T00:00'])
-  expect([period.stepMs / hourMs, stepCount(period)]).toEqual([6, 44])
+  expect([period.step, stepCount(period)]).toEqual(['sixHours', 44])
   expect(period.siteIds).toEqual(['a', 'b'])
   expect(iso(period.before.sinceMs)).toBe('2026-10-21T00:00')
 })
@@ -55,7 +58,9 @@ test('what makes no range is refused by name', () => {
     ['?until=2026-11-01', 'since'],
     ['?since=2026-11-02&until=2026-11-01', 'until'],
     ['?since=2026-11-02&range=7d', 'range'],
-    ['?since=2020-01-01', 'since'],
+    ['?range=7d&zone=Europe/Atlantis', 'zone'],
+    ['?range=7d&zone=', 'zone'],
+    [`?range=7d&zone=${'x'.repeat(5_000)}`, 'zone'],
   ] as const) {
     let named = ''
     try {
@@ -65,4 +70,77 @@ test('what makes no range is refused by name', () => {
     }
     expect([search, named]).toEqual([search, path])
   }
+})
+
+const dayMs = 24 * hourMs
+const zones = [
+  'UTC',
+  'Europe/Berlin',
+  'America/St_Johns',
+  'Asia/Kathmandu',
+  'Asia/Kolkata',
+  'America/New_York',
+]
+
+test('in every zone the steps of every range lie end to end, and an hour is in exactly one', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...zones),
+      fc.constantFrom('24h', '7d', '30d', '90d', '12m', 'all'),
+      fc.integer({ min: Date.UTC(2020, 0), max: Date.UTC(2100, 0) }),
+      fc.nat(5_000),
+      (zone, range, nowMs, firstDays) => {
+        const firstMs = Math.floor((nowMs - firstDays * dayMs) / hourMs) * hourMs
+        const query = new Request(`http://x/?range=${range}&zone=${zone}`)
+        const period = readPeriod(readQuery(query, periodParameters), nowMs, firstMs)
+        const { edges, sinceMs, untilMs, before } = period
+        expect(edges[0]).toBe(sinceMs)
+        expect(edges.at(-1)).toBeGreaterThanOrEqual(untilMs)
+        expect(edges.at(-2)).toBeLessThan(untilMs)
+        expect(edges.every((ms, at) => ms % hourMs === 0 && (at === 0 || ms > edges[at - 1]!))).toBe(true)
+        expect(untilMs > nowMs && untilMs - nowMs <= hourMs).toBe(true)
+        expect(before.untilMs).toBeLessThanOrEqual(sinceMs)
+        expect(stepCount(period)).toBeLessThanOrEqual(210)
+        const [first, last] = [sinceMs, untilMs - hourMs].map((ms) => stepAt(period, ms))
+        expect([first, last]).toEqual([0, stepCount(period) - 1])
+        if (range === 'all') expect(sinceMs).toBeLessThanOrEqual(firstMs)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('days of Berlin: 23 and 25 hours where the clocks change, each from midnight to midnight', () => {
+  const days = (search: string) => {
+    const { edges, onTheHour } = read(search, now)
+    expect(onTheHour).toBe(true)
+    return edges.slice(1).map((ms, at) => (ms - edges[at]!) / hourMs)
+  }
+  const spring = days('?since=2026-02-28T23:00:00Z&until=2026-05-31T22:00:00Z&zone=Europe/Berlin')
+  expect(spring).toHaveLength(92)
+  expect(spring.filter((hours) => hours !== 24)).toEqual([23])
+  expect(spring.indexOf(23)).toBe(28) // 29 March
+  const autumn = days('?since=2026-09-30T22:00:00Z&until=2026-12-31T23:00:00Z&zone=Europe/Berlin')
+  expect(autumn.indexOf(25)).toBe(24) // 25 October
+})
+
+test('in a zone of half an hour the steps are UTC hours, and the period says so', () => {
+  const { edges, onTheHour } = read('?range=90d&zone=Asia/Kolkata', now)
+  expect(onTheHour).toBe(false)
+  expect(edges.every((ms) => wallOf(ms, 'Asia/Kolkata') % dayMs === 23.5 * hourMs)).toBe(true)
+})
+
+test('all time begins with the first hour; where hours are no longer counted nothing is compared', () => {
+  const firstMs = Date.parse('2019-05-05T05:00:00Z')
+  const query = readQuery(new Request('http://x/?range=all'), periodParameters)
+  const all = readPeriod(query, now, firstMs)
+  expect([iso(all.sinceMs), all.step]).toEqual(['2019-05-01T00:00', 'month'])
+  expect(all.before.untilMs - all.before.sinceMs).toBe(0)
+  expect(readPeriod(query, now, null).sinceMs).toBe(read('?range=24h', now).sinceMs)
+  const year = read('?range=12m', now)
+  expect([iso(year.sinceMs), year.step, year.before.sinceMs]).toEqual([
+    ...['2025-11-17T00:00', 'week', year.sinceMs],
+  ] as never)
+  expect(read('?range=90d', now).before.sinceMs).toBeLessThan(read('?range=90d', now).sinceMs)
+  expect(read('?since=2020-01-01', now).step).toBe('month')
 })

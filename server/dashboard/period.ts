@@ -2,6 +2,8 @@
 import { isoTime } from '../clock.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
 import { parseQueryTime } from '../http/query-time.ts'
+import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../time-zone.ts'
+import type { Parts } from '../parts.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {
@@ -9,75 +11,129 @@ export const periodParameters: Record<string, ParameterKind> = {
   since: 'one',
   until: 'one',
   siteId: 'many',
+  zone: 'one',
 }
 
 /** Both ends are whole hours, because that is how events are counted. */
 export interface Period {
   range: RangeName
+  zone: string
   sinceMs: number // inclusive, the beginning of a step
   untilMs: number // exclusive; inside the last step while that one runs
-  /** What it is compared with: the same hours, as much earlier as the range is long. */
+  /** What it is compared with: the same hours, as much earlier as the range is long. Empty where there is nothing. */
   before: { sinceMs: number; untilMs: number }
-  stepMs: number
+  step: Step
+  edges: number[] // where the steps begin, and where the last one ends
+  onTheHour: boolean // false: days of the zone begin inside a UTC hour, and steps are cut down to it
   nowMs: number
   siteIds?: string[]
 }
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-const rangeDays: { readonly [range: string]: number } = { '24h': 1, '7d': 7, '30d': 30 }
 /** Counts by hour are kept this long. */
-const daysMax = 400
+export const countedDays = 400
 
-/** Steps are so long that a chart has at most about 170 of them, and so that whole ones make a UTC day. */
-function stepFor(lengthMs: number): number {
-  if (lengthMs <= 3 * dayMs) return hourMs
-  if (lengthMs <= 8 * dayMs) return 3 * hourMs
-  if (lengthMs <= 42 * dayMs) return 6 * hourMs
-  return dayMs
+const running: { readonly [range: string]: { step: Step; back: [Step, number] } } = {
+  '24h': { step: 'hour', back: ['day', 1] },
+  '7d': { step: 'threeHours', back: ['day', 7] },
+  '30d': { step: 'sixHours', back: ['day', 30] },
+  '90d': { step: 'day', back: ['day', 90] },
+  '12m': { step: 'week', back: ['month', 12] },
 }
 
-const down = (ms: number, stepMs: number): number => Math.floor(ms / stepMs) * stepMs
-const up = (ms: number, stepMs: number): number => Math.ceil(ms / stepMs) * stepMs
+/** So long that a chart has at most about 200 of them, but for years of imported events. */
+function stepFor(lengthMs: number): Step {
+  const days = lengthMs / dayMs
+  if (days <= 3) return 'hour'
+  if (days <= 8) return 'threeHours'
+  if (days <= 42) return 'sixHours'
+  if (days <= 200) return 'day'
+  if (days <= 1_200) return 'week'
+  return days <= 15 * 366 ? 'month' : 'year'
+}
 
-/** `range` of 24h, 7d or 30d up to the running hour, or `since` and `until`. Throws 400 `invalid_query`. */
-export function readPeriod(query: Query, nowMs: number): Period {
+const down = (ms: number): number => Math.floor(ms / hourMs) * hourMs
+const up = (ms: number): number => Math.ceil(ms / hourMs) * hourMs
+
+/**
+ * `range` up to the running hour, or `since` and `until`, in steps of `zone`. `firstMs` is the first hour with counts,
+ * for all time. Throws 400 `invalid_query`.
+ */
+export function readPeriod(query: Query, nowMs: number, firstMs: number | null = null): Period {
   const siteIds = query.many('siteId')?.filter((siteId) => siteId !== '')
   const of = siteIds === undefined || siteIds.length === 0 ? {} : { siteIds }
+  const zone = readZone(query)
   const since = query.one('since')
   const until = query.one('until')
   if (since === undefined && until === undefined) {
-    return { ...runningPeriod(query.one('range') ?? '7d', nowMs), ...of }
+    return { ...runningPeriod(query.one('range') ?? '7d', zone, nowMs, firstMs), ...of }
   }
   if (query.one('range') !== undefined) throw invalidQuery('range', 'range does not go with since and until')
   if (since === undefined) throw invalidQuery('since', 'until needs since', 'required')
-  return { ...chosenPeriod(since, until, nowMs), ...of }
+  return { ...chosenPeriod(since, until, zone, nowMs), ...of }
 }
 
-function runningPeriod(range: string, nowMs: number): Period {
-  const days = Object.hasOwn(rangeDays, range) ? rangeDays[range] : undefined
-  if (days === undefined)
-    throw invalidQuery('range', `range must be one of ${Object.keys(rangeDays).join(', ')}`)
-  const untilMs = down(nowMs, hourMs) + hourMs
-  const lengthMs = days * dayMs
-  const stepMs = stepFor(lengthMs)
-  const sinceMs = up(untilMs, stepMs) - lengthMs
-  const before = { sinceMs: sinceMs - lengthMs, untilMs: untilMs - lengthMs }
-  return { range: range as RangeName, sinceMs, untilMs, before, stepMs, nowMs }
+/** The zone whose days are counted; UTC by default. Throws 400 `invalid_query`. */
+export function readZone(query: Query): string {
+  const zone = query.one('zone') ?? 'UTC'
+  if (!isZone(zone)) throw invalidQuery('zone', 'zone must be the name of a time zone, such as Europe/Berlin')
+  return zone
+}
+
+/** The same, with the store asked where all time begins. */
+export async function periodOf(
+  store: { retention: Pick<Parts['store']['retention'], 'firstHour'> },
+  orgId: string,
+  query: Query,
+  nowMs: number,
+): Promise<Period> {
+  const isAll = query.one('range') === 'all'
+  return readPeriod(query, nowMs, isAll ? await store.retention.firstHour(orgId) : null)
+}
+
+type Shape = Pick<Period, 'range' | 'zone' | 'sinceMs' | 'untilMs' | 'step' | 'nowMs'>
+
+/** By the clocks of the zone: days that are an hour shorter or longer are days all the same. */
+function runningPeriod(range: string, zone: string, nowMs: number, firstMs: number | null): Period {
+  const untilMs = down(nowMs) + hourMs
+  if (range === 'all') {
+    const sinceMs = Math.min(firstMs ?? untilMs - dayMs, untilMs - hourMs)
+    return stepped({ range, zone, sinceMs, untilMs, step: stepFor(untilMs - sinceMs), nowMs }, null)
+  }
+  const shape = Object.hasOwn(running, range) ? running[range] : undefined
+  if (shape === undefined)
+    throw invalidQuery('range', `range must be one of ${Object.keys(running).join(', ')}, all`)
+  const { step, back } = shape
+  const earlier = (ms: number): number => down(momentOf(moved(wallOf(ms, zone), back[0], -back[1]), zone))
+  const ends = edgesOf(untilMs - hourMs, untilMs, step, zone).edges.at(-1) ?? untilMs
+  // Weeks do not divide months: the first one is then whole and begins before.
+  const sinceMs = step === 'week' ? earlier(untilMs) : earlier(ends)
+  const of = { range: range as RangeName, zone, sinceMs, untilMs, step, nowMs }
+  return stepped(of, (since) => ({ sinceMs: earlier(since), untilMs: Math.min(since, earlier(untilMs)) }))
 }
 
 /** A chosen time is widened to whole steps, so that no bar of a chart counts only a part of its time. */
-function chosenPeriod(since: string, until: string | undefined, nowMs: number): Period {
+function chosenPeriod(since: string, until: string | undefined, zone: string, nowMs: number): Period {
   const fromMs = parseQueryTime('since', since)
-  const toMs = until === undefined ? down(nowMs, hourMs) + hourMs : parseQueryTime('until', until)
+  const toMs = until === undefined ? down(nowMs) + hourMs : parseQueryTime('until', until)
   if (toMs <= fromMs) throw invalidQuery('until', 'until must be after since')
-  if (toMs - fromMs > daysMax * dayMs)
-    throw invalidQuery('since', `a range may have at most ${daysMax} days: counts are kept that long`)
-  const stepMs = stepFor(up(toMs, hourMs) - down(fromMs, hourMs))
-  const sinceMs = down(fromMs, stepMs)
-  const untilMs = up(toMs, stepMs)
-  const before = { sinceMs: 2 * sinceMs - untilMs, untilMs: sinceMs }
-  return { range: 'custom', sinceMs, untilMs, before, stepMs, nowMs }
+  const step = stepFor(up(toMs) - down(fromMs))
+  const { edges } = edgesOf(down(fromMs), up(toMs), step, zone)
+  const untilMs = edges.at(-1) ?? up(toMs)
+  return stepped({ range: 'custom', zone, sinceMs: down(fromMs), untilMs, step, nowMs }, (sinceMs) => {
+    const length = wallOf(untilMs, zone) - wallOf(sinceMs, zone)
+    return { sinceMs: down(momentOf(wallOf(sinceMs, zone) - length, zone)), untilMs: sinceMs }
+  })
+}
+
+function stepped(shape: Shape, beforeOf: ((sinceMs: number) => Period['before']) | null): Period {
+  const { edges, onTheHour } = edgesOf(shape.sinceMs, shape.untilMs, shape.step, shape.zone)
+  const sinceMs = edges[0] ?? shape.sinceMs
+  const before = beforeOf?.(sinceMs)
+  // Where hours are no longer counted, a comparison would show growth that never was.
+  const isKept = before !== undefined && before.sinceMs >= shape.nowMs - countedDays * dayMs
+  return { ...shape, sinceMs, edges, onTheHour, before: isKept ? before : { sinceMs, untilMs: sinceMs } }
 }
 
 export function periodView(
@@ -86,17 +142,32 @@ export function periodView(
 ): PeriodView {
   return {
     range: period.range,
+    zone: period.zone,
     since: isoTime(period.sinceMs),
     until: isoTime(period.untilMs),
     before: { since: isoTime(period.before.sinceMs), until: isoTime(period.before.untilMs) },
     now: isoTime(period.nowMs),
-    stepHours: period.stepMs / hourMs,
+    stepHours: steps[period.step].hours,
+    edges: period.edges,
+    onTheHour: period.onTheHour,
     siteIds: period.siteIds ?? [],
     sites: sites.filter((site) => !site.hidden).map(({ siteId, name }) => ({ siteId, name })),
   }
 }
 
 /** How many steps a chart of the period has. */
-export function stepCount({ sinceMs, untilMs, stepMs }: Period): number {
-  return Math.ceil((untilMs - sinceMs) / stepMs)
+export function stepCount({ edges }: Pick<Period, 'edges'>): number {
+  return edges.length - 1
+}
+
+/** The step that holds a moment of the period. */
+export function stepAt({ edges }: Pick<Period, 'edges'>, ms: number): number {
+  let low = 0
+  let high = edges.length - 1
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if (edges[middle]! <= ms) low = middle
+    else high = middle
+  }
+  return low
 }

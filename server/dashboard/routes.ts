@@ -8,7 +8,7 @@ import { activeAgents, callDurations } from './activity.ts'
 import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts, periodTotals } from './counts.ts'
 import { detectMatrix } from './matrix.ts'
 import { identityDetail, vendorDetail } from './newest.ts'
-import { periodParameters, readPeriod } from './period.ts'
+import { periodOf, periodParameters } from './period.ts'
 import { why } from './why.ts'
 
 const withRows = { ...periodParameters, rows: 'one' } as const
@@ -30,8 +30,8 @@ export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
     async ({ request }: { request: Request }) => {
       const { org } = await signIns.require(request)
       const query = readQuery(request, parameters)
-      const asked = { store, orgId: org.id, period: readPeriod(query, clock.now()) }
-      return json(await find({ ...asked, ...readRows(query) }, query))
+      const period = await periodOf(store, org.id, query, clock.now())
+      return json(await find({ store, orgId: org.id, period, ...readRows(query) }, query))
     }
   return new Elysia()
     .get('/api/totals', answer(periodTotals))

@@ -3,16 +3,19 @@
 import type { CountedName } from '../../db/store.ts'
 export type { CountedName }
 
-export type RangeName = '24h' | '7d' | '30d' | 'custom'
+export type RangeName = '24h' | '7d' | '30d' | '90d' | '12m' | 'all' | 'custom'
 
-/** Times are ISO; step `n` begins at `since` plus n times `stepHours`. */
+/** Times are ISO; step `n` lies between `edges[n]` and the next. */
 export interface PeriodView {
   range: RangeName
+  zone: string // whose days and hours the steps are
   since: string
   until: string // exclusive
-  before: { since: string; until: string } // the hours it is compared with
+  before: { since: string; until: string } // the hours it is compared with; empty: with none
   now: string // when it was counted, by the server's clock
-  stepHours: number
+  stepHours: number // a day has 24 here, also where clocks change; a month 730, a year 8,760
+  edges: number[] // in milliseconds; the last is where the last step ends
+  onTheHour: boolean // false: the zone's days begin inside a UTC hour, and steps are cut down to it
   siteIds: string[] // [] = every site
   sites: { siteId: string; name: string | null }[] // to choose from
 }

@@ -1,7 +1,7 @@
 /** Events by type, outcome and step over a period and the time before, from the exact hourly counts. */
 import type { EventStore, MetricsRow } from '../../db/store.ts'
 import { limits } from '../limits.ts'
-import { type Period, stepCount } from './period.ts'
+import { type Period, stepAt, stepCount } from './period.ts'
 import type { OutcomeTally, Tally, Totals } from './shapes.ts'
 
 export interface TypeCounts {
@@ -69,7 +69,7 @@ export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCou
     for (const tally of [all, outcomeOf(all, outcome), known, outcomeOf(known, outcome)]) {
       if (bucketStartMs < period.sinceMs) tally.before += count
       else {
-        const step = Math.floor((bucketStartMs - period.sinceMs) / period.stepMs)
+        const step = stepAt(period, bucketStartMs)
         tally.count += count
         tally.steps[step] = (tally.steps[step] ?? 0) + count
       }

@@ -1,7 +1,7 @@
 /** POST /v1/sdk/memory (contract §5), and what is known of each site: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
 import type { ApiKey } from '../../db/store.ts'
-import { periodParameters, readPeriod } from '../dashboard/period.ts'
+import { periodOf, periodParameters } from '../dashboard/period.ts'
 import { AppError } from '../errors.ts'
 import { json, jsonText } from '../http/answer.ts'
 import { closeCursor, readCursor, readLimit } from '../http/paging.ts'
@@ -43,7 +43,8 @@ export function memoryRoutes(parts: Parts) {
     )
     .get('/api/knaph', async ({ request }) => {
       const orgId = await dashboard(request)
-      const period = readPeriod(readQuery(request, periodParameters), parts.clock.now())
+      const query = readQuery(request, periodParameters)
+      const period = await periodOf(parts.store, orgId, query, parts.clock.now())
       return json(await knaphCounts(parts, orgId, period))
     })
     .get('/api/memory', async ({ request }) => list(parts, request, await dashboard(request)))

@@ -1,7 +1,7 @@
 /** POST /v1/sdk/tools (contract §5), and the registry as it stands: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
 import type { ApiKey } from '../../db/store.ts'
-import { periodParameters, readPeriod } from '../dashboard/period.ts'
+import { periodOf, periodParameters } from '../dashboard/period.ts'
 import { AppError } from '../errors.ts'
 import { json, jsonText } from '../http/answer.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
@@ -37,7 +37,8 @@ export function toolRoutes(parts: Parts) {
     )
     .get('/api/tools/calls', async ({ request }) => {
       const orgId = await dashboard(request)
-      const period = readPeriod(readQuery(request, periodParameters), parts.clock.now())
+      const query = readQuery(request, periodParameters)
+      const period = await periodOf(parts.store, orgId, query, parts.clock.now())
       return json(await toolCalls(parts, orgId, period))
     })
     .get('/api/tools', async ({ request }) => list(parts, request, await dashboard(request)))

@@ -2,7 +2,8 @@
 export interface Histogram {
   since: string // the first step begins here
   until: string // the last step ends here
-  stepMs: number
+  stepMs: number // about, where days and months differ
+  edges: number[] // in milliseconds: where the steps begin, and where the last one ends
   counts: { [outcome: string]: number[] } // by step
   total: number
   complete: boolean // false: steps before `lookedSince` hold events that were not looked at

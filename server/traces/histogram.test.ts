@@ -6,23 +6,32 @@ import { spanOf } from './histogram.ts'
 const hourMs = 3_600_000
 const now = Date.parse('2026-11-21T01:20:30.400Z')
 
-test('the span covers what was asked for, in whole steps of a fit length', () => {
+test('the span covers what was asked for, in whole steps of a fit length, in every zone', () => {
   const time = fc.integer({ min: 0, max: now })
+  const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu')
   fc.assert(
-    fc.property(time, fc.integer({ min: 1, max: 500 * 24 * hourMs }), (sinceMs, lengthMs) => {
-      const span = spanOf({ sinceMs, untilMs: sinceMs + lengthMs }, now)
-      expect(span.sinceMs).toBeLessThanOrEqual(sinceMs)
-      expect(span.untilMs).toBeGreaterThanOrEqual(sinceMs + lengthMs)
-      expect((span.untilMs - span.sinceMs) % span.stepMs).toBe(0)
-      expect((span.untilMs - span.sinceMs) / span.stepMs).toBeLessThanOrEqual(98)
+    fc.property(time, fc.integer({ min: 1, max: 9_000 * 24 * hourMs }), zone, (sinceMs, lengthMs, name) => {
+      const { edges } = spanOf({ sinceMs, untilMs: sinceMs + lengthMs }, now, name)
+      expect(edges[0]).toBeLessThanOrEqual(sinceMs)
+      expect(edges.at(-1)).toBeGreaterThanOrEqual(sinceMs + lengthMs)
+      expect(edges.every((ms, at) => at === 0 || ms > edges[at - 1]!)).toBe(true)
+      expect(edges.length).toBeLessThanOrEqual(100)
     }),
   )
 })
 
 test('without a time it is the last day, the running quarter of an hour included', () => {
-  const span = spanOf({}, now)
-  expect(span.untilMs - span.sinceMs).toBeLessThanOrEqual(25 * hourMs)
-  expect(span.untilMs).toBeGreaterThan(now)
-  expect(span.stepMs).toBe(15 * 60_000)
-  expect(spanOf({}, now, hourMs).stepMs).toBe(hourMs)
+  const { edges, stepMs } = spanOf({}, now, 'UTC')
+  const untilMs = edges.at(-1)!
+  expect(untilMs - edges[0]!).toBeLessThanOrEqual(25 * hourMs)
+  expect(untilMs).toBeGreaterThan(now)
+  expect(stepMs).toBe(15 * 60_000)
+  expect(spanOf({}, now, 'UTC', hourMs).stepMs).toBe(hourMs)
+})
+
+test('bars of days are days of the zone', () => {
+  const span = { sinceMs: now - 90 * 24 * hourMs, untilMs: now }
+  const starts = (zone: string) => spanOf(span, now, zone).edges.map((ms) => new Date(ms).getUTCHours())
+  expect(new Set(starts('UTC'))).toEqual(new Set([0]))
+  expect(new Set(starts('Europe/Berlin'))).toEqual(new Set([22, 23])) // summer and winter
 })

@@ -1,31 +1,41 @@
 /** How the events that a filter takes lie in time: from the hourly counts where they can say it, else by looking. */
 import type { EventFilter, EventStore, StoredEvent } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
+import { stepAt } from '../dashboard/period.ts'
 import { limits } from '../limits.ts'
+import { edgesOf, steps } from '../time-zone.ts'
 import type { Histogram } from './histogram-shapes.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const stepsMax = 96
-const stepChoicesMs = [
-  ...[1_000, 5_000, 15_000, 60_000, 300_000, 900_000],
-  ...[1, 3, 6, 12, 24, 72, 168, 720].map((hours) => hours * hourMs),
-]
+/** Below an hour they are the same in every zone: offsets are whole quarters of an hour. */
+const shortStepsMs = [1_000, 5_000, 15_000, 60_000, 300_000, 900_000]
+const longSteps = ['hour', 'threeHours', 'sixHours', 'twelveHours', 'day', 'week', 'month', 'year'] as const
 
 export interface Span {
-  sinceMs: number
-  untilMs: number
-  stepMs: number
+  edges: number[] // where the steps begin, and where the last one ends
+  stepMs: number // about, where days and months differ
 }
 
 /** The filter's own time, or the last day, in whole steps of a length that people count in. */
-export function spanOf({ sinceMs, untilMs }: EventFilter, now: number, stepMsMin = 1_000): Span {
+export function spanOf(
+  { sinceMs, untilMs }: EventFilter,
+  now: number,
+  zone: string,
+  stepMsMin = 1_000,
+): Span {
   const to = untilMs ?? now + 1
   const from = Math.min(sinceMs ?? to - dayMs, to - 1)
-  const stepMs =
-    stepChoicesMs.find((step) => step >= stepMsMin && (to - from) / step <= stepsMax) ??
-    Math.ceil((to - from) / stepsMax)
-  return { sinceMs: Math.floor(from / stepMs) * stepMs, untilMs: Math.ceil(to / stepMs) * stepMs, stepMs }
+  const fits = (stepMs: number) => stepMs >= stepMsMin && (to - from) / stepMs <= stepsMax
+  const short = shortStepsMs.find(fits)
+  if (short !== undefined) {
+    const first = Math.floor(from / short) * short
+    const steps = Math.ceil((to - first) / short)
+    return { edges: Array.from({ length: steps + 1 }, (_, step) => first + step * short), stepMs: short }
+  }
+  const long = longSteps.find((step) => fits(steps[step].hours * hourMs)) ?? 'year'
+  return { edges: edgesOf(from, to, long, zone).edges, stepMs: steps[long].hours * hourMs }
 }
 
 type Events = Pick<EventStore, 'page' | 'metrics'>
@@ -35,9 +45,10 @@ export async function histogram(
   orgId: string,
   filter: EventFilter,
   now: number,
+  zone: string,
 ): Promise<Histogram> {
   const hourly = countsCanSay(filter, now)
-  const span = spanOf(filter, now, hourly ? hourMs : undefined)
+  const span = spanOf(filter, now, zone, hourly ? hourMs : undefined)
   return hourly ? fromCounts(events, orgId, filter, span) : byLooking(events, orgId, filter, span)
 }
 
@@ -57,14 +68,15 @@ function matcher(types: string[] | undefined): (type: string) => boolean {
     types.some((wanted) => (wanted.endsWith('.*') ? type.startsWith(wanted.slice(0, -1)) : type === wanted))
 }
 
-function counter({ sinceMs, untilMs, stepMs }: Span) {
-  const steps = Math.round((untilMs - sinceMs) / stepMs)
+function counter({ edges, stepMs }: Span) {
+  const steps = edges.length - 1
+  const [sinceMs, untilMs] = endsOf(edges)
   const counts = new Map<string, number[]>()
   let total = 0
   return {
     add(outcome: string, atMs: number, count: number): void {
-      const step = Math.floor((atMs - sinceMs) / stepMs)
-      if (step < 0 || step >= steps) return
+      if (atMs < sinceMs || atMs >= untilMs) return
+      const step = stepAt({ edges }, atMs)
       const row = counts.get(outcome) ?? Array<number>(steps).fill(0)
       counts.set(outcome, row)
       row[step] = (row[step] ?? 0) + count
@@ -74,11 +86,14 @@ function counter({ sinceMs, untilMs, stepMs }: Span) {
       since: isoTime(sinceMs),
       until: isoTime(untilMs),
       stepMs,
+      edges,
       counts: Object.fromEntries(counts),
       total,
     }),
   }
 }
+
+const endsOf = (edges: number[]): [number, number] => [edges[0] ?? 0, edges.at(-1) ?? 0]
 
 /** Without a time of its own the newest day is shown, hours begun included: the hour that just began counts too. */
 async function fromCounts(
@@ -88,10 +103,11 @@ async function fromCounts(
   span: Span,
 ): Promise<Histogram> {
   const { types, outcomes = [], siteIds } = filter
+  const [sinceMs, untilMs] = endsOf(span.edges)
   const { rows, truncated } = await events.metrics({
     orgId,
-    sinceMs: span.sinceMs,
-    untilMs: span.untilMs,
+    sinceMs,
+    untilMs,
     rowsMax: limits.metricsRowsMax,
     ...(siteIds && { siteIds }),
   })
@@ -102,7 +118,7 @@ async function fromCounts(
     if (takes(row.type) && (outcomes.length === 0 || outcomes.includes(row.outcome)))
       count.add(row.outcome, row.bucketStartMs, row.count)
   }
-  return { ...count.done(), complete: true, lookedSince: isoTime(span.sinceMs) }
+  return { ...count.done(), complete: true, lookedSince: isoTime(sinceMs) }
 }
 
 const pageEvents = 2_000
@@ -110,14 +126,11 @@ const lookedMax = 10_000
 
 /** The newest matches; what is older is said to be not looked at. */
 async function byLooking(events: Events, orgId: string, filter: EventFilter, span: Span): Promise<Histogram> {
-  const within = {
-    ...filter,
-    sinceMs: filter.sinceMs ?? span.sinceMs,
-    untilMs: filter.untilMs ?? span.untilMs,
-  }
+  const [sinceMs, untilMs] = endsOf(span.edges)
+  const within = { ...filter, sinceMs: filter.sinceMs ?? sinceMs, untilMs: filter.untilMs ?? untilMs }
   const count = counter(span)
   let looked = 0
-  let lookedSinceMs = span.untilMs
+  let lookedSinceMs = untilMs
   let before: Awaited<ReturnType<EventStore['page']>>['next'] = null
   let ceilingSeq: number | null = null
   do {
@@ -132,7 +145,7 @@ async function byLooking(events: Events, orgId: string, filter: EventFilter, spa
     looked += page.events.length
     before = page.next
     ceilingSeq = page.ceilingSeq
-    lookedSinceMs = before?.occurredAtMs ?? span.sinceMs
+    lookedSinceMs = before?.occurredAtMs ?? sinceMs
   } while (before !== null && looked < lookedMax && within.text === undefined)
   return { ...count.done(), complete: before === null, lookedSince: isoTime(lookedSinceMs) }
 }

@@ -1,6 +1,7 @@
 /** What the Logs page asks beside its rows: how they lie in time, and all of them as a file. */
 import { Elysia } from 'elysia'
 import { rolesOf } from '../auth/permissions.ts'
+import { readZone } from '../dashboard/period.ts'
 import { contextOf } from '../http/context.ts'
 import { json } from '../http/answer.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
@@ -17,8 +18,9 @@ export function logsRoutes(parts: Parts) {
   return new Elysia()
     .get('/api/histogram', async ({ request }) => {
       const { org } = await signIns.require(request)
-      const filter = readFilter(readQuery(request, filterParameters))
-      return json(await histogram(store.events, org.id, filter, clock.now()))
+      const query = readQuery(request, { ...filterParameters, zone: 'one' })
+      const filter = readFilter(query)
+      return json(await histogram(store.events, org.id, filter, clock.now(), readZone(query)))
     })
     .get('/api/export/events', async ({ request }) => {
       const { org, account } = await signIns.require(request, rolesOf('events.export'))

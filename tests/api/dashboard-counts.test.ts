@@ -15,6 +15,7 @@ import type {
   VendorDetail,
   Why,
 } from '../../server/dashboard/shapes.ts'
+import { mintKey } from '../../server/keys/mint.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -92,13 +93,12 @@ function within({ since, until }: Range, sites: string[]): TestEvent[] {
 
 function tallyOf(period: PeriodView, of: (one: TestEvent) => boolean): Tally {
   const [now, before] = [period, period.before].map((range) => within(range, period.siteIds).filter(of))
-  const stepMs = period.stepHours * hourMs
-  const length = Math.ceil((Date.parse(period.until) - Date.parse(period.since)) / stepMs)
+  const { edges } = period
   const count = (outcome: string | null) => {
-    const steps = Array<number>(length).fill(0)
+    const steps = Array<number>(edges.length - 1).fill(0)
     const mine = (one: TestEvent) => outcome === null || one.outcome === outcome
     for (const one of now!.filter(mine)) {
-      steps[Math.floor((Date.parse(one.occurredAt) - Date.parse(period.since)) / stepMs)]! += 1
+      steps[edges.findLastIndex((edge) => edge <= Date.parse(one.occurredAt))]! += 1
     }
     return { count: now!.filter(mine).length, before: before!.filter(mine).length, steps }
   }
@@ -138,6 +138,10 @@ const ranges = [
   '?range=7d',
   '?range=30d',
   '?range=30d&siteId=shop',
+  '?range=7d&zone=America/St_Johns',
+  '?range=90d&zone=Europe/Berlin',
+  '?range=12m&zone=Asia/Kathmandu',
+  '?range=all&zone=America/New_York',
   `?since=${new Date(Date.now() - 50 * 86_400_000).toISOString().slice(0, 10)}&siteId=shop&siteId=blog`,
 ]
 const only = (type: string, of: (one: TestEvent) => string | null | undefined) => (one: TestEvent) =>
@@ -206,6 +210,26 @@ test.each(ranges)(
   30_000,
 )
 
+test('days are those of the zone: two events at its midnight are in two of them, in UTC in one', async () => {
+  const org = await makeOrg(server, 'zones')
+  const reader = await person(server, org, 'viewer')
+  const [late, early] = ['2026-10-24T21:59:59.999Z', '2026-10-24T22:00:00.000Z'] // midnight of Berlin, in summer
+  const body = { events: [event('late', { occurredAt: late }), event('early', { occurredAt: early })] }
+  const wanted = { orgId: org.id, kind: 'ingest' as const, label: 'zones', actor: 'cli' }
+  const { secret } = await mintKey(server.store, wanted, server.clock)
+  await server.call('/v1/sdk/events', { key: secret, body })
+  const time = 'since=2026-09-01T00:00:00Z&until=2026-11-30T00:00:00Z'
+  const days = async (zone: string) => {
+    const { all, period } = (await (
+      await reader.call(`/api/analytics?${time}&zone=${zone}`)
+    ).json()) as AnalyticsCounts
+    const hours = period.edges.slice(1).map((edge, at) => (edge - period.edges[at]!) / hourMs)
+    return { counts: all.steps.filter((count) => count > 0), long: hours.filter((length) => length !== 24) }
+  }
+  expect(await days('Europe/Berlin')).toEqual({ counts: [1, 1], long: [25] })
+  expect(await days('UTC')).toEqual({ counts: [2], long: [] })
+})
+
 test('months tell vendors, sessions and subjects apart, days the last two', async () => {
   const { months, days } = await ask<ActiveAgents>('/api/analytics/active?siteId=shop')
   expect(months).toHaveLength(12)
@@ -238,33 +262,35 @@ test('months tell vendors, sessions and subjects apart, days the last two', asyn
   }
 })
 
-test.each(['', '&siteId=shop'])('durations of calls are within 2 %%, whole and by step%s', async (site) => {
-  const { period, whole, steps } = await ask<CallDurations>(`/api/analytics/durations?range=30d${site}`)
-  const calls = within(period, period.siteIds).filter((one) => one.type === 'tool.executed')
-  const expectQuantiles = (found: CallDurations['whole'], of: TestEvent[]) => {
-    const exact = of.map((one) => one.durationMs).sort((a, b) => a - b)
-    if (exact.length === 0) return expect(found).toBeNull()
-    expect(found?.count).toBe(exact.length)
-    for (const [share, value] of [
-      [0.5, found?.p50Ms],
-      [0.95, found?.p95Ms],
-      [0.99, found?.p99Ms],
-    ] as const) {
-      const wanted = exact[Math.ceil(share * exact.length) - 1] ?? 0
-      expect(Math.abs((value ?? 0) - wanted)).toBeLessThanOrEqual(Math.max(0.01, wanted * 0.0201))
+test.each(['', '&siteId=shop', '&zone=Europe/Berlin'])(
+  'durations of calls are within 2 %%, whole and by step%s',
+  async (site) => {
+    const { period, whole, steps } = await ask<CallDurations>(`/api/analytics/durations?range=30d${site}`)
+    const calls = within(period, period.siteIds).filter((one) => one.type === 'tool.executed')
+    const expectQuantiles = (found: CallDurations['whole'], of: TestEvent[]) => {
+      const exact = of.map((one) => one.durationMs).sort((a, b) => a - b)
+      if (exact.length === 0) return expect(found).toBeNull()
+      expect(found?.count).toBe(exact.length)
+      for (const [share, value] of [
+        [0.5, found?.p50Ms],
+        [0.95, found?.p95Ms],
+        [0.99, found?.p99Ms],
+      ] as const) {
+        const wanted = exact[Math.ceil(share * exact.length) - 1] ?? 0
+        expect(Math.abs((value ?? 0) - wanted)).toBeLessThanOrEqual(Math.max(0.01, wanted * 0.0201))
+      }
     }
-  }
-  expect(calls.length).toBeGreaterThan(20)
-  expectQuantiles(whole, calls)
-  steps.forEach((step, index) => {
-    const startMs = Date.parse(period.since) + index * period.stepHours * hourMs
-    const endMs = startMs + period.stepHours * hourMs
-    expectQuantiles(
-      step,
-      calls.filter((one) => Date.parse(one.occurredAt) >= startMs && Date.parse(one.occurredAt) < endMs),
-    )
-  })
-})
+    expect(calls.length).toBeGreaterThan(20)
+    expectQuantiles(whole, calls)
+    steps.forEach((step, index) => {
+      const [startMs = 0, endMs = 0] = period.edges.slice(index, index + 2)
+      expectQuantiles(
+        step,
+        calls.filter((one) => Date.parse(one.occurredAt) >= startMs && Date.parse(one.occurredAt) < endMs),
+      )
+    })
+  },
+)
 
 const nameOf = (name: string | null | undefined) => (name ? { name } : 'missing')
 

@@ -1,8 +1,8 @@
 /** The settings of a chart as a pure function of what it shows; nothing here touches the page. */
 import type uPlot from 'uplot'
 import type { Options } from 'uplot'
-import { compactCount } from '../format.ts'
-import { utcDay } from '../range/range.ts'
+import { momentOf, wallOf } from '../../server/time-zone.ts'
+import { clockTime, compactCount, dayName } from '../format.ts'
 import type { Series } from './series.ts'
 
 export interface ChartInk {
@@ -23,27 +23,34 @@ const dayMs = 24 * hourMs
 const axisSteps = [1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 672, 1344, 2688, 5376].map((hours) => hours * hourMs)
 const labelWidthPx = 64
 
-/** Round UTC times between which there is room for a label; hours that divide a day, or whole days. */
-export function timeSplits(fromMs: number, toMs: number, widthPx: number): number[] {
+/** Round times of the zone between which there is room for a label; hours that divide a day, or whole days. */
+export function timeSplits(fromMs: number, toMs: number, widthPx: number, timeZone: string): number[] {
   const room = Math.max(2, Math.floor(widthPx / labelWidthPx))
   const wanted = (toMs - fromMs) / room
-  const stepMs = axisSteps.find((step) => step >= wanted) ?? axisSteps.at(-1) ?? dayMs
+  const stepMs = axisSteps.find((step) => step >= wanted) ?? Math.ceil(wanted / dayMs) * dayMs
   const splits: number[] = []
   // A label at the very end would be cut in half.
   const lastMs = toMs - ((toMs - fromMs) * (labelWidthPx / 3)) / Math.max(1, widthPx)
-  for (let at = Math.ceil(fromMs / stepMs) * stepMs; at <= lastMs; at += stepMs) splits.push(at)
-  return splits
+  for (let wall = Math.ceil(wallOf(fromMs, timeZone) / stepMs) * stepMs; ; wall += stepMs) {
+    const at = momentOf(wall, timeZone)
+    if (at > lastMs) return splits
+    if (at >= fromMs && at > (splits.at(-1) ?? -Infinity)) splits.push(at)
+  }
 }
 
-/** "14:00" inside a day, "Fri 14" at its beginning; "14 Nov" where only days are told apart. */
-export function timeLabels(splits: readonly number[]): string[] {
+/** "14:00" inside a day, "Fri 14" at its beginning; "14 Nov" where only days are told apart, "Nov 2025" for years. */
+export function timeLabels(splits: readonly number[], timeZone: string): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0)
   return splits.map((at) => {
-    const [weekday = '', date = '', month = ''] = utcDay(at).split(' ')
-    if (at % dayMs !== 0) return new Date(at).toISOString().slice(11, 16)
+    const [weekday = '', date = '', month = '', year = ''] = dayName(at, timeZone, yearAgoMs).split(' ')
+    if (wallOf(at, timeZone) % dayMs !== 0) return clockTime(at, timeZone)
+    if (stepMs > 60 * dayMs) return `${month} ${year}`
     return stepMs > 2 * dayMs ? `${date} ${month}` : `${weekday} ${date}`
   })
 }
+
+/** No time of an event is of this year, so that days are named with theirs. */
+const yearAgoMs = 0
 
 const roundParts = [1, 2, 2.5, 5, 10]
 
@@ -70,6 +77,7 @@ export function chartOptions(
   size: ChartSize,
   ink: ChartInk,
   stepped: Options['series'][number]['paths'],
+  timeZone: string,
   showValue?: (value: number) => string, // lines instead of a stack, and how their measures are written
 ): Options {
   const axis = { stroke: ink.text, font: ink.font, ticks: { show: false } }
@@ -94,8 +102,8 @@ export function chartOptions(
         grid: { show: false },
         size: 28,
         gap: 6,
-        splits: (chart, _, min, max) => timeSplits(min, max, chart.bbox.width / devicePixels()),
-        values: (_, splits) => timeLabels(splits),
+        splits: (chart, _, min, max) => timeSplits(min, max, chart.bbox.width / devicePixels(), timeZone),
+        values: (_, splits) => timeLabels(splits, timeZone),
       },
       {
         ...axis,

@@ -34,17 +34,19 @@ const stepWords: { [hours: number]: string } = {
   3: 'in three hours',
   6: 'in six hours',
   24: 'a day',
+  168: 'a week',
+  730: 'a month',
+  8760: 'a year',
 }
 
 export function ChartPanel({ what, period, divisions, filter, showValue, note }: ChartPanelProps) {
   const chosen = useSignal(divisions[0]?.name ?? '')
   const division = divisions.find((one) => one.name === chosen.value) ?? divisions[0]
   if (!division) return null
-  const stepMs = period.stepHours * 3_600_000
   const startMs = Date.parse(period.since)
   const shape = showValue === undefined ? {} : { showValue }
   const endMs = Math.min(Date.parse(period.until), Math.max(startMs, Date.parse(period.now)))
-  const steps = Math.ceil((Date.parse(period.until) - startMs) / stepMs)
+  const { edges, zone } = period
   const title = `${what} ${stepWords[period.stepHours] ?? ''}, by ${division.name}`
   const linkOf = (value: string | null, times: LogsFilter): string =>
     logsHref({ ...(value === null ? filter : division.filterOf(value)), siteIds: period.siteIds, ...times })
@@ -57,7 +59,12 @@ export function ChartPanel({ what, period, divisions, filter, showValue, note }:
         {divisions.length > 1 && !empty && (
           <Divide divisions={divisions} shown={division.name} chosen={chosen} />
         )}
-        {!empty && <small class="muted">{note !== undefined && `${note} · `}UTC · drag to zoom</small>}
+        {!empty && (
+          <small class="muted">
+            {note !== undefined && `${note} · `}
+            {zone} · drag to zoom
+          </small>
+        )}
       </header>
       {empty ? (
         <p class="muted chart-empty">None in this range.</p>
@@ -81,18 +88,17 @@ export function ChartPanel({ what, period, divisions, filter, showValue, note }:
           <StackChart
             label={title}
             series={division.series}
-            startMs={startMs}
-            stepMs={stepMs}
-            steps={steps}
+            edges={edges}
             endMs={endMs}
+            zone={zone}
             {...shape}
             onPick={(step, series) => {
-              const since = startMs + step * stepMs
-              const times = { since: isoTime(since), until: isoTime(since + stepMs) }
+              const [since = startMs, until = endMs] = edges.slice(step, step + 2)
+              const times = { since: isoTime(since), until: isoTime(until) }
               navigate(linkOf(series?.value ?? null, times))
             }}
           />
-          <AsTable series={division.series} {...{ startMs, stepMs, steps, title, ...shape }} />
+          <AsTable series={division.series} {...{ edges, zone, title, ...shape }} />
         </>
       )}
     </section>
@@ -138,14 +144,13 @@ function SeriesName({ series }: { series: Series }) {
 interface AsTableProps {
   title: string
   series: Series[]
-  startMs: number
-  stepMs: number
-  steps: number
+  edges: number[]
+  zone: string
   showValue?: (value: number) => string
 }
 
 /** Hundreds of cells are made only when somebody wants to read them, and for print, which opens it. */
-function AsTable({ title, series, startMs, stepMs, steps, showValue }: AsTableProps) {
+function AsTable({ title, series, edges, zone, showValue }: AsTableProps) {
   const shown = (value: number): string => (Number.isNaN(value) ? '' : (showValue ?? count)(value))
   const open = useSignal(false)
   return (
@@ -156,7 +161,7 @@ function AsTable({ title, series, startMs, stepMs, steps, showValue }: AsTablePr
           <table class="data-table" aria-label={title}>
             <thead>
               <tr>
-                <th scope="col">Time, UTC</th>
+                <th scope="col">Time, {zone}</th>
                 {series.map((one) => (
                   <th key={one.name} scope="col" class="number">
                     <Text value={one.name} max={24} />
@@ -170,9 +175,9 @@ function AsTable({ title, series, startMs, stepMs, steps, showValue }: AsTablePr
               </tr>
             </thead>
             <tbody>
-              {Array.from({ length: steps }, (_, step) => (
+              {edges.slice(1).map((end, step) => (
                 <tr key={step}>
-                  <td>{stepName(startMs + step * stepMs, stepMs)}</td>
+                  <td>{stepName(edges[step] ?? end, end, zone)}</td>
                   {series.map((one) => (
                     <td key={one.name} class="number">
                       {shown(one.counts[step] ?? 0)}

@@ -45,7 +45,10 @@ describe('series', () => {
           colour: 'x',
           counts: steps,
         }))
-        const [times, ...columns] = stacked(series, 1_000, hourMs)
+        const [times, ...columns] = stacked(
+          series,
+          [0, 1, 2, 3].map((step) => 1_000 + step * hourMs),
+        )
         expect(times).toEqual([0, 1, 2, 3].map((step) => 1_000 + step * hourMs))
         const rising = columns.reverse()
         rising.forEach((column, index) => {
@@ -95,23 +98,35 @@ describe('axes', () => {
     )
   })
 
-  test('times: round in UTC, inside the range, not more than fit', () => {
+  test('times: round in the zone, inside the range, not more than fit', () => {
     const start = Date.parse('2026-11-14T03:00:00Z')
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 9_600 }),
         fc.integer({ min: 100, max: 1_200 }),
         (hours, width) => {
-          const splits = timeSplits(start, start + hours * hourMs, width)
+          const splits = timeSplits(start, start + hours * hourMs, width, 'UTC')
           expect(splits.length).toBeLessThanOrEqual(Math.max(2, Math.floor(width / 64)) + 1)
           for (const at of splits) expect([at % hourMs, at >= start]).toEqual([0, true])
         },
       ),
     )
-    const days = timeSplits(start, start + 168 * hourMs, 600)
-    expect(timeLabels(days).slice(0, 2)).toEqual(['Sun 15', 'Mon 16'])
-    const hours = timeSplits(start, start + 24 * hourMs, 400)
-    expect(timeLabels(hours)).toContain('12:00')
+    const days = timeSplits(start, start + 168 * hourMs, 600, 'UTC')
+    expect(timeLabels(days, 'UTC').slice(0, 2)).toEqual(['Sun 15', 'Mon 16'])
+    const hours = timeSplits(start, start + 24 * hourMs, 400, 'UTC')
+    expect(timeLabels(hours, 'UTC')).toContain('12:00')
+    const kathmandu = timeSplits(start, start + 168 * hourMs, 600, 'Asia/Kathmandu')
+    expect(timeLabels(kathmandu, 'Asia/Kathmandu').slice(0, 2)).toEqual(['Sun 15', 'Mon 16'])
+    expect(kathmandu[0]).toBe(Date.parse('2026-11-14T18:15:00Z'))
+    // The day on which clocks go back has 25 hours, and its labels stay at midnight.
+    const autumn = timeSplits(
+      Date.parse('2026-10-23T22:00Z'),
+      Date.parse('2026-10-27T23:00Z'),
+      500,
+      'Europe/Berlin',
+    )
+    const midnights = timeLabels(autumn, 'Europe/Berlin').filter((label) => !label.includes(':'))
+    expect(midnights).toEqual(['Sat 24', 'Sun 25', 'Mon 26', 'Tue 27'])
   })
 })
 

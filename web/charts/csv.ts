@@ -1,5 +1,6 @@
 /** A shown table as CSV, made in the browser, and its way into the reader's downloads. */
 import type { PeriodView } from '../api.ts'
+import { dayOf } from '../zone.ts'
 
 /** Whose rows a file holds, for its name; `all` reads every row where the page holds only a part of them. */
 export interface CsvFile<Row> {
@@ -9,11 +10,8 @@ export interface CsvFile<Row> {
   all?: (signal: AbortSignal) => Promise<Row[]>
 }
 
-const dayLength = 'YYYY-MM-DD'.length
-
-/** "detect-vendors-2026-11-15--2026-11-22.csv": the first and the last day of the range, UTC. */
+/** "detect-vendors-2026-11-15--2026-11-22.csv": the first and the last day of the range, of the chosen zone. */
 export function csvName({ page, table, period }: Omit<CsvFile<never>, 'all'>, nowMs: number): string {
-  const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, dayLength)
   if (period === undefined) return `${page}-${table}-${dayOf(nowMs)}.csv`
   const [since, until] = [Date.parse(period.since), Date.parse(period.until)]
   // The end is exclusive: a range up to midnight ends with the day before.

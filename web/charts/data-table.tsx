@@ -7,9 +7,10 @@ import { now } from '../clock.ts'
 import { useTurn } from '../components/later.tsx'
 import { Problem } from '../components/problem.tsx'
 import { useTask } from '../components/task.ts'
-import { count } from '../format.ts'
+import { count, isoWithOffset } from '../format.ts'
 import { printing } from '../printing.ts'
 import { type CsvFile, csvName, csvText, download } from './csv.ts'
+import { zone } from '../zone.ts'
 
 export type Cell = string | number | null
 
@@ -19,8 +20,9 @@ export interface Column<Row> {
   value: (row: Row) => Cell
   show?: (row: Row) => ComponentChildren // the value itself by default
   number?: boolean
+  time?: boolean // `value` is an ISO time: a file has it in the chosen zone, and its head says which
   about?: string // what it says, on hover over its head
-  unit?: string // of its cells in CSV, whose head then says it; times are in UTC
+  unit?: string // of its cells in CSV, whose head then says it
   /** Its cell in CSV, where the page writes something else than the value. */
   csv?: (row: Row) => Cell
 }
@@ -131,11 +133,20 @@ function SaveCsv<Row>({ file, columns, rows, order, up }: SaveCsvProps<Row>) {
   )
 }
 
+/** Times are written as the zone's clocks show them, with their offset. */
+function fileCell<Row>({ time, csv, value }: Column<Row>, row: Row): string | number {
+  const cell = (csv ?? value)(row) ?? ''
+  const ms = time ? Date.parse(`${cell}`) : Number.NaN
+  return Number.isNaN(ms) ? cell : isoWithOffset(ms)
+}
+
 export function tableCsv<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
-  const head = columns.map(({ name, unit }) => (unit === undefined ? name : `${name}, ${unit}`))
+  const head = columns.map(({ name, unit, time }) =>
+    [name, unit, time && zone.peek()].filter((part) => typeof part === 'string').join(', '),
+  )
   return csvText(
     head,
-    rows.map((row) => columns.map((column) => (column.csv ?? column.value)(row) ?? '')),
+    rows.map((row) => columns.map((column) => fileCell(column, row))),
   )
 }
 

@@ -4,7 +4,7 @@ import type { PeriodView } from '../api.ts'
 import { count } from '../format.ts'
 import type { Measure } from '../measures.ts'
 import { query } from '../router.ts'
-import { choiceOf, lengthName, rangeWords } from '../range/range.ts'
+import { choiceOf, compares, lengthName, rangeWords } from '../range/range.ts'
 import { type Change, changeOf, percent, pointsOf } from './change.ts'
 
 export type Headline = { name: string; note?: string; href?: string } & (
@@ -21,7 +21,7 @@ export function countLine(
 }
 
 export function Headlines({ period, lines }: { period: PeriodView; lines: Headline[] }) {
-  const compare = choiceOf(query.value).compare
+  const compare = compares(period, choiceOf(query.value))
   return (
     <dl class="headlines panel">
       {lines.map((line) => (

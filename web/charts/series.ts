@@ -90,9 +90,9 @@ export function outcomeSeries(tally: Tally): Series[] {
  * Columns for the chart: the times, then each series on top of those before it, the highest first, so that a lower one
  * is drawn over it. Each step is closed by its end, where the next begins.
  */
-export function stacked(series: readonly Series[], startMs: number, stepMs: number): number[][] {
+export function stacked(series: readonly Series[], edges: readonly number[]): number[][] {
   const steps = Math.max(0, ...series.map((one) => one.counts.length))
-  const times = Array.from({ length: steps + 1 }, (_, step) => startMs + step * stepMs)
+  const times = edges.slice(0, steps + 1)
   const sums = Array<number>(steps).fill(0)
   const columns = series.map(({ counts }) => {
     for (let step = 0; step < steps; step++) sums[step] = (sums[step] ?? 0) + (counts[step] ?? 0)
@@ -102,13 +102,19 @@ export function stacked(series: readonly Series[], startMs: number, stepMs: numb
 }
 
 /** Columns for a chart of lines: the times, then each series by itself, with gaps. */
-export function apart(series: readonly Series[], startMs: number, stepMs: number): (number | null)[][] {
+export function apart(series: readonly Series[], edges: readonly number[]): (number | null)[][] {
   const steps = Math.max(0, ...series.map((one) => one.counts.length))
-  const times = Array.from({ length: steps + 1 }, (_, step) => startMs + step * stepMs)
+  const times = edges.slice(0, steps + 1)
   const columns = series.map(({ counts }) =>
     [...counts, counts[steps - 1] ?? Number.NaN].map((value) => (Number.isNaN(value) ? null : value)),
   )
   return [times, ...columns.reverse()]
+}
+
+/** The step that holds a moment, by where steps begin and the last one ends; null outside. */
+export function stepAt(edges: readonly number[], ms: number): number | null {
+  const next = edges.findIndex((edge) => edge > ms)
+  return next > 0 ? next - 1 : null
 }
 
 /** The series whose area holds `value` at a step, or null above all of them. */

@@ -8,16 +8,15 @@ import { chooseTimes } from '../range/use-counts.ts'
 import { themeOnScreen } from '../theme.ts'
 import { chartOptions } from './chart-options.ts'
 import { readInk } from './ink.ts'
-import { apart, type Series, seriesAt, stacked } from './series.ts'
+import { apart, type Series, seriesAt, stacked, stepAt } from './series.ts'
 import { StepTip } from './step-tip.tsx'
 
 export interface StackChartProps {
   label: string
   series: Series[] // the lowest first
-  startMs: number
-  stepMs: number
-  steps: number
+  edges: number[] // where the steps begin, and where the last one ends
   endMs: number // where counting ends; inside the last step while that one runs
+  zone: string // whose days and hours the axis shows
   /** Draws lines instead of a stack, their measures written so. */
   showValue?: (value: number) => string
   /** A step was clicked, on a series or (null) beside them all. */
@@ -45,7 +44,7 @@ export function StackChart(props: StackChartProps) {
     anchor: useSignal<number | null>(null),
   }
   drawn.props.current = props
-  const look = JSON.stringify(props.series.map(({ name, colour }) => [name, colour]))
+  const look = JSON.stringify([props.zone, props.series.map(({ name, colour }) => [name, colour])])
   useChart(host, drawn, look)
   return (
     <div
@@ -66,7 +65,7 @@ export function StackChart(props: StackChartProps) {
 function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: string): void {
   const scheme = themeOnScreen.value
   // Before the paint, so that the chart stands in the same frame as the numbers beside it.
-  const { series, startMs, stepMs, steps } = drawn.props.current
+  const { series, edges } = drawn.props.current
   useLayoutEffect(() => {
     const element = host.current
     if (!element) return
@@ -90,20 +89,20 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
     if (drawn.fed.current === series) return
     drawn.fed.current = series
     drawn.chart.current?.setData(dataOf(drawn.props.current))
-  }, [series, startMs, stepMs, steps])
+  }, [series, edges.join()])
 }
 
 const sizeOf = (element: HTMLElement) => ({ width: element.clientWidth, height: element.clientHeight })
 
 function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
-  const { series, showValue } = drawn.props.current
+  const { series, showValue, zone } = drawn.props.current
   const ink = readInk(
     element,
     theme,
     series.map((one) => one.colour),
   )
   const paths = uPlot.paths.stepped?.({ align: 1 })
-  const options = chartOptions(series, sizeOf(element), ink, paths, showValue)
+  const options = chartOptions(series, sizeOf(element), ink, paths, zone, showValue)
   options.hooks = {
     setCursor: [(chart) => (drawn.pointed.value = pointedStep(chart, drawn))],
     setSelect: [(chart) => takeSelection(chart, drawn)],
@@ -112,29 +111,32 @@ function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
   return new uPlot(options, dataOf(drawn.props.current), element)
 }
 
-function dataOf({ series, startMs, stepMs, showValue }: StackChartProps): uPlot.AlignedData {
-  return (showValue ? apart : stacked)(series, startMs, stepMs) as uPlot.AlignedData
+function dataOf({ series, edges, showValue }: StackChartProps): uPlot.AlignedData {
+  return (showValue ? apart : stacked)(series, edges) as uPlot.AlignedData
 }
 
 /** The step under the cursor; null outside. */
 function pointedStep(chart: uPlot, drawn: Drawn): number | null {
   const { left = -1 } = chart.cursor
-  if (left < 0) return null
-  const { startMs, stepMs, steps } = drawn.props.current
-  const step = Math.floor((chart.posToVal(left, 'x') - startMs) / stepMs)
-  return step >= 0 && step < steps ? step : null
+  return left < 0 ? null : stepAt(drawn.props.current.edges, chart.posToVal(left, 'x'))
 }
 
 /** A dragged range is widened to whole steps and becomes the page's range. */
 function takeSelection(chart: uPlot, drawn: Drawn): void {
   const { left, width } = chart.select
   if (width <= 0) return
-  const { startMs, stepMs, steps } = drawn.props.current
-  const stepAt = (px: number): number => (chart.posToVal(px, 'x') - startMs) / stepMs
-  const first = Math.max(0, Math.floor(stepAt(left)))
-  const last = Math.min(steps, Math.ceil(stepAt(left + width)))
+  const { edges } = drawn.props.current
+  const [fromMs, toMs] = [left, left + width].map((px) => chart.posToVal(px, 'x')) as [number, number]
+  const first = stepAt(edges, Math.max(fromMs, edges[0] ?? fromMs))
+  const last = edges.findIndex((edge) => edge >= toMs)
   chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
-  if (last > first) chooseTimes(startMs + first * stepMs, startMs + last * stepMs)
+  chooseSteps(edges, first, last === -1 ? edges.length - 1 : last)
+}
+
+/** From the beginning of a step to that of another, or to the end. */
+function chooseSteps(edges: readonly number[], first: number | null, until: number): void {
+  const [fromMs, toMs] = [edges[first ?? edges.length], edges[until]]
+  if (fromMs !== undefined && toMs !== undefined && toMs > fromMs) chooseTimes(fromMs, toMs)
 }
 
 function pick(chart: uPlot, drawn: Drawn): void {
@@ -149,12 +151,12 @@ function pick(chart: uPlot, drawn: Drawn): void {
 /** Moves the cursor to a step, or away, and shows what is chosen so far. */
 function point(drawn: Drawn, step: number | null): void {
   const chart = drawn.chart.current
-  const { startMs, stepMs } = drawn.props.current
+  const { edges } = drawn.props.current
   drawn.pointed.value = step
   if (step === null) drawn.anchor.value = null
   if (!chart) return
-  const at = (steps: number): number => chart.valToPos(startMs + steps * stepMs, 'x')
-  chart.setCursor({ left: step === null ? -10 : at(step + 0.5), top: 10 }, false)
+  const at = (edge: number): number => chart.valToPos(edges[edge] ?? 0, 'x')
+  chart.setCursor({ left: step === null ? -10 : (at(step) + at(step + 1)) / 2, top: 10 }, false)
   const anchor = drawn.anchor.value
   const height = chart.over.clientHeight
   if (anchor === null || step === null) chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
@@ -165,9 +167,9 @@ function point(drawn: Drawn, step: number | null): void {
 }
 
 function onKey(event: KeyboardEvent, drawn: Drawn): void {
-  const { startMs, stepMs, steps, onPick } = drawn.props.current
+  const { edges, onPick } = drawn.props.current
   const here = drawn.pointed.value
-  const last = steps - 1
+  const last = edges.length - 2
   const moves: { [key: string]: number } = {
     ArrowLeft: here === null ? last : Math.max(0, here - 1),
     ArrowRight: here === null ? 0 : Math.min(last, here + 1),
@@ -185,7 +187,7 @@ function onKey(event: KeyboardEvent, drawn: Drawn): void {
     if (anchor === null) onPick(here, null)
     else {
       const [from, until] = [Math.min(anchor, here), Math.max(anchor, here) + 1]
-      chooseTimes(startMs + from * stepMs, startMs + until * stepMs)
+      chooseSteps(edges, from, until)
     }
   } else return
   event.preventDefault()

@@ -8,9 +8,9 @@ import type { Series } from './series.ts'
 
 interface StepTipProps {
   series: Series[]
-  startMs: number
-  stepMs: number
+  edges: number[]
   endMs: number
+  zone: string
   step: number | null
   anchor: number | null
   showValue?: (value: number) => string
@@ -20,7 +20,7 @@ interface StepTipProps {
 const rowsMax = 10
 
 export function StepTip(props: StepTipProps) {
-  const { series, step, stepMs, startMs, anchor, showValue } = props
+  const { series, step, edges, zone, anchor, showValue } = props
   const chart = props.chart.current
   if (step === null || !chart) return null
   // Counts of several steps are added up; measures are not.
@@ -34,11 +34,10 @@ export function StepTip(props: StepTipProps) {
     .filter((one) => one.sum > 0 || (showValue !== undefined && one.sum === 0))
     .reverse()
   const total = rows.reduce((sum, one) => sum + one.sum, 0)
-  const atMs = startMs + step * stepMs
-  const x = chart.valToPos(atMs + stepMs / 2, 'x') + chart.over.offsetLeft
+  const at = (edge: number): number => edges[edge] ?? 0
+  const x = chart.valToPos((at(step) + at(step + 1)) / 2, 'x') + chart.over.offsetLeft
   const right = x > chart.width / 2
-  const running = atMs + stepMs > props.endMs
-  const begins = startMs + from * stepMs
+  const running = at(step + 1) > props.endMs
   return (
     <div
       class="step-tip panel"
@@ -46,8 +45,8 @@ export function StepTip(props: StepTipProps) {
       style={right ? { right: `${chart.width - x + 12}px` } : { left: `${x + 12}px` }}
     >
       <p class="muted">
-        {from === to ? stepName(begins, stepMs) : `${stepName(begins, (to - from + 1) * stepMs)}`}
-        {running && ', so far'}
+        {stepName(at(from), at(to + 1), zone)}
+        {running && ', so far'} <span class="zone-name">{zone}</span>
       </p>
       {showValue === undefined && (
         <p>

@@ -13,6 +13,7 @@ import { theme, themes } from '../theme.ts'
 import { Brand } from './marks.tsx'
 import { Problem } from './problem.tsx'
 import { Text } from './text.tsx'
+import { ZoneChoice } from './zone-choice.tsx'
 import type { ApiError } from '../api.ts'
 
 const groups = ['Agents', 'Site', 'Record', 'Deliver'] as const
@@ -113,6 +114,7 @@ function Foot(props: { onFollow: () => void }) {
         </button>
       </div>
       {problem.value && <Problem error={problem.value} />}
+      <ZoneChoice />
       <ThemeSwitch />
     </div>
   )

@@ -12,6 +12,7 @@ import { overview } from '../session.ts'
 import type { CountsModel } from './counts-model.ts'
 import { choiceOf, rangeWords } from './range.ts'
 import { PeriodLine, RangeBar } from './range-bar.tsx'
+import { chooseZone } from '../zone.ts'
 import { chooseRange } from './use-counts.ts'
 
 interface CountsPageProps<T extends { period: PeriodView }> {
@@ -68,6 +69,15 @@ function CountsProblem<T>({ model }: { model: CountsModel<T> }) {
   const error = model.error.value
   if (!error) return null
   if (error.code !== 'invalid_query') return <Problem error={error} />
+  if (error.issues.some(({ path }) => path === 'zone')) {
+    return (
+      <Problem error={error}>
+        <button type="button" class="button" onClick={() => chooseZone('UTC')}>
+          Show times in UTC
+        </button>
+      </Problem>
+    )
+  }
   return (
     <Problem error={error}>
       <a class="button" href={place.value.path}>

@@ -3,10 +3,12 @@ import './range-bar.css'
 import type { ReadonlySignal } from '@preact/signals'
 import type { PeriodView } from '../api.ts'
 import { PageBar } from '../components/page-bar.tsx'
+import { ZoneChoice } from '../components/zone-choice.tsx'
+import { hourTime } from '../format.ts'
 import { isRefused, type LiveState } from '../live.ts'
 import { query } from '../router.ts'
 import { visibleText } from '../text.ts'
-import { choiceOf, periodSentence, type RunningRange, runningRanges, utcHour } from './range.ts'
+import { choiceOf, periodSentence, type RunningRange, runningRanges } from './range.ts'
 import { chooseRange } from './use-counts.ts'
 
 interface RangeBarProps {
@@ -22,6 +24,7 @@ export function RangeBar({ title, period, connection }: RangeBarProps) {
         <LiveDot connection={connection} />
         <SiteChoice period={period} />
         <RangeSelect period={period} />
+        <ZoneChoice />
         <label class="button compare-choice">
           <input
             type="checkbox"
@@ -101,7 +104,7 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
         {custom && (
           <option value="custom">
             {period?.range === 'custom'
-              ? `${utcHour(Date.parse(period.since))} – ${utcHour(Date.parse(period.until))}`
+              ? `${hourTime(Date.parse(period.since))} – ${hourTime(Date.parse(period.until))}`
               : 'Chosen range'}
           </option>
         )}

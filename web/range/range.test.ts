@@ -12,7 +12,10 @@ const period: PeriodView = {
   until: '2026-11-21T01:00:00.000Z',
   before: { since: '2026-11-07T01:00:00.000Z', until: '2026-11-14T01:00:00.000Z' },
   now: '2026-11-21T00:31:00.000Z',
+  zone: 'UTC',
   stepHours: 1,
+  edges: [],
+  onTheHour: true,
   siteIds: [],
   sites: [],
 }
@@ -46,11 +49,27 @@ test('every choice survives the address', () => {
   )
 })
 
-test('names of steps and periods are in UTC', () => {
+test('steps and periods are named by the clocks of the zone', () => {
+  const nowMs = Date.parse(period.now)
+  const named = (start: number, end: number, zone = 'UTC') => stepName(start, end, zone, nowMs)
   const midnight = Date.parse('2026-11-20T00:00:00Z')
-  expect(stepName(midnight, hourMs)).toBe('Fri 20 Nov, 00:00 to 01:00')
-  expect(stepName(midnight + 18 * hourMs, 6 * hourMs)).toBe('Fri 20 Nov, 18:00 to 24:00')
-  expect(stepName(midnight, 24 * hourMs)).toBe('Fri 20 Nov')
+  const [first, evening, next] = [midnight + hourMs, midnight + 18 * hourMs, midnight + 24 * hourMs]
+  expect(named(midnight, first)).toBe('Fri 20 Nov, 00:00 to 01:00')
+  expect(named(evening, next)).toBe('Fri 20 Nov, 18:00 to 24:00')
+  expect(named(midnight, next)).toBe('Fri 20 Nov')
+  expect(named(midnight, first, 'Asia/Kolkata')).toBe('Fri 20 Nov, 05:30 to 06:30')
+  const day = (name: string) => [Date.parse(`${name}:00Z`), Date.parse(`${name}:00Z`) + 24 * hourMs] as const
+  expect(named(...day('2026-11-19T18:00'), 'Asia/Kolkata')).toBe('Thu 19 Nov, 23:30 to Fri 20 Nov, 23:30')
+  const at = (text: string) => Date.parse(`${text}Z`)
+  expect(named(at('2026-10-24T22:00'), at('2026-10-25T23:00'), 'Europe/Berlin')).toBe('Sun 25 Oct')
+  expect(named(at('2026-10-25T00:00'), at('2026-10-25T01:00'), 'Europe/Berlin')).toBe(
+    'Sun 25 Oct, 02:00 CEST to 02:00 CET',
+  )
+  expect(named(at('2026-11-15T23:00'), at('2026-11-22T23:00'), 'Europe/Berlin')).toBe(
+    'Mon 16 Nov to Sun 22 Nov',
+  )
+  expect(named(at('2025-02-01T00:00'), at('2025-03-01T00:00'))).toBe('February 2025')
+  expect(named(at('2025-01-01T00:00'), at('2026-01-01T00:00'))).toBe('January 2025 to December 2025')
   expect(lengthName(period)).toBe('7 days')
   expect(lengthName({ ...period, range: 'custom', until: '2026-11-14T02:00:00.000Z' })).toBe('1 hour')
   expect(periodSentence(period, true)).toBe(
@@ -58,5 +77,24 @@ test('names of steps and periods are in UTC', () => {
   )
   expect(periodSentence({ ...period, now: '2026-12-01T00:00:00.000Z' }, false)).toBe(
     'Sat 14 Nov, 01:00 to Sat 21 Nov, 01:00, UTC.',
+  )
+})
+
+test('the sentence says what the counts cannot: no comparison, no older hours, no half hours', () => {
+  const none = { since: period.since, until: period.since }
+  const all: PeriodView = { ...period, range: 'all', since: '2025-05-01T00:00:00.000Z', before: none }
+  expect(periodSentence(all, true)).toBe(
+    'Thu 1 May 2025, 00:00 to now, UTC. Counts are kept for 400 days. There is nothing to compare it with.',
+  )
+  expect(periodSentence(all, false)).toBe('Thu 1 May 2025, 00:00 to now, UTC. Counts are kept for 400 days.')
+  const half: PeriodView = {
+    ...period,
+    zone: 'Asia/Kolkata',
+    onTheHour: false,
+    edges: [Date.parse(period.since)],
+  }
+  expect(periodSentence(half, false)).toBe(
+    'Sat 14 Nov, 06:30 to now, Asia/Kolkata. Counts are by UTC hour: in Asia/Kolkata hours are counted from :30, ' +
+      'and days from 23:30.',
   )
 })

@@ -1,8 +1,18 @@
 /** The range, the site and the comparison as they stand in the address, and what they are called. */
+import { startOf, wallOf } from '../../server/time-zone.ts'
 import type { PeriodView } from '../api.ts'
-import { counted } from '../format.ts'
+import { now } from '../clock.ts'
+import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../format.ts'
+import { zone } from '../zone.ts'
 
-export const runningRanges = { '24h': 'Last 24 hours', '7d': 'Last 7 days', '30d': 'Last 30 days' } as const
+export const runningRanges = {
+  '24h': 'Last 24 hours',
+  '7d': 'Last 7 days',
+  '30d': 'Last 30 days',
+  '90d': 'Last 90 days',
+  '12m': 'Last 12 months',
+  all: 'All time',
+} as const
 export type RunningRange = keyof typeof runningRanges
 
 export interface RangeChoice {
@@ -48,64 +58,100 @@ export function rangePart(search: string): string {
 }
 
 /** What the server is asked. The comparison is always counted: showing it or not is the reader's. */
-export function askedOf(choice: RangeChoice): URLSearchParams {
+export function askedOf(choice: RangeChoice, timeZone = zone.value): URLSearchParams {
   const params = new URLSearchParams()
   if (choice.range !== null) params.set('range', choice.range)
   if (choice.since !== null) params.set('since', choice.since)
   if (choice.until !== null) params.set('until', choice.until)
   for (const siteId of choice.siteIds) params.append('siteId', siteId)
+  if (timeZone !== 'UTC') params.set('zone', timeZone)
   return params
 }
 
 const hourMs = 3_600_000
-const dayNames = new Intl.DateTimeFormat('en-GB', {
-  weekday: 'short',
-  day: 'numeric',
-  month: 'short',
-  timeZone: 'UTC',
-})
+const dayMs = 24 * hourMs
+/** The server counts by hour for so long. */
+const countedDays = 400
 
-/** "Fri 14 Nov", in UTC. */
-export function utcDay(ms: number): string {
-  return dayNames.format(ms).replace(',', '')
+const isMidnight = (ms: number, timeZone: string): boolean => wallOf(ms, timeZone) % dayMs === 0
+
+/** "14:00 to 15:00", "Fri 14 Nov, 06:00 to 12:00", "Fri 14 Nov" or "November 2026": one step of a chart, or several. */
+export function stepName(startMs: number, endMs: number, timeZone = zone.value, nowMs = now()): string {
+  const marked = zoneMark(startMs, timeZone) === zoneMark(endMs, timeZone) ? '' : zoneMark(endMs, timeZone)
+  if (!isMidnight(startMs, timeZone) || !isMidnight(endMs, timeZone)) {
+    // Where clocks change inside it, both ends say by which clock.
+    const start = `${hourTime(startMs, timeZone, nowMs)}${marked && ` ${zoneMark(startMs, timeZone)}`}`
+    const sameDay = dayName(startMs, timeZone, nowMs) === dayName(endMs - 1, timeZone, nowMs)
+    const midnight = sameDay && isMidnight(endMs, timeZone)
+    const end = midnight ? '24:00' : (sameDay ? clockTime : hourTime)(endMs, timeZone)
+    return `${start} to ${end}${marked && ` ${marked}`}`
+  }
+  const first = wallOf(startMs, timeZone)
+  const last = wallOf(endMs, timeZone) - dayMs
+  if (first === last) return dayName(startMs, timeZone, nowMs)
+  if (first === startOf(first, 'month') && last + dayMs === startOf(last + dayMs, 'month')) {
+    const name = monthName(startMs, timeZone)
+    return startOf(last, 'month') === first ? name : `${name} to ${monthName(endMs - 1, timeZone)}`
+  }
+  return `${dayName(startMs, timeZone, nowMs)} to ${dayName(endMs - 1, timeZone, nowMs)}`
 }
 
-/** "Fri 14 Nov, 01:00", in UTC. */
-export function utcHour(ms: number): string {
-  return `${utcDay(ms)}, ${new Date(ms).toISOString().slice(11, 16)}`
-}
-
-/** "14:00 to 15:00", "Fri 14 Nov, 06:00 to 12:00" or "Fri 14 Nov": one step of a chart. */
-export function stepName(startMs: number, stepMs: number): string {
-  if (stepMs === 24 * hourMs) return utcDay(startMs)
-  const end = new Date(startMs + stepMs).toISOString().slice(11, 16)
-  return `${utcHour(startMs)} to ${end === '00:00' ? '24:00' : end}`
-}
-
-const lengths = { '24h': '24 hours', '7d': '7 days', '30d': '30 days' } as const
+const lengths = {
+  ...{ '24h': '24 hours', '7d': '7 days', '30d': '30 days', '90d': '90 days', '12m': '12 months' },
+  all: 'all time',
+} as const
 
 /** "30 days" or "5 hours": how long a period is. */
 export function lengthName(period: Pick<PeriodView, 'range' | 'since' | 'until'>): string {
   if (period.range !== 'custom') return lengths[period.range]
   const hours = Math.round((Date.parse(period.until) - Date.parse(period.since)) / hourMs)
-  return hours >= 48 && hours % 24 === 0 ? counted(hours / 24, 'day') : counted(hours, 'hour')
+  // Clocks that change make days of 23 and 25 hours.
+  const isDays = hours >= 47 && [0, 1, 23].includes(hours % 24)
+  return isDays ? counted(Math.round(hours / 24), 'day') : counted(hours, 'hour')
+}
+
+/** Whether there is a time before to compare with, and the reader wants to see it. */
+export function compares(period: Pick<PeriodView, 'before'>, choice: Pick<RangeChoice, 'compare'>): boolean {
+  return choice.compare && period.before.since !== period.before.until
 }
 
 /** "in the last 7 days", to be put behind a number. */
 export function rangeWords(period: PeriodView): string {
+  if (period.range === 'all') return 'of all time'
   if (period.range !== 'custom') return `in the ${runningRanges[period.range].toLowerCase()}`
-  return `from ${utcHour(Date.parse(period.since))} to ${utcHour(Date.parse(period.until))} UTC`
+  const { since, until } = period
+  return `from ${hourTime(Date.parse(since), period.zone)} to ${hourTime(Date.parse(until), period.zone)}`
 }
 
 /** The whole period in a sentence, for the line above the numbers. */
 export function periodSentence(period: PeriodView, compare: boolean): string {
   const since = Date.parse(period.since)
   const until = Date.parse(period.until)
-  const running = until > Date.parse(period.now) && since <= Date.parse(period.now)
-  const end = running ? 'now' : utcHour(until)
+  const nowMs = Date.parse(period.now)
+  const running = until > nowMs && since <= nowMs
+  const end = running ? 'now' : hourTime(until, period.zone, nowMs)
   const earlier =
     period.range === 'custom'
       ? `the ${lengthName(period)} before`
       : `the same hours ${lengthName(period)} earlier`
-  return `${utcHour(since)} to ${end}, UTC${compare ? `, compared with ${earlier}` : ''}.`
+  const compared = compares(period, { compare }) ? `, compared with ${earlier}` : ''
+  return `${hourTime(since, period.zone, nowMs)} to ${end}, ${period.zone}${compared}.${limitsOf(period, compare)}`
+}
+
+/** What the numbers of the period cannot say, if anything. */
+function limitsOf(period: PeriodView, compare: boolean): string {
+  const old = Date.parse(period.since) < Date.parse(period.now) - countedDays * dayMs
+  const notes = [
+    (old || period.range === 'all') && `Counts are kept for ${countedDays} days.`,
+    compare && !compares(period, { compare }) && 'There is nothing to compare it with.',
+    !period.onTheHour && utcHours(period),
+  ]
+  return notes.flatMap((note) => (note === false ? [] : [` ${note}`])).join('')
+}
+
+/** Where the zone is not whole hours from UTC, its hours and days begin inside the hours that are counted. */
+function utcHours({ edges, zone: timeZone }: PeriodView): string {
+  const minutes =
+    edges.map((ms) => clockTime(ms, timeZone).slice(3)).find((minute) => minute !== '00') ?? '00'
+  return `Counts are by UTC hour: in ${timeZone} hours are counted from :${minutes}, and days from 23:${minutes}.`
 }

@@ -4,7 +4,7 @@ import type { Breakdown, BreakdownQuery } from '../../store.ts'
 import { countUnfolded } from './fold.ts'
 import { member } from './members.ts'
 import { hourMs, memberAndCode, otherCode, outcomesSpan } from './rollup-counts.ts'
-import { foldedRows, hourRange, siteCodes, typeCodes } from './rollup-range.ts'
+import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
 import type { Sliced } from '../slices.ts'
 
@@ -15,11 +15,11 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   const sites = siteCodes(db, org, query.siteIds)
   const types = typeCodes(db, org, query.types)
   const index = member[query.by]
-  const stepHours = query.stepMs === null ? null : Math.max(1, Math.floor(query.stepMs / hourMs))
+  const startOf = stepStarts(query, range)
   const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
 
   function add(hour: number, key: number, events: number): void {
-    const start = stepHours === null ? range.from : hour - (hour % stepHours)
+    const start = startOf(hour)
     let keys = sums.get(start)
     if (keys === undefined) sums.set(start, (keys = new Map()))
     const sum = keys.get(key)

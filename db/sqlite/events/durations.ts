@@ -13,7 +13,7 @@ import {
   memberAndCode,
   otherCode,
 } from './rollup-counts.ts'
-import { foldedRows, hourRange, siteCodes, typeCodes, type HourRange } from './rollup-range.ts'
+import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes, type HourRange } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
 import type { Sliced } from '../slices.ts'
 
@@ -21,11 +21,11 @@ export function* readDurations(db: Database, org: number, query: DurationsQuery)
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
   const types = typeCodes(db, org, query.types)
-  const stepHours = query.stepMs === null ? null : Math.max(1, Math.floor(query.stepMs / hourMs))
+  const startOf = stepStarts(query, range)
   const byStart = new Map<number, Map<number, Map<number, number>>>() // start -> tool -> bucket -> events
 
   function add(hour: number, code: number, events: number): void {
-    const start = stepHours === null ? range.from : hour - (hour % stepHours)
+    const start = startOf(hour)
     const tools = childOf(byStart, start)
     const buckets = childOf(tools, query.together ? otherCode : Math.floor(code / bucketsMax))
     const bucket = code % bucketsMax
@@ -33,7 +33,7 @@ export function* readDurations(db: Database, org: number, query: DurationsQuery)
   }
 
   const unfolded = yield* countUnfolded(db, org, [durationMember])
-  for (const { index, from, until } of spans(range, stepHours)) {
+  for (const { index, from, until } of spans(range, byWholeDays(query))) {
     const asked = { org, index, sites, types }
     yield* foldedRows(db, 'hour, code, live + expired', asked, { from, until }, ([hour, code, events]) =>
       add(hour!, code!, events!),
@@ -52,11 +52,18 @@ export function* readDurations(db: Database, org: number, query: DurationsQuery)
   return { rows: namedRows(db, org, byStart) }
 }
 
+/** Whether every step is whole UTC days, of which there are rows. */
+function byWholeDays({ stepMs, edges }: DurationsQuery): boolean {
+  const isDays = (ms: number) => ms % (dayHours * hourMs) === 0
+  // The outer edges may lie inside a day: what is left at both ends is read from the rows of hours.
+  return edges !== undefined ? edges.slice(1, -1).every(isDays) : stepMs === null || isDays(stepMs)
+}
+
 /** Whole days are read from the rows of days, and what is left at both ends from those of hours. */
-function spans({ from, until }: HourRange, stepHours: number | null): (HourRange & { index: number })[] {
+function spans({ from, until }: HourRange, wholeDays: boolean): (HourRange & { index: number })[] {
   const dayFrom = Math.ceil(from / dayHours) * dayHours
   const dayUntil = Math.floor(until / dayHours) * dayHours
-  const byDays = (stepHours === null || stepHours % dayHours === 0) && dayFrom < dayUntil
+  const byDays = wholeDays && dayFrom < dayUntil
   if (!byDays) return [{ index: durationMember, from, until }]
   return [
     { index: durationMember, from, until: dayFrom },

@@ -16,6 +16,25 @@ export function hourRange(sinceMs: number, untilMs: number | null): HourRange {
   return { from: Math.floor(sinceMs / hourMs), until }
 }
 
+/** The hour with which the step of an hour begins. */
+export function stepStarts(
+  { stepMs, edges }: { stepMs: number | null; edges?: number[] },
+  range: HourRange,
+): (hour: number) => number {
+  if (edges !== undefined) {
+    const starts = edges.map((ms) => Math.floor(ms / hourMs))
+    let last = 0 // hours come in order, mostly
+    return (hour) => {
+      if (!(starts[last]! <= hour)) last = 0
+      while (last + 1 < starts.length && starts[last + 1]! <= hour) last++
+      return starts[last] ?? range.from
+    }
+  }
+  if (stepMs === null) return () => range.from
+  const stepHours = Math.max(1, Math.floor(stepMs / hourMs))
+  return (hour) => hour - (hour % stepHours)
+}
+
 /** The codes of the sites asked for, or null for all. */
 export function siteCodes(
   db: Database,

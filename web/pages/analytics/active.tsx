@@ -47,6 +47,10 @@ function Days({ active: { days, now }, period }: { active: ActiveAgents; period:
     until: isoTime(first + days.length * dayMs),
     now,
     stepHours: 24,
+    // Who came on several hours of a day counts once, so these are counted by day: UTC's, for everybody.
+    zone: 'UTC',
+    edges: Array.from({ length: days.length + 1 }, (_, day) => first + day * dayMs),
+    onTheHour: true,
   }
   const series: Series[] = [
     {
@@ -70,7 +74,7 @@ function Days({ active: { days, now }, period }: { active: ActiveAgents; period:
       divisions={[{ name: 'kind', series, filterOf: () => ({}) }]}
       filter={{}}
       showValue={count}
-      note="last 30 days, about: standard error 1.6 %"
+      note="last 30 UTC days, about: standard error 1.6 %"
     />
   )
 }

@@ -7,7 +7,7 @@ import { Vial } from '../../components/marks.tsx'
 import { Later } from '../../components/later.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { ago, counted, utcTime } from '../../format.ts'
+import { ago, counted, fullTime, utcTime } from '../../format.ts'
 import { measures } from '../../measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { useAnswer } from '../../range/use-answer.ts'
@@ -40,11 +40,16 @@ const columns: Column<Identity>[] = [
   { name: measures.accepted.name, number: true, value: (row) => row.count },
   {
     name: 'Last',
-    unit: 'UTC',
+    time: true,
     value: (row) => row.lastAt,
-    show: (row) => <span title={utcTime(Date.parse(row.lastAt))}>{ago(Date.parse(row.lastAt), now())}</span>,
+    show: (row) => <Seen at={row.lastAt} />,
   },
 ]
+
+function Seen({ at }: { at: string }) {
+  const ms = Date.parse(at)
+  return <span title={`${fullTime(ms)}\n${utcTime(ms)}`}>{ago(ms, now())}</span>
+}
 
 interface IdentitiesProps {
   period: PeriodView

@@ -16,7 +16,7 @@ import { query } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
 import { wholeCounts } from '../../range/questions.ts'
-import { choiceOf, rangeWords } from '../../range/range.ts'
+import { choiceOf, compares, rangeWords } from '../../range/range.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { Identities } from './identities.tsx'
 
@@ -168,7 +168,7 @@ function CutTable({ title, head, of, data }: CutTableProps) {
         },
         { name: measures.identities.name, number: true, value: (row) => row.count },
         ...acceptedColumns(),
-        ...(choiceOf(query.value).compare ? changeColumns() : []),
+        ...(compares(data.period, choiceOf(query.value)) ? changeColumns() : []),
       ]}
     />
   )

@@ -7,7 +7,7 @@ import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { wholeCounts } from '../../range/questions.ts'
-import { choiceOf } from '../../range/range.ts'
+import { choiceOf, compares } from '../../range/range.ts'
 
 interface DecisionTableProps {
   title: string
@@ -52,7 +52,7 @@ export function DecisionTable({ title, head, member, of: name, data }: DecisionT
         },
         { name: measures.decisions.name, number: true, value: (row) => row.count },
         ...blockedColumns,
-        ...(choiceOf(query.value).compare ? changeColumns() : []),
+        ...(compares(period, choiceOf(query.value)) ? changeColumns() : []),
       ]}
     />
   )

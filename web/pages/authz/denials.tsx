@@ -6,7 +6,7 @@ import { now } from '../../clock.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { counted, eventTime, utcTime } from '../../format.ts'
+import { counted, eventTime, fullTime, utcTime } from '../../format.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 import { askAhead } from '../../seen.ts'
 
@@ -63,14 +63,16 @@ export function Denials({ period, denied, onOpen }: DenialsProps) {
   )
 }
 
+const timeTitle = (iso: string): string => `${fullTime(Date.parse(iso))}\n${utcTime(Date.parse(iso))}`
+
 function columns(nowMs: number): Column<ReceivedEvent>[] {
   return [
     {
       name: 'Time',
-      unit: 'UTC',
+      time: true,
       value: (row) => row.event.occurredAt,
       show: ({ event }) => (
-        <span class="mono" title={utcTime(Date.parse(event.occurredAt))}>
+        <span class="mono" title={timeTitle(event.occurredAt)}>
           {eventTime(Date.parse(event.occurredAt), nowMs)}
         </span>
       ),

@@ -4,11 +4,11 @@ import { shareOf } from '../../charts/change.ts'
 import { changeColumns, shareColumn, valueName, type ValueRow, valueRows } from '../../charts/cut-columns.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
-import { count } from '../../format.ts'
+import { count, hourTime } from '../../format.ts'
 import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { wholeCounts } from '../../range/questions.ts'
-import { choiceOf, lengthName, rangeWords, utcHour } from '../../range/range.ts'
+import { choiceOf, compares, lengthName, rangeWords } from '../../range/range.ts'
 import { knownAgent } from './known-agents.ts'
 
 interface AgentRow extends ValueRow {
@@ -20,8 +20,10 @@ interface AgentRow extends ValueRow {
 
 /** What "new" means here: it is about the time before, not about all time. */
 function newWords(period: PeriodView): string {
-  const [since, until] = [period.before.since, period.before.until].map((time) => utcHour(Date.parse(time)))
-  return `detected in this range, and not once in the ${lengthName(period)} before (${since} to ${until} UTC)`
+  const [since, until] = [period.before.since, period.before.until].map((time) =>
+    hourTime(Date.parse(time), period.zone),
+  )
+  return `detected in this range, and not once in the ${lengthName(period)} before (${since} to ${until})`
 }
 
 /** Blocked are decisions of the vendor that ended so, counted once each. */
@@ -51,7 +53,7 @@ function VendorName({ row }: { row: AgentRow }) {
       <b>
         <Text value={row.value ?? ''} max={32} />
       </b>
-      {row.fresh && choiceOf(query.value).compare && (
+      {row.fresh && compares(row.period, choiceOf(query.value)) && (
         <span class="new-mark" title={`New: ${newWords(row.period)}`}>
           new
         </span>
@@ -79,7 +81,7 @@ const columns: Column<AgentRow>[] = [
 const compared = new Set(['Before', 'Change'])
 
 export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vendor: string) => void }) {
-  const compare = choiceOf(query.value).compare && data.detected.before > 0
+  const compare = compares(data.period, choiceOf(query.value)) && data.detected.before > 0
   const rows = agentRows(data)
   const fresh = compare && rows.some((row) => row.fresh)
   return (

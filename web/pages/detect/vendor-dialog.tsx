@@ -6,7 +6,7 @@ import { Dialog } from '../../components/dialog.tsx'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { ago, count, counted, utcTime } from '../../format.ts'
+import { ago, count, counted, fullTime, utcTime } from '../../format.ts'
 import { query } from '../../router.ts'
 import { visibleText } from '../../text.ts'
 import { logsHref } from '../../range/logs-link.ts'
@@ -103,7 +103,7 @@ function Doings({ detail }: { detail: VendorDetail }) {
 function Seen({ at, isHour }: { at: string; isHour: boolean }) {
   const ms = Date.parse(at)
   return (
-    <time dateTime={at} title={isHour ? `in the hour from ${utcTime(ms)}` : utcTime(ms)}>
+    <time dateTime={at} title={`${isHour ? 'in the hour from ' : ''}${fullTime(ms)}\n${utcTime(ms)}`}>
       {ago(ms, now())}
     </time>
   )

@@ -178,7 +178,7 @@ const columns: Column<Memory>[] = [
   { name: 'Version', value: (memory) => memory.version, number: true },
   {
     name: 'Changed',
-    unit: 'UTC',
+    time: true,
     value: (memory) => memory.at,
     show: (memory) => <Moment iso={memory.at} />,
   },

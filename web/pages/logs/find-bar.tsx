@@ -3,6 +3,7 @@ import './find-bar.css'
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { isoTime, now } from '../../clock.ts'
 import { Disclosure } from '../../components/disclosure.tsx'
+import { ZoneChoice } from '../../components/zone-choice.tsx'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { exportHref, hasText, textSinceMs } from './filter.ts'
 import { Views } from './views.tsx'
@@ -31,6 +32,7 @@ export function FindBar() {
     <div class="find-bar">
       <Search />
       <TimeChoice />
+      <ZoneChoice />
       <Views />
       <Disclosure label="Export" id="export-events">
         <Export />

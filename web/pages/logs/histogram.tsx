@@ -6,10 +6,11 @@ import { colourOf } from '../../charts/series.ts'
 import { StackChart } from '../../charts/stack-chart.tsx'
 import { isoTime } from '../../clock.ts'
 import { filterParams } from '../../filter-params.ts'
-import { counted, duration, utcTime } from '../../format.ts'
+import { counted, duration, fullTime } from '../../format.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import type { Question } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
+import { zone } from '../../zone.ts'
 import { histogramSeries } from './histogram-series.ts'
 import type { LogsModel } from './model.ts'
 
@@ -17,8 +18,8 @@ import type { LogsModel } from './model.ts'
 const againMs = 4_000
 
 export const histogramOf = (filter: EventFilter): Question<Counts> => ({
-  text: `histogram?${filterParams(filter)}`,
-  ask: (signal) => api.histogram(filter, signal),
+  text: `histogram?${filterParams(filter)}&zone=${zone.value}`,
+  ask: (signal) => api.histogram(filter, zone.peek(), signal),
 })
 
 /** Only ever the bars of this very filter: until its own are there, none are drawn. */
@@ -33,10 +34,10 @@ const NoBars = () => <div class="panel histogram" aria-busy="true" />
 
 function Drawn({ shown }: { shown: Counts }) {
   const series = useMemo(() => histogramSeries(shown.counts, colourOf), [shown])
-  const startMs = Date.parse(shown.since)
-  const untilMs = Date.parse(shown.until)
-  const { stepMs } = shown
-  const span = `${utcTime(startMs)} to ${utcTime(untilMs)}`
+  const { stepMs, edges } = shown
+  const startMs = edges[0] ?? 0
+  const untilMs = edges.at(-1) ?? startMs
+  const span = `${fullTime(startMs)} to ${fullTime(untilMs)}`
   const label = `${counted(shown.total, 'event')} in steps of ${duration(stepMs)}, ${span}`
   return (
     <section class="panel histogram" aria-label="Events over time">
@@ -44,20 +45,20 @@ function Drawn({ shown }: { shown: Counts }) {
         {counted(shown.total, 'event')}
         {query.value.has('since') ? ' in this time' : ' in the last day'}, a bar for {duration(stepMs)}. Drag
         to choose a time.
-        {!shown.complete && ` The newest were counted, back to ${utcTime(Date.parse(shown.lookedSince))}.`}
+        {!shown.complete && ` The newest were counted, back to ${fullTime(Date.parse(shown.lookedSince))}.`}
+        <span class="zone-name">{zone.value}</span>
       </p>
       {series.length > 0 && (
         <StackChart
           label={label}
           series={series}
-          startMs={startMs}
-          stepMs={stepMs}
-          steps={Math.round((untilMs - startMs) / stepMs)}
+          edges={edges}
           endMs={untilMs}
+          zone={zone.value}
           onPick={(step) => {
             const here = place.peek()
-            const since = startMs + step * stepMs
-            const times = { since: [isoTime(since)], until: [isoTime(since + stepMs)], event: [] }
+            const [since = startMs, until = untilMs] = edges.slice(step, step + 2)
+            const times = { since: [isoTime(since)], until: [isoTime(until)], event: [] }
             navigate(here.path + withQuery(here.search, times))
           }}
         />

@@ -206,7 +206,7 @@ const columns: Column<AgentSession>[] = [
   },
   {
     name: 'Last seen',
-    unit: 'UTC',
+    time: true,
     value: (session) => session.lastSeenAt,
     show: (session) => <Moment iso={session.lastSeenAt} />,
   },

@@ -6,6 +6,7 @@ import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
+import { isoTime } from '../../clock.ts'
 import { count, counted, duration, fullTime, utcTime } from '../../format.ts'
 import { createCounts } from '../../range/counts-model.ts'
 import { logsHref } from '../../range/logs-link.ts'
@@ -138,7 +139,7 @@ function StepLine({ step }: { step: Step }) {
     <li class={step.tone}>
       <time
         class="step-offset"
-        dateTime={new Date(step.atMs).toISOString()}
+        dateTime={isoTime(step.atMs)}
         title={`${fullTime(step.atMs)}\n${utcTime(step.atMs)}`}
       >
         {step.sinceStart}

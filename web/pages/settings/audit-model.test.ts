@@ -1,5 +1,7 @@
 /** How the audit log reads an entry's before and after, and what a filter asks for. */
 import { expect, test } from 'bun:test'
+import { isoTime } from '../../clock.ts'
+import { dayStart } from '../../zone.ts'
 import { differences, facts, filterBody, filterParams, noFilter } from './audit-model.ts'
 
 test('only members that differ are told, with none for what is not there', () => {
@@ -19,7 +21,11 @@ test('only members that differ are told, with none for what is not there', () =>
 
 test('an empty filter asks for everything, and the last day is meant whole', () => {
   expect(filterBody(noFilter)).toEqual({})
+  const [start, end] = ['2026-06-01', '2026-07-01'].map((day) => isoTime(dayStart(day) ?? 0)) as [
+    string,
+    string,
+  ]
   expect(`${filterParams({ q: 'a b', action: 'site.*', since: '2026-06-01', until: '2026-06-30' })}`).toBe(
-    'q=a+b&action=site.*&since=2026-06-01&until=2026-07-01',
+    `q=a+b&action=site.*&since=${encodeURIComponent(start)}&until=${encodeURIComponent(end)}`,
   )
 })

@@ -1,4 +1,6 @@
 /** What the audit log asks for and how it tells an entry. */
+import { isoTime } from '../../clock.ts'
+import { dayStart } from '../../zone.ts'
 import type { AuditEntry, Metadata } from '../../identity-api.ts'
 
 export interface AuditFilter {
@@ -10,7 +12,7 @@ export interface AuditFilter {
 
 export const noFilter: AuditFilter = { q: '', action: '', since: '', until: '' }
 
-/** The filter as query parameters; `until` names a day that is meant whole. */
+/** The filter as query parameters; days are those of the chosen zone, and `until` names one that is meant whole. */
 export function filterParams(filter: AuditFilter): URLSearchParams {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(filterBody(filter))) params.set(name, value)
@@ -21,14 +23,15 @@ export function filterBody({ q, action, since, until }: AuditFilter): { [member:
   return {
     ...(q === '' ? {} : { q }),
     ...(action === '' ? {} : { action }),
-    ...(since === '' ? {} : { since }),
-    ...(until === '' ? {} : { until: dayAfter(until) }),
+    ...(since === '' ? {} : { since: momentOfDay(since, 0) }),
+    ...(until === '' ? {} : { until: momentOfDay(until, 1) }),
   }
 }
 
-function dayAfter(day: string): string {
-  const ms = Date.parse(`${day}T00:00:00Z`)
-  return Number.isNaN(ms) ? day : new Date(ms + 86_400_000).toISOString().slice(0, 10)
+/** What is no day goes to the server as it is, which says so. */
+function momentOfDay(day: string, later: number): string {
+  const ms = dayStart(day, later)
+  return ms === null ? day : isoTime(ms)
 }
 
 export const actionGroups = [

@@ -8,6 +8,7 @@ import { Text } from '../../components/text.tsx'
 import { identityApi, type AuditEntry } from '../../identity-api.ts'
 import { session } from '../../session.ts'
 import { fullTime } from '../../format.ts'
+import { zone } from '../../zone.ts'
 import {
   actionGroups,
   actorText,
@@ -54,8 +55,8 @@ export function AuditLog() {
       >
         <Field name="q" label="Words" maxLength={200} />
         <Choice name="action" label="About" options={actionGroups} />
-        <Field name="since" label="From" type="date" />
-        <Field name="until" label="To" type="date" />
+        <Field name="since" label={`From (${zone.value})`} type="date" />
+        <Field name="until" label={`To (${zone.value})`} type="date" />
         <button type="submit" class="button primary">
           Find
         </button>

@@ -8,7 +8,7 @@ import { isoTime, now } from '../../clock.ts'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
-import { count } from '../../format.ts'
+import { count, minuteTime } from '../../format.ts'
 import { ingestApi, type IngestHealth as Health, type IngestHour, type IngestKey } from '../../ingest-api.ts'
 import { session } from '../../session.ts'
 import { Choice } from './form-dialog.tsx'
@@ -139,11 +139,16 @@ function HourTable({ hours, labelOf }: HourTableProps) {
     <DataTable
       title="By hour and key"
       csv={{ page: 'ingest-health', table: 'hours', ...hoursPeriod(hours) }}
-      sortBy="Hour, UTC"
+      sortBy="Hour"
       keyOf={({ hour, keyId }) => `${hour} ${keyId}`}
       rows={hours}
       columns={[
-        { name: 'Hour, UTC', value: ({ hour }) => hour.slice(0, 16).replace('T', ' ') },
+        {
+          name: 'Hour',
+          time: true,
+          value: ({ hour }) => hour,
+          show: ({ hour }) => minuteTime(Date.parse(hour)),
+        },
         {
           name: 'Key',
           value: ({ keyId }) => labelOf(keyId),
@@ -183,7 +188,7 @@ function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
         { name: 'State', value: ({ state }) => state },
         {
           name: 'Last used',
-          unit: 'UTC',
+          time: true,
           value: ({ lastUsedAt }) => lastUsedAt,
           show: ({ lastUsedAt, neverUsed }) =>
             lastUsedAt !== null ? <Moment iso={lastUsedAt} /> : neverUsed ? 'never' : 'just now',

@@ -1,5 +1,5 @@
 /** Events by hour as columns: accepted below, then deduped, then rejected. The table beside it has the numbers. */
-import { count } from '../../format.ts'
+import { count, minuteTime } from '../../format.ts'
 import { now } from '../../clock.ts'
 import type { IngestHealth } from '../../ingest-api.ts'
 import { hourColumns, shares, type Share } from './ingest-health-model.ts'
@@ -22,8 +22,7 @@ export function IngestHours({ health }: { health: IngestHealth }) {
   return (
     <figure class="panel ingest-hours">
       <figcaption>
-        Events an hour since {health.since.slice(0, 16).replace('T', ' ')} UTC; the highest has{' '}
-        {count(highest)}.
+        Events an hour since {minuteTime(Date.parse(health.since))}; the highest has {count(highest)}.
         <ul class="legend">
           {shares.map((share) => (
             <li key={share}>

@@ -2,6 +2,7 @@
 import type { Key } from '../../api.ts'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
+import { minuteTime } from '../../format.ts'
 import { inOrder, keyState } from './model.ts'
 import { Moment } from './moment.tsx'
 
@@ -118,7 +119,7 @@ function Terms({ shown }: { shown: Key }) {
     shown.siteIds.length > 0 ? `sites ${shown.siteIds.join(', ')}` : '',
     shown.scopes.length > 0 ? `scopes ${shown.scopes.join(', ')}` : '',
     shown.behindProxy ? 'behind a proxy' : '',
-    shown.expiresAt === null ? '' : `until ${shown.expiresAt.slice(0, 16).replace('T', ' ')} UTC`,
+    shown.expiresAt === null ? '' : `until ${minuteTime(Date.parse(shown.expiresAt))}`,
   ].filter((term) => term !== '')
   if (terms.length === 0) return null
   return (

@@ -1,5 +1,7 @@
 /** What a key may be limited to: sites and a proxy for ingest keys, scopes for secret ones, an end for each. */
 import type { Key, KeyKind, KeyWanted } from '../../api.ts'
+import { isoTime } from '../../clock.ts'
+import { dayOf, dayStart, zone } from '../../zone.ts'
 import { Field, textOf } from './form-dialog.tsx'
 
 const scopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
@@ -44,16 +46,22 @@ export function KeyTermsFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
           name="expires"
           label="Ends on"
           type="date"
-          value={dayOf(of?.expiresAt ?? null)}
-          hint="At the end of that day, UTC; empty for never."
+          value={endDay(of?.expiresAt ?? null)}
+          hint={`At the end of that day, ${zone.value}; empty for never.`}
         />
       </div>
     </details>
   )
 }
 
-function dayOf(expiresAt: string | null): string {
-  return expiresAt?.slice(0, 10) ?? ''
+function endDay(expiresAt: string | null): string {
+  return expiresAt === null ? '' : dayOf(Date.parse(expiresAt))
+}
+
+/** The last second of a day; a day that is none goes to the server as it is, which says so. */
+function endOf(day: string): string {
+  const nextMs = dayStart(day, 1)
+  return nextMs === null ? day : isoTime(nextMs - 1_000)
 }
 
 /** What the form says otherwise than the key; an end on the same day is left to the second. */
@@ -66,7 +74,7 @@ export function changeOf(key: Key, form: FormData): Omit<Partial<KeyWanted>, 'ki
     ...(!isSame(siteIds, key.siteIds) && { siteIds }),
     ...(!isSame(scopes, key.scopes) && { scopes }),
     ...(behindProxy !== key.behindProxy && { behindProxy }),
-    ...(dayOf(expiresAt) !== dayOf(key.expiresAt) && { expiresAt }),
+    ...(endDay(expiresAt) !== endDay(key.expiresAt) && { expiresAt }),
   }
 }
 
@@ -81,6 +89,6 @@ export function termsOf(kind: KeyKind, form: FormData): Omit<KeyWanted, 'kind' |
     ...(kind === 'ingest' && siteIds.length > 0 ? { siteIds } : {}),
     ...(kind === 'ingest' && form.has('behindProxy') ? { behindProxy: true } : {}),
     ...(kind === 'secret' ? { scopes: form.getAll('scope').map(String) } : {}),
-    ...(day === '' ? {} : { expiresAt: `${day}T23:59:59Z` }),
+    ...(day === '' ? {} : { expiresAt: endOf(day) }),
   }
 }

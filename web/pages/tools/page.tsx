@@ -16,7 +16,7 @@ import { measures } from '../../measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
 import type { Question } from '../../range/questions.ts'
-import { choiceOf } from '../../range/range.ts'
+import { choiceOf, compares } from '../../range/range.ts'
 import { askedNext } from '../../range/last-range.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { createPushed, type Pushed } from '../../pushed-model.ts'
@@ -107,7 +107,7 @@ function Body({ registry, calls, period }: { registry: Pushed<Tool>; calls: Tool
     const row = rows.find((one) => one.siteId === site && one.name === name) ?? null
     return <ToolDetail key={`${site}\n${name}`} siteId={site} name={name} row={row} period={period} />
   }
-  return <Overview rows={rows} hasMore={hasMore} calls={calls} compare={choice.compare} />
+  return <Overview rows={rows} hasMore={hasMore} calls={calls} compare={compares(period, choice)} />
 }
 
 interface OverviewProps {

@@ -6,7 +6,7 @@ import { shareColumn } from '../../charts/cut-columns.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
-import { ago, count, duration, utcTime } from '../../format.ts'
+import { ago, count, duration, fullTime, utcTime } from '../../format.ts'
 import { measures } from '../../measures.ts'
 import { navigate, place, withQuery } from '../../router.ts'
 import { findingNames } from './lint.ts'
@@ -90,7 +90,8 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
     took('p95', '95 of 100 calls took at most so long', (row) => row.took?.p95Ms),
     {
       name: 'Last called',
-      unit: 'hour, UTC',
+      time: true,
+      unit: 'hour',
       value: (row) => row.lastHour,
       show: (row) => <LastCalled row={row} />,
     },
@@ -158,7 +159,7 @@ function LastCalled({ row }: { row: ToolRow }) {
   const startMs = Date.parse(row.lastHour)
   const inHour = now() - startMs < hourMs
   return (
-    <time dateTime={row.lastHour} title={`In the hour from ${utcTime(startMs)}`}>
+    <time dateTime={row.lastHour} title={`In the hour from ${fullTime(startMs)}\n${utcTime(startMs)}`}>
       {inHour ? 'this hour' : ago(startMs, now())}
     </time>
   )

@@ -36,13 +36,13 @@ const columns: Column<Incident>[] = [
   },
   {
     name: 'Opened',
-    unit: 'UTC',
+    time: true,
     value: ({ openedAt }) => openedAt,
     show: ({ openedAt }) => <Time iso={openedAt} />,
   },
   {
     name: 'Resolved',
-    unit: 'UTC',
+    time: true,
     value: ({ resolvedAt }) => resolvedAt,
     show: ({ resolvedAt }) => resolvedAt !== null && <Time iso={resolvedAt} />,
   },

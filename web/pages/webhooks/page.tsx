@@ -259,7 +259,7 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
   return [
     {
       name: 'Scheduled',
-      unit: 'UTC',
+      time: true,
       value: (delivery) => delivery.scheduledAt,
       show: (delivery) => (
         <a class="mono" href={place.value.path + withQuery(place.value.search, { delivery: [delivery.id] })}>
@@ -288,7 +288,7 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
     },
     {
       name: 'Next attempt',
-      unit: 'UTC',
+      time: true,
       value: (delivery) => delivery.nextAttemptAt,
       show: (delivery) =>
         delivery.nextAttemptAt !== null && <Next iso={delivery.nextAttemptAt} nowMs={nowMs} />,
@@ -304,7 +304,7 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
 function Next({ iso, nowMs }: { iso: string; nowMs: number }) {
   const inMs = Date.parse(iso) - nowMs
   return (
-    <time dateTime={iso} title={utcTime(Date.parse(iso))}>
+    <time dateTime={iso} title={`${fullTime(Date.parse(iso))}\n${utcTime(Date.parse(iso))}`}>
       {inMs <= 0 ? 'next run' : `in ${duration(inMs)}`}
     </time>
   )

@@ -3,6 +3,7 @@ import { ApiError } from '../../api.ts'
 import { isoTime } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
 import { type Endpoint, webhookApi } from '../../webhook-api.ts'
+import { localMoment, zone } from '../../zone.ts'
 import { Field, FormDialog, textOf } from '../settings/form-dialog.tsx'
 
 interface RangeDialogProps {
@@ -30,15 +31,15 @@ export function RangeDialog({ endpoint, onDone, onClose }: RangeDialogProps) {
         </strong>{' '}
         is delivered again, in new batches with new numbers.
       </p>
-      <Field name="from" label="From" type="datetime-local" required autofocus hint="In your own time zone" />
+      <Field name="from" label="From" type="datetime-local" required autofocus hint={`In ${zone.value}`} />
       <Field name="until" label="Until" type="datetime-local" hint="Empty: up to what was sent last" />
     </FormDialog>
   )
 }
 
-/** The field gives the reader's own time of day. */
+/** The field gives a time of day of the chosen zone. */
 function timeOf(text: string): string {
-  const ms = Date.parse(text)
-  if (!Number.isNaN(ms)) return isoTime(ms)
+  const ms = localMoment(text)
+  if (ms !== null) return isoTime(ms)
   throw new ApiError(0, 'invalid_body', 'This is not a time.', { hint: 'Give day and time of day.' })
 }

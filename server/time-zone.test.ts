@@ -1,0 +1,83 @@
+/** Zones of whole hours, halves and quarters, with and without summer time: moments and clocks, days and months. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { edgesOf, isZone, momentOf, moved, offsetAt, startOf, type Step, steps, wallOf } from './time-zone.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const zone = fc.constantFrom(
+  ...['UTC', 'Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'Asia/Kolkata', 'America/New_York'],
+  ...['Australia/Lord_Howe', 'Pacific/Chatham', 'America/Havana', 'Pacific/Apia', 'Africa/Casablanca'],
+)
+const moment = fc.integer({ min: Date.UTC(1970, 0, 3), max: Date.UTC(2200, 0) })
+const step = fc.constantFrom(...(Object.keys(steps) as Step[]))
+const text = (ms: number) => new Date(ms).toISOString().slice(0, 16)
+
+test('a zone is known by its name, and what is none is not', () => {
+  for (const name of ['UTC', 'Europe/Berlin', 'Asia/Calcutta']) expect(isZone(name)).toBe(true)
+  for (const name of ['', 'Europe/Atlantis', '../etc', 'x'.repeat(10_000)]) expect(isZone(name)).toBe(false)
+})
+
+test('what the clocks show leads back to the moment, or to the first of two', () => {
+  fc.assert(
+    fc.property(zone, moment, (name, ms) => {
+      const back = momentOf(wallOf(ms, name), name)
+      expect(wallOf(back, name)).toBe(wallOf(ms, name))
+      expect(back).toBeLessThanOrEqual(ms)
+      expect(ms - back).toBeLessThanOrEqual(2 * hourMs)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('clocks that jump: the moment after the gap; clocks that go back: the first of the two', () => {
+  const of = (wall: string, name: string) => text(momentOf(Date.parse(`${wall}Z`), name))
+  expect(of('2026-03-29T02:30', 'Europe/Berlin')).toBe('2026-03-29T01:30')
+  expect(of('2026-10-25T02:30', 'Europe/Berlin')).toBe('2026-10-25T00:30')
+  expect(of('2026-11-01T01:30', 'America/St_Johns')).toBe('2026-11-01T04:00')
+  expect(of('2011-12-30T00:00', 'Pacific/Apia')).toBe('2011-12-30T10:00')
+  expect(offsetAt(Date.UTC(2026, 6), 'Asia/Kathmandu')).toBe(5.75 * hourMs)
+})
+
+test('the steps of a time cover it without a hole and without overlap', () => {
+  fc.assert(
+    fc.property(zone, moment, fc.integer({ min: 1, max: 60 }), step, (name, ms, days, of) => {
+      const since = Math.floor(ms / hourMs) * hourMs
+      const until = since + days * dayMs
+      const { edges } = edgesOf(since, until, of, name)
+      expect(edges[0]).toBeLessThanOrEqual(since)
+      expect(edges[1]).toBeGreaterThan(since)
+      expect(edges.at(-1)).toBeGreaterThanOrEqual(until)
+      expect(edges.at(-2)).toBeLessThan(until)
+      expect(edges.every((edge, at) => edge % hourMs === 0 && (at === 0 || edge > edges[at - 1]!))).toBe(true)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('on the hour, every moment of a day step has the date of its beginning', () => {
+  fc.assert(
+    fc.property(zone, moment, fc.nat(1_000), (name, ms, part) => {
+      const { edges, onTheHour } = edgesOf(ms, ms + 40 * dayMs, 'day', name)
+      for (const [at, edge] of edges.slice(0, -1).entries()) {
+        const inside = edge + Math.floor(((edges[at + 1]! - edge - 1) * part) / 1_000)
+        const date = (one: number) => text(wallOf(one, name)).slice(0, 10)
+        // Cut down to the UTC hour, a day begins less than an hour before its midnight.
+        if (onTheHour) expect(date(inside)).toBe(date(edge))
+        else
+          expect(date(Math.min(edges[at + 1]! - hourMs, inside) + hourMs - 1)).toBe(date(edge + hourMs - 1))
+      }
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('months and years keep the day where it exists', () => {
+  const of = (wall: string, by: Step, times: number) => text(moved(Date.parse(`${wall}Z`), by, times))
+  expect(of('2026-11-22T15:00', 'month', -12)).toBe('2025-11-22T15:00')
+  expect(of('2024-03-31T01:00', 'month', -1)).toBe('2024-02-29T01:00')
+  expect(of('2026-12-31T00:00', 'month', 2)).toBe('2027-02-28T00:00')
+  expect(of('2024-02-29T00:00', 'year', 1)).toBe('2025-02-28T00:00')
+  expect(text(startOf(Date.parse('2026-11-22T15:00Z'), 'week'))).toBe('2026-11-16T00:00')
+  expect(text(startOf(Date.parse('2026-11-22T15:00Z'), 'month'))).toBe('2026-11-01T00:00')
+})

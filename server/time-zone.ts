@@ -1,0 +1,124 @@
+/** Days, hours and months of a time zone, pure: the server counts by them and the dashboard draws and picks by them. */
+
+const secondMs = 1_000
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+/** Throws nothing: whether this runtime knows the zone by this name, such as `Europe/Berlin`. */
+export function isZone(name: string): boolean {
+  try {
+    clockOf(name)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const clocks = new Map<string, Intl.DateTimeFormat>()
+
+function clockOf(zone: string): Intl.DateTimeFormat {
+  const known = clocks.get(zone)
+  if (known) return known
+  const made = new Intl.DateTimeFormat('en-GB', {
+    ...{ timeZone: zone, hourCycle: 'h23', era: 'short' },
+    ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
+    ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
+  })
+  // A stranger's names must not fill the memory.
+  if (clocks.size > 1_000) clocks.clear()
+  clocks.set(zone, made)
+  return made
+}
+
+/** What the clocks of the zone show at a moment, as if it were UTC. */
+export function wallOf(ms: number, zone: string): number {
+  if (zone === 'UTC') return ms
+  const shown: { [part: string]: number } = {}
+  for (const { type, value } of clockOf(zone).formatToParts(ms)) shown[type] = Number(value)
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = shown
+  return Date.UTC(year, month - 1, day, hour, minute, second) + (((ms % secondMs) + secondMs) % secondMs)
+}
+
+/** How far the zone's clocks are ahead of UTC at a moment. */
+export const offsetAt = (ms: number, zone: string): number => wallOf(ms, zone) - ms
+
+/**
+ * The first moment at which the clocks of the zone show `wall`. Where they jump over it, the moment that is as long
+ * after the jump as `wall` lies in the gap.
+ */
+export function momentOf(wall: number, zone: string): number {
+  if (zone === 'UTC') return wall
+  const offsets = [wall - dayMs, wall + dayMs].map((ms) => offsetAt(ms, zone))
+  const moments = offsets.map((offset) => wall - offset).filter((ms) => wallOf(ms, zone) === wall)
+  return moments.length > 0 ? Math.min(...moments) : wall - Math.min(...offsets)
+}
+
+/** Steps of charts. Counts are by UTC hour, so one of an hour is a UTC hour in every zone. */
+export const steps = {
+  hour: { hours: 1, months: 0 },
+  threeHours: { hours: 3, months: 0 },
+  sixHours: { hours: 6, months: 0 },
+  twelveHours: { hours: 12, months: 0 },
+  day: { hours: 24, months: 0 },
+  week: { hours: 7 * 24, months: 0 },
+  month: { hours: 730, months: 1 },
+  year: { hours: 8_760, months: 12 },
+} as const
+export type Step = keyof typeof steps
+
+const firstMonday = 4 * dayMs // 1970-01-05
+
+/** What the clocks show at the beginning of the step that holds `wall`; weeks begin on Monday. */
+export function startOf(wall: number, step: Step): number {
+  const { hours, months } = steps[step]
+  if (months > 0) {
+    const date = new Date(wall)
+    return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - (date.getUTCMonth() % months))
+  }
+  const from = step === 'week' ? firstMonday : 0
+  return from + Math.floor((wall - from) / (hours * hourMs)) * hours * hourMs
+}
+
+/** What the clocks show `times` steps after `wall`, or before it. */
+export function moved(wall: number, step: Step, times: number): number {
+  const { hours, months } = steps[step]
+  if (months === 0) return wall + times * hours * hourMs
+  const date = new Date(wall)
+  const month = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + times * months)
+  const lastDay = 32 - new Date(moved(month, 'day', 31)).getUTCDate()
+  const days = Math.min(date.getUTCDate(), lastDay)
+  return month + (days - 1) * dayMs + (wall - startOf(wall, 'day'))
+}
+
+const hourOf = (ms: number): number => Math.floor(ms / hourMs) * hourMs
+
+/**
+ * The beginnings of the steps that cover a time, and the end of the last. Those of a zone that is not whole hours from
+ * UTC are cut down to the UTC hour, and `onTheHour` is false.
+ */
+export function edgesOf(
+  sinceMs: number,
+  untilMs: number,
+  step: Step,
+  zone: string,
+): { edges: number[]; onTheHour: boolean } {
+  const edges: number[] = []
+  let onTheHour = [sinceMs, untilMs].every((ms) => offsetAt(ms, zone) % hourMs === 0)
+  const add = (ms: number): void => {
+    if (edges.length === 0 || ms > edges.at(-1)!) edges.push(ms)
+  }
+  if (step === 'hour')
+    for (let ms = hourOf(sinceMs); ; ms += hourMs) {
+      add(ms)
+      if (ms >= untilMs) return { edges, onTheHour }
+    }
+  for (let wall = startOf(wallOf(sinceMs, zone), step); ; wall = moved(wall, step, 1)) {
+    const ms = momentOf(wall, zone)
+    if (ms % hourMs !== 0) onTheHour = false
+    add(hourOf(ms))
+    if (hourOf(ms) >= untilMs) break
+  }
+  // Cut down to the hour, the first step may end before the time begins.
+  while (edges.length > 1 && edges[1]! <= sinceMs) edges.shift()
+  return { edges, onTheHour }
+}

@@ -1,0 +1,152 @@
+/** Every time on a page is in one zone, the browser's or the chosen one, and named: rows, charts, chips, files. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
+import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll } from './pages-actions.ts'
+
+let appliance: Appliance
+const hourMs = 3_600_000
+/** At 22:30 UTC of three days ago: another date east of there. */
+const lateMs = Math.floor(Date.now() / (24 * hourMs)) * 24 * hourMs - 3 * 24 * hourMs + 22.5 * hourMs
+const occurredAt = new Date(lateMs).toISOString()
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  const types = ['agent.detected', 'authz.evaluated']
+  await send(
+    appliance.url,
+    await ingestKey(appliance),
+    types.map((type) => event(type, { type, outcome: 'blocked', sessionId: 'sess_late', occurredAt })),
+  )
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const visit = (timezoneId: string, path: string, name: string, look: (page: Page) => Promise<void>) =>
+  withPage(
+    `${appliance.url}${path}`,
+    async (page) => {
+      await enter(page, name)
+      page.setDefaultTimeout(10_000)
+      await look(page)
+    },
+    { context: { timezoneId, acceptDownloads: true } },
+  )
+
+/** "22 Nov" and "23:30" of the event by the clocks of a zone, by the runtime and not by what is tested. */
+function clock(timeZone: string): { day: string; time: string } {
+  const of = (options: Intl.DateTimeFormatOptions) =>
+    new Intl.DateTimeFormat('en-GB', { timeZone, ...options }).format(lateMs)
+  return {
+    day: of({ day: 'numeric', month: 'short' }),
+    time: of({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
+  }
+}
+
+test.each(['Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'UTC'])(
+  'in %s rows, chips, bars and charts are by its clocks and name it',
+  async (zone) => {
+    const { day, time } = clock(zone)
+    await visit(zone, `/logs?since=${occurredAt}`, 'Logs', async (page) => {
+      await page.getByRole('row').getByText(`${day} ${time}:00`).first().waitFor()
+      await page.getByRole('button', { name: `Remove filter since ${day} ${time}` }).waitFor()
+      const bars = page.getByRole('region', { name: 'Events over time' })
+      await bars.getByText(zone, { exact: true }).waitFor()
+      expect(await page.getByLabel('Time zone').last().inputValue()).toBe(zone)
+      await page.goto(`${appliance.url}/sessions`)
+      await page
+        .locator('.data-table time', { hasText: `${day} ${time}` })
+        .first()
+        .waitFor()
+      await page.goto(`${appliance.url}/detect`)
+      const line = page.locator('.period-line')
+      await line.getByText(`, ${zone}`).waitFor()
+      const isHalf = !['Europe/Berlin', 'UTC'].includes(zone)
+      expect((await line.innerText()).includes('Counts are by UTC hour')).toBe(isHalf)
+      await page.getByText(`${zone} · drag to zoom`).waitFor()
+      await page.getByText('Show as table').first().click()
+      const rows = page.getByRole('table', { name: /^Detections/ }).locator('tbody tr')
+      const counted = await rows.evaluateAll((all) =>
+        all.flatMap((row) => {
+          const [step, ...counts] = [...row.children].map((cell) => (cell as HTMLElement).innerText)
+          return counts.at(-1) === '0' ? [] : [step ?? '']
+        }),
+      )
+      // The one step with an event is that of its day, by the zone's clocks.
+      expect(counted).toHaveLength(1)
+      const dates = [clock(zone).day, day]
+      expect(dates.some((date) => counted[0]?.includes(date))).toBe(true)
+    })
+  },
+  90_000,
+)
+
+test('UTC is chosen on any page, holds on all of them and after a reload, and is taken back', async () => {
+  await visit('Asia/Kathmandu', '/logs', 'Logs', async (page) => {
+    const [there, utc] = [clock('Asia/Kathmandu'), clock('UTC')]
+    await page.getByRole('row').getByText(`${there.day} ${there.time}:00`).first().waitFor()
+    await page.getByLabel('Time zone').last().selectOption('UTC')
+    await page.getByRole('row').getByText(`${utc.day} ${utc.time}:00`).first().waitFor()
+    await page.goto(`${appliance.url}/authz`)
+    await page.locator('.period-line').getByText(', UTC,').waitFor()
+    await page.getByRole('table', { name: 'Newest denials' }).getByText(`${utc.day} ${utc.time}:00`).waitFor()
+    await page.getByLabel('Time zone').last().selectOption('Other time zone…')
+    await page.getByRole('dialog').getByRole('combobox').fill('america/st_johns')
+    await page.getByRole('button', { name: 'Use this zone' }).click()
+    await page.locator('.period-line').getByText(', America/St_Johns,').waitFor()
+    await expectAccessibleInBothThemes(page)
+    await page.reload()
+    await page.locator('.period-line').getByText(', America/St_Johns,').waitFor()
+    await page.getByLabel('Time zone').last().selectOption('Asia/Kathmandu')
+    await page.locator('.period-line').getByText(', Asia/Kathmandu,').waitFor()
+    expect(await page.evaluate(() => localStorage.getItem('sightglass.zone'))).toBeNull()
+  })
+}, 90_000)
+
+test('saved files name the zone in the head of a time and write it with its offset', async () => {
+  await visit('Asia/Kathmandu', '/sessions', 'Sessions', async (page) => {
+    await page.getByText('1 session', { exact: true }).waitFor()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ])
+    const [head = '', row = ''] = (await Bun.file(await download.path()).text()).split(/\r?\n/)
+    expect(head).toContain('Last seen, Asia/Kathmandu')
+    const { time } = clock('Asia/Kathmandu')
+    expect(row).toContain(`T${time}:00.000+05:45`)
+  })
+}, 60_000)
+
+test('date fields are days of the zone: the end of a key, the days of the audit log', async () => {
+  await visit('America/St_Johns', '/settings/audit', 'Settings', async (page) => {
+    const asked = page.waitForRequest((request) => request.url().includes('/api/audit?since='))
+    await page.getByLabel('From (America/St_Johns)').fill('2026-11-01')
+    await page.getByLabel('To (America/St_Johns)').fill('2026-11-01')
+    await page.getByRole('button', { name: 'Find' }).click()
+    const { searchParams } = new URL((await asked).url())
+    // The day on which the clocks of St John's go back has 25 hours.
+    expect([searchParams.get('since'), searchParams.get('until')]).toEqual([
+      '2026-11-01T02:30:00.000Z',
+      '2026-11-02T03:30:00.000Z',
+    ])
+  })
+}, 60_000)
+
+test('on a phone the zone is there too and nothing is stretched', async () => {
+  await withPage(
+    `${appliance.url}/detect`,
+    async (page) => {
+      await enter(page, 'Detect')
+      await page.locator('.period-line').waitFor()
+      await page.getByLabel('Time zone').last().waitFor()
+      await expectNoSidewaysScroll(page)
+      await expectAccessibleInBothThemes(page)
+    },
+    { viewport: { width: 390, height: 844 }, context: { timezoneId: 'America/Argentina/ComodRivadavia' } },
+  )
+}, 60_000)
