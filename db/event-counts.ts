@@ -34,7 +34,17 @@ export interface MetricsText extends Omit<Metrics, 'rows'> {
 
 /** Members by whose values the dashboard counts. */
 export type CountedMember =
-  'class' | 'vendor' | 'trust' | 'tool' | 'protocol' | 'decision' | 'ruleId' | 'reason' | 'page'
+  | 'class'
+  | 'vendor'
+  | 'name'
+  | 'purpose'
+  | 'trust'
+  | 'tool'
+  | 'protocol'
+  | 'decision'
+  | 'ruleId'
+  | 'reason'
+  | 'page'
 
 export interface BreakdownQuery {
   orgId: string
@@ -67,6 +77,16 @@ export type ClassVendorQuery = Omit<BreakdownQuery, 'by' | 'stepMs'>
 /** Every event of the range is in one row, but those that retention took before this was counted (schema 10). */
 export interface ClassVendor {
   rows: { class: CountedName; vendor: CountedName; count: number }[] // the most frequent first
+}
+
+export type AgentsQuery = ClassVendorQuery
+
+/**
+ * Events with a name or a purpose, by vendor, name and purpose together; the most frequent first. Those that retention
+ * deleted before this was counted (schema 13) are in no row.
+ */
+export interface AgentCounts {
+  rows: { vendor: CountedName; name: CountedName; purpose: CountedName; count: number }[]
 }
 
 export interface DurationsQuery {

@@ -11,6 +11,8 @@ export interface EventFilter {
   outcomes?: string[]
   classes?: string[]
   vendors?: string[]
+  names?: string[]
+  purposes?: string[]
   trusts?: string[]
   siteIds?: string[]
   sessionIds?: string[]
@@ -24,7 +26,7 @@ export interface EventFilter {
 
 export interface StoredEvent {
   seq: number // arrival number, rising; never shown to clients in clear
-  occurredAtMs: number
+  occurredAtMs: number // the time it is ordered and filtered by (db/rules/event-time.ts)
   receivedAtMs: number
   json: string
 }

@@ -11,6 +11,8 @@ import type { StoreError } from './errors.ts'
 import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'
 import type { Histogram } from './histogram.ts'
 import type {
+  AgentCounts,
+  AgentsQuery,
   Breakdown,
   BreakdownQuery,
   ClassVendor,
@@ -54,6 +56,8 @@ export interface EventRecord {
   durationMs: number | null
   class: string | null // agent.class
   vendor: string | null // agent.vendor
+  name: string | null // agent.name
+  purpose: string | null // agent.purpose
   trust: string | null // agent.trust
   protocol: string | null // metadata.protocol
   subject: string | null // metadata.subject
@@ -146,6 +150,8 @@ export interface EventStore {
   metricsText(query: MetricsQuery): Promise<MetricsText>
   breakdown(query: BreakdownQuery): Promise<Breakdown>
   classVendor(query: ClassVendorQuery): Promise<ClassVendor>
+  /** Which agents came, by name and purpose under their vendors. */
+  agents(query: AgentsQuery): Promise<AgentCounts>
   /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
   durations(query: DurationsQuery): Promise<Durations>
   /** How many different sessions or verified subjects days or months had. */

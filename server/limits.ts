@@ -15,6 +15,8 @@ export const limits = {
   classCharsMax: 64,
   trustCharsMax: 64,
   vendorCharsMax: 200,
+  nameCharsMax: 200, // agent.name
+  purposeCharsMax: 64, // agent.purpose
   userAgentCharsMax: 2_000,
   detectionVersionCharsMax: 64,
   decisionCharsMax: 64, // policy.decision

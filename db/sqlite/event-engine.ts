@@ -1,6 +1,8 @@
 /** The inner seam: what an event engine does on the writer's thread, all synchronous, and on the readers'. */
 import type { SessionPage, SessionPageQuery, SessionStory, SessionStoryQuery } from '../session-store.ts'
 import type {
+  AgentCounts,
+  AgentsQuery,
   AppendResult,
   Breakdown,
   BreakdownQuery,
@@ -69,6 +71,7 @@ export interface EventReader {
   metricsText(query: MetricsQuery): Sliced<MetricsText>
   breakdown(query: BreakdownQuery): Sliced<Breakdown>
   classVendor(query: ClassVendorQuery): Sliced<ClassVendor>
+  agents(query: AgentsQuery): Sliced<AgentCounts>
   distinct(query: DistinctQuery): Sliced<Distinct>
   durations(query: DurationsQuery): Sliced<Durations>
   recount(query: { orgId: string; hourStartMs: number }): Sliced<RollupRepair[]>

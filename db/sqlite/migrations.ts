@@ -1,6 +1,7 @@
 /** Every migration of the SQLite engine in order, embedded as text. */
 import type { SqliteMigration } from './migrate.ts'
 import { fillClassVendor } from './events/class-vendor-fill.ts'
+import { fillFields } from './events/field-fill.ts'
 import identity from './migrations/0001_identity.sql' with { type: 'text' }
 import events from './migrations/0002_events.sql' with { type: 'text' }
 import webhooks from './migrations/0003_webhooks.sql' with { type: 'text' }
@@ -28,5 +29,5 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 10, name: '0010_class_vendor', sql: classVendor, fill: fillClassVendor },
   { version: 11, name: '0011_body_frames', sql: bodyFrames },
   { version: 12, name: '0012_hour_rewrites', sql: hourRewrites },
-  { version: 13, name: '0013_first_use', sql: firstUse },
+  { version: 13, name: '0013_first_use', sql: firstUse, fill: fillFields },
 ]

@@ -17,6 +17,8 @@ const event: fc.Arbitrary<EventRecord> = fc.record({
   durationMs: fc.option(fc.double({ min: 0, noNaN: true, noDefaultInfinity: true })),
   class: optional,
   vendor: optional,
+  name: optional,
+  purpose: optional,
   trust: optional,
   protocol: optional,
   subject: optional,

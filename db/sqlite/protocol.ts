@@ -76,7 +76,7 @@ type BatchHead = [
 type CountNumbers = [rejected: number, aheadMaxMs: number, behindMinMs: number | null, keptSinceMs: number]
 
 /** How many members of an event travel beside its JSON text. */
-const membersSent = 17
+const membersSent = 19
 
 /** One by one, here and in `eventOf`: a loop over the names of members takes three times as long. */
 function headOf(event: EventRecord): (string | number | null)[] {
@@ -98,6 +98,8 @@ function headOf(event: EventRecord): (string | number | null)[] {
     event.decision,
     event.ruleId,
     event.reason,
+    event.name,
+    event.purpose,
   ]
 }
 
@@ -176,6 +178,8 @@ function eventOf(values: (string | number | null)[], json: string | undefined): 
     decision: values[14],
     ruleId: values[15],
     reason: values[16],
+    name: values[17],
+    purpose: values[18],
     json,
   } as EventRecord // the types are those that packBatch took the values from
 }

@@ -1,6 +1,7 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
 import type { SessionPageQuery, SessionStoryQuery } from '../session-store.ts'
 import type {
+  AgentsQuery,
   BreakdownQuery,
   ClassVendorQuery,
   DistinctQuery,
@@ -31,6 +32,7 @@ export const readVerbs = {
   'events.metricsText': ({ events }: ReadContext, query: MetricsQuery) => events.metricsText(query),
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
   'events.classVendor': ({ events }: ReadContext, query: ClassVendorQuery) => events.classVendor(query),
+  'events.agents': ({ events }: ReadContext, query: AgentsQuery) => events.agents(query),
   'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),
   'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),
   'events.recount': ({ events }: ReadContext, query: { orgId: string; hourStartMs: number }) =>

@@ -84,7 +84,8 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
 }
 
 const takingVerbs = /^(events|orgs|retention)\./
-const countingVerbs = /^events\.(overview|metrics|metricsText|breakdown|classVendor|distinct|durations)$/
+const countingVerbs =
+  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|distinct|durations)$/
 
 /** What takes events or whole organizations away changes counts, even where it failed half way. */
 function tellingChanges({ write }: Verbs, kept: KeptAnswers): Verbs['write'] {
@@ -123,6 +124,7 @@ function eventStore(
     metricsText: (query) => read('events.metricsText', query),
     breakdown: (query) => read('events.breakdown', query),
     classVendor: (query) => read('events.classVendor', query),
+    agents: (query) => read('events.agents', query),
     distinct: (query) => read('events.distinct', query),
     durations: (query) => read('events.durations', query),
     watch(listener) {

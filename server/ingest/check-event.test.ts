@@ -110,7 +110,9 @@ describe('the record', () => {
   const recordOf = (change: object) => checkEvent({ ...exampleEvent, ...change }, [])
 
   test('carries what the store filters by', () => {
-    expect(recordOf({ durationMs: 3.5, metadata: { page: '/p', protocol: 'mtls', subject: 'me' } })).toEqual({
+    const agent = { ...exampleEvent.agent, name: 'GPTBot', purpose: 'training' }
+    const metadata = { page: '/p', protocol: 'mtls', subject: 'me' }
+    expect(recordOf({ durationMs: 3.5, agent, metadata })).toEqual({
       id: 'evt_1',
       siteId: 'shop-acme',
       sessionId: 'sess_1',
@@ -121,6 +123,8 @@ describe('the record', () => {
       durationMs: 3.5,
       class: 'dom',
       vendor: 'Operator',
+      name: 'GPTBot',
+      purpose: 'training',
       trust: 'detected',
       protocol: 'mtls',
       subject: 'me',

@@ -45,6 +45,8 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
     durationMs,
     class: text(agent['class'], 'agent.class', limits.classCharsMax, issues),
     vendor: text(agent['vendor'], 'agent.vendor', limits.vendorCharsMax, issues),
+    name: text(agent['name'], 'agent.name', limits.nameCharsMax, issues),
+    purpose: text(agent['purpose'], 'agent.purpose', limits.purposeCharsMax, issues),
     trust: text(agent['trust'], 'agent.trust', limits.trustCharsMax, issues),
     protocol: text(metadata['protocol'], 'metadata.protocol', limits.protocolCharsMax, issues),
     subject: text(metadata['subject'], 'metadata.subject', limits.subjectCharsMax, issues),

@@ -16,6 +16,8 @@ export const agentModel = t.Object(
     class: text(limits.classCharsMax, 'Known: webmcp, dom, screenshot, crawler.'),
     trust: text(limits.trustCharsMax, 'Known, rising: detected, declared, verified, linked.'),
     vendor: text(limits.vendorCharsMax),
+    name: text(limits.nameCharsMax, 'The bot, such as GPTBot.'),
+    purpose: text(limits.purposeCharsMax, 'Known: training, search, assistant, user.'),
     confidence: t.Optional(t.Union([t.Number({ minimum: 0, maximum: 1 }), t.Null()])),
     userAgent: text(limits.userAgentCharsMax),
     detectionVersion: t.Optional(

@@ -8,6 +8,8 @@ import { rangeParameters, readRange } from './range.ts'
 const countedMembers = {
   class: true,
   vendor: true,
+  name: true,
+  purpose: true,
   trust: true,
   tool: true,
   protocol: true,

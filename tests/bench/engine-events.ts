@@ -23,6 +23,8 @@ export interface EventSource {
   questions: { name: string; filter: EventFilter; matches: number }[]
 }
 
+const none = { name: null, purpose: null, decision: null, ruleId: null, reason: null }
+
 /** `total` events, 13,900 an hour, 20 of each session, about 40 sessions at a time; ids are random. */
 export function eventSource(total: number): EventSource {
   const stepMs = monthMs / 10_000_000 // the full run fills a month, the short one as many hours as it has events
@@ -48,7 +50,7 @@ export function eventSource(total: number): EventSource {
     }
     return {
       ...{ id, siteId: 'shop-acme', sessionId, occurredAtMs, type, outcome, tool, durationMs, ...agent },
-      ...{ protocol: 'web-bot-auth', subject, page, decision: null, ruleId: null, reason: null },
+      ...{ protocol: 'web-bot-auth', subject, page, ...none },
       json: JSON.stringify({
         ...{
           id,

@@ -4,10 +4,14 @@ import fc from 'fast-check'
 import type { EventFilter, EventRecord } from '../../db/store.ts'
 import { noon } from '../store/make.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
-import { cramped, engine, event, type Engine } from './subject.ts'
+import { cramped, engine, event, firstArrivalMs, type Engine } from './subject.ts'
 
 const orgIds = ['org_a', 'org_b'] as const
-const times = fc.constantFrom(0, 1, 2, -86_400_000 * 400, 3_600_000, 86_400_000 * 3_000)
+const aheadMs = firstArrivalMs - noon + 300_000 // of an arrival in the first step; those of later steps are not ahead
+const times = fc.constantFrom(
+  ...[0, 1, 2, -86_400_000 * 400, 3_600_000],
+  ...[aheadMs, aheadMs + 1, aheadMs + 3_000, 86_400_000 * 3_000],
+)
 const batch = fc.record({
   org: fc.constantFrom(...orgIds),
   first: fc.integer({ min: 0, max: 400 }), // ranges overlap: resends and duplicates are common
@@ -76,6 +80,11 @@ function emptyModel(): Model {
   return { stored: new Map(), expired: [], erased: new Map(), doubtful: new Set() }
 }
 
+/** A clock more than five minutes ahead is not believed: such an event counts as of its arrival (contract §6). */
+function asCounted(event: EventRecord, receivedAtMs: number): EventRecord {
+  return event.occurredAtMs - receivedAtMs > 300_000 ? { ...event, occurredAtMs: receivedAtMs } : event
+}
+
 function takes(
   { stored, erased }: Model,
   events: EventRecord[],
@@ -84,7 +93,7 @@ function takes(
   let accepted = 0
   for (const event of events) {
     if (stored.has(event.id) || erased.has(event.id)) continue
-    stored.set(event.id, { event, receivedMs })
+    stored.set(event.id, { event: asCounted(event, firstArrivalMs + receivedMs), receivedMs })
     accepted++
   }
   return { accepted, deduped: events.length - accepted }

@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import type {
   Breakdown,
+  CountedName,
   EventFilter,
   EventPosition,
   EventRecord,
@@ -91,7 +92,6 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
       by: 'tool',
       stepMs: 24 * hourMs,
     })
-    const dayOf = (event: EventRecord) => Math.floor(event.occurredAtMs / (24 * hourMs)) * 24 * hourMs
     expect(
       new Map(tools.rows.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count])),
     ).toEqual(
@@ -102,6 +102,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
       ),
     )
     agreesInHours(tools, counted, dayOf)
+    agreesInAgents(reader, { orgId, sinceMs, untilMs }, counted)
     const whole = reader.breakdown({ orgId, sinceMs, untilMs, siteIds: ['shop'], by: 'page', stepMs: null })
     const start = Math.floor(sinceMs / hourMs) * hourMs
     expect(
@@ -113,6 +114,35 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     )
   }
 }
+
+/** Agents, and the breakdowns by name and by purpose that are made of them. */
+function agreesInAgents(
+  reader: Engine['reader'],
+  range: { orgId: string; sinceMs: number; untilMs: number | null },
+  counted: EventRecord[],
+): void {
+  const shop = counted.filter(({ siteId }) => siteId === 'shop')
+  const named = (value: CountedName) => (typeof value === 'string' ? value : `name ${value.name}`)
+  const { rows } = reader.agents({ ...range, siteIds: ['shop'], types: ['agent.*'] })
+  const keys = rows.map(({ vendor, name, purpose }) => [vendor, name, purpose].map(named).join(', '))
+  const told = (text: string | null) => (text === null ? 'missing' : `name ${text}`)
+  expect(keys.length).toBe(new Set(keys).size)
+  expect(new Map(rows.map(({ count }, at) => [keys[at], count]))).toEqual(
+    tally(shop, ({ type, vendor, name, purpose }) =>
+      type !== 'agent.detected' || (name ?? purpose) === null
+        ? null
+        : [vendor, name, purpose].map(told).join(', '),
+    ),
+  )
+  for (const by of ['name', 'purpose'] as const) {
+    const found = reader.breakdown({ ...range, siteIds: ['shop'], by, stepMs: 24 * hourMs }).rows
+    expect(new Map(found.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count]))).toEqual(
+      tally(shop, (event) => (event[by] === null ? null : `${dayOf(event)} ${event[by]} ${event.outcome}`)),
+    )
+  }
+}
+
+const dayOf = (event: EventRecord) => Math.floor(event.occurredAtMs / (24 * hourMs)) * 24 * hourMs
 
 /**
  * A handful of values a day: counted almost exactly. The hash is another one in every store, so some of them may meet
@@ -229,6 +259,21 @@ export function agrees(
   expect(walk(subject, orgId, { sessionIds: ['ses_1'], outcomes: ['success'] }, 5)).toEqual(
     newestFirst(events.filter(ofSession)),
   )
+  for (const [names, purposes] of [
+    [['Bot-1', ''], []],
+    [
+      ['Bot-2', 'Bot-4'],
+      ['', 'training'],
+    ],
+    [['Bot-none'], []],
+  ] as const) {
+    const isMeant = (event: EventRecord) =>
+      (names as readonly string[]).includes(event.name ?? '') &&
+      (purposes.length === 0 || (purposes as readonly string[]).includes(event.purpose ?? ''))
+    expect(walk(subject, orgId, { names: [...names], purposes: [...purposes] }, 7)).toEqual(
+      newestFirst(events.filter(isMeant)),
+    )
+  }
   const subjects = ['who 9', 'who 18', 'who 207']
   expect(walk(subject, orgId, { subjects }, 2)).toEqual(
     newestFirst(events.filter((event) => event.subject !== null && subjects.includes(event.subject))),

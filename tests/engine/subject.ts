@@ -32,6 +32,9 @@ export const cramped: EventWriterOptions = {
   takeAwayStep: { blocksMax: 2, rollupRowsMax: 20 },
 }
 
+/** Long after noon: most events are sent by clocks that were right. */
+export const firstArrivalMs = noon + 400 * 86_400_000
+
 function connect(path: string): Database {
   const db = openWriterConnection(path, () => {})
   db.run('PRAGMA synchronous = OFF') // what a power cut would do is not asked here, and waiting for it is slow
@@ -157,15 +160,15 @@ export function engine(options: EventWriterOptions = {}) {
       })
       writer.committed()
     },
-    /** `receivedMs` after noon. */
+    /** `receivedMs` after the first arrival. */
     append: (orgId: string, events: EventRecord[], receivedMs = 1) =>
-      writer.append({ ...makeBatch(orgId, events), receivedAtMs: noon + receivedMs }),
+      writer.append({ ...makeBatch(orgId, events), receivedAtMs: firstArrivalMs + receivedMs }),
     undone: (work: () => void) => undone(db, writer, work),
     removeSite: (orgId: string, siteId: string) => alone(() => writer.removeSite(orgId, siteId)),
     removeOrg: (orgId: string) => alone(() => writer.removeOrg(orgId)),
     /** Expires to the end and returns how many events went. */
     expire: (orgId: string, receivedBeforeMs: number) =>
-      sum(expireSteps(db, writer, { orgId, receivedBeforeMs: noon + receivedBeforeMs })),
+      sum(expireSteps(db, writer, { orgId, receivedBeforeMs: firstArrivalMs + receivedBeforeMs })),
     expireSteps: (orgId: string) => expireSteps(db, writer, { orgId, receivedBeforeMs: Infinity }),
     dropRollupSteps: (orgId: string, beforeMs: number) => dropSteps(db, writer, { orgId, beforeMs }),
     /** Everything the tables hold, inflated. */
@@ -204,6 +207,7 @@ export function engine(options: EventWriterOptions = {}) {
 
 export type Engine = ReturnType<typeof engine>
 
+const purposes = ['training', 'search', null, 'user', 'odd']
 const trusts = ['detected', 'declared', 'verified', 'odd', null, 'detected', 'linked']
 
 /** The n-th event that could be sent; every value follows from n. */
@@ -218,6 +222,8 @@ export function event(n: number, time: number): EventRecord {
   const page = `/page/${n % 3}`
   const agent =
     n % 6 === 5 ? {} : { class: `class ${n % 3}`, vendor: `vendor ${n % 4}`, trust: trusts[n % 7] ?? null }
+  const name = n % 8 === 3 ? null : `Bot-${n % 10}`
+  const purpose = purposes[n % 5] ?? null
   const durationMs = n % 5 === 0 ? null : ((n * 37) % 1_000) / 3
   const json = JSON.stringify({ id, siteId, sessionId, time })
   return makeEvent(id, {
@@ -230,6 +236,8 @@ export function event(n: number, time: number): EventRecord {
     page,
     durationMs,
     ...agent,
+    name,
+    purpose,
     occurredAtMs: noon + time,
     json,
   })

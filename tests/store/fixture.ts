@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyDatabase } from '../../db/backup.ts'
 import { openStore } from '../../db/open.ts'
-import type { Store } from '../../db/store.ts'
+import type { Store, StoredEvent } from '../../db/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { makeEndpoint } from './webhook-make.ts'
@@ -22,7 +22,7 @@ export interface Content {
   endpoints: string[]
   tools: string[]
   memories: string[]
-  events: { [orgId: string]: { total: number; texts: string } } // hash of all events, newest first
+  events: { [orgId: string]: { total: number; texts: string } } // hash of all events, newest first as they were sent
   metrics: { [orgId: string]: number }
   trail: { [orgId: string]: string } // hash of the chain at the fixture's length
 }
@@ -82,6 +82,11 @@ export async function saveFixture(
   return schema
 }
 
+/** Every seventh event of `fill` is an hour late. */
+function filledAtMs(number: number): number {
+  return noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
+}
+
 async function fill(store: Store, orgId: string): Promise<void> {
   const audit = () => makeAudit(orgId)
   await store.orgs.create({ org: makeOrg({ id: orgId, slug: orgId.replace('_', '-') }), audit: audit() })
@@ -101,7 +106,7 @@ async function fill(store: Store, orgId: string): Promise<void> {
   for (let at = 0; at < 60; at++) {
     const events = Array.from({ length: 100 }, (_, index) => {
       const number = at * 100 + index
-      const occurredAtMs = noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
+      const occurredAtMs = filledAtMs(number)
       const vendor = `vendor ${number % 13}`
       const type = number % 3 === 0 ? 'tool.executed' : 'agent.detected'
       const json = JSON.stringify({ id: `evt_${number}`, number, vendor, odd: '\u2028 "é" 漢字' })
@@ -179,9 +184,14 @@ export async function contentOf(store: Store): Promise<Content> {
   return found
 }
 
+/** The occurredAt with which a fixture's event was sent, which may be far ahead of its arrival. */
+export function sentAtMs(json: string): number {
+  const event = JSON.parse(json) as { occurredAt?: string; number?: number }
+  return event.occurredAt === undefined ? filledAtMs(event.number!) : Date.parse(event.occurredAt)
+}
+
 async function eventsOf(store: Store, orgId: string): Promise<{ total: number; texts: string }> {
-  const hash = new Bun.CryptoHasher('sha256')
-  let total = 0
+  const events: StoredEvent[] = []
   let before: Parameters<Store['events']['page']>[0]['before'] = null
   do {
     const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page({
@@ -191,11 +201,13 @@ async function eventsOf(store: Store, orgId: string): Promise<{ total: number; t
       before,
       ceilingSeq: null,
     })
-    for (const { json } of page.events) hash.update(json)
-    total += page.events.length
+    events.push(...page.events)
     before = page.next
   } while (before !== null)
-  return { total, texts: hash.digest('hex') }
+  events.sort((a, b) => sentAtMs(b.json) - sentAtMs(a.json) || b.seq - a.seq)
+  const hash = new Bun.CryptoHasher('sha256')
+  for (const { json } of events) hash.update(json)
+  return { total: events.length, texts: hash.digest('hex') }
 }
 
 if (import.meta.main) {

@@ -78,6 +78,8 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
     durationMs: null,
     class: null,
     vendor: null,
+    name: null,
+    purpose: null,
     trust: null,
     protocol: null,
     subject: null,
@@ -90,6 +92,8 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
   }
 }
 
+/** It arrives just after noon, or with the newest of its events: none is ahead of its arrival unless a test says so. */
 export function makeBatch(orgId: string, events: EventRecord[]): EventBatch {
-  return { orgId, keyId: 'key_test', receivedAtMs: noon + 1, events }
+  const receivedAtMs = events.reduce((latest, { occurredAtMs }) => Math.max(latest, occurredAtMs), noon + 1)
+  return { orgId, keyId: 'key_test', receivedAtMs, events }
 }

@@ -5,14 +5,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newestSchema, readSchema } from '../../db/backup.ts'
 import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
+import type { EventFilter, Store } from '../../db/store.ts'
 import { migrate } from '../../db/sqlite/migrate.ts'
 import { migrations } from '../../db/sqlite/migrations.ts'
 import { checkBackup } from '../../server/backup/check.ts'
 import { openDataFolder } from '../../server/commands/open-data-folder.ts'
 import { cli } from '../support/binary.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
-import { contentOf, fixtures, saveFixture, type Fixture } from './fixture.ts'
-import { noon } from './make.ts'
+import { contentOf, fixtures, saveFixture, sealedAgent, sealedEvents, type Fixture } from './fixture.ts'
+import { makeBatch, makeEvent, noon } from './make.ts'
 
 setDefaultTimeout(60_000)
 
@@ -67,6 +68,129 @@ describe.each(fixtures().map((fixture) => [fixture.name, fixture] as const))('fr
     const again = await openDataFolder(folder, clock, backupOf(folder))
     await again.close()
     expect(existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []).toEqual(backups)
+  })
+})
+
+const orgId = 'org_sealed'
+const allTime = { orgId, sinceMs: 0, untilMs: null }
+
+async function sealedStore(name: string): Promise<{ folder: string; store: Store }> {
+  const fixture = fixtures().find((one) => one.name === 'schema-0012-sealed')
+  const folder = unpacked(fixture!, name)
+  return { folder, store: await openStore({ folder, now: noon }) }
+}
+
+async function idsOf(store: Store, filter: EventFilter): Promise<string[]> {
+  const ids: string[] = []
+  let before: Parameters<Store['events']['page']>[0]['before'] = null
+  do {
+    const page: Awaited<ReturnType<Store['events']['page']>> = await store.events.page({
+      ...{ orgId, filter, limit: 2_000, before, ceilingSeq: null },
+    })
+    ids.push(...page.events.map(({ json }) => (JSON.parse(json) as { id: string }).id))
+    before = page.next
+  } while (before !== null)
+  return ids
+}
+
+function tally<K>(values: Iterable<K>): Map<K, number> {
+  const counts = new Map<K, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
+}
+
+/** Names and purposes of what schema 12 sealed, against a recount of the fixture. */
+async function expectAgents(store: Store): Promise<void> {
+  const agents = Array.from({ length: sealedEvents }, (_, number) => sealedAgent(number))
+  const rare = agents.flatMap(({ name }, number) => (name === 'Manus-User' ? [`evt_${number}`] : []))
+  expect(rare.length).toBe(2) // one of each sealed segment
+  expect((await idsOf(store, { names: ['Manus-User'] })).toSorted()).toEqual(rare)
+  expect(await idsOf(store, { names: ['GPTBot'], purposes: ['user'] })).toEqual([])
+  expect(await idsOf(store, { names: [''] })).toEqual([])
+  const { count } = await store.events.count({
+    ...{ orgId, filter: { purposes: ['search'] }, afterSeq: 0, ceilingSeq: sealedEvents },
+  })
+  expect(count).toBe(agents.filter(({ purpose }) => purpose === 'search').length)
+  for (const by of ['name', 'purpose'] as const) {
+    const { rows } = await store.events.breakdown({ ...allTime, by, stepMs: null })
+    expect(new Map(rows.map(({ value, count }) => [value!, count]))).toEqual(
+      tally(agents.map((one) => one[by])),
+    )
+  }
+  const { rows } = await store.events.agents(allTime)
+  expect(new Map(rows.map(({ count, ...agent }) => [JSON.stringify(agent), count]))).toEqual(
+    tally(
+      agents.map(({ name, purpose }) =>
+        JSON.stringify({ vendor: { name: 'OpenAI' }, name: { name }, purpose: { name: purpose } }),
+      ),
+    ),
+  )
+}
+
+describe('agents and clocks far ahead, in segments that an earlier schema sealed', () => {
+  test('names and purposes are found and counted exactly, beside events that come after the upgrade', async () => {
+    const { folder, store } = await sealedStore('agents')
+    await expectAgents(store)
+    const agent = { vendor: 'Manus', name: 'Manus-User', purpose: 'user' }
+    await store.events.append(makeBatch(orgId, [makeEvent('fresh', { ...agent, json: '{"id":"fresh"}' })]))
+    expect((await idsOf(store, { names: ['Manus-User'] })).toSorted()).toEqual([
+      'evt_1000',
+      'evt_66536',
+      'fresh',
+    ])
+    await store.close()
+    expect((await verifyEvents(folder)).faults).toEqual([])
+  })
+
+  test('a segment whose index lacks a field is scanned for it', async () => {
+    const { folder, store } = await sealedStore('unindexed')
+    await store.close()
+    const db = new Database(join(folder, 'sightglass.db'))
+    for (const table of ['event_posting', 'event_posting_rest'])
+      db.run(`DELETE FROM ${table} WHERE member IN (20, 21)`)
+    db.run('UPDATE event_segment SET index_version = 1')
+    db.close()
+    const again = await openStore({ folder, now: noon })
+    await expectAgents(again)
+    await again.close()
+    expect((await verifyEvents(folder)).faults).toEqual([])
+  })
+
+  test('an event far ahead of its arrival counts as of its arrival: in lists, filters and hours', async () => {
+    const { store } = await sealedStore('ahead')
+    const received = noon + 1
+    const times = Array.from({ length: sealedEvents }, (_, number) => {
+      const sent = noon + Math.floor(number / 100) * 1_000
+      return { id: `evt_${number}`, at: sent - received > 300_000 ? received : sent, number }
+    })
+    const newest = times.toSorted((a, b) => b.at - a.at || b.number - a.number).map(({ id }) => id)
+    expect((await idsOf(store, {})).slice(0, 40_000)).toEqual(newest.slice(0, 40_000))
+    const untilMs = noon + 1_000
+    expect((await idsOf(store, { untilMs })).length).toBe(times.filter(({ at }) => at < untilMs).length)
+    await store.close()
+    const other = unpacked(
+      fixtures().find(({ name }) => name === 'schema-0012')!,
+      'hours',
+    )
+    const filled = await openStore({ folder: other, now: noon })
+    const of = { orgId: 'org_first', sinceMs: 0, untilMs: null }
+    const { events } = await filled.events.page({
+      ...of,
+      filter: {},
+      limit: 2_000,
+      before: null,
+      ceilingSeq: null,
+    })
+    expect(events.every(({ occurredAtMs }) => occurredAtMs <= received + 300_000)).toBe(true)
+    const hours = Array.from({ length: 6_000 }, (_, number) => {
+      const sent = noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
+      return Math.floor((sent - received > 300_000 ? received : sent) / 3_600_000) * 3_600_000
+    })
+    const { byHour } = await filled.events.metrics({ ...of, rowsMax: 1 })
+    expect(new Map(byHour.map(({ hourStartMs, count }) => [hourStartMs, count]))).toEqual(
+      tally(hours.toSorted()),
+    )
+    await filled.close()
   })
 })
 

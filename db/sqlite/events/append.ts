@@ -1,10 +1,12 @@
 /** Takes the events of a batch one by one into the blocks that the next commit will write. */
 import type { AppendResult, EventBatch, EventRecord } from '../../store.ts'
 import { StoreError } from '../../errors.ts'
+import { eventTimeMs } from '../../rules/event-time.ts'
+import { agentText } from './agents.ts'
 import { clearBlock, emptyBlock, extra, type BlockContent } from './block.ts'
 import type { Dedupe } from './dedupe.ts'
 import { splitText } from './event-text.ts'
-import { isHash, member } from './members.ts'
+import { agentMember, isHash, member } from './members.ts'
 import type { OrgState } from './org-state.ts'
 import { blockEventsMax, segmentOf } from './place.ts'
 import type { Terms } from './terms.ts'
@@ -68,8 +70,10 @@ export function appender(
         }
         const content = openBlockFor(org, ++org.lastSeq, spares)
         stage(org.terms, content, event, id, sessionOf(event.sessionId))
-        content.columns[extra.received]![content.events - 1] = batch.receivedAtMs
-        content.columns[extra.key]![content.events - 1] = key
+        const row = content.events - 1
+        content.columns[extra.at]![row] = eventTimeMs(event.occurredAtMs, batch.receivedAtMs)
+        content.columns[extra.received]![row] = batch.receivedAtMs
+        content.columns[extra.key]![row] = key
         known.add(org.num, org.lastSeq, print)
         result.accepted++
       })
@@ -94,18 +98,19 @@ function requireWhole(event: EventRecord): void {
 function stage(terms: Terms, content: BlockContent, event: EventRecord, id: string, session: Session): void {
   const row = content.events++
   const { columns } = content
-  const take = (index: number, text: string | null): void => {
-    if (text === null) return // blocks begin all zero
+  const take = (index: number, text: string | null): number => {
+    if (text === null) return 0 // blocks begin all zero
     const code = terms.code(index, text)
     columns[index]![row] = code
     if (isHash(code)) content.spilled.push([row, index, text])
+    return code
   }
   // One by one: a loop over the names of members takes twice the time.
   take(member.type, event.type)
   take(member.outcome, event.outcome)
   take(member.siteId, event.siteId)
   take(member.class, event.class)
-  take(member.vendor, event.vendor)
+  const vendor = take(member.vendor, event.vendor)
   take(member.trust, event.trust)
   take(member.tool, event.tool)
   take(member.protocol, event.protocol)
@@ -114,9 +119,12 @@ function stage(terms: Terms, content: BlockContent, event: EventRecord, id: stri
   take(member.ruleId, event.ruleId)
   take(member.reason, event.reason)
   take(member.page, event.page)
+  const name = take(member.name, event.name)
+  const purpose = take(member.purpose, event.purpose)
+  if (name + purpose > 0)
+    columns[agentMember]![row] = terms.code(agentMember, agentText(vendor, name, purpose))
   columns[member.sessionId]![row] = session.code
   const { text, idAt, sessionAt } = splitText(event.json, id, session.text)
-  columns[extra.at]![row] = event.occurredAtMs
   columns[extra.duration]![row] = event.durationMs ?? -1
   columns[extra.idAt]![row] = idAt
   columns[extra.sessionAt]![row] = sessionAt

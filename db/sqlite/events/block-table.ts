@@ -1,6 +1,6 @@
 /** Reading and writing blocks in `event_block` and `event_body`. */
 import type { Database } from 'bun:sqlite'
-import { blockChecksum, openBlock, packBlock, type BlockContent } from './block.ts'
+import { blockChecksum, openBlock, packBlock, packBlockColumns, type BlockContent } from './block.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { placeOf, seqMax } from './place.ts'
 
@@ -26,6 +26,18 @@ export function writeBlock(db: Database, place: number, content: BlockContent): 
     packed.bodies,
   )
   return { place, events: packed.events, minAt: packed.minAt, maxAt: packed.maxAt }
+}
+
+/** Only the columns of a stored block, whose names and texts stay as they are. */
+export function writeColumns(db: Database, place: number, content: BlockContent, whole: WholeBlock): void {
+  const { columns, minAt, maxAt } = packBlockColumns(content)
+  db.query('UPDATE event_block SET min_at = ?, max_at = ?, checksum = ?, columns = ? WHERE place = ?').run(
+    minAt,
+    maxAt,
+    blockChecksum({ ...whole, columns }),
+    columns,
+    place,
+  )
 }
 
 export interface WholeBlock {

@@ -1,29 +1,32 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
 import { openBodies, packBodies, type Spilled } from './bodies.ts'
-import { members } from './members.ts'
+import { agentMember, members } from './members.ts'
 import { openIds, openSessions, packNames } from './names.ts'
 import { inflateColumns, openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './place.ts'
 
 /*
  * Three blobs, so that each reader opens only what it needs:
- *   event_block.columns  the member codes in the order of members.ts, then the extra columns below (number-columns.ts)
+ *   event_block.columns  the codes of fields, each in the column of its number, and those below (number-columns.ts);
+ *                        a block of an earlier schema lacks the last ones, which then read as 0
  *   event_body.ids       ids and sessions (names.ts)
  *   event_body.bodies    texts, and texts of members that have a hash for a code (bodies.ts)
  * A text is the event's JSON without its id and its session, whose places are in `idAt` and `sessionAt` (0: it was
  * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. An event that was removed has type 0
  * and '' texts.
  */
-const extras = members.length
 export const extra = {
-  at: extras, // occurredAt, ms
-  received: extras + 1, // ms
-  duration: extras + 2, // ms, -1 when missing
-  key: extras + 3, // the ingest key, a code like a member's
-  idAt: extras + 4,
-  sessionAt: extras + 5,
+  at: 14, // the time of the event (db/rules/event-time.ts), ms
+  received: 15, // ms
+  duration: 16, // ms, -1 when missing
+  key: 17, // the ingest key, a code like a field's
+  idAt: 18,
+  sessionAt: 19,
 } as const
-export const columnCount = extras + 6
+export const columnCount = agentMember + 1
+
+/** What the terms of an organization can be of: fields, ingest keys, agents. */
+export const termMembers = [...members.map(({ number }) => number), extra.key, agentMember]
 
 export interface BlockContent {
   events: number
@@ -59,13 +62,19 @@ export interface PackedBlock {
   bodies: Uint8Array
 }
 
-export function packBlock(block: BlockContent): PackedBlock {
+export function packBlockColumns(block: BlockContent): Pick<PackedBlock, 'minAt' | 'maxAt' | 'columns'> {
   const times = block.columns[extra.at]!.subarray(0, block.events)
   return {
-    events: block.events,
     minAt: times.reduce((low, at) => Math.min(low, at)),
     maxAt: times.reduce((high, at) => Math.max(high, at)),
     columns: packColumns(block.columns, block.events),
+  }
+}
+
+export function packBlock(block: BlockContent): PackedBlock {
+  return {
+    events: block.events,
+    ...packBlockColumns(block),
     ids: packNames(block.ids, block.sessions),
     bodies: packBodies(block.texts, block.spilled),
   }

@@ -1,8 +1,9 @@
 /** Counts by the values of one member, over time and by outcome: what the pages of the dashboard draw. */
 import type { Database } from 'bun:sqlite'
-import type { Breakdown, BreakdownQuery } from '../../store.ts'
+import type { Breakdown, BreakdownQuery, CountedMember } from '../../store.ts'
+import { agentsByCode } from './agents.ts'
 import { countUnfolded } from './fold.ts'
-import { member } from './members.ts'
+import { agentMember, member } from './members.ts'
 import { hourMs, memberAndCode, otherCode, outcomesSpan } from './rollup-counts.ts'
 import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes } from './rollup-range.ts'
 import { termTexts } from './term-texts.ts'
@@ -14,11 +15,14 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
   const types = typeCodes(db, org, query.types)
-  const index = member[query.by]
+  const { index, valueOf } = countedIn(db, org, query.by)
   const startOf = stepStarts(query, range)
   const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
 
-  function add(hour: number, key: number, events: number): void {
+  function add(hour: number, code: number, outcome: number, events: number): void {
+    const value = valueOf(code)
+    if (value === 0) return
+    const key = value * outcomesSpan + outcome
     const start = startOf(hour)
     let keys = sums.get(start)
     if (keys === undefined) sums.set(start, (keys = new Map()))
@@ -31,9 +35,9 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
     }
   }
 
-  const columns = `hour, code * ${outcomesSpan} + outcome, live + expired`
-  yield* foldedRows(db, columns, { org, index, sites, types }, range, ([hour, key, events]) =>
-    add(hour!, key!, events!),
+  const columns = 'hour, code, outcome, live + expired'
+  yield* foldedRows(db, columns, { org, index, sites, types }, range, ([hour, code, outcome, events]) =>
+    add(hour!, code!, outcome!, events!),
   )
   const unfolded = yield* countUnfolded(db, org, [index])
   for (const { hour, site, type, outcome, values } of unfolded.groups()) {
@@ -41,10 +45,17 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
     if (sites?.has(site) === false || types?.has(type) === false) continue
     for (const [value, events] of values) {
       const [at, code] = memberAndCode(value)
-      if (at === index) add(hour, code * outcomesSpan + outcome, events)
+      if (at === index) add(hour, code, outcome, events)
     }
   }
-  return { rows: namedRows(db, org, index, sums) }
+  return { rows: namedRows(db, org, member[query.by], sums) }
+}
+
+/** Where the rollups count a field, and the code of its value there; names and purposes count as agents. 0: missing. */
+function countedIn(db: Database, org: number, by: CountedMember) {
+  if (by !== 'name' && by !== 'purpose') return { index: member[by], valueOf: (code: number) => code }
+  const agents = agentsByCode(db, org)
+  return { index: agentMember, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
 }
 
 /** Events of one value and outcome, and the hours between which they lie. */

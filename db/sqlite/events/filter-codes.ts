@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { EventFilter } from '../../store.ts'
 import { extra } from './block.ts'
-import { hashCode, member, members } from './members.ts'
+import { hashCode, member, memberAt, members } from './members.ts'
 
 /** One member of the filter: its code must be among these, and a hash must then be confirmed. */
 export interface Clause {
@@ -13,10 +13,10 @@ export interface Clause {
 
 /** The clauses of a filter, all of which must hold; one without codes means that nothing matches. */
 export function filterClauses(db: Database, org: number, hashSeed: number, filter: EventFilter): Clause[] {
-  return members.flatMap((one, index) => {
-    const wanted = one.filter === null ? undefined : filter[one.filter]
+  return members.flatMap(({ filter: list, number }) => {
+    const wanted = list === null ? undefined : filter[list]
     if (wanted === undefined || wanted.length === 0) return []
-    return [clause(db, org, hashSeed, index, wanted)]
+    return [clause(db, org, hashSeed, number, wanted)]
   })
 }
 
@@ -28,7 +28,7 @@ function clause(db: Database, org: number, hashSeed: number, index: number, want
     else if (index === member.type && text.endsWith('.*')) addPrefix(db, org, text.slice(0, -1), codes)
     else {
       const code = termCode(db, org, index, text) ?? hashCode(text, hashSeed)
-      if (members[index]!.termsMax > 0 && termCode(db, org, index, text) !== null) codes.add(code)
+      if (memberAt(index)!.termsMax > 0 && termCode(db, org, index, text) !== null) codes.add(code)
       else hashed.set(code, (hashed.get(code) ?? new Set()).add(text))
     }
   }

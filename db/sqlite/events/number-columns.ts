@@ -82,6 +82,9 @@ export function inflateColumns(blob: Uint8Array): Uint8Array {
   return Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
 }
 
+/** Where a column begins that was added after the blob was written: all its values are 0. */
+const absent = -1
+
 /** Of an inflated blob, which is kept and not changed. */
 export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
@@ -89,8 +92,8 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   const starts = new Array<number>(count)
   let at = 2
   for (let index = 0; index < count; index++) {
-    starts[index] = at
-    at += headBytes + rows * raw[at]!
+    starts[index] = at < raw.length ? at : absent
+    if (at < raw.length) at += headBytes + rows * raw[at]!
   }
   const opened = new Array<Float64Array | undefined>(count)
   return {
@@ -102,6 +105,7 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
 }
 
 function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number, value: number): boolean {
+  if (start === absent) return value === 0
   const width = raw[start]!
   const wanted = value - view.getFloat64(start + 1, true)
   if (width === 0) return wanted === 0
@@ -116,6 +120,7 @@ function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number
 }
 
 function valueAt(view: DataView, start: number, row: number): number {
+  if (start === absent) return 0
   const width = view.getUint8(start)
   const base = view.getFloat64(start + 1, true)
   const at = start + headBytes + row * width
@@ -126,6 +131,7 @@ function valueAt(view: DataView, start: number, row: number): number {
 }
 
 function unpack(raw: Uint8Array, view: DataView, start: number, rows: number): Float64Array {
+  if (start === absent) return new Float64Array(rows)
   const width = raw[start]!
   const base = view.getFloat64(start + 1, true)
   const values = new Float64Array(rows)

@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import type { EventPageQuery, RollupRepair, StoredEvent } from '../../store.ts'
 import type { SessionStory } from '../../session-store.ts'
 import type { EventReader } from '../event-engine.ts'
+import { readAgents } from './agents.ts'
 import { readBreakdown } from './breakdown.ts'
 import { readClassVendor } from './class-vendor.ts'
 import { readDistinct } from './distinct.ts'
@@ -75,6 +76,7 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
       inSlices(query.orgId, { ...noSums, rowsJson: '[]' }, (org) => readMetricsText(db, org, query)),
     breakdown: (query) => inSlices(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
     classVendor: (query) => inSlices(query.orgId, { rows: [] }, (org) => readClassVendor(db, org, query)),
+    agents: (query) => inSlices(query.orgId, { rows: [] }, (org) => readAgents(db, org, query)),
     distinct: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),
     durations: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDurations(db, org, query)),
     *recount({ orgId, hourStartMs }) {

@@ -2,23 +2,10 @@
 import { extra } from './block.ts'
 import { sketchCode } from './distinct-sketch.ts'
 import { bucketOf, bucketsMax } from './duration-buckets.ts'
-import { isHash, member } from './members.ts'
+import { agentMember, isHash, member, members } from './members.ts'
 import type { PackedColumns } from './number-columns.ts'
 
 export const hourMs = 3_600_000
-
-/** Members whose values have rollups: what the pages of the dashboard are made of. */
-export const countedMembers = [
-  'class',
-  'vendor',
-  'trust',
-  'tool',
-  'protocol',
-  'decision',
-  'ruleId',
-  'reason',
-  'page',
-] as const
 
 /** Stands for every value that has no term of its own, so that hostile texts cannot make rollups grow. */
 export const otherCode = 2 ** 31
@@ -83,7 +70,8 @@ export function memberAndCode(key: number): [member: number, code: number] {
 export const typesSpan = 4_096
 export const outcomesSpan = 512
 
-function countedCode(code: number): number {
+/** Values past their terms count as one. */
+export function countedCode(code: number): number {
   return isHash(code) ? otherCode : code
 }
 
@@ -98,12 +86,13 @@ export interface RollupCounts {
   events(): number
 }
 
-const indexes = countedMembers.map((name) => member[name])
+/** Fields whose values have rollups, for the pages of the dashboard. Names and purposes count as agents. */
+const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentMember]
 
 /** Opens the columns that counting the wanted members needs, and no others. */
 function wantedColumns(wanted: readonly number[] | null) {
   const wants = (index: number): boolean => wanted === null || wanted.includes(index)
-  const members = indexes.filter(wants)
+  const counted = indexes.filter(wants)
   const pairs = wants(classVendorMember)
   const durationsToo = wants(durationMember)
   return ({ column }: Pick<PackedColumns, 'column'>) => ({
@@ -111,7 +100,7 @@ function wantedColumns(wanted: readonly number[] | null) {
     sites: column(member.siteId),
     outcomes: column(member.outcome),
     times: column(extra.at),
-    counted: members.map((index) => ({ index, codes: column(index) })),
+    counted: counted.map((index) => ({ index, codes: column(index) })),
     classes: pairs ? column(member.class) : null,
     vendors: pairs ? column(member.vendor) : null,
     sessions: wants(distinctMember.session) ? column(member.sessionId) : null,

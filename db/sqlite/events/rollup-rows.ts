@@ -1,6 +1,6 @@
 /** Rollup rows by key, as they are stored and as a recount has them, so that both can be compared. */
 import type { Database } from 'bun:sqlite'
-import { members } from './members.ts'
+import { agentMember, memberAt } from './members.ts'
 import {
   classVendorMember,
   dayDurationMember,
@@ -79,6 +79,7 @@ export function addToRow(db: Database, org: number, key: RowKey, difference: num
 }
 
 const sketches = new Map<number, string>([
+  [agentMember, 'agent'],
   [durationMember, 'duration'],
   [dayDurationMember, 'duration and day'],
   [classVendorMember, 'class and vendor'],
@@ -89,6 +90,6 @@ const sketches = new Map<number, string>([
 /** For people: "the rollup of 2026-06-01T12:00:00.000Z" or "the rollup by tool of …". */
 export function rowName(key: RowKey): string {
   const [hour, , , , member] = key.split(' ').map(Number)
-  const by = member === undefined ? '' : ` by ${sketches.get(member) ?? members[member]?.name}`
+  const by = member === undefined ? '' : ` by ${sketches.get(member) ?? memberAt(member)?.name}`
   return `the rollup${by} of ${new Date(hour! * hourMs).toISOString()}`
 }

@@ -1,5 +1,6 @@
 /** Seals full segments: builds their index member by member, in steps that ride on the commits after them. */
 import type { Database } from 'bun:sqlite'
+import { indexVersion } from '../../contract/event-fields.ts'
 import { packZones, readColumns, zonesBetween, type Zone } from './block-table.ts'
 import { members } from './members.ts'
 import type { OrgState } from './org-state.ts'
@@ -19,8 +20,8 @@ interface Sealing {
   nextMember: number // index into `indexed`
 }
 
-/** Members that a filter can name. */
-const indexed = members.flatMap(({ filter }, index) => (filter === null ? [] : [index]))
+/** Fields that a filter can name. */
+const indexed = members.flatMap(({ filter, number }) => (filter === null ? [] : [number]))
 
 /** Reading the blocks of a whole segment takes as long as four commits. */
 const readSteps = 8
@@ -102,8 +103,9 @@ function end(db: Database, { org, segment, zones }: Sealing): void {
   const maxAt = zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity)
   if (zones.length > 0) {
     db.query(
-      'INSERT OR REPLACE INTO event_segment (org, segment, min_at, max_at, zones) VALUES (?, ?, ?, ?, ?)',
-    ).run(org.num, segment, minAt, maxAt, packZones(zones))
+      `INSERT OR REPLACE INTO event_segment (org, segment, min_at, max_at, zones, index_version)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+    ).run(org.num, segment, minAt, maxAt, packZones(zones), indexVersion)
   }
   db.query('UPDATE event_org SET segments = ? WHERE num = ?').run(segment + 1, org.num)
   org.segments = segment + 1

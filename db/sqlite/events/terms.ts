@@ -1,10 +1,10 @@
 /** The texts of an organization that have codes, kept in memory by the writer and in `event_term`. */
 import type { Database } from 'bun:sqlite'
 import type { EventRecord, GuardRail } from '../../store.ts'
-import { extra } from './block.ts'
-import { guardRails, hashCode, member, members } from './members.ts'
+import { columnCount } from './block.ts'
+import { guardRails, hashCode, member, memberAt } from './members.ts'
 
-const keyTermsMax = 4_096
+const otherTermsMax = 4_096 // ingest keys, agents
 
 export interface Terms {
   /** The code of a text; interns it, in the open transaction, while there is room, and hashes it afterwards. */
@@ -13,9 +13,9 @@ export interface Terms {
   broken(event: EventRecord): GuardRail | null
 }
 
-/** `member` in the table is a member's index, or `extra.key` for ingest keys. */
+/** `member` in the table is one of `termMembers`. */
 export function openTerms(db: Database, org: number, hashSeed: number): Terms {
-  const codes = Array.from({ length: extra.key + 1 }, () => new Map<string, number>())
+  const codes = Array.from({ length: columnCount }, () => new Map<string, number>())
   const highest = codes.map(() => 0)
   const rows = db.query<{ member: number; text: string; code: number }, [number]>(
     'SELECT member, text, code FROM event_term WHERE org = ?',
@@ -24,7 +24,7 @@ export function openTerms(db: Database, org: number, hashSeed: number): Terms {
     codes[member]?.set(text, code)
     highest[member] = Math.max(highest[member] ?? 0, code)
   }
-  const termsMax = codes.map((_, index) => members[index]?.termsMax ?? keyTermsMax)
+  const termsMax = codes.map((_, index) => memberAt(index)?.termsMax ?? otherTermsMax)
   const insert = db.query('INSERT INTO event_term (org, member, text, code) VALUES (?, ?, ?, ?)')
 
   return {

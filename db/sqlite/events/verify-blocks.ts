@@ -1,9 +1,9 @@
 /** Checks every block by itself. */
 import type { Database } from 'bun:sqlite'
 import { firstPlace, readWholeBlock, zonesFrom, type Zone } from './block-table.ts'
-import { blockChecksum, extra, openBlock, unpackBlock, type BlockContent } from './block.ts'
+import { blockChecksum, extra, openBlock, termMembers, unpackBlock, type BlockContent } from './block.ts'
 import { joinText } from './event-text.ts'
-import { isHash, member, members } from './members.ts'
+import { isHash, member, memberAt } from './members.ts'
 import { storedLastSeq } from './org-state.ts'
 import { placeOf, segmentOf, seqOf } from './place.ts'
 import type { Check, Report, VerifiedOrg } from './verified-org.ts'
@@ -82,13 +82,16 @@ function verifyRows(
   for (let row = fromRow; row < block.events; row++) {
     if (block.columns[member.type]![row] === 0) continue
     if (!isJson(textOf(block, row))) report(`arrival ${first + row} is not JSON`)
-    for (let index = 0; index <= extra.key; index++) {
-      if (index >= members.length && index !== extra.key) continue
+    for (const index of termMembers) {
       const code = block.columns[index]![row]!
       if (code === 0 || isHash(code) || org.codes[index]!.has(code)) continue
-      report(`arrival ${first + row}: the value of ${members[index]?.name ?? 'the key'} is not known`)
+      report(`arrival ${first + row}: the value of ${fieldName(index)} is not known`)
     }
   }
+}
+
+function fieldName(number: number): string {
+  return memberAt(number)?.name ?? (number === extra.key ? 'the key' : 'the agent')
 }
 
 function textOf(block: BlockContent, row: number): string {

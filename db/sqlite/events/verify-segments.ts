@@ -20,9 +20,10 @@ function verifySegment(db: Database, org: number, segment: number, report: Repor
   const first = segment * segmentEvents
   const where = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
   const blocks = zonesBetween(db, org, first, first + segmentEvents)
+  const version = versionOf(db, org, segment)
   verifyZones(db, { org, segment }, blocks, (problem) => report(where, problem))
-  for (const [index, { filter, name }] of members.entries()) {
-    if (filter === null) continue
+  for (const { filter, name, number: index, indexVersion } of members) {
+    if (filter === null || indexVersion > version) continue
     for (const [code, positions] of positionsByCode(db, blocks, first, index)) {
       const bitmap = newBitmap()
       try {
@@ -36,6 +37,11 @@ function verifySegment(db: Database, org: number, segment: number, report: Repor
       if (missing !== undefined) report(where, `does not lead to arrival ${first + missing} by its ${name}`)
     }
   }
+}
+
+function versionOf(db: Database, org: number, segment: number): number {
+  const sql = 'SELECT index_version AS version FROM event_segment WHERE org = ? AND segment = ?'
+  return db.query<{ version: number }, [number, number]>(sql).get(org, segment)?.version ?? Infinity
 }
 
 /** A page looks at a block only when the segment says that it is there and reaches into the times asked for. */

@@ -9,7 +9,7 @@ import { verifyRollups } from './verify-rollups.ts'
 import { verifySegments } from './verify-segments.ts'
 import { readSeed } from './seed.ts'
 import { fingerprints } from './fingerprint.ts'
-import { extra } from './block.ts'
+import { columnCount } from './block.ts'
 
 /** Faults listed of one organization; the first ones name the damage, and thousands would hide it. */
 const faultsMax = 100
@@ -108,6 +108,6 @@ function readOrg(db: Database, num: number): VerifiedOrg {
   const row = db
     .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
     .get(num)
-  const codes = Array.from({ length: extra.key + 1 }, (_, index) => new Set(termTexts(db, num, index).keys()))
+  const codes = Array.from({ length: columnCount }, (_, index) => new Set(termTexts(db, num, index).keys()))
   return { num, segments: row?.segments ?? 0, codes }
 }

@@ -4,6 +4,7 @@ import { readZones, zonesBetween, type Zone } from './block-table.ts'
 import type { Clause } from './filter-codes.ts'
 import { columnsOf } from './kept-columns.ts'
 import { recallMatches, type Recall } from './kept-matches.ts'
+import { memberAt } from './members.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { segmentEvents, seqMax, seqOf } from './place.ts'
 import { anyBit, hasBit, newBitmap, type Bitmap } from './positions.ts'
@@ -24,8 +25,8 @@ export interface Part {
 /** Parts that reach past `afterSeq`, in arrival order. */
 export function partsOf(db: Database, org: number, clauses: readonly Clause[], afterSeq: number): Part[] {
   const sealed = db
-    .query<{ segment: number; minAt: number; maxAt: number }, [number, number]>(
-      `SELECT segment, min_at AS minAt, max_at AS maxAt FROM event_segment
+    .query<Sealed, [number, number]>(
+      `SELECT segment, min_at AS minAt, max_at AS maxAt, index_version AS version FROM event_segment
        WHERE org = ? AND segment >= ? ORDER BY segment`,
     )
     .all(org, Math.floor((afterSeq + 1) / segmentEvents))
@@ -37,13 +38,22 @@ export function partsOf(db: Database, org: number, clauses: readonly Clause[], a
   ]
 }
 
+interface Sealed {
+  segment: number
+  minAt: number
+  maxAt: number
+  version: number
+}
+
+/** A segment's index knows only the fields of its version; what it does not know is asked of the rows themselves. */
 function sealedPart(
   db: Database,
   org: number,
   clauses: readonly Clause[],
   { postings, recall }: { postings: PostingReader; recall: Recall },
-  { segment, minAt, maxAt }: { segment: number; minAt: number; maxAt: number },
+  { segment, minAt, maxAt, version }: Sealed,
 ): Part {
+  const indexed = clauses.filter((clause) => memberAt(clause.member)!.indexVersion <= version)
   const firstSeq = segment * segmentEvents
   let found: Bitmap | null = null
   return {
@@ -52,8 +62,8 @@ function sealedPart(
     firstSeq,
     lastSeq: firstSeq + segmentEvents - 1,
     zones() {
-      if (clauses.length > 0) found = recall(segment, () => matchesIn(postings, org, segment, clauses))
-      if (clauses.length > 0 && found === null) return []
+      if (indexed.length > 0) found = recall(segment, () => matchesIn(postings, org, segment, indexed))
+      if (indexed.length > 0 && found === null) return []
       const row = db
         .query<{ zones: Uint8Array }, [number, number]>(
           'SELECT zones FROM event_segment WHERE org = ? AND segment = ?',

@@ -1,6 +1,8 @@
 -- What the first use and the fault run asked for: one section per feature.
 
 -- Which set of fields a sealed segment's index covers. A segment of an older set is scanned for the fields it lacks.
+-- `fillFields` gives every stored event its agent's name and purpose and, when its clock was far ahead, its time of
+-- arrival, and brings the index of every segment to version 2, in this transaction.
 ALTER TABLE event_segment ADD COLUMN index_version INTEGER NOT NULL DEFAULT 1;
 
 -- The networks (an IPv4 address, the /64 of an IPv6 one) from which an account signed in. An attacker who keeps an

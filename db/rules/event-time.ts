@@ -1,0 +1,8 @@
+/** The time by which an event is ordered, filtered and counted (contract §6). */
+
+/** A sender's clock may be this far ahead; beyond it the arrival time counts. */
+export const aheadMaxMs = 5 * 60_000
+
+export function eventTimeMs(occurredAtMs: number, receivedAtMs: number): number {
+  return occurredAtMs > receivedAtMs + aheadMaxMs ? receivedAtMs : occurredAtMs
+}

@@ -1,0 +1,81 @@
+/** Agents: vendor, name and purpose together, which blocks hold as one code and rollups count. */
+import type { Database } from 'bun:sqlite'
+import type { AgentCounts, AgentsQuery, CountedName } from '../../store.ts'
+import type { Sliced } from '../slices.ts'
+import { countUnfolded } from './fold.ts'
+import { agentMember, isHash, member } from './members.ts'
+import { memberAndCode, otherCode } from './rollup-counts.ts'
+import { foldedRows, hourRange, siteCodes, typeCodes } from './rollup-range.ts'
+import { termTexts } from './term-texts.ts'
+
+/*
+ * The code is that of a term "vendor name purpose": the codes of the three, 0 for a missing one, `beyond` for one past
+ * its terms. These terms have a limit too, so hostile texts cannot make combinations without bound.
+ */
+const beyond = '*'
+
+interface Agent {
+  vendor: number // otherCode: past its terms
+  name: number
+  purpose: number
+}
+
+export function agentText(vendor: number, name: number, purpose: number): string {
+  const part = (code: number): string => (isHash(code) ? beyond : String(code))
+  return `${part(vendor)} ${part(name)} ${part(purpose)}`
+}
+
+/** The agents of an organization by their codes. */
+export function agentsByCode(db: Database, org: number): Map<number, Agent> {
+  const agents = new Map<number, Agent>()
+  for (const [code, text] of termTexts(db, org, agentMember)) {
+    const [vendor, name, purpose] = text
+      .split(' ')
+      .map((part) => (part === beyond ? otherCode : Number(part))) as [number, number, number]
+    agents.set(code, { vendor, name, purpose })
+  }
+  return agents
+}
+
+export function* readAgents(db: Database, org: number, query: AgentsQuery): Sliced<AgentCounts> {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const asked = {
+    ...{ org, index: agentMember },
+    sites: siteCodes(db, org, query.siteIds),
+    types: typeCodes(db, org, query.types),
+  }
+  const sums = new Map<number, number>() // by agent
+  const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
+
+  yield* foldedRows(db, 'code, live + expired', asked, range, ([code, events]) => add(code!, events!))
+  const unfolded = yield* countUnfolded(db, org, [agentMember])
+  for (const { hour, site, type, values } of unfolded.groups()) {
+    if (hour < range.from || hour >= range.until) continue
+    if (asked.sites?.has(site) === false || asked.types?.has(type) === false) continue
+    for (const [key, events] of values) {
+      const [index, code] = memberAndCode(key)
+      if (index === agentMember) add(code, events)
+    }
+  }
+  return { rows: namedRows(db, org, sums) }
+}
+
+/** The most frequent first. */
+function namedRows(db: Database, org: number, sums: ReadonlyMap<number, number>): AgentCounts['rows'] {
+  const agents = agentsByCode(db, org)
+  const texts = {
+    vendor: termTexts(db, org, member.vendor),
+    name: termTexts(db, org, member.name),
+    purpose: termTexts(db, org, member.purpose),
+  }
+  const others: Agent = { vendor: otherCode, name: otherCode, purpose: otherCode }
+  const rows = Array.from(sums, ([code, count]) => {
+    const agent = agents.get(code) ?? others
+    const named = (field: keyof Agent): CountedName => {
+      if (agent[field] === 0) return 'missing'
+      return agent[field] === otherCode ? 'other' : { name: texts[field].get(agent[field]) ?? '' }
+    }
+    return { vendor: named('vendor'), name: named('name'), purpose: named('purpose'), count }
+  })
+  return rows.sort((a, b) => b.count - a.count)
+}
