@@ -15,6 +15,8 @@ export interface TraceEvent {
     class?: string | null
     trust?: string | null
     vendor?: string | null
+    name?: unknown // events that came before schema 13 were not checked for these
+    purpose?: unknown
     userAgent?: string | null
   } | null
   policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null

@@ -193,7 +193,7 @@ function hand(tabs: ReadonlySet<Tab>, messages: StreamMessage[]): void {
     if (open.length === 0) continue
     const { events } = JSON.parse(message.data) as { events: ReceivedEvent[] }
     for (const { filter, known, sink } of open) {
-      const mine = events.filter(({ event }) => !known.has(event.id) && isWanted(filter, event))
+      const mine = events.filter((one) => !known.has(one.event.id) && isWanted(filter, one))
       sink.text(
         mine.length > 0 ? eventsText(message.id, mine) : `id: ${message.id}\nevent: moved\ndata: {}\n\n`,
       )

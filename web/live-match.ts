@@ -1,5 +1,6 @@
 /** Whether an event is one that a filter asks for, as GET /v1/traces decides it (contract §6). */
-import type { EventFilter, TraceEvent } from './event-shapes.ts'
+import type { EventFilter, ReceivedEvent, TraceEvent } from './event-shapes.ts'
+import { eventTimeMs } from './event-time.ts'
 
 type Member = (event: TraceEvent) => unknown
 
@@ -16,6 +17,8 @@ const members: { readonly [name: string]: Member } = {
   agentClass,
   class: agentClass,
   vendor: (event) => event.agent?.vendor,
+  name: (event) => event.agent?.name,
+  purpose: (event) => event.agent?.purpose,
   trust: (event) => event.agent?.trust,
   siteId: (event) => event.siteId,
   sessionId: (event) => event.sessionId,
@@ -33,10 +36,13 @@ const isOfType = (wanted: readonly string[], type: string): boolean =>
   wanted.some((one) => (one.endsWith('.*') ? type.startsWith(one.slice(0, -1)) : type === one))
 
 /** A filter that it does not know lets everything through: an event too many is better than one too few. */
-export function isWanted({ types, outcomes, where = [] }: EventFilter, event: TraceEvent): boolean {
+export function isWanted(
+  { types, outcomes, where = [] }: EventFilter,
+  { event, receivedAt }: ReceivedEvent,
+): boolean {
   if (!isOfType(types, event.type) || !isOneOf(outcomes, event.outcome)) return false
   const asked = new Map<Member, string[]>()
-  const atMs = Date.parse(event.occurredAt)
+  const atMs = eventTimeMs(Date.parse(event.occurredAt), Date.parse(receivedAt))
   for (const { name, value } of where) {
     if (name === 'since' && atMs < Date.parse(value)) return false
     if (name === 'until' && atMs >= Date.parse(value)) return false

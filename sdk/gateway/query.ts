@@ -9,6 +9,8 @@ export interface TracesQuery {
   type?: Filter
   agentClass?: Filter
   vendor?: Filter
+  name?: Filter // agent.name, such as GPTBot
+  purpose?: Filter // agent.purpose
   trust?: Filter
   outcome?: Filter
   siteId?: Filter

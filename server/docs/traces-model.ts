@@ -21,6 +21,12 @@ export const traceFilters: { [name: string]: Parameter } = {
   agentClass: anyOf('The class of the agent.', limits.classCharsMax, 'dom'),
   class: anyOf('The same as agentClass.', limits.classCharsMax, 'dom'),
   vendor: anyOf("The agent's vendor.", limits.vendorCharsMax, 'Operator'),
+  name: anyOf('The name of the bot, agent.name.', limits.nameCharsMax, 'GPTBot'),
+  purpose: anyOf(
+    'What it came for, agent.purpose; known: training, search, assistant, user.',
+    limits.purposeCharsMax,
+    'training',
+  ),
   trust: anyOf('The trust in its identity.', limits.trustCharsMax, 'detected'),
   outcome: {
     schema: t.String({ maxLength: limits.outcomeCharsMax, pattern: /^([a-z][a-z0-9_-]*)?$/.source }),

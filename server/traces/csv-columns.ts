@@ -4,7 +4,7 @@ import { impliedDecision } from '../ingest/check-event.ts'
 
 export const csvColumns = [
   ...['id', 'siteId', 'sessionId', 'occurredAt', 'type', 'outcome', 'tool', 'durationMs', 'class', 'trust'],
-  ...['vendor', 'decision', 'ruleId', 'page', 'protocol', 'subject', 'error', 'event'],
+  ...['vendor', 'decision', 'ruleId', 'page', 'protocol', 'subject', 'error', 'name', 'purpose', 'event'],
 ] as const
 
 interface Members {
@@ -37,6 +37,8 @@ export function eventCells(json: string): CsvCell[] {
     metadata['protocol'],
     metadata['subject'],
     event['error'],
+    agent['name'],
+    agent['purpose'],
   ]
   return cells.map(cellOf)
 }

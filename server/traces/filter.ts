@@ -34,6 +34,8 @@ const listParameters: { readonly [name: string]: ListParameter } = {
   agentClass,
   class: agentClass,
   vendor: { list: 'vendors', charsMax: limits.vendorCharsMax },
+  name: { list: 'names', charsMax: limits.nameCharsMax },
+  purpose: { list: 'purposes', charsMax: limits.purposeCharsMax },
   trust: { list: 'trusts', charsMax: limits.trustCharsMax },
   outcome,
   siteId: { list: 'siteIds', charsMax: limits.idCharsMax },

@@ -1,39 +1,61 @@
-/** Events whose clock stands in the future: kept and ordered as they say (contract §1, §6), and left out by `until`. */
+/** Events whose clock stands in the future: kept as they came, and listed by their arrival (contract §1, §6, §7). */
 import { expect, test } from 'bun:test'
 import { event } from '../support/events.ts'
 import { testServer } from '../support/server.ts'
 
 interface Answer {
-  events: { id: string }[]
-  sessions: { id: string }[]
+  events: { id: string; occurredAt: string }[]
+  sessions: { id: string; firstSeenAt: string; lastSeenAt: string }[]
+  nextCursor: string | null
   total: number
+  byHour: { hour: string; count: number }[]
 }
 
-test('an event of the year 2200 stands first, one of 2201 is refused, and `until` leaves the future out', async () => {
+test('an event far ahead counts as of its arrival everywhere, and comes back as it was sent', async () => {
   await using server = await testServer()
   const ingest = await server.key('ingest')
   const secret = await server.key('secret')
-  const now = new Date(server.clock.now()).toISOString()
-  const events = [
+  const nowMs = server.clock.now()
+  const iso = (aheadMs: number) => new Date(nowMs + aheadMs).toISOString()
+  const post = (...events: object[]) => server.call('/v1/sdk/events', { key: ingest, body: { events } })
+  const sent = await post(
     event('far', { occurredAt: '2200-12-31T23:59:59.999Z', sessionId: 'far' }),
-    event('now', { occurredAt: now, sessionId: 'now' }),
     event('beyond', { occurredAt: '2201-01-01T00:00:00Z' }),
-  ]
-  const sent = await server.call('/v1/sdk/events', { key: ingest, body: { events } })
+    event('past', { occurredAt: iso(-60_000), sessionId: 'past' }),
+    event('slightly', { occurredAt: iso(4 * 60_000), sessionId: 'slightly' }),
+    event('ahead', { occurredAt: iso(10 * 60_000), sessionId: 'far' }),
+  )
   expect(await sent.json()).toMatchObject({
-    accepted: 2,
+    accepted: 4,
     rejected: 1,
-    errors: [{ index: 2, path: 'occurredAt', code: 'wrong_format' }],
+    errors: [{ index: 1, path: 'occurredAt', code: 'wrong_format' }],
   })
-  await server.call('/v1/sdk/events', { key: ingest, body: { events: [event('late', { occurredAt: now })] } })
+  server.clock.move(30_000)
+  await post(event('later', { occurredAt: iso(30_000), sessionId: 'later' }))
 
   const read = async (path: string) => (await (await server.call(path, { key: secret })).json()) as Answer
   const ids = async (path: string) => (await read(path)).events.map(({ id }) => id)
-  expect(await ids('/v1/traces')).toEqual(['far', 'late', 'now'])
-  const until = new Date(Date.parse(now) + 3_600_000).toISOString()
-  expect(await ids(`/v1/traces?until=${until}`)).toEqual(['late', 'now'])
-  expect((await read('/v1/sessions')).sessions.map(({ id }) => id)).toEqual(['far', 'sess_1', 'now'])
-  expect((await read(`/v1/sessions?until=${until}`)).sessions.map(({ id }) => id)).toEqual(['sess_1', 'now'])
-  expect((await read('/v1/metrics')).total).toBe(3)
-  expect((await read(`/v1/metrics?until=${until}`)).total).toBe(2)
+  const order = ['slightly', 'later', 'ahead', 'far', 'past']
+  expect(await ids('/v1/traces')).toEqual(order)
+  const walked: string[] = []
+  for (let at = '/v1/traces?limit=1'; ;) {
+    const page = await read(at)
+    walked.push(...page.events.map(({ id }) => id))
+    if (page.nextCursor === null) break
+    at = `/v1/traces?limit=1&cursor=${page.nextCursor}`
+  }
+  expect(walked).toEqual(order)
+  expect((await read('/v1/traces/far')) as unknown).toMatchObject({ occurredAt: '2200-12-31T23:59:59.999Z' })
+
+  const until = encodeURIComponent(iso(60_000))
+  expect(await ids(`/v1/traces?until=${until}`)).toEqual(['later', 'ahead', 'far', 'past'])
+  expect(await ids(`/v1/traces?since=${until}`)).toEqual(['slightly'])
+  const sessions = (await read('/v1/sessions')).sessions
+  expect(sessions.map(({ id }) => id)).toEqual(['slightly', 'later', 'far', 'past'])
+  const far = sessions.find(({ id }) => id === 'far')!
+  expect(Date.parse(far.lastSeenAt)).toBeLessThan(nowMs + 60_000)
+  const metrics = await read('/v1/metrics')
+  expect(metrics.total).toBe(5)
+  expect(metrics.byHour.every(({ hour }) => Date.parse(hour) <= nowMs + 4 * 60_000)).toBe(true)
+  expect((await read(`/v1/metrics?until=${encodeURIComponent(iso(2 * 3_600_000))}`)).total).toBe(5)
 }, 90_000)

@@ -13,7 +13,7 @@ const hostile = event('hostile', {
   occurredAt: '2026-07-01T00:00:00Z',
   tool: '=cmd|calc,"x"\ny',
   error: '@SUM(A1)',
-  agent: { class: '+1', vendor: '-2', trust: '\tx' },
+  agent: { class: '+1', vendor: '-2', name: '=1+2', purpose: 'training', trust: '\tx' },
   policy: null,
   metadata: { page: '/a,b', subject: "O'Hara", note: 'Grüße 🎈' },
 })
@@ -91,6 +91,8 @@ test('CSV says its rows before they come, and a spreadsheet reads it back unchan
     protocol: '',
     subject: "O'Hara",
     error: '@SUM(A1)',
+    name: '=1+2',
+    purpose: 'training',
   })
 })
 
@@ -100,10 +102,10 @@ test('without raw=true formulas are disarmed', async () => {
   const text = await response.text()
   const [header, row] = [text.split('\n')[0], text.slice(text.indexOf('\n') + 2)]
   expect(header).toBe(
-    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,event',
+    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,name,purpose,event',
   )
   expect(row).toContain(`"'=cmd|calc,""x""\ny",3,'+1,'\tx,'-2,deny,`)
-  expect(row).toContain(`,'@SUM(A1),"{""id""`)
+  expect(row).toContain(`,'@SUM(A1),'=1+2,training,"{""id""`)
   const { tool, class: agentClass, error } = cellsOf(text, true)[0]!
   expect([tool, agentClass, error]).toEqual(['=cmd|calc,"x"\ny', '+1', '@SUM(A1)'])
 })

@@ -1,13 +1,13 @@
 /** What tabs filter out of a shared stream is what the appliance itself would have sent them; and what they missed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { isWanted } from '../../web/live-match.ts'
-import type { EventFilter, TraceEvent } from '../../web/event-shapes.ts'
+import type { EventFilter, ReceivedEvent, TraceEvent } from '../../web/event-shapes.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 let server: TestServer
 let cookie: string
-let sent: TraceEvent[]
+let sent: ReceivedEvent[]
 let start = ''
 
 const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
@@ -17,15 +17,25 @@ beforeAll(async () => {
   const key = await server.key('ingest')
   cookie = await server.signIn('viewer')
   start = await position()
+  const ahead = server.clock.now() + 2 * 3_600_000
   const events = Array.from({ length: 240 }, (_, n) =>
     event(`m${n}`, {
-      occurredAt: new Date(Date.UTC(2026, 5, 1) + n * 60_000).toISOString(),
+      // Every fortieth comes from a clock two hours ahead, and counts as of its arrival.
+      occurredAt: new Date(n % 40 === 39 ? ahead : Date.UTC(2026, 5, 1) + n * 60_000).toISOString(),
       siteId: pick(['shop', 'blog'], n >> 2),
       sessionId: pick(['s1', 's2', 's3'], n),
       type: pick(['authz.evaluated', 'authz.policies_set', 'tool.executed', 'tool'], n >> 1),
       outcome: pick(['success', 'blocked', 'error'], n >> 3),
       tool: pick([null, '', 'cart.add'], n),
-      agent: pick([null, { class: 'dom', vendor: '', trust: null }, { vendor: 'GPTBot' }, {}], n >> 2),
+      agent: pick(
+        [
+          null,
+          { class: 'dom', vendor: '', trust: null },
+          { vendor: 'OpenAI', name: 'GPTBot' },
+          { purpose: 'x' },
+        ],
+        n >> 2,
+      ),
       policy: pick([null, { decision: 'review' }, { decision: '' }, {}], n),
       metadata: pick([null, { protocol: 'bearer' }, { subject: 'ann', protocol: 5 }, {}], n >> 1),
     }),
@@ -33,7 +43,10 @@ beforeAll(async () => {
   const answer = await server.call('/v1/sdk/events', { key, body: { events } })
   const { errors = [] } = (await answer.json()) as { errors?: { id?: string }[] }
   const refused = new Set(errors.map(({ id }) => id))
-  sent = (events as unknown as TraceEvent[]).filter(({ id }) => !refused.has(id))
+  const receivedAt = new Date(server.clock.now()).toISOString()
+  sent = (events as unknown as TraceEvent[])
+    .filter(({ id }) => !refused.has(id))
+    .map((event) => ({ receivedAt, event }))
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -52,6 +65,7 @@ interface Missed {
   ahead: boolean
 }
 
+const isoIn = (ms: number) => new Date(Date.now() + ms).toISOString()
 const where = (...pairs: [string, string][]): EventFilter => ({
   ...{ types: [], outcomes: [] },
   where: pairs.map(([name, value]) => ({ name, value })),
@@ -62,7 +76,9 @@ const filters: EventFilter[] = [
   { types: ['tool', 'authz.evaluated'], outcomes: ['error', 'blocked'] },
   where(['siteId', 'blog'], ['sessionId', 's1'], ['sessionId', 's3']),
   where(['vendor', '']),
-  where(['vendor', 'GPTBot'], ['trust', '']),
+  where(['vendor', 'OpenAI'], ['trust', '']),
+  where(['name', 'GPTBot']),
+  where(['name', ''], ['purpose', 'x']),
   where(['agentClass', 'dom']),
   where(['class', 'dom'], ['agentClass', '']),
   where(['tool', ''], ['tool', 'cart.add']),
@@ -72,6 +88,8 @@ const filters: EventFilter[] = [
   where(['subject', 'ann']),
   ...['allow', 'deny', 'review', ''].map((decision) => where(['decision', decision])),
   where(['since', '2026-06-01T01:00:00Z'], ['until', '2026-06-01T02:00:30Z']),
+  where(['since', isoIn(-600_000)], ['until', isoIn(3_600_000)]),
+  where(['since', isoIn(3_600_000)]),
 ]
 
 test.each(filters)('%j', async (filter) => {
@@ -80,7 +98,7 @@ test.each(filters)('%j', async (filter) => {
   for (const outcome of filter.outcomes) params.append('outcome', outcome)
   for (const { name, value } of filter.where ?? []) params.append(name, value)
   const { events, more, ahead } = await ask<Missed>(`/api/live/missed?${params}`)
-  const wanted = sent.filter((one) => isWanted(filter, one)).map(({ id }) => id)
+  const wanted = sent.filter((one) => isWanted(filter, one)).map((one) => one.event.id)
   expect(events.map((one) => one.event.id)).toEqual(wanted)
   expect([more, ahead]).toEqual([false, false])
 })

@@ -5,6 +5,8 @@ export interface LogsFilter {
   outcome?: string
   agentClass?: string
   vendor?: string
+  name?: string
+  purpose?: string
   trust?: string
   tool?: string
   protocol?: string

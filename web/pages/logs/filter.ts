@@ -6,6 +6,8 @@ import { filterParams } from '../../filter-params.ts'
 export const memberNames: { readonly [name: string]: string } = {
   agentClass: 'agent class',
   vendor: 'vendor',
+  name: 'agent name',
+  purpose: 'purpose',
   trust: 'trust',
   tool: 'tool',
   protocol: 'protocol',
@@ -82,6 +84,10 @@ function valueOf({ agent, metadata, policy, tool, sessionId, siteId }: TraceEven
       return agent?.class
     case 'vendor':
       return agent?.vendor
+    case 'name':
+      return agent?.name
+    case 'purpose':
+      return agent?.purpose
     case 'trust':
       return agent?.trust
     case 'protocol':
