@@ -73,19 +73,21 @@ test('default 50, above 200 means 200', async () => {
 
 test('type filters exactly or by prefix, since is inclusive, until exclusive', async () => {
   const types = ['agent.detected', 'agent.missed', 'agentx.detected', 'tool.executed']
-  const day = (n: number) => `2027-01-0${n}T00:00:00.000Z`
-  await send(types.map((type, index) => event(`type_${index}`, { type, occurredAt: day(index + 1) })))
-  const ids = async (query: string) =>
-    (await page(`?since=2027-01-01&${query}`)).events.map((each) => each.id)
+  const day = (n: number) => `2021-01-0${n}T00:00:00.000Z`
+  await send(
+    types.map((type, index) => event(`type_${index}`, { type, siteId: 'typed', occurredAt: day(index + 1) })),
+  )
+  const ids = async (query: string) => (await page(`?siteId=typed&${query}`)).events.map((each) => each.id)
   expect(await ids('type=agent.detected')).toEqual(['type_0'])
   expect(await ids('type=agent.*')).toEqual(['type_1', 'type_0'])
   expect(await ids('type=tool.executed&type=agent.missed')).toEqual(['type_3', 'type_1'])
   expect(await ids('type=none.such')).toEqual([])
-  expect(await ids('until=2027-01-03')).toEqual(['type_1', 'type_0'])
+  expect(await ids('until=2021-01-03')).toEqual(['type_1', 'type_0'])
   expect(
-    (await page(`?since=${encodeURIComponent('2027-01-02T01:00:00+01:00')}&until=2027-01-03`)).events.length,
+    (await page(`?siteId=typed&since=${encodeURIComponent('2021-01-02T01:00:00+01:00')}&until=2021-01-03`))
+      .events.length,
   ).toBe(1)
-  expect((await page('?since=2027-01-02T01:00:00+01:00&until=2027-01-03')).events.length).toBe(1)
+  expect((await page('?siteId=typed&since=2021-01-02T01:00:00+01:00&until=2021-01-03')).events.length).toBe(1)
 })
 
 test('a cursor goes on alone or with its own filters, and with nothing else', async () => {
