@@ -127,6 +127,21 @@ export interface Distinct {
   rows: { startMs: number; count: number }[] // ascending, without steps that had none
 }
 
+export interface TrustReachedQuery {
+  orgId: string
+  sinceMs: number // inclusive, by occurredAt
+  untilMs: number // exclusive
+  siteIds?: string[] // of the events that are counted; their sessions may go on elsewhere
+  types: string[] // any of; a trailing `.*` is a prefix
+  deadlineMs: number // after which it gives up
+}
+
+/** Events by the highest trust that any event of their session reached, up to a day before and after the range. */
+export interface TrustReached {
+  rows: { trust: string | null; events: number; sessions: number }[] // the highest first; null: no known trust
+  complete: boolean // false: of so many sessions some were left out, with their events
+}
+
 /** Something in the event tables that does not fit the rest. */
 export interface EventFault {
   orgId: string | null // null: the database itself

@@ -29,6 +29,8 @@ import type {
   Metrics,
   MetricsQuery,
   MetricsText,
+  TrustReached,
+  TrustReachedQuery,
 } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { BatchCount, IngestCountStore } from './ingest-count-store.ts'
@@ -154,6 +156,8 @@ export interface EventStore {
   agents(query: AgentsQuery): Promise<AgentCounts>
   /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
   durations(query: DurationsQuery): Promise<Durations>
+  /** What trust the sessions of some events reached, exact; null when time is up. Read in slices, beside others. */
+  trustReached(query: TrustReachedQuery): Promise<TrustReached | null>
   /** How many different sessions or verified subjects days or months had. */
   distinct(query: DistinctQuery): Promise<Distinct>
   /** Called after every commit with the organizations that got events; returns a function that ends the watch. */

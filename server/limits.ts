@@ -65,6 +65,7 @@ export const limits = {
   metricsRowsMax: 100_000,
   sessionEventsMax: 10_000, // counted and told of one session, the newest
   sessionPageMs: 300, // after which a page of sessions comes back short
+  trustReachedMs: 5_000, // reading the sessions of a range of detections, in slices
   ingestCountsKeptMs: 400 * 24 * 3_600_000,
   ingestHealthMs: 31 * 24 * 3_600_000, // shown at most
   rejectedShownMax: 100,

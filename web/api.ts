@@ -8,6 +8,7 @@ import type {
   DetectCounts,
   CountedName,
   DetectMatrix,
+  DetectTrust,
   IdentityDetail,
   Totals,
   VendorDetail,
@@ -32,6 +33,7 @@ export type * from './event-shapes.ts'
 export interface PageCounts {
   detect: DetectCounts
   'detect/matrix': DetectMatrix
+  'detect/trust': DetectTrust
   'detect/vendor': VendorDetail
   auth: AuthCounts
   'auth/identities': IdentityDetail

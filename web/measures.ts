@@ -24,7 +24,7 @@ export const measures = {
   trustReached: of(
     'Verified in session',
     null,
-    'Share of detections in whose session at least one event has the trust `verified` or `linked`.',
+    'Share of detections whose session has an event with the trust `verified` or `linked`, up to a day around the range.',
   ),
   identities: of(
     'Identities',

@@ -29,6 +29,8 @@ import type {
   MetricsText,
   RollupRepair,
   StoredEvent,
+  TrustReached,
+  TrustReachedQuery,
 } from '../store.ts'
 import type { Sliced } from './slices.ts'
 
@@ -81,5 +83,6 @@ export interface EventReader {
   firstHour(orgId: string): number | null
   sessionPage(query: SessionPageQuery): Sliced<SessionPage>
   sessionStory(query: SessionStoryQuery): Sliced<SessionStory | null>
+  trustReached(query: TrustReachedQuery): Sliced<TrustReached | null>
   overview(orgId: string): Sliced<Awaited<ReturnType<EventStore['overview']>>>
 }

@@ -10,6 +10,7 @@ import type {
   EventPageQuery,
   EventStore,
   MetricsQuery,
+  TrustReachedQuery,
 } from '../store.ts'
 import type { ReadContext } from './contexts.ts'
 import { searchPage } from './event-search.ts'
@@ -35,6 +36,7 @@ export const readVerbs = {
   'events.agents': ({ events }: ReadContext, query: AgentsQuery) => events.agents(query),
   'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),
   'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),
+  'events.trustReached': ({ events }: ReadContext, query: TrustReachedQuery) => events.trustReached(query),
   'events.recount': ({ events }: ReadContext, query: { orgId: string; hourStartMs: number }) =>
     events.recount(query),
   'events.verify': ({ events }: ReadContext) => events.verify(),

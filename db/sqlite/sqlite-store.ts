@@ -85,7 +85,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
 
 const takingVerbs = /^(events|orgs|retention)\./
 const countingVerbs =
-  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|distinct|durations)$/
+  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|trustReached|distinct|durations)$/
 
 /** What takes events or whole organizations away changes counts, even where it failed half way. */
 function tellingChanges({ write }: Verbs, kept: KeptAnswers): Verbs['write'] {
@@ -125,6 +125,7 @@ function eventStore(
     breakdown: (query) => read('events.breakdown', query),
     classVendor: (query) => read('events.classVendor', query),
     agents: (query) => read('events.agents', query),
+    trustReached: (query) => read('events.trustReached', query),
     distinct: (query) => read('events.distinct', query),
     durations: (query) => read('events.durations', query),
     watch(listener) {

@@ -53,7 +53,6 @@ export async function detectCounts(asked: Asked): Promise<DetectCounts> {
     cuts(asked, {
       classes: { by: 'class', types, stepped: true },
       vendors: { by: 'vendor', types, stepped: true },
-      trusts: { by: 'trust', types },
       decided: { by: 'vendor', types: ['authz.evaluated'] },
     }),
   ])

@@ -9,6 +9,7 @@ import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts, per
 import { detectMatrix } from './matrix.ts'
 import { identityDetail, vendorDetail } from './newest.ts'
 import { periodOf, periodParameters } from './period.ts'
+import { detectTrust } from './trust.ts'
 import { why } from './why.ts'
 
 const withRows = { ...periodParameters, rows: 'one' } as const
@@ -42,6 +43,7 @@ export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
     .get('/api/analytics/active', answer(activeAgents))
     .get('/api/analytics/durations', answer(callDurations))
     .get('/api/auth/identities', answer(identityDetail, withRows))
+    .get('/api/detect/trust', answer(detectTrust))
     .get('/api/detect/matrix', answer(detectMatrix, withRows))
     .get(
       '/api/detect/vendor',

@@ -56,7 +56,6 @@ export interface DetectCounts extends Totals {
   missed: Tally
   classes: Cut
   vendors: Cut
-  trusts: Cut
   decided: Cut // decisions by vendor, for how often each was refused
 }
 
@@ -119,6 +118,13 @@ export interface Named {
 export interface DetectMatrix {
   counted: number // all, but those that retention took before an upgrade brought these counts
   cells: { class: CountedName; vendor: CountedName; count: number }[]
+}
+
+/** Detections by the highest trust that any event of their session reached. */
+export interface DetectTrust {
+  rows: { trust: string | null; count: number; sessions: number }[] // the highest first; null: no known trust
+  complete: boolean // false: of so many sessions some were left out, with their detections
+  isTooMuch: boolean // there are too many events in the range to read them all: `rows` is empty
 }
 
 /** What the newest events say; `complete` when these are all of the period. */

@@ -1,6 +1,6 @@
 /** The reading half of the event engine, on a connection of its own; every call sees one moment of the log. */
 import type { Database } from 'bun:sqlite'
-import type { EventPageQuery, RollupRepair, StoredEvent } from '../../store.ts'
+import type { EventPageQuery, RollupRepair, StoredEvent, TrustReached } from '../../store.ts'
 import type { SessionStory } from '../../session-store.ts'
 import type { EventReader } from '../event-engine.ts'
 import { readAgents } from './agents.ts'
@@ -26,6 +26,7 @@ import { recounting } from './recount.ts'
 import { readSeed } from './seed.ts'
 import { listSessions } from '../sessions/page.ts'
 import { readStory } from '../sessions/story.ts'
+import { readTrustReached } from '../sessions/trust-reached.ts'
 import { atOnce, type Sliced } from '../slices.ts'
 import { cutoffForBytes, eventBytes } from './size.ts'
 import { readTail } from './tail.ts'
@@ -79,6 +80,10 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
     agents: (query) => inSlices(query.orgId, { rows: [] }, (org) => readAgents(db, org, query)),
     distinct: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),
     durations: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDurations(db, org, query)),
+    trustReached: (query) =>
+      inSlices<TrustReached | null>(query.orgId, { rows: [], complete: true }, (org) =>
+        readTrustReached({ db, org, hashSeed: seed.values }, query),
+      ),
     *recount({ orgId, hourStartMs }) {
       const { step } = recounting(hourStartMs)
       for (;;) {

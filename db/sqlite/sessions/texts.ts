@@ -8,7 +8,7 @@ import type { SessionRow } from './tally.ts'
 type Name = 'siteId' | 'type' | 'outcome' | 'class' | 'vendor' | 'trust'
 
 /** Known trusts, rising; any other counts as less. */
-const ladder = ['detected', 'declared', 'verified', 'linked']
+export const ladder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
 
 export interface SessionTexts {
   /** Of a member that always has a term. */

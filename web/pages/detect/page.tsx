@@ -15,9 +15,14 @@ import { navigate, place, query, withQuery } from '../../router.ts'
 import { rehearse } from '../../rehearse.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
+import { askedNext } from '../../range/last-range.ts'
+import { countsOf } from '../../range/questions.ts'
+import { useAnswer } from '../../range/use-answer.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
+import { askAhead } from '../../seen.ts'
 import { AgentTable } from './agent-table.tsx'
 import { Matrix } from './matrix.tsx'
+import { provedShare, reachedNote, TrustBars, trustQuestion } from './trust.tsx'
 import { VendorDialog } from './vendor-dialog.tsx'
 
 const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
@@ -31,7 +36,11 @@ function openVendor(vendor: string | null): void {
   })
 }
 
-export const ahead = async () => rehearse(<Detections data={await countAhead('detect')} />)
+export const ahead = async () => {
+  const data = await countAhead('detect')
+  await askAhead(countsOf('detect/trust', askedNext()))
+  await rehearse(<Detections data={data} />)
+}
 
 export default function DetectPage() {
   const model = useCounts('detect', ['agent.*', 'authz.evaluated'])
@@ -87,10 +96,10 @@ function Detections({ data }: { data: DetectCounts }) {
 }
 
 function DetectHeadlines({ data }: { data: DetectCounts }) {
-  const { period, detected, missed, classes, vendors, trusts } = data
+  const { period, detected, missed, classes, vendors } = data
   const vendorCounts = distinct(vendors)
   const crawlers = countOf(classes, 'crawler')
-  const proved = countOf(trusts, 'verified', 'linked')
+  const reached = useAnswer(trustQuestion(), detected.count).found
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <Headlines
@@ -110,9 +119,10 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
         },
         {
           kind: 'share',
-          name: 'Verified or linked',
-          now: shareOf(proved.count, detected.count),
-          before: shareOf(proved.before, detected.before),
+          name: measures.trustReached.name,
+          now: provedShare(reached),
+          before: null,
+          note: reachedNote(reached, detected.count),
         },
         {
           ...countLine(measures.missed, missed),
@@ -148,7 +158,7 @@ function DetectionChart({ data: { period, detected, classes, vendors } }: { data
   )
 }
 
-function ClassAndTrust({ data: { period, detected, classes, trusts } }: { data: DetectCounts }) {
+function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCounts }) {
   const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <div class="halves level">
@@ -162,15 +172,7 @@ function ClassAndTrust({ data: { period, detected, classes, trusts } }: { data: 
         rest={cutRest(classes, detected)}
         restName="no class"
       />
-      <Bars
-        title="By trust"
-        unit={measures.detections.unit}
-        bars={cutBars(trusts, { href: (trust) => logsHref({ ...of, trust }) })
-          .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
-          .sort((a, b) => trustRank(a.key) - trustRank(b.key))}
-        rest={cutRest(trusts, detected)}
-        restName="no trust"
-      />
+      <TrustBars detected={detected.count} />
     </div>
   )
 }

@@ -1,0 +1,103 @@
+/** The trust that sessions reached: against a model, over blocks, merges, sealed segments, and what was taken away. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { EventRecord, TrustReached } from '../../db/store.ts'
+import { noon } from '../store/make.ts'
+import { cramped, engine, event } from './subject.ts'
+
+const orgId = 'org_a'
+const hourMs = 3_600_000
+const ladder = ['detected', 'declared', 'verified', 'linked']
+const day = 24 * hourMs
+
+interface Asked {
+  sinceMs: number
+  untilMs: number
+  siteIds?: string[]
+}
+
+/** Counted one by one: of each session the highest trust of any event, up to a day around the range. */
+function expected(events: EventRecord[], { sinceMs, untilMs, siteIds }: Asked): TrustReached['rows'] {
+  const heights = new Map<string, number>()
+  for (const { sessionId, trust, occurredAtMs } of events) {
+    if (occurredAtMs < sinceMs - day || occurredAtMs >= untilMs + day) continue
+    heights.set(sessionId, Math.max(heights.get(sessionId) ?? -1, ladder.indexOf(trust ?? '')))
+  }
+  const rows = new Map<number, { events: number; sessions: Set<string> }>()
+  for (const { sessionId, type, siteId, occurredAtMs } of events) {
+    if (type !== 'agent.detected' || occurredAtMs < sinceMs || occurredAtMs >= untilMs) continue
+    if (siteIds !== undefined && !siteIds.includes(siteId)) continue
+    const height = heights.get(sessionId) ?? -1
+    const row = rows.get(height) ?? { events: 0, sessions: new Set() }
+    row.events++
+    row.sessions.add(sessionId)
+    rows.set(height, row)
+  }
+  return [...rows]
+    .sort(([a], [b]) => b - a)
+    .map(([height, row]) => ({
+      trust: ladder[height] ?? null,
+      events: row.events,
+      sessions: row.sessions.size,
+    }))
+}
+
+const made = fc.record({
+  sessionId: fc.constantFrom('a', 'b', 'c', 'ü "quoted"', 'e'),
+  siteId: fc.constantFrom('shop', 'blog'),
+  type: fc.constantFrom('agent.detected', 'auth.identity_presented', 'tool.executed'),
+  trust: fc.constantFrom(null, 'own word', ...ladder),
+  hours: fc.integer({ min: -60, max: 60 }),
+})
+
+test('any events, in any batches, with an erasure between: the counts are those of the model', async () => {
+  const groups = fc.array(fc.array(made, { minLength: 1, maxLength: 9 }), { minLength: 1, maxLength: 12 })
+  const range = fc.tuple(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 1, max: 48 }))
+  await fc.assert(
+    fc.asyncProperty(
+      groups,
+      range,
+      fc.constantFrom<string[] | undefined>(undefined, ['shop']),
+      async (all, [from, hours], siteIds) => {
+        const subject = engine(cramped)
+        let n = 0
+        const sent = all.map((group) =>
+          group.map(({ hours: at, ...more }) => ({ ...event(n++, at * hourMs), ...more })),
+        )
+        for (const group of sent) subject.group(() => subject.append(orgId, group))
+        const sinceMs = noon + from * hourMs
+        const asked = { sinceMs, untilMs: sinceMs + hours * hourMs, ...(siteIds && { siteIds }) }
+        const ask = () =>
+          subject.reader.trustReached({ orgId, ...asked, types: ['agent.detected'], deadlineMs: 60_000 })
+        expect(await ask()).toEqual({ rows: expected(sent.flat(), asked), complete: true })
+        subject.erase(orgId, ['b'], [])
+        const left = sent.flat().filter(({ sessionId }) => sessionId !== 'b')
+        expect(await ask()).toEqual({ rows: expected(left, asked), complete: true })
+        subject.close()
+      },
+    ),
+    { numRuns: 25 },
+  )
+}, 60_000)
+
+test('over a sealed segment and behind it, in slices; without time it gives up instead of guessing', async () => {
+  const subject = engine({ idsPerRun: 40_000 })
+  const events = Array.from({ length: 70_000 }, (_, n): EventRecord => ({
+    ...event(n, n * 100),
+    sessionId: `s${n % 9_000}`,
+    type: n % 3 === 0 ? 'agent.detected' : 'tool.executed',
+    trust: n % 50 === 1 ? 'verified' : n % 7 === 0 ? null : 'detected',
+  }))
+  for (let from = 0; from < events.length; from += 5_000)
+    subject.group(() => subject.append(orgId, events.slice(from, from + 5_000)))
+  const asked = { sinceMs: noon, untilMs: noon + 5_000_000 }
+  const query = { orgId, ...asked, types: ['agent.detected'] }
+  const found = await subject.reader.trustReached({ ...query, deadlineMs: 60_000 })
+  expect(found).toEqual({ rows: expected(events, asked), complete: true })
+  expect(await subject.reader.trustReached({ ...query, deadlineMs: -1 })).toBeNull()
+  expect(await subject.reader.trustReached({ ...query, orgId: 'org_none', deadlineMs: 1_000 })).toEqual({
+    rows: [],
+    complete: true,
+  })
+  subject.close()
+}, 60_000)
