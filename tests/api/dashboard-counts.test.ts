@@ -20,6 +20,7 @@ import { mintKey } from '../../server/keys/mint.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { trustModel } from '../support/trust-model.ts'
 
 let server: TestServer
 let viewer: Person
@@ -92,6 +93,10 @@ function within({ since, until }: Range, sites: string[]): TestEvent[] {
   })
 }
 
+const seenOf = ({ sessionId, siteId, type, occurredAt, agent }: TestEvent) => ({
+  ...{ sessionId, siteId, type, atMs: Date.parse(occurredAt), trust: agent?.trust ?? null },
+})
+
 function tallyOf(period: PeriodView, of: (one: TestEvent) => boolean): Tally {
   const [now, before] = [period, period.before].map((range) => within(range, period.siteIds).filter(of))
   const { edges } = period
@@ -148,42 +153,6 @@ const ranges = [
 const only = (type: string, of: (one: TestEvent) => string | null | undefined) => (one: TestEvent) =>
   one.type === type ? of(one) : undefined
 
-/** Detections by the highest trust in their session, up to a day around the range, one by one. */
-function trustReached(period: PeriodView): DetectTrust {
-  const ladder = ['detected', 'declared', 'verified', 'linked']
-  const [since, until] = [Date.parse(period.since), Date.parse(period.until)]
-  const dayMs = 86_400_000
-  const near = sent.filter(({ occurredAt }) => {
-    const at = Date.parse(occurredAt)
-    return at >= since - dayMs && at < until + dayMs
-  })
-  const heightOf = (sessionId: string) =>
-    Math.max(
-      -1,
-      ...near
-        .filter((one) => one.sessionId === sessionId)
-        .map((one) => ladder.indexOf(one.agent?.trust ?? '')),
-    )
-  const rows = new Map<number, { count: number; sessions: Set<string> }>()
-  for (const { sessionId } of within(period, period.siteIds).filter(
-    ({ type }) => type === 'agent.detected',
-  )) {
-    const height = heightOf(sessionId)
-    const row = rows.get(height) ?? { count: 0, sessions: new Set() }
-    rows.set(height, row)
-    row.count++
-    row.sessions.add(sessionId)
-  }
-  const sorted = [...rows].sort(([a], [b]) => b - a)
-  return {
-    rows: sorted.map(([height, row]) => ({
-      ...{ trust: ladder[height] ?? null, count: row.count, sessions: row.sessions.size },
-    })),
-    complete: true,
-    isTooMuch: false,
-  }
-}
-
 test.each(ranges)(
   'every page in %s',
   async (range) => {
@@ -202,7 +171,11 @@ test.each(ranges)(
       of,
       only('agent.detected', (one) => one.agent?.vendor),
     )
-    expect(await ask<DetectTrust>(`/api/detect/trust${range}`)).toEqual(trustReached(of))
+    expect(await ask<DetectTrust>(`/api/detect/trust${range}`)).toEqual({
+      rows: trustModel(sent.map(seenOf), of).map(({ events: count, ...row }) => ({ ...row, count })),
+      complete: true,
+      isTooMuch: false,
+    })
     expectCut(
       detect.decided,
       of,

@@ -1,14 +1,14 @@
 /** The trust that sessions reached: against a model, over blocks, merges, sealed segments, and what was taken away. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { EventRecord, TrustReached } from '../../db/store.ts'
+import type { EventRecord } from '../../db/store.ts'
 import { noon } from '../store/make.ts'
+import { trustModel } from '../support/trust-model.ts'
 import { cramped, engine, event } from './subject.ts'
 
 const orgId = 'org_a'
 const hourMs = 3_600_000
 const ladder = ['detected', 'declared', 'verified', 'linked']
-const day = 24 * hourMs
 
 interface Asked {
   sinceMs: number
@@ -16,30 +16,10 @@ interface Asked {
   siteIds?: string[]
 }
 
-/** Counted one by one: of each session the highest trust of any event, up to a day around the range. */
-function expected(events: EventRecord[], { sinceMs, untilMs, siteIds }: Asked): TrustReached['rows'] {
-  const heights = new Map<string, number>()
-  for (const { sessionId, trust, occurredAtMs } of events) {
-    if (occurredAtMs < sinceMs - day || occurredAtMs >= untilMs + day) continue
-    heights.set(sessionId, Math.max(heights.get(sessionId) ?? -1, ladder.indexOf(trust ?? '')))
-  }
-  const rows = new Map<number, { events: number; sessions: Set<string> }>()
-  for (const { sessionId, type, siteId, occurredAtMs } of events) {
-    if (type !== 'agent.detected' || occurredAtMs < sinceMs || occurredAtMs >= untilMs) continue
-    if (siteIds !== undefined && !siteIds.includes(siteId)) continue
-    const height = heights.get(sessionId) ?? -1
-    const row = rows.get(height) ?? { events: 0, sessions: new Set() }
-    row.events++
-    row.sessions.add(sessionId)
-    rows.set(height, row)
-  }
-  return [...rows]
-    .sort(([a], [b]) => b - a)
-    .map(([height, row]) => ({
-      trust: ladder[height] ?? null,
-      events: row.events,
-      sessions: row.sessions.size,
-    }))
+const expected = (events: EventRecord[], { sinceMs, untilMs, siteIds = [] }: Asked) => {
+  const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString()) as [string, string]
+  const seen = events.map(({ occurredAtMs: atMs, ...one }) => ({ ...one, atMs }))
+  return trustModel(seen, { since, until, siteIds })
 }
 
 const made = fc.record({
