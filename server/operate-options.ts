@@ -15,6 +15,14 @@ const serving = ['serve', 'config'] as const
 const withBackups = ['backup create', 'backup list', 'backup verify', 'migrate up', 'doctor'] as const
 
 export const operateOptions = {
+  'trusted-key': option({
+    read: plainText,
+    value: 'KEY',
+    default: null,
+    help: 'the public key that must have signed the proof, as an older export or checkpoint names it',
+    verbs: ['verify'],
+    flagOnly: true,
+  }),
   'setup-file': option({
     read: folderPath,
     value: 'FILE',

@@ -57,9 +57,11 @@ export interface AuditEntry {
   id: string
   orgId: string
   actor: string
-  actorName: string | null // the e-mail address of a user
+  actorName: string | null // an e-mail address, the label of a key, or which part of the appliance it was
   action: string
   target: string
+  targetName: string | null
+  address: string | null // of the sender; none for the command line and for jobs
   metadata: Metadata
   occurredAt: string
   position: number

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { AuditEntry, AuditFilter, AuditQuery, AuditRow, AuditStore } from '../store.ts'
 import { auditTrim } from './audit-trim.ts'
-import { positionText } from './audit.ts'
+import { positionText } from '../audit-hash.ts'
 
 /** `seq` is the entry's position in its organization's chain. */
 export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<AuditStore['list']>> {

@@ -5,7 +5,8 @@
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../errors.ts'
 import type { AuditHead, AuditStore, AuditTrim } from '../store.ts'
-import { appendAudit, genesisHash, positionText } from './audit.ts'
+import { genesisHash, positionText } from '../audit-hash.ts'
+import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
 
 /** Rows of one step: ingest waits no longer than these take. */

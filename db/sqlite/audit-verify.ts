@@ -2,7 +2,8 @@
 import type { Database } from 'bun:sqlite'
 import type { AuditAnchor, AuditFault, AuditHead, AuditRow, AuditTrim, AuditVerdict } from '../store.ts'
 import { auditTrims, untrimmed } from './audit-trim.ts'
-import { auditHash, auditHeads, positionText } from './audit.ts'
+import { auditHash, positionText } from '../audit-hash.ts'
+import { auditHeads } from './audit.ts'
 import { readAuditHeads } from './audit-heads.ts'
 
 type Row = AuditRow & { rowid: number }

@@ -1,37 +1,7 @@
-/**
- * The audit chain: every entry carries the hash of the one before it in its organization.
- *
- * hash = SHA-256, lower-case hex, of the UTF-8 text
- *   JSON.stringify(['sightglass-audit-1', prevHash, position, id, orgId, actor, action, target, metadata, occurredAt])
- * with every member exactly as it stands in the table, all text. The first entry's prevHash is 64 zeros.
- */
+/** Appends audit entries to the chain of their organization (`db/audit-hash.ts` says how a row is hashed). */
 import type { Database } from 'bun:sqlite'
-import { createHash } from 'node:crypto'
+import { auditHash, genesisHash, positionText } from '../audit-hash.ts'
 import type { AuditEntry, AuditHead, AuditRow } from '../store.ts'
-
-export const genesisHash = '0'.repeat(64)
-const positionDigits = 12
-
-export function auditHash(row: Omit<AuditRow, 'hash'>): string {
-  const { prevHash, position, id, orgId, actor, action, target, metadata, occurredAt } = row
-  const text = [
-    'sightglass-audit-1',
-    prevHash,
-    position,
-    id,
-    orgId,
-    actor,
-    action,
-    target,
-    metadata,
-    occurredAt,
-  ]
-  return createHash('sha256').update(JSON.stringify(text)).digest('hex')
-}
-
-export function positionText(position: number): string {
-  return String(position).padStart(positionDigits, '0')
-}
 
 /** Appends one entry to its organization's chain. Only inside the transaction of the verb that it tells of. */
 export function appendAudit(db: Database, entry: AuditEntry): void {

@@ -5,7 +5,8 @@
 import type { Database } from 'bun:sqlite'
 import type { AuditHead } from '../store.ts'
 import { auditTrim } from './audit-trim.ts'
-import { auditHeads, newestAuditRow, positionText } from './audit.ts'
+import { positionText } from '../audit-hash.ts'
+import { auditHeads, newestAuditRow } from './audit.ts'
 import { readAuditHeads, writeAuditHeads } from './audit-heads.ts'
 
 type Heads = { [orgId: string]: AuditHead }

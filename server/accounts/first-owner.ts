@@ -1,5 +1,6 @@
 /** Makes the first owner, who is also the appliance's operator; at most one of many at once succeeds. */
 import type { Account, SignIn, Store } from '../../db/store.ts'
+import { auditEntry } from '../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../auth/password.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -43,21 +44,15 @@ export async function createFirstOwner(
   const account: Account = { id: newId('usr'), email, passwordHash, operator: true, createdAtMs: now }
   const begun = request.signIn?.({ accountId: account.id, orgId: org.id })
   const signedIn = begun === undefined ? {} : { session: begun.signIn.id, address: begun.signIn.address }
+  const action = 'account.created'
+  const metadata = { email, role: 'owner', operator: true, ...signedIn }
   const status = await store.accounts.createFirstOwner({
     account,
     orgId: org.id,
     linkHash,
     now,
     ...(begun === undefined ? {} : { signIn: begun.signIn, network: begun.network }),
-    audit: {
-      id: newId('aud'),
-      orgId: org.id,
-      actor: request.actor,
-      action: 'account.created',
-      target: account.id,
-      metadata: { email, role: 'owner', operator: true, ...signedIn },
-      occurredAtMs: now,
-    },
+    audit: auditEntry({ orgId: org.id, actor: request.actor }, { action, target: account.id, metadata }, now),
   })
   return status === 'created' ? { status, account, orgId: org.id } : { status }
 }

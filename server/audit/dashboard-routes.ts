@@ -1,5 +1,6 @@
 /** The audit page: entries by who, what, when and any text, and exports of exactly what is filtered. */
 import { Elysia } from 'elysia'
+import type { Org } from '../../db/store.ts'
 import { rolesOf } from '../auth/permissions.ts'
 import { json } from '../http/answer.ts'
 import { readJsonObject } from '../http/body.ts'
@@ -7,6 +8,7 @@ import { contextOf } from '../http/context.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
+import { targetName } from './entry.ts'
 import { entryView, exportAudit } from './export.ts'
 import { exportOfBody, filterOfQuery, filterParameters } from './filter.ts'
 
@@ -22,13 +24,17 @@ export function dashboardAuditRoutes(parts: Parts) {
       )
       const beforeSeq = wholeNumber('before', query.one('before'))
       const page = await store.audit.list({ orgId: org.id, limit, beforeSeq, filter: filterOfQuery(query) })
-      const accounts = await store.accounts.list()
-      const emails = new Map(accounts.map(({ id, email }) => [`user:${id}`, email]))
-      const entries = page.entries.map((entry) => ({
-        ...entryView(entry),
-        position: entry.seq,
-        actorName: emails.get(entry.actor) ?? null,
-      }))
+      const names = await namesNow(parts, org)
+      const entries = page.entries.map((entry) => {
+        const { actorLabel, address } = entry.metadata
+        return {
+          ...entryView(entry),
+          position: entry.seq,
+          actorName: textOr(actorLabel, names.get(entry.actor) ?? null),
+          targetName: targetName(entry) ?? names.get(entry.target) ?? null,
+          address: textOr(address, null),
+        }
+      })
       return json({ entries, nextBefore: page.next })
     })
     .post(
@@ -43,6 +49,30 @@ export function dashboardAuditRoutes(parts: Parts) {
       },
       { parse: 'none' },
     )
+}
+
+/** What is called how today, for entries that do not say it themselves. */
+async function namesNow({ store }: Parts, org: Org): Promise<Map<string, string>> {
+  const [accounts, keys, endpoints] = await Promise.all([
+    store.accounts.list(),
+    store.keys.list(org.id),
+    store.webhooks.endpoints(org.id),
+  ])
+  return new Map([
+    ['cli', 'Command line'],
+    ['system', 'Sightglass'],
+    [org.id, org.name],
+    ...accounts.flatMap(({ id, email }): [string, string][] => [
+      [id, email],
+      [`user:${id}`, email],
+    ]),
+    ...keys.map(({ id, label }): [string, string] => [`key:${id}`, label]),
+    ...endpoints.map(({ endpoint: { id, label, url } }): [string, string] => [id, label || url]),
+  ])
+}
+
+function textOr(value: unknown, otherwise: string | null): string | null {
+  return typeof value === 'string' && value !== '' ? value : otherwise
 }
 
 function wholeNumber(name: string, text: string | undefined): number | null {

@@ -1,5 +1,6 @@
 /** Makes the audit entry of one act; who acts is told apart from what is done, because one request does one thing. */
 import type { AuditEntry } from '../../db/store.ts'
+import { runningContext } from '../http/context.ts'
 import { newId } from '../ids.ts'
 
 export interface Actor {
@@ -13,5 +14,32 @@ export function auditEntry(
   occurredAtMs: number,
 ): AuditEntry {
   const { action, target, metadata = {} } = act
-  return { id: newId('aud'), orgId, actor, action, target, metadata, occurredAtMs }
+  const whole = { ...metadata, ...senderOf(actor) }
+  return { id: newId('aud'), orgId, actor, action, target, metadata: whole, occurredAtMs }
+}
+
+/** The name and address of whoever sent the request; nothing for the command line and for jobs. */
+function senderOf(actor: string): AuditEntry['metadata'] {
+  const context = runningContext()
+  if (context === null || !/^(user|key):/.test(actor)) return {}
+  const { address, signIn, key } = context
+  const names = new Map<string, string>()
+  if (signIn !== undefined) names.set(`user:${signIn.account.id}`, signIn.account.email)
+  if (key !== undefined) names.set(`key:${key.id}`, key.label)
+  const actorLabel = names.get(actor)
+  return { ...(actorLabel === undefined ? {} : { actorLabel }), address }
+}
+
+const nameMembers = ['label', 'name', 'email', 'slug', 'url']
+
+/** The name that an entry gives its target: of a change the new one. Null when it gives none. */
+export function targetName({ metadata }: Pick<AuditEntry, 'metadata'>): string | null {
+  for (const members of [metadata, metadata['after'], metadata['before']]) {
+    if (typeof members !== 'object' || members === null || Array.isArray(members)) continue
+    for (const name of nameMembers) {
+      const value = members[name]
+      if (typeof value === 'string' && value !== '') return value
+    }
+  }
+  return null
 }

@@ -104,6 +104,7 @@ export function makeSignIns(
       requireSameOrigin(request)
       const view = await find(request)
       if (view) {
+        contextOf(request).signIn = view
         const { account, org, signIn } = view
         const act = { action: 'session.ended', target: signIn.id, metadata: { email: account.email } }
         const audit = auditEntry({ orgId: org.id, actor: `user:${account.id}` }, act, clock.now())

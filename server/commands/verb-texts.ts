@@ -105,8 +105,8 @@ export const verbTexts: { readonly [V in VerbName]: VerbText } = {
     summary: "write an organization's audit trail to a file",
     usage: 'export audit [--org ORG] [--format json|csv | --proof] [--out FILE]',
     about: [
-      'With --proof the whole chain is written with its hashes and a signed head. server/audit/PROOF.md describes the',
-      'form and has a verifier of thirty lines that needs nothing of Sightglass. The export itself is in the trail.',
+      'With --proof the whole chain is written with its hashes and a signed head. /docs/proof of the appliance describes',
+      'the form and has a verifier of thirty lines that needs nothing of Sightglass. The export itself is in the trail.',
     ],
     examples: [
       'sightglass export audit --format csv --out audit.csv',
@@ -115,13 +115,19 @@ export const verbTexts: { readonly [V in VerbName]: VerbText } = {
   },
   verify: {
     summary: 'check that events, counts and the audit trail are as they were written',
-    usage: 'verify [audit|events]',
+    usage: 'verify [audit|events|FILE [--trusted-key KEY]]',
     about: [
       'Reads every event with its id and its places in the indexes, counts the rollups again, reads every audit chain row',
       'by row, its heads and the signed checkpoints, and names what was changed, moved or taken away. Changes nothing; a',
       'server may run meanwhile. About 10 s a million events. Exit code 1 when anything is not as written.',
+      'With a FILE it checks an exported audit proof, from the file alone: no data folder, no network. The key that',
+      'signed it should be one you know from elsewhere: an older export, or a checkpoint in a log.',
     ],
-    examples: ['sightglass verify', 'sightglass verify audit --json'],
+    examples: [
+      'sightglass verify',
+      'sightglass verify audit --json',
+      'sightglass verify acme-audit.jsonl --trusted-key 7dJ…',
+    ],
   },
   ...operateTexts,
   ...identityTexts,

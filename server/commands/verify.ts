@@ -1,8 +1,11 @@
-/** `sightglass verify`: says whether events, counts and the audit trail are as they were written, and what is not. */
+/** `sightglass verify`: says whether events, counts and the audit trail, or an exported proof, are as written. */
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { verifyEvents } from '../../db/open.ts'
 import type { EventVerdict } from '../../db/store.ts'
 import type { Invocation } from '../config.ts'
 import { verifyTrail, type TrailVerdict } from '../audit/verify.ts'
+import type { ProofVerdict } from '../audit/verify-proof.ts'
 import { UsageError } from '../option-values.ts'
 import { oneLine, print } from './print.ts'
 
@@ -11,8 +14,11 @@ const parts = ['audit', 'events'] as const
 /** Exit code 1 when anything is not as it was written. */
 export async function verify({ words, values }: Invocation): Promise<number> {
   const [what] = words
+  const trusted = values['trusted-key']
   if (what !== undefined && !parts.some((part) => part === what))
-    throw new UsageError(`"${what}" cannot be verified`, 'sightglass verify, verify audit or verify events')
+    return verifyFile(what, trusted, values.json)
+  if (trusted !== null)
+    throw new UsageError('--trusted-key goes with a proof', 'sightglass verify FILE --trusted-key KEY')
   const folder = values['data-dir']
   // The trail first: it is quick, and a folder without a database is refused by it.
   const trail = what === 'events' ? null : await verifyTrail(folder)
@@ -25,6 +31,36 @@ export async function verify({ words, values }: Invocation): Promise<number> {
   ]
   print(values.json ? JSON.stringify({ ...trail, events, ok }) : texts.map(oneLine).join('\n'))
   return ok ? 0 : 1
+}
+
+/** An exported proof, from the file alone. */
+async function verifyFile(path: string, trusted: string | null, asJson: boolean): Promise<number> {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined && !/[./\\]/.test(path))
+    throw new UsageError(
+      `"${path}" cannot be verified`,
+      'sightglass verify, verify audit|events or verify FILE',
+    )
+  if (found === undefined) throw new Error(`${path}: there is no such file`)
+  if (!found.isFile() && !found.isFIFO()) throw new Error(`${path} is not a file`)
+  const { verifyProof } = await import('../audit/verify-proof.ts')
+  const verdict = await verifyProof(path, trusted)
+  print(asJson ? JSON.stringify({ file: resolve(path), ...verdict }) : proofLines(path, verdict).join('\n'))
+  return verdict.ok ? 0 : 1
+}
+
+function proofLines(path: string, verdict: ProofVerdict): string[] {
+  const { orgId, entries, trimmed, signedAt, key, fault } = verdict
+  const entry = fault?.entryId ? ` (${fault.entryId})` : ''
+  const before = trimmed === 0 ? '' : ` after ${trimmed} that retention removed`
+  const lines =
+    fault === null
+      ? [
+          `${path}: sound. ${entries} audit entries of ${orgId}${before}, signed ${signedAt} by ${key}.`,
+          'Compare the key with one from elsewhere, such as an older export or a logged checkpoint (--trusted-key).',
+        ]
+      : [`${path}: NOT sound. Line ${fault.line}${entry}: ${fault.message}.`]
+  return lines.map(oneLine)
 }
 
 function eventLines({ orgs, faults }: EventVerdict): string[] {

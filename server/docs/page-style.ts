@@ -37,6 +37,8 @@ summary { cursor: pointer; color: var(--ink-2); }
 .guide > * { max-width: 84ch; }
 .guide > .table { max-width: 100%; }
 .guide h2 { margin-top: var(--s4); scroll-margin-top: var(--s4); }
+.guide ul, .guide ol { padding-left: 2.2ch; list-style: disc; }
+.guide ol { list-style: decimal; }
 .guide p, .guide li { color: var(--ink-2); line-height: 1.6; }
 .guide table { width: 100%; border-collapse: collapse; }
 .guide td { white-space: normal; vertical-align: top; overflow-wrap: break-word; min-width: 14ch; }

@@ -35,7 +35,8 @@ ${links.join('\n')}
 <body>
 <div class="reference">
 <nav aria-label="Reference"><a class="brand" href="${basePath}/">Sightglass</a>
-<a href="${basePath}/docs/operations">Operations guide</a><a href="#client-package">Client package</a>${contents}</nav>
+<a href="${basePath}/docs/operations">Operations guide</a>
+<a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}</nav>
 <main>
 <header>
 <h1>API reference</h1>

@@ -1,6 +1,6 @@
 /** GET /openapi.json, and the reference at /docs: one page, its style and its script, from this appliance alone. */
 import { Elysia } from 'elysia'
-import { guidePage } from '../guide/page.ts'
+import { guidePage, proofPage } from '../guide/page.ts'
 import { addressOf } from '../http/address.ts'
 import type { Assets } from '../http/assets.ts'
 import { jsonText } from '../http/answer.ts'
@@ -31,6 +31,9 @@ export function docsRoutes({ version, assets, ...where }: Shown) {
     })
     .get('/docs/operations', () =>
       file('text/html; charset=utf-8', guidePage({ basePath, links: dashboardLinks(assets) })),
+    )
+    .get('/docs/proof', () =>
+      file('text/html; charset=utf-8', proofPage({ basePath, links: dashboardLinks(assets) })),
     )
     .get('/docs/page.css', () => file('text/css; charset=utf-8', pageStyle))
     .get('/docs/page.js', () => file('text/javascript; charset=utf-8', pageScript))

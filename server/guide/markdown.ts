@@ -55,6 +55,10 @@ function blockHtml(block: string): string {
     const items = block.slice(2).split(/\n- /)
     return `<ul>${items.map((item) => `<li>${inline(item)}</li>`).join('')}</ul>`
   }
+  if (block.startsWith('1. ')) {
+    const items = block.slice(3).split(/\n\d+\. /)
+    return `<ol>${items.map((item) => `<li>${inline(item)}</li>`).join('')}</ol>`
+  }
   return `<p>${inline(block)}</p>`
 }
 

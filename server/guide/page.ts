@@ -2,6 +2,7 @@
 import { environmentTwin, optionFits, optionNames, optionOf, verbNames } from '../options.ts'
 import { verbTexts } from '../commands/verb-texts.ts'
 import { guideOf } from './markdown.ts'
+import proofText from '../audit/PROOF.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }
 
 /** The guide without a page around it; options and commands come from the tables that the program itself goes by. */
@@ -55,8 +56,17 @@ export interface GuidePageParts {
   links: string[] // the link elements of the dashboard's own page: its icon and its style sheet
 }
 
-export function guidePage({ basePath, links }: GuidePageParts): string {
-  const { title, html, sections } = guideOf(operationsGuide())
+export function guidePage(parts: GuidePageParts): string {
+  return documentPage(parts, operationsGuide())
+}
+
+/** The format of audit proofs, with a verifier: for whoever has the appliance but not its source. */
+export function proofPage(parts: GuidePageParts): string {
+  return documentPage(parts, proofText)
+}
+
+function documentPage({ basePath, links }: GuidePageParts, markdown: string): string {
+  const { title, html, sections } = guideOf(markdown)
   const contents = sections.map(({ id, name }) => `<a href="#${id}">${Bun.escapeHTML(name)}</a>`).join('')
   return `<!doctype html>
 <html lang="en">
@@ -72,6 +82,8 @@ ${links.join('\n')}
 <div class="reference">
 <nav aria-label="Guide"><a class="brand" href="${basePath}/">Sightglass</a>
 <a href="${basePath}/docs">API reference</a>
+<a href="${basePath}/docs/operations">Operations guide</a>
+<a href="${basePath}/docs/proof">Audit proofs</a>
 ${contents}</nav>
 <main class="guide">
 ${html}

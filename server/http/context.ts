@@ -1,4 +1,5 @@
 /** What is known of a request beside the request itself: its id, sender, listener, and who it turned out to be. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ApiKey, SignInView } from '../../db/store.ts'
 import type { Taken } from './token-buckets.ts'
 
@@ -21,6 +22,18 @@ const contexts = new WeakMap<Request, RequestContext>()
 
 export function setContext(request: Request, context: RequestContext): void {
   contexts.set(request, context)
+}
+
+const running = new AsyncLocalStorage<RequestContext>()
+
+/** Runs what answers a request, so that audit entries made on the way say who sent it and from where. */
+export function withContext<T>(context: RequestContext, work: () => T): T {
+  return running.run(context, work)
+}
+
+/** The request that this code runs for; null in jobs, on the command line and at ingest, which writes no entries. */
+export function runningContext(): RequestContext | null {
+  return running.getStore() ?? null
 }
 
 /** The context the listener attached; a request without one is a fault of ours. */

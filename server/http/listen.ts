@@ -8,7 +8,7 @@ import type { Log } from '../log.ts'
 import { listenText, type ListenAddress } from '../option-values.ts'
 import { reachableHost } from './address.ts'
 import { takeBasePath } from './base-path.ts'
-import { setContext, type RequestContext } from './context.ts'
+import { setContext, withContext, type RequestContext } from './context.ts'
 import { errorResponse, retryAfter } from './errors.ts'
 import { addCommonHeaders } from './headers.ts'
 import { hostAllowed, hostName, type HostRule } from './host.ts'
@@ -159,7 +159,7 @@ async function answer(
   const response =
     takeBasePath(request, options.basePath, context.id) ??
     refusal(options, request, context) ??
-    (await withDeadline(options.handle(request), context.id))
+    (await withDeadline(handleWithin(options, request, context), context.id))
   addCommonHeaders(response, context.id)
   if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
@@ -173,6 +173,12 @@ async function answer(
   if (response.status >= 500) options.log.warn('request', { ...line, durationMs, address })
   else options.log.debug('request', { ...line, durationMs, address })
   return response
+}
+
+/** Ingest writes no audit entries, and is too frequent to carry its context along. */
+function handleWithin(options: ListenOptions, request: Request, context: RequestContext): Promise<Response> {
+  if (pathOf(request).startsWith('/v1/sdk/')) return options.handle(request)
+  return withContext(context, () => options.handle(request))
 }
 
 /** What is refused before routing: a stopping server, paths the ingest listener does not serve, a foreign Host. */

@@ -1,8 +1,8 @@
 /** Revokes a key of one organization; the next request with it is refused. */
 import type { ApiKey, Store } from '../../db/store.ts'
+import { auditEntry } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import { newId } from '../ids.ts'
 
 /** Returns the key as it is afterwards; 404 when the organization has none with this id. Twice is done once. */
 export async function revokeKey(
@@ -14,15 +14,9 @@ export async function revokeKey(
   const key = await find()
   if (!key) throw new AppError('not_found', 'No key with this id is in this organization.')
   const now = clock.now()
-  const audit = {
-    id: newId('aud'),
-    orgId,
-    actor,
-    action: `${key.kind}_key.revoked`,
-    target: key.id,
-    metadata: { label: key.label, prefix: key.prefix },
-    occurredAtMs: now,
-  }
+  const metadata = { label: key.label, prefix: key.prefix }
+  const act = { action: `${key.kind}_key.revoked`, target: key.id, metadata }
+  const audit = auditEntry({ orgId, actor }, act, now)
   await store.keys.revoke({ orgId, keyId, now, audit })
   return (await find())!
 }

@@ -1,7 +1,7 @@
 /** Streams every event that a filter takes, as NDJSON or CSV, in constant memory (contract §6). */
 import type { EventFilter } from '../../db/store.ts'
+import { auditEntry } from '../audit/entry.ts'
 import { AppError } from '../errors.ts'
-import { newId } from '../ids.ts'
 import { csvRow } from '../http/csv.ts'
 import { retryAfter } from '../http/errors.ts'
 import { streamText } from '../http/stream-text.ts'
@@ -38,15 +38,9 @@ export function traceExporter({ store, clock, log }: Pick<Parts, 'store' | 'cloc
     }
     const extension = type === 'text/csv' ? 'csv' : 'ndjson'
     headers['content-disposition'] = `attachment; filename="traces-${orgId}.${extension}"`
-    await store.audit.append({
-      id: newId('aud'),
-      orgId,
-      actor,
-      action: 'traces.exported',
-      target: orgId,
-      metadata: { format: type === 'text/csv' ? 'csv' : 'ndjson', filter: { ...filter } },
-      occurredAtMs: clock.now(),
-    })
+    const metadata = { format: type === 'text/csv' ? 'csv' : 'ndjson', filter: { ...filter } }
+    const act = { action: 'traces.exported', target: orgId, metadata }
+    await store.audit.append(auditEntry({ orgId, actor }, act, clock.now()))
     const pages = walkEvents(store.events, orgId, filter, ceilingSeq)
     const parts = type === 'text/csv' ? csvParts(pages, !raw) : ndjsonParts(pages)
     const ended = (failed: unknown) => {

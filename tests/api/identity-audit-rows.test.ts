@@ -222,6 +222,21 @@ test('every route that changes something is called here, and no other', () => {
   expect(Object.keys(calls).sort()).toEqual(changing.map(nameOf).sort())
 })
 
+/** The newest entry says from where it was done, and, where somebody was signed in, by whom. */
+async function expectSender(kind: 'key' | 'user'): Promise<void> {
+  const newest = async (orgId: string) =>
+    (await server.store.audit.list({ orgId, limit: 1, beforeSeq: null })).entries[0]
+  const rows = [await newest(server.org.id), await newest('org_system')]
+  const at = Math.max(...rows.map((row) => row?.occurredAtMs ?? 0))
+  const row = rows.find((each) => each?.occurredAtMs === at)!
+  expect(row).toMatchObject({ metadata: { address: '127.0.0.1' } })
+  expect(row.actor).toStartWith(`${kind}:`)
+  const unsigned = ['session.created', 'account.password_reset', 'invitation.accepted']
+  if (unsigned.includes(row.action)) return
+  const label = kind === 'key' ? 'test' : expect.stringContaining('@example.com')
+  expect(row.metadata['actorLabel']).toEqual(label)
+}
+
 describe('each changing route', () => {
   for (const route of changing) {
     test(
@@ -233,6 +248,7 @@ describe('each changing route', () => {
         const isRefused = nameOf(route) === 'POST /api/setup'
         expect([await answer.text(), answer.ok]).toEqual([expect.any(String), !isRefused])
         expect((await auditCount(server)) - before).toBe(call.rows ?? 1)
+        if ((call.rows ?? 1) > 0) await expectSender(route.path.startsWith('/v1/') ? 'key' : 'user')
 
         const unknown = route.path.replaceAll(/:\w+/g, 'no-such-thing')
         const failures = [

@@ -86,20 +86,20 @@ test('CSV has the columns of the specification, a guard against formulas, and a 
   expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
   expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="audit-${server.org.id}.csv"`)
   expect(answer.headers.get('x-csv-formula-guard')).toBe('on')
-  const lines = (await answer.text()).split('\r\n')
+  const lines = (await answer.text()).split('\n')
   expect(lines[0]).toBe('id,orgId,actor,action,target,metadata,occurredAt')
   expect(lines[1]).toContain(',audit.exported,')
   const now = server.clock.now()
   const act = { action: '=cmd()', target: '@SUM(A1)', metadata: {} }
   await server.store.audit.append(auditEntry({ orgId: server.org.id, actor: '+1' }, act, now))
   const guarded = await server.call('/v1/audit/export', { key, body: { format: 'csv', action: '=cmd()' } })
-  expect((await guarded.text()).split('\r\n')[1]).toContain(`,'+1,'=cmd(),'@SUM(A1),{},`)
+  expect((await guarded.text()).split('\n')[1]).toContain(`,'+1,'=cmd(),'@SUM(A1),{},`)
   const raw = await server.call('/v1/audit/export', {
     key,
     body: { format: 'csv', action: '=cmd()', raw: true },
   })
   expect(raw.headers.get('x-csv-formula-guard')).toBe('off')
-  expect((await raw.text()).split('\r\n')[1]).toContain(',+1,=cmd(),@SUM(A1),{},')
+  expect((await raw.text()).split('\n')[1]).toContain(',+1,=cmd(),@SUM(A1),{},')
 })
 
 test('only a secret key with the scope exports, and a refused export leaves no row', async () => {
@@ -137,12 +137,24 @@ test('more than a page of entries comes whole, newest first', async () => {
 
 test('the audit page walks, searches and filters its own organization', async () => {
   const outsider = await person(server, other, 'owner')
-  type Page = { entries: { action: string; actorName: string | null }[]; nextBefore: number | null }
+  interface Entry {
+    action: string
+    actorName: string | null
+    targetName: string | null
+    address: string | null
+  }
+  type Page = { entries: Entry[]; nextBefore: number | null }
   const page = async (query: string, who = outsider) =>
     (await (await who.call(`/api/audit?${query}`)).json()) as Page
   const first = await page('limit=2')
   expect(first.entries.map(({ action }) => action)).toEqual(['session.created', 'account.created'])
-  expect(first.entries[0]?.actorName).toBe(outsider.email)
+  // Names beside the ids, and from where it was done; the command line has no address.
+  const { email } = outsider
+  const names = first.entries.map(({ actorName, targetName, address }) => [actorName, targetName, address])
+  expect(names).toEqual([
+    [email, email, '127.0.0.1'],
+    ['Command line', email, null],
+  ])
   expect(first.nextBefore).toBeGreaterThan(1)
   const found = await page('q=%22i%22%3A77%7D')
   expect(found.entries.length).toBe(1)

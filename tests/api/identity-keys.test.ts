@@ -129,6 +129,8 @@ test('an end is given to a key in use, moved and taken away; the audit row tells
   )
   const terms = { label: 'the page', scopes: [], siteIds: [], behindProxy: false }
   expect(entries[0]!.metadata).toEqual({
+    actorLabel: owner.email,
+    address: '127.0.0.1',
     before: { ...terms, expiresAt: second },
     after: { ...terms, expiresAt: null },
   })

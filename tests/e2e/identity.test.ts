@@ -263,7 +263,7 @@ test('a site is named, a leaked key is replaced, and the audit log tells both, w
     ])
     const csv = readFileSync((await download.path()) ?? '', 'utf8')
       .trim()
-      .split('\r\n')
+      .split('\n')
     expect(csv[0]).toBe('id,orgId,actor,action,target,metadata,occurredAt')
     // The site's row, and the row of this export: it names what was asked for.
     expect(csv.slice(1).map((line) => /(site\.changed|audit\.exported)/.exec(line)?.[0])).toEqual([

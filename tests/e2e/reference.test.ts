@@ -87,6 +87,22 @@ test('the copied call works in a shell', async () => {
   expect([response.status, await response.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
 })
 
+test('the format of audit proofs is a page of the appliance, with a verifier that runs as it stands there', async () => {
+  await withPage(`${server.url}/docs`, async (page) => {
+    await page.getByRole('link', { name: 'Audit proofs' }).click()
+    await page.waitForURL('**/docs/proof')
+    expect(await page.locator('h1').innerText()).toBe(
+      'The audit proof: format, and how to check it without us',
+    )
+    expect(await page.locator('main ol > li').count()).toBe(2)
+    const code = await page.locator('main pre').last().innerText()
+    expect(code).toStartWith("import { createHash, createPublicKey, verify } from 'node:crypto'")
+    await page.setViewportSize({ width: 390, height: 800 })
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+    expect(overflow).toBeLessThanOrEqual(0)
+  })
+})
+
 test.each(['light', 'dark'] as const)(
   'in %s it has the look of the dashboard, also on a phone',
   async (colorScheme) => {

@@ -1,7 +1,7 @@
 /** What the audit log asks for and how it tells an entry. */
 import { isoTime } from '../../clock.ts'
 import { dayStart } from '../../zone.ts'
-import type { AuditEntry, Metadata } from '../../identity-api.ts'
+import type { Metadata } from '../../identity-api.ts'
 
 export interface AuditFilter {
   q: string
@@ -68,12 +68,8 @@ export function differences(metadata: Metadata): Difference[] {
 /** The other members, as a person reads them. */
 export function facts(metadata: Metadata): { name: string; value: string }[] {
   return Object.entries(metadata)
-    .filter(([name]) => name !== 'before' && name !== 'after')
+    .filter(([name]) => !['before', 'after', 'actorLabel'].includes(name)) // the names stand elsewhere
     .map(([name, value]) => ({ name, value: shown(value) }))
-}
-
-export function actorText({ actor, actorName }: Pick<AuditEntry, 'actor' | 'actorName'>): string {
-  return actorName ?? actor
 }
 
 function membersOf(value: unknown): Metadata {

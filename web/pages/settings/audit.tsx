@@ -9,17 +9,9 @@ import { identityApi, type AuditEntry } from '../../identity-api.ts'
 import { session } from '../../session.ts'
 import { fullTime } from '../../format.ts'
 import { zone } from '../../zone.ts'
-import {
-  actionGroups,
-  actorText,
-  differences,
-  facts,
-  filterBody,
-  filterParams,
-  noFilter,
-} from './audit-model.ts'
+import { actionGroups, differences, facts, filterBody, filterParams, noFilter } from './audit-model.ts'
 import { Choice, Field, textOf } from './form-dialog.tsx'
-import { Moment } from './moment.tsx'
+import { Instant } from './moment.tsx'
 
 export function AuditLog() {
   const filter = useSignal(noFilter)
@@ -41,8 +33,12 @@ export function AuditLog() {
   return (
     <section class="settings-section">
       <p class="about">
-        Every change is one row here, chained to the one before, so that tampering shows:{' '}
-        <code>sightglass verify audit</code> checks it.
+        Every change is one entry, chained to the one before, so tampering shows.{' '}
+        <code>sightglass verify audit</code> checks the chain; <code>sightglass verify FILE</code> checks an
+        exported proof without this appliance.{' '}
+        <a href="/docs/proof" data-native>
+          How proofs work
+        </a>
       </p>
       <form
         class="audit-filter"
@@ -63,7 +59,7 @@ export function AuditLog() {
       </form>
       <ExportButtons wanted={filterBody(filter.value)} />
       {problem.value && <Problem error={problem.value} onRetry={() => void load(false)} />}
-      {entries.value?.length === 0 && <p class="muted">No entry is like that.</p>}
+      {entries.value?.length === 0 && <p class="muted">No entries match these filters.</p>}
       {entries.value && entries.value.length > 0 && (
         <EntryTable entries={entries.value} onShow={(entry) => (shown.value = entry)} />
       )}
@@ -112,30 +108,51 @@ function EntryTable({ entries, onShow }: { entries: AuditEntry[]; onShow: (entry
             <th scope="col">Who</th>
             <th scope="col">What</th>
             <th scope="col">On</th>
+            <th scope="col">Address</th>
           </tr>
         </thead>
         <tbody>
           {entries.map((entry) => (
             <tr key={entry.id}>
               <td>
-                <Moment iso={entry.occurredAt} />
+                <Instant iso={entry.occurredAt} />
               </td>
               <td>
-                <Text value={actorText(entry)} max={30} />
+                <Named name={entry.actorName} id={entry.actor} />
               </td>
               <td>
                 <button type="button" class="entry-link" aria-haspopup="dialog" onClick={() => onShow(entry)}>
                   {entry.action}
                 </button>
               </td>
-              <td class="mono">
-                <Text value={entry.target} max={30} />
+              <td>
+                <Named name={entry.targetName} id={entry.target} />
               </td>
+              <td class="mono">{entry.address === null ? '' : <Text value={entry.address} max={40} />}</td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  )
+}
+
+/** A name and its id; an id alone is its own name. */
+function Named({ name, id }: { name: string | null; id: string }) {
+  if (name === null || name === id) {
+    return (
+      <code>
+        <Text value={id} max={40} />
+      </code>
+    )
+  }
+  return (
+    <span class="named">
+      <Text value={name} max={32} />
+      <code>
+        <Text value={id} max={40} />
+      </code>
+    </span>
   )
 }
 
@@ -149,13 +166,11 @@ function EntryDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => voi
           <dd>{fullTime(Date.parse(entry.occurredAt))}</dd>
           <dt>Who</dt>
           <dd>
-            <Text value={actorText(entry)} /> <code>{entry.actor}</code>
+            <Named name={entry.actorName} id={entry.actor} />
           </dd>
           <dt>On</dt>
           <dd>
-            <code>
-              <Text value={entry.target} />
-            </code>
+            <Named name={entry.targetName} id={entry.target} />
           </dd>
           {facts(entry.metadata).map(({ name, value }) => (
             <>

@@ -11,6 +11,17 @@ export function Moment({ iso }: { iso: string }) {
   )
 }
 
+/** The exact time, with how long ago on hover: for what is evidence. */
+export function Instant({ iso }: { iso: string }) {
+  const ms = Date.parse(iso)
+  const [day, time] = fullTime(ms).split(', ')
+  return (
+    <time class="instant" dateTime={iso} title={`${ago(ms, now())}\n${utcTime(ms)}`}>
+      <span>{day}</span> <span>{time}</span>
+    </time>
+  )
+}
+
 /** A time to come. */
 export function Day({ iso }: { iso: string }) {
   const ms = Date.parse(iso)
