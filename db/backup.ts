@@ -63,7 +63,7 @@ export async function requireFreeFolder(folder: string): Promise<void> {
 
 /** Takes the lock of a folder or throws `locked`; returns the function that gives it back. */
 export function holdFolder(folder: string): () => void {
-  return lockFolder(folder, process.pid)
+  return lockFolder(folder, process.pid).release
 }
 
 /** A quick look at the folder's database, also while a server holds it. Changes nothing. */

@@ -4,12 +4,15 @@ export type StoreErrorKind =
   | 'storage_full' // no room to write; nothing of this call was kept
   | 'read_only' // the folder or file system does not take writes
   | 'corrupt' // the file is not a database, or a page of it is damaged
+  | 'incomplete' // files show that the folder held more than it holds now
   | 'older_schema' // an upgrade would be needed, and was not allowed
   | 'newer_schema' // written by a newer release than this one
   | 'locked' // another process holds the data folder
   | 'conflict' // a uniqueness rule or a state the verb forbids
   | 'not_found' // the thing named does not exist in this organization
   | 'io' // the device failed; after a failed write nothing is acknowledged any more
+  | 'displaced' // a file of the data folder was moved or replaced; nothing is acknowledged any more
+  | 'deleted' // the database was deleted; nothing is acknowledged any more, and this process holds the only copy
   | 'closed' // the store is shutting down
   | 'deadline' // a read ran longer than it may
   | 'internal' // a fault of ours
@@ -22,4 +25,9 @@ export class StoreError extends Error {
     this.name = 'StoreError'
     this.kind = kind
   }
+}
+
+/** Whether nobody knows any more what the disk holds: nothing is acknowledged after such a failure of a write. */
+export function endsWriting(error: unknown): error is StoreError {
+  return error instanceof StoreError && ['io', 'displaced', 'deleted'].includes(error.kind)
 }

@@ -8,6 +8,8 @@ export interface OpenOptions {
   now: number
   /** When false, data of an older schema is refused with `older_schema` and left as it was. True when left out. */
   mayMigrate?: boolean
+  /** When true, evidence of lost data is set aside instead of refused (`missing-data.ts`). False when left out. */
+  acceptLoss?: boolean
   /** Created, with its audit entry, when the store has no organization yet. */
   bootstrap?: { org: Org; audit: AuditEntry }
   readers?: number
@@ -25,6 +27,7 @@ export async function openStore(options: OpenOptions): Promise<Store> {
   const store = await openSqliteStore({
     folder,
     now,
+    acceptLoss: options.acceptLoss ?? false,
     mayMigrate: options.mayMigrate ?? true,
     readers: options.readers ?? readersDefault,
     readDeadlineMs: options.readDeadlineMs ?? readDeadlineMsDefault,

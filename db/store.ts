@@ -222,6 +222,8 @@ export interface Store extends IdentityStore {
   /** A secret of this store, made once (32 random bytes, hex), e.g. to seal cursors. */
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>
+  /** How many secrets are sealed under the key file of the data folder. */
+  sealedSecrets(): Promise<number>
   times(): Promise<StoreTimes>
   /** Settles when the device has failed: no write succeeds any more, and only a new process knows what is on disk. */
   broken: Promise<StoreError>

@@ -60,8 +60,8 @@ export const carryOptions = {
     read: flag,
     value: null,
     default: 'false',
-    help: 'replace what is there, or erase for good',
-    verbs: [...exports, 'restore', 'erase'],
+    help: 'replace what is there, erase for good, or accept what is lost',
+    verbs: ['accept-loss', ...exports, 'restore', 'erase'],
     flagOnly: true,
   }),
 }

@@ -87,15 +87,17 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     assets: underBasePath(options.assets ?? loadAssets(assetsFolder()), config.basePath),
     streams: new Set(),
     state: { stopping: false, storeFailed: null },
-    fail(reason) {
+    fail(reason, holdsOnlyCopy = false) {
       if (parts.state.storeFailed !== null) return
       parts.state.storeFailed = reason
       log.error('store_failed_for_good', { reason })
-      options.fail()
+      // A supervisor would start the server again on an empty folder, and the last copy would be gone.
+      if (holdsOnlyCopy) void jobs.stop()
+      else options.fail()
     },
   }
   // Whoever's write met it, a request's or a job's: nobody knows what the disk holds until a new process has read it.
-  void store.broken.then(({ message }) => parts.fail(message))
+  void store.broken.then(({ message, kind }) => parts.fail(message, kind === 'deleted'))
   return { parts, jobs, lastUses }
 }
 

@@ -63,6 +63,6 @@ export interface Parts {
   assets: Assets
   streams: Set<AbortController> // open live streams, ended before the listener stops
   state: { stopping: boolean; storeFailed: string | null }
-  /** The store can no longer be trusted to write: answer nothing more and end the process with an error. */
-  fail(reason: string): void
+  /** Acknowledges nothing more and ends the process with an error, unless it holds the only copy of the data. */
+  fail(reason: string, holdsOnlyCopy?: boolean): void
 }

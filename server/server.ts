@@ -21,6 +21,8 @@ export interface RunningServer {
   webhooks: Webhooks
   /** What it says of itself to the doctor. */
   state(): Promise<ServerState>
+  /** Whether the store failed for good, also when the server stayed up to be read. */
+  failed(): boolean
   /** Reads the TLS files again. */
   reload(): void
   /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
@@ -43,6 +45,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     metricsUrl: metrics?.url ?? null,
     webhooks: made.parts.webhooks,
     state: () => serverState(made.parts),
+    failed: () => made.parts.state.storeFailed !== null,
     reload: listeners.reload,
     async stop() {
       made.parts.state.stopping = true
@@ -107,11 +110,13 @@ function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
 async function settle({ config, store, clock, log }: ServerOptions, made: MadeParts): Promise<void> {
   const { parts, jobs, lastUses } = made
   await jobs.stop()
-  // A machine that never runs at the hour of the daily job has its checkpoints all the same.
+  // A machine that never runs at the hour of the daily job has its checkpoints all the same. After a failure of the
+  // store the folder may be another one, which this process must not write into.
   const trail = { store, key: parts.auditKey, dataDir: config.dataDir, log }
-  await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>
-    log.warn('audit_checkpoint_not_written', { message: String(error) }),
-  )
+  if (parts.state.storeFailed === null)
+    await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>
+      log.warn('audit_checkpoint_not_written', { message: String(error) }),
+    )
   await parts.fsyncProbe.close()
   await parts.webhooks.stop()
   await parts.erasures.stop()

@@ -40,6 +40,7 @@ export const verbNames = [
   'restore',
   'migrate status',
   'migrate up',
+  'accept-loss',
   'doctor',
   'setup',
   'log-level',

@@ -14,7 +14,7 @@ import type {
 } from '../store.ts'
 import type { ReadContext } from './contexts.ts'
 import { searchPage } from './event-search.ts'
-import { health } from './health.ts'
+import { health, sealedSecrets } from './health.ts'
 import { identityReadVerbs } from './identity-verbs.ts'
 import { listRejected } from './rejected.ts'
 import { retentionReadVerbs } from './retention/verbs.ts'
@@ -49,6 +49,7 @@ export const readVerbs = {
   'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
   'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
   health,
+  sealedSecrets,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 
 export type ReadVerbs = typeof readVerbs

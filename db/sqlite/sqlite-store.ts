@@ -1,5 +1,5 @@
 /** Assembles the store of the seam from its threads: verbs, group commit, look-ups from memory, closing. */
-import { StoreError } from '../errors.ts'
+import { endsWriting, StoreError } from '../errors.ts'
 import type { EventStore, Store } from '../store.ts'
 import { appendQueue, type AppendQueue } from './append-queue.ts'
 import { identityStore, loadIdentity } from './identity-store.ts'
@@ -8,6 +8,8 @@ import { retentionStore } from './retention/store.ts'
 import { registryStore } from './registry/store.ts'
 import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
 import { webhookStore } from './webhooks/store.ts'
+
+const watchEveryMs = 400
 
 type Verbs = Pick<Threads, 'read' | 'write'>
 
@@ -32,11 +34,12 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     return (...args) => {
       const answer = call(...args)
       answer.catch((error: unknown) => {
-        if (error instanceof StoreError && error.kind === 'io') broken.resolve(error)
+        if (endsWriting(error)) broken.resolve(error)
       })
       return answer
     }
   }
+  const endWatch = watchFiles(noticing(threads.requirePresent))
   const kept = keptAnswers()
   const write = whileOpen(noticing(tellingChanges(threads, kept)))
   const verbs = { read: whileOpen(threads.read), write } as Verbs
@@ -50,6 +53,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
   const identity = identityStore(verbs, loaded)
 
   async function close(): Promise<void> {
+    endWatch()
     await queue.drained()
     await threads.close()
   }
@@ -71,16 +75,19 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
       add: (command) => verbs.write('ingestCounts.add', command),
       list: (query) => verbs.read('ingestCounts.list', query),
     },
-    sessions: {
-      page: (query) => verbs.read('sessions.page', query),
-      story: (query) => verbs.read('sessions.story', query),
-    },
     keys: { ...identity.keys, findByHash: whileOpen(identity.keys.findByHash) },
     sites: { ...identity.sites, restricted: whileOpen(identity.sites.restricted) },
     secret: whileOpen(secrets(verbs)),
     broken: broken.promise,
     close: () => (closing ??= close()),
   }
+}
+
+/** Nobody may write for hours, and the files can be removed meanwhile. */
+function watchFiles(requirePresent: () => Promise<void>): () => void {
+  const timer = setInterval(() => void requirePresent().catch(() => undefined), watchEveryMs)
+  timer.unref()
+  return () => clearInterval(timer)
 }
 
 const takingVerbs = /^(events|orgs|retention)\./
@@ -143,13 +150,21 @@ function eventStore(
   }
 }
 
-function restStore({ read, write }: Verbs): Pick<Store, 'rejected' | 'health'> {
+function restStore({
+  read,
+  write,
+}: Verbs): Pick<Store, 'rejected' | 'sessions' | 'health' | 'sealedSecrets'> {
   return {
     rejected: {
       add: (samples) => write('rejected.add', samples),
       list: (orgId, limit) => read('rejected.list', { orgId, limit }),
     },
+    sessions: {
+      page: (query) => read('sessions.page', query),
+      story: (query) => read('sessions.story', query),
+    },
     health: () => read('health', null),
+    sealedSecrets: () => read('sealedSecrets', null),
   }
 }
 

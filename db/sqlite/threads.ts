@@ -27,6 +27,8 @@ export interface Threads {
   /** Whether the log was copied into the database and emptied. */
   truncateLog(): Promise<boolean>
   dropReserve(): Promise<boolean>
+  /** Rejects with `displaced` or `deleted` when a file of the folder was removed or replaced. */
+  requirePresent(): Promise<void>
   /** Readers first, then the writer, which truncates the log and gives the folder back. */
   close(): Promise<void>
 }
@@ -35,6 +37,7 @@ export interface ThreadsOpening {
   folder: string
   now: number
   mayMigrate: boolean
+  acceptLoss: boolean
   readers: number
   readDeadlineMs: number
 }
@@ -43,8 +46,8 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const writer = openPort('writer')
   // Their threads start while the writer opens the database; they open it after the migrations ran.
   const readers = Array.from({ length: opening.readers }, () => openPort('reader'))
-  const { folder, now, mayMigrate } = opening
-  const opened: WriterOpening = { folder, now, mayMigrate }
+  const { folder, now, mayMigrate, acceptLoss } = opening
+  const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
   const readerOpening: ReaderOpening = { folder: opening.folder, deadlineMs: opening.readDeadlineMs }
   try {
     await writer.ask('open', opened)
@@ -61,6 +64,7 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
     append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
     truncateLog: () => writer.ask('truncate', null) as Promise<boolean>,
     dropReserve: () => writer.ask('dropReserve', null) as Promise<boolean>,
+    requirePresent: () => writer.ask('present', null) as Promise<void>,
     commitTimes: () => writer.ask('times', null) as Promise<Histogram>,
     close: () => closeAll(writer, readers),
   }

@@ -13,6 +13,8 @@ export interface Housekeeping {
   copyGrown(): void
   /** Copies the log into the database now and empties it; false while a reader is in the way. */
   truncate(): boolean
+  /** Copies what it can of the log at once, and never throws: the log is about to be lost. */
+  saveLog(): void
   /** Stops the ticks and truncates the log a last time. */
   end(): void
 }
@@ -79,6 +81,13 @@ export function housekeeping(db: Database, chores: Chores): Housekeeping {
     busy() {
       writtenSinceTick = true
       unsettled = true
+    },
+    saveLog() {
+      try {
+        db.query('PRAGMA wal_checkpoint(PASSIVE)').get()
+      } catch {
+        // The caller already reports why nothing is acknowledged any more.
+      }
     },
     end() {
       clearInterval(timer)

@@ -1,5 +1,5 @@
 /** What a failed write means for the writes after it, and for the memory of the event engine. */
-import { StoreError } from '../errors.ts'
+import { endsWriting, type StoreError } from '../errors.ts'
 import type { EventWriter } from './event-engine.ts'
 import { storeError } from './failure.ts'
 
@@ -21,7 +21,7 @@ export function writeGuard(events: EventWriter): WriteGuard {
 
   function undone(doing: string, error: unknown): StoreError {
     const failure = storeError(error, doing)
-    if (failure.kind === 'io') broken = failure
+    if (endsWriting(failure)) broken = failure
     try {
       if (engineUsed) events.rolledBack() // reads a good deal anew: not for every refused key
     } catch (second) {

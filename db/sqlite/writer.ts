@@ -1,18 +1,21 @@
 /** The writer's thread: the only one that changes the database, one message after the other. */
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import type { Database } from 'bun:sqlite'
+import { rmSync, statSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
 import type { EventBatch } from '../store.ts'
 import { openWriterConnection } from './connection.ts'
 import type { WriteContext } from './contexts.ts'
 import { storeError } from './failure.ts'
-import { databasePath, makeFolder, requireWholeOrNew } from './files.ts'
+import { databasePath, makeFolder, settingAsidePath } from './files.ts'
+import { watchFolder } from './folder-watch.ts'
 import { commitGroup } from './group.ts'
 import { giveWay } from './give-way.ts'
 import { headsKeeper } from './heads-keeper.ts'
-import { lockFolder } from './lock.ts'
+import { lockFolder, type FolderLock } from './lock.ts'
 import { migrate, requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
+import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from './missing-data.ts'
 import { compactEventWriter } from './events/writer.ts'
 import { unpackBatches } from './protocol.ts'
 import { dropReserve, dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
@@ -26,6 +29,7 @@ export interface WriterOpening {
   folder: string
   now: number
   mayMigrate: boolean
+  acceptLoss: boolean
 }
 
 interface Writer {
@@ -33,6 +37,7 @@ interface Writer {
   append(batches: EventBatch[]): unknown
   truncate(): boolean
   dropReserve(): boolean
+  requirePresent(): void
   close(): void
 }
 
@@ -53,32 +58,59 @@ serve((verb, command, parts) => {
   if (verb === 'times') return commitTimes
   if (writer === null) throw new StoreError('closed', 'the store is closed')
   if (verb === 'truncate') return writer.truncate()
+  if (verb === 'present') return void writer.requirePresent()
   if (verb === 'dropReserve') return writer.dropReserve()
   return verb === 'append' ? writer.append(unpackBatches(command, parts)) : writer.write(verb, command)
 })
 
 /** Opens in an order in which a refusal leaves the folder as it was: lock, looks, database, migrations. */
-function openWriter({ folder, now, mayMigrate }: WriterOpening): Writer {
+function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Writer {
   makeFolder(folder)
-  const unlock = lockFolder(folder, process.pid)
+  const lock = lockFolder(folder, process.pid)
   let db: Database | null = null
+  let isTouched = false
+  const require = (missing: Missing) => {
+    if (missing === null) return
+    if (!acceptLoss) refuseMissing(missing)
+    setAside(folder, missing.files, now)
+  }
   try {
     dropReserveWhenFull(folder)
-    requireWholeOrNew(folder)
-    db = openWriterConnection(databasePath(folder), (found) =>
-      requireKnownSchema(found, migrations, mayMigrate),
-    )
+    require(missingFiles(folder, lock))
+    rmSync(settingAsidePath(folder), { recursive: true, force: true })
+    isTouched = true
+    db = openWriterConnection(databasePath(folder), (found) => {
+      requireKnownSchema(found, migrations, mayMigrate)
+      require(missingEntries(found, folder))
+    })
+    lock.markLog(true)
     migrate(db, migrations, now)
     makeReserveWhenRoom(folder)
-    return writerOn(db, folder, unlock)
+    return writerOn(db, folder, lock)
   } catch (error) {
     db?.close()
-    unlock()
+    if (isTouched) settleMark(folder, lock)
+    lock.release()
     throw storeError(error, 'the database cannot be opened')
   }
 }
 
-function writerOn(db: Database, folder: string, unlock: () => void): Writer {
+/** A log that is not empty now still holds what the database lacks: a full disk or an open reader left it. */
+function settleMark(folder: string, lock: FolderLock): void {
+  const bytes = statSync(`${databasePath(folder)}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  if (bytes === 0) lock.markLog(false)
+}
+
+/** For work that nobody waits for. */
+function quietly(work: () => void): void {
+  try {
+    work()
+  } catch {
+    // The next write reports what lasts, and what a full disk refuses is tried another time.
+  }
+}
+
+function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
   const guard = writeGuard(compactEventWriter(db))
   const orm = drizzle(db)
   const context: WriteContext = {
@@ -88,24 +120,27 @@ function writerOn(db: Database, folder: string, unlock: () => void): Writer {
       return guard.engine()
     },
   }
+  const watch = watchFolder(folder)
   const heads = headsKeeper(db, folder)
   const keeper = housekeeping(db, {
-    idle() {
-      try {
-        guard.run('maintenance', () => guard.engine().idle())
-      } catch {
-        // Nobody waits for it, and what a full disk refuses is done another time.
-      }
-    },
-    minute: () => makeReserveWhenRoom(folder),
-    copy(work) {
-      try {
-        guard.run('checkpoint', work)
-      } catch {
-        // The next write says it: nobody waits for this one.
-      }
-    },
+    idle: () => quietly(() => guard.run('maintenance', () => guard.engine().idle())),
+    minute: () =>
+      quietly(() => {
+        guard.run('the reserve', () => requirePresent(watch.requireAll))
+        makeReserveWhenRoom(folder)
+      }),
+    copy: (work) => quietly(() => guard.run('checkpoint', work)),
   })
+
+  /** Before an acknowledgement. A log without a name is first copied into the database, which may remain. */
+  function requirePresent(check: () => void): void {
+    try {
+      check()
+    } catch (error) {
+      keeper.saveLog()
+      throw error
+    }
+  }
 
   return {
     write(verb, command) {
@@ -116,6 +151,7 @@ function writerOn(db: Database, folder: string, unlock: () => void): Writer {
       return guard.run(verb, () => {
         const result = inTransaction(db, () => run(context, command))
         guard.committed()
+        requirePresent(watch.requireDatabase)
         heads.follow()
         keeper.copyGrown()
         return result
@@ -125,17 +161,22 @@ function writerOn(db: Database, folder: string, unlock: () => void): Writer {
       keeper.busy()
       return guard.run('append', () => {
         const outcomes = commitGroup(db, guard.engine(), batches)
+        requirePresent(watch.requireDatabase)
         keeper.copyGrown()
         return outcomes
       })
     },
     truncate: keeper.truncate,
     dropReserve: () => dropReserve(folder),
+    requirePresent: () => guard.run('the data folder', () => requirePresent(watch.requireAll)),
     close() {
       guard.engine().close()
       keeper.end()
+      quietly(() => requirePresent(watch.requireAll))
       db.close()
-      unlock()
+      settleMark(folder, lock)
+      watch.end()
+      lock.release()
     },
   }
 }

@@ -9,7 +9,7 @@ import { newestSchema, requireFreeFolder, settlePlacement } from '../../db/backu
 import { writeWhole } from '../../db/durable-files.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import { keyFileName } from '../secrets.ts'
+import { keyFileName, openSecretBox } from '../secrets.ts'
 import { checkBackup, contentProblems } from './check.ts'
 import { keyFileNames } from './key-files.ts'
 import { readManifest, type Manifest } from './manifest.ts'
@@ -94,6 +94,8 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
     writeWhole(join(staged, 'audit-checkpoints'), '')
     const replaced = await place('restore', wanted, staged, Object.keys(keys.files))
     const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
+    // Paused endpoints say it; the next start must not refuse the folder once more for the same missing key.
+    if (keys.missing) openSecretBox(dataDir)
     return answer(manifest, moved, keys.missing)
   } finally {
     rmSync(staged, { recursive: true, force: true })

@@ -58,6 +58,17 @@ export const operateTexts = {
     ],
     examples: ['sightglass migrate up'],
   },
+  'accept-loss': {
+    summary: 'continue with a data folder that lost something',
+    usage: 'accept-loss [--yes]',
+    about: [
+      'No start hides a loss: a missing database, a removed log, a missing secret.key, audit entries that audit-heads knows',
+      'and the database lacks. This verb says what is missing. With --yes it sets aside the files that describe the lost',
+      'data, records that in the audit trail, and the next start continues with what is there. Restore a backup first if',
+      'you have one.',
+    ],
+    examples: ['sightglass accept-loss', 'sightglass accept-loss --yes'],
+  },
   doctor: {
     summary: 'look for what is wrong or will be soon',
     usage: 'doctor [options of serve]',

@@ -10,6 +10,7 @@ export const operateVerbs: { readonly [V in VerbName]?: Run } = {
   restore: async (invocation) => (await import('./restore.ts')).restore(invocation),
   'migrate status': async (invocation) => (await import('./migrate.ts')).migrateStatus(invocation),
   'migrate up': async (invocation) => (await import('./migrate.ts')).migrateUp(invocation),
+  'accept-loss': async (invocation) => (await import('./accept-loss.ts')).acceptLoss(invocation),
   'service install': async (invocation) => (await import('./service.ts')).serviceInstall(invocation),
   'service uninstall': async (invocation) => (await import('./service.ts')).serviceUninstall(invocation),
   'service status': async (invocation) => (await import('./service.ts')).serviceStatus(invocation),

@@ -28,6 +28,8 @@ function withHint(error: string, message: string, hint: string | null): Problem 
 const storeHints: { readonly [K in StoreError['kind']]?: string } = {
   locked: 'stop the other process, or name another folder with --data-dir',
   newer_schema: 'use the release that wrote it, or a newer one; nothing was changed',
+  incomplete:
+    'put the missing file back or restore a backup; "sightglass accept-loss" continues with what is there. Nothing was changed',
   corrupt: 'nothing was changed; restore a backup into another folder and look',
   read_only: 'check who owns the folder and whether its disk is mounted for writing',
   storage_full: 'free some space on the disk that holds the data folder',

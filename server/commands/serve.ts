@@ -60,7 +60,8 @@ export async function serve(config: ServeConfig): Promise<number> {
     if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)
     if (setupToken) lines.push(`set up the first owner: ${baseUrl}/setup#${setupToken}`)
     process.stdout.write(`${lines.join('\n')}\n`)
-    const code = await ended.promise
+    const signalled = await ended.promise
+    const code = server.failed() ? 1 : signalled
     log.info('stopping', { code })
     await control.stop()
     await server.stop()

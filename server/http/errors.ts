@@ -11,19 +11,25 @@ const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
   closed: ['shutting_down', 'The server is shutting down; try again in a moment.'],
   deadline: ['overloaded', 'The query took longer than it may; narrow it or try again.'],
   io: ['not_ready', 'The disk failed; nothing of this request was acknowledged.'],
+  displaced: ['not_ready', 'The data folder was moved or replaced; nothing of this request was stored.'],
+  deleted: ['not_ready', 'The data folder was deleted; nothing of this request was stored.'],
   corrupt: ['internal_error', 'The database is damaged; the log says where.'],
+  incomplete: ['internal_error', 'Something went wrong on our side.'],
   older_schema: ['internal_error', 'Something went wrong on our side.'],
   newer_schema: ['internal_error', 'Something went wrong on our side.'],
   locked: ['internal_error', 'Something went wrong on our side.'],
   internal: ['internal_error', 'Something went wrong on our side.'],
 }
 
+/** Expected, or logged once when the store failed: under load one line per request would fill the log. */
+const silent: readonly StoreErrorKind[] = ['conflict', 'not_found', 'closed', 'displaced', 'deleted']
+
 /** The error a client sees for `thrown`; anything unknown is logged and becomes 500 without detail. */
 export function toAppError(thrown: unknown, requestId: string, log: Log): AppError {
   if (thrown instanceof AppError) return thrown
   if (thrown instanceof StoreError) {
     const [code, message] = storeCode[thrown.kind]
-    if (!['conflict', 'not_found', 'closed'].includes(thrown.kind)) {
+    if (!silent.includes(thrown.kind)) {
       log.error('store_failed', { requestId, kind: thrown.kind, message: thrown.message })
     }
     return new AppError(code, message, retryHeaders(code))

@@ -76,6 +76,21 @@ test('a folder is held by one store, which the refusal names', async () => {
   await (await open(dir.path)).close()
 })
 
+test('a lock file that was removed lets nobody else in, and ends the writing', async () => {
+  using dir = tempDir()
+  const store = await open(dir.path)
+  rmSync(dir.join('sightglass.lock'))
+  const error = await failure(open(dir.path))
+  expect([error.kind, error.message]).toEqual([
+    'locked',
+    `the data folder is in use by process ${process.pid}`,
+  ])
+  expect((await store.broken).kind).toBe('displaced')
+  expect((await failure(store.audit.append(makeAudit('org_system')))).kind).toBe('displaced')
+  await store.close()
+  await (await open(dir.path)).close()
+})
+
 test('of ten that open at once one gets the folder', async () => {
   using dir = tempDir()
   const opened = await Promise.allSettled(Array.from({ length: 10 }, () => open(dir.path)))
@@ -137,9 +152,9 @@ test('a used folder whose database is gone or empty is refused, not begun anew',
   using dir = tempDir()
   await used(dir.path)
   truncateSync(dir.join('sightglass.db'), 0)
-  expect((await failure(open(dir.path))).kind).toBe('corrupt')
+  expect((await failure(open(dir.path))).kind).toBe('incomplete')
   rmSync(dir.join('sightglass.db'))
-  expect((await failure(open(dir.path))).kind).toBe('corrupt')
+  expect((await failure(open(dir.path))).kind).toBe('incomplete')
   expect(existsSync(dir.join('sightglass.db'))).toBe(false)
 })
 

@@ -10,6 +10,7 @@ import { migrate } from '../../db/sqlite/migrate.ts'
 import { migrations } from '../../db/sqlite/migrations.ts'
 import { checkBackup } from '../../server/backup/check.ts'
 import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { openSecretBox } from '../../server/secrets.ts'
 import { cli } from '../support/binary.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { contentOf, fixtures, saveFixture, sealedAgent, sealedEvents, type Fixture } from './fixture.ts'
@@ -25,6 +26,7 @@ afterAll(() => temp.remove())
 const unpacked = (fixture: Fixture, name: string): string => {
   const folder = temp.join(`${fixture.name}-${name}`)
   fixture.unpack(folder)
+  openSecretBox(folder) // the fixtures hold encrypted secrets, and no start goes without their key file
   return folder
 }
 const backupOf = (folder: string) => ({ dir: join(folder, 'backups'), passphrase: null })

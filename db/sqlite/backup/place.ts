@@ -12,7 +12,7 @@ import type { Placement, SettledPlacement } from '../../backup-contract.ts'
 import { syncFolder, writeWhole } from '../../durable-files.ts'
 import { StoreError } from '../../errors.ts'
 import { databasePath, makeFolder, settingAsidePath, unfinishedRestorePath } from '../files.ts'
-import { lockFolder } from '../lock.ts'
+import { lockFolder, type FolderLock } from '../lock.ts'
 
 const databaseFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', 'audit-heads']
 
@@ -30,7 +30,7 @@ interface Exchange {
 /** Takes the folder's lock and gives it back. */
 export function requireFreeFolder({ folder, holder }: { folder: string; holder: number }): null {
   makeFolder(folder)
-  lockFolder(folder, holder)()
+  lockFolder(folder, holder).release()
   return null
 }
 
@@ -38,10 +38,10 @@ export function placeDatabase(placement: Placement): { movedAside: string[] } {
   const { folder, staged, holder } = placement
   if (!existsSync(databasePath(staged))) throw new StoreError('not_found', 'no database is staged')
   makeFolder(folder)
-  const unlock = lockFolder(folder, holder)
+  const lock = lockFolder(folder, holder)
   try {
     settle(folder)
-    settleLog(folder)
+    settleLog(folder, lock)
     const exchange = linkAside(placement)
     try {
       mark(folder, exchange)
@@ -50,9 +50,10 @@ export function placeDatabase(placement: Placement): { movedAside: string[] } {
     } catch (error) {
       if (settle(folder)?.outcome !== 'finished') throw error
     }
+    lock.markLog(false) // the log that a crash left went aside with its database
     return { movedAside: exchange.there }
   } finally {
-    unlock()
+    lock.release()
   }
 }
 
@@ -65,16 +66,16 @@ export function settlePlacement({
   holder: number
 }): SettledPlacement | null {
   makeFolder(folder)
-  const unlock = lockFolder(folder, holder)
+  const lock = lockFolder(folder, holder)
   try {
     return settle(folder)
   } finally {
-    unlock()
+    lock.release()
   }
 }
 
 /** Copies the log into the old database, so that it is whole by itself; a damaged one keeps its log beside it. */
-function settleLog(folder: string): void {
+function settleLog(folder: string, lock: FolderLock): void {
   const path = databasePath(folder)
   if (!existsSync(`${path}-wal`)) return
   try {
@@ -84,6 +85,7 @@ function settleLog(folder: string): void {
     } finally {
       db.close()
     }
+    if (!existsSync(`${path}-wal`)) lock.markLog(false)
   } catch {
     // It is being replaced because something is wrong with it.
   }

@@ -1,0 +1,300 @@
+/**
+ * What operators do to a data folder by mistake, while events come in. Oracle: every acknowledged event is stored
+ * afterwards, or the loss is reported: the server stops acknowledging, and no start hides what is missing.
+ */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { cli, startAppliance, type Appliance } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
+
+setDefaultTimeout(90_000)
+
+async function mint(appliance: Appliance, kind: string): Promise<string> {
+  const made = await appliance.cli('key', 'create', '--kind', kind, '--label', 'mistake', '--json')
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
+interface Load {
+  acknowledged: Set<string>
+  /** Status of the newest answer; 0 when there was none. */
+  lastStatus(): number
+  stop(): Promise<void>
+}
+
+/** Four senders that go on until they are stopped, whatever the answers are. */
+function load(url: string, key: string, prefix: string): Load {
+  const acknowledged = new Set<string>()
+  let running = true
+  let lastStatus = -1
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const sender = async (connection: number) => {
+    for (let request = 0; running; request++) {
+      const events = Array.from({ length: 10 }, (_, n) => event(`${prefix}-${connection}-${request}-${n}`))
+      const init = { method: 'POST', headers, body: JSON.stringify({ events }) }
+      const status = await fetch(`${url}/v1/sdk/events`, init).then(
+        async (response) => (await response.text(), response.status),
+        () => 0,
+      )
+      lastStatus = status
+      if (status === 202) for (const { id } of events) acknowledged.add(id)
+      else await Bun.sleep(20)
+    }
+  }
+  const senders = [0, 1, 2, 3].map(sender)
+  return {
+    acknowledged,
+    lastStatus: () => lastStatus,
+    async stop() {
+      running = false
+      await Promise.all(senders)
+    },
+  }
+}
+
+/** Page by page: an export would write an audit entry first. */
+async function storedIds(url: string, key: string): Promise<Set<string>> {
+  const ids = new Set<string>()
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const path: string = `/v1/traces?limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`
+    const response = await fetch(url + path, { headers: { authorization: `Bearer ${key}` } })
+    const page = (await response.json()) as { events: { id: string }[]; nextCursor: string | null }
+    for (const { id } of page.events) ids.add(id)
+    cursor = page.nextCursor
+  }
+  return ids
+}
+
+const missing = (acknowledged: Set<string>, stored: Set<string>) =>
+  [...acknowledged].filter((id) => !stored.has(id)).length
+
+interface Scene {
+  dataDir: string
+  appliance: Appliance
+  secret: string
+  ingest: string
+  load: Load
+}
+
+/** A server with some acknowledged events, and more coming in. */
+async function underLoad(dataDir: string): Promise<Scene> {
+  const appliance = await startAppliance({ dataDir })
+  const [ingest, secret] = [await mint(appliance, 'ingest'), await mint(appliance, 'secret')]
+  const running = load(appliance.url, ingest, 'a')
+  await until(() => running.acknowledged.size > 300)
+  return { dataDir, appliance, secret, ingest, load: running }
+}
+
+const reasonOf = (appliance: Appliance) =>
+  appliance
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes('store_failed_for_good'))
+
+/** The server must stop acknowledging at once, say so once, and exit with 1. */
+async function requireExit(scene: Scene, startedMs: number): Promise<void> {
+  await until(() => scene.load.lastStatus() !== 202)
+  expect(performance.now() - startedMs).toBeLessThan(5_000) // a second, and the machine's own
+  await until(() => scene.load.lastStatus() === 0)
+  await scene.load.stop()
+  expect((await scene.appliance.stop()).code).toBe(1)
+  expect(reasonOf(scene.appliance)).toHaveLength(1)
+}
+
+async function requireNoLoss({ dataDir, secret, load: { acknowledged } }: Scene): Promise<void> {
+  const appliance = await startAppliance({ dataDir })
+  expect(missing(acknowledged, await storedIds(appliance.url, secret))).toBe(0)
+  const verdict = await appliance.cli('verify', '--json')
+  expect((JSON.parse(verdict.stdout) as { ok: boolean }).ok).toBe(true)
+  expect((await appliance.stop()).code).toBe(0)
+}
+
+test('rm sightglass.lock and a second server: never two at once, and nothing acknowledged is lost', async () => {
+  using dir = tempDir('lock')
+  const scene = await underLoad(dir.join('data'))
+  const startedMs = performance.now()
+  rmSync(`${scene.dataDir}/sightglass.lock`)
+  const second = cli(['serve', '--listen', '127.0.0.1:0'], { dataDir: scene.dataDir, timeoutMs: 4_000 })
+  await requireExit(scene, startedMs)
+  const { code, stderr } = await second
+  // Refused, or started after the first had ended: then it ran until it was killed.
+  if (code !== 137) expect(stderr).toContain(`the data folder is in use by process ${scene.appliance.pid}`)
+  await requireNoLoss(scene)
+})
+
+test('a second folder that leads to the same database by a link is refused', async () => {
+  using dir = tempDir('links')
+  const dataDir = dir.join('data')
+  await using _appliance = await startAppliance({ dataDir })
+  symlinkSync(dataDir, dir.join('other'))
+  mkdirSync(dir.join('third'))
+  symlinkSync(`${dataDir}/sightglass.db`, dir.join('third/sightglass.db'))
+  for (const name of ['other', 'third']) {
+    const second = await cli(['serve', '--listen', '127.0.0.1:0'], { dataDir: dir.join(name) })
+    expect([name, second.code]).toEqual([name, 1])
+    expect(second.stderr).toContain('the data folder is in use by')
+  }
+})
+
+for (const name of ['sightglass.db-wal', 'sightglass.db-shm'])
+  test(`rm ${name}: the server stops, and nothing acknowledged is lost`, async () => {
+    using dir = tempDir('files')
+    const scene = await underLoad(dir.join('data'))
+    rmSync(`${scene.dataDir}/${name}`)
+    await requireExit(scene, performance.now())
+    await requireNoLoss(scene)
+  })
+
+test('a folder that is moved away: the server stops, and everything acknowledged is in it', async () => {
+  using dir = tempDir('moved')
+  const scene = await underLoad(dir.join('data'))
+  renameSync(scene.dataDir, dir.join('elsewhere'))
+  mkdirSync(scene.dataDir)
+  await requireExit(scene, performance.now())
+  // Nothing of this server lands in the folder that took its place; the socket of the command line is only a name.
+  expect(readdirSync(scene.dataDir)).toEqual([])
+  await requireNoLoss({ ...scene, dataDir: dir.join('elsewhere') })
+})
+
+test('rm -rf of the folder: nothing more is acknowledged, and what was can still be read', async () => {
+  using dir = tempDir('deleted')
+  const scene = await underLoad(dir.join('data'))
+  const { appliance, secret } = scene
+  rmSync(scene.dataDir, { recursive: true, force: true })
+  const startedMs = performance.now()
+  await until(() => scene.load.lastStatus() === 503)
+  expect(performance.now() - startedMs).toBeLessThan(5_000)
+  await scene.load.stop()
+  expect((await fetch(`${appliance.url}/readyz`)).status).toBe(503)
+  expect((await fetch(`${appliance.url}/healthz`)).status).toBe(200)
+  expect(missing(scene.load.acknowledged, await storedIds(appliance.url, secret))).toBe(0)
+  expect(reasonOf(appliance)).toHaveLength(1)
+  expect(reasonOf(appliance)[0]).toContain('only this process can still read')
+  expect((await appliance.stop()).code).toBe(1)
+})
+
+test('an idle server notices within a second or two that its database was deleted', async () => {
+  using dir = tempDir('idle')
+  const appliance = await startAppliance({ dataDir: dir.join('data') })
+  rmSync(dir.join('data/sightglass.db'))
+  await until(() => reasonOf(appliance).length === 1)
+  expect((await fetch(`${appliance.url}/readyz`)).status).toBe(503)
+  expect((await appliance.stop()).code).toBe(1)
+})
+
+/** Kills a server under load, so that its log is in use. */
+async function crashed(dataDir: string): Promise<Scene> {
+  const scene = await underLoad(dataDir)
+  await scene.appliance.kill()
+  await scene.load.stop()
+  expect(existsSync(`${dataDir}/sightglass.db-wal`)).toBe(true)
+  return scene
+}
+
+async function requireRefusal(dataDir: string, text: string): Promise<void> {
+  const before = readdirSync(dataDir).toSorted()
+  for (const verb of [
+    ['serve', '--listen', '127.0.0.1:0'],
+    ['org', 'create', '--name', 'B'],
+  ]) {
+    const refused = await cli(verb, { dataDir })
+    expect([verb[0], refused.code, refused.stdout]).toEqual([verb[0] ?? '', 1, ''])
+    expect(refused.stderr).toContain(text)
+    expect(refused.stderr).toContain('sightglass accept-loss')
+  }
+  expect(readdirSync(dataDir).toSorted()).toEqual(before)
+}
+
+/** Only told twice does it continue, and the audit trail says so. */
+async function acceptLoss(dataDir: string): Promise<void> {
+  const asked = await cli(['accept-loss'], { dataDir })
+  expect([asked.code, asked.stdout]).toEqual([1, ''])
+  expect(asked.stderr).toContain('--yes')
+  const accepted = await cli(['accept-loss', '--yes'], { dataDir })
+  expect([accepted.stderr, accepted.code]).toEqual(['', 0])
+  await using appliance = await startAppliance({ dataDir })
+  const trail = await appliance.cli('export', 'audit', '--org', 'org_system')
+  expect(trail.stdout).toContain('data.loss_accepted')
+  expect((await appliance.cli('verify')).stdout).toContain('Everything is as it was written.')
+  const again = await appliance.cli('accept-loss')
+  expect(again.stderr).toContain('in use by process')
+}
+
+const logMistakes: { [name: string]: (wal: string) => void } = {
+  'the log removed': (wal) => rmSync(wal),
+  'the log and its shared memory removed': (wal) => {
+    rmSync(wal)
+    rmSync(wal.replace(/-wal$/, '-shm'))
+  },
+  'the log emptied': (wal) => truncateSync(wal, 0),
+  'the log cut short': (wal) => truncateSync(wal, 40_000),
+}
+for (const [name, mistake] of Object.entries(logMistakes))
+  test(`after a crash, ${name}: no start hides it until the loss is accepted`, async () => {
+    using dir = tempDir('log')
+    const { dataDir } = await crashed(dir.join('data'))
+    mistake(`${dataDir}/sightglass.db-wal`)
+    await requireRefusal(dataDir, 'sightglass.db-wal')
+    await acceptLoss(dataDir)
+  })
+
+test('stale locks and logs after kill -9 never block a start', async () => {
+  using dir = tempDir('stale')
+  const scene = await crashed(dir.join('data'))
+  await requireNoLoss(scene)
+  await requireNoLoss(scene)
+})
+
+test('an older copy of the database is refused beside newer audit heads', async () => {
+  using dir = tempDir('older')
+  const dataDir = dir.join('data')
+  const first = await startAppliance({ dataDir })
+  await first.stop()
+  const copy = await Bun.file(`${dataDir}/sightglass.db`).bytes()
+  const second = await startAppliance({ dataDir })
+  await mint(second, 'ingest')
+  await second.stop()
+  writeFileSync(`${dataDir}/sightglass.db`, copy)
+  await requireRefusal(dataDir, 'audit-heads')
+  await acceptLoss(dataDir)
+})
+
+test('a database that was removed is refused, and so is one that was emptied', async () => {
+  using dir = tempDir('gone')
+  const dataDir = dir.join('data')
+  await (await startAppliance({ dataDir })).stop()
+  truncateSync(`${dataDir}/sightglass.db`, 0)
+  await requireRefusal(dataDir, 'sightglass.db is gone or empty')
+  rmSync(`${dataDir}/sightglass.db`)
+  await requireRefusal(dataDir, 'sightglass.db is gone or empty')
+  await acceptLoss(dataDir)
+})
+
+test('a lost secret.key is refused while secrets are encrypted under it', async () => {
+  using dir = tempDir('key')
+  const dataDir = dir.join('data')
+  const key = `${dataDir}/secret.key`
+  const first = await startAppliance({ dataDir })
+  await first.stop()
+  rmSync(key)
+  const second = await startAppliance({ dataDir }) // nothing is encrypted yet: a new key loses nothing
+  expect((await second.cli('webhook', 'secret', '--org', 'default')).code).toBe(0)
+  await second.stop()
+  renameSync(key, dir.join('key'))
+  await requireRefusal(dataDir, 'secret.key is missing')
+  renameSync(dir.join('key'), key)
+  await (await startAppliance({ dataDir })).stop()
+  rmSync(key)
+  await acceptLoss(dataDir)
+  expect(existsSync(key)).toBe(true)
+})
