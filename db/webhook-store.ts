@@ -237,6 +237,8 @@ export interface WebhookStore {
     released: { deliveryId: string; leaseId: string }[] // claims given back unsent
     claim: ClaimRequest | null
   }): Promise<Claim[]>
+  /** The clock jumped: due times, leases and failures move with it, so that every wait stays as long as it was. */
+  shiftTimes(command: { byMs: number }): Promise<void>
   /** Removes ended deliveries: at most `limit` at a time; returns how many went. */
   prune(command: {
     deliveredBeforeMs: number

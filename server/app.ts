@@ -13,6 +13,7 @@ import { backupRoutes } from './backup/routes.ts'
 import { doctorRoutes } from './doctor/routes.ts'
 import { AppError } from './errors.ts'
 import { docsRoutes } from './docs/routes.ts'
+import { clockRoutes } from './health/clock-routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { assetAnswer } from './http/assets.ts'
 import { contextOf } from './http/context.ts'
@@ -87,6 +88,7 @@ export function createApp(parts: Parts): App {
     .use(keyRoutes(parts))
     .use(backupRoutes(parts))
     .use(doctorRoutes(parts))
+    .use(clockRoutes(parts))
     .use(dashboardAuditRoutes(parts))
     .use(dashboardTraceRoutes(parts))
     .use(logsRoutes(parts))

@@ -1,6 +1,6 @@
 /** Runs scheduled jobs on croner: never overlapping, failures logged and remembered for /readyz. */
 import { Cron } from 'croner'
-import type { Clock } from './clock.ts'
+import { elapsedMs, type Clock } from './clock.ts'
 import type { Log } from './log.ts'
 
 export interface Job {
@@ -37,6 +37,7 @@ interface Row {
   failures: number
   lastMs: number
   lastEndMs: number
+  endedMs: number // the same by `elapsedMs`, which no jump of the clock moves
 }
 
 /** Calls back after so many milliseconds, unless the returned function is called before. */
@@ -63,7 +64,8 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
   const rows = jobs.map((job): Row => {
     const cron = new Cron(job.schedule, { paused: true, utcOffset: 0 })
     const none = { running: null, failed: false, runs: 0, failures: 0, lastMs: 0 }
-    return { job, cron, dueMs: nextTurn(cron, lastNowMs), ...none, lastEndMs: lastNowMs }
+    const ended = { lastEndMs: lastNowMs, endedMs: elapsedMs(clock) }
+    return { job, cron, dueMs: nextTurn(cron, lastNowMs), ...none, ...ended }
   })
 
   function look(): void {
@@ -81,7 +83,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
   let cancel = waker(1, look)
 
   return {
-    late: () => rows.filter((row) => isLate(row, clock.now())).map((row) => row.job.id),
+    late: () => rows.filter((row) => isLate(row, clock)).map((row) => row.job.id),
     report: () =>
       rows.map((row) => ({
         id: row.job.id,
@@ -89,7 +91,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
         failures: row.failures,
         lastMs: row.lastMs,
         lastEndMs: row.lastEndMs,
-        late: isLate(row, clock.now()),
+        late: isLate(row, clock),
       })),
     async stop() {
       cancel()
@@ -121,18 +123,19 @@ async function runOnce(row: Row, clock: Clock, log: Log, ending: AbortSignal): P
   await row.running
   row.running = null
   row.lastEndMs = clock.now()
+  row.endedMs = elapsedMs(clock)
   row.runs++
   row.lastMs = performance.now() - startedMs
   log.debug('job_ran', { job: row.job.id, durationMs: Math.round(row.lastMs) })
 }
 
-function isLate(row: Row, now: number): boolean {
-  return row.failed || missed(row, now)
+function isLate(row: Row, clock: Clock): boolean {
+  return row.failed || missed(row, clock)
 }
 
 /** Three periods without an end, judged by the schedule itself. */
-function missed(row: Row, now: number): boolean {
-  const [first, second] = row.cron.nextRuns(2, new Date(now))
+function missed(row: Row, clock: Clock): boolean {
+  const [first, second] = row.cron.nextRuns(2, new Date(clock.now()))
   if (!first || !second) return false
-  return now - row.lastEndMs > 3 * (second.getTime() - first.getTime()) + 5_000
+  return elapsedMs(clock) - row.endedMs > 3 * (second.getTime() - first.getTime()) + 5_000
 }

@@ -7,6 +7,7 @@ import type { Backups } from './backup/backups.ts'
 import type { DiskWatch } from './health/disk.ts'
 import type { FsyncProbe } from './health/fsync-probe.ts'
 import type { MemoryWatch } from './health/memory.ts'
+import type { ClockGuard } from './clock-guard.ts'
 import type { Job } from './clockwork.ts'
 import type { IngestCounts } from './ingest/counts.ts'
 import type { LastUses } from './keys/last-use.ts'
@@ -33,16 +34,20 @@ interface JobParts {
   backupCron: string | null
   retention: RetentionRule
   recount: Recount
+  clockGuard: Pick<ClockGuard, 'hold'>
 }
+
+/** One that deletes what is old waits while the clock cannot be trusted. */
+type TableJob = Job & { deletes?: true }
 
 export function jobTable(parts: JobParts): Job[] {
   const { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey } = parts
   const { backups, backupCron } = parts
-  const backup: Job[] =
+  const backup: TableJob[] =
     backupCron === null
       ? []
       : [{ id: 'backup', schedule: backupCron, run: async () => backups.startScheduled() }]
-  return [
+  const table: TableJob[] = [
     ...backup,
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
     { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => parts.fsyncProbe.look() },
@@ -51,6 +56,7 @@ export function jobTable(parts: JobParts): Job[] {
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },
     {
       id: 'sign-in-prune',
+      deletes: true,
       schedule: '0 17 * * * *',
       run: async (now) =>
         void (await store.signIns.prune(now, limits.signInIdleMs, now - limits.knownNetworkMs)),
@@ -62,27 +68,38 @@ export function jobTable(parts: JobParts): Job[] {
     },
     {
       id: 'audit-retention',
+      deletes: true,
       schedule: '0 13 3 * * *',
       run: (now, ending) =>
         trimAll({ store, key: auditKey, dataDir, rule: parts.retention, log }, now, ending),
     },
     {
       id: 'org-deletion',
+      deletes: true,
       schedule: '0 11 * * * *',
       run: (now, ending) => deleteDueOrgs({ store }, log, now, ending),
     },
     {
       id: 'invitation-prune',
+      deletes: true,
       schedule: '0 19 4 * * *',
       run: async (now) => void (await store.invitations.prune(now)),
     },
     { id: 'rollup-recount', schedule: '0 2 * * * *', run: parts.recount.run },
     {
       id: 'retention',
+      deletes: true,
       schedule: '0 */10 * * * *',
       run: (now, ending) => expireAll({ store, rule: parts.retention, log }, now, ending),
     },
     { id: 'webhook-dispatch', schedule: dispatchCron, run: webhooks.run },
-    { id: 'webhook-prune', schedule: '0 23 * * * *', run: webhooks.prune },
+    { id: 'webhook-prune', schedule: '0 23 * * * *', run: webhooks.prune, deletes: true },
   ]
+  return table.map(({ deletes, run, ...job }) => ({
+    ...job,
+    run: async (now, ending) => {
+      if (deletes && parts.clockGuard.hold() !== null) return
+      await run(now, ending)
+    },
+  }))
 }

@@ -9,6 +9,7 @@ import { makeSignIns } from './auth/sign-ins.ts'
 import { makeThrottle } from './auth/throttle.ts'
 import { makeBackups } from './backup/backups.ts'
 import type { Clock } from './clock.ts'
+import { startClockGuard, testTime, type ClockGuard } from './clock-guard.ts'
 import { startJobs, type Jobs } from './clockwork.ts'
 import type { ServeConfig } from './config.ts'
 import { watchDisk } from './health/disk.ts'
@@ -39,6 +40,8 @@ export interface ServerOptions {
   config: ServeConfig
   store: Store
   clock: Clock
+  /** The one that the clock comes from; without it no jump is noticed. */
+  clockGuard?: ClockGuard
   log: Log
   assets?: Assets // tests of the API alone bring none
   /** False in tests that say themselves when webhooks are sent: only the cron dispatches. */
@@ -105,6 +108,7 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
 async function startRunning(options: ServerOptions) {
   const { config, store, clock, log, exhausted } = options
   const { dataDir, retention } = config
+  const clockGuard = options.clockGuard ?? startClockGuard({ time: testTime(clock), dataDir: null, log })
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
   const fsyncProbe = await probeFsync(dataDir)
@@ -124,12 +128,23 @@ async function startRunning(options: ServerOptions) {
   // A folder whose checkpoints were removed has them again from its start on: the audit trail says since when.
   if (missingFiles(dataDir).length > 0)
     await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
-  const backups = makeBackups({ config: config.backup, dataDir, store, clock, log })
+  const backups = makeBackups({ config: config.backup, dataDir, store, clock, clockGuard, log })
   const erasures = makeErasures({ store, clock, log })
-  const ingestCounts = makeIngestCounts(store, clock, log)
+  const ingestCounts = makeIngestCounts(store, clock, log, clockGuard)
   const recount = makeRecount({ store, log })
   const watches = { disk, fsyncProbe, memory }
-  const shared = { auditKey, backups, erasures, ingestCounts, lastUses, recount, webhooks, ...watches }
+  clockGuard.onJump(webhooks.clockJumped)
+  const shared = {
+    clockGuard,
+    auditKey,
+    backups,
+    erasures,
+    ingestCounts,
+    lastUses,
+    recount,
+    webhooks,
+    ...watches,
+  }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
   const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention }), clock, log)
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }

@@ -7,6 +7,7 @@ import type { Backups } from './backup/backups.ts'
 import type { SignIns } from './auth/sign-ins.ts'
 import type { Throttle } from './auth/throttle.ts'
 import type { Clock } from './clock.ts'
+import type { ClockGuard } from './clock-guard.ts'
 import type { Diagnosed } from './doctor/diagnose.ts'
 import type { DiskWatch } from './health/disk.ts'
 import type { FsyncProbe } from './health/fsync-probe.ts'
@@ -30,6 +31,7 @@ import type { Webhooks } from './webhooks/start.ts'
 export interface Parts {
   store: Store
   clock: Clock
+  clockGuard: ClockGuard
   log: Log
   version: string
   publicUrl: string | null

@@ -42,6 +42,8 @@ export const verbNames = [
   'migrate up',
   'accept-loss',
   'doctor',
+  'clock',
+  'clock confirm',
   'setup',
   'log-level',
   'service install',

@@ -31,6 +31,12 @@ export interface Diagnosis {
   checks: { id: string; status: 'ok' | 'warning' | 'failure'; detail: string; hint: string | null }[]
 }
 
+/** What the server's clock says; `hold` while nothing is deleted by age because it jumped. */
+export interface ClockView {
+  now: string
+  hold: { since: string; jumpMs: number; leftMs: number; message: string } | null
+}
+
 /** Limits of an organization's events; null: as the appliance was started, or without the limit. */
 export interface Retention {
   days: number | null
@@ -84,5 +90,7 @@ export const operateApi = {
   /** Null when counting would take too long. */
   countErased: async (what: Erasure) =>
     (await json<{ events: number | null }>(await post('/api/erase/count', what))).events,
+  clock: () => get<ClockView>('/api/clock'),
+  confirmClock: async () => json<ClockView>(await post('/api/clock/confirm', {})),
   diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),
 }

@@ -63,6 +63,7 @@ export interface Notice {
   code: string
   endpointId: string | null // null: about no endpoint
   message: string
+  href?: string // where to do something about it; without: the Webhooks page
 }
 
 export type RuleKind = 'new_vendor' | 'blocked_share' | 'tool_error_rate' | 'silence' | 'key_leaked'

@@ -2,6 +2,7 @@
 import type { Store } from '../../db/store.ts'
 import { auditEntry, type Actor } from '../audit/entry.ts'
 import { isoTime, type Clock } from '../clock.ts'
+import type { ClockGuard } from '../clock-guard.ts'
 import { AppError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import {
@@ -40,6 +41,7 @@ interface BackupsParts {
   dataDir: string
   store: Pick<Store, 'audit'>
   clock: Clock
+  clockGuard: Pick<ClockGuard, 'hold'>
   log: Log
 }
 
@@ -107,7 +109,7 @@ export function makeBackups(parts: BackupsParts): Backups {
 
 /** Never rejects: how it ended is written beside the backups and into the log. */
 async function runOnce(
-  { config, dataDir, store, clock, log }: BackupsParts,
+  { config, dataDir, store, clock, clockGuard, log }: BackupsParts,
   reason: BackupReason,
   actor: string,
 ): Promise<LastRun> {
@@ -116,7 +118,7 @@ async function runOnce(
   try {
     const made = await createBackup({ dataDir, dir, reason, passphrase, clock })
     await recordBackup(store, made, actor, clock.now())
-    if (reason === 'scheduled') await pruneBackups(dir, keep, made.name)
+    if (reason === 'scheduled' && clockGuard.hold() === null) await pruneBackups(dir, keep, made.name)
     const { name, bytes, sha256, events } = made
     const durationMs = Math.round(performance.now() - startMs)
     log.info('backup_made', { name, bytes, sha256, events, durationMs })

@@ -11,6 +11,7 @@ import { columns, oneLine } from './print.ts'
 import { logLevelVerb } from './log-level.ts'
 import { eraseVerb } from './erase.ts'
 import { backupCreateVerb } from './backup.ts'
+import { clockConfirmVerb, clockVerb } from './clock.ts'
 import { setupVerb } from './setup.ts'
 import { given, identityVerbs } from './identity-verbs.ts'
 import { webhookVerbs } from './webhook-verbs.ts'
@@ -20,6 +21,8 @@ export const dataVerbs: { readonly [V in VerbName]?: DataVerb } = {
   erase: eraseVerb,
   setup: setupVerb,
   'log-level': logLevelVerb,
+  clock: clockVerb,
+  'clock confirm': clockConfirmVerb,
   ...identityVerbs,
   'org create': {
     writes: true,

@@ -88,6 +88,21 @@ export const operateTexts = {
     ],
     examples: ['sightglass setup appliance.toml --dry-run', 'sightglass serve --setup-file appliance.toml'],
   },
+  clock: {
+    summary: 'say whether the clock jumped, and whether retention waits because of it',
+    usage: 'clock',
+    about: [
+      'Compares the clock with the time that has passed. After a jump of more than 10 minutes nothing is deleted by age',
+      'until the clock is back, `clock confirm` says that it is right, or it has been steady for 24 hours.',
+    ],
+    examples: ['sightglass clock --json'],
+  },
+  'clock confirm': {
+    summary: 'say that the clock is right after it jumped',
+    usage: 'clock confirm',
+    about: ['Retention, pruning and expiry go by the clock again at once. The audit trail records it.'],
+    examples: ['date && sightglass clock confirm'],
+  },
   'log-level': {
     summary: 'change how much a running server logs',
     usage: 'log-level debug|info|warn|error',

@@ -1,6 +1,7 @@
 /** `sightglass serve`: opens the data folder, starts the server, and ends it without losing anything acknowledged. */
 import { prepareFirstOwner } from '../accounts/first-run.ts'
 import { systemClock } from '../clock.ts'
+import { startClockGuard, systemTime } from '../clock-guard.ts'
 import type { ServeConfig } from '../config.ts'
 import { startControl } from '../control.ts'
 import { startLog } from '../log.ts'
@@ -12,8 +13,10 @@ import { openDataFolder } from './open-data-folder.ts'
 
 /** Runs the appliance until SIGTERM or SIGINT; returns the exit code. Rejects with what keeps it from starting. */
 export async function serve(config: ServeConfig): Promise<number> {
-  const clock = systemClock
-  const log = startLog({ level: config.logLevel, clock })
+  const log = startLog({ level: config.logLevel, clock: systemClock })
+  // Before the folder is opened: without the guard's own file, the newest write says when the folder was last in use.
+  const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, log })
+  const { clock } = clockGuard
   const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
   let reload: () => void = () => undefined
   // Before the data folder is opened: a reload during an upgrade must not end it.
@@ -23,6 +26,7 @@ export async function serve(config: ServeConfig): Promise<number> {
     reload()
   })
   const store = await openDataFolder(config.dataDir, clock, config.backup)
+  clockGuard.run()
   const ended = Promise.withResolvers<number>()
   // Not `once`: Ctrl-C under npm and `timeout` send the signal twice, and the second would end the ending itself.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => ended.resolve(0))
@@ -34,6 +38,7 @@ export async function serve(config: ServeConfig): Promise<number> {
       config,
       store,
       clock,
+      clockGuard,
       log,
       fail: () => ended.resolve(1),
       exhausted: () => ended.resolve(0),
@@ -54,6 +59,7 @@ export async function serve(config: ServeConfig): Promise<number> {
       webhooks,
       state: server.state,
       backups: config.backup,
+      clockGuard,
     })
     // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
     const lines = [`sightglass ${version} listening on ${server.url}`]
@@ -68,6 +74,7 @@ export async function serve(config: ServeConfig): Promise<number> {
     log.info('stopped')
     return code
   } finally {
+    clockGuard.stop()
     await store.close()
     await log.close()
   }

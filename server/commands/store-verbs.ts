@@ -2,6 +2,7 @@
 import { createAccount, listAccounts, makeResetLink } from './account.ts'
 import { setLogLevel } from './log-level.ts'
 import { createBackupNow } from './backup.ts'
+import { confirmTheClock, showClock } from './clock.ts'
 import { appendDemo, beginDemo, removeDemo, serverAddress } from './demo-work.ts'
 import { erase } from './erase.ts'
 import { beginTraces, exportMetrics, tracesPage } from './export-work.ts'
@@ -52,6 +53,8 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   erase,
   setup: setUp,
   'log-level': setLogLevel,
+  clock: showClock,
+  'clock confirm': confirmTheClock,
   // Parts of `export audit`, which asks for one page after the other.
   'export audit begin': beginExport,
   'export audit page': exportPage,

@@ -1,6 +1,7 @@
 /** What a verb's work gets: the store, the time, and the addresses it may print. */
 import type { Json, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
+import type { ClockGuard } from '../clock-guard.ts'
 import type { ServerState } from '../doctor/server-checks.ts'
 import type { Log } from '../log.ts'
 import type { EndpointParts } from '../webhooks/endpoints.ts'
@@ -17,6 +18,8 @@ export interface VerbContext {
   log?: Pick<Log, 'setLevel'>
   /** Where a running server keeps its backups, and what encrypts them. */
   backups?: { dir: string; passphrase: string | null }
+  /** Of a running server. */
+  clockGuard?: ClockGuard
   /** What a running server says of itself. */
   state?(): Promise<ServerState>
   /** What webhook verbs work with. A server goes by the rules it was started with, not by the given ones. */

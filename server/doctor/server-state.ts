@@ -7,5 +7,6 @@ import type { ServerState } from './server-checks.ts'
 
 export async function serverState(parts: Parts): Promise<ServerState> {
   const ready = await readiness(parts)
-  return { ready, outbound: { calls: outboundCalls(), open: outwardConnections() } }
+  const clock = parts.clockGuard.hold()
+  return { ready, clock, outbound: { calls: outboundCalls(), open: outwardConnections() } }
 }

@@ -1,5 +1,5 @@
 /** Token buckets by name: a burst of n, then n in every window, in bounded memory. */
-import type { Clock } from '../clock.ts'
+import { elapsedMs, type Clock } from '../clock.ts'
 import type { RateLimit } from '../option-values.ts'
 
 export interface Taken {
@@ -43,11 +43,11 @@ export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
 
   return {
     take(name: string): Taken {
-      const now = Math.floor(clock.now())
+      const now = Math.floor(elapsedMs(clock))
       const bucket = bucketOf(name, now)
       // A clock set back gives nothing, and takes nothing away.
-      const elapsedMs = Math.max(0, now - bucket.atMs)
-      const grains = Math.min(full, bucket.grains + elapsedMs * count)
+      const passedMs = Math.max(0, now - bucket.atMs)
+      const grains = Math.min(full, bucket.grains + passedMs * count)
       const passes = grains >= windowMs
       const left = passes ? grains - windowMs : grains
       bucket.grains = left

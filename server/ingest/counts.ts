@@ -2,6 +2,7 @@
 import { countHourMs, mergeCount, type BatchCount, type IngestCount } from '../../db/ingest-count-store.ts'
 import type { ApiKey, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
+import type { ClockGuard } from '../clock-guard.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 
@@ -31,7 +32,12 @@ export interface IngestCounts {
   totals(): Readonly<IngestTotals>
 }
 
-export function makeIngestCounts(store: Pick<Store, 'ingestCounts'>, clock: Clock, log: Log): IngestCounts {
+export function makeIngestCounts(
+  store: Pick<Store, 'ingestCounts'>,
+  clock: Clock,
+  log: Log,
+  clockGuard: Pick<ClockGuard, 'hold'>,
+): IngestCounts {
   const totals: IngestTotals = { requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
   let waiting = new Map<string, IngestCount>()
   let flushing = Promise.resolve()
@@ -58,7 +64,7 @@ export function makeIngestCounts(store: Pick<Store, 'ingestCounts'>, clock: Cloc
     const taken = waiting
     waiting = new Map()
     try {
-      const keptSinceMs = clock.now() - limits.ingestCountsKeptMs
+      const keptSinceMs = clockGuard.hold() === null ? clock.now() - limits.ingestCountsKeptMs : 0
       await store.ingestCounts.add({ counts: [...taken.values()], keptSinceMs })
     } catch (error) {
       // A full disk heals; until then the counts wait here.

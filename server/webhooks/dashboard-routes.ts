@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import type { Store } from '../../db/store.ts'
 import type { Delivery } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
+import { holdSentence } from '../health/clock.ts'
 import { json } from '../http/answer.ts'
 import { readJsonObject } from '../http/body.ts'
 import { readQuery } from '../http/query.ts'
@@ -13,7 +14,7 @@ import { requestHeaders } from './attempt.ts'
 import { findDelivery, replayDead } from './deliveries.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
-import { alertNotices, endpointNotices } from './notices.ts'
+import { alertNotices, endpointNotices, type Notice } from './notices.ts'
 import { orgSecret, rotateOrgSecret, type ShownSecret } from './org-secret.ts'
 import { ruleRoutes } from './rule-routes.ts'
 import { snippets } from './snippets.ts'
@@ -40,7 +41,8 @@ export function dashboardWebhookRoutes(parts: Parts) {
       readQuery(request, {})
       const open = await store.webhooks.incidents({ orgId, isOpen: true, limit: alertsCounted })
       const endpoints = await store.webhooks.bareEndpoints(orgId)
-      return json({ notices: [...alertNotices(open), ...endpointNotices(endpoints)] })
+      const clock = await clockNotices(parts, request)
+      return json({ notices: [...clock, ...alertNotices(open), ...endpointNotices(endpoints)] })
     })
     .get('/api/webhooks/snippets', async ({ request }) => {
       await access.read(request)
@@ -108,4 +110,13 @@ async function sealedSecretsOf(
   }
   const found = await store.webhooks.endpoint(orgId, endpointId)
   return found === null ? [] : [found.endpoint.sealedSecret]
+}
+
+/** For operators, who alone can confirm the clock. */
+async function clockNotices({ signIns, clockGuard }: Parts, request: Request): Promise<Notice[]> {
+  const { account } = await signIns.require(request)
+  const hold = account.operator ? clockGuard.hold() : null
+  if (hold === null) return []
+  const href = '/settings/system'
+  return [{ code: 'clock_jumped', endpointId: null, message: holdSentence(hold), href }]
 }

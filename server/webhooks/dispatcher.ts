@@ -24,6 +24,8 @@ export interface DispatcherParts extends AttemptParts {
 export interface Dispatcher {
   /** Claims what is due now; returns when nothing more can be claimed at once. Sends outlive it. */
   dispatch(now: number): Promise<void>
+  /** What ended and is not recorded yet waits as long as it would have. */
+  clockJumped(byMs: number): void
   /** No claims any more: gives what is being sent a moment, cuts off the rest, records everything. */
   stop(graceMs: number): Promise<void>
   /** Resolves when nothing is being sent. */
@@ -45,8 +47,7 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
   const sending = new Set<Promise<void>>()
   const cut = new AbortController()
   const free = () => limits.webhooksInFlightMax - sending.size
-  let unrecorded: Ended[] = []
-  let released: Claim[] = []
+  let [unrecorded, released]: [Ended[], Claim[]] = [[], []]
   let dueMs: number | null = null // null: nothing may be claimed (not yet, or not any more)
 
   /** All that ended during one turn is recorded by the next, in one transaction, which also claims in its place. */
@@ -94,9 +95,10 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
   return {
     idle,
     isSending: () => sending.size > 0,
+    clockJumped: (byMs) => void (dueMs = shifted(dueMs, unrecorded, byMs)),
     async dispatch(now) {
       if (cut.signal.aborted) return
-      dueMs = now
+      dueMs = Math.min(now, clock.now()) // whoever asks may have read a clock that was set back since
       await turn()
     },
     async stop(graceMs) {
@@ -108,6 +110,12 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
       await turn()
     },
   }
+}
+
+/** Returns the time up to which deliveries are due, after the clock jumped. */
+function shifted(dueMs: number | null, unrecorded: Ended[], byMs: number): number | null {
+  for (const { outcome } of unrecorded) if (outcome.next.status === 'pending') outcome.next.atMs += byMs
+  return dueMs === null ? null : dueMs + byMs
 }
 
 function claimRequest(

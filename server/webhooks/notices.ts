@@ -5,9 +5,15 @@ import { incidentSentence } from './incident-words.ts'
 
 export interface Notice {
   code:
-    'alert_open' | 'endpoint_failing' | 'endpoint_paused_failing' | 'endpoint_paused_gone' | 'events_missed'
+    | 'alert_open'
+    | 'clock_jumped'
+    | 'endpoint_failing'
+    | 'endpoint_paused_failing'
+    | 'endpoint_paused_gone'
+    | 'events_missed'
   endpointId: string | null // null: about no endpoint
   message: string
+  href?: string // where to do something about it; without: the Webhooks page
 }
 
 /** Open alerts that are told one by one; how many more there are is said in one notice. */

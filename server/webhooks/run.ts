@@ -56,7 +56,8 @@ function makeFeeds({ store, clock, log, dispatcher }: RunParts): Feeds {
   async function feedOne(endpoint: Endpoint, untilSeq: number, now: number): Promise<void> {
     const { id, orgId } = endpoint
     // One endpoint's trouble, such as a filter whose search takes too long, must not keep the others waiting.
-    const result = await feedEndpoint({ store }, endpoint, untilSeq, now).catch((error: unknown) => {
+    const atMs = Math.min(now, clock.now()) // the clock may have been set back since the run began
+    const result = await feedEndpoint({ store }, endpoint, untilSeq, atMs).catch((error: unknown) => {
       warn(error, id)
       failed.add(id)
       return 'end'

@@ -34,6 +34,8 @@ export interface Webhooks extends EndpointParts {
   /** One run of the dispatcher; what it sends outlives it. */
   run(now: number): Promise<void>
   prune(now: number): Promise<void>
+  /** Waits go on as long as before: what is stored as a time moves with the clock. */
+  clockJumped(byMs: number): void
   /** Resolves when nothing is being fed or sent. */
   idle(): Promise<void>
   stop(): Promise<void>
@@ -75,6 +77,12 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     async prune(now) {
       const count = await pruneDeliveries(store, now)
       if (count > 0) log.info('webhook_deliveries_pruned', { count })
+    },
+    clockJumped(byMs) {
+      dispatcher.clockJumped(byMs)
+      store.webhooks.shiftTimes({ byMs }).catch((error: unknown) => {
+        log.error('webhook_times_not_shifted', { byMs, message: String(error) })
+      })
     },
     idle,
     startWake() {

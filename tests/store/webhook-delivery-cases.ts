@@ -249,6 +249,22 @@ export const deliveryCases: Cases = {
     expect(await store.webhooks.list(foreign)).toEqual({ deliveries: [], next: null })
     await drain(store)
   },
+  async 'due times and leases move with the clock, what has ended does not'({ store, orgId }) {
+    await drain(store)
+    const audit = makeAudit(orgId)
+    await store.webhooks.schedule({ delivery: makeDelivery(orgId, 'moved', 'moved'), audit })
+    await store.webhooks.shiftTimes({ byMs: 50_000 })
+    const turn = (now: number, dueMs: number) =>
+      store.webhooks.turn({ now, outcomes: [], released: [], claim: makeClaim(`m${now}`, { dueMs }) })
+    expect(await turn(50_999, 50_999)).toEqual([])
+    const [claim] = await turn(51_000, 51_000)
+    expect(claim).toMatchObject({ delivery: { id: 'moved' }, pendingSinceMs: 51_000 })
+    await store.webhooks.shiftTimes({ byMs: -50_000 })
+    expect((await store.webhooks.find(orgId, 'moved'))?.delivery.nextAttemptAtMs).toBe(1_000)
+    expect(await turn(1_499, 10_000)).toEqual([]) // its lease of 500 ms moved too
+    expect((await turn(1_500, 10_000)).map(({ delivery }) => delivery.id)).toEqual(['moved'])
+    await drain(store)
+  },
   async 'what ended long ago goes with its attempts, what is pending stays'({ store, orgId }) {
     await store.webhooks.schedule({
       delivery: makeDelivery(orgId, 'young', 'young'),

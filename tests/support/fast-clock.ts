@@ -3,6 +3,8 @@ import type { Waker } from '../../server/clockwork.ts'
 
 export interface FastClock {
   now(): number
+  /** What passed since the start, whatever the clock was set to. */
+  elapsed(): number
   waker: Waker
   /** Resolves when the clock has moved on by so much; for work that takes its time. */
   passes(ms: number): Promise<void>
@@ -26,6 +28,7 @@ export function fastClock(startMs: number, lateMs: () => number = () => 0): Fast
 
   return {
     now: () => baseMs + elapsedMs,
+    elapsed: () => elapsedMs,
     waker: (ms, wake) => after(ms + lateMs(), wake),
     passes: (ms) => new Promise((resolve) => void after(ms, resolve)),
     set: (ms) => void (baseMs = ms - elapsedMs),

@@ -2,6 +2,7 @@
 import type { KeyKind, Org, Role, Store } from '../../db/store.ts'
 import { hashPassword } from '../../server/auth/password.ts'
 import type { Clock } from '../../server/clock.ts'
+import { startClockGuard, testTime } from '../../server/clock-guard.ts'
 import { openDataFolder } from '../../server/commands/open-data-folder.ts'
 import type { ServeConfig } from '../../server/config.ts'
 import { newId } from '../../server/ids.ts'
@@ -17,6 +18,8 @@ export interface TestServer extends AsyncDisposable {
   store: Store
   org: Org
   clock: Clock & { move(byMs: number): void }
+  /** Sets the clock as a person or NTP would: unlike `move`, no time passes. */
+  jump(byMs: number): void
   /** Mints a key in the default organization and returns its secret. */
   key(
     kind: KeyKind,
@@ -39,7 +42,14 @@ export interface CallOptions {
 export async function testServer(config: Partial<ServeConfig> = {}): Promise<TestServer> {
   const temp = tempDir('api')
   let movedMs = 0
-  const clock = { now: () => Date.now() + movedMs, move: (byMs: number) => void (movedMs += byMs) }
+  let jumpedMs = 0
+  const source = {
+    now: () => Date.now() + movedMs + jumpedMs,
+    elapsed: () => performance.now() + movedMs,
+  }
+  const quiet = { info() {}, warn() {}, error() {} }
+  const clockGuard = startClockGuard({ time: testTime(source), dataDir: null, log: quiet })
+  const clock = { ...clockGuard.clock, move: (byMs: number) => void (movedMs += byMs) }
   const log = startLog({ level: 'error', clock })
   const store = await openDataFolder(temp.path, clock)
   const failure = Promise.withResolvers<void>()
@@ -52,6 +62,7 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
     },
     store,
     clock,
+    clockGuard,
     log,
     assets: new Map(),
     wakesWebhooks: false,
@@ -67,6 +78,10 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
     store,
     org,
     clock,
+    jump(byMs) {
+      jumpedMs += byMs
+      clockGuard.hold()
+    },
     failed: failure.promise,
     async key(kind, more = {}) {
       const request = { orgId: org.id, kind, label: 'test', actor: 'cli', ...more }

@@ -4,6 +4,7 @@ import { now } from '../clock.ts'
 import { counted } from '../format.ts'
 import { notices, pressing, refreshMs, refreshNotices } from '../notices.ts'
 import { path } from '../router.ts'
+import type { Notice } from '../webhook-api.ts'
 import { Text } from './text.tsx'
 
 const unusedMsMax = 3_600_000
@@ -26,12 +27,13 @@ export function NoticeBar() {
       for (const act of acts) window.removeEventListener(act, use)
     }
   }, [])
-  const [first, ...more] = pressing(notices.value)
-  if (first === undefined || here === '/webhooks') return null
+  const placeOf = ({ href = '/webhooks' }: Notice): string => href
+  const [first, ...more] = pressing(notices.value).filter((notice) => placeOf(notice) !== here)
+  if (first === undefined) return null
   return (
     <p class="notice-bar" role="status">
       <Text value={first.message} max={240} />{' '}
-      <a href="/webhooks">
+      <a href={placeOf(first)}>
         {more.length === 0 ? 'Look at it' : `Look at it and ${counted(more.length, 'other')}`}
       </a>
     </p>

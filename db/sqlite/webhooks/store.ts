@@ -45,6 +45,7 @@ export function webhookStore({ read, write: writeQuietly }: Pick<Threads, 'read'
     replay: (command) => write('webhooks.replay', command),
     replayDead: (command) => write('webhooks.replayDead', command),
     turn: (command) => write('webhooks.turn', command),
+    shiftTimes: (command) => write('webhooks.shiftTimes', command),
     prune: (command) => write('webhooks.prune', command),
     orgSecret: (command) => write('webhooks.orgSecret', command),
     findOrgSecret: (orgId) => read('webhooks.findOrgSecret', orgId),

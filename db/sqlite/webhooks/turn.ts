@@ -151,6 +151,21 @@ function endLostLeases({ db }: WriteContext, request: ClaimRequest, now: number)
   }
 }
 
+/** Whoever paused an endpoint for failing compares `failing_since_ms`: a judgement of before the jump finds another. */
+export function shiftTimes({ db }: WriteContext, { byMs }: { byMs: number }): void {
+  const by = Math.round(byMs)
+  db.query(
+    `UPDATE webhook_delivery SET next_attempt_at_ms = next_attempt_at_ms + ?1,
+       pending_since_ms = pending_since_ms + ?1, leased_until_ms = leased_until_ms + ?1
+     WHERE status = 'pending'`,
+  ).run(by)
+  db.query(
+    `UPDATE webhook_endpoint SET failing_since_ms = failing_since_ms + ?1,
+       next_probe_at_ms = next_probe_at_ms + ?1
+     WHERE failing_since_ms IS NOT NULL OR next_probe_at_ms IS NOT NULL`,
+  ).run(by)
+}
+
 interface LostLease {
   seq: number
   attempts: number

@@ -15,13 +15,14 @@ import { rotateEndpointSecret, startProbes } from './endpoints.ts'
 import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
 import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
 import { openIncident, openIncidents, resolveIncident } from './rules.ts'
-import { nextDueAt, turn } from './turn.ts'
+import { nextDueAt, shiftTimes, turn } from './turn.ts'
 
 export const webhookWriteVerbs = {
   'webhooks.schedule': scheduleDelivery,
   'webhooks.replay': replayDelivery,
   'webhooks.replayDead': replayDeadDeliveries,
   'webhooks.turn': turn,
+  'webhooks.shiftTimes': shiftTimes,
   'webhooks.prune': pruneDeliveries,
   'webhooks.orgSecret': orgSecret,
   'webhooks.rotateOrgSecret': rotateOrgSecret,

@@ -8,6 +8,7 @@ import { Text } from '../../components/text.tsx'
 import { count } from '../../format.ts'
 import { type Diagnosis, operateApi } from '../../operate-api.ts'
 import { overview, session } from '../../session.ts'
+import { ClockPanel } from './clock-panel.tsx'
 import { Moment } from './moment.tsx'
 
 export function System() {
@@ -57,6 +58,7 @@ function Doctor() {
   useEffect(() => void look(), [])
   return (
     <>
+      <ClockPanel onConfirmed={() => void look()} />
       <h3>Health</h3>
       {problem.value && <Problem error={problem.value} onRetry={() => void look()} />}
       {found.value && (

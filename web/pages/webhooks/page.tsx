@@ -153,7 +153,7 @@ const replayed = (count: number): string => `${counted(count, 'dead letter')} sc
 
 function Notices({ shown }: { shown: Shown }) {
   // Alerts have their own table below.
-  const told = pressing(shown.notices).filter((notice) => notice.code !== 'alert_open')
+  const told = pressing(shown.notices).filter(({ code, href }) => code !== 'alert_open' && href === undefined)
   if (told.length === 0) return null
   return (
     <ul class="panel notices" aria-label="Notices">

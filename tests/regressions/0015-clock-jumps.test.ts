@@ -1,0 +1,280 @@
+/** The clock jumps by an hour, a day and 400 days, ahead and back: nothing goes, and no retry waits longer or less. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Store } from '../../db/store.ts'
+import { openSigningKey } from '../../server/audit/signing-key.ts'
+import { listBackups } from '../../server/backup/backup-folder.ts'
+import { makeBackups } from '../../server/backup/backups.ts'
+import { startClockGuard, testTime, type ClockGuard } from '../../server/clock-guard.ts'
+import type { Job } from '../../server/clockwork.ts'
+import { makeIngestCounts } from '../../server/ingest/counts.ts'
+import { jobTable } from '../../server/jobs.ts'
+import { startLog } from '../../server/log.ts'
+import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
+import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { cli, startAppliance } from '../support/binary.ts'
+import { testServer } from '../support/server.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { makeAccount, makeAudit, makeBatch, makeEvent, makeOrg, makeSignIn } from '../store/make.ts'
+
+setDefaultTimeout(120_000)
+
+const hour = 3_600_000
+const day = 24 * hour
+const jumps = [hour, -hour, day, -day, 400 * day, -400 * day]
+const start = Date.UTC(2026, 10, 22, 12)
+const silent = { info() {}, warn() {}, error() {} }
+
+/** A wall clock that can be set, and time that passes. */
+function setTime() {
+  const time = { wallMs: start, passedMs: 5 * day }
+  const source = { now: () => time.wallMs, elapsed: () => time.passedMs }
+  const guard = startClockGuard({ time: testTime(source), dataDir: null, log: silent })
+  return {
+    guard,
+    jump(byMs: number) {
+      time.wallMs += byMs
+      guard.hold()
+    },
+    pass(ms: number) {
+      time.wallMs += ms
+      time.passedMs += ms
+      guard.hold()
+    },
+  }
+}
+
+/** The jobs of a server that delete by age, each over the real store. */
+function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, webhooks: Webhooks): Job[] {
+  const { clock } = clockGuard
+  const log = startLog({ level: 'error', clock })
+  const config = { dir: join(dataDir, 'backups'), cron: '17 3 * * *', keep: 1, passphrase: null }
+  const backups = makeBackups({ config, dataDir, store, clock, clockGuard, log })
+  const nothing = { look: async () => {}, run: async () => {} }
+  return jobTable({
+    ...{ store, dataDir, log, clockGuard, webhooks, backups },
+    auditKey: openSigningKey(dataDir),
+    lastUses: { flush: async () => {} } as never,
+    ingestCounts: makeIngestCounts(store, clock, log, clockGuard),
+    ...{ disk: nothing as never, fsyncProbe: nothing as never, memory: nothing as never },
+    ...{ dispatchCron: '* * * * *', backupCron: '17 3 * * *', recount: nothing as never },
+    retention: { days: 30, bytes: null, auditDays: 30 },
+  })
+}
+
+/** Something of everything that has an age, all of it of this minute. */
+async function fill(store: Store): Promise<string> {
+  const { id } = (await store.orgs.find('default'))!
+  const events = Array.from({ length: 300 }, (_, n) => makeEvent(`evt_${n}`, { occurredAtMs: start }))
+  await store.events.append({ ...makeBatch(id, events), receivedAtMs: start })
+  for (let n = 0; n < 3; n++) await store.audit.append(makeAudit(id, { occurredAtMs: start }))
+  const account = makeAccount()
+  const at = { createdAtMs: start, lastSeenAtMs: start, expiresAtMs: start + 7 * day }
+  await store.accounts.create({
+    account,
+    orgId: id,
+    role: 'owner',
+    audit: makeAudit(id, { occurredAtMs: start }),
+  })
+  await store.signIns.create({
+    signIn: makeSignIn(account.id, id, at),
+    network: '127.0.0.0/24',
+    audit: makeAudit(id, { occurredAtMs: start }),
+  })
+  const going = makeOrg({ slug: 'going' })
+  await store.orgs.create({ org: going, audit: makeAudit(going.id, { occurredAtMs: start }) })
+  const deletion = { orgId: going.id, askedAtMs: start, dueAtMs: start + 7 * day }
+  await store.orgs.askDeletion({ ...deletion, audit: makeAudit(going.id, { occurredAtMs: start }) })
+  return id
+}
+
+async function countsOf(store: Store, dataDir: string, orgId: string) {
+  const accounts = await store.accounts.list()
+  const { count } = await store.events.count({ orgId, filter: {}, afterSeq: 0, ceilingSeq: 10 ** 9 })
+  return {
+    events: count,
+    deliveries: (await deliveriesOf(store, orgId)).length,
+    signIns: (await Promise.all(accounts.map(({ id }) => store.signIns.list(id)))).flat().length,
+    orgs: (await store.orgs.list()).length,
+    trimmed: Object.keys(await store.audit.trims()).length,
+    backups: (await listBackups(join(dataDir, 'backups'))).length,
+  }
+}
+
+async function deliveriesOf(store: Store, orgId: string) {
+  const all = { orgId, status: null, endpointId: null, limit: 100, bytesMax: 10 ** 6, beforeSeq: null }
+  return (await store.webhooks.list(all)).deliveries
+}
+
+function webhooksOf(store: Store, dataDir: string, { clock }: ClockGuard): Webhooks {
+  const config = { backoffMs: [60_000, 300_000], allow: ['127.0.0.0/8'], caFile: null, proxy: null }
+  const log = startLog({ level: 'error', clock })
+  const cron = { cron: '* * * * *', sinkDir: null, version: 'test', random: () => 0 }
+  return startWebhooks({ config: { ...config, ...cron }, dataDir, store, clock, log, ...cron })
+}
+
+async function sendTo(url: string, store: Store, orgId: string, now: number): Promise<void> {
+  const about = { orgId, endpointId: null, url, lane: new URL(url).host, body: '{}' }
+  const delivery = { id: `wh_${crypto.randomUUID()}`, ...about, scheduledAtMs: now }
+  await store.webhooks.schedule({ delivery, audit: makeAudit(orgId, { occurredAtMs: now }) })
+}
+
+test('every job that deletes by age: nothing goes under a wrong clock, and all of it once it is confirmed', async () => {
+  using temp = tempDir('clock-jumps')
+  const dataDir = temp.join('data')
+  const { guard, jump, pass } = setTime()
+  using receiver = Bun.serve({ port: 0, fetch: () => new Response('') })
+  const store = await openDataFolder(dataDir, guard.clock)
+  const webhooks = webhooksOf(store, dataDir, guard)
+  const jobs = deletingJobs(store, dataDir, guard, webhooks)
+  const orgId = await fill(store)
+  await sendTo(receiver.url.href, store, orgId, start)
+  await webhooks.run(guard.clock.now())
+  await webhooks.idle()
+  const runAll = async () => {
+    for (const job of jobs) {
+      if (job.id === 'webhook-dispatch') continue
+      await job.run(guard.clock.now(), new AbortController().signal)
+      await job.run(guard.clock.now(), new AbortController().signal)
+    }
+    await settled(join(dataDir, 'backups'))
+  }
+  await runAll()
+  const before = await countsOf(store, dataDir, orgId)
+  expect(before).toMatchObject({ events: 300, deliveries: 1, signIns: 1, orgs: 2, trimmed: 0 })
+  for (const byMs of jumps) {
+    jump(byMs)
+    pass(7_000)
+    await runAll()
+    const { backups, ...counts } = await countsOf(store, dataDir, orgId)
+    expect([byMs / hour, { ...before, ...counts }]).toEqual([byMs / hour, before])
+    expect(backups).toBeGreaterThanOrEqual(before.backups)
+    jump(-byMs)
+    await runAll()
+    const back = await countsOf(store, dataDir, orgId)
+    expect([byMs / hour, { ...back, backups: 1 }]).toEqual([byMs / hour, { ...before, backups: 1 }])
+  }
+  jump(400 * day)
+  guard.confirm()
+  await runAll()
+  const after = await countsOf(store, dataDir, orgId)
+  expect(after).toMatchObject({ events: 0, deliveries: 0, signIns: 0, orgs: 1, backups: 1 })
+  expect(after.trimmed).toBeGreaterThan(0)
+  await webhooks.stop()
+  await store.close()
+})
+
+/** Scheduled backups are made in the background. */
+async function settled(dir: string): Promise<void> {
+  for (let last = -1; ;) {
+    await Bun.sleep(150)
+    const names = (await listBackups(dir)).length
+    const isBusy =
+      [...new Bun.Glob('.partial-*/**').scanSync({ cwd: dir, dot: true, onlyFiles: false })].length > 0
+    if (!isBusy && names === last) return
+    last = names
+  }
+}
+
+for (const byMs of jumps) {
+  test(`a retry waits as long as before a jump of ${byMs / hour} hours, also one that is being sent`, async () => {
+    using temp = tempDir('clock-jumps')
+    const { guard, jump, pass } = setTime()
+    const asked = Promise.withResolvers<void>()
+    let requests = 0
+    using receiver = Bun.serve({
+      port: 0,
+      async fetch() {
+        if (++requests === 2) await asked.promise
+        return new Response('', { status: 500 })
+      },
+    })
+    const store = await openDataFolder(temp.join('data'), guard.clock)
+    const webhooks = webhooksOf(store, temp.join('data'), guard)
+    guard.onJump(webhooks.clockJumped)
+    const { id } = (await store.orgs.find('default'))!
+    await sendTo(receiver.url.href, store, id, guard.clock.now())
+    const run = async () => {
+      await webhooks.run(guard.clock.now())
+      await webhooks.idle()
+    }
+    const attempts = async () => (await deliveriesOf(store, id))[0]!.attempts
+    await run()
+    expect(await attempts()).toBe(1)
+    jump(byMs)
+    pass(50_000)
+    await run()
+    expect(await attempts()).toBe(1)
+    pass(11_000)
+    const running = run()
+    while (requests < 2) await Bun.sleep(5)
+    jump(-byMs) // while it is being sent
+    asked.resolve()
+    await running
+    expect(await attempts()).toBe(2)
+    pass(290_000)
+    await run()
+    expect(await attempts()).toBe(2)
+    pass(11_000)
+    await run()
+    expect(await attempts()).toBe(3)
+    await webhooks.stop()
+    await store.close()
+  })
+}
+
+test('notices, the doctor and the clock page tell operators of it, and one of them confirms it', async () => {
+  await using server = await testServer()
+  const cookie = await server.signIn('owner')
+  const headers = { cookie, origin: server.url }
+  const get = async (path: string) => (await server.call(path, { headers })).json() as Promise<never>
+  expect((await server.call('/api/clock', { headers })).status).toBe(403)
+  const [account] = await server.store.accounts.list()
+  const audit = makeAudit('org_system')
+  await server.store.accounts.setOperator({ accountId: account!.id, operator: true, audit })
+  expect(await get('/api/clock')).toMatchObject({ hold: null })
+  server.jump(2 * hour)
+  const { hold } = (await get('/api/clock')) as { hold: { message: string } }
+  expect(hold.message).toContain('2 hours ahead of')
+  expect(await get('/api/webhooks/notices')).toMatchObject({
+    notices: [{ code: 'clock_jumped', href: '/settings/system', message: hold.message }],
+  })
+  const { checks } = (await get('/api/doctor')) as { checks: { id: string; status: string }[] }
+  expect(checks.find(({ id }) => id === 'clock-jump')).toMatchObject({ status: 'warning' })
+  expect((await server.call('/readyz')).status).toBe(200)
+  const confirmed = await server.call('/api/clock/confirm', { method: 'POST', headers })
+  expect(await confirmed.json()).toMatchObject({ hold: null })
+  expect(await get('/api/webhooks/notices')).toEqual({ notices: [] } as never)
+  const { entries } = await server.store.audit.list({ orgId: 'org_system', limit: 1, beforeSeq: null })
+  expect(entries).toMatchObject([{ action: 'clock.confirmed', metadata: { jumpMs: expect.any(Number) } }])
+})
+
+test('the executable: a folder that was last used under another clock, seen, confirmed and seen no more', async () => {
+  using temp = tempDir('clock-jumps')
+  const dataDir = temp.join('data')
+  mkdirSync(dataDir)
+  const first = await startAppliance({ dataDir })
+  const running = await first.cli('clock', '--json')
+  expect(JSON.parse(running.stdout)).toMatchObject({ hold: null })
+  await first.stop()
+  const path = join(dataDir, 'clock')
+  const seen = JSON.parse(readFileSync(path, 'utf8')) as { wallMs: number; expectedMs: number }
+  const earlier = { wallMs: seen.wallMs - 400 * day, expectedMs: seen.expectedMs - 400 * day }
+  writeFileSync(path, JSON.stringify({ ...seen, ...earlier }))
+  const found = async () => {
+    const { stdout } = await cli(['doctor', '--json'], { dataDir })
+    const { checks } = JSON.parse(stdout) as { checks: { id: string; status: string; detail: string }[] }
+    return checks.find(({ id }) => id === 'clock-jump')!
+  }
+  expect(await found()).toMatchObject({
+    status: 'warning',
+    detail: expect.stringContaining('400 days ahead'),
+  })
+  const second = await startAppliance({ dataDir })
+  expect((await second.cli('clock')).stdout).toContain('400 days ahead')
+  expect(await found()).toMatchObject({ status: 'warning' })
+  await second.stop()
+  expect((await cli(['clock', 'confirm'], { dataDir })).stdout).toContain('Retention goes by it')
+  expect(await found()).toMatchObject({ status: 'ok' })
+})
