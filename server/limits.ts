@@ -36,6 +36,12 @@ export const limits = {
   // write queue: beyond either, 503 before anything is taken
   queueBytesMax: 32 * 1024 * 1024,
   queueAgeMsMax: 1_000,
+  // bodies and large answers under way: one organization may have half, one key a quarter
+  bodiesUnderWayBytesMax: 160 * 1024 * 1024,
+  answersUnderWayBytesMax: 96 * 1024 * 1024, // those that count
+  answerCountedBytes: 256 * 1024, // from this size on an answer counts
+  answerStallMs: 30_000, // without the receiver reading anything
+  refusedBodyMs: 2_000, // for a body that is not taken to arrive and be dropped, before the connection is closed
   // tool registry and site memory (contract §5)
   toolsPerPushMax: 1_000,
   toolBytesMax: 64 * 1024, // a descriptor as compact JSON
@@ -56,6 +62,7 @@ export const limits = {
   requestDeadlineMs: 30_000,
   pageBytesMax: 4 * 1024 * 1024 - 64 * 1024, // of events or sessions: with the rest a page is below 4 MiB
   liveBytesMax: 1024 * 1024, // of events that a live stream reads at a time
+  liveStreamsMax: 400, // of everybody; of one organization half, of one account a quarter
   tracesPageDefault: 50,
   tracesPageMax: 200,
   searchCharsMax: 200, // the parameter q
@@ -69,7 +76,7 @@ export const limits = {
   ingestCountsKeptMs: 400 * 24 * 3_600_000,
   ingestHealthMs: 31 * 24 * 3_600_000, // shown at most
   rejectedShownMax: 100,
-  exportsMax: 8, // streamed at a time, of everybody
+  exportsMax: 16, // streamed at a time, of everybody; of one organization half, of one key or account a quarter
   exportStallMs: 60_000, // without the receiver taking anything
   exportCountMs: 25_000, // to count rows before a CSV begins; below requestDeadlineMs
   labelCharsMax: 80,

@@ -20,6 +20,7 @@ import { underBasePath } from './http/base-path.ts'
 import { keyGuard } from './http/guard.ts'
 import { makeRateLimits } from './http/rate-limit.ts'
 import { sealWith } from './http/seal.ts'
+import { makeShares } from './http/shares.ts'
 import { makeIngestCounts } from './ingest/counts.ts'
 import { newToken, sha256Hex } from './ids.ts'
 import { makeRejections } from './ingest/rejections.ts'
@@ -89,6 +90,12 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     diagnosed: config,
     assets: underBasePath(options.assets ?? loadAssets(assetsFolder()), config.basePath),
     streams: new Set(),
+    streamShares: makeShares(limits.liveStreamsMax),
+    exportShares: makeShares(limits.exportsMax),
+    underWay: {
+      bodies: makeShares(limits.bodiesUnderWayBytesMax),
+      answers: makeShares(limits.answersUnderWayBytesMax),
+    },
     state: { stopping: false, storeFailed: null },
     fail(reason, holdsOnlyCopy = false) {
       if (parts.state.storeFailed !== null) return

@@ -16,6 +16,7 @@ import type { Assets } from './http/assets.ts'
 import type { KeyGuard } from './http/guard.ts'
 import type { RateLimits } from './http/rate-limit.ts'
 import type { Seal } from './http/seal.ts'
+import type { Shares } from './http/shares.ts'
 import type { Jobs } from './clockwork.ts'
 import type { IngestCounts } from './ingest/counts.ts'
 import type { HttpTimes } from './prometheus/http-times.ts'
@@ -64,6 +65,9 @@ export interface Parts {
   diagnosed: Diagnosed
   assets: Assets
   streams: Set<AbortController> // open live streams, ended before the listener stops
+  streamShares: Shares
+  exportShares: Shares
+  underWay: { bodies: Shares; answers: Shares } // bytes
   state: { stopping: boolean; storeFailed: string | null }
   /** Acknowledges nothing more and ends the process with an error, unless it holds the only copy of the data. */
   fail(reason: string, holdsOnlyCopy?: boolean): void

@@ -84,6 +84,7 @@ function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
       sender: senderReader(config.trustedProxies),
       stopping: () => parts.state.stopping,
       isShed: (path) => isShed(path, parts.memory.pressure()),
+      underWay: parts.underWay,
       log,
       tls: certificate.pair(),
     })

@@ -2,9 +2,11 @@
 import type { AuditEntry, AuditFilter } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import { csvRow } from '../http/csv.ts'
+import type { Share } from '../http/shares.ts'
 import { streamText } from '../http/stream-text.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
+import { takeExport } from '../traces/export-share.ts'
 import { auditEntry, type Actor } from './entry.ts'
 import type { ExportBody } from './filter.ts'
 import { emptyHead, signHead } from './signed-head.ts'
@@ -15,9 +17,24 @@ const pageEntries = 500
 
 /** The answer begins once the export's own row is on disk; the signed head stands for exactly what is in it. */
 export async function exportAudit(
+  parts: Pick<Parts, 'store' | 'clock' | 'log' | 'auditKey' | 'exportShares'>,
+  who: Actor,
+  wanted: ExportBody,
+): Promise<Response> {
+  const share = takeExport(parts.exportShares, who.orgId, who.actor)
+  try {
+    return await begin(parts, who, wanted, share)
+  } catch (error) {
+    share.release()
+    throw error
+  }
+}
+
+async function begin(
   parts: Pick<Parts, 'store' | 'clock' | 'log' | 'auditKey'>,
   who: Actor,
   { format, raw, filter }: ExportBody,
+  share: Share,
 ): Promise<Response> {
   const { store, clock, log, auditKey } = parts
   const now = clock.now()
@@ -26,6 +43,7 @@ export async function exportAudit(
   const head = (await store.audit.heads())[who.orgId] ?? emptyHead
   const entries = walkAudit(store, { orgId: who.orgId, filter, beforeSeq: head.count + 1 })
   const ended = (failed: unknown) => {
+    share.release()
     if (failed !== null) log.warn('export_cut', { message: String(failed) })
   }
   if (format === 'csv') {

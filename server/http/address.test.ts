@@ -2,11 +2,13 @@
 import { expect, test } from 'bun:test'
 import { addressOf, reachableHost } from './address.ts'
 import { setContext } from './context.ts'
+import { makeShares } from './shares.ts'
 
 function requestBy(secure: boolean): Request {
   const request = new Request('http://traces.example:8443/logs')
+  const underWay = { bodies: makeShares(1), answers: makeShares(1) }
   const unused = { id: 'req_1', startedMs: 0, address: '', local: false, keepOpen() {} }
-  setContext(request, { ...unused, listener: 'main', secure })
+  setContext(request, { ...unused, underWay, listener: 'main', secure })
   return request
 }
 

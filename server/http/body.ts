@@ -2,9 +2,12 @@
 import type { Json } from '../../db/store.ts'
 import { AppError } from '../errors.ts'
 import { limits } from '../limits.ts'
+import { contextIfAny, ownerOf } from './context.ts'
+import { retryAfter } from './errors.ts'
 import { contentEncoding, inflate } from './inflate.ts'
 import { isDeeperThan } from './json-depth.ts'
 import { mediaType } from './media-type.ts'
+import type { Share } from './shares.ts'
 
 export interface BodyLimits {
   bytesMax: number // of what is sent, and again after inflating
@@ -31,11 +34,54 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
   if (declared > bytesMax) throw tooLarge(bytesMax)
   // The parser holds the client to a declared length, so only a body of unknown length is counted while it arrives.
   const isDeclared = !Number.isNaN(declared)
+  const share = await takeShare(request, isDeclared ? declared : 0)
   const bytes = await (isDeclared
     ? inTime(request.bytes(), deadlineMs)
-    : readCounted(request, bytesMax, deadlineMs))
+    : readCounted(request, bytesMax, deadlineMs, share))
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
-  return encoding === null ? bytes : await inflate(encoding, bytes, { bytesMax, ratioMax })
+  if (encoding === null) return bytes
+  const inflated = await inflate(encoding, bytes, { bytesMax, ratioMax })
+  if (share?.grow(inflated.length) === false) throw noRoom()
+  return inflated
+}
+
+/**
+ * Throws 503 when there is no room for a body of this length among those under way. What arrives of it is dropped for
+ * two seconds first: a sender whose connection is closed while it sends would not see the answer.
+ */
+export async function requireBodyRoom(request: Request, bytes: number): Promise<void> {
+  const context = contextIfAny(request)
+  if (context === null || context.underWay.bodies.hasRoom(ownerOf(context), bytes)) return
+  const isWhole = await dropped(request, limits.refusedBodyMs)
+  throw noRoom(isWhole ? {} : { connection: 'close' })
+}
+
+/** What the request's body takes of the bytes under way; until it is given back, or the request is answered. */
+async function takeShare(request: Request, bytes: number): Promise<Share | null> {
+  const context = contextIfAny(request)
+  if (context === null) return null
+  await requireBodyRoom(request, bytes)
+  const share = context.underWay.bodies.take(ownerOf(context), bytes)
+  if (share === null) throw noRoom({ connection: 'close' })
+  context.body = share
+  return share
+}
+
+/** Reads and forgets; false when the body has not ended in time. */
+async function dropped(request: Request, ms: number): Promise<boolean> {
+  const reader = request.body?.getReader()
+  if (reader === undefined) return true
+  const late = Bun.sleep(ms).then(() => 'late' as const)
+  for (;;) {
+    const next = await Promise.race([reader.read().catch(() => null), late])
+    if (next === null || next === 'late') return false
+    if (next.done) return true
+  }
+}
+
+function noRoom(headers: { [name: string]: string } = {}): AppError {
+  const message = 'Too many bodies are under way; send this again later.'
+  return new AppError('overloaded', message, { headers: { ...retryAfter(), ...headers } })
 }
 
 /** The text of a body, without a byte order mark; 400 when it is not UTF-8. */
@@ -96,7 +142,12 @@ function inTime(reading: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8
 }
 
 /** Reads a body of undeclared length (chunked), counting; keeps nothing of one that is too large or too slow. */
-async function readCounted(request: Request, bytesMax: number, deadlineMs: number): Promise<Uint8Array> {
+async function readCounted(
+  request: Request,
+  bytesMax: number,
+  deadlineMs: number,
+  share: Share | null,
+): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
   const parts: Uint8Array[] = []
@@ -115,6 +166,10 @@ async function readCounted(request: Request, bytesMax: number, deadlineMs: numbe
       if (total > bytesMax) {
         void reader.cancel().catch(() => undefined)
         throw tooLarge(bytesMax)
+      }
+      if (share?.grow(value.length) === false) {
+        void reader.cancel().catch(() => undefined)
+        throw noRoom({ connection: 'close' })
       }
       parts.push(value)
     }

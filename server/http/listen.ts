@@ -7,6 +7,7 @@ import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { listenText, type ListenAddress } from '../option-values.ts'
 import { reachableHost } from './address.ts'
+import { counted } from './answer.ts'
 import { takeBasePath } from './base-path.ts'
 import { setContext, withContext, type RequestContext } from './context.ts'
 import { errorResponse, retryAfter } from './errors.ts'
@@ -28,6 +29,7 @@ export interface ListenOptions {
   stopping(): boolean
   /** Whether a request for this path waits until there is memory again. */
   isShed(path: string): boolean
+  underWay: RequestContext['underWay']
   log: Log
   tls: TlsPair | null
 }
@@ -153,13 +155,16 @@ async function answer(
     secure: secure || options.tls !== null,
     local: isLoopbackHost(request.headers.get('host')),
     listener: options.kind,
+    underWay: options.underWay,
     keepOpen: () => server.timeout(received, 0),
   }
   setContext(request, context)
-  const response =
+  const made =
     takeBasePath(request, options.basePath, context.id) ??
     refusal(options, request, context) ??
     (await withDeadline(handleWithin(options, request, context), context.id))
+  context.body?.release()
+  const response = counted(made, context)
   addCommonHeaders(response, context.id)
   if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
@@ -225,9 +230,9 @@ function isDashboard(path: string): boolean {
 function withDeadline(work: Promise<Response>, requestId: string): Promise<Response> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
-      const error = new AppError('overloaded', 'This took longer than a request may.', {
-        headers: retryAfter(),
-      })
+      // Its body may still be on the way.
+      const headers = { ...retryAfter(), connection: 'close' }
+      const error = new AppError('overloaded', 'The request timed out.', { headers })
       resolve(errorResponse(error, requestId))
     }, limits.requestDeadlineMs)
     void work.then((response) => {

@@ -4,6 +4,7 @@ import type { ApiKey, AppendResult, EventRecord } from '../../db/store.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/answer.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
+import { contextOf } from '../http/context.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
@@ -27,12 +28,12 @@ export function ingestRoutes(parts: Parts) {
       async ({ request }) => {
         const key = await parts.guard.ingest(request)
         return parts.ingestCounts.request(key, async (count) => {
-          requireRoom(parts)
+          await requireRoom(parts, request)
           const taken = await takeEvents(parts, request, key)
           const { records, ...rest } = await refuseRestricted(parts.store, key, taken)
           count.newestMs = newestOf(records)
           // What waits for the disk is kept by the store alone, packed: the records are garbage from here on.
-          const result = await append(parts, key, records, rest.rejected.length, count)
+          const result = await append(parts, { request, key }, records, rest.rejected.length, count)
           return answer(parts, key, rest, result, count)
         })
       },
@@ -60,7 +61,7 @@ async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<
 
 async function append(
   parts: Parts,
-  key: ApiKey,
+  { request, key }: { request: Request; key: ApiKey },
   records: EventRecord[],
   rejected: number,
   count: RequestCount,
@@ -71,7 +72,9 @@ async function append(
     ...{ orgId: key.orgId, keyId: key.id, receivedAtMs: now, events: records },
     count: batchCount(rejected, count.newestMs, now),
   }
-  const result = await writeOrExplain(parts, parts.store.events.append(batch))
+  const appended = parts.store.events.append(batch)
+  contextOf(request).body?.release() // from here on it counts as queued
+  const result = await writeOrExplain(parts, appended)
   count.isWritten = true
   return result
 }

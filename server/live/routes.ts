@@ -4,7 +4,9 @@ import type { StoredEvent } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { jsonText } from '../http/answer.ts'
-import { contextOf } from '../http/context.ts'
+import { contextOf, ownerOf } from '../http/context.ts'
+import { retryAfter } from '../http/errors.ts'
+import type { Owner, Share } from '../http/shares.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Seal } from '../http/seal.ts'
@@ -15,7 +17,6 @@ import { liveEvents } from './stream.ts'
 const purpose = 'live-position'
 const heartbeatMs = 10_000
 const lifeMs = 30 * 60_000
-const streamsMax = 200
 const signInCheckMs = 5_000
 
 /** The opaque position after which a stream continues. */
@@ -37,13 +38,17 @@ export function liveRoutes(parts: Parts) {
       const opened = from ? (seal.open(purpose, from) as [string, number] | null) : null
       if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'This position is not one of ours.')
       const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
-      if (streams.size >= streamsMax) throw new AppError('overloaded', 'Too many live streams are open.')
       if (request.method === 'HEAD') return new Response(null, { headers: streamHeaders })
+      const share = takeStream(parts, ownerOf(contextOf(request)))
       const ended = new AbortController()
       const signal = AbortSignal.any([request.signal, ended.signal])
       streams.add(ended)
       // Not in the generator alone: a client that leaves before it reads never starts it.
-      signal.addEventListener('abort', () => streams.delete(ended))
+      const over = () => {
+        streams.delete(ended)
+        share.release()
+      }
+      signal.addEventListener('abort', over)
       contextOf(request).keepOpen()
       const items = liveEvents({ events: store.events, orgId, filter, afterSeq, signal, heartbeatMs, lifeMs })
       const message = (name: string, seq: number, data: string) =>
@@ -62,11 +67,18 @@ export function liveRoutes(parts: Parts) {
               : message('events', item.lastSeq, eventsJson(item.events))
           }
         } finally {
-          streams.delete(ended)
+          over()
         }
       }
       return new Response(text() as unknown as ReadableStream, { headers: streamHeaders })
     })
+}
+
+function takeStream({ streamShares }: Parts, owner: Owner): Share {
+  const share = streamShares.take(owner, 1)
+  if (share !== null) return share
+  const message = 'As many live streams are open as you may have; close some, or try again later.'
+  throw new AppError('overloaded', message, { headers: retryAfter() })
 }
 
 const missedMax = 1_000

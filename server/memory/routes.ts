@@ -28,7 +28,7 @@ export function memoryRoutes(parts: Parts) {
       async ({ request }) => {
         const key = await parts.guard.ingest(request)
         return parts.ingestCounts.request(key, async () => {
-          requireRoom(parts)
+          await requireRoom(parts, request)
           return json({ ok: true, siteId: await push(parts, request, key) }, 202)
         })
       },

@@ -25,7 +25,7 @@ export function toolRoutes(parts: Parts) {
       async ({ request }) => {
         const key = await parts.guard.ingest(request)
         return parts.ingestCounts.request(key, async () => {
-          requireRoom(parts)
+          await requireRoom(parts, request)
           return json({ ok: true, tools: await push(parts, request, key) }, 202)
         })
       },

@@ -4,6 +4,8 @@ import { auditEntry } from '../audit/entry.ts'
 import { AppError } from '../errors.ts'
 import { csvRow } from '../http/csv.ts'
 import { retryAfter } from '../http/errors.ts'
+import type { Share } from '../http/shares.ts'
+import { takeExport } from './export-share.ts'
 import { streamText } from '../http/stream-text.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
@@ -24,11 +26,14 @@ export interface ExportWanted {
 
 export type ExportTraces = (wanted: ExportWanted, keepOpen: () => void) => Promise<Response>
 
-/** Builds the exporter of a server: it lets only so many run at a time. */
-export function traceExporter({ store, clock, log }: Pick<Parts, 'store' | 'clock' | 'log'>): ExportTraces {
-  let running = 0
-
-  async function begin(wanted: ExportWanted): Promise<Response> {
+/** Builds the exporter of a server. */
+export function traceExporter({
+  store,
+  clock,
+  log,
+  exportShares,
+}: Pick<Parts, 'store' | 'clock' | 'log' | 'exportShares'>): ExportTraces {
+  async function begin(wanted: ExportWanted, share: Share): Promise<Response> {
     const { orgId, filter, type, raw, actor } = wanted
     const ceilingSeq = await store.events.lastSeq(orgId)
     const headers: Record<string, string> = { 'content-type': contentTypes[type] }
@@ -44,7 +49,7 @@ export function traceExporter({ store, clock, log }: Pick<Parts, 'store' | 'cloc
     const pages = walkEvents(store.events, orgId, filter, ceilingSeq)
     const parts = type === 'text/csv' ? csvParts(pages, !raw) : ndjsonParts(pages)
     const ended = (failed: unknown) => {
-      running--
+      share.release()
       if (failed !== null) log.warn('export_cut', { requestId: wanted.requestId, message: String(failed) })
     }
     return new Response(streamText({ parts, stallMs: limits.exportStallMs, ended }), { headers })
@@ -61,18 +66,13 @@ export function traceExporter({ store, clock, log }: Pick<Parts, 'store' | 'cloc
 
   return async (wanted, keepOpen) => {
     if (wanted.headOnly) return new Response(null, { headers: { 'content-type': contentTypes[wanted.type] } })
-    if (running >= limits.exportsMax) {
-      throw new AppError('overloaded', `${limits.exportsMax} exports are running; try again later.`, {
-        headers: retryAfter(),
-      })
-    }
-    running++
+    const share = takeExport(exportShares, wanted.orgId, wanted.actor)
     try {
-      const response = await begin(wanted)
+      const response = await begin(wanted, share)
       keepOpen() // a rare match may be long in coming; the stall guard watches the receiver
       return response
     } catch (error) {
-      running--
+      share.release()
       throw error
     }
   }

@@ -6,9 +6,9 @@ import { contextOf } from '../http/context.ts'
 import { json } from '../http/answer.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
-import { traceExporter } from './export.ts'
 import { filterParameters, readFilter } from './filter.ts'
 import { histogram } from './histogram.ts'
+import { traceExporter } from './export.ts'
 
 const formats = { csv: 'text/csv', ndjson: 'application/x-ndjson' } as const
 

@@ -21,7 +21,12 @@ export function traceRoutes(parts: Parts) {
       const type = acceptedType(request.headers.get('accept'), answerTypes)
       const query = readQuery(request, { ...pageParameters, raw: 'one' })
       if (type !== 'application/json') {
-        const wanted = { orgId: key.orgId, actor: `key:${key.id}`, ...exportOf(request, query, type) }
+        const wanted = {
+          orgId: key.orgId,
+          actor: `key:${key.id}`,
+          holderId: key.id,
+          ...exportOf(request, query, type),
+        }
         return exportTraces(wanted, contextOf(request).keepOpen)
       }
       if (query.one('raw') !== undefined) throw invalidQuery('raw', 'raw goes with text/csv only')

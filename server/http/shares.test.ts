@@ -1,0 +1,44 @@
+/** Whoever takes all he can leaves room for others, whatever he does. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { makeShares, type Owner, type Share } from './shares.ts'
+
+function takeAll(shares: ReturnType<typeof makeShares>, owner: Owner): Share[] {
+  const taken: Share[] = []
+  for (let one = shares.take(owner, 1); one !== null; one = shares.take(owner, 1)) taken.push(one)
+  return taken
+}
+
+test('a holder gets a quarter, its organization half, two organizations a third each', () => {
+  const shares = makeShares(600)
+  expect(takeAll(shares, { orgId: 'a', holderId: 'key 1' }).length).toBe(150)
+  expect(takeAll(shares, { orgId: 'a', holderId: 'key 2' }).length).toBe(75)
+  for (let n = 3; n < 50; n++) takeAll(shares, { orgId: 'a', holderId: `key ${n}` })
+  expect(shares.taken()).toBeLessThanOrEqual(300)
+  expect(shares.taken()).toBeGreaterThan(290)
+  expect(takeAll(shares, { orgId: 'b', holderId: 'key' }).length).toBe(150)
+  expect(shares.hasRoom({ orgId: 'c', holderId: 'key' }, 70)).toBe(true)
+})
+
+test('what is released is there again, whatever was taken in which order', () => {
+  const owner = fc.record({
+    orgId: fc.constantFrom('a', 'b', 'c'),
+    holderId: fc.constantFrom('x', 'y'),
+  })
+  fc.assert(
+    fc.property(fc.array(fc.tuple(owner, fc.integer({ min: 0, max: 40 }), fc.boolean())), (steps) => {
+      const shares = makeShares(200)
+      const held: Share[] = []
+      for (const [who, amount, gives] of steps) {
+        const share = shares.take(who, amount)
+        if (share !== null) held.push(share)
+        held.at(-1)?.grow(amount)
+        expect(shares.taken()).toBeLessThanOrEqual(200)
+        if (gives) held.shift()?.release()
+      }
+      for (const share of held) for (let twice = 0; twice < 2; twice++) share.release()
+      expect(shares.taken()).toBe(0)
+      expect(shares.hasRoom({ orgId: 'd', holderId: 'z' }, 100)).toBe(true)
+    }),
+  )
+})

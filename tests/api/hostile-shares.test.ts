@@ -1,0 +1,173 @@
+/** One organization takes all it can of bodies, answers, exports and streams: another one is served all the same. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { newId } from '../../server/ids.ts'
+import { makeShares } from '../../server/http/shares.ts'
+import { mintKey } from '../../server/keys/mint.ts'
+import { limits } from '../../server/limits.ts'
+import { event } from '../support/events.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+/** Of the hostile organization, and of another one. */
+let mine: { ingest: string; secret: string }
+let other: { ingest: string; secret: string }
+
+beforeAll(async () => {
+  server = await testServer({ rateLimits: { gateway: null, ingest: null, dashboard: null } as never })
+  mine = { ingest: await server.key('ingest'), secret: await server.key('secret') }
+  const now = server.clock.now()
+  const org = { id: newId('org'), name: 'Other', slug: 'other', createdAtMs: now }
+  const audit = {
+    ...{ id: newId('aud'), orgId: org.id, actor: 'cli', action: 'org.created', target: org.id },
+    ...{ metadata: {}, occurredAtMs: now },
+  }
+  await server.store.orgs.create({ org, owner: null, audit } as never)
+  const keyOf = async (kind: 'ingest' | 'secret') =>
+    (await mintKey(server.store, { orgId: org.id, kind, label: 'x', actor: 'cli' }, server.clock)).secret
+  other = { ingest: await keyOf('ingest'), secret: await keyOf('secret') }
+  const note = 'x'.repeat(60_000)
+  for (let from = 0; from < 70; from += 35) {
+    const events = Array.from({ length: 35 }, (_, n) => event(`e${from + n}`, { metadata: { note } }))
+    const response = await server.call('/v1/sdk/events', { key: mine.ingest, body: { events } })
+    expect(response.status).toBe(202)
+  }
+}, 60_000)
+afterAll(() => server[Symbol.asyncDispose]())
+
+interface Open {
+  text(): string
+  closed(): boolean
+  end(): void
+}
+
+/** A connection that sends some bytes and then nothing. */
+async function open(head: string, body = '', reads = true): Promise<Open> {
+  let text = ''
+  let isClosed = false
+  let unsent = Buffer.from(`${head}\r\n\r\n${body}`)
+  const flush = (socket: Bun.Socket) => {
+    while (unsent.length > 0) {
+      const written = socket.write(unsent)
+      if (written <= 0) return
+      unsent = unsent.subarray(written)
+    }
+  }
+  const socket = await Bun.connect({
+    hostname: '127.0.0.1',
+    port: Number(new URL(server.url).port),
+    socket: {
+      open: (one) => (reads ? undefined : one.pause()),
+      drain: flush,
+      data: (_, bytes) => void (text += bytes.toString('latin1')),
+      close: () => void (isClosed = true),
+      error: () => {},
+    },
+  })
+  flush(socket)
+  return { text: () => text, closed: () => isClosed, end: () => socket.terminate() }
+}
+
+const headOf = (line: string, key: string, more = '') =>
+  `${line} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}${more}`
+
+async function until(holds: () => boolean): Promise<void> {
+  for (const endMs = performance.now() + 15_000; !holds(); await Bun.sleep(20))
+    if (performance.now() > endMs) throw new Error('it did not come true in 15 s')
+}
+
+async function othersAreServed(): Promise<void> {
+  const body = { events: [event(`of other ${performance.now()}`)] }
+  const posted = await server.call('/v1/sdk/events', { key: other.ingest, body })
+  const page = await server.call('/v1/traces?limit=5', { key: other.secret })
+  const exported = await server.call('/v1/traces', {
+    key: other.secret,
+    headers: { accept: 'application/x-ndjson' },
+  })
+  expect([posted.status, page.status, exported.status]).toEqual([202, 200, 200])
+  expect(await exported.text()).toContain('_end')
+}
+
+test('stalled bodies: those beyond the share get 503 and are cut, another organization is not refused', async () => {
+  const bytes = 7 * 1024 * 1024
+  const all = 40
+  const more = `\r\ncontent-type: application/json\r\ncontent-length: ${bytes}`
+  const stalled = await Promise.all(
+    Array.from({ length: all }, () =>
+      open(headOf('POST /v1/sdk/events', mine.ingest, more), ' '.repeat(100_000)),
+    ),
+  )
+  const refused = () => stalled.filter(({ text }) => text().startsWith('HTTP/1.1 503'))
+  const shares = makeShares(limits.bodiesUnderWayBytesMax)
+  const fitting = Array.from({ length: all }, () => shares.take({ orgId: 'org', holderId: 'key' }, bytes))
+  const refusedMany = fitting.filter((share) => share === null).length
+  expect(refusedMany).toBeGreaterThan(all / 2)
+  await until(() => refused().filter(({ closed }) => closed()).length === refusedMany)
+  for (const { text } of refused()) {
+    expect(text().toLowerCase()).toMatch(/retry-after: [1-5]/)
+    expect(text()).toContain('"error":"overloaded"')
+  }
+  await othersAreServed()
+  for (const one of stalled) one.end()
+  const body = { events: [event('afterwards')] }
+  let status = 0
+  for (let tries = 0; status !== 202 && tries < 50; tries++, await Bun.sleep(50))
+    status = (await server.call('/v1/sdk/events', { key: mine.ingest, body })).status
+  expect(status).toBe(202) // what a connection took that is gone is given back
+}, 60_000)
+
+test('bodies of unknown length count as they arrive', async () => {
+  const more = '\r\ncontent-type: application/json\r\ntransfer-encoding: chunked'
+  const piece = 'x'.repeat(500_000)
+  const chunk = `${piece.length.toString(16)}\r\n${piece}\r\n`
+  const head = headOf('POST /v1/sdk/events', mine.ingest, more)
+  const stalled = await Promise.all(Array.from({ length: 12 }, () => open(head, chunk.repeat(14))))
+  await until(() => stalled.some(({ text }) => text().startsWith('HTTP/1.1 503')))
+  await othersAreServed()
+  for (const one of stalled) one.end()
+}, 60_000)
+
+test('pages that nobody reads: beyond the share they get 503, another organization is not refused', async () => {
+  const head = headOf('GET /v1/traces?limit=200', mine.secret)
+  const unread = await Promise.all(Array.from({ length: 30 }, () => open(head, '', false)))
+  let status = 200
+  await until(() => {
+    void server.call('/v1/traces?limit=200', { key: mine.secret }).then((response) => {
+      status = response.status
+      void response.body?.cancel()
+    })
+    return status === 503
+  })
+  await othersAreServed()
+  for (const one of unread) one.end()
+}, 60_000)
+
+test('exports: a key has a quarter of them', async () => {
+  const head = headOf('GET /v1/traces', mine.secret, '\r\naccept: application/x-ndjson')
+  const unread = await Promise.all(Array.from({ length: limits.exportsMax }, () => open(head, '', false)))
+  const headers = { accept: 'text/csv' }
+  const refused = await server.call('/v1/traces', { key: mine.secret, headers })
+  expect([refused.status, await refused.json()]).toMatchObject([503, { error: 'overloaded' }])
+  const audit = await server.call('/v1/audit/export', { key: mine.secret, body: {} })
+  expect(audit.status).toBe(503)
+  await othersAreServed()
+  for (const one of unread) one.end()
+}, 60_000)
+
+test('streams: an account has a quarter of them', async () => {
+  const cookie = await server.signIn('viewer')
+  const second = await server.signIn('analyst')
+  const aborts: AbortController[] = []
+  const kept: Response[] = [] // the connection of one that is forgotten is closed
+  const stream = async (as: string) => {
+    const abort = new AbortController()
+    aborts.push(abort)
+    const response = await fetch(`${server.url}/api/live`, { headers: { cookie: as }, signal: abort.signal })
+    kept.push(response)
+    return response.status
+  }
+  let opened = 0
+  while ((await stream(cookie)) === 200) opened++
+  expect(opened).toBe(limits.liveStreamsMax / 4)
+  expect(await stream(second)).toBe(200)
+  for (const abort of aborts) abort.abort()
+}, 60_000)
