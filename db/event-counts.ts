@@ -1,4 +1,5 @@
 /** What the store counts, checks and takes away: metrics, breakdowns, the verdict on its events, retention. */
+import type { EventFilter } from './event-filter.ts'
 
 /** Which hours to count, by occurredAt; both ends are cut down to the hour. */
 export interface MetricsQuery {
@@ -69,6 +70,37 @@ export interface Breakdown {
   }[]
 }
 
+/** Values of a field that an event filter does not know. */
+export interface AlsoFilter {
+  by: CountedMember
+  values: string[] // any of; '' for events without it
+}
+
+export interface TallyCut {
+  by: CountedMember
+  and?: CountedMember // counts pairs of values, those without the field too
+  types?: string[] // any of; a trailing `.*` is a prefix
+}
+
+export interface TallyQuery {
+  orgId: string
+  filter: EventFilter // without times and text
+  also?: AlsoFilter[]
+  edges: number[] // moments, ascending: an event counts in the step that begins last before it
+  cuts: TallyCut[]
+  budgetMs: number
+}
+
+/** Exact for what is stored, at the moment it was asked; texts and rollups are not looked at. */
+export interface EventTally {
+  rows: { type: string; outcome: string; startMs: number; count: number }[]
+  /** As `cuts` were asked; `value` null: beyond the value limit, '' (only in pairs): the field is missing. */
+  cuts: { value: string | null; and: string | null; outcome: string; startMs: number; count: number }[][]
+  /** Events of the time that retention took and that the filter may have taken, at most. */
+  expired: number
+  complete: boolean // false: there were too many for the budget, and nothing is told
+}
+
 /** A member's value, or why it has none: events may lack the member, and values past a limit count as one. */
 export type CountedName = { name: string } | 'missing' | 'other'
 
@@ -133,6 +165,8 @@ export interface TrustReachedQuery {
   untilMs: number // exclusive
   siteIds?: string[] // of the events that are counted; their sessions may go on elsewhere
   types: string[] // any of; a trailing `.*` is a prefix
+  filter?: EventFilter // of the events, beside their types; without times and text
+  also?: AlsoFilter[]
   deadlineMs: number // after which it gives up
 }
 

@@ -25,12 +25,14 @@ import type {
   EraseCursor,
   EraseResult,
   ExpireCommand,
+  EventTally,
   ExpireResult,
   Metrics,
   MetricsQuery,
   MetricsText,
   TrustReached,
   TrustReachedQuery,
+  TallyQuery,
 } from './event-counts.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { BatchCount, IngestCountStore } from './ingest-count-store.ts'
@@ -154,6 +156,8 @@ export interface EventStore {
   classVendor(query: ClassVendorQuery): Promise<ClassVendor>
   /** Which agents came, by name and purpose under their vendors. */
   agents(query: AgentsQuery): Promise<AgentCounts>
+  /** Counts stored events under any filter; what rollups can count is asked of them. */
+  tally(query: TallyQuery): Promise<EventTally>
   /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
   durations(query: DurationsQuery): Promise<Durations>
   /** What trust the sessions of some events reached, exact; null when time is up. Read in slices, beside others. */

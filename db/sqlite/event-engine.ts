@@ -19,6 +19,7 @@ import type {
   EventPage,
   EventPageQuery,
   EventStore,
+  EventTally,
   EventTail,
   EventTailQuery,
   EventVerdict,
@@ -31,6 +32,7 @@ import type {
   StoredEvent,
   TrustReached,
   TrustReachedQuery,
+  TallyQuery,
 } from '../store.ts'
 import type { Sliced } from './slices.ts'
 
@@ -74,6 +76,7 @@ export interface EventReader {
   breakdown(query: BreakdownQuery): Sliced<Breakdown>
   classVendor(query: ClassVendorQuery): Sliced<ClassVendor>
   agents(query: AgentsQuery): Sliced<AgentCounts>
+  tally(query: TallyQuery): Sliced<EventTally>
   distinct(query: DistinctQuery): Sliced<Distinct>
   durations(query: DurationsQuery): Sliced<Durations>
   recount(query: { orgId: string; hourStartMs: number }): Sliced<RollupRepair[]>

@@ -11,6 +11,7 @@ import type {
   EventStore,
   MetricsQuery,
   TrustReachedQuery,
+  TallyQuery,
 } from '../store.ts'
 import type { ReadContext } from './contexts.ts'
 import { searchPage } from './event-search.ts'
@@ -34,6 +35,7 @@ export const readVerbs = {
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
   'events.classVendor': ({ events }: ReadContext, query: ClassVendorQuery) => events.classVendor(query),
   'events.agents': ({ events }: ReadContext, query: AgentsQuery) => events.agents(query),
+  'events.tally': ({ events }: ReadContext, query: TallyQuery) => events.tally(query),
   'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),
   'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),
   'events.trustReached': ({ events }: ReadContext, query: TrustReachedQuery) => events.trustReached(query),

@@ -92,7 +92,7 @@ function watchFiles(requirePresent: () => Promise<void>): () => void {
 
 const takingVerbs = /^(events|orgs|retention)\./
 const countingVerbs =
-  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|trustReached|distinct|durations)$/
+  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|tally|trustReached|distinct|durations)$/
 
 /** What takes events or whole organizations away changes counts, even where it failed half way. */
 function tellingChanges({ write }: Verbs, kept: KeptAnswers): Verbs['write'] {
@@ -133,6 +133,7 @@ function eventStore(
     classVendor: (query) => read('events.classVendor', query),
     agents: (query) => read('events.agents', query),
     trustReached: (query) => read('events.trustReached', query),
+    tally: (query) => read('events.tally', query),
     distinct: (query) => read('events.distinct', query),
     durations: (query) => read('events.durations', query),
     watch(listener) {

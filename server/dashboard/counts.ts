@@ -1,6 +1,7 @@
 /** The counts of each page: which events it is about, and by which members they are divided. */
 import type { Parts } from '../parts.ts'
 import { cut, type CutQuery } from './cut.ts'
+import { type Filtered, filteredCounts } from './filtered.ts'
 import { type Period, periodView } from './period.ts'
 import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts, Totals } from './shapes.ts'
 import { noTally, totalsOf, typeCounts } from './type-counts.ts'
@@ -12,28 +13,31 @@ export interface Asked {
   rowsMax?: number // of each cut
 }
 
-async function ground({ store, orgId, period }: Asked) {
-  const [sites, counts] = await Promise.all([
+/** The tallies of a page and its cuts: from the hourly counts, or under filters from the events themselves. */
+async function counted<K extends string>(asked: Asked, queries: { [name in K]: CutQuery }) {
+  const { store, orgId, period, rowsMax } = asked
+  const names = Object.keys(queries) as K[]
+  const all = names.map((name): CutQuery => ({ ...queries[name], ...(rowsMax !== undefined && { rowsMax }) }))
+  const [sites, { counts, cuts, ...limits }] = await Promise.all([
     store.sites.list(orgId),
-    typeCounts(store.events, orgId, period),
+    period.filter === undefined
+      ? fromHours(asked, all)
+      : filteredCounts(store.events, orgId, period, period.filter, all),
   ])
   return {
-    shared: { period: periodView(period, sites), totals: totalsOf(counts) },
+    shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts) },
     counts,
     tally: (type: string) => counts.types.get(type) ?? noTally(period),
+    found: Object.fromEntries(names.map((name, index) => [name, cuts[index]])) as { [name in K]: Cut },
   }
 }
 
-function cuts<K extends string>(asked: Asked, queries: { [name in K]: CutQuery }) {
-  const names = Object.keys(queries) as K[]
-  const all = names.map(async (name) => [
-    name,
-    await cut(asked.store.events, asked.orgId, asked.period, {
-      ...queries[name],
-      ...(asked.rowsMax !== undefined && { rowsMax: asked.rowsMax }),
-    }),
+async function fromHours({ store, orgId, period }: Asked, queries: CutQuery[]): Promise<Filtered> {
+  const [counts, ...cuts] = await Promise.all([
+    typeCounts(store.events, orgId, period),
+    ...queries.map((query) => cut(store.events, orgId, period, query)),
   ])
-  return Promise.all(all).then((found) => Object.fromEntries(found) as { [name in K]: Cut })
+  return { counts, cuts, expired: 0, complete: true }
 }
 
 /** Events by type alone, as GET /v1/metrics counts them: for pages that count nothing themselves. */
@@ -48,27 +52,21 @@ export async function periodTotals({ store, orgId, period }: Asked): Promise<Tot
 
 export async function detectCounts(asked: Asked): Promise<DetectCounts> {
   const types = ['agent.detected']
-  const [{ shared, tally }, found] = await Promise.all([
-    ground(asked),
-    cuts(asked, {
-      classes: { by: 'class', types, stepped: true },
-      vendors: { by: 'vendor', types, stepped: true },
-      decided: { by: 'vendor', types: ['authz.evaluated'] },
-    }),
-  ])
+  const { shared, tally, found } = await counted(asked, {
+    classes: { by: 'class', types, stepped: true },
+    vendors: { by: 'vendor', types, stepped: true },
+    decided: { by: 'vendor', types: ['authz.evaluated'] },
+  })
   return { ...shared, detected: tally('agent.detected'), missed: tally('agent.missed'), ...found }
 }
 
 export async function authCounts(asked: Asked): Promise<AuthCounts> {
   const types = ['auth.identity_presented']
-  const [{ shared, tally }, found] = await Promise.all([
-    ground(asked),
-    cuts(asked, {
-      protocols: { by: 'protocol', types, stepped: true },
-      trusts: { by: 'trust', types, stepped: true },
-      vendors: { by: 'vendor', types },
-    }),
-  ])
+  const { shared, tally, found } = await counted(asked, {
+    protocols: { by: 'protocol', types, stepped: true },
+    trusts: { by: 'trust', types, stepped: true },
+    vendors: { by: 'vendor', types },
+  })
   return {
     ...shared,
     presented: tally('auth.identity_presented'),
@@ -80,30 +78,24 @@ export async function authCounts(asked: Asked): Promise<AuthCounts> {
 /** A denial is one `authz.evaluated`; that the tool call then ends blocked as well does not count twice. */
 export async function authzCounts(asked: Asked): Promise<AuthzCounts> {
   const types = ['authz.evaluated']
-  const [{ shared, tally }, found] = await Promise.all([
-    ground(asked),
-    cuts(asked, {
-      decisions: { by: 'decision', types, stepped: true },
-      tools: { by: 'tool', types },
-      rules: { by: 'ruleId', types },
-      reasons: { by: 'reason', types },
-      vendors: { by: 'vendor', types },
-    }),
-  ])
+  const { shared, tally, found } = await counted(asked, {
+    decisions: { by: 'decision', types, stepped: true },
+    tools: { by: 'tool', types },
+    rules: { by: 'ruleId', types },
+    reasons: { by: 'reason', types },
+    vendors: { by: 'vendor', types },
+  })
   return { ...shared, evaluated: tally('authz.evaluated'), ...found }
 }
 
 export async function analyticsCounts(asked: Asked): Promise<AnalyticsCounts> {
-  const [{ shared, counts }, found] = await Promise.all([
-    ground(asked),
-    cuts(asked, {
-      classes: { by: 'class' },
-      vendors: { by: 'vendor' },
-      tools: { by: 'tool', types: ['tool.executed'] },
-      pages: { by: 'page' },
-      protocols: { by: 'protocol', types: ['auth.identity_presented'] },
-      rules: { by: 'ruleId', types: ['authz.evaluated'] },
-    }),
-  ])
+  const { shared, counts, found } = await counted(asked, {
+    classes: { by: 'class' },
+    vendors: { by: 'vendor' },
+    tools: { by: 'tool', types: ['tool.executed'] },
+    pages: { by: 'page' },
+    protocols: { by: 'protocol', types: ['auth.identity_presented'] },
+    rules: { by: 'ruleId', types: ['authz.evaluated'] },
+  })
   return { ...shared, all: counts.all, types: Object.fromEntries(counts.types), ...found }
 }

@@ -1,14 +1,41 @@
 /** Detections by class and vendor together: which vendor came as what. */
-import type { ClassVendor } from '../../db/store.ts'
+import type { ClassVendor, EventStore } from '../../db/store.ts'
+import { limits } from '../limits.ts'
 import type { Asked } from './counts.ts'
 import { cutRowsMax } from './cut.ts'
+import type { CountFilter } from './dimensions.ts'
 import type { DetectMatrix } from './shapes.ts'
 
 export async function detectMatrix({ store, orgId, period, rowsMax }: Asked): Promise<DetectMatrix> {
   const { sinceMs, untilMs, siteIds } = period
   const query = { orgId, sinceMs, untilMs, types: ['agent.detected'], ...(siteIds && { siteIds }) }
-  const { rows } = await store.events.classVendor(query)
+  const rows = period.filter
+    ? await filteredPairs(store.events, orgId, period, period.filter)
+    : (await store.events.classVendor(query)).rows
   return { counted: rows.reduce((sum, { count }) => sum + count, 0), cells: largestVendors(rows, rowsMax) }
+}
+
+/** The same under filters: counted event by event. */
+async function filteredPairs(
+  events: Pick<EventStore, 'tally'>,
+  orgId: string,
+  { sinceMs, untilMs, siteIds }: Asked['period'],
+  { filter, also }: CountFilter,
+): Promise<ClassVendor['rows']> {
+  const { cuts } = await events.tally({
+    ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
+    filter: { ...filter, ...(siteIds && { siteIds }) },
+    cuts: [{ by: 'class', and: 'vendor', types: ['agent.detected'] }],
+  })
+  const nameOf = (value: string | null) =>
+    value === null ? 'other' : value === '' ? 'missing' : { name: value }
+  const pairs = new Map<string, ClassVendor['rows'][number]>()
+  for (const { value, and, count } of cuts[0] ?? []) {
+    const key = JSON.stringify([value, and])
+    const row = pairs.get(key) ?? { class: nameOf(value), vendor: nameOf(and), count: 0 }
+    pairs.set(key, { ...row, count: row.count + count })
+  }
+  return [...pairs.values()].sort((a, b) => b.count - a.count)
 }
 
 /** As many vendors as a page can show; the others as one, so that no detection is missing in the sums. */

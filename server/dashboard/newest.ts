@@ -3,6 +3,7 @@ import type { EventFilter, EventPosition, StoredEvent } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
 import type { Asked } from './counts.ts'
+import type { CountFilter } from './dimensions.ts'
 import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
 
 const newestMax = 1_000
@@ -20,22 +21,47 @@ interface Seen {
     vendor?: string | null
     userAgent?: string | null
   } | null
-  policy?: { reason?: string | null } | null
+  policy?: { ruleId?: string | null; reason?: string | null } | null
   metadata?: { page?: string | null; protocol?: string | null; subject?: string | null } | null
 }
 
+/** What the page asks for and what its reader filters by, together. */
+function filterOf({ sinceMs, untilMs, siteIds, filter: chosen }: Asked['period'], only: EventFilter) {
+  const both: EventFilter = { ...chosen?.filter, ...only }
+  for (const list of ['types', 'outcomes', 'vendors'] as const) {
+    const [mine, theirs] = [only[list], chosen?.filter[list]]
+    if (!mine || !theirs) continue
+    const shared = mine.filter((value) => theirs.includes(value))
+    both[list] = shared.length > 0 ? shared : [noValue]
+  }
+  return { ...both, sinceMs, untilMs, ...(siteIds && { siteIds }) }
+}
+
+/** No event has it: NUL is refused at ingest. */
+const noValue = '\0'
+
+/** Filters that the store's pages do not know. */
+function passes(event: Seen, period: Asked['period']): boolean {
+  const also = period.filter?.also ?? []
+  return also.every(({ by, values }) => {
+    if (by === 'page') return values.includes(event.metadata?.page ?? '')
+    return values.includes((by === 'ruleId' ? event.policy?.ruleId : event.policy?.reason) ?? '')
+  })
+}
+
 async function newest({ store, orgId, period }: Asked, filter: EventFilter) {
-  const { sinceMs, untilMs, siteIds } = period
   const page = await store.events.page({
     orgId,
-    filter: { ...filter, sinceMs, untilMs, ...(siteIds && { siteIds }) },
+    filter: filterOf(period, filter),
     limit: newestMax,
     bytesMax: limits.pageBytesMax,
     before: null,
     ceilingSeq: null,
   })
-  const seen = page.events.map((event) => JSON.parse(event.json) as Seen)
-  return { stored: page.events, seen, looked: seen.length, complete: page.next === null }
+  const all = page.events.map((stored) => ({ stored, seen: JSON.parse(stored.json) as Seen }))
+  const taken = all.filter(({ seen }) => passes(seen, period))
+  const [stored, seen] = [taken.map((one) => one.stored), taken.map((one) => one.seen)]
+  return { stored, seen, looked: seen.length, complete: page.next === null }
 }
 
 /** Counts names, most first; the rest beyond twenty stays out, because the page names only the largest. */
@@ -51,14 +77,28 @@ function names(all: Iterable<string | null | undefined>): Named[] {
 const timeOf = (event: StoredEvent | undefined): string | null =>
   event === undefined ? null : isoTime(event.occurredAtMs)
 
+function vendorsOf({ store, orgId, period: { sinceMs, untilMs, siteIds } }: Asked) {
+  return store.events.breakdown({
+    ...{ orgId, sinceMs, untilMs, by: 'vendor', stepMs: null },
+    ...(siteIds && { siteIds }),
+  })
+}
+
+/** Without hours: where not all events are looked at, the first of them is not known. */
+async function filteredVendors({ store, orgId, period }: Asked, { filter, also }: CountFilter) {
+  const { sinceMs, untilMs, siteIds } = period
+  const { cuts } = await store.events.tally({
+    ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
+    filter: { ...filter, ...(siteIds && { siteIds }) },
+    cuts: [{ by: 'vendor' }],
+  })
+  return { rows: (cuts[0] ?? []).map((row) => ({ ...row, firstMs: sinceMs })) }
+}
+
 export async function vendorDetail(asked: Asked, vendor: string): Promise<VendorDetail> {
-  const { sinceMs, untilMs, siteIds } = asked.period
   const [{ stored, seen, looked, complete }, { rows }] = await Promise.all([
     newest(asked, { vendors: [vendor] }),
-    asked.store.events.breakdown({
-      ...{ orgId: asked.orgId, sinceMs, untilMs, by: 'vendor', stepMs: null },
-      ...(siteIds && { siteIds }),
-    }),
+    asked.period.filter ? filteredVendors(asked, asked.period.filter) : vendorsOf(asked),
   ])
   const mine = rows.filter((row) => row.value === vendor)
   const firstMs = Math.min(...mine.map((row) => row.firstMs))
@@ -117,8 +157,7 @@ const fileEventsMax = 200_000
 const fileSubjectsMax = 50_000
 
 async function everySubject({ store, orgId, period }: Asked, only: EventFilter) {
-  const { sinceMs, untilMs, siteIds } = period
-  const filter = { ...only, sinceMs, untilMs, ...(siteIds && { siteIds }) }
+  const filter = filterOf(period, only)
   const subjects = new Map<string, Subject>()
   let looked = 0
   let place: { before: EventPosition | null; ceilingSeq: number | null } = { before: null, ceilingSeq: null }
@@ -129,7 +168,10 @@ async function everySubject({ store, orgId, period }: Asked, only: EventFilter) 
       limit: newestMax,
       ...place,
     })
-    for (const event of events) addSubject(subjects, JSON.parse(event.json) as Seen, event)
+    for (const event of events) {
+      const seen = JSON.parse(event.json) as Seen
+      if (passes(seen, period)) addSubject(subjects, seen, event)
+    }
     looked += events.length
     const complete = next === null
     if (complete || looked >= fileEventsMax || subjects.size >= fileSubjectsMax)

@@ -3,6 +3,7 @@ import { isoTime } from '../clock.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
 import { parseQueryTime } from '../http/query-time.ts'
 import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../time-zone.ts'
+import type { CountFilter } from './dimensions.ts'
 import type { Parts } from '../parts.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
 
@@ -27,6 +28,7 @@ export interface Period {
   onTheHour: boolean // false: days of the zone begin inside a UTC hour, and steps are cut down to it
   nowMs: number
   siteIds?: string[]
+  filter?: CountFilter
 }
 
 const hourMs = 3_600_000
@@ -151,6 +153,9 @@ export function periodView(
     edges: period.edges,
     onTheHour: period.onTheHour,
     siteIds: period.siteIds ?? [],
+    filters: period.filter?.named ?? [],
+    expired: 0,
+    complete: true,
     sites: sites.filter((site) => !site.hidden).map(({ siteId, name }) => ({ siteId, name })),
   }
 }

@@ -6,13 +6,15 @@ import { invalidQuery, type ParameterKind, type Query, readQuery } from '../http
 import type { Parts } from '../parts.ts'
 import { activeAgents, callDurations } from './activity.ts'
 import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts, periodTotals } from './counts.ts'
+import { readCountFilter } from './dimensions.ts'
 import { detectMatrix } from './matrix.ts'
 import { identityDetail, vendorDetail } from './newest.ts'
 import { periodOf, periodParameters } from './period.ts'
 import { detectTrust } from './trust.ts'
 import { why } from './why.ts'
 
-const withRows = { ...periodParameters, rows: 'one' } as const
+const filtered = { ...periodParameters, filter: 'many' } as const
+const withRows = { ...filtered, rows: 'one' } as const
 
 /** A table's CSV has every value that is counted, its page the largest: a range has a thousand of a member at most. */
 function readRows(query: Query): { rowsMax?: number } {
@@ -31,7 +33,8 @@ export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
     async ({ request }: { request: Request }) => {
       const { org } = await signIns.require(request)
       const query = readQuery(request, parameters)
-      const period = await periodOf(store, org.id, query, clock.now())
+      const filter = parameters['filter'] === undefined ? null : readCountFilter(query)
+      const period = { ...(await periodOf(store, org.id, query, clock.now())), ...(filter && { filter }) }
       return json(await find({ store, orgId: org.id, period, ...readRows(query) }, query))
     }
   return new Elysia()
@@ -43,12 +46,12 @@ export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
     .get('/api/analytics/active', answer(activeAgents))
     .get('/api/analytics/durations', answer(callDurations))
     .get('/api/auth/identities', answer(identityDetail, withRows))
-    .get('/api/detect/trust', answer(detectTrust))
+    .get('/api/detect/trust', answer(detectTrust, filtered))
     .get('/api/detect/matrix', answer(detectMatrix, withRows))
     .get(
       '/api/detect/vendor',
       answer((asked, query) => vendorDetail(asked, query.one('vendor') ?? ''), {
-        ...periodParameters,
+        ...filtered,
         vendor: 'one',
       }),
     )

@@ -17,6 +17,9 @@ export interface PeriodView {
   edges: number[] // in milliseconds; the last is where the last step ends
   onTheHour: boolean // false: the zone's days begin inside a UTC hour, and steps are cut down to it
   siteIds: string[] // [] = every site
+  filters: { name: string; value: string }[]
+  expired: number // events that the filters may have taken, at most, and that retention did
+  complete: boolean // false: too many events to count under these filters in time, and nothing was counted
   sites: { siteId: string; name: string | null }[] // to choose from
 }
 

@@ -38,7 +38,7 @@ export function spanOf(
   return { edges: edgesOf(from, to, long, zone).edges, stepMs: steps[long].hours * hourMs }
 }
 
-type Events = Pick<EventStore, 'page' | 'metrics'>
+type Events = Pick<EventStore, 'page' | 'metrics' | 'tally'>
 
 export async function histogram(
   events: Events,
@@ -49,7 +49,8 @@ export async function histogram(
 ): Promise<Histogram> {
   const hourly = countsCanSay(filter, now)
   const span = spanOf(filter, now, zone, hourly ? hourMs : undefined)
-  return hourly ? fromCounts(events, orgId, filter, span) : byLooking(events, orgId, filter, span)
+  if (hourly) return fromCounts(events, orgId, filter, span)
+  return (await fromColumns(events, orgId, filter, span)) ?? byLooking(events, orgId, filter, span)
 }
 
 const hoursWorthCounting = 12
@@ -111,7 +112,8 @@ async function fromCounts(
     rowsMax: limits.metricsRowsMax,
     ...(siteIds && { siteIds }),
   })
-  if (truncated) return byLooking(events, orgId, filter, span)
+  if (truncated)
+    return (await fromColumns(events, orgId, filter, span)) ?? byLooking(events, orgId, filter, span)
   const takes = matcher(types)
   const count = counter(span)
   for (const row of rows) {
@@ -119,6 +121,27 @@ async function fromCounts(
       count.add(row.outcome, row.bucketStartMs, row.count)
   }
   return { ...count.done(), complete: true, lookedSince: isoTime(sinceMs) }
+}
+
+/** Every stored event that the filter takes, exactly; null for a search, and where there are too many for the time. */
+async function fromColumns(
+  events: Events,
+  orgId: string,
+  { sinceMs, untilMs, text, ...filter }: EventFilter,
+  span: Span,
+): Promise<Histogram | null> {
+  if (text !== undefined) return null
+  const [startMs, endMs] = endsOf(span.edges)
+  const [fromMs, toMs] = [Math.max(startMs, sinceMs ?? startMs), Math.min(endMs, untilMs ?? endMs)]
+  const inner = span.edges.filter((edge) => edge > fromMs && edge < toMs)
+  const edges = [fromMs, ...inner, toMs]
+  const { rows, complete } = await events.tally({
+    ...{ orgId, filter, edges, cuts: [], budgetMs: limits.histogramMsMax },
+  })
+  if (!complete) return null
+  const count = counter(span)
+  for (const row of rows) count.add(row.outcome, row.startMs, row.count)
+  return { ...count.done(), complete: true, lookedSince: isoTime(startMs) }
 }
 
 const pageEvents = 2_000

@@ -21,6 +21,7 @@ import { event, type TestEvent } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { trustModel } from '../support/trust-model.ts'
+import { passes, traffic, types } from './dashboard-traffic.ts'
 
 let server: TestServer
 let viewer: Person
@@ -28,41 +29,6 @@ let key: string
 const sent: TestEvent[] = []
 
 const hourMs = 3_600_000
-const types = [
-  'agent.detected',
-  'agent.missed',
-  'auth.identity_presented',
-  'authz.evaluated',
-  'tool.executed',
-]
-const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
-
-/** Varied by number, spread over the last 70 days, some in the running hour; every seventh without an agent. */
-function traffic(nowMs: number): TestEvent[] {
-  return Array.from({ length: 1_400 }, (_, n) => {
-    const occurredAt = new Date(n < 60 ? nowMs - n * 100 : nowMs - n * 4_300_000).toISOString()
-    const agent = {
-      class: pick(['crawler', 'dom', 'webmcp'], n),
-      trust: pick(['detected', 'verified'], n >> 2),
-      vendor: pick(['GPTBot', 'Operator', 'constructor', ''], n >> 1),
-      userAgent: `agent/${n % 3}`,
-    }
-    return event(`e${n}`, {
-      occurredAt,
-      siteId: pick(['shop', 'blog'], n >> 3),
-      durationMs: ((n * 7_919) % 3_000) / 4,
-      sessionId: `s${n % 40}`,
-      type: pick(types, n >> 1),
-      outcome: pick(['success', 'success', 'blocked', 'error'], n),
-      tool: pick(['cart.add', 'checkout.pay'], n),
-      agent: n % 7 === 0 ? null : agent,
-      policy:
-        n % 5 === 0 ? null : { decision: pick(['allow', 'deny'], n), ruleId: `r${n % 4}`, reason: 'why' },
-      metadata: { page: `/p${n % 6}`, protocol: pick(['oauth2', 'bearer'], n), subject: `who${n % 9}` },
-    })
-  })
-}
-
 beforeAll(async () => {
   server = await testServer()
   key = await server.key('ingest')
@@ -86,9 +52,14 @@ interface Range {
   until: string
 }
 
+/** Of the range that is being checked. */
+let filters: { name: string; value: string }[] = []
+
 function within({ since, until }: Range, sites: string[]): TestEvent[] {
-  return sent.filter(({ occurredAt, siteId }) => {
+  return sent.filter((one) => {
+    const { occurredAt, siteId } = one
     const at = Date.parse(occurredAt)
+    if (!passes(one, filters)) return false
     return at >= Date.parse(since) && at < Date.parse(until) && (sites.length === 0 || sites.includes(siteId))
   })
 }
@@ -148,6 +119,11 @@ const ranges = [
   '?range=90d&zone=Europe/Berlin',
   '?range=12m&zone=Asia/Kathmandu',
   '?range=all&zone=America/New_York',
+  '?range=7d&filter=outcome:blocked',
+  '?range=30d&siteId=shop&filter=vendor:GPTBot&filter=vendor:Operator&filter=tool:cart.add',
+  '?range=90d&zone=Europe/Berlin&filter=class:dom&filter=page:/p1',
+  '?range=all&filter=vendor:',
+  '?range=90d&filter=rule:r1&filter=trust:verified&filter=vendor:constructor',
   `?since=${new Date(Date.now() - 50 * 86_400_000).toISOString().slice(0, 10)}&siteId=shop&siteId=blog`,
 ]
 const only = (type: string, of: (one: TestEvent) => string | null | undefined) => (one: TestEvent) =>
@@ -158,9 +134,11 @@ test.each(ranges)(
   async (range) => {
     const detect = await ask<DetectCounts>(`/api/detect${range}`)
     const of = detect.period
+    filters = of.filters
+    expect([of.filters.length, of.complete, of.expired]).toEqual([range.split('filter=').length - 1, true, 0])
     expect(detect.detected).toEqual(tallyOf(of, (one) => one.type === 'agent.detected'))
     expect(detect.missed).toEqual(tallyOf(of, (one) => one.type === 'agent.missed'))
-    expect(within(of, of.siteIds).length).toBeGreaterThan(10)
+    expect(within(of, of.siteIds).length).toBeGreaterThan(filters.length > 2 ? 1 : 3)
     expectCut(
       detect.classes,
       of,
@@ -172,7 +150,9 @@ test.each(ranges)(
       only('agent.detected', (one) => one.agent?.vendor),
     )
     expect(await ask<DetectTrust>(`/api/detect/trust${range}`)).toEqual({
-      rows: trustModel(sent.map(seenOf), of).map(({ events: count, ...row }) => ({ ...row, count })),
+      rows: trustModel(sent.map(seenOf), of, (index) => passes(sent[index]!, filters)).map(
+        ({ events: count, ...row }) => ({ ...row, count }),
+      ),
       complete: true,
       isTooMuch: false,
     })
@@ -209,9 +189,15 @@ test.each(ranges)(
     const analytics = await ask<AnalyticsCounts>(`/api/analytics${range}`)
     expect(analytics.all).toEqual(tallyOf(analytics.period, () => true))
     for (const type of types) {
-      expect(analytics.types[type]).toEqual(tallyOf(analytics.period, (one) => one.type === type))
+      const wanted = tallyOf(analytics.period, (one) => one.type === type)
+      if (wanted.count + wanted.before === 0) expect(analytics.types[type]).toBeUndefined()
+      else expect(analytics.types[type]).toEqual(wanted)
     }
     expectCut(analytics.pages, analytics.period, (one) => one.metadata.page)
+    const matrix = await ask<DetectMatrix>(`/api/detect/matrix${range}`)
+    expect(matrix.counted).toBe(detect.detected.count)
+    expect(matrix.cells.reduce((sum, { count }) => sum + count, 0)).toBe(detect.detected.count)
+    filters = []
   },
   30_000,
 )
@@ -234,6 +220,24 @@ test('days are those of the zone: two events at its midnight are in two of them,
   }
   expect(await days('Europe/Berlin')).toEqual({ counts: [1, 1], long: [25] })
   expect(await days('UTC')).toEqual({ counts: [2], long: [] })
+})
+
+test('filters that are none are refused by name, and a vendor is that of the filters', async () => {
+  for (const wrong of ['vendor', 'colour:red', 'constructor:x', `vendor:${'v'.repeat(201)}`]) {
+    const answer = await viewer.call(`/api/detect?filter=${encodeURIComponent(wrong)}`)
+    expect([wrong, answer.status]).toEqual([wrong, 400])
+    expect(await answer.json()).toMatchObject({ error: 'invalid_query', issues: [{ path: 'filter' }] })
+  }
+  const many = Array.from({ length: 21 }, (_, n) => `filter=vendor:v${n}`).join('&')
+  expect((await viewer.call(`/api/detect?${many}`)).status).toBe(400)
+  const query = 'range=30d&filter=class:dom&filter=page:/p1'
+  const detail = await ask<VendorDetail>(`/api/detect/vendor?${query}&vendor=GPTBot`)
+  const { period } = await ask<DetectCounts>(`/api/detect?${query}`)
+  filters = [...period.filters, { name: 'vendor', value: 'GPTBot' }]
+  const mine = within(period, [])
+  filters = []
+  expect([detail.events, detail.looked, detail.complete]).toEqual([mine.length, mine.length, true])
+  expect(mine.length).toBeGreaterThan(1)
 })
 
 test('months tell vendors, sessions and subjects apart, days the last two', async () => {

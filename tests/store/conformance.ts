@@ -14,6 +14,7 @@ import { invitationCases, memberCases, proofCases } from './people-cases.ts'
 import { auditCases, restCases } from './record-cases.ts'
 import { classVendorCases } from './class-vendor-cases.ts'
 import { distinctCases, durationCases } from './sketch-cases.ts'
+import { tallyCases } from './tally-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
 import type { Cases, OpenFolder } from './subject.ts'
@@ -48,6 +49,7 @@ const groups: { [name: string]: Cases } = {
   'counting and searching events': countCases,
   sessions: sessionCases,
   'classes and vendors': classVendorCases,
+  'counts under any filter': tallyCases,
   durations: durationCases,
   'distinct counts': distinctCases,
   'tools and memory': registryCases,

@@ -18,7 +18,11 @@ const ladder = ['detected', 'declared', 'verified', 'linked']
 const dayMs = 24 * 3_600_000
 
 /** Detections of the range by the highest trust of any event of their session, up to a day around the range. */
-export function trustModel(events: SeenEvent[], { since, until, siteIds = [] }: Asked) {
+export function trustModel(
+  events: SeenEvent[],
+  { since, until, siteIds = [] }: Asked,
+  counts: (index: number) => boolean = () => true,
+) {
   const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)]
   const heights = new Map<string, number>()
   for (const { sessionId, trust, atMs } of events) {
@@ -26,7 +30,8 @@ export function trustModel(events: SeenEvent[], { since, until, siteIds = [] }: 
     heights.set(sessionId, Math.max(heights.get(sessionId) ?? -1, ladder.indexOf(trust ?? '')))
   }
   const rows = new Map<number, { events: number; sessions: Set<string> }>()
-  for (const { sessionId, type, siteId, atMs } of events) {
+  for (const [index, { sessionId, type, siteId, atMs }] of events.entries()) {
+    if (!counts(index)) continue
     if (type !== 'agent.detected' || atMs < sinceMs || atMs >= untilMs) continue
     if (siteIds.length > 0 && !siteIds.includes(siteId)) continue
     const height = heights.get(sessionId) ?? -1

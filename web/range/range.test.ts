@@ -17,6 +17,9 @@ const period: PeriodView = {
   edges: [],
   onTheHour: true,
   siteIds: [],
+  filters: [],
+  expired: 0,
+  complete: true,
   sites: [],
 }
 

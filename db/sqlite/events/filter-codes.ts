@@ -16,11 +16,18 @@ export function filterClauses(db: Database, org: number, hashSeed: number, filte
   return members.flatMap(({ filter: list, number }) => {
     const wanted = list === null ? undefined : filter[list]
     if (wanted === undefined || wanted.length === 0) return []
-    return [clause(db, org, hashSeed, number, wanted)]
+    return [fieldClause(db, org, hashSeed, number, wanted)]
   })
 }
 
-function clause(db: Database, org: number, hashSeed: number, index: number, wanted: string[]): Clause {
+/** One field must have one of the texts; '' is a missing one. */
+export function fieldClause(
+  db: Database,
+  org: number,
+  hashSeed: number,
+  index: number,
+  wanted: string[],
+): Clause {
   const codes = new Set<number>()
   const hashed = new Map<number, Set<string>>()
   for (const text of wanted) {

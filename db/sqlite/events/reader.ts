@@ -30,6 +30,7 @@ import { readTrustReached } from '../sessions/trust-reached.ts'
 import { atOnce, type Sliced } from '../slices.ts'
 import { cutoffForBytes, eventBytes } from './size.ts'
 import { readTail } from './tail.ts'
+import { readTally } from './tally.ts'
 import { verifyEvents } from './verify.ts'
 
 const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: false }
@@ -78,6 +79,10 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
     breakdown: (query) => inSlices(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
     classVendor: (query) => inSlices(query.orgId, { rows: [] }, (org) => readClassVendor(db, org, query)),
     agents: (query) => inSlices(query.orgId, { rows: [] }, (org) => readAgents(db, org, query)),
+    tally: (query) =>
+      inSlices(query.orgId, { rows: [], cuts: query.cuts.map(() => []), expired: 0, complete: true }, (org) =>
+        readTally(db, org, seed.values, query),
+      ),
     distinct: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),
     durations: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDurations(db, org, query)),
     trustReached: (query) =>

@@ -1,7 +1,7 @@
 /** What trust the sessions of some events reached: the highest of any event of the session, counted by those events. */
 import type { TrustReached, TrustReachedQuery } from '../../event-counts.ts'
 import type { Zone } from '../events/block-table.ts'
-import { type Clause, filterClauses } from '../events/filter-codes.ts'
+import { type Clause, fieldClause, filterClauses } from '../events/filter-codes.ts'
 import { member } from '../events/members.ts'
 import { readBlock } from '../events/open-block.ts'
 import { type Part, partsOf } from '../events/walk.ts'
@@ -31,10 +31,17 @@ interface Reading {
 export function* readTrustReached(log: LogView, query: TrustReachedQuery): Sliced<TrustReached | null> {
   const endMs = performance.now() + query.deadlineMs
   const { db, org, hashSeed } = log
-  const { types, siteIds, sinceMs, untilMs } = query
-  const clauses = filterClauses(db, org, hashSeed, { types, ...(siteIds && { siteIds }) })
+  const { types, siteIds, sinceMs, untilMs, filter = {}, also = [] } = query
+  const indexed = [
+    ...filterClauses(db, org, hashSeed, { types, ...(siteIds && { siteIds }) }),
+    ...filterClauses(db, org, hashSeed, filter),
+  ]
+  const clauses = [
+    ...indexed,
+    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+  ]
   const reading: Reading = { query, sessions: new Map(), byCode: new Map(), complete: true }
-  for (const part of partsOf(db, org, clauses, 0)) {
+  for (const part of partsOf(db, org, indexed, 0)) {
     for (const zone of overlapping(part, sinceMs, untilMs)) {
       if (performance.now() > endMs) return null
       if (isSliceOver()) yield

@@ -1,0 +1,68 @@
+/** What pages of counts can be filtered by: `filter=vendor:GPTBot`, repeated for more; of one name any counts. */
+import type { AlsoFilter, CountedMember, EventFilter } from '../../db/store.ts'
+import { invalidQuery, type Query } from '../http/query.ts'
+import { isLongerThan } from '../ingest/text.ts'
+import { limits } from '../limits.ts'
+
+interface Dimension {
+  /** Where events are filtered by it everywhere. */
+  list?: Exclude<keyof EventFilter, 'sinceMs' | 'untilMs' | 'text'>
+  /** Where only counts are. */
+  also?: CountedMember
+  charsMax: number
+}
+
+export const dimensions: { readonly [name: string]: Dimension } = {
+  vendor: { list: 'vendors', charsMax: limits.vendorCharsMax },
+  name: { list: 'names', charsMax: limits.nameCharsMax },
+  purpose: { list: 'purposes', charsMax: limits.purposeCharsMax },
+  class: { list: 'classes', charsMax: limits.classCharsMax },
+  trust: { list: 'trusts', charsMax: limits.trustCharsMax },
+  tool: { list: 'tools', charsMax: limits.toolCharsMax },
+  page: { also: 'page', charsMax: limits.pageCharsMax },
+  outcome: { list: 'outcomes', charsMax: limits.outcomeCharsMax },
+  type: { list: 'types', charsMax: limits.typeCharsMax },
+  protocol: { list: 'protocols', charsMax: limits.protocolCharsMax },
+  decision: { list: 'decisions', charsMax: limits.decisionCharsMax },
+  rule: { also: 'ruleId', charsMax: limits.ruleIdCharsMax },
+  reason: { also: 'reason', charsMax: limits.reasonCharsMax },
+}
+
+/** The filters of an address, as the store takes them. */
+export interface CountFilter {
+  named: { name: string; value: string }[]
+  filter: EventFilter
+  also: AlsoFilter[]
+}
+
+const filtersMax = 20
+
+/** Null when there is none. Throws 400 `invalid_query`. */
+export function readCountFilter(query: Query): CountFilter | null {
+  const given = [...new Set(query.many('filter') ?? [])]
+  if (given.length === 0) return null
+  if (given.length > filtersMax) throw invalidQuery('filter', `at most ${filtersMax} filters`, 'too_many')
+  const found: CountFilter = { named: [], filter: {}, also: [] }
+  for (const text of given) addFilter(found, text)
+  return found
+}
+
+function addFilter({ named, filter, also }: CountFilter, text: string): void {
+  const colon = text.indexOf(':')
+  const [name, value] = [text.slice(0, Math.max(0, colon)), text.slice(colon + 1)]
+  const dimension = Object.hasOwn(dimensions, name) ? dimensions[name] : undefined
+  if (dimension === undefined)
+    throw invalidQuery(
+      'filter',
+      `filter must be NAME:VALUE with one of ${Object.keys(dimensions).join(', ')}`,
+    )
+  if (isLongerThan(value, dimension.charsMax))
+    throw invalidQuery('filter', `${name} may have at most ${dimension.charsMax} characters`, 'too_long')
+  named.push({ name, value })
+  const { list, also: by } = dimension
+  if (list !== undefined) filter[list] = [...(filter[list] ?? []), value]
+  if (by === undefined) return
+  const known = also.find((one) => one.by === by)
+  if (known) known.values.push(value)
+  else also.push({ by, values: [value] })
+}

@@ -1,0 +1,55 @@
+/** What the tests of the dashboard's counts post, and which of it passes some filters. */
+import { event, type TestEvent } from '../support/events.ts'
+
+export const types = [
+  'agent.detected',
+  'agent.missed',
+  'auth.identity_presented',
+  'authz.evaluated',
+  'tool.executed',
+]
+const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
+
+/** Varied by number, spread over the last 70 days, some in the running hour; every seventh without an agent. */
+export function traffic(nowMs: number): TestEvent[] {
+  return Array.from({ length: 1_400 }, (_, n) => {
+    const occurredAt = new Date(n < 60 ? nowMs - n * 100 : nowMs - n * 4_300_000).toISOString()
+    const agent = {
+      class: pick(['crawler', 'dom', 'webmcp'], n),
+      trust: pick(['detected', 'verified'], n >> 2),
+      vendor: pick(['GPTBot', 'Operator', 'constructor', ''], n >> 1),
+      userAgent: `agent/${n % 3}`,
+    }
+    return event(`e${n}`, {
+      occurredAt,
+      siteId: pick(['shop', 'blog'], n >> 3),
+      durationMs: ((n * 7_919) % 3_000) / 4,
+      sessionId: `s${n % 40}`,
+      type: pick(types, n >> 1),
+      outcome: pick(['success', 'success', 'blocked', 'error'], n),
+      tool: pick(['cart.add', 'checkout.pay'], n),
+      agent: n % 7 === 0 ? null : agent,
+      policy:
+        n % 5 === 0 ? null : { decision: pick(['allow', 'deny'], n), ruleId: `r${n % 4}`, reason: 'why' },
+      metadata: { page: `/p${n % 6}`, protocol: pick(['oauth2', 'bearer'], n), subject: `who${n % 9}` },
+    })
+  })
+}
+
+const memberOf: { [name: string]: (one: TestEvent) => string | null | undefined } = {
+  vendor: (one) => one.agent?.vendor,
+  class: (one) => one.agent?.class,
+  trust: (one) => one.agent?.trust,
+  tool: (one) => one.tool,
+  page: (one) => one.metadata.page,
+  outcome: (one) => one.outcome,
+  rule: (one) => one.policy?.ruleId,
+}
+
+/** Any of the same name, all of different ones. */
+export function passes(one: TestEvent, filters: { name: string; value: string }[]): boolean {
+  const names = new Set(filters.map(({ name }) => name))
+  return [...names].every((name) =>
+    filters.some((filter) => filter.name === name && filter.value === (memberOf[name]?.(one) ?? '')),
+  )
+}

@@ -1,0 +1,119 @@
+/** Conformance of counts under any filter: exact for any events, and honest about what retention took. */
+import { expect } from 'bun:test'
+import fc from 'fast-check'
+import type { EventRecord } from '../../db/store.ts'
+import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
+import type { Cases } from './subject.ts'
+
+const hourMs = 3_600_000
+
+const event = fc.record({
+  class: fc.constantFrom(null, 'crawler', 'dom'),
+  vendor: fc.constantFrom(null, 'GPTBot', 'ClaudeBot', '(other)'),
+  page: fc.constantFrom(null, '/', '/cart'),
+  siteId: fc.constantFrom('shop', 'blog'),
+  type: fc.constantFrom('agent.detected', 'agent.missed', 'tool.executed'),
+  outcome: fc.constantFrom('success', 'error'),
+  minute: fc.integer({ min: 0, max: 400 }),
+})
+const some = <T>(...values: T[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }))
+const asked = fc.record({
+  vendors: some('GPTBot', '(other)', '', 'nobody'),
+  classes: some('crawler', 'dom', ''),
+  outcomes: some('error', 'success'),
+  types: some('agent.*', 'tool.executed', 'agent.missed'),
+  siteIds: some('shop', 'nowhere'),
+  pages: some('/', '/cart', '', '/never'),
+  edges: fc.uniqueArray(fc.integer({ min: 0, max: 420 }), { minLength: 2, maxLength: 6 }),
+})
+
+const takes = (wanted: string[] | null, value: string | null) =>
+  wanted === null ||
+  wanted.some((one) => one === (value ?? '') || (one === 'agent.*' && value?.startsWith('agent.') === true))
+
+const key = (...parts: unknown[]) => JSON.stringify(parts)
+
+function addTo(counts: Map<string, number>, at: string, count = 1): void {
+  counts.set(at, (counts.get(at) ?? 0) + count)
+}
+
+const budgetMs = 10_000
+
+export const tallyCases: Cases = {
+  async 'any filter, any steps: what counting the events here comes to'({ store }) {
+    const property = fc.asyncProperty(fc.array(event, { maxLength: 60 }), asked, async (made, wanted) => {
+      const orgId = makeOrg().id
+      const events: EventRecord[] = made.map(({ minute, ...more }, n) =>
+        makeEvent(`e${n}`, { ...more, occurredAtMs: noon + minute * 60_000 }),
+      )
+      if (events.length > 0) await store.events.append(makeBatch(orgId, events))
+      const edges = wanted.edges.toSorted((a, b) => a - b).map((minute) => noon + minute * 60_000)
+      const { vendors, classes, outcomes, types, siteIds, pages } = wanted
+      const truth = { rows: new Map<string, number>(), page: new Map(), pair: new Map() }
+      for (const one of events) {
+        const startMs = edges.findLast((edge) => edge <= one.occurredAtMs)
+        if (startMs === undefined || startMs === edges.at(-1)) continue
+        const passes =
+          takes(vendors, one.vendor) &&
+          takes(classes, one.class) &&
+          takes(outcomes, one.outcome) &&
+          takes(types, one.type) &&
+          takes(siteIds, one.siteId) &&
+          takes(pages, one.page)
+        if (!passes) continue
+        addTo(truth.rows, key(one.type, one.outcome, startMs))
+        if (one.page !== null) addTo(truth.page, key(one.page, one.outcome, startMs))
+        if (one.type.startsWith('agent.'))
+          addTo(truth.pair, key(one.class ?? '', one.vendor ?? '', one.outcome, startMs))
+      }
+      const found = await store.events.tally({
+        ...{ orgId, edges, budgetMs },
+        filter: {
+          ...(vendors && { vendors }),
+          ...(classes && { classes }),
+          ...(outcomes && { outcomes }),
+          ...(types && { types }),
+          ...(siteIds && { siteIds }),
+        },
+        ...(pages && { also: [{ by: 'page' as const, values: pages }] }),
+        cuts: [{ by: 'page' }, { by: 'class', and: 'vendor', types: ['agent.*'] }],
+      })
+      const [page = [], pair = []] = found.cuts
+      const counts = (rows: [string, number][]) => new Map(rows)
+      expect([found.complete, found.expired]).toEqual([true, 0])
+      expect(counts(found.rows.map((row) => [key(row.type, row.outcome, row.startMs), row.count]))).toEqual(
+        truth.rows,
+      )
+      expect(counts(page.map((row) => [key(row.value, row.outcome, row.startMs), row.count]))).toEqual(
+        truth.page,
+      )
+      expect(
+        counts(pair.map((row) => [key(row.value, row.and, row.outcome, row.startMs), row.count])),
+      ).toEqual(truth.pair)
+    })
+    await fc.assert(property, { numRuns: 60 })
+  },
+  async 'without time nothing is told, and what retention took is said'({ store, orgId }) {
+    const events = [0, 1, 2, 3].map((n) =>
+      makeEvent(`e${n}`, { vendor: n === 3 ? 'ClaudeBot' : 'GPTBot', occurredAtMs: noon + n * hourMs }),
+    )
+    await store.events.append(makeBatch(orgId, events))
+    const query = { orgId, edges: [noon, noon + 10 * hourMs], cuts: [], budgetMs }
+    const of = (vendor: string, more: { budgetMs?: number } = {}) =>
+      store.events.tally({ ...query, filter: { vendors: [vendor] }, ...more })
+    expect(await of('GPTBot', { budgetMs: -1 })).toMatchObject({ rows: [], complete: false })
+    const sum = async (vendor: string) => {
+      const { rows, expired } = await of(vendor)
+      return [rows.reduce((total, { count }) => total + count, 0), expired]
+    }
+    expect([await sum('GPTBot'), await sum('ClaudeBot')]).toEqual([
+      [3, 0],
+      [1, 0],
+    ])
+    await store.events.expire({ orgId, receivedBeforeMs: noon + 100 * hourMs })
+    expect([await sum('GPTBot'), await sum('nobody')]).toEqual([
+      [0, 3],
+      [0, 0],
+    ])
+  },
+}
