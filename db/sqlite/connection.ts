@@ -1,5 +1,6 @@
 /** Opens a SQLite connection the way this store needs it; the defaults of the driver are not a server's. */
-import { Database } from 'bun:sqlite'
+import { constants, Database } from 'bun:sqlite'
+import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
 
 export const pageBytes = 8_192
@@ -18,9 +19,11 @@ const sqliteVersionMin = [3, 51, 3] as const
  * made, because some of them write: what it refuses by throwing stays as it was.
  */
 export function openWriterConnection(path: string, inspect: (db: Database) => void): Database {
+  const hadLog = existsSync(`${path}-wal`)
   const db = new Database(path, { create: true, readwrite: true, strict: true })
   try {
     requireSqlite(sqliteVersion(db))
+    db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1)
     db.run('PRAGMA busy_timeout = 5000') // first: the statements below may meet another tool's lock
     inspect(db)
     if (isEmpty(db)) {
@@ -37,9 +40,23 @@ export function openWriterConnection(path: string, inspect: (db: Database) => vo
     db.run(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
     return db
   } catch (error) {
+    // Refused: a log that was there stays.
+    if (!hadLog) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 0)
     db.close()
     throw error
   }
+}
+
+/**
+ * Closes, and returns whether the log is settled: empty, and removed with the connection. One that is not empty stays,
+ * because a connection with open statements outlives this call: the log would vanish after the lock was released, and
+ * the next start could not tell that from an operator's mistake.
+ */
+export function closeWriterConnection(db: Database, path: string): boolean {
+  const isSettled = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
+  if (isSettled) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 0)
+  db.close()
+  return isSettled
 }
 
 function isEmpty(db: Database): boolean {

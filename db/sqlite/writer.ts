@@ -1,10 +1,10 @@
 /** The writer's thread: the only one that changes the database, one message after the other. */
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import type { Database } from 'bun:sqlite'
-import { rmSync, statSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
 import type { EventBatch } from '../store.ts'
-import { openWriterConnection } from './connection.ts'
+import { closeWriterConnection, openWriterConnection } from './connection.ts'
 import type { WriteContext } from './contexts.ts'
 import { storeError } from './failure.ts'
 import { databasePath, makeFolder, settingAsidePath } from './files.ts'
@@ -68,7 +68,6 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
   makeFolder(folder)
   const lock = lockFolder(folder, process.pid)
   let db: Database | null = null
-  let isTouched = false
   const require = (missing: Missing) => {
     if (missing === null) return
     if (!acceptLoss) refuseMissing(missing)
@@ -78,7 +77,6 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
     dropReserveWhenFull(folder)
     require(missingFiles(folder, lock))
     rmSync(settingAsidePath(folder), { recursive: true, force: true })
-    isTouched = true
     db = openWriterConnection(databasePath(folder), (found) => {
       requireKnownSchema(found, migrations, mayMigrate)
       require(missingEntries(found, folder))
@@ -88,17 +86,10 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
     makeReserveWhenRoom(folder)
     return writerOn(db, folder, lock)
   } catch (error) {
-    db?.close()
-    if (isTouched) settleMark(folder, lock)
+    if (db !== null && closeWriterConnection(db, databasePath(folder))) lock.markLog(false)
     lock.release()
     throw storeError(error, 'the database cannot be opened')
   }
-}
-
-/** A log that is not empty now still holds what the database lacks: a full disk or an open reader left it. */
-function settleMark(folder: string, lock: FolderLock): void {
-  const bytes = statSync(`${databasePath(folder)}-wal`, { throwIfNoEntry: false })?.size ?? 0
-  if (bytes === 0) lock.markLog(false)
 }
 
 /** For work that nobody waits for. */
@@ -173,8 +164,7 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
       guard.engine().close()
       keeper.end()
       quietly(() => requirePresent(watch.requireAll))
-      db.close()
-      settleMark(folder, lock)
+      if (closeWriterConnection(db, databasePath(folder))) lock.markLog(false)
       watch.end()
       lock.release()
     },

@@ -162,13 +162,14 @@ describe.if(missing === null)('a failing disk', () => {
     }, 90_000)
   }
 
-  test('a sync that fails while nobody writes: the next write is refused, and the process ends', async () => {
+  test('a sync that fails while nobody writes: the process ends, whether a write comes or not', async () => {
     await onDisk(async ({ disk, dataDir, appliance, keys }) => {
       disk.fail({ call: 'sync', file: database, after: 0, times: 1, errno: errno.EIO })
       const sent = [await post(appliance, keys.ingest, [event('first')])]
       for (let waited = 0; disk.failedAtMs() === null && waited < 10_000; waited += 50) await Bun.sleep(50)
       sent.push(await post(appliance, keys.ingest, [event('second')]))
-      expect(sent.map(({ status }) => status)).toEqual([202, 503])
+      expect(sent[0]?.status).toBe(202)
+      expect([503, null]).toContain(sent[1]?.status ?? null) // null: it had ended already
       expect((await appliance.stop()).code).toBe(1)
       await expectWhole(dataDir, keys, sent)
     })
