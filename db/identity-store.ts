@@ -59,6 +59,32 @@ export interface SiteStore {
   restricted(orgId: string): Promise<ReadonlySet<string>>
 }
 
+/** Filters of Logs under a name, for every member of the organization. */
+export interface SavedView {
+  id: string
+  orgId: string
+  name: string // one in an organization
+  search: string // the query of the address, with its '?'; '' for every event
+  createdBy: string // account
+  createdAtMs: number
+}
+
+/** A name that another view has rejects as `conflict`, an id that is not there as `not_found`. */
+export interface ViewStore {
+  /** By name. */
+  list(orgId: string): Promise<SavedView[]>
+  /** Rejects as `conflict` too when the organization has `viewsMax` already. */
+  create(command: { view: SavedView; viewsMax: number; audit: AuditEntry }): Promise<void>
+  change(command: {
+    orgId: string
+    id: string
+    name: string
+    search: string
+    audit: AuditEntry
+  }): Promise<void>
+  remove(command: { orgId: string; id: string; audit: AuditEntry }): Promise<void>
+}
+
 // ---------------------------------------------------------------- people
 
 export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
@@ -315,6 +341,7 @@ export interface KeyStore {
 export interface IdentityStore {
   orgs: OrgStore
   sites: SiteStore
+  views: ViewStore
   accounts: AccountStore
   invitations: InvitationStore
   secondFactors: SecondFactorStore

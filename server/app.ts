@@ -38,6 +38,7 @@ import { toolRoutes } from './tools/routes.ts'
 import { logsRoutes } from './traces/logs-routes.ts'
 import { traceRoutes } from './traces/routes.ts'
 import { dashboardWebhookRoutes } from './webhooks/dashboard-routes.ts'
+import { viewRoutes } from './views/routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 export interface App {
@@ -91,7 +92,7 @@ export function createApp(parts: Parts): App {
     .use(clockRoutes(parts))
     .use(dashboardAuditRoutes(parts))
     .use(dashboardTraceRoutes(parts))
-    .use(logsRoutes(parts))
+    .use(logsRoutes(parts).use(viewRoutes(parts)))
     .use(dashboardWebhookRoutes(parts))
     .use(liveRoutes(parts))
   const routes = routesOf(app)

@@ -74,6 +74,9 @@ export const limits = {
   metricsRowsMax: 100_000,
   sessionEventsMax: 10_000, // counted and told of one session, the newest
   sessionPageMs: 300, // after which a page of sessions comes back short
+  viewsMax: 100, // saved views of an organization
+  viewNameCharsMax: 80,
+  viewSearchCharsMax: 2_000,
   trustReachedMs: 5_000, // reading the sessions of a range of detections, in slices
   ingestCountsKeptMs: 400 * 24 * 3_600_000,
   ingestHealthMs: 31 * 24 * 3_600_000, // shown at most

@@ -21,3 +21,11 @@ export function remember(name: string, value: string): boolean {
     return false
   }
 }
+
+export function forgotten(name: string): void {
+  try {
+    localStorage.removeItem(keyOf(name))
+  } catch {
+    // Where storage is forbidden nothing is kept.
+  }
+}

@@ -37,6 +37,12 @@ export function identityStore(verbs: Verbs, loaded: Loaded): IdentityStore {
       },
     },
     sites: siteStore(verbs, loaded.restricted),
+    views: {
+      list: (orgId) => read('views.list', orgId),
+      create: (command) => write('views.create', command),
+      change: (command) => write('views.change', command),
+      remove: (command) => write('views.remove', command),
+    },
     keys,
     audit: {
       append: (entry) => write('audit.append', entry),

@@ -34,6 +34,7 @@ import { createSignIn, endOtherSignIns, endSignIn, endSignInById, findExternal }
 import { findSignIn, knowsNetwork, listSignIns, pruneSignIns } from './sign-ins.ts'
 import { switchSignInOrg, touchSignIn } from './sign-ins.ts'
 import { changeSite, listSites, restrictedSites } from './sites.ts'
+import { changeView, createView, listViews, removeView } from './views.ts'
 
 export const identityWriteVerbs = {
   'orgs.create': createOrg,
@@ -44,6 +45,9 @@ export const identityWriteVerbs = {
   'orgs.empty': emptyOrg,
   'orgs.remove': removeOrg,
   'sites.change': changeSite,
+  'views.create': createView,
+  'views.change': changeView,
+  'views.remove': removeView,
   'accounts.createFirstOwner': createFirstOwner,
   'accounts.create': createAccount,
   'accounts.setPassword': setPassword,
@@ -82,6 +86,7 @@ export const identityReadVerbs = {
   'orgs.find': findOrg,
   'orgs.deletions': listOrgDeletions,
   'sites.list': listSites,
+  'views.list': listViews,
   'sites.restricted': restrictedSites,
   'accounts.find': findAccount,
   'accounts.findByEmail': findAccountByEmail,

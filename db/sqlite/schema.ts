@@ -27,6 +27,15 @@ export const site = sqliteTable(
   (table) => [primaryKey({ columns: [table.orgId, table.siteId] })],
 )
 
+export const savedView = sqliteTable('saved_view', {
+  id: text('id').primaryKey().notNull(),
+  orgId: text('org_id').notNull(),
+  name: text('name').notNull(),
+  search: text('search').notNull(),
+  createdBy: text('created_by').notNull(),
+  createdAtMs: integer('created_at_ms').notNull(),
+})
+
 export const account = sqliteTable('account', {
   id: text('id').primaryKey().notNull(),
   email: text('email').notNull().unique(),

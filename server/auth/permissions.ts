@@ -16,6 +16,7 @@ const table = {
   'people.manage': managers,
   'site.read': everybody,
   'site.manage': managers,
+  'view.manage': readers,
 } as const satisfies Record<string, readonly Role[]>
 
 export type Permission = keyof typeof table

@@ -69,6 +69,7 @@ const stranger = (): Promise<Person> => person(server, server.org, 'viewer')
 
 const at = (path: string, id: string, body: unknown = {}): Call => ({ path: path.replace(/:\w+/, id), body })
 const key = async () => (await post('/api/keys', { kind: 'ingest', label: 'x' }))['key']!.id
+const view = async () => (await post('/api/views', { name: word(), search: '' }))['view']!.id
 const member = async () => (await makeAccount(server, server.org, 'viewer')).id
 const invitation = () => post('/api/invitations', { email: `${word()}@example.com`, role: 'viewer' })
 const tokenOf = ({ link }: Told): string => link.slice(link.indexOf('#') + 1)
@@ -191,6 +192,9 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/people/:id/remove': async (path) => at(path, await member()),
   'POST /api/invitations': () => ({ body: { email: `${word()}@example.com`, role: 'viewer' } }),
   'POST /api/invitations/:id/revoke': async (path) => at(path, (await invitation())['invitation']!.id),
+  'POST /api/views': () => ({ body: { name: word(), search: '?type=agent.*' } }),
+  'PATCH /api/views/:id': async (path) => at(path, await view(), { name: word() }),
+  'DELETE /api/views/:id': async (path) => at(path, await view()),
   'POST /api/sites': () => ({ body: { siteId: word(), name: 'A site' } }),
   'POST /api/keys': () => ({ body: { kind: 'secret', label: 'x' } }),
   'POST /api/keys/:id/change': async (path) => at(path, await key(), { label: 'y' }),

@@ -174,7 +174,9 @@ describe('what belongs to another organization is not there', () => {
       endpointId: endpoint['endpoint']!.id,
       kind: 'new_vendor',
     })
+    const view = await post('/api/views', { name: 'theirs', search: '' })
     ids = {
+      view: view['view']!.id,
       key: key.key.id,
       person: stranger.id,
       invitation: invitation['invitation']!.id,
@@ -197,6 +199,7 @@ describe('what belongs to another organization is not there', () => {
       return fill(ids['person'], path.endsWith('role') ? { role: 'viewer' } : {})
     if (path.startsWith('/api/invitations/')) return fill(ids['invitation'])
     if (path.startsWith('/api/account/sign-ins/')) return fill(ids['signIn'])
+    if (path.startsWith('/api/views/')) return fill(ids['view'], { name: 'mine' })
     if (path.startsWith('/api/sessions/')) return fill('s')
     if (path.startsWith('/api/events/') || path.startsWith('/api/authz/why/')) return fill(ids['event'])
     if (path.startsWith('/api/tools/')) return { path: '/api/tools/theirs/checkout.pay' }

@@ -170,25 +170,6 @@ test('text is found in any member, whatever its case, and the bars count what th
   })
 }, 90_000)
 
-test('a view is kept under its name and brings its filters back; it can be forgotten', async () => {
-  await visit('/logs?outcome=blocked&vendor=ManyBot', 'Logs', async (page) => {
-    await page.getByRole('button', { name: 'Views' }).click()
-    await page.getByLabel('Keep these filters as').fill('Many <b>blocked</b>')
-    await page.getByRole('button', { name: 'Save view' }).click()
-    await page.goto(`${appliance.url}/logs`)
-    await shown(page, 25)
-    await page.getByRole('button', { name: 'Views' }).click()
-    await picture(page, 'saved-views')
-    await page.getByRole('link', { name: 'Many <b>blocked</b>' }).click()
-    const expected = others.filter((_, at) => at % 4 === 0 && at >= 5).length
-    await shown(page, expected)
-    expect(new URL(page.url()).search).toBe('?outcome=blocked&vendor=ManyBot')
-    await expectAccessibleInBothThemes(page)
-    await page.getByRole('button', { name: /^Forget view/ }).click()
-    await page.getByText('No view is kept yet.').waitFor()
-  })
-}, 90_000)
-
 test('an export has exactly the events of the filters, as CSV and as NDJSON', async () => {
   await visit('/logs?siteId=odd', 'Logs', async (page) => {
     await shown(page, 10)

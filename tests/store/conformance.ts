@@ -6,7 +6,7 @@ import { keyCases, signInCases } from './access-cases.ts'
 import { appendCases, guardRailCases, removeCases, watchCases } from './event-cases.ts'
 import { countCases, ingestCountCases, registryCases, sessionCases } from './gateway-cases.ts'
 import { accountCases, firstOwnerCases, orgCases, passwordLinkCases } from './identity-cases.ts'
-import { auditSearchCases, keyInUseCases, orgEndCases, siteCases } from './house-cases.ts'
+import { auditSearchCases, keyInUseCases, orgEndCases, siteCases, viewCases } from './house-cases.ts'
 import { makeAudit, makeOrg } from './make.ts'
 import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
@@ -29,6 +29,7 @@ const groups: { [name: string]: Cases } = {
   'the end of organizations': orgEndCases,
   'emptying organizations': orgEmptyingCases,
   sites: siteCases,
+  'saved views': viewCases,
   members: memberCases,
   invitations: invitationCases,
   'proofs and sign-ins': proofCases,

@@ -154,3 +154,40 @@ export const auditSearchCases: Cases = {
     expect((await store.audit.heads())[orgId]?.count).toBe(before + 12)
   },
 }
+
+export const viewCases: Cases = {
+  async 'views are shared by name, changed and removed with an entry each; a limit holds'({ store, orgId }) {
+    const view = (id: string, name: string) => ({
+      ...{ id: `${orgId}${id}`, orgId, name, search: `?q=${id}`, createdBy: 'usr_1', createdAtMs: noon },
+    })
+    const create = (one: ReturnType<typeof view>, viewsMax = 3) =>
+      store.views.create({ view: one, viewsMax, audit: makeAudit(orgId) })
+    expect(await store.views.list(orgId)).toEqual([])
+    const [b, a] = [view('1', 'b'), view('2', 'a')]
+    const audit = makeAudit(orgId)
+    await writesOnce(store, audit, () => store.views.create({ view: b, viewsMax: 3, audit }))
+    await create(a)
+    expect(await store.views.list(orgId)).toEqual([a, b])
+    const conflict = async (work: () => Promise<void>) =>
+      (await writesNothing(store, orgId, () => failure(work()))).kind
+    expect(await conflict(() => create(view('3', 'a')))).toBe('conflict')
+    expect(await conflict(() => create(view('3', 'c'), 2))).toBe('conflict')
+    const change = (id: string, name: string, org = orgId) =>
+      store.views.change({ orgId: org, id, name, search: '', audit: makeAudit(org) })
+    expect(await conflict(() => change(a.id, 'b'))).toBe('conflict')
+    expect(await conflict(() => change('view_none', 'z'))).toBe('not_found')
+    await change(a.id, 'a')
+    await change(b.id, 'z')
+    expect((await store.views.list(orgId)).map(({ name, search }) => [name, search])).toEqual([
+      ['a', ''],
+      ['z', ''],
+    ])
+    const other = makeOrg()
+    await store.orgs.create({ org: other, audit: makeAudit(other.id) })
+    expect((await failure(change(a.id, 'mine', other.id))).kind).toBe('not_found')
+    const remove = (id: string) => store.views.remove({ orgId, id, audit: makeAudit(orgId) })
+    await remove(a.id)
+    expect(await conflict(() => remove(a.id))).toBe('not_found')
+    expect(await store.views.list(orgId)).toHaveLength(1)
+  },
+}

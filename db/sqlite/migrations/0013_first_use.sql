@@ -13,3 +13,14 @@ CREATE TABLE account_network (
   last_at_ms INTEGER NOT NULL,
   PRIMARY KEY (account_id, network)
 ) STRICT, WITHOUT ROWID;
+
+-- Filters of Logs under a name, shared by the members of an organization. Browsers kept them before, each its own.
+CREATE TABLE saved_view (
+  id TEXT PRIMARY KEY NOT NULL,
+  org_id TEXT NOT NULL REFERENCES org (id),
+  name TEXT NOT NULL,
+  search TEXT NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at_ms INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX saved_view_name ON saved_view (org_id, name);

@@ -13,7 +13,6 @@ import {
   typeChoices,
   viewSearch,
 } from './filter.ts'
-import { addView, readViews } from './saved-views.ts'
 
 describe('filterOf', () => {
   test('reads repeated members once each and leaves out empty ones', () => {
@@ -92,21 +91,4 @@ test('values to choose from are those of the rows, each once', () => {
   expect(seenValues(rows, 'vendor')).toEqual(['a', 'b'])
   expect(seenValues(rows, 'siteId')).toEqual(['s'])
   expect(seenValues(rows, 'protocol')).toEqual([])
-})
-
-test('kept views survive any text in their place', () => {
-  expect(
-    addView(readViews('[{"name":"a","search":"?type=x"},{"name":1},7]'), { name: 'b', search: '' }),
-  ).toEqual([
-    { name: 'b', search: '' },
-    { name: 'a', search: '?type=x' },
-  ])
-  expect(addView([{ name: 'a', search: '?x=1' }], { name: 'a', search: '' })).toEqual([
-    { name: 'a', search: '' },
-  ])
-  fc.assert(
-    fc.property(fc.oneof(fc.json(), fc.string()), (text) =>
-      expect(Array.isArray(readViews(text))).toBe(true),
-    ),
-  )
 })

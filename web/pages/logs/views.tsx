@@ -1,68 +1,170 @@
-/** Views: filters kept under a name in this browser, each one click away. */
+/** Saved views: filters under a name that every member of the organization sees, each one click away. */
 import { signal, useSignal } from '@preact/signals'
-import { useId } from 'preact/hooks'
+import { useEffect, useId } from 'preact/hooks'
 import { Disclosure } from '../../components/disclosure.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
-import { remember, remembered } from '../../remembered.ts'
+import { counted } from '../../format.ts'
 import { place } from '../../router.ts'
+import {
+  deleteView,
+  discardLocalViews,
+  importLocalViews,
+  loadViews,
+  localViews,
+  maySaveViews,
+  renameView,
+  restoreView,
+  type SavedView,
+  savedViews,
+  saveView,
+  viewNameCharsMax,
+} from '../../saved-views.ts'
+import { session } from '../../session.ts'
+import { visibleText } from '../../text.ts'
 import { viewSearch } from './filter.ts'
-import { addView, readViews, type View } from './saved-views.ts'
-
-const kept = signal<View[] | null>(null)
-
-function views(): View[] {
-  kept.value ??= readViews(remembered('logs.views'))
-  return kept.value
-}
-
-function keep(list: View[]): void {
-  kept.value = list
-  remember('logs.views', JSON.stringify(list))
-}
 
 export function Views() {
   return (
-    <Disclosure label="Views" id="saved-views">
-      <ViewList />
+    <Disclosure label="Saved views" id="saved-views">
+      <ViewPanel />
     </Disclosure>
   )
 }
 
-function ViewList() {
+/** The view that was deleted last can come back, until another is deleted or the page is left. */
+const deleted = signal<SavedView | null>(null)
+
+function ViewPanel() {
+  const { busy, problem, run } = useTask()
+  const views = savedViews()
+  const may = maySaveViews(session.value)
+  useEffect(() => void run(loadViews), [])
+  return (
+    <>
+      {problem.value && <Problem error={problem.value} />}
+      {views?.length === 0 && (
+        <p class="muted">
+          {may
+            ? 'No saved views yet. Name these filters to share them.'
+            : 'No saved views yet. An analyst or admin can save one.'}
+        </p>
+      )}
+      <ul class="view-list" aria-busy={busy.value}>
+        {views?.map((view) => (
+          <ViewRow key={view.id} view={view} may={may} run={run} />
+        ))}
+      </ul>
+      {deleted.value && (
+        <p role="status">
+          Deleted <Text value={deleted.value.name} max={40} />.{' '}
+          <button
+            type="button"
+            class="link-button"
+            onClick={() => {
+              const back = deleted.peek()
+              if (back) void run(() => restoreView(back)).then((done) => done && (deleted.value = null))
+            }}
+          >
+            Undo
+          </button>
+        </p>
+      )}
+      {may && <LocalViews run={run} />}
+      {may && <SaveForm views={views ?? []} run={run} />}
+      <p class="muted">
+        {may
+          ? 'Every member of the organization sees saved views.'
+          : 'Saved views are shared in the organization.'}
+      </p>
+    </>
+  )
+}
+
+type Run = (work: () => Promise<void>) => Promise<boolean>
+
+function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }) {
+  const name = useSignal<string | null>(null) // a new name while it is typed
+  const search = viewSearch(view.search)
+  const rename = (): void => {
+    const wanted = name.peek()?.trim() ?? ''
+    if (wanted === '' || wanted === view.name) name.value = null
+    else void run(() => renameView(view.id, wanted)).then((done) => done && (name.value = null))
+  }
+  const remove = (): void => {
+    void run(() => deleteView(view.id)).then((done) => done && (deleted.value = view))
+  }
+  if (name.value !== null) {
+    return (
+      <li class="view-form">
+        <input
+          aria-label={`New name of ${visibleText(view.name)}`}
+          maxLength={viewNameCharsMax}
+          autocomplete="off"
+          value={name.value}
+          onInput={(event) => (name.value = event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter') rename()
+          }}
+        />
+        <button type="button" class="button" onClick={rename}>
+          Rename
+        </button>
+      </li>
+    )
+  }
+  return (
+    <li>
+      <a
+        href={`/logs${search}`}
+        aria-current={search === viewSearch(place.value.search) ? 'true' : undefined}
+      >
+        <Text value={view.name} max={40} />
+      </a>
+      {may && (
+        <span class="view-actions">
+          <button
+            type="button"
+            class="button quiet"
+            aria-label={`Rename view ${visibleText(view.name)}`}
+            title="Rename"
+            onClick={() => (name.value = view.name)}
+          >
+            Rename
+          </button>
+          <button
+            type="button"
+            class="button quiet"
+            aria-label={`Delete view ${visibleText(view.name)}`}
+            title="Delete"
+            onClick={remove}
+          >
+            ×
+          </button>
+        </span>
+      )}
+    </li>
+  )
+}
+
+function SaveForm({ views, run }: { views: SavedView[]; run: Run }) {
   const name = useSignal('')
   const field = useId()
-  const list = views()
-  const search = viewSearch(place.value.search)
+  const wanted = name.value.trim()
+  const replaces = views.some((view) => view.name === wanted)
   const save = (): void => {
-    if (name.value.trim() === '') return
-    keep(addView(list, { name: name.value.trim(), search }))
-    name.value = ''
+    if (wanted === '') return
+    const search = viewSearch(place.peek().search)
+    void run(() => saveView({ name: wanted, search })).then((done) => done && (name.value = ''))
   }
   return (
     <>
-      {list.length === 0 && <p class="muted">No view is kept yet.</p>}
-      <ul class="view-list">
-        {list.map((view) => (
-          <li key={view.name}>
-            <a href={`/logs${view.search}`} aria-current={view.search === search ? 'true' : undefined}>
-              <Text value={view.name} max={40} />
-            </a>
-            <button
-              type="button"
-              class="button quiet"
-              aria-label={`Forget view ${view.name}`}
-              onClick={() => keep(list.filter((other) => other !== view))}
-            >
-              ×
-            </button>
-          </li>
-        ))}
-      </ul>
-      <label for={field}>Keep these filters as</label>
+      <label for={field}>Save these filters as</label>
       <div class="view-form">
         <input
           id={field}
-          maxLength={60}
+          maxLength={viewNameCharsMax}
           autocomplete="off"
           value={name.value}
           onInput={(event) => (name.value = event.currentTarget.value)}
@@ -71,10 +173,41 @@ function ViewList() {
           }}
         />
         <button type="button" class="button" onClick={save}>
-          Save view
+          {replaces ? 'Replace view' : 'Save view'}
         </button>
       </div>
-      <p class="muted">Views are kept in this browser. To share one, copy the address.</p>
     </>
+  )
+}
+
+/** Before views were shared each browser kept its own: they come along once, or go. */
+function LocalViews({ run }: { run: Run }) {
+  const local = useSignal(localViews())
+  if (local.value.length === 0) return null
+  const again = (): void => void (local.value = localViews())
+  return (
+    <div class="local-views">
+      <p>
+        {counted(local.value.length, 'view')} of an earlier version {local.value.length === 1 ? 'is' : 'are'}{' '}
+        kept in this browser only.
+      </p>
+      <button
+        type="button"
+        class="button"
+        onClick={() => void run(() => importLocalViews(viewSearch)).then(again)}
+      >
+        Share in the organization
+      </button>{' '}
+      <button
+        type="button"
+        class="button quiet"
+        onClick={() => {
+          discardLocalViews()
+          again()
+        }}
+      >
+        Discard
+      </button>
+    </div>
   )
 }

@@ -43,6 +43,7 @@ export const actionGroups = [
   { value: 'ingest_key.*', text: 'ingest keys' },
   { value: 'secret_key.*', text: 'secret keys' },
   { value: 'site.*', text: 'sites' },
+  { value: 'view.*', text: 'saved views' },
   { value: 'org.*', text: 'the organization' },
   { value: 'webhook.*', text: 'webhooks' },
   { value: 'audit.*', text: 'exports and trims of this log' },

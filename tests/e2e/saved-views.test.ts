@@ -1,0 +1,110 @@
+/** Saved views in a real browser: saved by one member, used by another, renamed, deleted and brought back. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, cli, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { picture } from '../support/picture.ts'
+import { ingestKey, ownerEnv, send, signInAs } from './dashboard-actions.ts'
+import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+
+let appliance: Appliance
+const viewer = { email: 'viewer@example.com', password: 'a window in a vessel' }
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  const events = Array.from({ length: 8 }, (_, n) =>
+    recent(`v${n}`, { outcome: n < 3 ? 'blocked' : 'success' }),
+  )
+  await send(appliance.url, await ingestKey(appliance), events)
+  const args = ['account', 'create', '--email', viewer.email, '--role', 'viewer', '--password-stdin']
+  const made = await cli(args, { dataDir: appliance.dataDir, stdin: viewer.password })
+  expect([made.code, made.stderr]).toEqual([0, ''])
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const openViews = (page: Page) => page.getByRole('button', { name: 'Saved views' }).click()
+const rows = (page: Page) => page.locator('.event-row')
+
+async function expectRows(page: Page, count: number): Promise<void> {
+  await page.waitForFunction((n) => document.querySelectorAll('.event-row').length === n, count)
+  expect(await rows(page).count()).toBe(count)
+}
+
+const hostile = 'Blocked <b>‮evil</b>'
+const link = (page: Page, name: string | RegExp) => page.locator('.view-list').getByRole('link', { name })
+
+test('saved by the owner, opened by a viewer elsewhere, who may only read', async () => {
+  await withPage(`${appliance.url}/logs?outcome=blocked`, async (page) => {
+    await enter(page, 'Logs')
+    await openViews(page)
+    await page.getByText('No saved views yet. Name these filters to share them.').waitFor()
+    await page.getByLabel('Save these filters as').fill(hostile)
+    await page.getByRole('button', { name: 'Save view' }).click()
+    await link(page, /^Blocked/).waitFor()
+    await picture(page, 'saved-views')
+    await expectAccessibleInBothThemes(page)
+  })
+  await withPage(`${appliance.url}/logs`, async (page) => {
+    await signInAs(page, viewer.email, viewer.password)
+    await expectRows(page, 8)
+    await openViews(page)
+    await link(page, /^Blocked/).click()
+    await expectRows(page, 3)
+    expect(new URL(page.url()).search).toBe('?outcome=blocked')
+    if ((await link(page, /^Blocked/).count()) === 0) await openViews(page)
+    expect(await page.getByRole('button', { name: /Delete view|Rename view|Save view/ }).count()).toBe(0)
+    await expectAccessibleInBothThemes(page)
+  })
+}, 90_000)
+
+test('renamed, replaced, deleted and brought back; on a phone nothing is stretched', async () => {
+  await withPage(
+    `${appliance.url}/logs?type=authz.*`,
+    async (page) => {
+      await enter(page, 'Logs')
+      await openViews(page)
+      await page.getByRole('button', { name: /^Rename view/ }).click()
+      await page.getByLabel(/^New name of/).fill('Blocked')
+      await page.getByRole('button', { name: 'Rename', exact: true }).click()
+      await link(page, 'Blocked').waitFor()
+      await page.getByLabel('Save these filters as').fill('Blocked')
+      await page.getByRole('button', { name: 'Replace view' }).click()
+      await page.locator('.view-list a[href="/logs?type=authz.*"]').waitFor()
+      await expectNoSidewaysScroll(page)
+      await picture(page, 'saved-views-phone')
+      await page.getByRole('button', { name: 'Delete view Blocked' }).click()
+      await page.getByText('Deleted Blocked').waitFor()
+      await link(page, 'Blocked').waitFor({ state: 'detached' })
+      await page.getByRole('button', { name: 'Undo' }).click()
+      await page.locator('.view-list a[href="/logs?type=authz.*"]').waitFor()
+    },
+    { viewport: { width: 390, height: 844 } },
+  )
+}, 90_000)
+
+test('views that an earlier version kept in the browser come along once', async () => {
+  await withPage(`${appliance.url}/logs`, async (page) => {
+    await enter(page, 'Logs')
+    await page.evaluate(async () => {
+      const { org } = (await (await fetch('/api/session')).json()) as { org: { id: string } }
+      const views = [
+        { name: 'Blocked', search: '?outcome=blocked&event=evt_1' },
+        { name: 'Mine', search: '?vendor=A' },
+      ]
+      localStorage.setItem(`sightglass.${org.id}.logs.views`, JSON.stringify(views))
+    })
+    await openViews(page)
+    await page.getByText('2 views of an earlier version are kept in this browser only.').waitFor()
+    await page.getByRole('button', { name: 'Share in the organization' }).click()
+    await link(page, 'Mine').waitFor()
+    // The name is taken by other filters; the open event of then is no filter.
+    await page.locator('.view-list a[href="/logs?outcome=blocked"]', { hasText: 'Blocked (2)' }).waitFor()
+    await page.reload()
+    await openViews(page)
+    await link(page, 'Mine').waitFor()
+    expect(await page.getByText('kept in this browser only').count()).toBe(0)
+  })
+}, 90_000)

@@ -1,0 +1,40 @@
+/** What browsers kept of views before they were shared: read whatever it is, and imported once without a loss. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { importable, readLocalViews, viewNameCharsMax } from './saved-views.ts'
+
+test('kept views survive any text in their place', () => {
+  expect(readLocalViews('[{"name":"a","search":"?type=x"},{"name":1},7,{"name":" ","search":""}]')).toEqual([
+    { name: 'a', search: '?type=x' },
+  ])
+  fc.assert(
+    fc.property(fc.oneof(fc.json(), fc.string()), (text) =>
+      expect(Array.isArray(readLocalViews(text))).toBe(true),
+    ),
+  )
+})
+
+test('an import takes each view once, under a name that is free and fits', () => {
+  const shared = [{ name: 'a', search: '?type=x' }]
+  const local = [
+    { name: 'a', search: '?type=x' }, // is there
+    { name: 'a', search: '?type=y' },
+    { name: ' b ', search: '' },
+    { name: 'b', search: '?q=2' },
+  ]
+  expect(importable(local, shared)).toEqual([
+    { name: 'a (2)', search: '?type=y' },
+    { name: 'b', search: '' },
+    { name: 'b (2)', search: '?q=2' },
+  ])
+  const long = 'ü'.repeat(200)
+  const names = importable(
+    [
+      { name: long, search: '' },
+      { name: long, search: '?q=1' },
+    ],
+    [],
+  )
+  expect(names.map(({ name }) => [...name].length).every((chars) => chars <= viewNameCharsMax)).toBe(true)
+  expect(new Set(names.map(({ name }) => name)).size).toBe(2)
+})
