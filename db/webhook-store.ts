@@ -68,6 +68,7 @@ export interface Claim {
   isAhead: boolean // beyond the slots: sent when one of its own lane comes free
   delivery: Delivery
   pendingSinceMs: number // when it was scheduled or last replayed
+  retryWaitsMs: number[] | null // of its endpoint; null: those of the server
   sealedSecrets: string[] // newest first; [] when the secret is gone with its endpoint
   probe: boolean // one try of an endpoint that was paused for failing
   failingSinceMs: number | null // of its endpoint
@@ -105,7 +106,7 @@ export interface ClaimRequest {
   ahead: { [lane: string]: number }
   /** A lease that ran out was interrupted: logged, not counted this many times in a row, counted afterwards. */
   interruptionsMax: number
-  attemptsMax: number
+  attemptsMax: number // of deliveries whose endpoint has no waits of its own
 }
 
 // ---------------------------------------------------------------- endpoints
@@ -126,6 +127,7 @@ export interface Endpoint extends EndpointFilter {
   url: string
   label: string
   batchSize: number // events in a message at most
+  retryWaitsMs: number[] | null // before each retry; null: those of the server
   status: 'active' | 'paused'
   pausedReason: PauseReason | null
   pausedAtMs: number | null
@@ -154,6 +156,7 @@ export interface EndpointChange {
   url?: string
   label?: string
   batchSize?: number
+  retryWaitsMs?: number[] | null
   types?: string[]
   outcomes?: string[]
   classes?: string[]
@@ -199,6 +202,8 @@ export interface Incident {
   subject: string // the vendor, tool or key it is about; '' for the whole organization
   openedAtMs: number
   resolvedAtMs: number | null
+  acknowledgedAtMs: number | null // while it was open
+  acknowledgedBy: string | null // the actor, as in the audit log
   data: { [member: string]: Json }
 }
 
@@ -310,6 +315,14 @@ export interface WebhookStore {
   }): Promise<void>
   deleteRule(command: { orgId: string; ruleId: string; audit: AuditEntry }): Promise<void>
   openIncidents(orgId: string | null): Promise<Incident[]>
+  /** Somebody takes on an open alert; done once. `not_found`, or `conflict` when it is resolved. */
+  acknowledgeIncident(command: {
+    orgId: string
+    id: string
+    now: number
+    by: string
+    audit: AuditEntry
+  }): Promise<Incident>
   /** Open ones first, then the newest; `isOpen` null: both kinds. */
   incidents(query: IncidentQuery): Promise<Incident[]>
   /** Opens an incident and schedules its message. False when its rule has one open for the subject (`once`: had). */

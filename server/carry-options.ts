@@ -60,8 +60,8 @@ export const carryOptions = {
     read: flag,
     value: null,
     default: 'false',
-    help: 'replace what is there, erase for good, or accept what is lost',
-    verbs: ['accept-loss', ...exports, 'restore', 'erase'],
+    help: 'replace what is there (a secret too), erase for good, or accept what is lost',
+    verbs: ['accept-loss', ...exports, 'restore', 'erase', 'webhook secret', 'webhook rotate-secret'],
     flagOnly: true,
   }),
 }

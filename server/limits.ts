@@ -109,6 +109,8 @@ export const limits = {
   webhookSlotsForQuick: 16, // receivers that hang, or were never tried, leave these free
   webhookTimeoutMs: 15_000, // an attempt, name look-up included
   webhookLeaseMs: 30_000, // longer than an attempt and the recording of it
+  webhookWaitsMax: 8, // before the retries of an endpoint
+  webhookWaitsMsMax: 24 * 3_600_000, // all of them together
   webhookInterruptionsMax: 3, // lost leases in a row that use up no retry
   webhookBatchEventsMax: 100,
   webhookBatchBytesMax: 512 * 1024,

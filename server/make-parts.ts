@@ -129,6 +129,7 @@ async function startRunning(options: ServerOptions) {
     clock,
     log,
     version,
+    publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
   })
   if (options.wakesWebhooks !== false) webhooks.startWake()
   const auditKey = openSigningKey(dataDir)

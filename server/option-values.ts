@@ -269,11 +269,14 @@ export function sizeOrOff(text: string): number | null {
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 
 /** Three waits such as `60s,300s,1800s`: one before each retry. */
+/** `60s` or `5m` in milliseconds; NaN for anything else. */
+export function waitMs(text: string): number {
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text)
+  return match ? Number(match[1]) * unitMs[match[2] as keyof typeof unitMs] : Number.NaN
+}
+
 export function retrySteps(text: string): number[] {
-  const steps = splitList(text).map((part) => {
-    const match = /^(\d{1,9})(ms|s|m|h)$/.exec(part)
-    return match ? Number(match[1]) * unitMs[match[2] as keyof typeof unitMs] : Number.NaN
-  })
+  const steps = splitList(text).map(waitMs)
   if (steps.length !== 3 || steps.some((ms) => !(ms <= 24 * unitMs.h))) {
     throw new UsageError(`"${text}" is not three waits like 60s,300s,1800s, a day each at most`)
   }

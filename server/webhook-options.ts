@@ -25,6 +25,14 @@ export const webhookOptions = {
     verbs: serving,
     secret: true,
   }),
+  'retry-waits': option({
+    read: plainText,
+    value: 'A,B,…',
+    default: null,
+    help: 'the waits before the retries of this endpoint, like 60s,5m,1h: at most 8, 24 hours in all',
+    verbs: ['webhook add'],
+    flagOnly: true,
+  }),
   from: option({
     read: plainText,
     value: 'PLACE',

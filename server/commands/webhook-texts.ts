@@ -4,17 +4,23 @@ import type { VerbText } from './verb-text.ts'
 export const webhookTexts = {
   'webhook secret': {
     summary: 'print the secret that signs deliveries to plain URLs, or replace it',
-    usage: 'webhook secret [--org ORG] [--rotate]',
+    usage: 'webhook secret [--org ORG] [--rotate --yes]',
     about: [
       'After --rotate deliveries are signed with both secrets for a day, so receivers can change in peace.',
     ],
     examples: ['sightglass webhook secret --org default --json'],
   },
   'webhook test': {
-    summary: 'schedule one delivery to a URL',
-    usage: 'webhook test URL [--payload JSON] [--org ORG]',
-    about: [],
-    examples: ['sightglass webhook test https://hooks.example.com/in --payload \'{"hello":"world"}\''],
+    summary: 'send a payload to a URL, or a sample batch to an endpoint',
+    usage: 'webhook test URL [--payload JSON] [--org ORG] | webhook test ENDPOINT_ID [--org ORG]',
+    about: [
+      'A payload is signed with the secret of the organization. An endpoint gets a trace.batch with one sample event,',
+      'signed with its own secret and marked with "test": true; its sequence stays as it is.',
+    ],
+    examples: [
+      'sightglass webhook test ep_3q2uVbkz0c5mYw1n8sJx4A',
+      'sightglass webhook test https://hooks.example.com/in --payload \'{"hello":"world"}\'',
+    ],
   },
   'webhook list': {
     summary: 'list deliveries, newest first',
@@ -46,9 +52,11 @@ export const webhookTexts = {
   'webhook add': {
     summary: 'add an endpoint that hears of new events; its secret is shown once',
     usage:
-      'webhook add URL [--type TYPE …] [--outcome O …] [--class C …] [--site ID …] [--label TEXT] [--org ORG]',
+      'webhook add URL [--type TYPE …] [--outcome O …] [--class C …] [--site ID …] [--label TEXT] ' +
+      '[--retry-waits A,B,…] [--org ORG]',
     about: [
       'URL is http or https, file:NAME.ndjson below --sink-dir, or syslog+udp://HOST and syslog+tcp://HOST.',
+      'A type that no event has yet is accepted with a warning. --retry-waits replaces the three waits of the server.',
       'A type may end in .* for all that begin so. Private addresses need --webhook-allow of the server.',
     ],
     examples: ['sightglass webhook add https://siem.example.com/in --type "authz.*" --outcome blocked'],
@@ -73,9 +81,9 @@ export const webhookTexts = {
   },
   'webhook rotate-secret': {
     summary: 'give an endpoint a new secret; the old one signs too for a day',
-    usage: 'webhook rotate-secret ENDPOINT_ID [--org ORG]',
+    usage: 'webhook rotate-secret ENDPOINT_ID --yes [--org ORG]',
     about: [],
-    examples: ['sightglass webhook rotate-secret ep_3q2uVbkz0c5mYw1n8sJx4A'],
+    examples: ['sightglass webhook rotate-secret ep_3q2uVbkz0c5mYw1n8sJx4A --yes'],
   },
   'webhook remove': {
     summary: 'remove an endpoint; what waits for it becomes a dead letter',

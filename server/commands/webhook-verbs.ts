@@ -29,10 +29,29 @@ const endpointOf = (answer: Answer) => rows([answer['endpoint'] ?? {}])[0] ?? {}
 const secretText = (answer: Answer) =>
   `${cell(answer['secret'])}\n\nThis is the signing secret of ${cell(endpointOf(answer)['id'])}. It is not shown again.`
 
+const warningLines = ({ warnings }: Answer) =>
+  rows(warnings)
+    .map(({ message }) => `\nwarning: ${cell(message)}`)
+    .join('')
+
+/** A new secret makes receivers fail that do not get it within a day. */
+function meant(invocation: Invocation, what: string): void {
+  if (!invocation.values.yes) {
+    throw new UsageError(
+      `rotating replaces ${what}; it signs for one more day`,
+      'say --yes if you mean it, and give the receiver the new secret',
+    )
+  }
+}
+
 export const webhookVerbs = {
   'webhook secret': {
     writes: true,
-    params: ({ values: { org, rotate } }) => ({ org, rotate }),
+    params: (invocation) => {
+      const { org, rotate } = invocation.values
+      if (rotate) meant(invocation, 'the signing secret of the organization')
+      return { org, rotate }
+    },
     text: ({ secret, oldSecretUntil }) =>
       oldSecretUntil === null
         ? cell(secret)
@@ -40,7 +59,12 @@ export const webhookVerbs = {
   },
   'webhook test': {
     writes: true,
-    params: (invocation) => ({ ...withTarget(invocation), payload: invocation.values.payload }),
+    params: (invocation) => {
+      const word = wordOf(invocation, 'a URL or the id of an endpoint', 'sightglass help webhook test')
+      const { org, payload } = invocation.values
+      if (!word.startsWith('ep_')) return { ...withTarget(invocation), payload }
+      return { org, endpointId: word, allow: [], sinkDir: null }
+    },
     text: ({ deliveryId }) => `Scheduled ${cell(deliveryId)}. A running server sends it within a second.`,
   },
   'webhook list': {
@@ -83,9 +107,10 @@ export const webhookVerbs = {
     writes: true,
     params: (invocation) => {
       const { label, type, outcome, class: classes, site } = invocation.values
-      return { ...withTarget(invocation), label, types: type, outcomes: outcome, classes, sites: site }
+      const filters = { types: type, outcomes: outcome, classes, sites: site }
+      return { ...withTarget(invocation), label, ...filters, retryWaits: invocation.values['retry-waits'] }
     },
-    text: secretText,
+    text: (answer) => `${secretText(answer)}${warningLines(answer)}`,
   },
   'webhook endpoints': {
     writes: false,
@@ -115,7 +140,15 @@ export const webhookVerbs = {
     params: ofEndpoint,
     text: (answer) => `Resumed ${cell(endpointOf(answer)['id'])}.`,
   },
-  'webhook rotate-secret': { writes: true, params: ofEndpoint, text: secretText },
+  'webhook rotate-secret': {
+    writes: true,
+    params: (invocation) => {
+      const of = ofEndpoint(invocation)
+      meant(invocation, 'the signing secret of the endpoint')
+      return of
+    },
+    text: secretText,
+  },
   'webhook remove': {
     writes: true,
     params: ofEndpoint,

@@ -21,6 +21,7 @@ import {
 } from '../webhooks/endpoints.ts'
 import { orgSecret, rotateOrgSecret } from '../webhooks/org-secret.ts'
 import { replayEndpoint } from '../webhooks/replay-range.ts'
+import { testEndpoint } from '../webhooks/test-batch.ts'
 import { attemptView, deliveryText } from '../webhooks/view.ts'
 import { requireOrg } from './org.ts'
 import { flagOf, numberOf, textOf, textOrNull, textsOf, type Params } from './params.ts'
@@ -46,6 +47,8 @@ export const showSecret = inOrg(async (parts, who, params) => {
 })
 
 export const testDelivery = inOrg(async (parts, who, params) => {
+  const endpointId = textOrNull(params, 'endpointId')
+  if (endpointId !== null) return { ok: true, deliveryId: await testEndpoint(parts, who, endpointId) }
   const payload = readPayload(textOf(params, 'payload'))
   return { ok: true, deliveryId: await scheduleDelivery(parts, who, { url: textOf(params, 'url'), payload }) }
 })
@@ -113,6 +116,7 @@ export const addEndpoint = inOrg(async (parts, who, params) => {
     url: textOf(params, 'url'),
     label: textOrNull(params, 'label'),
     ...filters,
+    retryWaits: textOrNull(params, 'retryWaits')?.split(',') ?? null,
   })
 })
 

@@ -3,6 +3,7 @@ import { errorStatus, type ErrorCode } from '../errors.ts'
 import { namedSchemas, referring } from './named-schemas.ts'
 import { errorsOf, type Answer, type Operation, type Parameter } from './operation.ts'
 import { operations } from './operations.ts'
+import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
 
 type Json = { [member: string]: unknown }
 
@@ -30,6 +31,9 @@ export function openApiDocument(version: string, basePath = ''): Json {
     servers: [{ url: basePath === '' ? '/' : basePath }],
     tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
+    webhooks: Object.fromEntries(
+      webhookMessages.map((message) => [message.type, { post: webhookObject(message) }]),
+    ),
     components: {
       securitySchemes: {
         ingest: { type: 'http', scheme: 'bearer', description: 'An ingest key, agtx_ik_…' },
@@ -63,6 +67,36 @@ function operationObject(operation: Operation): Json {
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: requestBody(body) }),
     responses: { ...successes(operation), ...failures(operation) },
+  }
+}
+
+const signatureHeaders: { [name: string]: string } = {
+  'webhook-id': 'The id of the delivery, the same on every attempt.',
+  'webhook-timestamp': 'When this attempt was signed: seconds since 1970.',
+  'webhook-signature':
+    'v1 and the base64 HMAC-SHA256 of id.timestamp.body (Standard Webhooks), several while a secret rotates.',
+}
+
+/** A message that a receiver gets, as an operation of the receiver. */
+function webhookObject({ type, summary, about: description, schema, examples }: WebhookMessage): Json {
+  const named = examples.map((value, index) => [`example${index + 1}`, { value }])
+  return {
+    operationId: `receive_${type.replace('.', '_')}`,
+    tags: ['Webhooks'],
+    summary,
+    description,
+    parameters: Object.entries(signatureHeaders).map(([name, about]) => ({
+      name,
+      in: 'header',
+      required: true,
+      description: about,
+      schema: { type: 'string' },
+    })),
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: referring(schema), examples: Object.fromEntries(named) } },
+    },
+    responses: { '2XX': { description: 'Delivered. Anything else is retried; 410 pauses the endpoint.' } },
   }
 }
 

@@ -3,6 +3,7 @@ import { errorStatus } from '../errors.ts'
 import { curlText } from './curl.ts'
 import { errorsOf, type Answer, type Operation } from './operation.ts'
 import { operations } from './operations.ts'
+import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
 import { schemaRows, typeText, type SchemaRow } from './schema-rows.ts'
 
 export interface PageParts {
@@ -22,6 +23,7 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Page
       return `<h2>${escape(tag)}</h2>${links.join('')}`
     })
     .join('')
+  const messages = webhookMessages.map(({ type }) => `<a href="#${type}">${escape(type)}</a>`).join('')
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -36,7 +38,8 @@ ${links.join('\n')}
 <div class="reference">
 <nav aria-label="Reference"><a class="brand" href="${basePath}/">Sightglass</a>
 <a href="${basePath}/docs/operations">Operations guide</a>
-<a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}</nav>
+<a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}
+<h2>Webhook messages</h2>${messages}</nav>
 <main>
 <header>
 <h1>API reference</h1>
@@ -52,6 +55,7 @@ ${example('npm', `npm install ${baseUrl}/sdk/sightglass-sdk.tgz`, 'Copy command'
 ever, and its integrity value, are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.json</a>.</p>
 </section>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
+${webhookMessages.map(messageSection).join('\n')}
 </main>
 </div>
 </body>
@@ -77,6 +81,17 @@ ${Object.entries(operation.answers)
   .map(([status, answer]) => answerBlock(status, answer))
   .join('\n')}
 ${details('Errors', errorTable(operation))}
+</section>`
+}
+
+/** What a receiver gets, not what a client sends. */
+function messageSection({ type, summary, about, schema, examples }: WebhookMessage): string {
+  const shown = examples.map((value) => example('message', JSON.stringify(value, null, 2), 'Copy')).join('\n')
+  return `<section class="panel operation" id="${type}" aria-labelledby="${type}-title">
+<h2 id="${type}-title"><span class="method post">POST</span> ${escape(summary)} <code>${escape(type)}</code></h2>
+<p>${escape(about)}</p>
+${details('Body', rowTable(schemaRows(schema)))}
+${shown}
 </section>`
 }
 

@@ -30,6 +30,7 @@ const endpoint = {
   classes: [],
   sites: [],
   batchSize: 100,
+  retryWaits: null,
   status: 'active',
   pausedReason: null,
   pausedAt: null,
@@ -55,6 +56,21 @@ const rule = {
   minutes: 30,
   eventsMin: null,
   createdAt: exampleTime,
+}
+
+const incident = {
+  id: 'inc_example',
+  ruleId: 'rul_example',
+  subject: '',
+  status: 'open',
+  severity: 'warning',
+  message: 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).',
+  link: '/logs?outcome=blocked&since=2026-06-23T11%3A00%3A00.000Z',
+  openedAt: exampleTime,
+  acknowledgedAt: null,
+  acknowledgedBy: null,
+  resolvedAt: null,
+  data: { share: 0.723, threshold: 0.5, events: 1_200, windowMinutes: 60 },
 }
 
 const reads = { method: 'get', key: 'secret', scope: 'webhooks:read', tag: 'Webhooks' } as const
@@ -172,7 +188,13 @@ const endpoints: Operation[] = [
       schema: model.endpointBody,
       example: { url, label: 'Warehouse', types: ['authz.*'], outcomes: ['blocked'] },
     },
-    answers: { 201: secretOnce },
+    answers: {
+      201: {
+        description: 'With its signing secret, shown once.',
+        schema: model.created,
+        example: { endpoint, secret: 'whsec_…', warnings: [] },
+      },
+    },
     errors: ['conflict'],
   },
   {
@@ -191,7 +213,9 @@ const endpoints: Operation[] = [
     summary: 'Change an endpoint',
     params: endpointParam,
     body: { schema: model.endpointChange, example: { label: 'Warehouse, nightly' } },
-    answers: { 200: oneEndpoint },
+    answers: {
+      200: { description: 'As it is now.', schema: model.changed, example: { endpoint, warnings: [] } },
+    },
   },
   ...(['pause', 'resume'] as const).map((action): Operation => ({
     ...writes,
@@ -214,6 +238,25 @@ const endpoints: Operation[] = [
   },
   {
     ...writes,
+    id: 'testEndpoint',
+    path: '/v1/webhooks/endpoints/{id}/test',
+    summary: 'Send an endpoint a test',
+    about:
+      'A trace.batch with one sample event that passes its filters, signed with its secret. It is marked with "test": true, ' +
+      'has the sequence 0, and the sequence of the endpoint stays as it is. A paused endpoint answers 409.',
+    params: endpointParam,
+    body: noBody,
+    answers: {
+      202: {
+        description: 'Scheduled.',
+        schema: model.scheduled,
+        example: { ok: true, deliveryId: 'wh_example' },
+      },
+    },
+    errors: ['conflict'],
+  },
+  {
+    ...writes,
     id: 'replayEndpoint',
     path: '/v1/webhooks/endpoints/{id}/replay',
     summary: 'Deliver a range again',
@@ -224,7 +267,7 @@ const endpoints: Operation[] = [
     body: { schema: model.replayBody, example: { from: 0 } },
     answers: {
       202: {
-        description: 'The next run begins with the range.',
+        description: 'The range is sent before what is new.',
         schema: t.Object({ ok: t.Literal(true), endpoint: model.endpoint }),
         example: { ok: true, endpoint },
       },
@@ -297,11 +340,36 @@ const rules: Operation[] = [
     },
     answers: {
       200: {
-        description: 'Open ones first, then the newest; 200 at most.',
+        description: 'The worst first: open, then acknowledged, then resolved ones; 200 at most.',
         schema: t.Object({ incidents: t.Array(model.incident) }),
-        example: { incidents: [] },
+        example: { incidents: [incident] },
       },
     },
+  },
+  {
+    ...writes,
+    id: 'acknowledgeIncident',
+    path: '/v1/webhooks/incidents/{id}/acknowledge',
+    summary: 'Acknowledge an open alert',
+    about:
+      'It says that somebody takes care of it. A second time changes nothing; a resolved alert answers 409.',
+    params: { id: { description: 'The id of the alert.', example: 'inc_example' } },
+    body: noBody,
+    answers: {
+      200: {
+        description: 'As it is now.',
+        schema: t.Object({ incident: model.incident }),
+        example: {
+          incident: {
+            ...incident,
+            status: 'acknowledged',
+            acknowledgedAt: exampleTime,
+            acknowledgedBy: 'user:usr_example',
+          },
+        },
+      },
+    },
+    errors: ['conflict'],
   },
 ]
 

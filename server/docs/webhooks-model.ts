@@ -57,8 +57,18 @@ export const deliveryWithAttempts = t.Composite([
 
 const batchSize = t.Optional(nullable(integer({ minimum: 1, maximum: limits.webhookBatchEventsMax })))
 
-export const endpointBody = t.Object({ url, label, batchSize, ...filters })
-export const endpointChange = t.Object({ url: t.Optional(url), label, batchSize, ...filters })
+const retryWaits = t.Optional(
+  nullable(
+    t.Array(t.Union([integer({ minimum: 1 }), t.String()]), {
+      maxItems: limits.webhookWaitsMax,
+      description:
+        'Waits before the retries: seconds, or texts such as "5m"; 24 hours in all. null: those of the server.',
+    }),
+  ),
+)
+
+export const endpointBody = t.Object({ url, label, batchSize, retryWaits, ...filters })
+export const endpointChange = t.Object({ url: t.Optional(url), label, batchSize, retryWaits, ...filters })
 export const endpoint = t.Object({
   id: t.String(),
   orgId: t.String(),
@@ -69,6 +79,9 @@ export const endpoint = t.Object({
   classes: t.Array(t.String()),
   sites: t.Array(t.String()),
   batchSize: integer({ minimum: 1 }),
+  retryWaits: nullable(
+    t.Array(integer({ minimum: 1 }), { description: 'In seconds. null: those of the server.' }),
+  ),
   status: t.Union([t.Literal('active'), t.Literal('paused')]),
   pausedReason: nullable(t.String()),
   pausedAt: nullable(time),
@@ -86,10 +99,17 @@ export const endpoint = t.Object({
   nextProbeAt: nullable(time),
   oldSecretUntil: nullable(time),
 })
-export const withSecret = t.Object({
-  endpoint,
-  secret: t.String({ description: 'Signs its messages. Shown once.', examples: ['whsec_…'] }),
-})
+const secret = t.String({ description: 'Signs its messages. Shown once.', examples: ['whsec_…'] })
+const warnings = t.Array(
+  t.Object({ path: t.String(), code: t.Literal('unknown_type'), message: t.String() }),
+  {
+    description: 'What was accepted but may be a typing error: types that no event has yet.',
+  },
+)
+
+export const withSecret = t.Object({ endpoint, secret })
+export const created = t.Object({ endpoint, secret, warnings })
+export const changed = t.Object({ endpoint, warnings })
 const place = (description: string) =>
   t.Union([count, time], { description: `A position, or a time of arrival. ${description}` })
 
@@ -132,8 +152,13 @@ export const incident = t.Object({
   id: t.String(),
   ruleId: t.String(),
   subject: t.String(),
+  status: t.Union([t.Literal('open'), t.Literal('acknowledged'), t.Literal('resolved')]),
+  severity: t.Union([t.Literal('critical'), t.Literal('warning'), t.Literal('info')]),
   message: t.String({ description: 'What it is about, for people.' }),
+  link: t.String({ description: 'The page of the dashboard that shows it, with range and filter.' }),
   openedAt: time,
+  acknowledgedAt: nullable(time),
+  acknowledgedBy: nullable(t.String({ description: 'As in the audit log: user:… or key:…' })),
   resolvedAt: nullable(time),
   data: t.Object({}, { additionalProperties: true }),
 })

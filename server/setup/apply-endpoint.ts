@@ -27,8 +27,9 @@ export async function applyEndpoint(
   // A URL that stands already was checked when it came, maybe by other rules: that does not end a start.
   const url = known?.url === wanted.url ? wanted.url : checkUrl(parts, wanted.url, false).url
   if (known === undefined) {
-    if (orgId !== null && !dryRun) await createEndpoint(parts, { orgId, actor }, wanted, secret ?? undefined)
-    return { did: 'created', note: null }
+    if (orgId === null || dryRun) return { did: 'created', note: null }
+    const { warnings } = await createEndpoint(parts, { orgId, actor }, wanted, secret ?? undefined)
+    return { did: 'created', note: warnings.map(({ message }) => message).join(' ') || null }
   }
   const who = { orgId: known.orgId, actor }
   const changes = differing(known, { ...wanted, url })
@@ -42,7 +43,11 @@ function differing(
   known: Endpoint,
   wanted: Omit<SetupEndpoint, 'at' | 'secret'>,
 ): { [member: string]: unknown } {
-  const before: { [member: string]: unknown } = { ...known, sites: known.siteIds }
+  const before: { [member: string]: unknown } = {
+    ...known,
+    sites: known.siteIds,
+    retryWaits: known.retryWaitsMs?.map((ms) => ms / 1_000) ?? null,
+  }
   return Object.fromEntries(
     Object.entries(wanted).filter(([name, value]) => JSON.stringify(before[name]) !== JSON.stringify(value)),
   )

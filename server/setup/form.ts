@@ -4,6 +4,7 @@ import { parseTime } from '../ingest/time.ts'
 import { limits } from '../limits.ts'
 import { UsageError } from '../option-values.ts'
 import { isSlug, nameProblem } from '../orgs/names.ts'
+import { readRetryWaits } from '../webhooks/endpoint-members.ts'
 import { signingKey } from '../webhooks/secret.ts'
 import { membersOf, type Members } from './members.ts'
 
@@ -51,6 +52,7 @@ export interface SetupEndpoint {
   classes: string[]
   sites: string[]
   batchSize: number
+  retryWaits: number[] | null // seconds; null: those of the server
   secret: string | null // null: made at random
 }
 
@@ -149,6 +151,7 @@ function readEndpoint(endpoint: Members, { where, readSecret }: Reading): SetupE
     classes: endpoint.texts('classes'),
     sites: endpoint.texts('sites'),
     batchSize: endpoint.wholeNumber('batchSize', 1, limits.webhookBatchEventsMax),
+    retryWaits: endpoint.read('retryWaits', readRetryWaits)?.map((ms) => ms / 1_000) ?? null,
     secret: secretFile === null ? null : readSecret(secretFile).trim(),
   }
   endpoint.done()

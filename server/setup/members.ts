@@ -11,6 +11,8 @@ export interface Members {
   text(name: string, problem: Problem): string
   textOrNull(name: string, problem: Problem): string | null
   texts(name: string): string[]
+  /** The value as it stands, for a reader that says itself what is wrong with it. */
+  read<T>(name: string, reader: (value: unknown) => T): T
   flag(name: string): boolean
   wholeNumber(name: string, min: number, max: number): number // max when it is left out
   time(name: string, read: (text: string) => number | null): number | null
@@ -28,10 +30,8 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
   const pathOf = (name: string) => (path === '' ? name : `${path}.${name}`)
   const wrong = (name: string, why: string) => new UsageError(`${where.where(pathOf(name))}: ${why}`)
 
-  function take(name: string): unknown {
-    taken.push(name)
-    return Object.hasOwn(values, name) ? values[name] : undefined
-  }
+  const take = (name: string): unknown =>
+    taken.push(name) > 0 && Object.hasOwn(values, name) ? values[name] : undefined
 
   function textOrNull(name: string, problem: Problem): string | null {
     const value = take(name)
@@ -43,11 +43,8 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
     return text
   }
 
-  function list(name: string, what: string): unknown[] {
-    const value = take(name) ?? []
-    if (!Array.isArray(value)) throw wrong(name, `must be a list of ${what}`)
-    return value
-  }
+  const list = (name: string, what: string): unknown[] =>
+    listOf(take(name), wrong(name, `must be a list of ${what}`))
 
   return {
     path,
@@ -63,10 +60,15 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
       if (!texts.every((text) => typeof text === 'string')) throw wrong(name, 'must be a list of texts')
       return [...new Set(texts)]
     },
+    read: (name, reader) =>
+      saying(
+        () => reader(take(name)),
+        (why) => wrong(name, why),
+      ),
     flag(name) {
       const value = take(name) ?? false
-      if (typeof value !== 'boolean') throw wrong(name, 'must be true or false')
-      return value
+      if (typeof value === 'boolean') return value
+      throw wrong(name, 'must be true or false')
     },
     wholeNumber(name, min, max) {
       const value = take(name) ?? max
@@ -87,5 +89,20 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
       const near = nearest(strange, taken)
       throw wrong(strange, near === null ? 'there is no such member here' : `did you mean ${near}?`)
     },
+  }
+}
+
+function listOf(value: unknown, wrong: Error): unknown[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw wrong
+  return value
+}
+
+/** What a reader says is wrong, with the place in the file. */
+function saying<T>(read: () => T, wrong: (why: string) => Error): T {
+  try {
+    return read()
+  } catch (error) {
+    throw wrong(error instanceof Error ? error.message : String(error))
   }
 }

@@ -1,6 +1,6 @@
 /** The dashboard's webhook API: the public one by sign-in, and what only people need: secret, notices, the request. */
 import { Elysia } from 'elysia'
-import type { Store } from '../../db/store.ts'
+import type { Role, Store } from '../../db/store.ts'
 import type { Delivery } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
 import { holdSentence } from '../health/clock.ts'
@@ -14,6 +14,7 @@ import { requestHeaders } from './attempt.ts'
 import { findDelivery, replayDead } from './deliveries.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
+import { unknownTypes } from './known-types.ts'
 import { alertNotices, endpointNotices, type Notice } from './notices.ts'
 import { orgSecret, rotateOrgSecret, type ShownSecret } from './org-secret.ts'
 import { ruleRoutes } from './rule-routes.ts'
@@ -25,15 +26,13 @@ const alertsCounted = 1_000
 
 export function dashboardWebhookRoutes(parts: Parts) {
   const { store, clock, signIns, webhooks } = parts
+  const admit = async (request: Request, roles?: readonly Role[]) => {
+    const { org, account } = await signIns.require(request, roles)
+    return { orgId: org.id, actor: `user:${account.id}` }
+  }
   const access: Access = {
-    async read(request) {
-      const { org, account } = await signIns.require(request)
-      return { orgId: org.id, actor: `user:${account.id}` }
-    },
-    async write(request) {
-      const { org, account } = await signIns.require(request, managers)
-      return { orgId: org.id, actor: `user:${account.id}` }
-    },
+    read: (request) => admit(request),
+    write: (request) => admit(request, managers),
   }
   return new Elysia()
     .get('/api/webhooks/notices', async ({ request }) => {
@@ -43,6 +42,11 @@ export function dashboardWebhookRoutes(parts: Parts) {
       const endpoints = await store.webhooks.bareEndpoints(orgId)
       const clock = await clockNotices(parts, request)
       return json({ notices: [...clock, ...alertNotices(open), ...endpointNotices(endpoints)] })
+    })
+    .get('/api/webhooks/unknown-types', async ({ request }) => {
+      const { orgId } = await access.write(request)
+      const types = readQuery(request, { type: 'many' }).many('type') ?? []
+      return json({ unknown: await unknownTypes(store, orgId, types) })
     })
     .get('/api/webhooks/snippets', async ({ request }) => {
       await access.read(request)

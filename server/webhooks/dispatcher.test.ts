@@ -31,6 +31,7 @@ function claimOf(id: string, path = '/'): Claim {
   return {
     leaseId: `lease of ${id}`,
     isAhead: false,
+    retryWaitsMs: null,
     lane: id,
     delivery: {
       id,

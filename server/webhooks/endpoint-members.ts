@@ -1,6 +1,7 @@
 /** Reads the members of an endpoint that people give: its label and the filters of what it hears. */
 import type { EndpointFilter } from '../../db/webhook-store.ts'
 import { limits } from '../limits.ts'
+import { waitMs } from '../option-values.ts'
 import { wrongBody } from './check-url.ts'
 
 const valuesMax = 100
@@ -38,6 +39,33 @@ export function readBatchSize(value: unknown): number | undefined {
   const max = limits.webhookBatchEventsMax
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= max) return value
   throw wrongBody('batchSize', 'wrong_format', `batchSize must be a whole number from 1 to ${max}`)
+}
+
+/**
+ * The waits before an endpoint's retries, whole seconds or texts such as `5m`; null: those of the server. Undefined
+ * when not given.
+ */
+export function readRetryWaits(value: unknown): number[] | null | undefined {
+  if (value === undefined || value === null) return value
+  const { webhookWaitsMax: waitsMax, webhookWaitsMsMax: allMsMax } = limits
+  if (!Array.isArray(value)) throw wrongBody('retryWaits', 'wrong_type', 'retryWaits must be a list of waits')
+  if (value.length > waitsMax)
+    throw wrongBody('retryWaits', 'too_many', `retryWaits has at most ${waitsMax} waits`)
+  const waits = value.map((wait: unknown, index) => {
+    const ms =
+      typeof wait === 'number' ? wait * 1_000 : typeof wait === 'string' ? waitMs(wait.trim()) : Number.NaN
+    if (ms >= 1_000 && Number.isInteger(ms / 1_000)) return ms
+    const path = `retryWaits[${index}]`
+    throw wrongBody(path, 'wrong_format', `${path} must be whole seconds from 1, like 60 or "5m"`)
+  })
+  if (waits.reduce((sum, ms) => sum + ms, 0) > allMsMax) {
+    throw wrongBody(
+      'retryWaits',
+      'too_long',
+      `retryWaits must add up to at most ${allMsMax / 3_600_000} hours`,
+    )
+  }
+  return waits
 }
 
 /** Undefined when not given. */

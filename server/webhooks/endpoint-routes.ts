@@ -17,6 +17,7 @@ import {
   rotateEndpointSecret,
 } from './endpoints.ts'
 import { replayEndpoint } from './replay-range.ts'
+import { testEndpoint } from './test-batch.ts'
 
 const unparsed = { parse: 'none' } as const
 const bodyLimits = { bytesMax: limits.jsonBodyBytesMax }
@@ -56,7 +57,7 @@ function recordRoutes({ webhooks }: Parts, base: string, access: Access) {
         const who = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, bodyLimits)
-        return json({ endpoint: await changeEndpoint(webhooks, who, params.id, body) })
+        return json(await changeEndpoint(webhooks, who, params.id, body))
       },
       unparsed,
     )
@@ -101,6 +102,16 @@ function actionRoutes({ webhooks }: Parts, base: string, access: Access) {
         readQuery(request, {})
         await emptyBody(request)
         return json(await rotateEndpointSecret(webhooks, who, params.id))
+      },
+      unparsed,
+    )
+    .post(
+      `${base}/:id/test`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await emptyBody(request)
+        return json({ ok: true, deliveryId: await testEndpoint(webhooks, who, params.id) }, 202)
       },
       unparsed,
     )

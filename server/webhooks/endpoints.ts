@@ -7,7 +7,8 @@ import { AppError } from '../errors.ts'
 import { newId, newSigningSecret } from '../ids.ts'
 import { limits } from '../limits.ts'
 import { checkUrl, wrongBody, type UrlRules } from './check-url.ts'
-import { readBatchSize, readFilters, readLabel } from './endpoint-members.ts'
+import { readBatchSize, readFilters, readLabel, readRetryWaits } from './endpoint-members.ts'
+import { unknownTypes, warningsOf, type Warning } from './known-types.ts'
 import type { SecretParts } from './org-secret.ts'
 import { sealPurpose } from './seal-purpose.ts'
 import { endpointView } from './view.ts'
@@ -24,12 +25,13 @@ export async function createEndpoint(
   who: Actor,
   body: Body,
   secret = newSigningSecret(),
-): Promise<{ endpoint: EndpointJson; secret: string }> {
+): Promise<{ endpoint: EndpointJson; secret: string; warnings: Warning[] }> {
   const { store, clock, box } = parts
   const { orgId } = who
   const filters = { types: [], outcomes: [], classes: [], siteIds: [], ...readFilters(body) }
   const label = readLabel(body['label']) ?? ''
   const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
+  const retryWaitsMs = readRetryWaits(body['retryWaits']) ?? null
   const { url } = checkUrl(parts, body['url'], false)
   const existing = await store.webhooks.bareEndpoints(orgId)
   if (existing.length >= limits.webhookEndpointsPerOrgMax) {
@@ -46,6 +48,7 @@ export async function createEndpoint(
     url,
     label,
     batchSize,
+    retryWaitsMs,
     ...filters,
     status: 'active',
     pausedReason: null,
@@ -65,11 +68,25 @@ export async function createEndpoint(
   }
   const audit = auditEntry(
     who,
-    { action: 'webhook_endpoint.created', target: id, metadata: { url, label, ...filters } },
+    {
+      action: 'webhook_endpoint.created',
+      target: id,
+      metadata: { url, label, ...filters, ...(retryWaitsMs === null ? {} : { retryWaitsMs }) },
+    },
     now,
   )
   await takenUrl(store.webhooks.createEndpoint({ endpoint, audit }))
-  return { endpoint: await findEndpoint(parts, orgId, id), secret }
+  const warnings = await warningsFor(parts, orgId, filters.types)
+  return { endpoint: await findEndpoint(parts, orgId, id), secret, warnings }
+}
+
+/** Types are open, so one that no event has is accepted; whoever gave it hears of it. */
+async function warningsFor(
+  parts: EndpointParts,
+  orgId: string,
+  types: readonly string[],
+): Promise<Warning[]> {
+  return warningsOf(types, await unknownTypes(parts.store, orgId, types))
 }
 
 /** Only a file can be taken: two organizations must not write into each other's. */
@@ -92,27 +109,35 @@ export async function listEndpoints(parts: EndpointParts, orgId: string): Promis
   return (await parts.store.webhooks.endpoints(orgId)).map(endpointView)
 }
 
+const viewNames: { [name in keyof EndpointChange]?: keyof EndpointJson } = {
+  siteIds: 'sites',
+  retryWaitsMs: 'retryWaits',
+}
+
 /** Changes what `body` names; the audit row tells what it was before. */
 export async function changeEndpoint(
   parts: EndpointParts,
   who: Actor,
   id: string,
   body: Body,
-): Promise<EndpointJson> {
+): Promise<{ endpoint: EndpointJson; warnings: Warning[] }> {
   const before = await findEndpoint(parts, who.orgId, id)
   const change: EndpointChange = { ...readFilters(body) }
   const label = readLabel(body['label'])
   if (label !== undefined) change.label = label
   const batchSize = readBatchSize(body['batchSize'])
   if (batchSize !== undefined) change.batchSize = batchSize
+  const retryWaitsMs = readRetryWaits(body['retryWaits'])
+  if (retryWaitsMs !== undefined) change.retryWaitsMs = retryWaitsMs
   if (body['url'] !== undefined) change.url = checkUrl(parts, body['url'], false).url
   const names = Object.keys(change) as (keyof EndpointChange)[]
   if (names.length === 0) throw wrongBody('', 'required', 'name at least one member to change')
-  const old = names.map((name) => [name, before[name === 'siteIds' ? 'sites' : name]])
+  const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
   const metadata = { before: Object.fromEntries(old), after: { ...change } }
   const command = commandFor(parts, who, id, 'updated', metadata)
   await takenUrl(parts.store.webhooks.changeEndpoint({ ...command, change }))
-  return findEndpoint(parts, who.orgId, id)
+  const warnings = await warningsFor(parts, who.orgId, change.types ?? [])
+  return { endpoint: await findEndpoint(parts, who.orgId, id), warnings }
 }
 
 function commandFor(parts: EndpointParts, who: Actor, id: string, did: string, metadata = {}) {

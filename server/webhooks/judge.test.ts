@@ -13,6 +13,7 @@ function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Clai
   return {
     leaseId: 'lea_1',
     isAhead: false,
+    retryWaitsMs: null,
     lane: 'lane',
     delivery: {
       id: 'wh_1',

@@ -52,11 +52,12 @@ function isOurs({ claim, result, endedAtMs }: Judgement): boolean {
   return result.fault?.ours === true && endedAtMs - claim.pendingSinceMs < oursMsMax
 }
 
-function nextOf({ claim, result, stepsMs, endedAtMs, random }: Judgement): Outcome['next'] {
+function nextOf({ claim, result, stepsMs: usual, endedAtMs, random }: Judgement): Outcome['next'] {
   if (result.fault === null) return { status: 'delivered' }
   if (result.status === gone) return { status: 'dead_letter' }
   const attempts = claim.delivery.attempts + 1
   const { retryAfterMs } = result
+  const stepsMs = claim.retryWaitsMs ?? usual
   const atMs = nextAttemptAt({ attempts, stepsMs, retryAfterMs, atMs: endedAtMs, random })
   return atMs === null ? { status: 'dead_letter' } : { status: 'pending', atMs }
 }

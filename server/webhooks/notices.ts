@@ -1,7 +1,7 @@
 /** What people must be told about their endpoints and open alerts without having looked for it. */
 import type { Endpoint, Incident } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
-import { incidentSentence } from './incident-words.ts'
+import { incidentSentence, worstFirst } from './alerts.ts'
 
 export interface Notice {
   code:
@@ -19,8 +19,9 @@ export interface Notice {
 /** Open alerts that are told one by one; how many more there are is said in one notice. */
 const alertsTold = 5
 
-/** `open`: the incidents that are not over, newest first. */
-export function alertNotices(open: Incident[]): Notice[] {
+/** Of alerts that are not resolved: those that nobody has acknowledged, worst first. */
+export function alertNotices(unresolved: Incident[]): Notice[] {
+  const open = worstFirst(unresolved.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null))
   const told = open.slice(0, alertsTold).map((incident) => alert(`Alert: ${incidentSentence(incident)}`))
   const more = open.length - told.length
   return more > 0 ? [...told, alert(`${more} more alerts are open.`)] : told

@@ -1,4 +1,4 @@
-/** Routes of the rules that speak and of the incidents they found. */
+/** Routes of alert rules and of their alerts. */
 import { Elysia } from 'elysia'
 import { json } from '../http/answer.ts'
 import { readJsonObject } from '../http/body.ts'
@@ -6,14 +6,19 @@ import { invalidQuery, readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Parts } from '../parts.ts'
 import type { Access } from './access.ts'
-import { changeRule, createRule, deleteRule, listRules } from './rules.ts'
+import { worstFirst } from './alerts.ts'
+import { acknowledgeIncident, changeRule, createRule, deleteRule, listRules } from './rules.ts'
 import { incidentView } from './view.ts'
 
 const unparsed = { parse: 'none' } as const
 const incidentsShown = 200
+/** More open alerts than this are not compared to find the worst. */
+const openMax = 1_000
 
 export function ruleRoutes({ store, clock }: Parts, base: string, access: Access) {
   const parts = { store, clock }
+  const found = (orgId: string, isOpen: boolean, limit: number) =>
+    store.webhooks.incidents({ orgId, isOpen, limit })
   return new Elysia()
     .get(`${base}/rules`, async ({ request }) => {
       const { orgId } = await access.read(request)
@@ -53,11 +58,24 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
     .get(`${base}/incidents`, async ({ request }) => {
       const { orgId } = await access.read(request)
       const isOpen = readState(readQuery(request, { status: 'one' }).one('status'))
-      const incidents = await store.webhooks.incidents({ orgId, isOpen, limit: incidentsShown })
+      const unresolved = isOpen === false ? [] : await found(orgId, true, openMax)
+      const resolved = isOpen === true ? [] : await found(orgId, false, incidentsShown)
+      const incidents = worstFirst([...unresolved, ...resolved]).slice(0, incidentsShown)
       return json({ incidents: incidents.map(incidentView) })
     })
+    .post(
+      `${base}/incidents/:id/acknowledge`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
+        return json({ incident: incidentView(await acknowledgeIncident(parts, who, params.id)) })
+      },
+      unparsed,
+    )
 }
 
+/** Acknowledged alerts are open too. */
 function readState(text: string | undefined): boolean | null {
   if (text === undefined) return null
   if (text === 'open' || text === 'resolved') return text === 'open'

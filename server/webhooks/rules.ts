@@ -1,6 +1,7 @@
 /** What people do with rules, and the numbers a rule of each kind takes. */
+import { StoreError } from '../../db/errors.ts'
 import type { Store } from '../../db/store.ts'
-import type { Rule, RuleKind, RuleNumbers } from '../../db/webhook-store.ts'
+import type { Incident, Rule, RuleKind, RuleNumbers } from '../../db/webhook-store.ts'
 import { auditEntry, type Actor } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -106,6 +107,25 @@ export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId
     clock.now(),
   )
   await store.webhooks.deleteRule({ orgId: who.orgId, ruleId, audit })
+}
+
+/** Somebody takes on an open alert; a second time changes nothing. */
+export async function acknowledgeIncident(
+  { store, clock }: RuleParts,
+  who: Actor,
+  id: string,
+): Promise<Incident> {
+  const now = clock.now()
+  const audit = auditEntry(who, { action: 'webhook_alert.acknowledged', target: id, metadata: {} }, now)
+  try {
+    return await store.webhooks.acknowledgeIncident({ orgId: who.orgId, id, now, by: who.actor, audit })
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    if (error.kind === 'not_found')
+      throw new AppError('not_found', 'No alert with this id is in this organization.')
+    if (error.kind === 'conflict') throw new AppError('conflict', 'This alert is resolved.')
+    throw error
+  }
 }
 
 function number(

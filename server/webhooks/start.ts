@@ -21,6 +21,7 @@ export interface WebhookOptions {
   clock: Clock
   log: Log
   version: string
+  publicUrl?: string | null // with the base path
   resolver?: Resolver // tests answer names themselves
   random?: () => number
   timeoutMs?: number
@@ -63,7 +64,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     ended: (endpointIds) => ended(endpointIds),
     retryAt: (atMs) => wake?.dueAt(atMs),
   })
-  const watch = makeWatch({ store, log })
+  const watch = makeWatch({ store, log, publicUrl: options.publicUrl ?? null })
   const { run, feed, ended, idle } = makeRun({ store, clock, log, dispatcher, watch })
   let wake: Wake | null = null
   return {

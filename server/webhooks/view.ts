@@ -1,7 +1,7 @@
 /** Deliveries, endpoints, rules and incidents as clients see them (contract §9); payloads stay as they are. */
 import type { Attempt, Delivery, Endpoint, EndpointCounts, Incident, Rule } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
-import { incidentSentence } from './incident-words.ts'
+import { incidentSentence, linkOf, severityOf } from './alerts.ts'
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 
@@ -39,6 +39,7 @@ export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts:
     classes,
     sites: siteIds,
     batchSize: endpoint.batchSize,
+    retryWaits: endpoint.retryWaitsMs?.map((ms) => ms / 1_000) ?? null, // seconds; null: those of the server
     status,
     pausedReason,
     pausedAt: time(endpoint.pausedAtMs),
@@ -63,7 +64,19 @@ export function ruleView({ id, endpointId, kind, threshold, minutes, eventsMin, 
 }
 
 export function incidentView(incident: Incident) {
-  const { id, ruleId, subject, openedAtMs, resolvedAtMs, data } = incident
-  const times = { openedAt: isoTime(openedAtMs), resolvedAt: time(resolvedAtMs) }
-  return { id, ruleId, subject, message: incidentSentence(incident), ...times, data }
+  const { id, ruleId, subject, openedAtMs, resolvedAtMs, acknowledgedAtMs, acknowledgedBy, data } = incident
+  return {
+    id,
+    ruleId,
+    subject,
+    status: resolvedAtMs !== null ? 'resolved' : acknowledgedAtMs !== null ? 'acknowledged' : 'open',
+    severity: severityOf(incident),
+    message: incidentSentence(incident),
+    link: linkOf(incident),
+    openedAt: isoTime(openedAtMs),
+    acknowledgedAt: time(acknowledgedAtMs),
+    acknowledgedBy,
+    resolvedAt: time(resolvedAtMs),
+    data,
+  }
 }

@@ -4,15 +4,19 @@ import type { Endpoint, Incident, NewDelivery, Rule } from '../../db/webhook-sto
 import { isoTime } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { chatText, linkOf, severityOf } from './alerts.ts'
 import { findings, type Finding, type OrgView } from './findings.ts'
 import { newVendorMs, orgMemory, type OrgMemory } from './org-memory.ts'
 
 export interface WatchParts {
   store: Pick<Store, 'webhooks' | 'events' | 'keys'>
   log: Log
+  /** Where people open the dashboard; null when the appliance was not told. */
+  publicUrl: string | null
 }
 
-export function makeWatch({ store, log }: WatchParts): (now: number) => Promise<void> {
+export function makeWatch(parts: WatchParts): (now: number) => Promise<void> {
+  const { store, log } = parts
   const memories = new Map<string, OrgMemory>()
 
   async function lookAt(orgId: string, rules: Rule[], open: Incident[], now: number): Promise<void> {
@@ -27,7 +31,7 @@ export function makeWatch({ store, log }: WatchParts): (now: number) => Promise<
       const endpoint = endpoints.get(rule.endpointId)
       if (endpoint === undefined) continue
       const mine = open.filter(({ ruleId }) => ruleId === rule.id)
-      await speak(store, rule, endpoint, findings(rule, view, now), mine, now)
+      await speak(parts, { rule, endpoint, found: findings(rule, view, now), open: mine, now })
     }
   }
 
@@ -65,20 +69,25 @@ function exposed(keys: ApiKey[]): ApiKey[] {
   return keys.filter(({ exposedAtMs, revokedAtMs }) => exposedAtMs !== null && revokedAtMs === null)
 }
 
+const none = { acknowledgedAtMs: null, acknowledgedBy: null }
+
+interface Look {
+  rule: Rule
+  endpoint: Endpoint
+  found: Finding[]
+  open: Incident[] // of the rule
+  now: number
+}
+
 /** Opens what was found and is not open yet, resolves what is open and was not found any more. */
-async function speak(
-  store: WatchParts['store'],
-  rule: Rule,
-  endpoint: Endpoint,
-  found: Finding[],
-  open: Incident[],
-  now: number,
-): Promise<void> {
+async function speak({ store, publicUrl }: WatchParts, look: Look): Promise<void> {
+  const { rule, found, open, now } = look
+  const times = { openedAtMs: now, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
   for (const { subject, data } of found) {
     if (open.some((incident) => incident.subject === subject)) continue
     const { id: ruleId, orgId } = rule
-    const incident = { id: newId('inc'), orgId, ruleId, subject, openedAtMs: now, resolvedAtMs: null, data }
-    const delivery = message('alert.opened', rule, endpoint, incident, now)
+    const incident = { id: newId('inc'), orgId, ruleId, subject, ...times, data }
+    const delivery = message('alert.opened', look, incident, publicUrl)
     // A vendor is new only once; the other kinds may happen again.
     await store.webhooks.openIncident({ incident, delivery, once: rule.kind === 'new_vendor' })
   }
@@ -86,28 +95,31 @@ async function speak(
     if (found.some(({ subject }) => subject === incident.subject)) continue
     const isKnownAgain = rule.kind !== 'new_vendor' || now - incident.openedAtMs >= newVendorMs
     if (!isKnownAgain) continue
-    const delivery = message('alert.resolved', rule, endpoint, incident, now)
+    const delivery = message('alert.resolved', look, { ...incident, resolvedAtMs: now }, publicUrl)
     await store.webhooks.resolveIncident({ id: incident.id, now, delivery })
   }
 }
 
 function message(
   type: 'alert.opened' | 'alert.resolved',
-  { kind, orgId }: Rule,
-  endpoint: Endpoint,
+  { rule: { kind, orgId }, endpoint, now }: Look,
   incident: Incident,
-  now: number,
+  publicUrl: string | null,
 ): NewDelivery {
-  const about: { [member: string]: Json } = {
+  const link = `${publicUrl ?? ''}${linkOf(incident)}`
+  const data: { [member: string]: Json } = {
     rule: kind,
     ruleId: incident.ruleId,
     incidentId: incident.id,
     subject: incident.subject,
+    severity: severityOf(incident),
+    link,
     openedAt: isoTime(incident.openedAtMs),
-    resolvedAt: type === 'alert.resolved' ? isoTime(now) : null,
+    resolvedAt: incident.resolvedAtMs === null ? null : isoTime(incident.resolvedAtMs),
     ...incident.data,
   }
-  const body = JSON.stringify({ type, timestamp: isoTime(now), data: about })
+  const text = chatText(incident, incident.resolvedAtMs !== null, publicUrl === null ? null : link)
+  const body = JSON.stringify({ type, timestamp: isoTime(now), text, data })
   return {
     id: newId('wh'),
     orgId,

@@ -227,10 +227,10 @@ async function expectExample(call: Call): Promise<void> {
   const answer = JSON.parse(text) as unknown
   expect([what, issuesOf(schema, answer)]).toEqual([what, []])
   expect([what, issuesOf(schema, example)]).toEqual([what, []])
-  remember(call, answer)
+  await remember(call, answer)
 }
 
-function remember({ operationId }: Call, answer: unknown): void {
+async function remember({ operationId }: Call, answer: unknown): Promise<void> {
   const { deliveryId, endpoint, rule } = answer as {
     deliveryId?: string
     endpoint?: { id: string }
@@ -238,7 +238,24 @@ function remember({ operationId }: Call, answer: unknown): void {
   }
   if (operationId === 'testWebhook') made['wh_example'] = deliveryId!
   if (operationId === 'createEndpoint') made['ep_example'] = endpoint!.id
-  if (operationId === 'createRule') made['rul_example'] = rule!.id
+  if (operationId !== 'createRule') return
+  made['rul_example'] = rule!.id
+  made['inc_example'] = 'inc_opened'
+  await openAlert(rule!.id)
+}
+
+/** What a rule finds is found by a run; here it is put there. */
+async function openAlert(ruleId: string): Promise<void> {
+  const { id: orgId } = server.org
+  const lane = made['ep_example']!
+  const times = { openedAtMs: 1, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
+  const incident = { id: made['inc_example']!, orgId, ruleId, subject: 'v', ...times, data: { vendor: 'v' } }
+  const delivery = { id: 'wh_opened', orgId, endpointId: lane, url: 'https://hooks.invalid/', lane }
+  await server.store.webhooks.openIncident({
+    incident,
+    delivery: { ...delivery, body: '{}', scheduledAtMs: 1 },
+    once: false,
+  })
 }
 
 async function expectWrongQuery(call: Call, query: [string, string][], name: string): Promise<void> {

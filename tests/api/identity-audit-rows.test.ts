@@ -4,7 +4,7 @@ import { Secret, TOTP } from 'otpauth'
 import { prepareFirstOwner } from '../../server/accounts/first-run.ts'
 import { storeVerbs } from '../../server/commands/store-verbs.ts'
 import type { VerbContext } from '../../server/commands/verb-context.ts'
-import { newToken, sha256Hex } from '../../server/ids.ts'
+import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import type { Log } from '../../server/log.ts'
 import {
   auditCount,
@@ -101,6 +101,27 @@ async function guarded(): Promise<Person & { seed: string }> {
   return { ...who, seed }
 }
 
+async function openAlert(): Promise<string> {
+  const id = newId('inc')
+  const endpointId = await endpoint()
+  const ruleId = await rule()
+  const times = { openedAtMs: 1, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
+  const about = { id: newId('wh'), orgId: server.org.id, endpointId, url: hookUrl(), lane: endpointId }
+  await server.store.webhooks.openIncident({
+    incident: {
+      id,
+      orgId: server.org.id,
+      ruleId,
+      subject: id,
+      ...times,
+      data: { vendor: 'v', firstSeenAt: '' },
+    },
+    delivery: { ...about, body: '{}', scheduledAtMs: server.clock.now() },
+    once: false,
+  })
+  return id
+}
+
 const endpointCalls = (base: string): { [route: string]: Prepare } => ({
   [`POST ${base}/endpoints`]: () => ({ body: { url: hookUrl() } }),
   [`PATCH ${base}/endpoints/:id`]: async (path) => at(path, await endpoint(), { types: ['agent.*'] }),
@@ -114,6 +135,8 @@ const endpointCalls = (base: string): { [route: string]: Prepare } => ({
   [`POST ${base}/endpoints/:id/replay`]: async (path) =>
     at(path, await endpoint(), { from: '2026-01-01T00:00:00Z' }),
   [`POST ${base}/endpoints/:id/rotate-secret`]: async (path) => at(path, await endpoint()),
+  [`POST ${base}/endpoints/:id/test`]: async (path) => at(path, await endpoint()),
+  [`POST ${base}/incidents/:id/acknowledge`]: async (path) => at(path, await openAlert()),
   [`POST ${base}/rules`]: async () => ({ body: { endpointId: await endpoint(), kind: 'new_vendor' } }),
   [`PATCH ${base}/rules/:id`]: async (path) => at(path, await rule('silence'), { minutes: 9 }),
   [`DELETE ${base}/rules/:id`]: async (path) => at(path, await rule()),

@@ -41,7 +41,7 @@ test('beside a server: secret, test, list, show, endpoints and their life', asyn
   )
   const [request] = await receiver.wait('/ok', 1)
   expect(new Webhook(secret).verify(request!.body, request!.headers)).toEqual({ n: 1 })
-  const rotated = await run<{ secret: string; oldSecretUntil: string }>('secret', '--rotate')
+  const rotated = await run<{ secret: string; oldSecretUntil: string }>('secret', '--rotate', '--yes')
   expect(rotated.secret).not.toBe(secret)
   expect(Date.parse(rotated.oldSecretUntil)).toBeGreaterThan(Date.now() + 23 * 3_600_000)
 
@@ -65,7 +65,7 @@ test('beside a server: secret, test, list, show, endpoints and their life', asyn
   const { id } = added.endpoint
   expect((await run<{ endpoint: EndpointJson }>('pause', id)).endpoint.status).toBe('paused')
   expect((await run<{ endpoint: EndpointJson }>('resume', id)).endpoint.status).toBe('active')
-  expect((await run<{ secret: string }>('rotate-secret', id)).secret).not.toBe(added.secret)
+  expect((await run<{ secret: string }>('rotate-secret', id, '--yes')).secret).not.toBe(added.secret)
   expect((await run<{ endpoints: EndpointJson[] }>('endpoints')).endpoints).toHaveLength(1)
   const ranged = await run<{ endpoint: { position: number } }>('replay', id, '--from', '0', '--until', '0')
   expect(ranged.endpoint.position).toBe(0)

@@ -105,7 +105,10 @@ test('an open alert is a notice until it is over', async () => {
     (await jsonOf<{ notices: { code: string; message: string }[] }>(viewer.call('/api/webhooks/notices')))
       .notices
   expect(await told()).toMatchObject([
-    { code: 'alert_open', message: expect.stringContaining('Much is blocked: 100 % of 3 events') },
+    {
+      code: 'alert_open',
+      message: expect.stringContaining('High blocked share: 100 % of 3 events in the last hour'),
+    },
   ])
   await hook.ingest(Array.from({ length: 5 }, () => ({ outcome: 'success' })))
   await hook.run()

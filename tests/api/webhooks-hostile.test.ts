@@ -224,6 +224,7 @@ test('a process that stood still does not blame the receiver', async () => {
   const claim = {
     leaseId: 'x',
     isAhead: false,
+    retryWaitsMs: null,
     lane: 'x',
     delivery: { ...delivery, url: `${receiver.url}/hang` },
     pendingSinceMs: 0,

@@ -62,6 +62,7 @@ function send(url: string, by = through('us%20er:p%40ss')) {
   }
   const claim = {
     isAhead: false,
+    retryWaitsMs: null,
     leaseId: 'lea_1',
     lane: 'lane',
     delivery,

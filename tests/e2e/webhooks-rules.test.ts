@@ -68,11 +68,11 @@ test('a rule is added and changed in Settings; what it finds is told everywhere,
     await receiver.wait('/ok/alerts', 1, 20_000)
     await page.reload()
     await row(page, /Share of blocked events .* 1 open/).waitFor()
-    await bar(page).getByText('Much is blocked: 100 % of 6 events in an hour').waitFor()
+    await bar(page).getByText('High blocked share: 100 % of 6 events in the last hour').waitFor()
     await expectAccessibleInBothThemes(page)
     await page.getByRole('link', { name: 'Logs' }).first().click()
     await bar(page).getByRole('link', { name: 'Look at it' }).click()
-    await alert(page, 'Much is blocked').getByText('open', { exact: true }).waitFor()
+    await alert(page, 'High blocked share').getByText('open', { exact: true }).waitFor()
     expect(await bar(page).count()).toBe(0) // the page itself tells it
     await expectAccessibleInBothThemes(page)
 
@@ -88,7 +88,7 @@ test('a rule is added and changed in Settings; what it finds is told everywhere,
     await receiver.wait('/ok/alerts', 2, 20_000)
     expect(types()).toEqual(['alert.opened', 'alert.resolved'])
     await page.goto(`${appliance.url}/webhooks`)
-    const over = alert(page, 'Much is blocked')
+    const over = alert(page, 'High blocked share')
     await over.getByText('over', { exact: true }).waitFor()
     const [opened, resolved] = await over
       .locator('time')

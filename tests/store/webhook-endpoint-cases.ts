@@ -274,7 +274,7 @@ export const ruleCases: Cases = {
     const numbers = { threshold: null, minutes: 5, eventsMin: null }
     await store.webhooks.createRule({ rule: { ...rule, ...numbers }, audit: makeAudit(orgId) })
     const open = (id: string, once = false) => {
-      const times = { openedAtMs: 1, resolvedAtMs: null }
+      const times = { openedAtMs: 1, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
       const incident = { id, orgId, ruleId: 'rul_1', subject: '', ...times, data: { minutes: 5 } }
       return store.webhooks.openIncident({
         incident,

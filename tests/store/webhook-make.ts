@@ -47,6 +47,7 @@ export const makeEndpoint = (orgId: string, id: string, more: Partial<Endpoint> 
   classes: [],
   siteIds: [],
   batchSize: 100,
+  retryWaitsMs: null,
   status: 'active',
   pausedReason: null,
   pausedAtMs: null,

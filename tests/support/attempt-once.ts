@@ -27,6 +27,7 @@ for (const url of process.argv.slice(2)) {
   }
   const claim = {
     isAhead: false,
+    retryWaitsMs: null,
     leaseId: 'lea_1',
     lane: 'lane',
     delivery,

@@ -24,3 +24,8 @@ CREATE TABLE saved_view (
   created_at_ms INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX saved_view_name ON saved_view (org_id, name);
+-- Webhooks: an endpoint's own waits before its retries, a JSON list of milliseconds (NULL: those of the server), and
+-- who took on an alert, and when.
+ALTER TABLE webhook_endpoint ADD COLUMN retry_waits_ms TEXT;
+ALTER TABLE webhook_incident ADD COLUMN acknowledged_at_ms INTEGER;
+ALTER TABLE webhook_incident ADD COLUMN acknowledged_by TEXT;

@@ -100,3 +100,19 @@ export function resolveIncident({ orm }: WriteContext, command: Command<'resolve
   insertDelivery(orm, command.delivery)
   return true
 }
+
+export function acknowledgeIncident(
+  { db, orm }: WriteContext,
+  command: Command<'acknowledgeIncident'>,
+): Incident {
+  const { id, orgId, now, by, audit } = command
+  const mine = and(eq(incident.orgId, orgId), eq(incident.id, id))
+  const before = orm.select().from(incident).where(mine).get()
+  if (before === undefined) throw new StoreError('not_found', `there is no alert ${id}`)
+  if (before.acknowledgedAtMs !== null) return before
+  if (before.resolvedAtMs !== null) throw new StoreError('conflict', `the alert ${id} is resolved`)
+  const acknowledged = { acknowledgedAtMs: now, acknowledgedBy: by }
+  orm.update(incident).set(acknowledged).where(mine).run()
+  appendAudit(db, audit)
+  return { ...before, ...acknowledged }
+}

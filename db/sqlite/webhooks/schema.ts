@@ -1,4 +1,4 @@
-/** The webhook tables as drizzle sees them; migrations 0003 and 0009 make them. */
+/** The webhook tables as drizzle sees them; migrations 0003, 0009 and 0013 make them. */
 import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { Json } from '../../audit-entry.ts'
 import type { DeliveryStatus, Endpoint, PauseReason, RuleKind } from '../../webhook-store.ts'
@@ -37,6 +37,7 @@ export const endpointTable = sqliteTable('webhook_endpoint', {
   previousUntilMs: integer('previous_until_ms'),
   replayUntil: integer('replay_until'),
   resumePosition: integer('resume_position'),
+  retryWaitsMs: text('retry_waits_ms', { mode: 'json' }).$type<number[]>(),
 })
 
 export const deliveryTable = sqliteTable('webhook_delivery', {
@@ -97,4 +98,6 @@ export const incidentTable = sqliteTable('webhook_incident', {
   openedAtMs: integer('opened_at_ms').notNull(),
   resolvedAtMs: integer('resolved_at_ms'),
   data: text('data', { mode: 'json' }).$type<{ [member: string]: Json }>().notNull(),
+  acknowledgedAtMs: integer('acknowledged_at_ms'),
+  acknowledgedBy: text('acknowledged_by'),
 })

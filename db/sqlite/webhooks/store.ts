@@ -70,6 +70,7 @@ export function webhookStore({ read, write: writeQuietly }: Pick<Threads, 'read'
     openIncidents: (orgId) => read('webhooks.openIncidents', orgId),
     incidents: (query) => read('webhooks.incidents', query),
     openIncident: (command) => write('webhooks.openIncident', command),
+    acknowledgeIncident: (command) => write('webhooks.acknowledgeIncident', command),
     resolveIncident: (command) => write('webhooks.resolveIncident', command),
   }
 }

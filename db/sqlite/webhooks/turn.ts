@@ -117,14 +117,17 @@ function logAttempt(db: WriteContext['db'], seq: number, attempt: Attempt): void
 function endLostLeases({ db }: WriteContext, request: ClaimRequest, now: number): void {
   const lost = db
     .query<LostLease, [number]>(
-      `SELECT seq, attempts, interruptions, leased_at_ms AS leasedAtMs FROM webhook_delivery
-       WHERE lease_id IS NOT NULL AND leased_until_ms <= ?`,
+      `SELECT d.seq, d.attempts, d.interruptions, d.leased_at_ms AS leasedAtMs,
+         json_array_length(e.retry_waits_ms) AS retries
+       FROM webhook_delivery d LEFT JOIN webhook_endpoint e ON e.id = d.endpoint_id
+       WHERE d.lease_id IS NOT NULL AND d.leased_until_ms <= ?`,
     )
     .all(turned.has(db) ? now : Number.MAX_SAFE_INTEGER)
   turned.add(db)
-  for (const { seq, attempts, interruptions, leasedAtMs } of lost) {
+  for (const { seq, attempts, interruptions, leasedAtMs, retries } of lost) {
     const counted = interruptions >= request.interruptionsMax
-    const isDead = counted && attempts + 1 >= request.attemptsMax
+    const attemptsMax = retries === null ? request.attemptsMax : retries + 1
+    const isDead = counted && attempts + 1 >= attemptsMax
     const error = 'interrupted: the appliance stopped before the outcome was known; it may have arrived'
     logAttempt(db, seq, {
       atMs: leasedAtMs,
@@ -171,6 +174,7 @@ interface LostLease {
   attempts: number
   interruptions: number
   leasedAtMs: number
+  retries: number | null // null: as many as the request says
 }
 
 /** Lanes by how long their first delivery has been due; each gets its share of the free slots. */
@@ -237,6 +241,7 @@ interface Signer {
   previousSealedSecret: string | null
   previousUntilMs: number | null
   failingSinceMs: number | null
+  retryWaits: string | null // JSON
 }
 
 interface How {
@@ -255,12 +260,14 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
     endpointId === null
       ? db
           .query<Signer, [string]>(
-            `SELECT ${columns}, NULL AS failingSinceMs FROM webhook_org_secret WHERE org_id = ?`,
+            `SELECT ${columns}, NULL AS failingSinceMs, NULL AS retryWaits
+             FROM webhook_org_secret WHERE org_id = ?`,
           )
           .get(orgId)
       : db
           .query<Signer, [string]>(
-            `SELECT ${columns}, failing_since_ms AS failingSinceMs FROM webhook_endpoint WHERE id = ?`,
+            `SELECT ${columns}, failing_since_ms AS failingSinceMs, retry_waits_ms AS retryWaits
+             FROM webhook_endpoint WHERE id = ?`,
           )
           .get(endpointId)
   const sealedSecrets = signer === null ? [] : [signer.sealedSecret]
@@ -268,7 +275,8 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
     sealedSecrets.push(signer.previousSealedSecret)
   }
   const failingSinceMs = signer?.failingSinceMs ?? null
-  const about = { leaseId, lane, isAhead, delivery, pendingSinceMs }
+  const retryWaitsMs = signer?.retryWaits ? (JSON.parse(signer.retryWaits) as number[]) : null
+  const about = { leaseId, lane, isAhead, delivery, pendingSinceMs, retryWaitsMs }
   return { ...about, sealedSecrets, probe: probe === 1, failingSinceMs }
 }
 

@@ -14,7 +14,7 @@ import { findEndpoint, listEndpoints, moveEndpoint, pauseEndpoint, resumeEndpoin
 import { rotateEndpointSecret, startProbes } from './endpoints.ts'
 import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
 import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
-import { openIncident, openIncidents, resolveIncident } from './rules.ts'
+import { acknowledgeIncident, openIncident, openIncidents, resolveIncident } from './rules.ts'
 import { nextDueAt, shiftTimes, turn } from './turn.ts'
 
 export const webhookWriteVerbs = {
@@ -40,6 +40,7 @@ export const webhookWriteVerbs = {
   'webhooks.deleteRule': deleteRule,
   'webhooks.openIncident': openIncident,
   'webhooks.resolveIncident': resolveIncident,
+  'webhooks.acknowledgeIncident': acknowledgeIncident,
 }
 
 export const webhookReadVerbs = {
