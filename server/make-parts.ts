@@ -93,7 +93,8 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     streamShares: makeShares(limits.liveStreamsMax),
     exportShares: makeShares(limits.exportsMax),
     underWay: {
-      bodies: makeShares(limits.bodiesUnderWayBytesMax),
+      // One organization may have half of it, a quarter of a small memory.
+      bodies: makeShares(Math.min(limits.bodiesUnderWayBytesMax, shared.memory.limitBytes / 2)),
       answers: makeShares(limits.answersUnderWayBytesMax),
     },
     state: { stopping: false, storeFailed: null },

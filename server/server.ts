@@ -5,6 +5,7 @@ import type { ServerState } from './doctor/server-checks.ts'
 import { serverState } from './doctor/server-state.ts'
 import { isShed } from './health/memory.ts'
 import { watchCertificate } from './http/certificate.ts'
+import { limitConnections } from './http/connection-limit.ts'
 import { listen, type Listener } from './http/listen.ts'
 import { senderReader } from './http/proxy.ts'
 import { clearSocket } from './http/socket-file.ts'
@@ -94,6 +95,7 @@ function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
   if (metrics) log.info('metrics_listening', { url: metrics.url })
   const all = [main, ingest, metrics].filter((listener) => listener !== null)
   certificate.start((pair) => all.forEach((listener) => listener.showCertificate(pair)))
+  const connections = limitConnections({ acceptors: all, log })
   return {
     main,
     ingest,
@@ -101,6 +103,7 @@ function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
     reload: certificate.reload,
     async stop() {
       certificate.stop()
+      connections.stop()
       for (const stream of parts.streams) stream.abort()
       await Promise.all(all.map((listener) => listener.stop(drainMs)))
     },

@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts'
 import { startClockGuard, systemTime } from '../clock-guard.ts'
 import type { ServeConfig } from '../config.ts'
 import { startControl } from '../control.ts'
+import { memoryAllowed, requireMemory } from '../health/memory.ts'
 import { startLog } from '../log.ts'
 import { setUpAtStart } from '../setup/at-start.ts'
 import { readSetupFile } from '../setup/file.ts'
@@ -34,6 +35,7 @@ export async function serve(config: ServeConfig): Promise<number> {
     for (const warning of config.warnings) log.warn('configuration', { warning })
     const setupToken = await prepareFirstOwner({ store, admin: config.admin, clock, log })
     if (setup !== null) await setUpAtStart({ config, store, clock, log }, setup)
+    requireMemory(config.memoryLimitBytes ?? memoryAllowed(), config.memoryLimitBytes !== null)
     const server = await startServer({
       config,
       store,

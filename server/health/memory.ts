@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import type { Log } from '../log.ts'
+import { sizeText } from '../size-text.ts'
 
 /** `reads`: exports, lists and the dashboard wait; `all`: everything but health does; `out`: the process should end. */
 export type MemoryPressure = 'none' | 'reads' | 'all' | 'out'
@@ -57,6 +58,32 @@ function pressureOf(share: number, looksOut: number): MemoryPressure {
   if (looksOut >= looksToEnd) return 'out'
   if (share > allShare) return 'all'
   return share > readsShare ? 'reads' : 'none'
+}
+
+/** What the server takes beside the open store, and what the smallest limit leaves for work. */
+const ownBytes = 12 * 1024 * 1024
+const stepBytes = 16 * 1024 * 1024
+
+/**
+ * The smallest limit under which a server that has nothing to do sheds nothing; null when the given one is no smaller.
+ * `usedBytes` is what the process takes with its store open.
+ */
+export function smallestLimit(limitBytes: number, usedBytes: number): number | null {
+  const least = Math.ceil((usedBytes + ownBytes) / readsShare / stepBytes) * stepBytes
+  return limitBytes < least ? least : null
+}
+
+/** Throws where the server would answer 503 for ever. */
+export function requireMemory(limitBytes: number, isOption: boolean): void {
+  Bun.gc(true)
+  const usedBytes = process.memoryUsage.rss()
+  const least = smallestLimit(limitBytes, usedBytes)
+  if (least === null) return
+  const what = isOption ? '--memory-limit' : 'the memory of this machine or container,'
+  throw new Error(
+    `${what} ${sizeText(limitBytes)} is too small: the server takes ${sizeText(usedBytes + ownBytes)} before it does ` +
+      `anything and needs at least ${least / 1024 / 1024}MiB`,
+  )
 }
 
 /** What the machine, or the container around us, leaves us. */

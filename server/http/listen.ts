@@ -11,6 +11,7 @@ import { counted } from './answer.ts'
 import { takeBasePath } from './base-path.ts'
 import { setContext, withContext, type RequestContext } from './context.ts'
 import { errorResponse, retryAfter } from './errors.ts'
+import type { Acceptor } from './connection-limit.ts'
 import { addCommonHeaders } from './headers.ts'
 import { hostAllowed, hostName, type HostRule } from './host.ts'
 import { pathOf, withWholeUrl } from './path.ts'
@@ -34,7 +35,7 @@ export interface ListenOptions {
   tls: TlsPair | null
 }
 
-export interface Listener {
+export interface Listener extends Acceptor {
   url: string // as printed: http://host:port, or unix:path
   link: string // under which others open it, when no proxy gives it another address
   /**
@@ -55,14 +56,27 @@ export function listen(options: ListenOptions): Listener {
   let server = open(port, options.tls)
   const taken = server.port ?? port
   let shownTls = options.tls
-  const drained: Promise<void>[] = []
+  let isPaused = false
+  const drained = drains()
   const urlOf = (name: string) =>
     `${options.tls === null ? 'http' : 'https'}://${listenText({ host: name, port: taken })}${options.basePath}`
   return {
     url: urlOf(host),
     link: urlOf(reachableHost(host)),
+    pause() {
+      drained.add(server.stop())
+      isPaused = true
+    },
+    resume() {
+      if (isPaused) server = open(taken, shownTls)
+      isPaused = false
+    },
     showCertificate(tls) {
-      drained.push(server.stop())
+      if (isPaused) {
+        shownTls = tls
+        return
+      }
+      drained.add(server.stop())
       try {
         server = open(taken, tls)
         shownTls = tls
@@ -72,15 +86,27 @@ export function listen(options: ListenOptions): Listener {
       }
     },
     async stop(deadlineMs) {
-      drained.push(server.stop())
-      await stopped(server, drained, deadlineMs)
+      drained.add(server.stop())
+      await stopped(server, drained.all(), deadlineMs)
     },
   }
 }
 
-async function stopped(server: Server<undefined>, drained: Promise<void>[], deadlineMs: number) {
+/** The ends of listeners that were closed and may have requests in flight. */
+function drains() {
+  const open = new Set<Promise<void>>()
+  return {
+    add(end: Promise<void>): void {
+      open.add(end)
+      void end.finally(() => open.delete(end))
+    },
+    all: () => Promise.all(open),
+  }
+}
+
+async function stopped(server: Server<undefined>, drained: Promise<unknown>, deadlineMs: number) {
   const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
-  if ((await Promise.race([Promise.all(drained), late])) === 'late') await server.stop(true)
+  if ((await Promise.race([drained, late])) === 'late') await server.stop(true)
 }
 
 /** Who may write to the socket stands in its mode and its folder's: the proxy's user is put into our group. */
@@ -94,8 +120,11 @@ function listenOnSocket(options: ListenOptions, unix: string): Listener {
     url: `unix:${unix}`,
     link: `http://localhost${options.basePath}`,
     showCertificate() {},
+    // Only the proxy opens connections here, and it has a limit of its own.
+    pause() {},
+    resume() {},
     async stop(deadlineMs) {
-      await stopped(server, [server.stop()], deadlineMs)
+      await stopped(server, server.stop(), deadlineMs)
       rmSync(unix, { force: true })
     },
   }

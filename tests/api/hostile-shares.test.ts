@@ -6,6 +6,7 @@ import { mintKey } from '../../server/keys/mint.ts'
 import { limits } from '../../server/limits.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { headOf, openStalled, postHead } from '../support/stalled.ts'
 
 let server: TestServer
 /** Of the hostile organization, and of another one. */
@@ -34,42 +35,6 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
-interface Open {
-  text(): string
-  closed(): boolean
-  end(): void
-}
-
-/** A connection that sends some bytes and then nothing. */
-async function open(head: string, body = '', reads = true): Promise<Open> {
-  let text = ''
-  let isClosed = false
-  let unsent = Buffer.from(`${head}\r\n\r\n${body}`)
-  const flush = (socket: Bun.Socket) => {
-    while (unsent.length > 0) {
-      const written = socket.write(unsent)
-      if (written <= 0) return
-      unsent = unsent.subarray(written)
-    }
-  }
-  const socket = await Bun.connect({
-    hostname: '127.0.0.1',
-    port: Number(new URL(server.url).port),
-    socket: {
-      open: (one) => (reads ? undefined : one.pause()),
-      drain: flush,
-      data: (_, bytes) => void (text += bytes.toString('latin1')),
-      close: () => void (isClosed = true),
-      error: () => {},
-    },
-  })
-  flush(socket)
-  return { text: () => text, closed: () => isClosed, end: () => socket.terminate() }
-}
-
-const headOf = (line: string, key: string, more = '') =>
-  `${line} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}${more}`
-
 async function until(holds: () => boolean): Promise<void> {
   for (const endMs = performance.now() + 15_000; !holds(); await Bun.sleep(20))
     if (performance.now() > endMs) throw new Error('it did not come true in 15 s')
@@ -90,10 +55,9 @@ async function othersAreServed(): Promise<void> {
 test('stalled bodies: those beyond the share get 503 and are cut, another organization is not refused', async () => {
   const bytes = 7 * 1024 * 1024
   const all = 40
-  const more = `\r\ncontent-type: application/json\r\ncontent-length: ${bytes}`
   const stalled = await Promise.all(
     Array.from({ length: all }, () =>
-      open(headOf('POST /v1/sdk/events', mine.ingest, more), ' '.repeat(100_000)),
+      openStalled(server.url, postHead(mine.ingest, bytes), ' '.repeat(100_000)),
     ),
   )
   const refused = () => stalled.filter(({ text }) => text().startsWith('HTTP/1.1 503'))
@@ -116,11 +80,13 @@ test('stalled bodies: those beyond the share get 503 and are cut, another organi
 }, 60_000)
 
 test('bodies of unknown length count as they arrive', async () => {
-  const more = '\r\ncontent-type: application/json\r\ntransfer-encoding: chunked'
   const piece = 'x'.repeat(500_000)
   const chunk = `${piece.length.toString(16)}\r\n${piece}\r\n`
-  const head = headOf('POST /v1/sdk/events', mine.ingest, more)
-  const stalled = await Promise.all(Array.from({ length: 12 }, () => open(head, chunk.repeat(14))))
+  const chunked = ['content-type: application/json', 'transfer-encoding: chunked']
+  const head = headOf('POST /v1/sdk/events', mine.ingest, ...chunked)
+  const stalled = await Promise.all(
+    Array.from({ length: 12 }, () => openStalled(server.url, head, chunk.repeat(14))),
+  )
   await until(() => stalled.some(({ text }) => text().startsWith('HTTP/1.1 503')))
   await othersAreServed()
   for (const one of stalled) one.end()
@@ -128,7 +94,9 @@ test('bodies of unknown length count as they arrive', async () => {
 
 test('pages that nobody reads: beyond the share they get 503, another organization is not refused', async () => {
   const head = headOf('GET /v1/traces?limit=200', mine.secret)
-  const unread = await Promise.all(Array.from({ length: 30 }, () => open(head, '', false)))
+  const unread = await Promise.all(
+    Array.from({ length: 30 }, () => openStalled(server.url, head, '', { reads: false })),
+  )
   let status = 200
   await until(() => {
     void server.call('/v1/traces?limit=200', { key: mine.secret }).then((response) => {
@@ -142,8 +110,10 @@ test('pages that nobody reads: beyond the share they get 503, another organizati
 }, 60_000)
 
 test('exports: a key has a quarter of them', async () => {
-  const head = headOf('GET /v1/traces', mine.secret, '\r\naccept: application/x-ndjson')
-  const unread = await Promise.all(Array.from({ length: limits.exportsMax }, () => open(head, '', false)))
+  const head = headOf('GET /v1/traces', mine.secret, 'accept: application/x-ndjson')
+  const unread = await Promise.all(
+    Array.from({ length: limits.exportsMax }, () => openStalled(server.url, head, '', { reads: false })),
+  )
   const headers = { accept: 'text/csv' }
   const refused = await server.call('/v1/traces', { key: mine.secret, headers })
   expect([refused.status, await refused.json()]).toMatchObject([503, { error: 'overloaded' }])

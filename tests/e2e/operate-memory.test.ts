@@ -1,8 +1,8 @@
 /** The executable near the end of its memory: sheds reads, then everything, then ends to be started afresh. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { startAppliance, type Appliance } from '../support/binary.ts'
+import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
+import { openStalled, postHead, type Stalled } from '../support/stalled.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)
@@ -11,18 +11,36 @@ let dir: TempDir
 beforeAll(() => void (dir = tempDir('memory')))
 afterAll(() => dir.remove())
 
-/** What it uses when it has nothing to do, by which the limits below are chosen. */
-let idleBytes = 0
-function residentBytes({ pid }: Appliance): number {
-  const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
-  return Number(kib) * 1024
+/** The smallest limit that it accepts, as it says itself. */
+let least = ''
+
+async function limited(name: string): Promise<Appliance> {
+  return startAppliance({ args: ['--memory-limit', least], dataDir: dir.join(name) })
 }
 
-async function limited(share: number): Promise<Appliance> {
-  return startAppliance({
-    args: ['--memory-limit', String(Math.round(idleBytes / share))],
-    dataDir: dir.join(`at-${share}`),
+async function keysOf(appliance: Appliance, org = 'default'): Promise<string[]> {
+  const made = ['a', 'b'].map((label) =>
+    appliance.cli('key', 'create', '--kind', 'ingest', '--org', org, '--label', label, '--json'),
+  )
+  return (await Promise.all(made)).map(({ stdout }) => (JSON.parse(stdout) as { key: string }).key)
+}
+
+/** Bodies that do not end fill the memory, 3 MB after 3 MB, until it is so. */
+async function fillUntil(
+  appliance: Appliance,
+  keys: string[],
+  holds: () => Promise<boolean>,
+): Promise<() => void> {
+  const part = Buffer.alloc(3_000_000, ' ')
+  const open: Stalled[] = []
+  await until(async () => {
+    if (await holds()) return true
+    const key = keys[open.length % keys.length]!
+    open.push(await openStalled(appliance.url, postHead(key, part.length + 1), part))
+    await Bun.sleep(900) // the memory is looked at every second
+    return false
   })
+  return () => open.forEach((one) => one.end())
 }
 
 async function status(url: string, init: RequestInit = {}): Promise<number> {
@@ -30,26 +48,40 @@ async function status(url: string, init: RequestInit = {}): Promise<number> {
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (const deadlineMs = performance.now() + 15_000; !(await holds()); await Bun.sleep(100))
-    if (performance.now() > deadlineMs) throw new Error('it did not come true in 15 s')
+  for (const deadlineMs = performance.now() + 40_000; !(await holds()); await Bun.sleep(100))
+    if (performance.now() > deadlineMs) throw new Error('it did not come true in 40 s')
 }
 
 test('with room nothing is shed, and readiness says how much is used', async () => {
   await using appliance = await startAppliance({ dataDir: dir.join('free') })
-  await Bun.sleep(2_500)
-  idleBytes = residentBytes(appliance)
   const ready = (await (await fetch(`${appliance.url}/readyz`)).json()) as {
     checks: { name: string; ok: boolean }[]
   }
   expect(ready.checks.find(({ name }) => name === 'memory')).toMatchObject({ ok: true })
 })
 
+test('a limit below what it takes itself is refused at start, with the smallest one that works', async () => {
+  const serve = ['serve', '--listen', '127.0.0.1:0', '--memory-limit', '90MiB']
+  const refused = await cli(serve, { dataDir: dir.join('small') })
+  expect([refused.code, refused.stdout]).toEqual([1, ''])
+  expect(refused.stderr.trim().split('\n').at(-1)).toMatch(
+    /--memory-limit 90\.0 MiB is too small: the server takes [\d.]+ MiB before it does anything and needs at least \d+MiB$/,
+  )
+  least = /at least (\d+MiB)/.exec(refused.stderr)?.[1] ?? ''
+  await using appliance = await limited('small')
+  for (let looks = 0; looks < 3; looks++, await Bun.sleep(1_000))
+    expect(await status(`${appliance.url}/v1/traces`)).toBe(401)
+})
+
 test('near the limit reads wait while ingest goes on', async () => {
-  await using appliance = await limited(0.77)
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
-  const { key } = JSON.parse(made.stdout) as { key: string }
-  await until(async () => (await status(`${appliance.url}/v1/traces`)) === 503)
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  await using appliance = await limited('near')
+  const keys = await keysOf(appliance)
+  const end = await fillUntil(
+    appliance,
+    keys,
+    async () => (await status(`${appliance.url}/v1/traces`)) === 503,
+  )
+  const headers = { authorization: `Bearer ${keys[0]}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ events: [event('under_pressure')] })
   expect(await status(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body })).toBe(202)
   const shed = await fetch(`${appliance.url}/v1/traces`)
@@ -58,11 +90,25 @@ test('near the limit reads wait while ingest goes on', async () => {
   expect([await status(`${appliance.url}/healthz`), await status(`${appliance.url}/readyz`)]).toEqual([
     200, 503,
   ])
+  end()
 })
 
 test('above the limit it ends in good order with code 0, for its supervisor to start it afresh', async () => {
-  const appliance = await limited(1.5)
+  const appliance = await limited('above')
+  const keys = await keysOf(appliance) // one organization alone has too small a share of bodies to fill the memory
+  for (const org of ['second', 'third']) {
+    await appliance.cli('org', 'create', '--name', org, '--slug', org)
+    keys.push(...(await keysOf(appliance, org)))
+  }
+  // Begun while there was room: later ones would be turned away.
+  const bytes = 2_000_000
+  const begun = keys.flatMap((key) =>
+    Array.from({ length: 12 }, () => openStalled(appliance.url, postHead(key, bytes))),
+  )
+  const bodies = await Promise.all(begun)
+  for (const body of bodies) body.send(Buffer.alloc(bytes - 1, ' '))
   await until(async () => appliance.stderr().includes('memory_exhausted'))
+  for (const body of bodies) body.end()
   await until(async () => !isAlive(appliance.pid))
   const { code, stderr } = await appliance.stop()
   expect(code).toBe(0)
