@@ -19,12 +19,19 @@ export interface OrgDeletion {
   dueAtMs: number
 }
 
+/** What an organization asks of its members before they see its data. */
+export interface SignInRule {
+  secondFactorRequired: boolean
+}
+
 export interface OrgStore {
   /** `conflict` when the slug is taken. With `ownerId` that account becomes its owner. */
   create(command: { org: Org; ownerId?: string; audit: AuditEntry }): Promise<void>
   list(): Promise<Org[]>
   find(idOrSlug: string): Promise<Org | null>
   rename(command: { orgId: string; name: string; audit: AuditEntry }): Promise<void>
+  signInRule(orgId: string): Promise<SignInRule>
+  changeSignInRule(command: { orgId: string; rule: SignInRule; audit: AuditEntry }): Promise<void>
   deletions(): Promise<OrgDeletion[]>
   /** `conflict` when it is asked for already. */
   askDeletion(command: OrgDeletion & { audit: AuditEntry }): Promise<void>
@@ -241,6 +248,7 @@ export interface SignIn {
   expiresAtMs: number // absolute end
   address: string
   userAgent: string
+  byProvider: boolean // through an identity provider, whose second factor stands for ours
 }
 
 export interface SignInView {
@@ -248,6 +256,8 @@ export interface SignInView {
   account: Account
   role: Role // in signIn.orgId
   org: Org
+  /** The organization requires a second factor, and neither the account nor the sign-in has one. */
+  lacksSecondFactor: boolean
 }
 
 /** What a sign-in uses up in the same transaction, so that no code works for two of them. */

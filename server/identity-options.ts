@@ -44,6 +44,15 @@ export const identityOptions = {
     neededBy: ['org delete'],
     flagOnly: true,
   }),
+  'second-factor': option({
+    ...oneOf('required', 'optional'),
+    value: 'required|optional',
+    default: null,
+    help: 'whether members need a second factor to see the data of the organization',
+    verbs: ['org sign-in-rule'],
+    neededBy: ['org sign-in-rule'],
+    flagOnly: true,
+  }),
   overlap: option({
     read: plainText,
     value: 'SPAN',

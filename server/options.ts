@@ -182,6 +182,7 @@ export const options = {
       'org rename',
       'org delete',
       'org keep',
+      'org sign-in-rule',
       'site list',
       'site change',
       ...webhookVerbNames,

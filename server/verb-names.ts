@@ -16,6 +16,7 @@ export const verbNames = [
   'org rename',
   'org delete',
   'org keep',
+  'org sign-in-rule',
   'site list',
   'site change',
   'key create',

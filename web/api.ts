@@ -52,6 +52,7 @@ export interface Session {
   account: { id: string; email: string; operator: boolean }
   org: { id: string; slug: string; name: string }
   role: Role
+  lacksSecondFactor: boolean // that the organization requires: it answers nothing until there is one
   version: string
   ingestUrl: string
   insecure: boolean // plain HTTP off loopback
@@ -136,6 +137,13 @@ export function onSignedOut(listener: () => void): void {
   signedOut = listener
 }
 
+let factorNeeded: () => void = () => {}
+
+/** Says what to do when the organization begins to require a second factor that its reader lacks. */
+export function onFactorNeeded(listener: () => void): void {
+  factorNeeded = listener
+}
+
 let cookie = { isChanging: false, idle: new AbortController() }
 
 /** Ends with the sign-in: for what is asked without need. */
@@ -182,10 +190,12 @@ async function errorOf(answer: Response): Promise<ApiError> {
   const told = body as {
     error: ErrorCode
     message: string
+    reason?: string
     hint?: string
     issues?: Issue[]
     requestId?: string
   }
+  if (told.reason === 'second_factor_required') factorNeeded()
   return new ApiError(answer.status, told.error, told.message, {
     hint: told.hint ?? null,
     requestId: told.requestId ?? requestId,

@@ -28,6 +28,11 @@ export interface OwnOrg {
   deletesAt: string | null
 }
 
+export interface SignInRule {
+  secondFactorRequired: boolean
+  lacking: { id: string; email: string }[]
+}
+
 export interface Site {
   siteId: string
   name: string | null
@@ -92,6 +97,9 @@ export const identityApi = {
   switchOrg: async (orgId: string) => json<Session>(await post('/api/session/org', { orgId })),
   renameOrg: (name: string) => done(post('/api/org/rename', { name })),
   deleteOrg: (confirm: string) => done(post('/api/org/delete', { confirm })),
+  signInRule: () => get<SignInRule>('/api/org/sign-in-rule'),
+  changeSignInRule: async (secondFactorRequired: boolean) =>
+    json<SignInRule>(await post('/api/org/sign-in-rule', { secondFactorRequired })),
   keepOrg: () => done(post('/api/org/keep', {})),
 
   sites: async () => (await get<{ sites: Site[] }>('/api/sites')).sites,

@@ -1,6 +1,6 @@
 /** The first line the browser runs: theme, address, who is signed in, and then the page that fits. */
 import { render } from 'preact'
-import { onSignedOut } from './api.ts'
+import { onFactorNeeded, onSignedOut } from './api.ts'
 import { linkBelowBase } from './base-path.ts'
 import { Brand } from './components/marks.tsx'
 import { Problem } from './components/problem.tsx'
@@ -8,8 +8,9 @@ import { AcceptInvitation } from './pages/sign-in/invitation.tsx'
 import { ResetPassword } from './pages/sign-in/reset-password.tsx'
 import { Setup } from './pages/sign-in/setup.tsx'
 import { SignIn } from './pages/sign-in/page.tsx'
+import { SecondFactorNeeded } from './pages/sign-in/second-factor-needed.tsx'
 import { followLinks, path } from './router.ts'
-import { askWhoIsThere, entry, entryError, leave } from './session.ts'
+import { askWhoIsThere, entry, entryError, leave, session } from './session.ts'
 import { Shell } from './shell.tsx'
 import { listenForShortcuts } from './shortcuts.ts'
 import { startTheme } from './theme.ts'
@@ -19,7 +20,8 @@ function App() {
   if (path.value === '/setup') return <Setup />
   if (path.value === '/reset') return <ResetPassword />
   if (path.value === '/invitation') return <AcceptInvitation />
-  if (entry.value === 'signed-in') return <Shell />
+  if (entry.value === 'signed-in')
+    return session.value?.lacksSecondFactor ? <SecondFactorNeeded /> : <Shell />
   if (entry.value === 'signed-out') return <SignIn />
   if (entry.value === 'failed' && entryError.value) {
     return (
@@ -38,6 +40,11 @@ startTheme()
 followLinks()
 listenForShortcuts()
 onSignedOut(() => leave('Your sign-in has ended. Sign in again to go on where you were.'))
+onFactorNeeded(() => {
+  // Many answers say so at once; the first one is enough.
+  if (session.peek()?.lacksSecondFactor === false)
+    session.value = { ...session.peek()!, lacksSecondFactor: true }
+})
 const root = document.getElementById('app')
 if (root) render(<App />, root)
 void askWhoIsThere()

@@ -13,6 +13,7 @@ function reader(account: string, org: string): Session {
     account: { id: account, email: 'ada@example.com', operator: false },
     org: { id: org, slug: org, name: org },
     role: 'owner',
+    lacksSecondFactor: false,
     version: '1',
     ingestUrl: '',
     insecure: false,

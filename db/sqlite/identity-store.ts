@@ -27,6 +27,8 @@ export function identityStore(verbs: Verbs, loaded: Loaded): IdentityStore {
       list: () => read('orgs.list', null),
       find: (idOrSlug) => read('orgs.find', idOrSlug),
       rename: (command) => write('orgs.rename', command),
+      signInRule: (orgId) => read('orgs.signInRule', orgId),
+      changeSignInRule: (command) => write('orgs.changeSignInRule', command),
       deletions: () => read('orgs.deletions', null),
       askDeletion: (command) => write('orgs.askDeletion', command),
       keep: (command) => write('orgs.keep', command),

@@ -28,7 +28,7 @@ import { createLink, findLink, resetPassword } from './links.ts'
 import { removeMember, setOperator, setRole } from './members.ts'
 import { emptyOrg, removeOrg } from './org-removal.ts'
 import { askOrgDeletion, bootstrapOrg, createOrg, findOrg, keepOrg } from './orgs.ts'
-import { listOrgDeletions, listOrgs, renameOrg } from './orgs.ts'
+import { changeSignInRule, listOrgDeletions, listOrgs, renameOrg, signInRule } from './orgs.ts'
 import { findSecondFactor, removeSecondFactor, setRecovery, setSecondFactor } from './second-factors.ts'
 import { createSignIn, endOtherSignIns, endSignIn, endSignInById, findExternal } from './sign-ins.ts'
 import { findSignIn, knowsNetwork, listSignIns, pruneSignIns } from './sign-ins.ts'
@@ -40,6 +40,7 @@ export const identityWriteVerbs = {
   'orgs.create': createOrg,
   'orgs.bootstrap': bootstrapOrg,
   'orgs.rename': renameOrg,
+  'orgs.changeSignInRule': changeSignInRule,
   'orgs.askDeletion': askOrgDeletion,
   'orgs.keep': keepOrg,
   'orgs.empty': emptyOrg,
@@ -84,6 +85,7 @@ export const identityWriteVerbs = {
 export const identityReadVerbs = {
   'orgs.list': listOrgs,
   'orgs.find': findOrg,
+  'orgs.signInRule': signInRule,
   'orgs.deletions': listOrgDeletions,
   'sites.list': listSites,
   'views.list': listViews,

@@ -1,10 +1,10 @@
 /** Organizations in SQLite. */
 import { eq, or } from 'drizzle-orm'
 import { StoreError } from '../errors.ts'
-import type { AuditEntry, Org, OrgDeletion, OrgStore } from '../store.ts'
+import type { AuditEntry, Org, OrgDeletion, OrgStore, SignInRule } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import { membership, org, orgDeletion } from './schema.ts'
+import { membership, org, orgDeletion, orgSignInRule } from './schema.ts'
 
 export function createOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['create']>[0]): void {
   orm.insert(org).values(command.org).run()
@@ -41,6 +41,23 @@ export function renameOrg({ db, orm }: WriteContext, command: Parameters<OrgStor
   const renamed = orm.update(org).set({ name }).where(eq(org.id, orgId)).returning({ id: org.id }).all()
   if (renamed.length === 0) throw new StoreError('not_found', `there is no organization ${orgId}`)
   appendAudit(db, command.audit)
+}
+
+export function signInRule({ orm }: ReadContext, orgId: string): SignInRule {
+  const found = orm.select().from(orgSignInRule).where(eq(orgSignInRule.orgId, orgId)).get()
+  return { secondFactorRequired: found?.secondFactorRequired ?? false }
+}
+
+export function changeSignInRule(
+  { db, orm }: WriteContext,
+  { orgId, rule, audit }: Parameters<OrgStore['changeSignInRule']>[0],
+): void {
+  orm
+    .insert(orgSignInRule)
+    .values({ orgId, ...rule })
+    .onConflictDoUpdate({ target: orgSignInRule.orgId, set: rule })
+    .run()
+  appendAudit(db, audit)
 }
 
 export function listOrgDeletions({ orm }: ReadContext): OrgDeletion[] {

@@ -15,6 +15,11 @@ export const orgDeletion = sqliteTable('org_deletion', {
   dueAtMs: integer('due_at_ms').notNull(),
 })
 
+export const orgSignInRule = sqliteTable('org_sign_in_rule', {
+  orgId: text('org_id').primaryKey().notNull(),
+  secondFactorRequired: integer('second_factor_required', { mode: 'boolean' }).notNull(),
+})
+
 export const site = sqliteTable(
   'site',
   {
@@ -71,6 +76,7 @@ export const signIn = sqliteTable('sign_in', {
   expiresAtMs: integer('expires_at_ms').notNull(),
   address: text('address').notNull(),
   userAgent: text('user_agent').notNull(),
+  byProvider: integer('by_provider', { mode: 'boolean' }).notNull().default(false),
 })
 
 export const accountNetwork = sqliteTable(

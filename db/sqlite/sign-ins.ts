@@ -4,7 +4,8 @@ import { StoreError } from '../errors.ts'
 import type { Account, SignIn, SignInStore, SignInView } from '../store.ts'
 import { appendAudit } from './audit.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import { account, accountNetwork, externalIdentity, membership, org, signIn } from './schema.ts'
+import { account, accountNetwork, externalIdentity, membership, org, orgSignInRule } from './schema.ts'
+import { secondFactor, signIn } from './schema.ts'
 import { useProof } from './second-factors.ts'
 
 export function createSignIn(
@@ -101,7 +102,14 @@ export function listSignIns({ orm }: ReadContext, accountId: string): SignIn[] {
 /** Null as well when the account is no longer a member of the organization the sign-in shows. */
 export function findSignIn({ orm }: ReadContext, tokenHash: string): SignInView | null {
   const found = orm
-    .select({ signIn, account, role: membership.role, org })
+    .select({
+      signIn,
+      account,
+      role: membership.role,
+      org,
+      rule: orgSignInRule,
+      factor: secondFactor.sinceMs,
+    })
     .from(signIn)
     .innerJoin(account, eq(account.id, signIn.accountId))
     .innerJoin(org, eq(org.id, signIn.orgId))
@@ -109,9 +117,14 @@ export function findSignIn({ orm }: ReadContext, tokenHash: string): SignInView 
       membership,
       and(eq(membership.accountId, signIn.accountId), eq(membership.orgId, signIn.orgId)),
     )
+    .leftJoin(orgSignInRule, eq(orgSignInRule.orgId, signIn.orgId))
+    .leftJoin(secondFactor, eq(secondFactor.accountId, signIn.accountId))
     .where(eq(signIn.tokenHash, tokenHash))
     .get()
-  return found ?? null
+  if (found === undefined) return null
+  const { rule, factor, ...view } = found
+  const required = rule?.secondFactorRequired ?? false
+  return { ...view, lacksSecondFactor: required && factor === null && !view.signIn.byProvider }
 }
 
 export function touchSignIn({ orm }: WriteContext, command: { tokenHash: string; now: number }): void {

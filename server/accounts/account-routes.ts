@@ -28,7 +28,7 @@ export function accountRoutes(parts: Parts) {
   const { store, signIns } = parts
   return new Elysia()
     .get('/api/account', async ({ request }) => {
-      const view = await signIns.require(request)
+      const view = await signIns.requirePerson(request)
       readQuery(request, {})
       const factor = await store.secondFactors.find(view.account.id)
       const live = (await store.signIns.list(view.account.id)).map((each) => signInView(each, view))
@@ -39,7 +39,7 @@ export function accountRoutes(parts: Parts) {
     .post(
       '/api/account/sign-ins/:id/end',
       async ({ request, params }) => {
-        const view = await signIns.require(request)
+        const view = await signIns.requirePerson(request)
         await readMembers(request, {})
         const accountId = view.account.id
         const audit = entry(parts, view, 'session.revoked', params.id)
@@ -51,7 +51,7 @@ export function accountRoutes(parts: Parts) {
     .post(
       '/api/account/sign-ins/end-others',
       async ({ request }) => {
-        const view = await signIns.require(request)
+        const view = await signIns.requirePerson(request)
         await readMembers(request, {})
         const { account, signIn } = view
         const audit = entry(parts, view, 'session.others_revoked', account.id)
@@ -73,7 +73,7 @@ function secondFactorRoutes(parts: Parts) {
     .post(
       '/api/account/second-factor/begin',
       async ({ request }) => {
-        const { account } = await signIns.require(request)
+        const { account } = await signIns.requirePerson(request)
         await readMembers(request, {})
         const { seed, uri } = newSeed(account.email)
         const draft: Draft = { accountId: account.id, seed, untilMs: clock.now() + 4 * limits.secondFactorMs }
@@ -84,7 +84,7 @@ function secondFactorRoutes(parts: Parts) {
     .post(
       '/api/account/second-factor',
       async ({ request }) => {
-        const view = await signIns.require(request)
+        const view = await signIns.requirePerson(request)
         const members = { token: 'text', code: 'text', password: 'text' } as const
         const { token, code, password } = await readMembers(request, members)
         await confirmPassword(parts, view.account, password, contextOf(request).address)
@@ -120,6 +120,7 @@ function secondFactorRoutes(parts: Parts) {
       '/api/account/second-factor/remove',
       async ({ request }) => {
         const view = await withPassword(parts, request)
+        await requireRemovable(parts, view.account.id)
         const audit = entry(parts, view, 'account.second_factor_removed', view.account.id)
         await store.secondFactors.remove({ accountId: view.account.id, audit })
         return noContent()
@@ -128,16 +129,27 @@ function secondFactorRoutes(parts: Parts) {
     )
 }
 
+/** 409 while one of the account's organizations requires a second factor: without it the account would see nothing. */
+async function requireRemovable({ store }: Parts, accountId: string): Promise<void> {
+  for (const { orgId } of (await store.accounts.find(accountId))?.memberships ?? []) {
+    if (!(await store.orgs.signInRule(orgId)).secondFactorRequired) continue
+    const name = (await store.orgs.find(orgId))?.name ?? orgId
+    throw new AppError('conflict', `The organization ${name} requires a second factor.`, {
+      hint: 'Move it to another app instead.',
+    })
+  }
+}
+
 /** Whoever finds a browser open must not be able to change what guards the account. */
 async function withPassword(parts: Parts, request: Request): Promise<SignInView> {
-  const view = await parts.signIns.require(request)
+  const view = await parts.signIns.requirePerson(request)
   const { password } = await readMembers(request, { password: 'text' })
   await confirmPassword(parts, view.account, password, contextOf(request).address)
   return view
 }
 
 async function changePassword(parts: Parts, request: Request): Promise<Response> {
-  const view = await parts.signIns.require(request)
+  const view = await parts.signIns.requirePerson(request)
   const { account, signIn } = view
   const { current, password } = await readMembers(request, { current: 'text', password: 'text' })
   checkPasswordRules(password, account.email)

@@ -98,6 +98,6 @@ async function newAccount(email: string, password: string, clock: Clock): Promis
 
 export function invitationOver(): AppError {
   return new AppError('forbidden', 'This invitation has been used or has expired.', {
-    hint: 'Ask whoever invited you for another link.',
+    hint: 'If you accepted it, sign in. Otherwise ask whoever invited you for another link.',
   })
 }

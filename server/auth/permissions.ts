@@ -13,6 +13,7 @@ const table = {
   'data.manage': owners,
   'key.manage': managers,
   'org.manage': owners,
+  'org.protect': managers,
   'people.manage': managers,
   'site.read': everybody,
   'site.manage': managers,

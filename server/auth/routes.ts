@@ -41,7 +41,9 @@ export function authRoutes(parts: Parts) {
         const made = await createFirstOwner(store, claim, clock)
         if (made.status === 'link_invalid') throw await linkRefused(parts, request, linkInvalid())
         if (made.status === 'owner_exists')
-          throw new AppError('conflict', 'This appliance already has an owner.')
+          throw new AppError('conflict', 'This set-up link was used: the appliance already has an owner.', {
+            hint: 'Sign in. For a lost password run “sightglass account reset-password” on the machine.',
+          })
         return json(await sessionOf(parts, request, cookie), 201, { 'set-cookie': cookie })
       },
       unparsed,
@@ -66,12 +68,12 @@ export function authRoutes(parts: Parts) {
     )
     .get('/api/session', async ({ request }) => {
       readQuery(request, {})
-      return json(sessionView(parts, request, await signIns.require(request)))
+      return json(sessionView(parts, request, await signIns.requirePerson(request)))
     })
     .post(
       '/api/session/org',
       async ({ request }) => {
-        const view = await signIns.require(request)
+        const view = await signIns.requirePerson(request)
         const { orgId } = await readMembers(request, { orgId: 'text' })
         const cookie = await signIns.switchOrg(request, view, orgId)
         return json(await sessionOf(parts, request, cookie), 200, { 'set-cookie': cookie })
@@ -86,14 +88,14 @@ async function resetPassword(parts: Parts, request: Request, token: string, pass
   const linkHash = sha256Hex(token)
   const link = await accounts.findLink({ hash: linkHash, now: parts.clock.now() })
   if (link?.purpose !== 'password' || link.accountId === null)
-    throw await linkRefused(parts, request, linkInvalid())
+    throw await linkRefused(parts, request, passwordLinkInvalid())
   const account = await accounts.find(link.accountId)
   checkPasswordRules(password, account?.email ?? '')
   const passwordHash = await hashPassword(password)
   const { address } = contextOf(request)
   const reset = { linkHash, passwordHash, address, network: senderName(address) }
   const command = { ...reset, now: parts.clock.now(), auditId: newId('aud') }
-  if ((await accounts.resetPassword(command)) === 'link_invalid') throw linkInvalid()
+  if ((await accounts.resetPassword(command)) === 'link_invalid') throw passwordLinkInvalid()
 }
 
 /** Guesses at links wait by sender, apart from sign-ins; a live link never does. Returns what to throw. */
@@ -104,6 +106,12 @@ export async function linkRefused(
 ): Promise<AppError> {
   await linkThrottle.attempt([senderName(contextOf(request).address)], () => Promise.resolve(false))
   return refusal
+}
+
+function passwordLinkInvalid(): AppError {
+  return new AppError('forbidden', 'This password link has been used or has expired.', {
+    hint: 'If you set a new password with it, sign in. Otherwise run “sightglass account reset-password” for another.',
+  })
 }
 
 function linkInvalid(): AppError {

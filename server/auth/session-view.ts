@@ -16,13 +16,14 @@ export async function sessionOf(parts: Parts, request: Request, cookie: string) 
 export function sessionView(
   { version, ...where }: Parts,
   request: Request,
-  { account, org, role }: SignInView,
+  { account, org, role, lacksSecondFactor }: SignInView,
 ) {
   const { secure, local } = contextOf(request)
   return {
     account: { id: account.id, email: account.email, operator: account.operator },
     org: { id: org.id, slug: org.slug, name: org.name },
     role,
+    lacksSecondFactor, // until it has one, only the account's own settings answer
     version,
     ingestUrl: addressOf(request, where),
     insecure: !secure && !local,

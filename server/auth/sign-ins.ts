@@ -40,10 +40,17 @@ export interface SignIns {
   /** A sign-in to be kept together with something else, by one audit row, and its Set-Cookie header. */
   draft(request: Request, who: { accountId: string; orgId: string }): Draft
   noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
-  /** The live sign-in behind a request; throws 401 `no_session`, or 403 for a cross-site or unprivileged one. */
+  /**
+   * The live sign-in behind a request; throws 401 `no_session`, or 403 for a cross-site or unprivileged one, and for
+   * one without the second factor that its organization requires.
+   */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
-  /** Whether the sign-in behind a request still lives; streams ask again while they run. */
+  /** The same for what a person may do about their own account, with or without that second factor. */
+  requirePerson(request: Request): Promise<SignInView>
+  /** Whether there is a live sign-in behind a request. */
   isLive(request: Request): Promise<boolean>
+  /** Whether it may still see data; streams ask again while they run. */
+  maySee(request: Request): Promise<boolean>
   /** Has the sign-in show another organization of its account; returns the Set-Cookie header, for the token is new. */
   switchOrg(request: Request, view: SignInView, orgId: string): Promise<string>
   /** Ends the sign-in behind a request, if any; returns the Set-Cookie header that clears the cookie. */
@@ -65,6 +72,15 @@ export function makeSignIns(
     const network = senderName(contextOf(request).address)
     return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
   }
+  const requirePerson = async (request: Request): Promise<SignInView> => {
+    requireSameOrigin(request)
+    const view = await find(request)
+    if (!view) throw new AppError('unauthorized', 'Sign in to go on.', { reason: 'no_session' })
+    contextOf(request).signIn = view
+    const now = clock.now()
+    if (now - view.signIn.lastSeenAtMs > touchEveryMs) await store.signIns.touch(view.signIn.tokenHash, now)
+    return view
+  }
   return {
     draft,
     begin: beginner(store, draft),
@@ -72,21 +88,19 @@ export function makeSignIns(
       const act = { action: 'session.failed', target: accountId, metadata }
       await store.audit.append(auditEntry({ orgId, actor: `user:${accountId}` }, act, clock.now()))
     },
+    requirePerson,
     async require(request, roles) {
-      requireSameOrigin(request)
-      const view = await find(request)
-      if (!view) throw new AppError('unauthorized', 'Sign in to go on.', { reason: 'no_session' })
-      contextOf(request).signIn = view
+      const view = await requirePerson(request)
+      if (view.lacksSecondFactor) throw secondFactorRequired()
       if (roles && !roles.includes(view.role)) {
         throw new AppError('forbidden', `This needs the role ${roles.join(' or ')}; yours is ${view.role}.`, {
           reason: 'wrong_role',
         })
       }
-      const now = clock.now()
-      if (now - view.signIn.lastSeenAtMs > touchEveryMs) await store.signIns.touch(view.signIn.tokenHash, now)
       return view
     },
     isLive: async (request) => (await find(request)) !== null,
+    maySee: async (request) => (await find(request))?.lacksSecondFactor === false,
     async switchOrg(request, { account, signIn, org }, orgId) {
       const token = newToken()
       const metadata = { email: account.email, from: org.id }
@@ -123,7 +137,7 @@ function beginner(store: Pick<Store, 'signIns'>, draft: SignIns['draft']): SignI
     const audit = auditEntry({ orgId, actor: `user:${accountId}` }, act, signIn.createdAtMs)
     const { proof, external } = how ?? {}
     const status = await store.signIns.create({
-      signIn,
+      signIn: { ...signIn, byProvider: how?.by === 'provider' },
       network,
       ...(passwordHash === undefined ? {} : { passwordHash }),
       ...(proof ? { proof } : {}),
@@ -151,6 +165,13 @@ function finder(
   }
 }
 
+function secondFactorRequired(): AppError {
+  return new AppError('forbidden', 'This organization requires a second factor, and your account has none.', {
+    reason: 'second_factor_required',
+    hint: 'Open the dashboard to set one up, or sign in through the identity provider.',
+  })
+}
+
 function newSignIn(
   request: Request,
   { accountId, orgId, token, now }: { accountId: string; orgId: string; token: string; now: number },
@@ -165,5 +186,6 @@ function newSignIn(
     expiresAtMs: now + limits.signInAbsoluteMs,
     address: contextOf(request).address,
     userAgent: (request.headers.get('user-agent') ?? '').slice(0, 300),
+    byProvider: false,
   }
 }

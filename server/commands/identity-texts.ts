@@ -61,6 +61,15 @@ export const identityTexts = {
     about: [],
     examples: ['sightglass org keep --org acme'],
   },
+  'org sign-in-rule': {
+    summary: 'require a second factor of the members of an organization, or stop requiring it',
+    usage: 'org sign-in-rule --org ORG --second-factor required|optional',
+    about: [
+      'Members without one set it up when they next open the dashboard; until then the API answers 403. A sign-in through',
+      'the identity provider counts as one with a second factor. "optional" is the way back for who is locked out.',
+    ],
+    examples: ['sightglass org sign-in-rule --org acme --second-factor required'],
+  },
   'site list': {
     summary: 'list the sites of an organization',
     usage: 'site list [--org ORG]',

@@ -73,6 +73,12 @@ export const identityVerbs: { readonly [V in VerbName]?: DataVerb } = {
     params: ({ values: { org } }) => ({ org }),
     text: ({ slug }) => `The organization ${shown(slug)} stays.`,
   },
+  'org sign-in-rule': {
+    writes: true,
+    params: ({ values }) => ({ org: values.org, secondFactor: values['second-factor'] }),
+    text: ({ slug, secondFactor }) =>
+      `In the organization ${shown(slug)} a second factor is ${shown(secondFactor)}.`,
+  },
   'site list': {
     writes: false,
     params: ({ values: { org } }) => ({ org }),

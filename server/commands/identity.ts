@@ -12,6 +12,7 @@ import { nameProblem } from '../orgs/names.ts'
 import {
   applianceOrgId,
   askDeletion,
+  changeSignInRule,
   deletionOf,
   keepOrg as takeBack,
   renameOrg as rename,
@@ -113,6 +114,14 @@ export async function keepOrg(context: VerbContext, params: Params): Promise<Jso
     throw new AppError('conflict', `Nobody asked to delete "${org.slug}".`)
   await takeBack(context, 'cli', org)
   return { id: org.id, slug: org.slug }
+}
+
+/** Also the way back for whoever is locked out by it. */
+export async function setSignInRule(context: VerbContext, params: Params): Promise<Json> {
+  const org = await requireOrg(context.store, textOf(params, 'org'))
+  const secondFactor = textOf(params, 'secondFactor')
+  await changeSignInRule(context, 'cli', org, { secondFactorRequired: secondFactor === 'required' })
+  return { id: org.id, slug: org.slug, secondFactor }
 }
 
 export async function listSites({ store }: VerbContext, params: Params): Promise<Json> {

@@ -34,6 +34,7 @@ export const storeVerbs: { readonly [verb: string]: StoreVerb } = {
   'org rename': identity.renameOrg,
   'org delete': identity.deleteOrg,
   'org keep': identity.keepOrg,
+  'org sign-in-rule': identity.setSignInRule,
   'site list': identity.listSites,
   'site change': identity.changeSite,
   'key rotate': identity.rotateKey,

@@ -59,7 +59,7 @@ export function liveRoutes(parts: Parts) {
           yield `retry: 1000\n${message('ready', afterSeq, '{}')}`
           for await (const item of items) {
             if (performance.now() - checkedMs > signInCheckMs) {
-              if (!(await signIns.isLive(request))) return
+              if (!(await signIns.maySee(request))) return
               checkedMs = performance.now()
             }
             yield item.kind === 'quiet'

@@ -1,5 +1,5 @@
 /** What people do with organizations: make, rename, ask to delete, take that back; and the job that deletes. */
-import type { Org, OrgDeletion, Store } from '../../db/store.ts'
+import type { Org, OrgDeletion, SignInRule, Store } from '../../db/store.ts'
 import { auditEntry } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import { isoTime } from '../clock.ts'
@@ -47,6 +47,21 @@ export async function renameOrg(
     audit: auditEntry({ orgId: org.id, actor }, act, clock.now()),
   })
   return { ...org, name }
+}
+
+/** The same rule again is done without a word. */
+export async function changeSignInRule(
+  { store, clock }: Parts,
+  actor: string,
+  org: Org,
+  rule: SignInRule,
+): Promise<void> {
+  const before = await store.orgs.signInRule(org.id)
+  if (before.secondFactorRequired === rule.secondFactorRequired) return
+  const metadata = { label: org.name, before: { ...before }, after: { ...rule } }
+  const act = { action: 'org.sign_in_rule_changed', target: org.id, metadata }
+  const audit = auditEntry({ orgId: org.id, actor }, act, clock.now())
+  await store.orgs.changeSignInRule({ orgId: org.id, rule, audit })
 }
 
 export async function deletionOf(

@@ -1,6 +1,7 @@
 /** Organizations on the dashboard: those of the account, making one, and the settings of the one that is shown. */
 import { Elysia } from 'elysia'
 import type { Org, OrgDeletion } from '../../db/store.ts'
+import { listMembers } from '../accounts/members.ts'
 import { rolesOf } from '../auth/permissions.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -9,7 +10,7 @@ import { readMembers, wrongMember } from '../http/members.ts'
 import { readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
 import { isSlug, nameProblem, slugCharsMax, slugOf } from './names.ts'
-import { askDeletion, deletionOf, keepOrg, makeOrg, renameOrg } from './organize.ts'
+import { askDeletion, changeSignInRule, deletionOf, keepOrg, makeOrg, renameOrg } from './organize.ts'
 
 const unparsed = { parse: 'none' } as const
 
@@ -21,7 +22,7 @@ export function orgRoutes(parts: Parts) {
   }
   return new Elysia()
     .get('/api/orgs', async ({ request }) => {
-      const { account } = await signIns.require(request)
+      const { account } = await signIns.requirePerson(request)
       readQuery(request, {})
       const roles = new Map(
         (await store.accounts.find(account.id))?.memberships.map((m) => [m.orgId, m.role]),
@@ -75,6 +76,39 @@ export function orgRoutes(parts: Parts) {
         await readMembers(request, {})
         await keepOrg(parts, actor, org)
         return json({ org: orgView(org) })
+      },
+      unparsed,
+    )
+    .use(signInRuleRoutes(parts))
+}
+
+/** Whether members must have a second factor, and who has none yet. */
+function signInRuleRoutes(parts: Parts) {
+  const { store, signIns } = parts
+  const rule = async (orgId: string) => {
+    const { secondFactorRequired } = await store.orgs.signInRule(orgId)
+    const lacking = (await listMembers(parts, orgId)).filter(({ secondFactor }) => !secondFactor)
+    return json({ secondFactorRequired, lacking: lacking.map(({ id, email }) => ({ id, email })) })
+  }
+  return new Elysia()
+    .get('/api/org/sign-in-rule', async ({ request }) => {
+      const { org } = await signIns.require(request, rolesOf('org.protect'))
+      readQuery(request, {})
+      return rule(org.id)
+    })
+    .post(
+      '/api/org/sign-in-rule',
+      async ({ request }) => {
+        const { org, account, signIn } = await signIns.require(request, rolesOf('org.protect'))
+        const { secondFactorRequired } = await readMembers(request, { secondFactorRequired: 'flag' })
+        const hasOne = signIn.byProvider || (await store.secondFactors.find(account.id)) !== null
+        if (secondFactorRequired && !hasOne) {
+          throw new AppError('conflict', 'Set up your own second factor first.', {
+            hint: 'Settings, Your account. Otherwise this switch would lock you out.',
+          })
+        }
+        await changeSignInRule(parts, `user:${account.id}`, org, { secondFactorRequired })
+        return rule(org.id)
       },
       unparsed,
     )

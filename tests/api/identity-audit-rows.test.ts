@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
 import { prepareFirstOwner } from '../../server/accounts/first-run.ts'
+import { auditEntry } from '../../server/audit/entry.ts'
 import { storeVerbs } from '../../server/commands/store-verbs.ts'
 import type { VerbContext } from '../../server/commands/verb-context.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
@@ -207,6 +208,17 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/orgs': () => ({ body: { name: 'Another', slug: word() } }),
   'POST /api/org/rename': () => ({ body: { name: 'Renamed' } }),
   'POST /api/org/delete': () => ({ body: { confirm: server.org.slug } }),
+  'POST /api/org/sign-in-rule': async () => {
+    const org = await makeOrg(server, word())
+    const who = await person(server, org, 'owner')
+    const act = { action: 'account.second_factor_set', target: who.id }
+    await server.store.secondFactors.set({
+      factor: { accountId: who.id, sealedSeed: 'never opened', lastStep: 0, sinceMs: 0 },
+      recoveryHashes: [],
+      audit: auditEntry({ orgId: org.id, actor: 'cli' }, act, server.clock.now()),
+    })
+    return { body: { secondFactorRequired: true }, who }
+  },
   'POST /api/org/keep': async () => {
     await owner.post('/api/org/delete', { confirm: server.org.slug })
     return {}
@@ -253,7 +265,7 @@ test('every route that changes something is called here, and no other', () => {
 async function expectSender(kind: 'key' | 'user'): Promise<void> {
   const newest = async (orgId: string) =>
     (await server.store.audit.list({ orgId, limit: 1, beforeSeq: null })).entries[0]
-  const rows = [await newest(server.org.id), await newest('org_system')]
+  const rows = await Promise.all(Object.keys(await server.store.audit.heads()).map(newest))
   const at = Math.max(...rows.map((row) => row?.occurredAtMs ?? 0))
   const row = rows.find((each) => each?.occurredAtMs === at)!
   expect(row).toMatchObject({ metadata: { address: '127.0.0.1' } })

@@ -74,6 +74,10 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
   'org create': () => ({ name: 'Acme', slug: word() }),
   'org rename': () => ({ org, name: 'Renamed' }),
   'org delete': () => ({ org, confirm: org }),
+  'org sign-in-rule': async () => {
+    const { slug } = await makeOrg(server, word())
+    return { org: slug, secondFactor: 'required' }
+  },
   'org keep': async () => {
     await call('org delete', { org, confirm: org }).catch(() => null) // asked for already is just as good
     return { org }

@@ -54,6 +54,7 @@ async function cookie(accountId: string, org: Org): Promise<string> {
     expiresAtMs: now + 3_600_000,
     address: '127.0.0.1',
     userAgent: 'test',
+    byProvider: false,
   }
   const audit = auditEntry({ orgId: org.id, actor: 'cli' }, { action: 'session.created', target: id }, now)
   await server.store.signIns.create({ signIn, audit })

@@ -95,7 +95,7 @@ test('a second factor: set up with an app, asked for, and a recovery code when t
     await dialog.getByLabel('Your password').fill(password)
     await dialog.getByRole('button', { name: 'Turn on' }).click()
     recovery = await page.getByLabel('Recovery codes').locator('li').first().innerText()
-    await page.getByRole('button', { name: 'I have kept them' }).click()
+    await page.getByRole('button', { name: 'Done, I saved them' }).click()
     await page.getByText('10 recovery codes are left').waitFor()
   })
   const withCode = (code: string, check: (page: Page) => Promise<void>, allow: RegExp[] = []) =>

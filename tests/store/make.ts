@@ -39,6 +39,7 @@ export function makeSignIn(accountId: string, orgId: string, more: Partial<SignI
     expiresAtMs: noon + 7 * 86_400_000,
     address: '127.0.0.1',
     userAgent: 'test',
+    byProvider: false,
     ...more,
   }
 }

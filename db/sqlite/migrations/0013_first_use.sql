@@ -29,3 +29,11 @@ CREATE UNIQUE INDEX saved_view_name ON saved_view (org_id, name);
 ALTER TABLE webhook_endpoint ADD COLUMN retry_waits_ms TEXT;
 ALTER TABLE webhook_incident ADD COLUMN acknowledged_at_ms INTEGER;
 ALTER TABLE webhook_incident ADD COLUMN acknowledged_by TEXT;
+-- What an organization asks of its members before they see its data. A sign-in through an identity provider counts as
+-- one with a second factor: the provider asks for its own.
+CREATE TABLE org_sign_in_rule (
+  org_id TEXT PRIMARY KEY NOT NULL REFERENCES org (id),
+  second_factor_required INTEGER NOT NULL CHECK (second_factor_required IN (0, 1))
+) STRICT;
+
+ALTER TABLE sign_in ADD COLUMN by_provider INTEGER NOT NULL DEFAULT 0 CHECK (by_provider IN (0, 1));

@@ -6,10 +6,11 @@ import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
 import { identityApi, type OwnOrg } from '../../identity-api.ts'
 import { navigate } from '../../router.ts'
-import { enter, session } from '../../session.ts'
+import { enter, mayManage, session } from '../../session.ts'
 import { api, changingCookie, type Session } from '../../api.ts'
 import { Field, FormDialog, textOf } from './form-dialog.tsx'
 import { Day } from './moment.tsx'
+import { SignInRuleSection } from './sign-in-rule.tsx'
 
 type Asking = 'rename' | 'delete' | 'create' | null
 
@@ -67,6 +68,7 @@ export function Organization() {
           </button>
         )}
       </p>
+      {mayManage(who) && <SignInRuleSection />}
       {orgs.value.length > 1 && <Others orgs={orgs.value} currentId={who.org.id} />}
       {asking.value === 'rename' && <RenameDialog name={who.org.name} onDone={refresh} onClose={close} />}
       {asking.value === 'delete' && <DeleteDialog slug={who.org.slug} onDone={load} onClose={close} />}

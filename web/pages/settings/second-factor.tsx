@@ -12,6 +12,8 @@ import { Moment } from './moment.tsx'
 interface SecondFactorProps {
   factor: OwnAccount['secondFactor']
   onDone: () => void
+  onCodesKept?: () => void
+  plain?: boolean // without heading and state, where the page says both
 }
 
 interface Begun {
@@ -20,20 +22,23 @@ interface Begun {
   token: string
 }
 
-export function SecondFactor({ factor, onDone }: SecondFactorProps) {
+export function SecondFactor({ factor, onDone, onCodesKept, plain = false }: SecondFactorProps) {
   const begun = useSignal<Begun | null>(null)
   const asking = useSignal<'codes' | 'remove' | null>(null)
   const codes = useSignal<string[] | null>(null)
   const { problem, run } = useTask()
   const begin = () => run(async () => void (begun.value = await identityApi.beginSecondFactor()))
-  const close = () => (asking.value = null)
   return (
     <>
-      <h3>Second factor</h3>
-      <State factor={factor} />
+      {!plain && (
+        <>
+          <h3>Second factor</h3>
+          <State factor={factor} />
+        </>
+      )}
       {problem.value && <Problem error={problem.value} />}
       <p>
-        <button type="button" class="button" onClick={() => void begin()}>
+        <button type="button" class={plain ? 'button primary' : 'button'} onClick={() => void begin()}>
           {factor === null ? 'Set up a second factor' : 'Move to another app'}
         </button>{' '}
         {factor !== null && (
@@ -57,32 +62,60 @@ export function SecondFactor({ factor, onDone }: SecondFactorProps) {
           onClose={() => (begun.value = null)}
         />
       )}
-      {asking.value === 'codes' && (
-        <PasswordDialog
-          title="New recovery codes"
-          action="Make new codes"
-          about="The old ones stop working."
-          onPassword={async (password) => {
-            codes.value = await identityApi.newRecoveryCodes(password)
-            onDone()
-          }}
-          onClose={close}
+      {asking.value && (
+        <ChangeDialog
+          change={asking.value}
+          onCodes={(made) => (codes.value = made)}
+          onDone={onDone}
+          onClose={() => (asking.value = null)}
         />
       )}
-      {asking.value === 'remove' && (
-        <PasswordDialog
-          title="Turn off the second factor"
-          action="Turn off"
-          about="From then on the password alone signs in."
-          onPassword={async (password) => {
-            await identityApi.removeSecondFactor(password)
-            onDone()
+      {codes.value && (
+        <CodesDialog
+          codes={codes.value}
+          onClose={() => {
+            codes.value = null
+            onCodesKept?.()
           }}
-          onClose={close}
         />
       )}
-      {codes.value && <CodesDialog codes={codes.value} onClose={() => (codes.value = null)} />}
     </>
+  )
+}
+
+interface ChangeDialogProps {
+  change: 'codes' | 'remove'
+  onCodes: (codes: string[]) => void
+  onDone: () => void
+  onClose: () => void
+}
+
+function ChangeDialog({ change, onCodes, onDone, onClose }: ChangeDialogProps) {
+  if (change === 'codes') {
+    return (
+      <PasswordDialog
+        title="New recovery codes"
+        action="Make new codes"
+        about="The old ones stop working."
+        onPassword={async (password) => {
+          onCodes(await identityApi.newRecoveryCodes(password))
+          onDone()
+        }}
+        onClose={onClose}
+      />
+    )
+  }
+  return (
+    <PasswordDialog
+      title="Turn off the second factor"
+      action="Turn off"
+      about="From then on the password alone signs in."
+      onPassword={async (password) => {
+        await identityApi.removeSecondFactor(password)
+        onDone()
+      }}
+      onClose={onClose}
+    />
   )
 }
 
@@ -177,7 +210,7 @@ function CodesDialog({ codes, onClose }: { codes: string[]; onClose: () => void 
       <div class="dialog-foot">
         <CopyButton text={codes.join('\n')} label="Copy codes" primary />
         <button type="button" class="button" onClick={onClose}>
-          I have kept them
+          Done, I saved them
         </button>
       </div>
     </Dialog>

@@ -38,6 +38,24 @@ export function CredentialForm(props: CredentialFormProps) {
   )
 }
 
+/** A page of its own without a form: what is the matter, and where to go on. */
+export function AloneNote({ title, children }: { title: string; children: ComponentChildren }) {
+  useLayoutEffect(() => {
+    document.title = `${title} · Sightglass`
+  }, [title])
+  return (
+    <main class="alone">
+      <p class="wordmark">
+        <Brand sizePx={22} /> Sightglass
+      </p>
+      <div class="panel credential-form">
+        <h1>{title}</h1>
+        {children}
+      </div>
+    </main>
+  )
+}
+
 export function EmailField() {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)

@@ -10,7 +10,7 @@ import { identityApi } from '../../identity-api.ts'
 import { navigate, place } from '../../router.ts'
 import { enter } from '../../session.ts'
 import { CodeField } from './code-form.tsx'
-import { CredentialForm, PasswordField } from './credential-form.tsx'
+import { AloneNote, CredentialForm, PasswordField } from './credential-form.tsx'
 
 interface Looked {
   email: string
@@ -51,6 +51,16 @@ export function AcceptInvitation() {
     )
   }
   const found = looked.value
+  if (found === null && problem.value?.status === 403) {
+    return (
+      <AloneNote title="This invitation is over">
+        <Problem error={problem.value} />
+        <a class="button primary" href="/sign-in">
+          Sign in
+        </a>
+      </AloneNote>
+    )
+  }
   return (
     <CredentialForm title="You are invited" action="Accept" busy={busy.value || !found} onSubmit={accept}>
       {found && (

@@ -5,8 +5,8 @@ import { useState } from 'preact/hooks'
 import { api, type ApiError } from '../../api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { navigate, place } from '../../router.ts'
-import { asApiError, enter } from '../../session.ts'
-import { CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
+import { asApiError, enter, entry, needsOwner } from '../../session.ts'
+import { AloneNote, CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
 
 export function Setup() {
   const problem = useSignal<ApiError | null>(null)
@@ -14,6 +14,8 @@ export function Setup() {
   const token = place.value.hash.slice(1)
   // Whether there was a token is decided once: the address loses it as soon as it is used.
   const [hadToken] = useState(token !== '')
+  if (entry.value === 'asking') return null // whether there is an owner is not known yet
+  if (!needsOwner.value && entry.value !== 'failed' && !busy.value) return <Used />
   const submit = async (form: FormData): Promise<void> => {
     busy.value = true
     problem.value = null
@@ -50,6 +52,23 @@ export function Setup() {
         </Problem>
       )}
     </CredentialForm>
+  )
+}
+
+/** There is an owner, so every set-up link is used or void. */
+function Used() {
+  const signedIn = entry.value === 'signed-in'
+  return (
+    <AloneNote title="This set-up link was used">
+      <p>Sightglass has its first owner. {signedIn ? 'You are signed in.' : 'Sign in with that account.'}</p>
+      <a class="button primary" href={signedIn ? '/' : '/sign-in'}>
+        {signedIn ? 'Open the dashboard' : 'Sign in'}
+      </a>
+      <p class="muted">
+        Was it not you? Run <code>sightglass account list</code> on the machine to see who owns it. A lost
+        password: <code>sightglass account reset-password --email …</code>
+      </p>
+    </AloneNote>
   )
 }
 

@@ -1,0 +1,150 @@
+/** "Second factor required" of an organization: who sees what until they have one, and the ways out of it. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { Secret, TOTP } from 'otpauth'
+import type { Org } from '../../db/store.ts'
+import { auditEntry } from '../../server/audit/entry.ts'
+import { newId, newToken, sha256Hex } from '../../server/ids.ts'
+import { caller, makeOrg, password, person, type Person } from '../support/people.ts'
+import { allRoutes, nameOf } from '../support/routes.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+setDefaultTimeout(60_000)
+let server: TestServer
+let strict: Org
+let owner: Person
+let viewer: Person
+
+beforeAll(async () => {
+  server = await testServer()
+  strict = await makeOrg(server, 'strict')
+  owner = await person(server, strict, 'owner')
+  viewer = await person(server, strict, 'viewer')
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function told(answer: Response): Promise<[number, string | undefined]> {
+  const text = await answer.text()
+  return [answer.status, text === '' ? undefined : (JSON.parse(text) as { reason?: string }).reason]
+}
+
+async function setFactor(who: Person): Promise<number> {
+  const begun = (await (await who.post('/api/account/second-factor/begin')).json()) as {
+    seed: string
+    token: string
+  }
+  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const code = totp.generate({ timestamp: server.clock.now() })
+  return (await who.post('/api/account/second-factor', { token: begun.token, code, password })).status
+}
+
+const require = (who: Person, secondFactorRequired: boolean) =>
+  who.post('/api/org/sign-in-rule', { secondFactorRequired })
+
+test('only owners and admins turn it on, and only with a second factor of their own', async () => {
+  expect(await told(await require(viewer, true))).toEqual([403, 'wrong_role'])
+  const alone = await require(owner, true)
+  expect([alone.status, ((await alone.json()) as { hint: string }).hint]).toEqual([
+    409,
+    expect.stringContaining('lock you out'),
+  ])
+  expect((await viewer.call('/api/overview')).status).toBe(200)
+  expect(await setFactor(owner)).toBe(200)
+  const on = (await (await require(owner, true)).json()) as { lacking: { email: string }[] }
+  expect(on as unknown).toEqual({
+    secondFactorRequired: true,
+    lacking: [{ id: viewer.id, email: viewer.email }],
+  })
+  const { entries } = await server.store.audit.list({ orgId: strict.id, limit: 1, beforeSeq: null })
+  expect(entries[0]).toMatchObject({
+    action: 'org.sign_in_rule_changed',
+    actor: `user:${owner.id}`,
+    metadata: { before: { secondFactorRequired: false }, after: { secondFactorRequired: true } },
+  })
+  expect((await owner.call('/api/overview')).status).toBe(200)
+})
+
+// What is of the person and not of the organization; the rest is closed, whatever routes there will be.
+const open = [
+  /^\S+ \/api\/(?:setup|sign-in|sign-in\/code|sign-out|reset-password|invitations\/look|invitations\/accept)$/,
+  /^\S+ \/api\/(?:oidc\/\S+|session|session\/org|account|account\/\S+)$/,
+  /^GET \/api\/orgs$/,
+]
+
+test('a member without one: their account and no data, on every route of the dashboard', async () => {
+  const session = await (await viewer.call('/api/session')).json()
+  expect(session).toMatchObject({ lacksSecondFactor: true, org: { slug: 'strict' } })
+  const closed = allRoutes()
+    .filter(({ path }) => path.startsWith('/api/'))
+    .filter((route) => !open.some((pattern) => pattern.test(nameOf(route))))
+  expect(closed.length).toBeGreaterThan(60)
+  for (const route of closed) {
+    const path = route.path.replaceAll(/:\w+/g, 'x')
+    const body = route.method === 'GET' || route.method === 'DELETE' ? {} : { body: {} }
+    const answer = await viewer.call(path, { method: route.method, ...body })
+    expect([nameOf(route), ...(await told(answer))]).toEqual([nameOf(route), 403, 'second_factor_required'])
+  }
+  expect((await viewer.call('/api/account')).status).toBe(200)
+  expect((await viewer.call('/api/orgs')).status).toBe(200)
+})
+
+test('another organization of theirs stays open', async () => {
+  const account = (await server.store.accounts.find(viewer.id))!
+  const hash = sha256Hex(newToken())
+  const now = server.clock.now()
+  const invitation = {
+    id: newId('inv'),
+    hash,
+    orgId: server.org.id,
+    email: viewer.email,
+    role: 'viewer' as const,
+  }
+  const audit = auditEntry({ orgId: server.org.id, actor: 'cli' }, { action: 'x.y', target: 'z' }, now)
+  await server.store.invitations.create({
+    invitation: { ...invitation, invitedBy: 'cli', createdAtMs: now, expiresAtMs: now + 60_000 },
+    audit,
+  })
+  await server.store.invitations.accept({ hash, now, account, auditId: newId('aud') })
+  const there = await viewer.post('/api/session/org', { orgId: server.org.id })
+  const open = caller(server, there.headers.get('set-cookie')!.split(';')[0]!)
+  expect((await open.call('/api/overview')).status).toBe(200)
+  const back = await open.post('/api/session/org', { orgId: strict.id })
+  viewer = { ...viewer, ...caller(server, back.headers.get('set-cookie')!.split(';')[0]!) }
+  expect(await told(await viewer.call('/api/overview'))).toEqual([403, 'second_factor_required'])
+})
+
+test('with one set up everything opens; it cannot be turned off while it is required', async () => {
+  expect(await setFactor(viewer)).toBe(200)
+  expect((await viewer.call('/api/overview')).status).toBe(200)
+  expect(await (await viewer.call('/api/session')).json()).toMatchObject({ lacksSecondFactor: false })
+  const off = await viewer.post('/api/account/second-factor/remove', { password })
+  expect([off.status, ((await off.json()) as { message: string }).message]).toEqual([
+    409,
+    'The organization strict requires a second factor.',
+  ])
+  expect((await require(owner, false)).status).toBe(200)
+  expect((await viewer.post('/api/account/second-factor/remove', { password })).status).toBe(204)
+  expect((await viewer.call('/api/overview')).status).toBe(200)
+})
+
+test('a sign-in through the identity provider counts as one with a second factor', async () => {
+  const guest = await person(server, strict, 'analyst')
+  const byProvider = async (by: boolean) => {
+    const token = newToken()
+    const now = server.clock.now()
+    const signIn = {
+      ...{ id: newId('ses'), tokenHash: sha256Hex(token), accountId: guest.id, orgId: strict.id },
+      ...{ createdAtMs: now, lastSeenAtMs: now, expiresAtMs: now + 3_600_000 },
+      ...{ address: '127.0.0.1', userAgent: 'test', byProvider: by },
+    }
+    const act = { action: 'session.created', target: signIn.id }
+    const audit = auditEntry({ orgId: strict.id, actor: 'cli' }, act, now)
+    await server.store.signIns.create({ signIn, audit })
+    return caller(server, `sightglass=${token}`)
+  }
+  expect((await require(owner, true)).status).toBe(200)
+  expect((await (await byProvider(true)).call('/api/overview')).status).toBe(200)
+  expect(await told(await (await byProvider(false)).call('/api/overview'))).toEqual([
+    403,
+    'second_factor_required',
+  ])
+})
