@@ -77,7 +77,7 @@ export interface AlsoFilter {
 }
 
 export interface TallyCut {
-  by: CountedMember
+  by: CountedMember | 'agent' // 'agent': vendor, name and purpose together, of events with one of the last two
   and?: CountedMember // counts pairs of values, those without the field too
   types?: string[] // any of; a trailing `.*` is a prefix
 }
@@ -94,7 +94,10 @@ export interface TallyQuery {
 /** Exact for what is stored, at the moment it was asked; texts and rollups are not looked at. */
 export interface EventTally {
   rows: { type: string; outcome: string; startMs: number; count: number }[]
-  /** As `cuts` were asked; `value` null: beyond the value limit, '' (only in pairs): the field is missing. */
+  /**
+   * As `cuts` were asked; `value` null: beyond the value limit, '' (only in pairs): the field is missing. Of agents it
+   * is the JSON of `AgentNames`.
+   */
   cuts: { value: string | null; and: string | null; outcome: string; startMs: number; count: number }[][]
   /** Events of the time that retention took and that the filter may have taken, at most. */
   expired: number
@@ -111,14 +114,22 @@ export interface ClassVendor {
   rows: { class: CountedName; vendor: CountedName; count: number }[] // the most frequent first
 }
 
-export type AgentsQuery = ClassVendorQuery
+export interface AgentsQuery extends ClassVendorQuery {
+  outcome?: string // without it every outcome
+}
 
 /**
  * Events with a name or a purpose, by vendor, name and purpose together; the most frequent first. Those that retention
  * deleted before this was counted (schema 13) are in no row.
  */
 export interface AgentCounts {
-  rows: { vendor: CountedName; name: CountedName; purpose: CountedName; count: number }[]
+  rows: (AgentNames & { count: number })[]
+}
+
+export interface AgentNames {
+  vendor: CountedName
+  name: CountedName
+  purpose: CountedName
 }
 
 export interface DurationsQuery {

@@ -1,5 +1,6 @@
 /** The counts of each page: which events it is about, and by which members they are divided. */
 import type { Parts } from '../parts.ts'
+import { agentRows } from './agents.ts'
 import { cut, type CutQuery } from './cut.ts'
 import { type Filtered, filteredCounts } from './filtered.ts'
 import { type Period, periodView } from './period.ts'
@@ -52,12 +53,18 @@ export async function periodTotals({ store, orgId, period }: Asked): Promise<Tot
 
 export async function detectCounts(asked: Asked): Promise<DetectCounts> {
   const types = ['agent.detected']
-  const { shared, tally, found } = await counted(asked, {
-    classes: { by: 'class', types, stepped: true },
-    vendors: { by: 'vendor', types, stepped: true },
-    decided: { by: 'vendor', types: ['authz.evaluated'] },
-  })
-  return { ...shared, detected: tally('agent.detected'), missed: tally('agent.missed'), ...found }
+  const [{ shared, tally, found }, agents] = await Promise.all([
+    counted(asked, {
+      classes: { by: 'class', types, stepped: true },
+      vendors: { by: 'vendor', types, stepped: true },
+      decided: { by: 'vendor', types: ['authz.evaluated'] },
+      names: { by: 'name', types },
+      purposes: { by: 'purpose', types },
+    }),
+    agentRows(asked.store.events, asked),
+  ])
+  const detected = tally('agent.detected')
+  return { ...shared, detected, missed: tally('agent.missed'), agents, ...found }
 }
 
 export async function authCounts(asked: Asked): Promise<AuthCounts> {

@@ -60,6 +60,19 @@ export interface DetectCounts extends Totals {
   classes: Cut
   vendors: Cut
   decided: Cut // decisions by vendor, for how often each was refused
+  names: Cut
+  purposes: Cut
+  agents: AgentRow[] // most first
+}
+
+/** Detections of one name and purpose of a vendor; those with neither are in none. */
+export interface AgentRow {
+  vendor: CountedName
+  name: CountedName
+  purpose: CountedName
+  count: number
+  before: number
+  blocked: number // of its decisions
 }
 
 export interface AuthCounts extends Totals {

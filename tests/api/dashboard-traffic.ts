@@ -18,6 +18,8 @@ export function traffic(nowMs: number): TestEvent[] {
       class: pick(['crawler', 'dom', 'webmcp'], n),
       trust: pick(['detected', 'verified'], n >> 2),
       vendor: pick(['GPTBot', 'Operator', 'constructor', ''], n >> 1),
+      name: pick(['GPTBot', 'ChatGPT-User', '', 'toString', null], n >> 3),
+      purpose: pick(['training', null, 'user'], n >> 2),
       userAgent: `agent/${n % 3}`,
     }
     return event(`e${n}`, {

@@ -73,7 +73,7 @@ test('Detect: headline, comparison, vendors and classes are those of the posted 
     expect(before).toBeGreaterThan(0)
     const rows = await table(page, 'Agents')
     const vendors = ['GPTBot', 'Operator', 'ClaudeBot', 'House Agent']
-    expect(rows.map((row) => [row[0], row[3], row[5], row[7]]).sort()).toEqual(
+    expect(rows.map((row) => [row[0], row[4], row[6], row[8]]).sort()).toEqual(
       vendors
         .map((vendor) => [
           vendor,
@@ -83,8 +83,8 @@ test('Detect: headline, comparison, vendors and classes are those of the posted 
         ])
         .sort(),
     )
-    expect(rows.find((row) => row[0] === 'Operator')?.slice(1, 3)).toEqual(['OpenAI', 'assistant'])
-    expect(rows.find((row) => row[0] === 'House Agent')?.slice(1, 3)).toEqual(['', ''])
+    expect(rows.find((row) => row[0] === 'Operator')?.slice(1, 4)).toEqual(['', '', 'OpenAI'])
+    expect(rows.find((row) => row[0] === 'House Agent')?.slice(1, 4)).toEqual(['', '', ''])
     await page.getByRole('table', { name: 'Classes by vendor' }).waitFor()
     const matrix = await table(page, 'Classes by vendor')
     const heads = await page.getByRole('table', { name: 'Classes by vendor' }).locator('th').allInnerTexts()
@@ -301,7 +301,7 @@ test('tables sort by their heads and give what they show as CSV', async () => {
     await page.locator('.data-panel', { has: agents }).getByRole('button', { name: 'Save as CSV' }).click()
     const text = await Bun.file(await (await saved).path()).text()
     const lines = text.replace('\ufeff', '').trim().split('\n')
-    expect(lines[0]).toBe('Vendor,Operator,Purpose,Detections,"Share, %",Before,"Change, %",Blocked')
+    expect(lines[0]).toBe('Vendor,Agent,Purpose,Operator,Detections,"Share, %",Before,"Change, %",Blocked')
     expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual([
       'ClaudeBot',
       'GPTBot',

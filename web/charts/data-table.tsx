@@ -33,6 +33,8 @@ interface DataTableProps<Row> {
   csv: CsvFile<Row>
   columns: Column<Row>[]
   rows: Row[]
+  /** Rows that follow theirs, whatever the order; sorted among each other. */
+  childrenOf?: (row: Row) => Row[]
   keyOf: (row: Row) => string
   sortBy?: string // the column by which it is sorted at first; the first number by default
   ascending?: boolean
@@ -51,6 +53,17 @@ function compare(a: Cell, b: Cell): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
+/** Each row with its children behind it, in the same order among each other. */
+function nested<Row>(
+  rows: readonly Row[],
+  childrenOf: ((row: Row) => Row[]) | undefined,
+  column: Column<Row> | undefined,
+  up: boolean,
+): Row[] {
+  const top = sorted(rows, column, up)
+  return childrenOf === undefined ? top : top.flatMap((row) => [row, ...sorted(childrenOf(row), column, up)])
+}
+
 /** Rows without the value come last, whichever way it is sorted. */
 export function sorted<Row>(rows: readonly Row[], column: Column<Row> | undefined, up: boolean): Row[] {
   if (!column) return [...rows]
@@ -67,7 +80,9 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const by = useSignal({ name: first, up: props.ascending ?? false })
   const whole = useSignal(false)
   const order = columns.find((column) => column.name === by.value.name)
-  const rows = sorted(props.rows, order, by.value.up)
+  const nest = (all: readonly Row[]) => nested(all, props.childrenOf, order, by.value.up)
+  const isLeaf = (row: Row): boolean => (props.childrenOf?.(row) ?? []).length === 0
+  const rows = nest(props.rows)
   const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)
   const drawn = useTurn() ? shown : shown.slice(0, props.firstRows ?? firstRowsMax)
   const sortBy = (column: Column<Row>): void => {
@@ -80,7 +95,12 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         <h2>{props.title}</h2>
         {props.about !== undefined && <small class="muted">{props.about}</small>}
         {rows.length > 0 && (
-          <SaveCsv file={props.csv} columns={columns} rows={rows} order={order} up={by.value.up} />
+          <SaveCsv
+            file={props.csv}
+            columns={columns}
+            rows={props.rows}
+            leaves={(all) => nest(all).filter(isLeaf)}
+          />
         )}
       </header>
       {rows.length === 0 ? (
@@ -103,19 +123,18 @@ interface SaveCsvProps<Row> {
   file: CsvFile<Row>
   columns: Column<Row>[]
   rows: Row[]
-  order: Column<Row> | undefined
-  up: boolean
+  leaves: (rows: readonly Row[]) => Row[]
 }
 
-/** The whole table in the order that is shown, also where the page holds only a part of its rows. */
-function SaveCsv<Row>({ file, columns, rows, order, up }: SaveCsvProps<Row>) {
+/** The whole table in the order that is shown, also rows that the page lacks; children instead of their row. */
+function SaveCsv<Row>({ file, columns, rows, leaves }: SaveCsvProps<Row>) {
   const { busy, problem, run } = useTask()
   const left = useRef(new AbortController())
   useEffect(() => () => left.current.abort(), [])
   const save = () =>
     run(async () => {
       const { signal } = left.current
-      const all = file.all === undefined ? rows : sorted(await file.all(signal), order, up)
+      const all = leaves(file.all === undefined ? rows : await file.all(signal))
       if (!signal.aborted) download(csvName(file, now()), tableCsv(columns, all))
     })
   return (

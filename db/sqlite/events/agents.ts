@@ -1,6 +1,6 @@
 /** Agents: vendor, name and purpose together, which blocks hold as one code and rollups count. */
 import type { Database } from 'bun:sqlite'
-import type { AgentCounts, AgentsQuery, CountedName } from '../../store.ts'
+import type { AgentCounts, AgentNames, AgentsQuery, CountedName } from '../../store.ts'
 import type { Sliced } from '../slices.ts'
 import { countUnfolded } from './fold.ts'
 import { agentMember, isHash, member } from './members.ts'
@@ -44,24 +44,41 @@ export function* readAgents(db: Database, org: number, query: AgentsQuery): Slic
     sites: siteCodes(db, org, query.siteIds),
     types: typeCodes(db, org, query.types),
   }
+  const outcomes =
+    query.outcome === undefined ? null : codesOf(termTexts(db, org, member.outcome), query.outcome)
   const sums = new Map<number, number>() // by agent
-  const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
+  const add = (code: number, outcome: number, events: number): void => {
+    if (outcomes === null || outcomes.has(outcome)) sums.set(code, (sums.get(code) ?? 0) + events)
+  }
 
-  yield* foldedRows(db, 'code, live + expired', asked, range, ([code, events]) => add(code!, events!))
+  yield* foldedRows(db, 'code, outcome, live + expired', asked, range, ([code, outcome, events]) =>
+    add(code!, outcome!, events!),
+  )
   const unfolded = yield* countUnfolded(db, org, [agentMember])
-  for (const { hour, site, type, values } of unfolded.groups()) {
+  for (const { hour, site, type, outcome, values } of unfolded.groups()) {
     if (hour < range.from || hour >= range.until) continue
     if (asked.sites?.has(site) === false || asked.types?.has(type) === false) continue
     for (const [key, events] of values) {
       const [index, code] = memberAndCode(key)
-      if (index === agentMember) add(code, events)
+      if (index === agentMember) add(code, outcome, events)
     }
   }
   return { rows: namedRows(db, org, sums) }
 }
 
+function codesOf(texts: ReadonlyMap<number, string>, wanted: string): Set<number> {
+  return new Set([...texts].filter(([, text]) => text === wanted).map(([code]) => code))
+}
+
 /** The most frequent first. */
 function namedRows(db: Database, org: number, sums: ReadonlyMap<number, number>): AgentCounts['rows'] {
+  const agentOf = agentNames(db, org)
+  const rows = Array.from(sums, ([code, count]) => ({ ...agentOf(code), count }))
+  return rows.sort((a, b) => b.count - a.count)
+}
+
+/** What the agents of an organization are called, by their codes. */
+export function agentNames(db: Database, org: number): (code: number) => AgentNames {
   const agents = agentsByCode(db, org)
   const texts = {
     vendor: termTexts(db, org, member.vendor),
@@ -69,13 +86,12 @@ function namedRows(db: Database, org: number, sums: ReadonlyMap<number, number>)
     purpose: termTexts(db, org, member.purpose),
   }
   const others: Agent = { vendor: otherCode, name: otherCode, purpose: otherCode }
-  const rows = Array.from(sums, ([code, count]) => {
+  return (code) => {
     const agent = agents.get(code) ?? others
     const named = (field: keyof Agent): CountedName => {
       if (agent[field] === 0) return 'missing'
       return agent[field] === otherCode ? 'other' : { name: texts[field].get(agent[field]) ?? '' }
     }
-    return { vendor: named('vendor'), name: named('name'), purpose: named('purpose'), count }
-  })
-  return rows.sort((a, b) => b.count - a.count)
+    return { vendor: named('vendor'), name: named('name'), purpose: named('purpose') }
+  }
 }

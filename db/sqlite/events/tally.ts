@@ -1,10 +1,11 @@
 /** Counts the stored events that any filter takes by type, outcome, values and time, from their columns alone. */
 import type { Database } from 'bun:sqlite'
-import type { CountedMember, EventTally, TallyCut, TallyQuery } from '../../store.ts'
+import type { EventTally, TallyCut, TallyQuery } from '../../store.ts'
 import { isSliceOver, type Sliced } from '../slices.ts'
 import type { Zone } from './block-table.ts'
 import { filterClauses, fieldClause, type Clause } from './filter-codes.ts'
-import { isHash, member } from './members.ts'
+import { agentNames } from './agents.ts'
+import { agentMember, isHash, member, memberAt } from './members.ts'
 import { readBlock, type OpenBlock } from './open-block.ts'
 import { hourMs, otherCode, outcomesSpan } from './rollup-counts.ts'
 import { termTexts } from './term-texts.ts'
@@ -44,7 +45,7 @@ export function* readTally(
     types: new Map(),
     cuts: cuts.map(({ by, and, types }) => ({
       counts: new Map(),
-      first: member[by],
+      first: by === 'agent' ? agentMember : member[by],
       second: and === undefined ? null : member[and],
       types: types === undefined ? null : fieldClause(db, org, hashSeed, member.type, types).codes,
     })),
@@ -165,7 +166,11 @@ function cutRows(
 }
 
 /** Null: beyond the value limit; '' : the field is missing. */
-function namesOf(db: Database, org: number, by: CountedMember): (code: number) => string | null {
+function namesOf(db: Database, org: number, by: TallyCut['by']): (code: number) => string | null {
+  if (by === 'agent') {
+    const agentOf = agentNames(db, org)
+    return (code) => JSON.stringify(agentOf(code))
+  }
   const texts = termTexts(db, org, member[by])
   return (code) => (code === other ? null : (texts.get(code) ?? ''))
 }
@@ -217,8 +222,8 @@ function expiredOf(
   let fewest = sum('rollup_metric', [], [])
   for (const { member: index, codes } of clauses) {
     if (fewest === 0) return 0
-    // Who asks for events without the field gets no help from counts of those with it.
-    if (columns.has(index) || codes.has(0)) continue
+    // Who asks for events without the field gets no help from counts of those with it, nor from a field not counted.
+    if (columns.has(index) || codes.has(0) || !memberAt(index)?.counted) continue
     const wanted = [...codes].map((code) => (isHash(code) ? otherCode : code))
     const more = ['member = ?', 'code IN (SELECT value FROM json_each(?))']
     fewest = Math.min(fewest, sum('rollup_value', more, [index, JSON.stringify(wanted)]))

@@ -4,14 +4,19 @@ import { shareOf } from '../../charts/change.ts'
 import { changeColumns, shareColumn, valueName, type ValueRow, valueRows } from '../../charts/cut-columns.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
-import { count, hourTime } from '../../format.ts'
+import { count, counted, hourTime } from '../../format.ts'
 import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { wholeCounts } from '../../range/questions.ts'
 import { choiceOf, compares, lengthName, rangeWords } from '../../range/range.ts'
+import { logsHref } from '../../range/logs-link.ts'
+import { agentsByVendor, type NamedAgent, purposeText, vendorKey } from './agents.ts'
 import { knownAgent } from './known-agents.ts'
 
 interface AgentRow extends ValueRow {
+  agent: NamedAgent | null // null: all detections of the vendor
+  agents: NamedAgent[] // of the vendor
+  purpose: string
   blocked: number
   share: number | null
   fresh: boolean // not detected in the time before, though others were
@@ -27,12 +32,14 @@ function newWords(period: PeriodView): string {
 }
 
 /** Blocked are decisions of the vendor that ended so, counted once each. */
-function agentRows({ vendors, decided, detected, period }: DetectCounts): AgentRow[] {
+function agentRows({ vendors, decided, detected, period, agents }: DetectCounts): AgentRow[] {
+  const byVendor = agentsByVendor(agents)
   const blockedOf = new Map(
     valueRows(decided, noTally).map((row) => [row.value, row.outcomes['blocked'] ?? 0]),
   )
   return valueRows(vendors, detected).map((row) => ({
     ...row,
+    ...ofVendor(byVendor, row),
     blocked: row.kind === 'missing' ? 0 : (blockedOf.get(row.value) ?? 0),
     share: shareOf(row.count, detected.count),
     fresh: row.kind === 'value' && row.count > 0 && row.before === 0 && detected.before > 0,
@@ -40,32 +47,98 @@ function agentRows({ vendors, decided, detected, period }: DetectCounts): AgentR
   }))
 }
 
+/** Names that have no vendor stand below the detections without one. */
+function ofVendor(byVendor: Map<string, NamedAgent[]>, { kind, value }: ValueRow) {
+  const key = kind === 'value' ? vendorKey({ name: value ?? '' }) : kind === 'missing' ? 'missing' : 'other'
+  const agents = byVendor.get(key) ?? []
+  return { agent: null, agents, purpose: purposeText(agents, count) }
+}
+
+/** A row for each name of a vendor, and one for what came without a name, so that they sum up to the vendor's. */
+function childRows(vendor: AgentRow): AgentRow[] {
+  const { agents, period, count: whole, before, share } = vendor
+  const named = agents.filter(({ name, isOthers }) => name !== null || isOthers)
+  if (named.length === 0) return []
+  const left = (of: 'count' | 'before' | 'blocked') =>
+    Math.max(0, vendor[of] - named.reduce((sum, one) => sum + one[of], 0))
+  const nameless = agents.find(({ name, isOthers }) => name === null && !isOthers)
+  const rest: NamedAgent = {
+    ...{ name: null, isOthers: false, purposes: nameless?.purposes ?? [] },
+    ...{ count: left('count'), before: left('before'), blocked: left('blocked') },
+  }
+  return [...named, rest]
+    .filter((agent) => agent.count > 0 || agent.before > 0 || agent.blocked > 0)
+    .map((agent) => ({
+      ...{ kind: vendor.kind, value: vendor.value, outcomes: {}, steps: null, period },
+      ...{ agent, agents: [], purpose: purposeText([agent], count), blocked: agent.blocked },
+      ...{ count: agent.count, before: agent.before },
+      share: share === null || whole === 0 ? null : (share * agent.count) / whole,
+      fresh: agent.name !== null && agent.count > 0 && agent.before === 0 && before > 0,
+    }))
+}
+
 /** Decisions without a vendor have no row here: those of the range are on Authz. */
 const noTally = { count: 0, before: 0, steps: [], outcomes: {} }
 
-const purposeText = (vendor: string | null): string => knownAgent(vendor ?? '')?.purposes.join(', ') ?? ''
 const operatorText = (vendor: string | null): string => knownAgent(vendor ?? '')?.operator ?? ''
 
+function AgentName({ row: { agent, agents, ...row } }: { row: AgentRow }) {
+  if (agent === null) {
+    const names = agents.filter(({ name, count: events }) => name !== null && events > 0).length
+    return names === 0 ? null : <span class="muted">{counted(names, 'name')}</span>
+  }
+  if (agent.name === null) return <span class="muted">{agentName(agent)}</span>
+  const { siteIds, since, until } = row.period
+  const vendor = row.kind === 'value' ? { vendor: row.value ?? '' } : {}
+  return (
+    <>
+      <a href={logsHref({ ...vendor, name: agent.name, type: 'agent.detected', siteIds, since, until })}>
+        <Text value={agent.name} max={32} />
+      </a>
+      <NewMark row={{ ...row, agent, agents }} />
+    </>
+  )
+}
+
+const agentName = ({ name, isOthers }: NamedAgent): string => name ?? (isOthers ? '(others)' : '(no name)')
+
+function NewMark({ row }: { row: AgentRow }) {
+  if (!row.fresh || !compares(row.period, choiceOf(query.value))) return null
+  return (
+    <span class="new-mark" title={`New: ${newWords(row.period)}`}>
+      new
+    </span>
+  )
+}
+
 function VendorName({ row }: { row: AgentRow }) {
+  if (row.agent !== null) return <span class="visually-hidden">{valueName(row, 'vendor')}</span>
   if (row.kind !== 'value') return <span class="muted">{valueName(row, 'vendor')}</span>
   return (
     <>
       <b>
         <Text value={row.value ?? ''} max={32} />
       </b>
-      {row.fresh && compares(row.period, choiceOf(query.value)) && (
-        <span class="new-mark" title={`New: ${newWords(row.period)}`}>
-          new
-        </span>
-      )}
+      <NewMark row={row} />
     </>
   )
 }
 
 const columns: Column<AgentRow>[] = [
   { name: 'Vendor', value: (row) => valueName(row, 'vendor'), show: (row) => <VendorName row={row} /> },
-  { name: 'Operator', value: (row) => operatorText(row.value) || null },
-  { name: 'Purpose', value: (row) => purposeText(row.value) || null },
+  {
+    name: 'Agent',
+    about: 'agent.name of the detections',
+    value: (row) => row.agent && agentName(row.agent),
+    show: (row) => <AgentName row={row} />,
+  },
+  {
+    name: 'Purpose',
+    about: 'agent.purpose of the detections',
+    value: (row) => row.purpose || null,
+    show: (row) => row.purpose && <Text value={row.purpose} max={48} />,
+  },
+  { name: 'Operator', value: (row) => (row.agent === null && operatorText(row.value)) || null },
   { name: measures.detections.name, number: true, value: (row) => row.count },
   shareColumn('Share', (row) => row.share),
   ...changeColumns<AgentRow>(),
@@ -102,7 +175,8 @@ export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vend
       }}
       columns={compare ? columns : columns.filter((column) => !compared.has(column.name))}
       rows={rows}
-      keyOf={(row) => `${row.kind} ${row.value}`}
+      childrenOf={childRows}
+      keyOf={(row) => `${row.kind} ${JSON.stringify([row.value, row.agent && agentName(row.agent)])}`}
       sortBy={measures.detections.name}
       onOpen={(row) => row.value !== null && onOpen(row.value)}
     />

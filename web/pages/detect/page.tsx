@@ -81,6 +81,7 @@ function Detections({ data }: { data: DetectCounts }) {
         />
       </div>
       <ClassAndTrust data={data} />
+      <NameAndPurpose data={data} />
       <AgentTable data={data} onOpen={openVendor} />
       {vendors.more && (
         <p class="muted">
@@ -92,6 +93,28 @@ function Detections({ data }: { data: DetectCounts }) {
         <Matrix period={period} detected={detected.count} of={of} />
       </Later>
     </>
+  )
+}
+
+function NameAndPurpose({ data: { period, detected, names, purposes } }: { data: DetectCounts }) {
+  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  return (
+    <div class="halves level">
+      <Bars
+        title="By agent"
+        unit={measures.detections.unit}
+        bars={cutBars(names, { href: (name) => logsHref({ ...of, name }), colour: () => 'accent' })}
+        rest={cutRest(names, detected)}
+        restName="no name, others"
+      />
+      <Bars
+        title="By purpose"
+        unit={measures.detections.unit}
+        bars={cutBars(purposes, { href: (purpose) => logsHref({ ...of, purpose }), colour: () => 'accent' })}
+        rest={cutRest(purposes, detected)}
+        restName="no purpose"
+      />
+    </div>
   )
 }
 

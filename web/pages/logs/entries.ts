@@ -1,10 +1,12 @@
 /** The rows of the Logs page and the laws of joining them: arrivals go on top, history below, no event twice. */
+import { eventTimeMs } from '../../event-time.ts'
 import type { ReceivedEvent, TraceEvent } from '../../api.ts'
 
 export interface Entry {
   id: string
   occurredAtMs: number
   receivedAtMs: number
+  atMs: number // by which it is listed
   alone: boolean // came by the stream with few others, so that its sliding in can be seen
   event: TraceEvent
 }
@@ -17,13 +19,10 @@ export interface EntryList {
 export const emptyList: EntryList = { entries: [], ids: new Set() }
 
 function entryOf({ receivedAt, event }: ReceivedEvent, alone: boolean): Entry {
-  return {
-    id: event.id,
-    occurredAtMs: Date.parse(event.occurredAt),
-    receivedAtMs: Date.parse(receivedAt),
-    alone,
-    event,
-  }
+  const occurredAtMs = Date.parse(event.occurredAt)
+  const receivedAtMs = Date.parse(receivedAt)
+  const atMs = eventTimeMs(occurredAtMs, receivedAtMs)
+  return { id: event.id, occurredAtMs, receivedAtMs, atMs, alone, event }
 }
 
 /** Those of `received` that the list does not hold yet, each once, in the order given. */
@@ -65,6 +64,6 @@ export function trim(list: EntryList, max: number): Trimmed {
   if (list.entries.length <= max) return { list, latestGoneMs: null }
   const kept = list.entries.slice(0, max)
   let latestGoneMs = 0
-  for (const gone of list.entries.slice(max)) latestGoneMs = Math.max(latestGoneMs, gone.occurredAtMs)
+  for (const gone of list.entries.slice(max)) latestGoneMs = Math.max(latestGoneMs, gone.atMs)
   return { list: { entries: kept, ids: new Set(kept.map((entry) => entry.id)) }, latestGoneMs }
 }

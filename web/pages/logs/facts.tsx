@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import type { TraceEvent } from '../../api.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
+import { aheadMs } from '../../event-time.ts'
 import { duration, fullTime, utcTime } from '../../format.ts'
 
 function Fact(props: { name: string; children: ComponentChildren }) {
@@ -39,6 +40,8 @@ export function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs
           <AgentFact agent={event.agent} />
         </Fact>
       )}
+      <TextFact name="Name" value={event.agent?.name} />
+      <TextFact name="Purpose" value={event.agent?.purpose} />
       <TextFact name="Tool" value={event.tool} />
       <TextFact name="Page" value={event.metadata?.page} mono />
       <TextFact name="Decision" value={event.policy?.decision} />
@@ -59,6 +62,12 @@ export function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs
               : 'at once'}
         </span>
       </Fact>
+      {aheadMs(occurredAtMs, receivedAtMs) > 0 && (
+        <Fact name="Clock">
+          The sender's clock is {duration(aheadMs(occurredAtMs, receivedAtMs))} ahead. The event is listed by
+          its arrival.
+        </Fact>
+      )}
       <TextFact name="Site" value={event.siteId} mono />
       <TextFact name="Session" value={event.sessionId} mono />
       <TextFact name="Event id" value={event.id} mono />

@@ -3,6 +3,7 @@ import { now } from '../../clock.ts'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
 import { VirtualRows } from '../../components/virtual-rows.tsx'
+import { aheadMs } from '../../event-time.ts'
 import { counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
 import type { Entry } from './entries.ts'
 import type { LogsModel } from './model.ts'
@@ -102,7 +103,7 @@ function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
       onClick={() => onOpen(entry.id)}
     >
       <span role="gridcell" class="mono time" title={timeTitle(entry)}>
-        {eventTime(entry.occurredAtMs, nowMs)}
+        {eventTime(entry.atMs, nowMs)}
         <Delay entry={entry} />
       </span>
       <span role="gridcell" class="type">
@@ -124,11 +125,24 @@ function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
   )
 }
 
+/** What the mark of a sender's wrong clock means. */
+function aheadTitle({ occurredAtMs, receivedAtMs }: Entry): string {
+  return `The sender's clock said ${utcTime(occurredAtMs)}. Listed by its arrival, ${utcTime(receivedAtMs)}.`
+}
+
 function timeTitle(entry: Entry): string {
   return `${fullTime(entry.occurredAtMs)}\n${utcTime(entry.occurredAtMs)}\nreceived ${utcTime(entry.receivedAtMs)}`
 }
 
 function Delay({ entry }: { entry: Entry }) {
+  const ahead = aheadMs(entry.occurredAtMs, entry.receivedAtMs)
+  if (ahead > 0)
+    return (
+      <small class="ahead" title={aheadTitle(entry)}>
+        {' '}
+        {duration(ahead)} ahead
+      </small>
+    )
   const delayMs = entry.receivedAtMs - entry.occurredAtMs
   if (delayMs <= delayShownFromMs || delayMs > delayShownToMs) return null
   return <small> +{duration(delayMs)}</small>
@@ -136,12 +150,18 @@ function Delay({ entry }: { entry: Entry }) {
 
 export function AgentName({ agent }: { agent: Entry['event']['agent'] }) {
   if (!agent) return null
-  const name = agent.vendor ?? agent.class ?? null
+  const bot = typeof agent.name === 'string' && agent.name !== '' ? agent.name : null
+  const name = bot ?? agent.vendor ?? agent.class ?? null
   return (
     <>
       {agent.trust != null && <Vial trust={agent.trust} />}
       {agent.class != null && <ClassMark class={agent.class} />}
       {name !== null && <Text value={name} max={30} />}
+      {bot !== null && agent.vendor != null && agent.vendor !== bot && (
+        <small class="muted">
+          <Text value={agent.vendor} max={30} />
+        </small>
+      )}
       {agent.class != null && <span class="visually-hidden">, {agent.class}</span>}
     </>
   )

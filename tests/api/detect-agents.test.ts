@@ -1,0 +1,98 @@
+/** Detect lists agents by name and purpose under their vendors: exactly what came, in the range and the one before. */
+import { expect, test } from 'bun:test'
+import { agentRowsOf } from '../../server/dashboard/agents.ts'
+import type { DetectCounts } from '../../server/dashboard/shapes.ts'
+import { event } from '../support/events.ts'
+import { person } from '../support/people.ts'
+import { testServer } from '../support/server.ts'
+
+const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
+
+test('counts by vendor, name and purpose together, of a site, of all and under filters, now and before', async () => {
+  await using server = await testServer()
+  const key = await server.key('ingest')
+  const viewer = await person(server, server.org, 'viewer')
+  const nowMs = server.clock.now()
+  const sent = Array.from({ length: 600 }, (_, n) => ({
+    occurredAtMs: nowMs - n * 100_000 * 14, // about ten days
+    siteId: pick(['shop', 'blog'], n >> 3),
+    type: pick(['agent.detected', 'agent.detected', 'authz.evaluated'], n),
+    agent: pick([{ vendor: 'OpenAI' }, { vendor: 'constructor' }, {}], n >> 1),
+    name: pick(['GPTBot', 'ChatGPT-User', null, '', '\u202e<b>1 2 *</b>'], n),
+    purpose: pick(['training', 'user', null, 'toString'], n >> 2),
+  }))
+  const events = sent.map(({ occurredAtMs, agent, name, purpose, ...more }, n) =>
+    event(`e${n}`, {
+      ...more,
+      agent: { ...agent, name, purpose },
+      occurredAt: new Date(occurredAtMs).toISOString(),
+    }),
+  )
+  expect(await (await server.call('/v1/sdk/events', { key, body: { events } })).json()).toMatchObject({
+    accepted: 600,
+  })
+  type Sent = (typeof sent)[number]
+  const questions: [asked: string, isMeant: (one: Sent) => boolean][] = [
+    ['', () => true],
+    ['&siteId=blog', ({ siteId }) => siteId === 'blog'],
+    ['&filter=vendor:OpenAI', ({ agent }) => 'vendor' in agent && agent.vendor === 'OpenAI'],
+    ['&filter=name:GPTBot&siteId=shop', ({ name, siteId }) => name === 'GPTBot' && siteId === 'shop'],
+    ['&filter=purpose:user&filter=purpose:', ({ purpose }) => purpose === 'user' || purpose === null],
+  ]
+  const named = (value: string | null | undefined): string => (value ? `name ${value}` : 'missing')
+  for (const [asked, isMeant] of questions) {
+    const path = `/api/detect?range=7d${asked}`
+    const { agents, names, purposes, period } = (await (await viewer.call(path)).json()) as DetectCounts
+    const counts = new Map<string, { count: number; before: number; blocked: number }>()
+    for (const one of sent) {
+      const isIn = ({ since, until }: { since: string; until: string }) =>
+        one.occurredAtMs >= Date.parse(since) && one.occurredAtMs < Date.parse(until)
+      const when = isIn(period) ? 'count' : isIn(period.before) ? 'before' : null
+      if (when === null || !isMeant(one)) continue
+      const isDecision = one.type === 'authz.evaluated' // which the example's outcome blocks
+      if (isDecision && when === 'before') continue
+      if (!one.name && !one.purpose) continue
+      const id = [(one.agent as { vendor?: string }).vendor, one.name, one.purpose].map(named).join()
+      const known = counts.get(id) ?? { count: 0, before: 0, blocked: 0 }
+      const measure = isDecision ? 'blocked' : when
+      counts.set(id, { ...known, [measure]: known[measure] + 1 })
+    }
+    const told = agents.map(({ vendor, name, purpose, ...measures }) => {
+      const id = [vendor, name, purpose].map((one) => (typeof one === 'string' ? one : `name ${one.name}`))
+      return [id.join(), measures] as const
+    })
+    expect(told.length).toBe(counts.size)
+    expect(new Map(told)).toEqual(counts)
+    for (const [by, cut] of [['name', names] as const, ['purpose', purposes] as const]) {
+      for (const { value, count, before } of cut.rows) {
+        const mine = agents.filter((one) => typeof one[by] === 'object' && one[by].name === value)
+        const sum = (of: 'count' | 'before') => mine.reduce((total, one) => total + one[of], 0)
+        expect([value, count, before]).toEqual([value, sum('count'), sum('before')])
+      }
+    }
+  }
+}, 90_000)
+
+test('agents beyond the rows of a page count as others of their vendor', () => {
+  const agent = (vendor: string, name: string, count: number) => ({
+    ...{ vendor: { name: vendor }, name: { name }, purpose: 'missing' as const },
+    count,
+  })
+  const rows = [
+    agent('a', '1', 9),
+    agent('a', '2', 8),
+    agent('b', '3', 7),
+    agent('a', '4', 6),
+    agent('b', '5', 5),
+  ]
+  const before = [agent('a', '4', 3), agent('b', '6', 1)]
+  const told = agentRowsOf({ count: rows, before, blocked: [agent('b', '3', 2)] }, 2)
+  expect(
+    told.map(({ vendor, name, count, before, blocked }) => [vendor, name, count, before, blocked]),
+  ).toEqual([
+    [{ name: 'a' }, { name: '1' }, 9, 0, 0],
+    [{ name: 'a' }, { name: '2' }, 8, 0, 0],
+    [{ name: 'b' }, 'other', 12, 1, 2],
+    [{ name: 'a' }, 'other', 6, 3, 0],
+  ])
+})

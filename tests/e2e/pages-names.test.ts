@@ -1,0 +1,136 @@
+/** Detect and Logs name the bots that came, and say whose clock was ahead. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { picture } from '../support/picture.ts'
+import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+
+const hourMs = 3_600_000
+const nowMs = Date.now()
+const hostile = `\u202E<b>bot</b> ${'long '.repeat(36)}`
+const bots: [vendor: string | null, name: string | null, purpose: string | null, count: number][] = [
+  ['OpenAI', 'GPTBot', 'training', 40],
+  ['OpenAI', 'ChatGPT-User', 'user', 30],
+  ['OpenAI', 'ChatGPT-User', 'assistant', 2],
+  ['OpenAI', 'OAI-SearchBot', 'search', 20],
+  ['OpenAI', null, null, 5],
+  ['Anthropic', 'ClaudeBot', 'training', 12],
+  ['Perplexity', null, null, 4],
+  ['=SUM(A1)', hostile, 'a purpose of its own', 3],
+  [null, 'Nobody-Bot', null, 1],
+]
+let appliance: Appliance
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  const events = bots.flatMap(([vendor, name, purpose, count], row) =>
+    Array.from({ length: count }, (_, n) =>
+      event(`b${row}_${n}`, {
+        ...{ type: 'agent.detected', outcome: 'success', sessionId: `s${row}`, policy: null, tool: null },
+        occurredAt: new Date(nowMs - 60_000 - n * hourMs).toISOString(),
+        agent: { class: 'crawler', trust: 'detected', vendor, name, purpose },
+      }),
+    ),
+  )
+  const ahead = event('ahead', {
+    ...{ type: 'agent.detected', sessionId: 'ahead', policy: null, tool: null },
+    agent: { class: 'dom', trust: 'detected', vendor: 'Operator' },
+    occurredAt: new Date(nowMs + 3 * hourMs).toISOString(),
+  })
+  await send(appliance.url, await ingestKey(appliance), [...events, ahead])
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+type View = readonly [name: string, scheme: 'light' | 'dark', width: number]
+const views: View[] = [
+  ['wide', 'light', 1440],
+  ['wide', 'dark', 1440],
+  ['phone', 'light', 390],
+  ['phone', 'dark', 390],
+]
+
+async function open(
+  path: string,
+  visit: (page: Page) => Promise<void>,
+  [, scheme, width]: View = ['', 'light', 1440],
+) {
+  const viewport = { width, height: 900 }
+  await withPage(
+    `${appliance.url}${path}`,
+    async (page) => {
+      await signIn(page)
+      await visit(page)
+    },
+    { colorScheme: scheme, viewport },
+  )
+}
+
+test('Detect lists the bots of each vendor with the purposes that came, and leads to their events', async () => {
+  await open('/detect?range=7d', async (page) => {
+    const rows = page.getByRole('table', { name: 'Agents' }).locator('tbody tr')
+    await rows.nth(12).waitFor()
+    const cells = await rows.evaluateAll((all) =>
+      all.map((row) => [...row.children].slice(0, 5).map((cell) => (cell as HTMLElement).innerText.trim())),
+    )
+    expect(cells.slice(0, 5)).toEqual([
+      ['OpenAI', '3 names', 'training 40, user 30, search 20, assistant 2', 'OpenAI', '97'],
+      ['OpenAI', 'GPTBot', 'training', '', '40'],
+      ['OpenAI', 'ChatGPT-User', 'user 30, assistant 2', '', '32'],
+      ['OpenAI', 'OAI-SearchBot', 'search', '', '20'],
+      ['OpenAI', '(no name)', '', '', '5'],
+    ])
+    expect(cells.find(([vendor]) => vendor === 'Perplexity')).toEqual([
+      'Perplexity',
+      '',
+      '',
+      'Perplexity',
+      '4',
+    ])
+    expect(cells.filter(([vendor]) => vendor === '(no vendor)').map((row) => row[1])).toEqual([
+      '1 name',
+      'Nobody-Bot',
+    ])
+    await picture(page, 'detect-names')
+    await page.getByRole('link', { name: 'ChatGPT-User' }).last().click()
+    await page.waitForURL(/\/logs\?.*name=ChatGPT-User/)
+    await page
+      .getByText(/^32 events/)
+      .first()
+      .waitFor()
+  })
+}, 60_000)
+
+test('an event of a clock that is ahead stands where it arrived, and says so', async () => {
+  await open('/logs', async (page) => {
+    const row = page.getByRole('row').filter({ hasText: 'Operator' })
+    await row.getByText('3 h ahead').waitFor()
+    await row.click()
+    await page.getByText(/The sender's clock is 3 h ahead/).waitFor()
+  })
+}, 60_000)
+
+test.each(views)(
+  'pictures: %s, %s',
+  async (name, scheme, width) => {
+    await open(
+      '/detect?range=7d',
+      async (page) => {
+        await page.getByRole('table', { name: 'Agents' }).scrollIntoViewIfNeeded()
+        await picture(page, `detect-names-${name}-${scheme}`)
+        await page.goto(`${appliance.url}/logs?event=ahead`)
+        await page.getByText(/The sender's clock is/).waitFor()
+        await picture(page, `logs-ahead-${name}-${scheme}`)
+        expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(
+          true,
+        )
+      },
+      [name, scheme, width],
+    )
+  },
+  60_000,
+)
