@@ -1,52 +1,92 @@
-/** The command palette: type a few letters of a page or an action, Enter goes there. */
+/** The command palette: a part of a page's, vendor's, agent's, tool's or session's name, Enter goes there. */
 import './palette.css'
 import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { isoTime, now } from '../clock.ts'
 import { navigate } from '../router.ts'
 import { routes } from '../routes.ts'
+import { settingsSections } from '../settings-sections.ts'
 import { signOut } from '../session.ts'
 import { paletteOpen, shortcutsOpen } from '../shell-state.ts'
 import { theme, themes } from '../theme.ts'
 import { Dialog } from './dialog.tsx'
+import { bestOf, type Command, exactSession, joined, loadCommands, matches } from './palette-search.ts'
+import { Text } from './text.tsx'
 
-interface Command {
-  name: string
-  run: () => void
-}
+const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
 
-function commands(): Command[] {
+/** Pages and actions: found by any letters of theirs in order, and shown before anything is typed. */
+function ownCommands(): Command[] {
   return [
-    ...routes.map((route) => ({ name: route.name, run: () => navigate(route.path) })),
-    { name: 'Settings: SDK ingest keys', run: () => navigate('/settings/ingest-keys') },
-    { name: 'Settings: API keys', run: () => navigate('/settings/api-keys') },
-    { name: 'Settings: Ingest health', run: () => navigate('/settings/ingest-health') },
-    { name: 'Settings: Your account', run: () => navigate('/settings/account') },
-    { name: 'Settings: Webhooks', run: () => navigate('/settings/webhooks') },
-    { name: 'Settings: Data and retention', run: () => navigate('/settings/data') },
-    { name: 'Settings: Backups', run: () => navigate('/settings/backups') },
-    { name: 'Settings: System', run: () => navigate('/settings/system') },
-    ...themes.map((name) => ({ name: `Theme: ${name}`, run: () => void (theme.value = name) })),
-    { name: 'Keyboard shortcuts', run: () => void (shortcutsOpen.value = true) },
+    ...routes.map((route) => action(route.name, () => navigate(route.path))),
+    ...settingsSections.map(({ slug, name }) =>
+      action(`Settings: ${name}`, () => navigate(`/settings/${slug}`)),
+    ),
+    ...themes.map((name) => action(`Theme: ${name}`, () => void (theme.value = name))),
+    action('Keyboard shortcuts', () => void (shortcutsOpen.value = true)),
     // A sign-out that fails leaves the reader signed in, and the page he is on goes on working.
-    { name: 'Sign out', run: () => void signOut().catch(() => {}) },
+    action('Sign out', () => void signOut().catch(() => {})),
   ]
 }
 
-/** Whether the letters of `typed` come in `name` in their order. */
-export function matches(name: string, typed: string): boolean {
-  let from = 0
-  const inName = name.toLowerCase()
-  for (const letter of typed.toLowerCase().replaceAll(' ', '')) {
-    from = inName.indexOf(letter, from) + 1
-    if (from === 0) return false
-  }
-  return true
+const dayMs = 86_400_000
+
+/** Whatever was typed may be a part of any text in an event. */
+function findInEvents(typed: string): Command {
+  const since = isoTime(Math.floor(now() / 3_600_000) * 3_600_000 - dayMs)
+  const search = new URLSearchParams({ q: typed.trim().slice(0, 200), since })
+  return { name: typed.trim(), kind: 'Find in events', run: () => navigate(`/logs?${search}`) }
 }
+
+/** The letters of an action need only be in order, but a real part of its name comes first. */
+function ownMatches(typed: string): Command[] {
+  const own = ownCommands()
+  const parts = bestOf(
+    own.map((command) => ({ ...command, kind: command.name })),
+    typed,
+  ).map(({ name }) => name)
+  const others = own.filter(({ name }) => !parts.includes(name) && matches(name, typed))
+  return [...parts.flatMap((name) => own.filter((one) => one.name === name)), ...others]
+}
+
+function useFound(typed: string): Command[] {
+  const known = useSignal<Command[]>([])
+  const exact = useSignal<Command | null>(null)
+  useEffect(() => {
+    const stop = new AbortController()
+    loadCommands((commands) => (known.value = joined([...known.peek(), ...commands])), stop.signal)
+    return () => stop.abort()
+  }, [])
+  useEffect(() => {
+    const stop = new AbortController()
+    exact.value = null
+    const timer = setTimeout(() => {
+      exactSession(typed, stop.signal).then(
+        (found) => stop.signal.aborted || (exact.value = found),
+        () => {},
+      )
+    }, settleMs)
+    return () => {
+      clearTimeout(timer)
+      stop.abort()
+    }
+  }, [typed])
+  const all = known.value
+  const session = exact.value
+  return useMemo(() => {
+    if (typed.trim() === '') return ownCommands()
+    const values = bestOf(joined(session === null ? all : [...all, session]), typed)
+    return [...ownMatches(typed), ...values, findInEvents(typed)]
+  }, [typed, all, session])
+}
+
+const settleMs = 200
 
 export function Palette() {
   const typed = useSignal('')
   const at = useSignal(0)
   const close = (): void => void (paletteOpen.value = false)
-  const found = commands().filter((command) => matches(command.name, typed.value))
+  const found = useFound(typed.value)
   const active = Math.min(at.value, found.length - 1)
   const run = (command: Command | undefined): void => {
     if (!command) return
@@ -70,7 +110,10 @@ export function Palette() {
         aria-controls="commands"
         aria-activedescendant={active >= 0 ? `command-${active}` : undefined}
         data-first-focus
-        placeholder="Page or action"
+        placeholder="Page, vendor, agent, tool or session"
+        autocomplete="off"
+        spellcheck={false}
+        maxLength={200}
         value={typed.value}
         onInput={(event) => {
           typed.value = event.currentTarget.value
@@ -78,20 +121,20 @@ export function Palette() {
         }}
         onKeyDown={onKeyDown}
       />
-      <ul id="commands" role="listbox" aria-label="Pages and actions">
+      <ul id="commands" role="listbox" aria-label="Pages, actions and what events name">
         {found.map((command, i) => (
           <li
             id={`command-${i}`}
-            key={command.name}
+            key={`${command.kind}\n${command.name}`}
             role="option"
             aria-selected={i === active}
             onClick={() => run(command)}
           >
-            {command.name}
+            <Text value={command.name} max={60} />
+            {command.kind !== '' && <small class="muted">{command.kind}</small>}
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="muted">Nothing is called so.</p>}
     </Dialog>
   )
 }

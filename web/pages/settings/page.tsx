@@ -5,6 +5,7 @@ import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { PageBar } from '../../components/page-bar.tsx'
 import { path } from '../../router.ts'
+import { settingsSections, type SettingsSlug } from '../../settings-sections.ts'
 import { Account } from './account.tsx'
 import { AuditLog } from './audit.tsx'
 import { Backups } from './backups.tsx'
@@ -18,12 +19,6 @@ import { Sites } from './sites.tsx'
 import { System } from './system.tsx'
 import { Webhooks } from './webhooks.tsx'
 
-interface Section {
-  slug: string
-  name: string
-  draw: () => VNode
-}
-
 const ingestKeys =
   'An ingest key lets your backend send events, tools and site memory. It is secret: it stays on your server and ' +
   'never reaches a browser.'
@@ -32,38 +27,31 @@ const apiKeys =
   'A secret key reads traces, metrics, sessions and the audit log, and works webhooks. A publishable key names your ' +
   'organization in a browser SDK and opens nothing.'
 
-const sections: Section[] = [
-  {
-    slug: 'ingest-keys',
-    name: 'SDK ingest keys',
-    draw: () => (
-      <>
-        <KeySection key="ingest" kinds={['ingest']} about={ingestKeys} />
-        <ClientPackage />
-      </>
-    ),
-  },
-  {
-    slug: 'api-keys',
-    name: 'API keys',
-    draw: () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
-  },
-  { slug: 'ingest-health', name: 'Ingest health', draw: () => <IngestHealth /> },
-  { slug: 'sites', name: 'Sites', draw: () => <Sites /> },
-  { slug: 'webhooks', name: 'Webhooks', draw: () => <Webhooks /> },
-  { slug: 'people', name: 'People', draw: () => <People /> },
-  { slug: 'organization', name: 'Organization', draw: () => <Organization /> },
-  { slug: 'audit', name: 'Audit log', draw: () => <AuditLog /> },
-  { slug: 'data', name: 'Data and retention', draw: () => <Data /> },
-  { slug: 'backups', name: 'Backups', draw: () => <Backups /> },
-  { slug: 'system', name: 'System', draw: () => <System /> },
-  { slug: 'account', name: 'Your account', draw: () => <Account /> },
-]
+const drawn: { [slug in SettingsSlug]: () => VNode } = {
+  'ingest-keys': () => (
+    <>
+      <KeySection key="ingest" kinds={['ingest']} about={ingestKeys} />
+      <ClientPackage />
+    </>
+  ),
+  'api-keys': () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
+  'ingest-health': () => <IngestHealth />,
+  sites: () => <Sites />,
+  webhooks: () => <Webhooks />,
+  people: () => <People />,
+  organization: () => <Organization />,
+  audit: () => <AuditLog />,
+  data: () => <Data />,
+  backups: () => <Backups />,
+  system: () => <System />,
+  account: () => <Account />,
+}
 
 export default function SettingsPage() {
   const slug = path.value.split('/')[2] ?? ''
   const section =
-    sections.find((candidate) => candidate.slug === slug) ?? (slug === '' ? sections[0] : undefined)
+    settingsSections.find((candidate) => candidate.slug === slug) ??
+    (slug === '' ? settingsSections[0] : undefined)
   const list = useRef<HTMLElement>(null)
   useEffect(() => {
     // On a phone the list is one line that scrolls sideways.
@@ -74,7 +62,7 @@ export default function SettingsPage() {
       <PageBar title="Settings" />
       <div class="settings">
         <nav aria-label="Settings" ref={list}>
-          {sections.map((candidate) => (
+          {settingsSections.map((candidate) => (
             <a href={`/settings/${candidate.slug}`} aria-current={candidate === section ? 'page' : undefined}>
               {candidate.name}
             </a>
@@ -84,7 +72,7 @@ export default function SettingsPage() {
           {section ? (
             <>
               <h2>{section.name}</h2>
-              {section.draw()}
+              {drawn[section.slug]()}
             </>
           ) : (
             <p>There is no such section. Choose one from the list.</p>

@@ -1,0 +1,139 @@
+/** What the command palette finds beside pages and actions: values of the organization's events, and their order. */
+import { api, get } from '../api.ts'
+import { isoTime, now } from '../clock.ts'
+import { navigate } from '../router.ts'
+import { loadViews, savedViews } from '../saved-views.ts'
+import { sessionApi } from '../session-api.ts'
+import { registryApi } from '../registry-api.ts'
+
+export interface Command {
+  name: string
+  kind: string // "Vendor"; '' for an action
+  run: () => void
+  events?: number // how often it occurred: the most frequent first among equals
+}
+
+/** Sign by sign: a capital sigma is another letter at the end of a word, and a part would not be found. */
+const folded = (text: string): string => Array.from(text, (sign) => sign.toLowerCase()).join('')
+
+/** 3: it begins so; 2: one of its words does; 1: it is somewhere in it; 0: no match. */
+export function rank(name: string, typed: string): number {
+  const [text, part] = [folded(name), folded(typed.trim())]
+  if (part === '') return 1
+  const at = text.indexOf(part)
+  if (at <= 0) return at === 0 ? 3 : 0
+  const starts = new RegExp('[\\s.:/_-]' + part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return starts.test(text) ? 2 : 1
+}
+
+/** Whether the letters of `typed` come in `name` in their order. */
+export function matches(name: string, typed: string): boolean {
+  let from = 0
+  const inName = folded(name)
+  for (const letter of folded(typed).replaceAll(' ', '')) {
+    from = inName.indexOf(letter, from) + 1
+    if (from === 0) return false
+  }
+  return true
+}
+
+const perKind = 6
+
+/** The best matches of each kind, the better ones first, then the more frequent. */
+export function bestOf(all: readonly Command[], typed: string): Command[] {
+  const found = all
+    .map((command) => ({ command, rank: rank(command.name, typed) }))
+    .filter((one) => one.rank > 0)
+    .sort((a, b) => b.rank - a.rank || (b.command.events ?? 0) - (a.command.events ?? 0))
+  const shown = new Map<string, number>()
+  return found.flatMap(({ command }) => {
+    const before = shown.get(command.kind) ?? 0
+    shown.set(command.kind, before + 1)
+    return before < perKind ? [command] : []
+  })
+}
+
+/** Members of events whose values are found by name, and the page that shows one of them. */
+const members: { by: string; kind: string; hrefOf: (value: string) => string }[] = [
+  { by: 'vendor', kind: 'Vendor', hrefOf: (vendor) => `/detect?${new URLSearchParams({ vendor })}` },
+  { by: 'name', kind: 'Agent', hrefOf: (name) => `/logs?${new URLSearchParams({ name })}` },
+  { by: 'tool', kind: 'Tool', hrefOf: (tool) => `/logs?${new URLSearchParams({ tool })}` },
+]
+
+const dayMs = 86_400_000
+const countedDays = 399 // counts are kept 400 days
+const sessionsAsked = 100
+const toolsAsked = 1_000
+
+async function valuesOf({ by, kind, hrefOf }: (typeof members)[number]): Promise<Command[]> {
+  const since = isoTime(Math.floor(now() / dayMs) * dayMs - countedDays * dayMs)
+  const { rows } = await get<{ rows: { value: string | null; count: number }[] }>(
+    `/api/breakdown?${new URLSearchParams({ by, since })}`,
+  )
+  const counts = new Map<string, number>()
+  for (const { value, count } of rows)
+    if (value !== null && value !== '') counts.set(value, (counts.get(value) ?? 0) + count)
+  return Array.from(counts, ([value, events]) => ({
+    ...{ name: value, kind, events, run: () => navigate(hrefOf(value)) },
+  }))
+}
+
+/** Registered tools lead to their own page; those that are only called lead to their calls. */
+async function registeredTools(signal: AbortSignal): Promise<Command[]> {
+  const { list } = await registryApi.tools([], toolsAsked, signal)
+  return list.map(({ siteId: site, name: tool }) => ({
+    ...{ name: tool, kind: 'Tool', events: Number.MAX_SAFE_INTEGER },
+    run: () => navigate(`/tools?${new URLSearchParams({ site, tool })}`),
+  }))
+}
+
+const sessionCommand = (id: string): Command => ({
+  ...{ name: id, kind: 'Session', run: () => navigate(`/sessions?${new URLSearchParams({ session: id })}`) },
+})
+
+async function newestSessions(signal: AbortSignal): Promise<Command[]> {
+  const { sessions } = await sessionApi.list(new URLSearchParams({ limit: `${sessionsAsked}` }), signal)
+  return sessions.map(({ id }) => sessionCommand(id))
+}
+
+async function views(): Promise<Command[]> {
+  await loadViews()
+  return (savedViews() ?? []).map(({ name, search }) => ({
+    ...{ name, kind: 'Saved view', run: () => navigate(`/logs${search}`) },
+  }))
+}
+
+/**
+ * Gives what each source knows as it comes, so that a slow one holds none up. What a source cannot answer is left out:
+ * pages and actions are found all the same, and the page that is opened says what is wrong.
+ */
+export function loadCommands(found: (commands: Command[]) => void, signal: AbortSignal): void {
+  const sources = [...members.map(valuesOf), registeredTools(signal), newestSessions(signal), views()]
+  for (const source of sources)
+    source.then(
+      (commands) => signal.aborted || found(commands),
+      () => {},
+    )
+}
+
+const idCharsMax = 200
+
+/** The session of exactly this id, however old: the newest ones are found by a part of theirs. */
+export async function exactSession(typed: string, signal: AbortSignal): Promise<Command | null> {
+  const id = typed.trim()
+  if (id.length < 3 || id.length > idCharsMax) return null
+  const params = new URLSearchParams({ sessionId: id, limit: '1' })
+  const { events } = await api.eventsWhere(params, signal)
+  return events.length === 0 ? null : sessionCommand(id)
+}
+
+/** One command a value: a registered tool is called too. */
+export function joined(groups: readonly Command[]): Command[] {
+  const byName = new Map<string, Command>()
+  for (const command of groups) {
+    const key = `${command.kind}\n${command.name}`
+    const known = byName.get(key)
+    if (known === undefined || (command.events ?? 0) > (known.events ?? 0)) byName.set(key, command)
+  }
+  return [...byName.values()]
+}

@@ -1,0 +1,18 @@
+/** The sections of Settings in their order: for the page itself and for whoever finds them by name. */
+
+export const settingsSections = [
+  { slug: 'ingest-keys', name: 'SDK ingest keys' },
+  { slug: 'api-keys', name: 'API keys' },
+  { slug: 'ingest-health', name: 'Ingest health' },
+  { slug: 'sites', name: 'Sites' },
+  { slug: 'webhooks', name: 'Webhooks' },
+  { slug: 'people', name: 'People' },
+  { slug: 'organization', name: 'Organization' },
+  { slug: 'audit', name: 'Audit log' },
+  { slug: 'data', name: 'Data and retention' },
+  { slug: 'backups', name: 'Backups' },
+  { slug: 'system', name: 'System' },
+  { slug: 'account', name: 'Your account' },
+] as const
+
+export type SettingsSlug = (typeof settingsSections)[number]['slug']
