@@ -79,8 +79,11 @@ export interface AuditStore {
   rows(query: { orgId: string; afterSeq: number; limit: number }): Promise<AuditRow[]>
   /** The trims of all chains, by organization. */
   trims(): Promise<{ [orgId: string]: AuditTrim }>
-  /** The last of a chain's first entries that are all older than a time, and not its newest; null: there is none. */
-  trimPoint(query: { orgId: string; beforeMs: number }): Promise<AuditHead | null>
+  /**
+   * The last of a chain's first entries that are all older than a time, and not its newest; null: there is none. An
+   * entry of after `untilMs` has the time of a wrong clock: it goes with an older one behind it.
+   */
+  trimPoint(query: { orgId: string; beforeMs: number; untilMs?: number }): Promise<AuditHead | null>
   /** From now on the chain begins after the trim. What lies before is deleted by `sweep`. */
   trim(command: { trim: AuditTrim; audit: AuditEntry }): Promise<void>
   /** One step of deleting what was trimmed; to be called until `done`. */

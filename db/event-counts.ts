@@ -203,6 +203,13 @@ export interface EventVerdict {
 export interface ExpireCommand {
   orgId: string
   receivedBeforeMs: number
+  /** Also what has a smaller arrival number, whatever its time. */
+  beforeSeq?: number
+  /**
+   * Arrivals after this have the time of a wrong clock, so those that came later say how old they are; without it no
+   * arrival has.
+   */
+  receivedUntilMs?: number
   small?: boolean // a step that writes as little as possible, for a disk without room
 }
 

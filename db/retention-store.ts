@@ -18,7 +18,7 @@ export interface RetentionStore {
   set(command: { orgId: string; setting: RetentionSetting; audit: AuditEntry }): Promise<void>
   /** Bytes of the organization's events with their ids and texts; indexes and rollups come on top. */
   eventBytes(orgId: string): Promise<number>
-  /** What arrived before the time given must go for the rest to take no more than `bytesMax`; null: nothing must. */
+  /** What has a smaller arrival number must go for the rest to take no more than `bytesMax`; null: nothing must. */
   cutoff(query: { orgId: string; bytesMax: number }): Promise<number | null>
   /** One step of dropping rollups of hours before `beforeMs` that no event is left of; to be called until `done`. */
   dropRollups(command: { orgId: string; beforeMs: number }): Promise<{ rows: number; done: boolean }>

@@ -102,6 +102,23 @@ test('what is told goes on between two looks and jumps with the look that sees i
   expect(guard.clock.now()).toBe(start + 500 - hour)
 })
 
+test('what arrives under a clock that was set back keeps its place behind what arrived before', () => {
+  const guard = guardOf(null)
+  pass(1_000)
+  wallMs -= 400 * day
+  guard.hold()
+  pass(1_000)
+  expect(guard.arrival()).toBe(start + 2_000)
+  wallMs += 800 * day
+  guard.hold()
+  expect(guard.arrival()).toBe(wallMs)
+  guard.confirm()
+  wallMs -= 400 * day
+  guard.hold()
+  guard.confirm()
+  expect(guard.arrival()).toBe(wallMs)
+})
+
 test('drift and corrections are no jump, a clock that creeps away is', () => {
   const guard = guardOf(null)
   for (let hours = 0; hours < 24 * 30; hours++) {

@@ -20,6 +20,8 @@ export interface ClockHold {
 export interface ClockGuard {
   /** The wall clock, which jumps only when the guard has noticed and the listeners have shifted their times. */
   clock: Clock
+  /** When something arrives: never before what arrived earlier, though the clock was set back. */
+  arrival(): number
   /** Looks at the clock. Null: what is old by it may be deleted. */
   hold(): ClockHold | null
   /** The clock is right as it is. Returns the hold that this ended. */
@@ -48,7 +50,7 @@ export interface GuardOptions {
 
 const hourMs = 3_600_000
 /** A clock this far off is wrong; less is corrected by NTP every day. */
-const toleranceMs = 10 * 60_000
+export const clockToleranceMs = 10 * 60_000
 /** The least that waits are shifted by. */
 const jumpMsMin = 2_000
 /** A machine that was off this long is believed. Longer, it looks like a wrong clock. */
@@ -122,6 +124,8 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
   look()
   const guard: ClockGuard = {
     clock: ticking.clock,
+    arrival: () =>
+      ticking.clock.now() + (seen.hold === null ? 0 : Math.max(0, seen.expectedMs - seen.wallMs)),
     hold() {
       look()
       return holdOf(seen)
@@ -175,7 +179,7 @@ function tickingClock(source: Clock) {
 /** Begins, goes on with or ends a hold. */
 function judge(seen: Seen, passedMs: number, log: GuardOptions['log']): void {
   const offMs = seen.wallMs - seen.expectedMs
-  if (offMs >= -toleranceMs && offMs <= seen.slackMs + toleranceMs) {
+  if (offMs >= -clockToleranceMs && offMs <= seen.slackMs + clockToleranceMs) {
     if (seen.hold !== null) log.info('clock_hold_ended', { why: 'the clock is back' })
     const driftMs = passedMs * driftShare
     seen.expectedMs += seen.slackMs > 0 ? offMs : Math.min(driftMs, Math.max(-driftMs, offMs))
@@ -186,7 +190,7 @@ function judge(seen: Seen, passedMs: number, log: GuardOptions['log']): void {
   if (seen.hold === null) {
     log.error('clock_hold', { offMs: Math.round(offMs), at: isoTime(seen.wallMs) })
     seen.hold = { sinceMs: seen.wallMs, offsetMs, steadyMs: 0 }
-  } else if (Math.abs(offsetMs - seen.hold.offsetMs) > toleranceMs) {
+  } else if (Math.abs(offsetMs - seen.hold.offsetMs) > clockToleranceMs) {
     Object.assign(seen.hold, { offsetMs, steadyMs: 0 })
   } else seen.hold.steadyMs += passedMs
   if (seen.hold.steadyMs >= steadyMs) accept(seen, 'it was steady for a day', log)

@@ -36,19 +36,28 @@ export function auditTrim(db: Database, orgId: string): AuditTrim | null {
 /** Never the newest entry: it is what the head beside the database is compared with. */
 export function trimPoint(
   { db }: ReadContext,
-  { orgId, beforeMs }: Parameters<AuditStore['trimPoint']>[0],
+  { orgId, beforeMs, untilMs }: Parameters<AuditStore['trimPoint']>[0],
 ): AuditHead | null {
   const begun = auditTrim(db, orgId) ?? untrimmed
+  const before = new Date(beforeMs).toISOString()
+  const until = untilMs === undefined ? '9999' : new Date(untilMs).toISOString()
   const kept = db
-    .query<{ position: string }, [string, string, string]>(
-      `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND occurredAt >= ?
+    .query<{ position: string }, [string, string, string, string]>(
+      `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND occurredAt >= ? AND occurredAt <= ?
        ORDER BY position LIMIT 1`,
     )
-    .get(orgId, positionText(begun.count), new Date(beforeMs).toISOString())
+    .get(orgId, positionText(begun.count), before, until)
   const newest = db
     .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
     .get(orgId)
-  const count = Math.min(kept === null ? Infinity : Number(kept.position), newest?.count ?? 0) - 1
+  const end = Math.min(kept === null ? Infinity : Number(kept.position), newest?.count ?? 0)
+  const last = db
+    .query<{ position: string }, [string, string, string, string]>(
+      `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND position < ? AND occurredAt < ?
+       ORDER BY position DESC LIMIT 1`,
+    )
+    .get(orgId, positionText(begun.count), positionText(end), before)
+  const count = Number(last?.position ?? 0)
   if (count <= begun.count) return null
   const hash = hashAt(db, orgId, count)
   return hash === null ? null : { count, hash }

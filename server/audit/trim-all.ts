@@ -4,6 +4,7 @@
  */
 import type { Store } from '../../db/store.ts'
 import { isoTime } from '../clock.ts'
+import { clockToleranceMs } from '../clock-guard.ts'
 import type { Log } from '../log.ts'
 import { ruleOf, type RetentionRule } from '../retention/expire-all.ts'
 import { appendCheckpoints } from './checkpoints.ts'
@@ -40,7 +41,7 @@ async function trimChain(
   beforeMs: number,
   now: number,
 ): Promise<void> {
-  const point = await store.audit.trimPoint({ orgId, beforeMs })
+  const point = await store.audit.trimPoint({ orgId, beforeMs, untilMs: now + clockToleranceMs })
   if (point === null) return
   const trim = signTrim(key, orgId, point, now)
   appendCheckpoints(dataDir, [signHead(key, orgId, point, now)])

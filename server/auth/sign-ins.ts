@@ -148,6 +148,9 @@ function beginner(store: Pick<Store, 'signIns'>, draft: SignIns['draft']): SignI
   }
 }
 
+/** A sign-in may be this far ahead of the clock, so that setting it back a little ends nobody's. */
+const aheadMsMax = 24 * 3_600_000
+
 /** Finds the living sign-in behind a request. */
 function finder(
   store: Pick<Store, 'signIns'>,
@@ -160,6 +163,8 @@ function finder(
     const view = await store.signIns.find(sha256Hex(token))
     const now = clock.now()
     if (!view || view.signIn.expiresAtMs <= now) return null
+    // Begun under a clock that ran ahead: it would live that much longer.
+    if (view.signIn.expiresAtMs - now > limits.signInAbsoluteMs + aheadMsMax) return null
     if (view.signIn.lastSeenAtMs + limits.signInIdleMs <= now) return null
     return view
   }

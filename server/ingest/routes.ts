@@ -68,8 +68,9 @@ async function append(
 ): Promise<AppendResult> {
   if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [] }
   const now = parts.clock.now()
+  const receivedAtMs = Math.round(parts.clockGuard.arrival())
   const batch = {
-    ...{ orgId: key.orgId, keyId: key.id, receivedAtMs: now, events: records },
+    ...{ orgId: key.orgId, keyId: key.id, receivedAtMs, events: records },
     count: batchCount(rejected, count.newestMs, now),
   }
   const appended = parts.store.events.append(batch)

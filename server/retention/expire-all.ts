@@ -1,5 +1,6 @@
 /** Retention: takes what is too old or too much in every organization, in steps that leave room for ingest. */
-import type { Store } from '../../db/store.ts'
+import type { ExpireCommand, Store } from '../../db/store.ts'
+import { clockToleranceMs } from '../clock-guard.ts'
 import type { Log } from '../log.ts'
 import { makeSteps } from './steps.ts'
 
@@ -29,12 +30,12 @@ export async function expireAll(
 ): Promise<void> {
   const steps = makeSteps(store, ending)
   for (const { id: orgId } of await store.orgs.list()) {
-    const receivedBeforeMs = await cutoffOf(store, orgId, rule, now)
+    const limit = await limitOf(store, orgId, rule, now)
     const events =
-      receivedBeforeMs === null
+      limit === null
         ? 0
         : await steps.untilDone(
-            (small) => store.events.expire({ orgId, receivedBeforeMs, small }),
+            (small) => store.events.expire({ orgId, ...limit, small }),
             (part) => part.events,
           )
     const rollups = { orgId, beforeMs: now - rollupsKeptMs }
@@ -65,15 +66,19 @@ export async function ruleOf(
   }
 }
 
-async function cutoffOf(
+/** By days the time of arrival counts, by bytes its order, which no clock can put wrong. */
+async function limitOf(
   store: Pick<Store, 'retention'>,
   orgId: string,
   rule: RetentionRule,
   now: number,
-): Promise<number | null> {
+): Promise<Omit<ExpireCommand, 'orgId' | 'small'> | null> {
   const { days, bytes } = await ruleOf(store, orgId, rule)
-  const byDays = days === null ? null : now - days * dayMs
-  const byBytes = bytes === null ? null : await store.retention.cutoff({ orgId, bytesMax: bytes })
-  if (byDays === null || byBytes === null) return byDays ?? byBytes
-  return Math.max(byDays, byBytes)
+  const beforeSeq = bytes === null ? null : await store.retention.cutoff({ orgId, bytesMax: bytes })
+  if (days === null && beforeSeq === null) return null
+  return {
+    receivedBeforeMs: days === null ? 0 : now - days * dayMs,
+    receivedUntilMs: now + clockToleranceMs,
+    ...(beforeSeq === null ? {} : { beforeSeq }),
+  }
 }

@@ -272,3 +272,13 @@ test('owners say how long their organization keeps its trail; what is no number 
   expect((await set({})).status).toBe(200)
   expect(await told()).toMatchObject({ days: null, auditDays: null })
 })
+
+test('an entry of a clock that ran ahead holds no trim up, and goes with the old one behind it', async () => {
+  const at = async (day: number) => {
+    const act = { action: 'thing.changed', target: 'thing' }
+    await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, startMs + day * dayMs))
+  }
+  for (const day of [0, 400, 1, 401, 20]) await at(day)
+  await trim(40) // cutoff: day 10; what came last before day 20 may be of that day
+  expect(await verdict()).toMatchObject({ ok: true, chain: { trim: { count: 3 } } })
+})

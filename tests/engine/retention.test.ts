@@ -194,3 +194,44 @@ test('retention beside ingest: no append waits long, and everything adds up', as
   db.close()
   dir.remove()
 }, 90_000)
+
+test('events that a clock 400 days ahead has stamped go with the first that came after them', async () => {
+  const { dir, store } = await openWith('a')
+  const at = [0, 20, 420, 421, 21, 60].map((day) => noon + day * dayMs)
+  for (const [index, receivedAtMs] of at.entries())
+    await fill(store, 'org_a', index * 2_048, 2_048, receivedAtMs)
+  const from = async () => {
+    const kept = await Promise.all(at.map((_, index) => store.events.byId('org_a', `evt_${index * 2_048}`)))
+    return kept.findIndex((event) => event !== null)
+  }
+  const byDays = (day: number) =>
+    expireAll({ store, rule: { days: 30, bytes: null, auditDays: null }, log }, noon + day * dayMs, unending)
+  await byDays(49)
+  expect(await from()).toBe(1)
+  // The block of day 20 is old; how old the next two are, only the one of day 21 says.
+  await byDays(50.5)
+  expect(await from()).toBe(2)
+  await byDays(52)
+  expect(await from()).toBe(5)
+  await byDays(91)
+  expect(await from()).toBe(-1)
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  await store.close()
+  dir.remove()
+}, 90_000)
+
+test('by bytes the order of arrival counts: a block of a clock ahead does not take the newer ones along', async () => {
+  const { dir, store } = await openWith('a')
+  const days = [0, 1, 400, 2, 3]
+  for (const [index, day] of days.entries())
+    await fill(store, 'org_a', index * 2_048, 2_048, noon + day * dayMs)
+  const bytesMax = Math.floor((await store.retention.eventBytes('org_a')) * 0.5)
+  const rule = { days: null, bytes: bytesMax, auditDays: null }
+  await expireAll({ store, rule, log }, noon + 4 * dayMs, unending)
+  expect(await store.events.byId('org_a', `evt_${3 * 2_048}`)).not.toBeNull()
+  expect(await store.events.byId('org_a', 'evt_0')).toBeNull()
+  expect(await store.retention.eventBytes('org_a')).toBeLessThanOrEqual(bytesMax)
+  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  await store.close()
+  dir.remove()
+}, 90_000)

@@ -144,7 +144,11 @@ function mark(folder: string, exchange: Exchange): void {
 
 function unmark(folder: string): void {
   rmSync(unfinishedRestorePath(folder))
-  syncFolder(folder)
+  try {
+    syncFolder(folder)
+  } catch {
+    // All else is on the disk. A marker that a power cut brings back is settled like any other.
+  }
 }
 
 function settle(folder: string): SettledPlacement | null {

@@ -1,5 +1,6 @@
 /** Retention: takes the oldest blocks away in bounded steps; their events stay in the rollups as expired. */
 import type { Database } from 'bun:sqlite'
+import type { ExpireCommand } from '../../event-counts.ts'
 import { deleteBlock, readColumns } from './block-table.ts'
 import { extra } from './block.ts'
 import { expireInRollups } from './fold.ts'
@@ -7,12 +8,15 @@ import { chunksPerRun } from './id-run.ts'
 import { noteRewrite } from './kept-hours.ts'
 import type { OrgState } from './org-state.ts'
 import { placeOf, segmentEvents, seqOf } from './place.ts'
+import type { PackedColumns } from './number-columns.ts'
 import { rollupCounts } from './rollup-counts.ts'
 
 /*
  * A block goes when each of its events arrived before the time given, so an event may outstay it by as much as a block
- * takes to fill. With the blocks go the segment indexes and, when they are past for every organization, the id runs:
- * an id older than retention is new again, because the block that would confirm it is gone.
+ * takes to fill. Blocks go in the order of arrival, so what came after something young stays, whatever its time says.
+ * A time in the future is that of a wrong clock: such a block goes with the next one whose time can be believed.
+ * With the blocks go the segment indexes and, when they are past for every organization, the id runs: an id older than
+ * retention is new again, because the block that would confirm it is gone.
  */
 export interface Expired {
   events: number
@@ -21,6 +25,8 @@ export interface Expired {
   /** Id runs that no organization needs any more. */
   runs: number[]
 }
+
+export type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
 
 /** What one step takes at most, and so how long an append may wait for it. */
 export interface StepBounds {
@@ -33,10 +39,11 @@ export interface StepBounds {
 export function expireBlocks(
   db: Database,
   org: OrgState,
-  receivedBeforeMs: number,
+  limit: ExpireLimit,
   { blocksMax, rollupRowsMax }: StepBounds,
 ): Expired {
   const counts = rollupCounts()
+  const laterAge = ageAfter(db, org, limit)
   let events = 0
   let firstKept = org.storedSeq + 1
   let taken = 0
@@ -44,7 +51,8 @@ export function expireBlocks(
   for (const place of oldestBlocks(db, org, blocksMax + 1)) {
     const block = readColumns(db, place)
     if (block === null) continue
-    const isOld = block.column(extra.received).every((received) => received < receivedBeforeMs)
+    const age = ageOf(block, seqOf(place), limit)
+    const isOld = (age === 'unknown' ? laterAge(place) : age) === 'old'
     if (!isOld || taken === blocksMax || counts.entries() >= rollupRowsMax) {
       firstKept = seqOf(place)
       done = !isOld
@@ -65,6 +73,43 @@ export function expireBlocks(
   return { events, done, runs: dropUnusedRuns(db) }
 }
 
+type Age = 'old' | 'young' | 'unknown'
+
+function ageOf(block: PackedColumns, seq: number, limit: ExpireLimit): Age {
+  if (seq + block.rows <= (limit.beforeSeq ?? 0)) return 'old'
+  const until = limit.receivedUntilMs ?? Infinity
+  let age: Age = 'unknown'
+  for (const received of block.column(extra.received)) {
+    if (received > until) continue
+    if (received >= limit.receivedBeforeMs) return 'young'
+    age = 'old'
+  }
+  return age
+}
+
+/** Blocks looked at one by one behind one of a wrong clock; farther ones at growing distances. */
+const lookedAtMax = 256
+
+/**
+ * Of the next block whose time can be believed: what arrived before an old block is old. Remembers it for all blocks
+ * before that one, since a clock that was wrong for hours leaves thousands behind.
+ */
+function ageAfter(db: Database, org: OrgState, limit: ExpireLimit): (place: number) => Age {
+  let known: { place: number; age: Age } | null = null
+  return (place) => {
+    if (known !== null && place < known.place) return known.age
+    for (let offset = 1; ; offset += offset < lookedAtMax ? 1 : Math.ceil(offset / 2)) {
+      const next = blockAfter(db, org, place, offset)
+      const block = next === null ? null : readColumns(db, next)
+      if (next === null) return 'unknown'
+      const age = block === null ? 'unknown' : ageOf(block, seqOf(next), limit)
+      if (age === 'unknown') continue
+      known = { place: next, age }
+      return age
+    }
+  }
+}
+
 function oldestBlocks(db: Database, { num, foldedSeq }: OrgState, limit: number): number[] {
   return db
     .query<{ place: number }, [number, number, number]>(
@@ -72,6 +117,19 @@ function oldestBlocks(db: Database, { num, foldedSeq }: OrgState, limit: number)
     )
     .all(placeOf(num, 0), placeOf(num, foldedSeq), limit)
     .map(({ place }) => place)
+}
+
+/** So many blocks behind one; null when there are not so many. */
+function blockAfter(
+  db: Database,
+  { num, foldedSeq }: OrgState,
+  place: number,
+  offset: number,
+): number | null {
+  const found = db.query<{ place: number }, [number, number, number]>(
+    'SELECT place FROM event_block WHERE place >= ? AND place <= ? ORDER BY place LIMIT 1 OFFSET ?',
+  )
+  return found.get(place, placeOf(num, foldedSeq), offset)?.place ?? null
 }
 
 function dropSegments(db: Database, org: OrgState, firstKept: number): void {

@@ -1,8 +1,7 @@
 /** How many bytes the events of an organization take, and from which arrival on they fit into a number of them. */
 import type { Database } from 'bun:sqlite'
 import { readColumns } from './block-table.ts'
-import { extra } from './block.ts'
-import { placeOf } from './place.ts'
+import { placeOf, seqOf } from './place.ts'
 import { isSliceOver, type Sliced } from '../slices.ts'
 
 interface Block {
@@ -39,7 +38,7 @@ export function* eventBytes(db: Database, org: number): Sliced<number> {
   return sum
 }
 
-/** Just past the last arrival of the newest block that no longer fits, or null when all do. */
+/** The arrival number just past the newest block that no longer fits, or null when all do. */
 export function* cutoffForBytes(db: Database, org: number, bytesMax: number): Sliced<number | null> {
   let sum = 0
   let beyond: number | null = null
@@ -49,5 +48,5 @@ export function* cutoffForBytes(db: Database, org: number, bytesMax: number): Sl
     return beyond !== null
   })
   const columns = beyond === null ? null : readColumns(db, beyond)
-  return columns === null ? null : columns.column(extra.received).reduce((a, b) => Math.max(a, b), 0) + 1
+  return columns === null || beyond === null ? null : seqOf(beyond) + columns.rows
 }

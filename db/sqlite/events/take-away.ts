@@ -77,9 +77,9 @@ export function takeAway(
       runs = removeOrgEvents(db, orgs.of(orgId))
       forget()
     },
-    expire({ orgId, receivedBeforeMs, small = false }) {
+    expire({ orgId, small = false, ...limit }) {
       const org = folded(orgId)
-      const expired = expireBlocks(db, org, receivedBeforeMs, small ? { ...bounds, blocksMax: 1 } : bounds)
+      const expired = expireBlocks(db, org, limit, small ? { ...bounds, blocksMax: 1 } : bounds)
       runs = expired.runs
       if (expired.events > 0) forget()
       return { events: expired.events, done: expired.done }
