@@ -13,11 +13,15 @@ import { dirname } from 'node:path'
 
 /** Makes the names in a folder survive a power cut, which syncing the files in it does not. */
 export function syncFolder(path: string): void {
-  const folder = openSync(path, 'r')
+  syncFile(path)
+}
+
+export function syncFile(path: string): void {
+  const file = openSync(path, 'r')
   try {
-    fsyncSync(folder)
+    fsyncSync(file)
   } finally {
-    closeSync(folder)
+    closeSync(file)
   }
 }
 

@@ -1,5 +1,7 @@
 /** Where an export goes: standard output, or a file that is only left behind when it is whole. */
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { syncFolder } from '../../db/durable-files.ts'
 import { AppError } from '../errors.ts'
 import { print } from './print.ts'
 
@@ -28,6 +30,7 @@ export function openOutput(path: string | null, replace: boolean): Output {
     end() {
       fsyncSync(file)
       closeSync(file)
+      syncFolder(dirname(path))
       open = false
     },
   }

@@ -1,6 +1,7 @@
 /** Installs, removes and asks about the systemd service; the data folder is never touched. */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { syncFile, syncFolder } from '../../db/durable-files.ts'
 import { AppError } from '../errors.ts'
 import { unitName } from './unit.ts'
 
@@ -25,7 +26,7 @@ export async function installUnit({ unitDir, executable }: ServicePlace, unit: s
     mkdirSync(unitDir, { recursive: true })
     writeFileSync(`${path}.new`, unit, { mode: 0o644 })
     chmodSync(`${path}.new`, 0o644)
-    renameSync(`${path}.new`, path)
+    place(`${path}.new`, path)
   } catch (error) {
     throw notAllowed(error)
   }
@@ -39,7 +40,14 @@ function placeExecutable(executable: string): void {
   const draft = `${executable}.new`
   copyFileSync(process.execPath, draft)
   chmodSync(draft, 0o755)
-  renameSync(draft, executable) // a running one keeps the file it has
+  place(draft, executable) // a running one keeps the file it has
+}
+
+/** On disk before it has its name: an executable that a power cut leaves empty starts no more. */
+function place(draft: string, path: string): void {
+  syncFile(draft)
+  renameSync(draft, path)
+  syncFolder(dirname(path))
 }
 
 /** Stops and forgets the service. Returns false when there was none. */

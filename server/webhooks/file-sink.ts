@@ -2,6 +2,7 @@
 import { constants } from 'node:fs'
 import { lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncFolder } from '../../db/durable-files.ts'
 
 /** The last append of each file: a large write is several system calls, and those of two must not mix. */
 const lastAppends = new Map<string, Promise<void>>()
@@ -36,6 +37,7 @@ async function append(sinkDir: string, path: string, lines: string[]): Promise<v
     const text = `${lines.join('\n')}\n`
     await file.writeFile(last[0] === 10 ? text : `\n${text}`)
     await file.sync()
+    if (size === 0) syncFolder(folder) // a new file: its name must last too
   } finally {
     await file.close()
   }
@@ -46,7 +48,7 @@ async function safeFolder(sinkDir: string, below: string): Promise<string> {
   let folder = await realpath(sinkDir)
   for (const name of below === '.' ? [] : below.split('/')) {
     folder = join(folder, name)
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) syncFolder(dirname(folder))
     const stat = await lstat(folder)
     if (stat.isSymbolicLink()) throw Object.assign(new Error('a link in the sink path'), { code: 'ELOOP' })
   }

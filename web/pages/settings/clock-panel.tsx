@@ -5,7 +5,7 @@ import { Dialog } from '../../components/dialog.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
-import { fullTime, utcTime } from '../../format.ts'
+import { fullTime } from '../../format.ts'
 import { refreshNotices } from '../../notices.ts'
 import { type ClockView, operateApi } from '../../operate-api.ts'
 
@@ -34,7 +34,7 @@ export function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
   if (view.value === null || view.value.hold === null) return null
   const { now, hold } = view.value
   return (
-    <div class="clock-panel" role="alert">
+    <div class="panel clock-panel" role="alert">
       <h3>The clock jumped</h3>
       <p>
         <Text value={hold.message} max={400} />
@@ -47,7 +47,7 @@ export function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
       {asking.value && (
         <Dialog title="Confirm clock" onClose={() => (asking.value = false)}>
           <p>
-            The server's clock says <strong>{fullTime(Date.parse(now))}</strong> ({utcTime(Date.parse(now))}).
+            The server's clock says <strong>{fullTime(Date.parse(now))}</strong>.
           </p>
           <p>
             Confirm it only if this is the right time. Retention then deletes what is older than your limits

@@ -1,0 +1,24 @@
+/** Makes every file that must last beyond a power cut, and ends: `bun names-child.ts FOLDER`. */
+import { openSigningKey } from '../../server/audit/signing-key.ts'
+import { writeCheckpoints } from '../../server/audit/checkpoints.ts'
+import { writeLastRun, writeProof } from '../../server/backup/backup-folder.ts'
+import { startClockGuard, testTime } from '../../server/clock-guard.ts'
+import { openOutput } from '../../server/commands/output.ts'
+import { openSecretBox } from '../../server/secrets.ts'
+import { appendLines } from '../../server/webhooks/file-sink.ts'
+
+const folder = process.argv[2]!
+const quiet = { debug() {}, info() {}, warn() {}, error() {}, setLevel: () => 'info', close: async () => {} }
+const log = quiet as never
+openSecretBox(folder)
+const key = openSigningKey(folder)
+const heads = async () => ({ org_a: { count: 1, hash: 'a'.repeat(64) } })
+await writeCheckpoints({ store: { audit: { heads } as never }, key, dataDir: folder, log }, Date.now())
+writeProof(`${folder}/one.backup`, { sha256: '', provenAt: '' })
+writeLastRun(folder, { at: '', ok: true, name: null, message: '' })
+startClockGuard({ time: testTime({ now: () => Date.now() }), dataDir: folder, log }).save()
+const output = openOutput(`${folder}/export.csv`, false)
+output.write('a\n')
+output.end()
+await appendLines(folder, 'sink/events.ndjson', ['{}'])
+process.exit(0)

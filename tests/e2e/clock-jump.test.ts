@@ -1,0 +1,59 @@
+/** After the clock jumped: every page says so to operators, System has the button, and a dialog asks before it acts. */
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { ownerEnv, signIn } from './dashboard-actions.ts'
+
+setDefaultTimeout(120_000)
+afterAll(closeBrowser)
+
+const dayMs = 24 * 3_600_000
+
+test('an operator is told of the jump on every page, and confirms the clock', async () => {
+  using temp = tempDir('clock-jump')
+  const dataDir = temp.join('data')
+  await (await startAppliance({ dataDir, env: ownerEnv })).stop()
+  const path = join(dataDir, 'clock')
+  const seen = JSON.parse(readFileSync(path, 'utf8')) as { wallMs: number; expectedMs: number }
+  const earlier = { wallMs: seen.wallMs - 400 * dayMs, expectedMs: seen.expectedMs - 400 * dayMs }
+  writeFileSync(path, JSON.stringify({ ...seen, ...earlier }))
+  await using appliance = await startAppliance({ dataDir, env: ownerEnv })
+  await withPage(appliance.url, async (page) => {
+    await signIn(page)
+    const bar = page.locator('.notice-bar')
+    await bar.waitFor()
+    expect(await bar.textContent()).toContain('400 days ahead of the time that has passed')
+    await bar.getByRole('link').click()
+    await page.getByRole('heading', { name: 'The clock jumped' }).waitFor()
+    expect(await bar.count()).toBe(0)
+    const shots = process.env['SIGHTGLASS_SHOTS']
+    if (shots !== undefined) await shoot(page, shots)
+    await page.getByRole('button', { name: 'Confirm clock' }).click()
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.textContent()).toContain('that cannot be undone')
+    if (shots !== undefined) await page.screenshot({ path: join(shots, 'clock-dialog.png') })
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Confirm clock' }).click()
+    await dialog.getByRole('button', { name: 'Confirm clock' }).click()
+    await page.getByRole('heading', { name: 'The clock jumped' }).waitFor({ state: 'detached' })
+    await page.getByText('The clock agrees with the time that has passed.').waitFor()
+    await page.goto(appliance.url)
+    await page.getByRole('navigation').first().waitFor()
+    expect(await page.locator('.notice-bar').count()).toBe(0)
+  })
+})
+
+/** For a look at it: SIGHTGLASS_SHOTS names a folder. */
+async function shoot(page: Parameters<typeof signIn>[0], folder: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const)
+    for (const width of [1440, 390]) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize({ width, height: 900 })
+      await page.screenshot({ path: join(folder, `clock-${colorScheme}-${width}.png`) })
+    }
+  await page.setViewportSize({ width: 1280, height: 800 })
+  await page.emulateMedia({ colorScheme: 'light' })
+}
