@@ -41,9 +41,24 @@ export function mergeCount(into: Map<string, IngestCount>, one: IngestCount): vo
   known.behindMinMs = behind.length === 0 ? null : Math.min(...behind)
 }
 
+/** A field that a key's sender probably misspelt, of the events that were looked at in one hour. */
+export interface NearMissCount {
+  orgId: string
+  keyId: string
+  hourStartMs: number
+  path: string // as sent
+  known: string // the field that was probably meant
+  events: number
+}
+
 export interface IngestCountStore {
   /** Adds to what is there; counts from before `keptSinceMs` go. */
-  add(command: { counts: IngestCount[]; keptSinceMs: number }): Promise<void>
+  add(command: { counts: IngestCount[]; nearMisses?: NearMissCount[]; keptSinceMs: number }): Promise<void>
+  /** The sums since an hour, by key and path; the most frequent first, a bounded number. */
+  nearMisses(query: {
+    orgId: string
+    sinceMs: number
+  }): Promise<Omit<NearMissCount, 'hourStartMs' | 'orgId'>[]>
   /** Ascending by hour and key. */
   list(query: { orgId: string; sinceMs: number }): Promise<IngestCount[]>
 }

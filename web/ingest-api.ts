@@ -35,12 +35,21 @@ export interface RejectedRequest {
   excerpt: string
 }
 
+/** A field that is not known beside the one that was probably meant. */
+export interface NearMiss {
+  keyId: string
+  path: string
+  known: string
+  events: number // of those that were looked at
+}
+
 export interface IngestHealth {
   since: string
   totals: IngestSums
   keys: IngestKey[]
   hours: IngestHour[] // by hour, the oldest first
   rejected: RejectedRequest[] // the newest first
+  nearMisses: NearMiss[] // most first
 }
 
 export const ingestApi = {

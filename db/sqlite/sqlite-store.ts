@@ -74,6 +74,7 @@ export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & 
     ingestCounts: {
       add: (command) => verbs.write('ingestCounts.add', command),
       list: (query) => verbs.read('ingestCounts.list', query),
+      nearMisses: (query) => verbs.read('ingestCounts.nearMisses', query),
     },
     keys: { ...identity.keys, findByHash: whileOpen(identity.keys.findByHash) },
     sites: { ...identity.sites, restricted: whileOpen(identity.sites.restricted) },

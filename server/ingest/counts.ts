@@ -1,10 +1,17 @@
 /** Counts what ingest took and refused, by hour and key, for the ingest-health page and for /metrics. */
-import { countHourMs, mergeCount, type BatchCount, type IngestCount } from '../../db/ingest-count-store.ts'
+import {
+  countHourMs,
+  mergeCount,
+  type BatchCount,
+  type IngestCount,
+  type NearMissCount,
+} from '../../db/ingest-count-store.ts'
 import type { ApiKey, Store } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
 import type { ClockGuard } from '../clock-guard.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import type { NearMiss } from './near-misses.ts'
 
 /** What one request came to; whoever handles it fills it in. */
 export interface RequestCount {
@@ -26,10 +33,32 @@ export interface IngestTotals {
 export interface IngestCounts {
   /** Runs the handler of one request whose key is known, and counts it however it ends. */
   request<T>(key: Pick<ApiKey, 'id' | 'orgId'>, handle: (count: RequestCount) => Promise<T>): Promise<T>
+  /** Counts an event that was looked at and the fields that its sender probably misspelt. */
+  nearMisses(key: Pick<ApiKey, 'id' | 'orgId'>, found: readonly NearMiss[]): void
   /** Writes what did not come with a batch; a crash loses at most what came since the last flush. */
   flush(): Promise<void>
   /** Since this process started. */
   totals(): Readonly<IngestTotals>
+}
+
+/** Of all senders between two flushes; those beyond are not counted, so that nobody fills the memory with names. */
+const nearMissesMax = 500
+
+function waitingMisses() {
+  let waiting = new Map<string, NearMissCount>()
+  return {
+    add(one: NearMissCount): void {
+      const name = JSON.stringify([one.orgId, one.keyId, one.hourStartMs, one.path])
+      const known = waiting.get(name)
+      if (known !== undefined) known.events += one.events
+      else if (waiting.size < nearMissesMax) waiting.set(name, one)
+    },
+    take(): NearMissCount[] {
+      const taken = [...waiting.values()]
+      waiting = new Map()
+      return taken
+    },
+  }
 }
 
 export function makeIngestCounts(
@@ -40,6 +69,7 @@ export function makeIngestCounts(
 ): IngestCounts {
   const totals: IngestTotals = { requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
   let waiting = new Map<string, IngestCount>()
+  const misses = waitingMisses()
   let flushing = Promise.resolve()
 
   function note(key: Pick<ApiKey, 'id' | 'orgId'>, count: RequestCount, refused: 0 | 1): void {
@@ -60,15 +90,21 @@ export function makeIngestCounts(
   }
 
   async function write(): Promise<void> {
-    if (waiting.size === 0) return
+    const nearMisses = misses.take()
+    if (waiting.size + nearMisses.length === 0) return
     const taken = waiting
     waiting = new Map()
     try {
       const keptSinceMs = clockGuard.hold() === null ? clock.now() - limits.ingestCountsKeptMs : 0
-      await store.ingestCounts.add({ counts: [...taken.values()], keptSinceMs })
+      await store.ingestCounts.add({
+        counts: [...taken.values()],
+        nearMisses: [...nearMisses.values()],
+        keptSinceMs,
+      })
     } catch (error) {
       // A full disk heals; until then the counts wait here.
       for (const one of taken.values()) mergeCount(waiting, one)
+      for (const one of nearMisses) misses.add(one)
       log.warn('ingest_counts_not_written', { message: String(error) })
     }
   }
@@ -84,6 +120,11 @@ export function makeIngestCounts(
         note(key, count, 1)
         throw error
       }
+    },
+    nearMisses({ id, orgId }, found) {
+      const now = clock.now()
+      const of = { orgId, keyId: id, hourStartMs: now - (now % countHourMs), events: 1 }
+      for (const { path, known } of found) misses.add({ ...of, path, known })
     },
     flush: () => (flushing = flushing.then(write)),
     totals: () => totals,

@@ -20,11 +20,12 @@ export function ingestHealthRoutes({ store, clock, signIns, ingestCounts, reject
       throw invalidQuery('since', `since may lie at most ${limits.ingestHealthMs / dayMs} days back`)
     const sinceMs = Math.floor(asked / hourMs) * hourMs
     await Promise.all([ingestCounts.flush(), rejections.settled()])
-    const [counts, keys, samples] = await Promise.all([
+    const [counts, keys, samples, nearMisses] = await Promise.all([
       store.ingestCounts.list({ orgId: org.id, sinceMs }),
       store.keys.list(org.id, 'ingest'),
       store.rejected.list(org.id, limits.rejectedShownMax),
+      store.ingestCounts.nearMisses({ orgId: org.id, sinceMs }),
     ])
-    return json(ingestHealth(counts, keys, samples, { sinceMs, now }))
+    return json({ ...ingestHealth(counts, keys, samples, { sinceMs, now }), nearMisses })
   })
 }

@@ -11,6 +11,7 @@ import type { Parts } from '../parts.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
 import { batchCount, type RequestCount } from './counts.ts'
 import { linesText } from './lines-text.ts'
+import { nearMisses } from './near-misses.ts'
 import { publishedLimits } from './published-limits.ts'
 import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
 import { refuseRestricted } from './refuse-restricted.ts'
@@ -51,11 +52,25 @@ async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<
     const bytes = await readBytes(request, bodyLimits)
     await parts.turns.take(bytes.length)
     text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
-    return acceptEvents(text, mediaType, key.siteIds)
+    const accepted = acceptEvents(text, mediaType, key.siteIds)
+    noteNearMisses(parts, key, accepted)
+    return accepted
   } catch (thrown) {
     if (thrown instanceof AppError)
       parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
     throw thrown
+  }
+}
+
+/** Looks at one event of a request: what a sender misspells in one event, it misspells in all. */
+function noteNearMisses({ ingestCounts }: Parts, key: ApiKey, { records, rejected }: Accepted): void {
+  const json = records[0]?.json ?? rejected[0]?.excerpt
+  if (json === undefined) return
+  try {
+    const found = nearMisses(JSON.parse(json))
+    if (found.length > 0) ingestCounts.nearMisses(key, found)
+  } catch {
+    // A rejected line need not be JSON, and the excerpt of a long one is cut.
   }
 }
 

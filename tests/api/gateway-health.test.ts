@@ -24,6 +24,7 @@ interface Health {
     clock: { state: string; offMs: number } | null
   })[]
   hours: (Sums & { hour: string; keyId: string })[]
+  nearMisses: { keyId: string; path: string; known: string; events: number }[]
   rejected: { at: string; keyId: string; code: string; message: string; path: string; excerpt: string }[]
 }
 
@@ -119,6 +120,28 @@ test('senders whose clock is off, keys seen in a browser', async () => {
     clock: { state: 'fine' },
     seenInBrowserAt: expect.any(String) as string,
   })
+})
+
+test('near misses of known fields are named by key and counted, and nothing is refused for them', async () => {
+  const { durationMs: _, ...plain } = event('near')
+  const [first, second] = [await server.key('ingest', { label: 'near' }), await server.key('ingest')]
+  const post = async (key: string, events: object[]) => {
+    const answer = await server.call('/v1/sdk/events', { key, body: { events } })
+    return ((await answer.json()) as { accepted?: number }).accepted
+  }
+  for (let n = 0; n < 3; n++) expect(await post(first, [{ ...plain, id: `n${n}`, latencyMs: 7 }])).toBe(1)
+  expect(await post(second, [{ ...plain, id: 'n9', agent: { user_agent: 'x' }, mine: 1 }])).toBe(1)
+  expect(await post(second, [{ ...plain, id: 'n10', sessionId: undefined, session_id: 's' }])).toBeUndefined()
+  const { nearMisses, keys } = await health()
+  const key = keys.find(({ label }) => label === 'near')!.id
+  expect(nearMisses.filter(({ keyId }) => keyId === key)).toEqual([
+    { keyId: key, path: 'latencyMs', known: 'durationMs', events: 3 },
+  ])
+  const others = nearMisses.filter(({ keyId }) => keyId !== key)
+  expect(others.map(({ path, known, events }) => [path, known, events])).toEqual([
+    ['agent.user_agent', 'agent.userAgent', 1],
+    ['session_id', 'sessionId', 1],
+  ])
 })
 
 test('counts lie in the hour of arrival, and outlive a restart', async () => {

@@ -37,3 +37,14 @@ CREATE TABLE org_sign_in_rule (
 ) STRICT;
 
 ALTER TABLE sign_in ADD COLUMN by_provider INTEGER NOT NULL DEFAULT 0 CHECK (by_provider IN (0, 1));
+
+-- Fields that senders probably misspelt, by hour of arrival and key; counted of the events that were looked at.
+CREATE TABLE ingest_near_miss (
+  org_id TEXT NOT NULL,
+  hour INTEGER NOT NULL,
+  key_id TEXT NOT NULL,
+  path TEXT NOT NULL,
+  known TEXT NOT NULL,
+  events INTEGER NOT NULL,
+  PRIMARY KEY (org_id, hour, key_id, path)
+) STRICT, WITHOUT ROWID;

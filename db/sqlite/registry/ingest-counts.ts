@@ -1,10 +1,15 @@
 /** What ingest counted by hour and key, in SQLite. */
-import { countHourMs, type IngestCount, type IngestCountStore } from '../../ingest-count-store.ts'
+import {
+  countHourMs,
+  type IngestCount,
+  type IngestCountStore,
+  type NearMissCount,
+} from '../../ingest-count-store.ts'
 import type { ReadContext, WriteContext } from '../contexts.ts'
 
 export function addIngestCounts(
   { db }: Pick<WriteContext, 'db'>,
-  { counts, keptSinceMs }: Parameters<IngestCountStore['add']>[0],
+  { counts, nearMisses = [], keptSinceMs }: Parameters<IngestCountStore['add']>[0],
 ): void {
   const add = db.query(
     `INSERT INTO ingest_hour (org_id, hour, key_id, requests, refused, accepted, deduped, rejected,
@@ -20,9 +25,31 @@ export function addIngestCounts(
     const { orgId, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
     add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
   }
-  const trim = db.query('DELETE FROM ingest_hour WHERE org_id = ? AND hour < ?')
-  for (const orgId of new Set(counts.map((one) => one.orgId)))
-    trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
+  const miss = db.query(
+    `INSERT INTO ingest_near_miss (org_id, hour, key_id, path, known, events) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET events = events + excluded.events`,
+  )
+  for (const { orgId, hourStartMs, keyId, path, known, events } of nearMisses)
+    miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, known, events)
+  for (const table of ['ingest_hour', 'ingest_near_miss']) {
+    const trim = db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`)
+    for (const orgId of new Set([...counts, ...nearMisses].map((one) => one.orgId)))
+      trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
+  }
+}
+
+const nearMissesMax = 200
+
+export function listNearMisses(
+  { db }: ReadContext,
+  { orgId, sinceMs }: { orgId: string; sinceMs: number },
+): Omit<NearMissCount, 'hourStartMs' | 'orgId'>[] {
+  return db
+    .query<Omit<NearMissCount, 'hourStartMs' | 'orgId'>, [string, number, number]>(
+      `SELECT key_id AS keyId, path, known, sum(events) AS events FROM ingest_near_miss
+       WHERE org_id = ? AND hour >= ? GROUP BY key_id, path, known ORDER BY sum(events) DESC, path LIMIT ?`,
+    )
+    .all(orgId, Math.floor(sinceMs / countHourMs), nearMissesMax)
 }
 
 export function listIngestCounts(

@@ -1,5 +1,5 @@
 /** The registry's verbs of the writer and of the readers, by the names under which they travel. */
-import { addIngestCounts, listIngestCounts } from './ingest-counts.ts'
+import { addIngestCounts, listIngestCounts, listNearMisses } from './ingest-counts.ts'
 import { findMemory, listMemories, listMemoryVersions, pushMemory } from './memory.ts'
 import { findTool, listTools, pushTools } from './tools.ts'
 
@@ -16,4 +16,5 @@ export const registryReadVerbs = {
   'registry.memory': findMemory,
   'registry.memoryVersions': listMemoryVersions,
   'ingestCounts.list': listIngestCounts,
+  'ingestCounts.nearMisses': listNearMisses,
 }

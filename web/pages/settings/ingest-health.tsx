@@ -9,7 +9,13 @@ import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
 import { count, minuteTime } from '../../format.ts'
-import { ingestApi, type IngestHealth as Health, type IngestHour, type IngestKey } from '../../ingest-api.ts'
+import {
+  ingestApi,
+  type IngestHealth as Health,
+  type IngestHour,
+  type IngestKey,
+  type NearMiss,
+} from '../../ingest-api.ts'
 import { session } from '../../session.ts'
 import { Choice } from './form-dialog.tsx'
 import { advice, oddities } from './ingest-health-model.ts'
@@ -74,7 +80,7 @@ function Drawn({ health }: { health: Health }) {
   const { totals } = health
   return (
     <>
-      <NeedsALook keys={health.keys} />
+      <NeedsALook keys={health.keys} nearMisses={health.nearMisses} labelOf={labelOf} />
       {totals.requests === 0 ? (
         <p>
           No sender has sent anything in this time. Make a key under{' '}
@@ -93,6 +99,7 @@ function Drawn({ health }: { health: Health }) {
           <HourTable hours={health.hours} labelOf={labelOf} />
         </>
       )}
+      <NearMissTable nearMisses={health.nearMisses} labelOf={labelOf} />
       <KeyHealthTable keys={health.keys} />
       <RejectedList rejected={health.rejected} labelOf={labelOf} />
     </>
@@ -108,9 +115,18 @@ function Fact({ name, value }: { name: string; value: number }) {
   )
 }
 
-function NeedsALook({ keys }: { keys: IngestKey[] }) {
+interface NeedsALookProps {
+  keys: IngestKey[]
+  nearMisses: NearMiss[]
+  labelOf: (keyId: string) => string
+}
+
+/** The table below has all of them. */
+const missesNamed = 5
+
+function NeedsALook({ keys, nearMisses, labelOf }: NeedsALookProps) {
   const odd = keys.flatMap((key) => oddities(key).map((oddity) => ({ key, oddity })))
-  if (odd.length === 0) return null
+  if (odd.length + nearMisses.length === 0) return null
   return (
     <div class="panel needs-a-look">
       <h3>Needs a look</h3>
@@ -121,6 +137,14 @@ function NeedsALook({ keys }: { keys: IngestKey[] }) {
               <Text value={key.label} max={36} />
             </strong>
             : {oddity}. <span class="muted">{advice[oddity.split(' ')[0] ?? '']}</span>
+          </li>
+        ))}
+        {nearMisses.slice(0, missesNamed).map(({ keyId, path, known }) => (
+          <li key={`${keyId} ${path}`}>
+            <strong>
+              <Text value={labelOf(keyId)} max={36} />
+            </strong>
+            : <Text value={path} max={40} mono /> is not a known field; did you mean <code>{known}</code>?
           </li>
         ))}
       </ul>
@@ -169,6 +193,40 @@ function hoursPeriod(hours: IngestHour[]): Partial<Pick<CsvFile<IngestHour>, 'pe
   const times = hours.map(({ hour }) => hour).toSorted()
   const [since, until] = [times[0], times.at(-1)]
   return since === undefined || until === undefined ? {} : { period: { since, until } }
+}
+
+/** Only there when something was found: an empty table would ask for nothing. */
+function NearMissTable({
+  nearMisses,
+  labelOf,
+}: {
+  nearMisses: NearMiss[]
+  labelOf: (keyId: string) => string
+}) {
+  if (nearMisses.length === 0) return null
+  return (
+    <DataTable
+      title="Unknown fields"
+      about="One event of each request is checked. Events with unknown fields are stored as sent."
+      csv={{ page: 'ingest-health', table: 'unknown-fields' }}
+      keyOf={({ keyId, path }) => `${keyId} ${path}`}
+      rows={nearMisses}
+      columns={[
+        {
+          name: 'Key',
+          value: ({ keyId }) => labelOf(keyId),
+          show: ({ keyId }) => <Text value={labelOf(keyId)} max={36} />,
+        },
+        {
+          name: 'Unknown field',
+          value: ({ path }) => path,
+          show: ({ path }) => <Text value={path} max={40} mono />,
+        },
+        { name: 'Did you mean', value: ({ known }) => known, show: ({ known }) => <code>{known}</code> },
+        { name: 'Events checked with it', number: true, value: ({ events }) => events },
+      ]}
+    />
+  )
 }
 
 const clockTones = { fine: 'allow', ahead: 'error', behind: 'error' } as const
