@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { StoreError } from '../db/errors.ts'
 import type { Json } from '../db/store.ts'
 import type { Params } from './commands/params.ts'
+import { problemOf } from './commands/problem.ts'
 import { storeVerbs } from './commands/store-verbs.ts'
 import type { VerbContext } from './commands/verb-context.ts'
 import { AppError } from './errors.ts'
@@ -21,6 +22,8 @@ export type ControlAnswer = { result: Json } | { error: ControlError }
 
 export interface ControlError {
   kind: 'usage' | 'refused' | 'failed'
+  /** Of what was refused: a code of the API or of the store. */
+  code?: string
   message: string
   hint: string | null
 }
@@ -86,8 +89,11 @@ function wrongVersion(cliVersion: string): ControlError {
 function describe(thrown: unknown): ControlError {
   if (thrown instanceof UsageError) return { kind: 'usage', message: thrown.message, hint: thrown.hint }
   if (thrown instanceof AppError) {
-    return { kind: 'refused', message: thrown.message, hint: thrown.details.hint ?? null }
+    return { kind: 'refused', code: thrown.code, message: thrown.message, hint: thrown.details.hint ?? null }
   }
-  if (thrown instanceof StoreError) return { kind: 'refused', message: thrown.message, hint: null }
+  if (thrown instanceof StoreError) {
+    const { error: code, message, hint = null } = problemOf(thrown)
+    return { kind: 'refused', code, message, hint }
+  }
   return { kind: 'failed', message: thrown instanceof Error ? thrown.message : String(thrown), hint: null }
 }

@@ -18,7 +18,13 @@ import { migrations } from './migrations.ts'
 import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from './missing-data.ts'
 import { compactEventWriter } from './events/writer.ts'
 import { unpackBatches } from './protocol.ts'
-import { dropReserve, dropReserveWhenFull, makeReserveWhenRoom } from './reserve.ts'
+import {
+  dropReserve,
+  dropReserveWhenFull,
+  makeReserveWhenRoom,
+  regainReserve,
+  withReserve,
+} from './reserve.ts'
 import { serve } from './serve.ts'
 import { commitTimes, inTransaction } from './transaction.ts'
 import { housekeeping } from './wal.ts'
@@ -92,6 +98,12 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
   }
 }
 
+function workOf(verb: string): (context: WriteContext, command: unknown) => unknown {
+  const run = writeVerbs[verb as keyof typeof writeVerbs] as ReturnType<typeof workOf> | undefined
+  if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+  return run
+}
+
 /** For work that nobody waits for. */
 function quietly(work: () => void): void {
   try {
@@ -103,10 +115,9 @@ function quietly(work: () => void): void {
 
 function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
   const guard = writeGuard(compactEventWriter(db))
-  const orm = drizzle(db)
   const context: WriteContext = {
     db,
-    orm,
+    orm: drizzle(db),
     get events() {
       return guard.engine()
     },
@@ -119,6 +130,7 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
       quietly(() => {
         guard.run('the reserve', () => requirePresent(watch.requireAll))
         makeReserveWhenRoom(folder)
+        regainReserve(folder)
       }),
     copy: (work) => quietly(() => guard.run('checkpoint', work)),
   })
@@ -135,18 +147,18 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
 
   return {
     write(verb, command) {
-      const run = writeVerbs[verb as keyof typeof writeVerbs] as
-        ((context: WriteContext, command: unknown) => unknown) | undefined
-      if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+      const run = workOf(verb)
       keeper.busy()
-      return guard.run(verb, () => {
-        const result = inTransaction(db, () => run(context, command))
-        guard.committed()
-        requirePresent(watch.requireDatabase)
-        heads.follow()
-        keeper.copyGrown()
-        return result
-      })
+      return withReserve(folder, verb, () =>
+        guard.run(verb, () => {
+          const result = inTransaction(db, () => run(context, command))
+          guard.committed()
+          requirePresent(watch.requireDatabase)
+          heads.follow()
+          keeper.copyGrown()
+          return result
+        }),
+      )
     },
     append(batches) {
       keeper.busy()

@@ -78,7 +78,8 @@ export function makeSignIns(
     if (!view) throw new AppError('unauthorized', 'Sign in to go on.', { reason: 'no_session' })
     contextOf(request).signIn = view
     const now = clock.now()
-    if (now - view.signIn.lastSeenAtMs > touchEveryMs) await store.signIns.touch(view.signIn.tokenHash, now)
+    if (now - view.signIn.lastSeenAtMs > touchEveryMs)
+      await store.signIns.touch(view.signIn.tokenHash, now).catch(unlessStored)
     return view
   }
   return {
@@ -127,6 +128,11 @@ export function makeSignIns(
       return cookieHeader('', wayOf(request), 0)
     },
   }
+}
+
+/** Reads go on when nothing can be written: a full disk must not keep those out who come to look at it. */
+function unlessStored(error: unknown): void {
+  if (!(error instanceof StoreError)) throw error
 }
 
 function beginner(store: Pick<Store, 'signIns'>, draft: SignIns['draft']): SignIns['begin'] {

@@ -1,11 +1,11 @@
 /** Gets a verb's work done: by the server that holds the data folder, or here when none does. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { StoreError } from '../../db/errors.ts'
+import { isStoreErrorKind, StoreError } from '../../db/errors.ts'
 import type { Json } from '../../db/store.ts'
 import type { Clock } from '../clock.ts'
-import { controlPath, type ControlAnswer, type ControlRequest } from '../control.ts'
-import { AppError } from '../errors.ts'
+import { controlPath, type ControlAnswer, type ControlError, type ControlRequest } from '../control.ts'
+import { AppError, errorStatus, type ErrorCode } from '../errors.ts'
 import { UsageError } from '../option-values.ts'
 import { lazySecretBox } from '../secrets.ts'
 import { version } from '../version.ts'
@@ -78,16 +78,20 @@ function throughServer(dataDir: string): DataAccess {
     async call(verb, params) {
       const answer = await ask(dataDir, { version, verb, params })
       if ('result' in answer) return answer.result
-      const { kind, message, hint } = answer.error
-      if (kind === 'usage') throw new UsageError(message, hint)
-      throw new AppError(
-        kind === 'refused' ? 'conflict' : 'internal_error',
-        message,
-        hint === null ? {} : { hint },
-      )
+      throw thrownBy(answer.error)
     },
     close: async () => {},
   }
+}
+
+/** What the server refused reads here as if it had been refused here. */
+function thrownBy({ kind, code, message, hint }: ControlError): Error {
+  if (kind === 'usage') return new UsageError(message, hint)
+  const details = hint === null ? {} : { hint }
+  if (code !== undefined && Object.hasOwn(errorStatus, code))
+    return new AppError(code as ErrorCode, message, details)
+  if (isStoreErrorKind(code)) return new StoreError(code, message)
+  return new AppError(kind === 'refused' ? 'conflict' : 'internal_error', message, details)
 }
 
 async function ask(dataDir: string, request: ControlRequest): Promise<ControlAnswer> {

@@ -32,5 +32,6 @@ const storeHints: { readonly [K in StoreError['kind']]?: string } = {
     'put the missing file back or restore a backup; "sightglass accept-loss" continues with what is there. Nothing was changed',
   corrupt: 'nothing was changed; restore a backup into another folder and look',
   read_only: 'check who owns the folder and whether its disk is mounted for writing',
-  storage_full: 'free some space on the disk that holds the data folder',
+  storage_full:
+    'free some space on the disk that holds the data folder, or shorten retention; ingest comes back by itself',
 }

@@ -22,6 +22,21 @@ function smallDisk(mebibytes: number): (Disposable & { path: string }) | null {
   }
 }
 
+async function mint(appliance: Appliance, kind: string): Promise<string> {
+  const made = await appliance.cli(
+    'key',
+    'create',
+    '--org',
+    'default',
+    '--kind',
+    kind,
+    '--label',
+    kind,
+    '--json',
+  )
+  return (JSON.parse(made.stdout) as { key: string }).key
+}
+
 let sent = 0
 async function post(appliance: Appliance, key: string, count: number): Promise<number> {
   // Random, so that compression does not make the disk look larger than it is.
@@ -45,6 +60,53 @@ async function eventually(what: () => Promise<number>, status: number, tries: nu
   return seen
 }
 
+test('with 0 bytes free people sign in, look and export, and the command line says what is wrong', async () => {
+  using disk = smallDisk(48)
+  if (!disk) {
+    console.log('not run: this user may not mount a small disk')
+    return
+  }
+  const email = 'ann@example.com'
+  const password = 'an open window'
+  const env = { SIGHTGLASS_ADMIN_EMAIL: email, SIGHTGLASS_ADMIN_PASSWORD: password }
+  const dataDir = `${disk.path}/data`
+  let appliance = await startAppliance({ dataDir, env })
+  const fill = () => spawnSync('dd', ['if=/dev/zero', `of=${disk.path}/filler-${Math.random()}`, 'bs=4k'])
+  const json = { 'content-type': 'application/json' }
+  const signIn = async () => {
+    const init = { method: 'POST', headers: json, body: JSON.stringify({ email, password }) }
+    const response = await fetch(`${appliance.url}/api/sign-in`, init)
+    return { status: response.status, cookie: response.headers.get('set-cookie')?.split(';')[0] ?? '' }
+  }
+  const secret = await mint(appliance, 'secret')
+  const lookAndExport = async () => {
+    fill() // again each time: another program takes whatever becomes free
+    const { status, cookie } = await signIn()
+    expect(status).toBe(200)
+    expect((await fetch(`${appliance.url}/api/session`, { headers: { cookie } })).status).toBe(200)
+    fill()
+    const exported = await fetch(`${appliance.url}/v1/audit/export`, {
+      method: 'POST',
+      headers: { ...json, authorization: `Bearer ${secret}` },
+      body: '{}',
+    })
+    expect(exported.status).toBe(200)
+    expect(await exported.text()).toContain('audit.exported')
+  }
+  await lookAndExport()
+  fill()
+  const refused = await appliance.cli('webhook', 'secret', '--org', 'default', '--json')
+  expect(refused.code).toBe(1)
+  expect(JSON.parse(refused.stderr)).toMatchObject({
+    error: 'storage_full',
+    hint: expect.stringContaining('free some space'),
+  })
+  await appliance.stop()
+  appliance = await startAppliance({ dataDir })
+  await lookAndExport()
+  expect((await appliance.stop()).code).toBe(0)
+}, 90_000)
+
 test('507 when full, readable throughout, restarts full, and comes back by itself', async () => {
   using disk = smallDisk(64)
   if (!disk) {
@@ -56,15 +118,8 @@ test('507 when full, readable throughout, restarts full, and comes back by itsel
   const ballast = `${disk.path}/ballast` // what somebody can delete later
   writeFileSync(ballast, new Uint8Array(24 * 1024 * 1024))
   let appliance = await startAppliance({ dataDir, args: ['--disk-floor', '8MiB'] })
-  const mint = async (kind: string) =>
-    (
-      JSON.parse(
-        (await appliance.cli('key', 'create', '--org', 'default', '--kind', kind, '--label', kind, '--json'))
-          .stdout,
-      ) as { key: string }
-    ).key
-  const ingest = await mint('ingest')
-  const secret = await mint('secret')
+  const ingest = await mint(appliance, 'ingest')
+  const secret = await mint(appliance, 'secret')
   const read = async () =>
     (await fetch(`${appliance.url}/v1/traces?limit=200`, { headers: { authorization: `Bearer ${secret}` } }))
       .status
