@@ -21,7 +21,7 @@ export const dimensions: { readonly [name: string]: Dimension } = {
   tool: { list: 'tools', charsMax: limits.toolCharsMax },
   page: { also: 'page', charsMax: limits.pageCharsMax },
   outcome: { list: 'outcomes', charsMax: limits.outcomeCharsMax },
-  type: { list: 'types', charsMax: limits.typeCharsMax },
+  type: { list: 'types', charsMax: limits.typeCharsMax + 2 },
   protocol: { list: 'protocols', charsMax: limits.protocolCharsMax },
   decision: { list: 'decisions', charsMax: limits.decisionCharsMax },
   rule: { also: 'ruleId', charsMax: limits.ruleIdCharsMax },

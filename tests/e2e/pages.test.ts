@@ -323,7 +323,7 @@ test('a bar and a step of the chart lead to exactly their events in Logs', async
     await page
       .locator('.bars')
       .filter({ hasText: 'By vendor' })
-      .getByRole('link', { name: 'Operator' })
+      .getByRole('link', { name: 'Open vendor Operator in Logs' })
       .click()
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
     await page.getByText(`${mine.length} event${mine.length === 1 ? '' : 's'}. These are all.`).waitFor()

@@ -3,6 +3,8 @@ import './bars.css'
 import type { ComponentChildren } from 'preact'
 import { Text } from '../components/text.tsx'
 import { count } from '../format.ts'
+import type { ChosenFilter } from '../range/filters.ts'
+import { ValueLink } from '../range/value-link.tsx'
 
 export interface Bar {
   key: string
@@ -10,7 +12,8 @@ export interface Bar {
   mark?: ComponentChildren
   colour: string // token
   count: number
-  href?: string
+  href?: string // of its events in Logs
+  filter?: ChosenFilter // by which the page is filtered in place
 }
 
 interface BarsProps {
@@ -44,13 +47,7 @@ export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsPro
           <li key={bar.key}>
             <span class="bar-name">
               {bar.mark}
-              {bar.href === undefined ? (
-                <Text value={bar.name} max={max} />
-              ) : (
-                <a href={bar.href}>
-                  <Text value={bar.name} max={max} />
-                </a>
-              )}
+              <BarName bar={bar} max={max} />
             </span>
             <Track share={bar.count / highest} colour={bar.colour} />
             <b>{count(bar.count)}</b>
@@ -66,6 +63,18 @@ export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsPro
       </ul>
     </section>
   )
+}
+
+function BarName({ bar, max }: { bar: Bar; max: number }) {
+  const name = <Text value={bar.name} max={max} />
+  if (bar.filter) {
+    return (
+      <ValueLink filter={bar.filter} logs={bar.href}>
+        {name}
+      </ValueLink>
+    )
+  }
+  return bar.href === undefined ? name : <a href={bar.href}>{name}</a>
 }
 
 function Track({ share, colour }: { share: number; colour: string }) {

@@ -1,6 +1,7 @@
 /** A chart with its title, the ways to divide it, its legend, and the same numbers as a table. */
 import './chart.css'
 import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import type { PeriodView } from '../api.ts'
 import { isoTime } from '../clock.ts'
@@ -8,7 +9,9 @@ import { Text } from '../components/text.tsx'
 import { count } from '../format.ts'
 import { navigate } from '../router.ts'
 import { stepName } from '../range/range.ts'
+import { type ChosenFilter, filterOfPart } from '../range/filters.ts'
 import { type LogsFilter, logsHref } from '../range/logs-link.ts'
+import { ValueLink } from '../range/value-link.tsx'
 import type { Series } from './series.ts'
 import { StackChart } from './stack-chart.tsx'
 
@@ -78,9 +81,12 @@ export function ChartPanel({ what, period, divisions, filter, showValue, note }:
                     <SeriesName series={one} />
                   </span>
                 ) : (
-                  <a href={linkOf(one.value, whole)}>
+                  <LegendLink
+                    filter={filterOfPart(division.filterOf(one.value), filter)}
+                    logs={linkOf(one.value, whole)}
+                  >
                     <SeriesName series={one} />
-                  </a>
+                  </LegendLink>
                 )}
               </li>
             ))}
@@ -129,6 +135,16 @@ function Divide({ divisions, shown, chosen }: DivideProps) {
         </label>
       ))}
     </fieldset>
+  )
+}
+
+function LegendLink(props: { filter: ChosenFilter | null; logs: string; children: ComponentChildren }) {
+  const { filter, logs, children } = props
+  if (filter === null) return <a href={logs}>{children}</a>
+  return (
+    <ValueLink filter={filter} logs={logs}>
+      {children}
+    </ValueLink>
   )
 }
 

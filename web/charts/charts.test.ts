@@ -170,7 +170,7 @@ describe('cuts', () => {
   }
 
   test('bars leave out what did not come; the rest is what they do not show', () => {
-    const bars = cutBars(cut, { href: (value) => `/${value}` })
+    const bars = cutBars(cut, { by: 'vendor', href: (value) => `/${value}` })
     expect(bars.map((bar) => [bar.name, bar.count, bar.href])).toEqual([
       ['a', 5, '/a'],
       ['b', 3, '/b'],

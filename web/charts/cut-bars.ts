@@ -5,14 +5,20 @@ import { colourOf } from './series.ts'
 
 export function cutBars(
   cut: Cut,
-  of: { href: (value: string) => string; colour?: (value: string, index: number) => string },
+  of: {
+    by: string // the filter of its values
+    href: (value: string) => string | undefined // undefined: Logs has no such filter
+    colour?: (value: string, index: number) => string
+  },
 ): Bar[] {
   return cut.rows
     .filter((row) => row.value !== null && row.count > 0)
     .map((row, index) => {
       const value = row.value ?? ''
       const colour = (of.colour ?? colourOf)(value, index)
-      return { key: value, name: value, colour, count: row.count, href: of.href(value) }
+      const href = of.href(value)
+      const bar = { key: value, name: value, colour, count: row.count, filter: { name: of.by, value } }
+      return href === undefined ? bar : { ...bar, href }
     })
 }
 

@@ -7,9 +7,10 @@ import type { PeriodView } from '../api.ts'
 import { FirstEvent } from '../components/first-event.tsx'
 import { Problem } from '../components/problem.tsx'
 import { type SampleKind, sampleType } from '../curl.ts'
-import { place, query } from '../router.ts'
+import { place, query, withQuery } from '../router.ts'
 import { overview } from '../session.ts'
 import type { CountsModel } from './counts-model.ts'
+import { CountFilters, TooMuch } from './count-filters.tsx'
 import { choiceOf, rangeWords } from './range.ts'
 import { PeriodLine, RangeBar } from './range-bar.tsx'
 import { chooseZone } from '../zone.ts'
@@ -56,8 +57,10 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
         {data && !never && (
           <div class={model.stale.value || error ? 'counts stale' : 'counts'}>
             <PeriodLine period={data.period} />
-            {props.isEmpty(data) && <NothingHere period={data.period} />}
-            {drawn}
+            <CountFilters period={data.period} />
+            {!data.period.complete && <TooMuch />}
+            {data.period.complete && props.isEmpty(data) && <NothingHere period={data.period} />}
+            {data.period.complete && drawn}
           </div>
         )}
       </div>
@@ -94,9 +97,11 @@ function NothingHere({ period }: { period: PeriodView }) {
     <section class="panel nothing-here">
       <h2>Nothing {rangeWords(period)}</h2>
       <p class="muted">
-        {choice.siteIds.length > 0
-          ? 'No event of this page came from the chosen site in this time.'
-          : 'No event of this page has its time in this range.'}
+        {period.filters.length > 0
+          ? 'No event of this range passes the filters.'
+          : choice.siteIds.length > 0
+            ? 'No event of this page came from the chosen site in this time.'
+            : 'No event of this page has its time in this range.'}
       </p>
       <p>
         {choice.range !== '30d' && (
@@ -107,6 +112,11 @@ function NothingHere({ period }: { period: PeriodView }) {
           >
             Last 30 days
           </button>
+        )}{' '}
+        {period.filters.length > 0 && (
+          <a class="button" href={place.value.path + withQuery(place.value.search, { filter: [] })}>
+            Clear filters
+          </a>
         )}{' '}
         {choice.siteIds.length > 0 && (
           <button type="button" class="button" onClick={() => chooseRange({ siteIds: [] })}>

@@ -1,26 +1,19 @@
 /** Addresses of the Logs page that show the events behind a number. */
 
-export interface LogsFilter {
-  type?: string
-  outcome?: string
-  agentClass?: string
-  vendor?: string
-  name?: string
-  purpose?: string
-  trust?: string
-  tool?: string
-  protocol?: string
-  decision?: string
-  sessionId?: string
-  siteIds?: string[]
-  since?: string
-  until?: string
-}
+import { query } from '../router.ts'
+import { canFilter, filterable, filtersOf, type LogsFilter } from './filters.ts'
 
-/** The members are named as in GET /v1/traces. */
-export function logsHref({ siteIds = [], ...members }: LogsFilter): string {
+export type { LogsFilter }
+
+/** The fields are named as in GET /v1/traces. The filters of the page go along, as far as Logs has them. */
+export function logsHref({ siteIds = [], ...fields }: LogsFilter): string {
   const params = new URLSearchParams()
-  for (const [name, value] of Object.entries(members)) if (value !== undefined) params.set(name, value)
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) params.set(name, value)
+  for (const { name, value } of canFilter() ? filtersOf(query.value) : []) {
+    const field = filterable[name]?.logs
+    // Of a value that the link names itself, the page shows what passes the filter already.
+    if (field != null && !Object.hasOwn(fields, field)) params.append(field, value)
+  }
   for (const siteId of siteIds) params.append('siteId', siteId)
   return `/logs?${params.toString().replaceAll('%2A', '*')}`
 }

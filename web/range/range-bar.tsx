@@ -1,7 +1,8 @@
 /** The controls above a page of counts: whether it is live, the site, the range and the comparison. */
 import './range-bar.css'
-import type { ReadonlySignal } from '@preact/signals'
+import { type ReadonlySignal, useSignal } from '@preact/signals'
 import type { PeriodView } from '../api.ts'
+import { isoTime, now } from '../clock.ts'
 import { PageBar } from '../components/page-bar.tsx'
 import { ZoneChoice } from '../components/zone-choice.tsx'
 import { hourTime } from '../format.ts'
@@ -9,7 +10,9 @@ import { isRefused, type LiveState } from '../live.ts'
 import { query } from '../router.ts'
 import { visibleText } from '../text.ts'
 import { choiceOf, periodSentence, type RunningRange, runningRanges } from './range.ts'
-import { chooseRange } from './use-counts.ts'
+import { dayOf, dayStart } from '../zone.ts'
+import { RangeDialog } from './range-dialog.tsx'
+import { chooseRange, chooseTimes } from './use-counts.ts'
 
 interface RangeBarProps {
   title: string
@@ -86,14 +89,17 @@ function SiteChoice({ period }: { period: PeriodView | null }) {
 function RangeSelect({ period }: { period: PeriodView | null }) {
   const choice = choiceOf(query.value)
   const custom = choice.range === null
+  const asking = useSignal(false)
   return (
     <span class="range-choice">
       <select
         aria-label="Range"
         value={choice.range ?? 'custom'}
         onChange={(event) => {
-          const range = event.currentTarget.value as RunningRange
-          chooseRange({ range, since: null, until: null })
+          const chosen = event.currentTarget.value
+          event.currentTarget.value = choice.range ?? 'custom'
+          if (chosen === 'dates') asking.value = true
+          else chooseRange({ range: chosen as RunningRange, since: null, until: null })
         }}
       >
         {Object.entries(runningRanges).map(([range, name]) => (
@@ -108,9 +114,20 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
               : 'Chosen range'}
           </option>
         )}
+        <option value="dates">Choose dates…</option>
       </select>
+      {asking.value && (
+        <RangeDialog {...shownDays(period)} onChoose={chooseTimes} onClose={() => (asking.value = false)} />
+      )}
     </span>
   )
+}
+
+/** What the dialog begins with: the chosen range, or the whole days of a running one. */
+function shownDays(period: PeriodView | null): { sinceMs: number; untilMs: number } {
+  const [sinceMs, untilMs] = [Date.parse(period?.since ?? isoTime(now())), Date.parse(period?.until ?? '')]
+  if (period?.range === 'custom') return { sinceMs, untilMs }
+  return { sinceMs: dayStart(dayOf(sinceMs)) ?? sinceMs, untilMs: dayStart(dayOf(now()), 1) ?? now() }
 }
 
 export function PeriodLine({ period }: { period: PeriodView }) {

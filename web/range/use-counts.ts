@@ -3,14 +3,14 @@ import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { api, type PageCounts, type Totals } from '../api.ts'
 import { isoTime } from '../clock.ts'
-import { navigate, place, query, withQuery } from '../router.ts'
+import { navigate, place, withQuery } from '../router.ts'
 import { useStart } from '../use-start.ts'
 import { askAhead, recall, remember } from '../seen.ts'
 import { type CountsModel, createCounts } from './counts-model.ts'
 import { askedNext, lastRange, rememberRange } from './last-range.ts'
-import { countsOf } from './questions.ts'
-import { addressOf, askedOf, choiceOf, type RangeChoice, rangePart } from './range.ts'
-import { totals } from './totals.ts'
+import { askedHere, countsOf } from './questions.ts'
+import { addressOf, choiceOf, type RangeChoice, rangePart } from './range.ts'
+import { refreshTotals, totals } from './totals.ts'
 
 /** Changes the range, the site or the comparison; every change is a place to come back to. */
 export function chooseRange(change: Partial<RangeChoice>): void {
@@ -67,13 +67,16 @@ export function useCounts<P extends CountedPage>(page: P, types: string[]): Coun
       ),
     [],
   )
-  const asked = useComputed(() => `${askedOf(choiceOf(query.value))}`)
+  const asked = useComputed(() => `${askedHere()}`)
   useStart(asked, (params) => {
     if (place.peek().path === path) model.start(new URLSearchParams(params))
   })
   useSignalEffect(() => {
     const counted = model.data.value
-    if (counted !== null) totals.value = { period: counted.period, totals: counted.totals }
+    // The navigation counts the range, whatever the page is filtered by.
+    if (counted === null) return
+    if (counted.period.filters.length > 0) void refreshTotals()
+    else totals.value = { period: counted.period, totals: counted.totals }
   })
   useEffect(() => () => model.stop(), [])
   return model

@@ -3,7 +3,9 @@ import { ChartPanel } from '../../charts/chart-panel.tsx'
 import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
 import { counted, duration } from '../../format.ts'
+import { query } from '../../router.ts'
 import { countsOf } from '../../range/questions.ts'
+import { askedOf, choiceOf } from '../../range/range.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 
 const quantiles = [
@@ -13,7 +15,9 @@ const quantiles = [
 
 /** `calls` changes when tools were called: then it is asked anew. */
 export function Durations({ calls }: { calls: number }) {
-  const { found, problem } = useAnswer(countsOf('analytics/durations'), calls)
+  // Durations know no filters: while those of the address are on their way, this is still drawn.
+  const params = askedOf(choiceOf(query.value))
+  const { found, problem } = useAnswer(countsOf('analytics/durations', params), calls)
   if (problem) return <Problem error={problem} />
   if (!found || found.whole === null) return null
   const { period, whole, steps } = found

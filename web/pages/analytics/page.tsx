@@ -12,7 +12,9 @@ import { Text } from '../../components/text.tsx'
 import { measures, pageMeasures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
+import { filterable } from '../../range/filters.ts'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
+import { ValueLink } from '../../range/value-link.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
 import { Active } from './active.tsx'
@@ -73,18 +75,28 @@ function Everything({ data }: { data: AnalyticsCounts }) {
         <OutcomeTable all={all} period={period} />
       </div>
       <Tops data={data} />
-      <Later>
-        <Durations calls={data.types['tool.executed']?.count ?? 0} />
-      </Later>
-      <Later>
-        <Active period={period} events={all.count} />
-      </Later>
+      {period.filters.length > 0 ? (
+        <p class="muted">
+          Durations of tool calls and active agents are counted without filters. Clear the filters to see
+          them.
+        </p>
+      ) : (
+        <>
+          <Later>
+            <Durations calls={data.types['tool.executed']?.count ?? 0} />
+          </Later>
+          <Later>
+            <Active period={period} events={all.count} />
+          </Later>
+        </>
+      )}
     </>
   )
 }
 
 interface Top {
   title: string
+  by: string
   unit: string
   cut: Cut
   filterOf: (value: string) => LogsFilter
@@ -97,52 +109,57 @@ function Tops({ data }: { data: AnalyticsCounts }) {
     {
       title: measures.vendors.name,
       unit: measures.events.unit,
+      by: 'vendor',
       cut: data.vendors,
       filterOf: (vendor) => ({ vendor }),
     },
     {
       title: 'Classes',
       unit: measures.events.unit,
+      by: 'class',
       cut: data.classes,
       filterOf: (agentClass) => ({ agentClass }),
     },
     {
       title: 'Tools',
       unit: measures.toolCalls.unit,
+      by: 'tool',
       cut: data.tools,
       filterOf: (tool) => ({ type: 'tool.executed', tool }),
     },
-    { title: 'Pages', unit: measures.events.unit, cut: data.pages, filterOf: () => ({}) },
+    { title: 'Pages', by: 'page', unit: measures.events.unit, cut: data.pages, filterOf: () => ({}) },
     {
       title: 'Protocols',
       unit: measures.identities.unit,
+      by: 'protocol',
       cut: data.protocols,
       filterOf: (protocol) => ({ type: 'auth.identity_presented', protocol }),
     },
     {
       title: 'Rules',
       unit: measures.decisions.unit,
+      by: 'rule',
       cut: data.rules,
       filterOf: () => ({ type: 'authz.evaluated' }),
     },
   ]
   return (
     <div class="thirds">
-      {tops.map(({ title, unit, cut, filterOf }) => {
+      {tops.map(({ title, by, unit, cut, filterOf }) => {
+        const isInLogs = filterable[by]?.logs != null
         const bars = cutBars(cut, {
-          href: (value) => logsHref({ ...filterOf(value), ...of }),
+          by,
+          href: (value) => (isInLogs ? logsHref({ ...filterOf(value), ...of }) : undefined),
           ...(title !== 'Classes' && { colour: () => 'accent' }),
         })
-        const linked = title !== 'Pages' && title !== 'Rules' // Logs has no filter for these
         const others = cut.rows.find((row) => row.value === null)?.count ?? 0
         return (
           <Bars
             key={title}
             title={title}
             unit={unit}
-            bars={bars.map(({ href, ...bar }) => ({
+            bars={bars.map((bar) => ({
               ...bar,
-              ...(linked && href !== undefined && { href }),
               ...(title === 'Classes' && {
                 mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
               }),
@@ -170,9 +187,9 @@ function TypeTable({ types, period }: { types: { [type: string]: Tally }; period
           name: 'Type',
           value: (row) => row.type,
           show: (row) => (
-            <a href={logsHref({ ...of, type: row.type })}>
+            <ValueLink filter={{ name: 'type', value: row.type }} logs={logsHref({ ...of, type: row.type })}>
               <Text value={row.type} max={40} />
-            </a>
+            </ValueLink>
           ),
         },
         { name: measures.events.name, number: true, value: (row) => row.count },
@@ -197,9 +214,12 @@ function OutcomeTable({ all, period }: { all: Tally; period: PeriodView }) {
           name: 'Outcome',
           value: (row) => row.outcome,
           show: (row) => (
-            <a href={logsHref({ ...of, outcome: row.outcome })}>
+            <ValueLink
+              filter={{ name: 'outcome', value: row.outcome }}
+              logs={logsHref({ ...of, outcome: row.outcome })}
+            >
               <Text value={row.outcome} max={32} />
-            </a>
+            </ValueLink>
           ),
         },
         { name: measures.events.name, number: true, value: (row) => row.count },

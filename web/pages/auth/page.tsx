@@ -15,6 +15,7 @@ import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
+import { ValueLink } from '../../range/value-link.tsx'
 import { wholeCounts } from '../../range/questions.ts'
 import { choiceOf, compares, rangeWords } from '../../range/range.ts'
 import { countAhead, useCounts } from '../../range/use-counts.ts'
@@ -72,7 +73,7 @@ function Presented({ data }: { data: AuthCounts }) {
         <Bars
           title="Trust ladder"
           unit="identities"
-          bars={cutBars(trusts, { href: (trust) => logsHref({ ...of, trust }) })
+          bars={cutBars(trusts, { by: 'trust', href: (trust) => logsHref({ ...of, trust }) })
             .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
             .sort((a, b) => trustRank(b.key) - trustRank(a.key))}
           rest={cutRest(trusts, presented)}
@@ -160,9 +161,9 @@ function CutTable({ title, head, of, data }: CutTableProps) {
             if (row.kind !== 'value') return <span class="muted">{valueName(row, member)}</span>
             const value = row.value ?? ''
             return (
-              <a href={logsHref({ ...of, [member]: value })}>
+              <ValueLink filter={{ name: member, value }} logs={logsHref({ ...of, [member]: value })}>
                 <Text value={value} max={40} />
-              </a>
+              </ValueLink>
             )
           },
         },

@@ -6,6 +6,7 @@ import { Text } from '../../components/text.tsx'
 import { measures } from '../../measures.ts'
 import { query } from '../../router.ts'
 import { logsHref } from '../../range/logs-link.ts'
+import { ValueLink } from '../../range/value-link.tsx'
 import { wholeCounts } from '../../range/questions.ts'
 import { choiceOf, compares } from '../../range/range.ts'
 
@@ -47,7 +48,12 @@ export function DecisionTable({ title, head, member, of: name, data }: DecisionT
             if (row.kind !== 'value') return <span class="muted">{valueName(row, noun)}</span>
             const value = row.value ?? ''
             const text = <Text value={value} max={25} />
-            return member === undefined ? text : <a href={logsHref({ ...of, [member]: value })}>{text}</a>
+            const logs = member === undefined ? undefined : logsHref({ ...of, [member]: value })
+            return (
+              <ValueLink filter={{ name: noun, value }} logs={logs}>
+                {text}
+              </ValueLink>
+            )
           },
         },
         { name: measures.decisions.name, number: true, value: (row) => row.count },

@@ -7,6 +7,7 @@ import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { counted, eventTime, fullTime, utcTime } from '../../format.ts'
+import { filterable } from '../../range/filters.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 import { askAhead } from '../../seen.ts'
 
@@ -18,11 +19,18 @@ interface DenialsProps {
 
 const shownMax = 50
 
-function filterOf({ since, until, siteIds }: PeriodView): URLSearchParams {
+function filterOf({ since, until, siteIds, filters }: PeriodView): URLSearchParams {
   const params = new URLSearchParams({ type: 'authz.evaluated', decision: 'deny', since, until })
   for (const siteId of siteIds) params.append('siteId', siteId)
+  for (const { name, value } of filters) {
+    const field = filterable[name]?.logs
+    if (field != null && !fixed.includes(field)) params.append(field, value)
+  }
   return params
 }
+
+/** What a denial is; a page filtered by another type or decision has none. */
+const fixed: string[] = ['type', 'decision']
 
 function denialsOf(period: PeriodView) {
   const params = filterOf(period)
@@ -37,10 +45,13 @@ export function Denials({ period, denied, onOpen }: DenialsProps) {
   const { found, problem } = useAnswer(denialsOf(period), denied)
   if (problem) return <Problem error={problem} />
   if (!found) return null
+  const unknown = period.filters.find(({ name }) => filterable[name]?.logs == null)
+  if (unknown) return <p class="muted">Single denials cannot be filtered by {unknown.name}.</p>
+  const rows = denied === 0 ? [] : found.events
   return (
     <DataTable
       title="Newest denials"
-      about={`${counted(found.events.length, 'event')} of ${counted(denied, 'denial')}. Open one to see why.`}
+      about={`${counted(rows.length, 'event')} of ${counted(denied, 'denial')}. Open one to see why.`}
       csv={{
         page: 'authz',
         table: 'denials',
@@ -53,7 +64,7 @@ export function Denials({ period, denied, onOpen }: DenialsProps) {
             return { rows: page.events, next: page.nextCursor }
           }),
       }}
-      rows={found.events}
+      rows={rows}
       keyOf={(row) => row.event.id}
       sortBy="Time"
       onOpen={(row) => onOpen(row.event.id)}

@@ -79,7 +79,8 @@ function Decisions({ data }: { data: AuthzCounts }) {
           wide
           unit="decisions"
           bars={cutBars(reasons, {
-            href: () => logsHref({ ...of, decision: 'deny' }),
+            by: 'reason',
+            href: () => undefined,
             colour: () => 'block',
           })}
           rest={{ names: reasons.more?.values ?? 0, count: cutRest(reasons, sumOf(reasons)).count }}

@@ -10,6 +10,7 @@ import { query } from '../../router.ts'
 import { wholeCounts } from '../../range/questions.ts'
 import { choiceOf, compares, lengthName, rangeWords } from '../../range/range.ts'
 import { logsHref } from '../../range/logs-link.ts'
+import { ValueLink } from '../../range/value-link.tsx'
 import { agentsByVendor, type NamedAgent, purposeText, vendorKey } from './agents.ts'
 import { knownAgent } from './known-agents.ts'
 
@@ -92,9 +93,12 @@ function AgentName({ row: { agent, agents, ...row } }: { row: AgentRow }) {
   const vendor = row.kind === 'value' ? { vendor: row.value ?? '' } : {}
   return (
     <>
-      <a href={logsHref({ ...vendor, name: agent.name, type: 'agent.detected', siteIds, since, until })}>
+      <ValueLink
+        filter={{ name: 'name', value: agent.name }}
+        logs={logsHref({ ...vendor, name: agent.name, type: 'agent.detected', siteIds, since, until })}
+      >
         <Text value={agent.name} max={32} />
-      </a>
+      </ValueLink>
       <NewMark row={{ ...row, agent, agents }} />
     </>
   )

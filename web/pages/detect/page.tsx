@@ -74,6 +74,7 @@ function Detections({ data }: { data: DetectCounts }) {
           title="By vendor"
           unit={measures.detections.unit}
           bars={cutBars(vendors, {
+            by: 'vendor',
             href: (vendor) => logsHref({ ...of, vendor }),
             colour: () => 'accent',
           })}
@@ -103,14 +104,22 @@ function NameAndPurpose({ data: { period, detected, names, purposes } }: { data:
       <Bars
         title="By agent"
         unit={measures.detections.unit}
-        bars={cutBars(names, { href: (name) => logsHref({ ...of, name }), colour: () => 'accent' })}
+        bars={cutBars(names, {
+          by: 'name',
+          href: (name) => logsHref({ ...of, name }),
+          colour: () => 'accent',
+        })}
         rest={cutRest(names, detected)}
         restName="no name, others"
       />
       <Bars
         title="By purpose"
         unit={measures.detections.unit}
-        bars={cutBars(purposes, { href: (purpose) => logsHref({ ...of, purpose }), colour: () => 'accent' })}
+        bars={cutBars(purposes, {
+          by: 'purpose',
+          href: (purpose) => logsHref({ ...of, purpose }),
+          colour: () => 'accent',
+        })}
         rest={cutRest(purposes, detected)}
         restName="no purpose"
       />
@@ -188,10 +197,12 @@ function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCo
       <Bars
         title="By class"
         unit={measures.detections.unit}
-        bars={cutBars(classes, { href: (agentClass) => logsHref({ ...of, agentClass }) }).map((bar) => ({
-          ...bar,
-          mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
-        }))}
+        bars={cutBars(classes, { by: 'class', href: (agentClass) => logsHref({ ...of, agentClass }) }).map(
+          (bar) => ({
+            ...bar,
+            mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
+          }),
+        )}
         rest={cutRest(classes, detected)}
         restName="no class"
       />

@@ -9,14 +9,15 @@ import { Text } from '../../components/text.tsx'
 import { ago, count, counted, fullTime, utcTime } from '../../format.ts'
 import { query } from '../../router.ts'
 import { visibleText } from '../../text.ts'
+import { filterHref } from '../../range/filters.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { askedOf, choiceOf } from '../../range/range.ts'
-import { countsOf } from '../../range/questions.ts'
+import { askedHere, countsOf } from '../../range/questions.ts'
 import { useAnswer } from '../../range/use-answer.ts'
 import { type KnownAgent, knownAgent, purposeWords } from './known-agents.ts'
 
 export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () => void }) {
-  const params = askedOf(choiceOf(query.value))
+  const params = askedHere()
   params.set('vendor', vendor)
   const { found, problem } = useAnswer(countsOf('detect/vendor', params))
   const known = knownAgent(vendor)
@@ -26,6 +27,9 @@ export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () 
       {problem && <Problem error={problem} />}
       {found && <Doings detail={found} />}
       <footer>
+        <a class="button" href={filterHref({ name: 'vendor', value: vendor }, 'vendor')}>
+          Filter this page
+        </a>
         <a class="button" href={logsHref({ vendor, siteIds: choiceOf(query.value).siteIds })}>
           Its events in Logs
         </a>

@@ -4,6 +4,7 @@ import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { isoTime, now } from '../../clock.ts'
 import { Disclosure } from '../../components/disclosure.tsx'
 import { ZoneChoice } from '../../components/zone-choice.tsx'
+import { RangeDialog } from '../../range/range-dialog.tsx'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { exportHref, hasText, textSinceMs } from './filter.ts'
 import { Views } from './views.tsx'
@@ -15,6 +16,7 @@ const ranges: { name: string; hours: number | null }[] = [
   { name: 'Last 24 hours', hours: 24 },
   { name: 'Last 7 days', hours: 24 * 7 },
   { name: 'Last 30 days', hours: 24 * 30 },
+  { name: 'Last 90 days', hours: 24 * 90 },
 ]
 
 /** On the hour, because events are counted by hour. */
@@ -87,23 +89,40 @@ function TimeChoice() {
   const known =
     until === null ? ranges.find(({ hours }) => hours !== null && sinceOf(hours) === since) : undefined
   const value = since === null && until === null ? 'Any time' : (known?.name ?? 'chosen')
+  const asking = useSignal(false)
   return (
-    <select
-      aria-label="Time"
-      value={value}
-      onChange={(event) => {
-        const hours = ranges.find(({ name }) => name === event.currentTarget.value)?.hours ?? null
-        // Without a beginning there can be no search.
-        go({ since: hours === null ? [] : [sinceOf(hours)], until: [], ...(hours === null && { q: [] }) })
-      }}
-    >
-      {ranges.map(({ name }) => (
-        <option key={name} value={name}>
-          {name}
-        </option>
-      ))}
-      {value === 'chosen' && <option value="chosen">Chosen time</option>}
-    </select>
+    <>
+      <select
+        aria-label="Time"
+        value={value}
+        onChange={(event) => {
+          if (event.currentTarget.value === 'dates') {
+            event.currentTarget.value = value
+            asking.value = true
+            return
+          }
+          const hours = ranges.find(({ name }) => name === event.currentTarget.value)?.hours ?? null
+          // Without a beginning there can be no search.
+          go({ since: hours === null ? [] : [sinceOf(hours)], until: [], ...(hours === null && { q: [] }) })
+        }}
+      >
+        {ranges.map(({ name }) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+        {value === 'chosen' && <option value="chosen">Chosen time</option>}
+        <option value="dates">Choose dates…</option>
+      </select>
+      {asking.value && (
+        <RangeDialog
+          sinceMs={Date.parse(since ?? sinceOf(24)) || now()}
+          untilMs={until === null ? now() : Date.parse(until) || now()}
+          onChoose={(from, to) => go({ since: [isoTime(from)], until: [isoTime(to)] })}
+          onClose={() => (asking.value = false)}
+        />
+      )}
+    </>
   )
 }
 

@@ -1,0 +1,202 @@
+/** Ranges of any length by presets and by dates, and filters in place: every number is a count of what was posted. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import type { TestEvent } from '../support/events.ts'
+import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
+import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, numberIn } from './pages-actions.ts'
+import { pageTraffic } from './pages-traffic.ts'
+
+let appliance: Appliance
+let sent: TestEvent[]
+const dayMs = 24 * 3_600_000
+const hostile = '<img src=x onerror=alert(1)>\u202e'.repeat(5).slice(0, 180)
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  const nowMs = Date.now()
+  // The same traffic again 60, 200 and 390 days earlier, where only longer ranges reach.
+  sent = [0, 60, 200, 390].flatMap((days) =>
+    pageTraffic(nowMs - days * dayMs)
+      .filter((_, at) => at % (days === 0 ? 1 : 9) === 0)
+      .map((one) => ({ ...one, id: `${one.id}-${days}` })),
+  )
+  sent[3] = {
+    ...sent[3]!,
+    agent: { ...sent[3]!.agent, vendor: hostile },
+    metadata: { ...sent[3]!.metadata, page: '/cart' },
+  }
+  const key = await ingestKey(appliance)
+  await send(appliance.url, key, sent.slice(0, 900))
+  await send(appliance.url, key, sent.slice(900))
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const visit = (path: string, name: string, look: (page: Page) => Promise<void>, width = 1280) =>
+  withPage(
+    `${appliance.url}${path}`,
+    async (page) => {
+      page.setDefaultTimeout(12_000)
+      await enter(page, name)
+      await page.locator('.headlines strong').first().waitFor()
+      await look(page)
+    },
+    { viewport: { width, height: 900 }, context: { timezoneId: 'Europe/Berlin' } },
+  )
+
+/** Waits until the first headline is what counting the posted events comes to, within the page's own period. */
+async function expectFirst(page: Page, path: string, passes: (one: TestEvent) => boolean): Promise<number> {
+  const search = new URL(page.url()).searchParams
+  search.set('zone', 'Europe/Berlin')
+  search.delete('compare')
+  const found = await page.evaluate(async (asked) => (await fetch(asked)).json(), `/api/${path}?${search}`)
+  const { since, until } = (found as { period: { since: string; until: string } }).period
+  const wanted = sent.filter((one) => one.occurredAt >= since && one.occurredAt < until && passes(one)).length
+  await page
+    .locator('.headlines strong')
+    .first()
+    .getByText(new RegExp(`^${wanted.toLocaleString('en-GB')}$`))
+    .waitFor()
+  return wanted
+}
+
+const detected = (one: TestEvent) => one.type === 'agent.detected'
+
+test('90 days, 12 months and all time each count what they hold, and say what cannot be compared', async () => {
+  await visit('/detect?range=24h', 'Detect', async (page) => {
+    const range = page.getByLabel('Range', { exact: true })
+    const counts: number[] = []
+    for (const name of ['Last 24 hours', 'Last 7 days', 'Last 90 days', 'Last 12 months', 'All time']) {
+      await range.selectOption(name)
+      counts.push(await expectFirst(page, 'detect', detected))
+    }
+    expect(counts).toEqual(counts.toSorted((a, b) => a - b))
+    expect(new Set(counts).size).toBe(5)
+    const line = page.locator('.period-line')
+    await line.getByText('Counts are kept for 400 days. There is nothing to compare it with.').waitFor()
+    expect(await page.locator('.headlines .change').count()).toBe(0)
+    await page
+      .getByText('Detections a week, by class')
+      .or(page.getByText(/^Detections per week/))
+      .first()
+      .waitFor()
+    await expectAccessibleInBothThemes(page)
+  })
+}, 120_000)
+
+test('dates are chosen by their days and times, stand in the address, and a wrong choice says what is wrong', async () => {
+  await visit('/detect', 'Detect', async (page) => {
+    await page.getByLabel('Range', { exact: true }).selectOption('Choose dates…')
+    const dialog = page.getByRole('dialog', { name: 'Choose dates' })
+    await dialog.getByText('Europe/Berlin').waitFor()
+    const day = (agoDays: number) => new Date(Date.now() - agoDays * dayMs).toISOString().slice(0, 10)
+    await dialog.getByLabel('From', { exact: true }).fill(day(2))
+    await dialog.getByLabel('From, time, optional').fill('')
+    await dialog.getByLabel('To', { exact: true }).fill(day(4))
+    await dialog.getByRole('button', { name: 'Show range' }).click()
+    await dialog.getByText('The end must be after the beginning.').waitFor()
+    await expectAccessibleInBothThemes(page)
+    await dialog.getByLabel('From', { exact: true }).fill(day(6))
+    await dialog.getByLabel('To, time, optional').fill('18:00')
+    await dialog.getByRole('button', { name: 'Show range' }).click()
+    await page.waitForFunction(() => location.search.includes('since='))
+    const search = new URL(page.url()).searchParams
+    const berlin = (name: string) =>
+      new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'short' }).format(
+        Date.parse(search.get(name) ?? ''),
+      )
+    expect([berlin('since'), berlin('until')]).toEqual(['00:00', '18:00'])
+    await expectFirst(page, 'detect', detected)
+    await page.goBack()
+    await expectFirst(page, 'detect', detected)
+  })
+}, 120_000)
+
+test('a click filters in place: chips, address, every number, back; Logs opens with the same events', async () => {
+  await visit('/detect?range=30d', 'Detect', async (page) => {
+    const all = await expectFirst(page, 'detect', detected)
+    const bars = page.locator('.bars').filter({ hasText: 'By vendor' })
+    await bars.getByRole('link', { name: 'GPTBot', exact: true }).click()
+    expect(new URL(page.url()).searchParams.getAll('filter')).toEqual(['vendor:GPTBot'])
+    const isGpt = (one: TestEvent) => one.agent.vendor === 'GPTBot'
+    const gpt = await expectFirst(page, 'detect', (one) => detected(one) && isGpt(one))
+    expect(gpt).toBeLessThan(all)
+    await page.locator('.legend').getByRole('link', { name: 'crawler', exact: true }).click()
+    const both = (one: TestEvent) => isGpt(one) && one.agent.class === 'crawler'
+    const two = await expectFirst(page, 'detect', (one) => detected(one) && both(one))
+    expect(new URL(page.url()).searchParams.getAll('filter')).toEqual(['vendor:GPTBot', 'class:crawler'])
+    await page.getByRole('link', { name: 'Remove filter class crawler' }).waitFor()
+    const table = page.getByRole('table', { name: 'Agents' }).locator('tbody tr')
+    expect(await table.count()).toBe(1)
+    expect(numberIn(await table.locator('td.number').first().innerText())).toBe(two)
+    await expectAccessibleInBothThemes(page)
+    await page.goBack()
+    await expectFirst(page, 'detect', (one) => detected(one) && isGpt(one))
+    await page.goForward()
+    await page.getByRole('link', { name: 'Open vendor GPTBot in Logs' }).first().click()
+    await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
+    const search = new URL(page.url()).searchParams
+    expect([search.getAll('vendor'), search.getAll('agentClass'), search.get('type')]).toEqual([
+      ...[['GPTBot'], ['crawler'], 'agent.detected'],
+    ])
+    const shown = page.getByRole('region', { name: 'Events over time' }).getByText(/events? in this time/)
+    expect(numberIn((await shown.innerText()).split(' event')[0] ?? '')).toBe(two)
+  })
+}, 120_000)
+
+test('tool, reason, outcome, page and type filter their pages; what cannot be filtered says so', async () => {
+  await visit('/authz?range=90d', 'Authz', async (page) => {
+    const isDecision = (one: TestEvent) => one.type === 'authz.evaluated'
+    await page
+      .getByRole('table', { name: 'By tool' })
+      .getByRole('link', { name: 'cart.add', exact: true })
+      .click()
+    await expectFirst(page, 'authz', (one) => isDecision(one) && one.tool === 'cart.add')
+    await page.goto(`${appliance.url}/analytics?range=90d`)
+    await page
+      .getByRole('table', { name: 'Outcomes' })
+      .getByRole('link', { name: 'blocked', exact: true })
+      .click()
+    await expectFirst(page, 'analytics', (one) => one.outcome === 'blocked')
+    await page
+      .locator('.bars')
+      .filter({ hasText: 'Pages' })
+      .getByRole('link', { name: '/checkout', exact: true })
+      .click()
+    await expectFirst(
+      page,
+      'analytics',
+      (one) => one.outcome === 'blocked' && one.metadata.page === '/checkout',
+    )
+    await page.getByText('Logs has no filter by page.').waitFor()
+    await page.getByText('Durations of tool calls and active agents are counted without filters.').waitFor()
+    await page.getByRole('link', { name: 'Clear filters' }).click()
+    await page
+      .getByRole('table', { name: 'Types' })
+      .getByRole('link', { name: 'tool.executed', exact: true })
+      .click()
+    await expectFirst(page, 'analytics', (one) => one.type === 'tool.executed')
+    await page.goto(`${appliance.url}/analytics?filter=outcome:never`)
+    await page.getByRole('heading', { name: 'Nothing in the last 7 days' }).waitFor()
+    await page.locator('.nothing-here').getByRole('link', { name: 'Clear filters' }).click()
+    await expectFirst(page, 'analytics', () => true)
+  })
+}, 120_000)
+
+test('hostile values stay text in chips and links, and stretch nothing on a phone', async () => {
+  await visit(
+    `/analytics?range=30d&filter=${encodeURIComponent(`vendor:${hostile}`)}&filter=page:/cart`,
+    'Analytics',
+    async (page) => {
+      expect(await expectFirst(page, 'analytics', (one) => one.agent.vendor === hostile)).toBe(1)
+      expect(await page.locator('.counts-page img').count()).toBe(0)
+      await expectNoSidewaysScroll(page)
+      await expectAccessibleInBothThemes(page)
+    },
+    390,
+  )
+}, 90_000)
