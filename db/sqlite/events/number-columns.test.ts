@@ -46,6 +46,15 @@ test('any columns of any length come back, in any order', () => {
   )
 })
 
+test('a column that is infinite everywhere holds infinity', () => {
+  const packed = openColumns(inflateColumns(packColumns([Float64Array.of(-Infinity, -Infinity)], 2)), 1)
+  expect([packed.holds(0, -Infinity), packed.holds(0, Infinity), packed.holds(0, 0)]).toEqual([
+    true,
+    false,
+    false,
+  ])
+})
+
 test('only the first rows of a longer column are packed', () => {
   const packed = openColumns(inflateColumns(packColumns([Float64Array.of(7, 8, 1e300, 0)], 2)), 1)
   expect(Array.from(packed.column(0))).toEqual([7, 8])

@@ -107,8 +107,9 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
 function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number, value: number): boolean {
   if (start === absent) return value === 0
   const width = raw[start]!
-  const wanted = value - view.getFloat64(start + 1, true)
-  if (width === 0) return wanted === 0
+  const base = view.getFloat64(start + 1, true)
+  if (width === 0) return value === base // compared, not subtracted: the base may be infinite
+  const wanted = value - base
   if (width < 8 && (wanted < 0 || wanted >= 256 ** width)) return false
   const first = start + headBytes
   if (width === 1) {
