@@ -33,6 +33,7 @@ export interface Endpoint {
   classes: string[]
   sites: string[]
   batchSize: number
+  retryWaits: number[] | null // seconds; null: those of the server
   status: 'active' | 'paused'
   pausedReason: 'asked' | 'gone' | 'failing' | null
   pausedAt: string | null
@@ -57,6 +58,13 @@ export interface EndpointMembers {
   classes: string[]
   sites: string[]
   batchSize: number // events in a message at most
+  retryWaits: string[] | null // like 60s or 5m
+}
+
+/** A type in a filter that no event has. */
+export interface UnknownType {
+  type: string
+  suggestion: string | null
 }
 
 export interface Notice {
@@ -84,9 +92,15 @@ export interface Rule extends RuleNumbers {
 export interface Incident {
   id: string
   ruleId: string
+  status: 'open' | 'acknowledged' | 'resolved'
+  severity: 'critical' | 'warning' | 'info'
   message: string
+  link: string // the page that shows what it is about
   openedAt: string
-  resolvedAt: string | null // null: open
+  acknowledgedAt: string | null
+  acknowledgedBy: string | null
+  acknowledgedByName: string | null // null: the account or key is gone
+  resolvedAt: string | null
 }
 
 export interface SentRequest {
@@ -149,6 +163,13 @@ export const webhookApi = {
   deleteEndpoint: (id: string) => send('DELETE', endpoint(id), {}),
   pause: async (id: string) => void (await post(endpoint(id, 'pause'), {})),
   resume: async (id: string) => void (await post(endpoint(id, 'resume'), {})),
+  /** A sample batch, signed with the endpoint's own secret. */
+  testEndpoint: async (id: string) =>
+    (await json<{ deliveryId: string }>(await post(endpoint(id, 'test'), {}))).deliveryId,
+  unknownTypes: async (types: string[]) => {
+    const params = new URLSearchParams(types.map((type) => ['type', type]))
+    return (await get<{ unknown: UnknownType[] }>(`${base}/unknown-types?${params}`)).unknown
+  },
   rotateSecret: async (id: string) =>
     (await json<{ secret: string }>(await post(endpoint(id, 'rotate-secret'), {}))).secret,
   /** Delivers again what arrived from then on and before `until`; null: up to where the endpoint is. */
@@ -160,9 +181,11 @@ export const webhookApi = {
     void (await post(`${base}/rules`, { kind, endpointId, ...numbers })),
   changeRule: (id: string, numbers: Partial<RuleNumbers>) => send('PATCH', rule(id), numbers),
   deleteRule: (id: string) => send('DELETE', rule(id), {}),
-  /** What rules found: open ones first, then the newest, as many as the server gives. */
+  /** The worst first, as many as the server gives. */
   incidents: async (signal?: AbortSignal) =>
     (await get<{ incidents: Incident[] }>(`${base}/incidents`, signal)).incidents,
+  acknowledge: async (id: string) =>
+    void (await post(`${base}/incidents/${encodeURIComponent(id)}/acknowledge`, {})),
 
   notices: async (signal?: AbortSignal) =>
     (await get<{ notices: Notice[] }>(`${base}/notices`, signal)).notices,

@@ -104,7 +104,7 @@ const sentence = 'High blocked share: 72.3 % of 1,200 events in the last hour (t
 const vendor = {
   ...{ rule: 'new_vendor', ruleId: 'rul_example', incidentId: 'inc_example', subject: 'Example Agent' },
   severity: 'info',
-  link: '/logs?vendor=Example+Agent&since=2026-06-23T11%3A59%3A12.000Z',
+  link: '/logs?vendor=Example+Agent&since=2026-06-23T10%3A59%3A12.000Z',
   ...{ openedAt: exampleTime, resolvedAt: null },
   ...{ vendor: 'Example Agent', firstSeenAt: '2026-06-23T11:59:12.000Z' },
 }

@@ -104,7 +104,8 @@ export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {
   let sinceMs = openedAtMs - hourMs
   if ('vendor' in data) {
     add('vendor', data['vendor'])
-    sinceMs = timeOf(data['firstSeenAt'], sinceMs)
+    // Its first event may have arrived later than it happened.
+    sinceMs = timeOf(data['firstSeenAt'], openedAtMs) - hourMs
   } else if ('tool' in data) {
     add('type', 'tool.executed')
     add('tool', data['tool'])

@@ -1,7 +1,7 @@
 /** The dashboard's webhook API: the public one by sign-in, and what only people need: secret, notices, the request. */
 import { Elysia } from 'elysia'
 import type { Role, Store } from '../../db/store.ts'
-import type { Delivery } from '../../db/webhook-store.ts'
+import type { Delivery, Incident } from '../../db/webhook-store.ts'
 import { isoTime } from '../clock.ts'
 import { holdSentence } from '../health/clock.ts'
 import { json } from '../http/answer.ts'
@@ -19,6 +19,7 @@ import { alertNotices, endpointNotices, type Notice } from './notices.ts'
 import { orgSecret, rotateOrgSecret, type ShownSecret } from './org-secret.ts'
 import { ruleRoutes } from './rule-routes.ts'
 import { snippets } from './snippets.ts'
+import { incidentView } from './view.ts'
 
 const unparsed = { parse: 'none' } as const
 const managers = ['owner', 'admin'] as const
@@ -87,8 +88,27 @@ export function dashboardWebhookRoutes(parts: Parts) {
       return json(await requestView(parts, delivery, atMs))
     })
     .use(endpointRoutes(parts, '/api/webhooks/endpoints', access))
-    .use(ruleRoutes(parts, '/api/webhooks', access))
+    .use(ruleRoutes(parts, '/api/webhooks', access, (incidents) => namedIncidents(store, incidents)))
     .use(deliveryRoutes(parts, '/api/webhooks', access))
+}
+
+/** With the name of whoever acknowledged each, which the public API leaves to the audit log. */
+async function namedIncidents(
+  store: Pick<Store, 'accounts' | 'keys'>,
+  incidents: Incident[],
+): Promise<object[]> {
+  const names = new Map<string, string | null>()
+  for (const { acknowledgedBy: actor, orgId } of incidents) {
+    if (actor === null || names.has(actor)) continue
+    const [kind, id = ''] = actor.split(':')
+    if (kind === 'user') names.set(actor, (await store.accounts.find(id))?.email ?? null)
+    else if (kind !== 'key') names.set(actor, actor)
+    else names.set(actor, (await store.keys.list(orgId)).find((key) => key.id === id)?.label ?? null)
+  }
+  return incidents.map((incident) => ({
+    ...incidentView(incident),
+    acknowledgedByName: names.get(incident.acknowledgedBy ?? '') ?? null,
+  }))
 }
 
 function secretView({ secret, previousUntilMs }: ShownSecret) {

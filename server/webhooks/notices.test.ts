@@ -57,7 +57,7 @@ test.each<[Incident['data'], string]>([
   [share, '/logs?outcome=blocked&since=2026-06-23T11%3A00%3A00.000Z'],
   [
     { vendor: 'A&B', firstSeenAt: '2026-06-23T11:59:00.000Z' },
-    '/logs?vendor=A%26B&since=2026-06-23T11%3A59%3A00.000Z',
+    '/logs?vendor=A%26B&since=2026-06-23T10%3A59%3A00.000Z',
   ],
   [
     { tool: 'pay', ...share },

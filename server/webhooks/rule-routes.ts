@@ -1,5 +1,6 @@
 /** Routes of alert rules and of their alerts. */
 import { Elysia } from 'elysia'
+import type { Incident } from '../../db/webhook-store.ts'
 import { json } from '../http/answer.ts'
 import { readJsonObject } from '../http/body.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
@@ -15,7 +16,7 @@ const incidentsShown = 200
 /** More open alerts than this are not compared to find the worst. */
 const openMax = 1_000
 
-export function ruleRoutes({ store, clock }: Parts, base: string, access: Access) {
+export function ruleRoutes({ store, clock }: Parts, base: string, access: Access, view = incidentsView) {
   const parts = { store, clock }
   const found = (orgId: string, isOpen: boolean, limit: number) =>
     store.webhooks.incidents({ orgId, isOpen, limit })
@@ -61,7 +62,7 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
       const unresolved = isOpen === false ? [] : await found(orgId, true, openMax)
       const resolved = isOpen === true ? [] : await found(orgId, false, incidentsShown)
       const incidents = worstFirst([...unresolved, ...resolved]).slice(0, incidentsShown)
-      return json({ incidents: incidents.map(incidentView) })
+      return json({ incidents: await view(incidents) })
     })
     .post(
       `${base}/incidents/:id/acknowledge`,
@@ -69,11 +70,14 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
         const who = await access.write(request)
         readQuery(request, {})
         await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
-        return json({ incident: incidentView(await acknowledgeIncident(parts, who, params.id)) })
+        const [incident] = await view([await acknowledgeIncident(parts, who, params.id)])
+        return json({ incident })
       },
       unparsed,
     )
 }
+
+const incidentsView = async (incidents: Incident[]): Promise<object[]> => incidents.map(incidentView)
 
 /** Acknowledged alerts are open too. */
 function readState(text: string | undefined): boolean | null {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'
+import { Webhook } from 'standardwebhooks'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -51,6 +52,8 @@ async function addEndpoint(page: Page, url: string, label: string): Promise<stri
   await dialog.getByLabel('Label').fill(label)
   await dialog.getByLabel('Types').fill('hook.test')
   await dialog.getByRole('button', { name: 'Add endpoint' }).click()
+  await dialog.getByText('No event has the type hook.test yet.').waitFor()
+  await dialog.getByRole('button', { name: 'Add anyway' }).click()
   const secret = await page.getByLabel('Signing secret', { exact: true }).innerText()
   await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
   return secret
@@ -146,10 +149,15 @@ test('pause, resume, rotate, replay of all and a test do what they say', async (
       .getByLabel('Until')
       .fill(await minuteOf(-120_000))
     await page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }).click()
-    await page.getByText('The range goes out again with the next run').waitFor()
+    await page.getByText('The range is sent again, beginning now.').waitFor()
     const [, , third] = await receiver.wait('/ok/good', 3, 20_000)
     expect(third?.body).toContain('"sequence":3,"events":[{"id":"w1"')
     await line(page, 'Good one').getByRole('button', { name: 'Rotate secret' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await line(page, 'Good one').getByRole('button', { name: 'Rotate secret' }).click()
+    await page.getByRole('dialog').getByText('For 24 hours messages are signed with both.').waitFor()
+    await expectAccessibleInBothThemes(page)
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate secret' }).click()
     expect(await page.getByLabel('Signing secret', { exact: true }).innerText()).toMatch(/^whsec_/)
     await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
     await line(page, 'Bad one')
@@ -169,6 +177,39 @@ test('pause, resume, rotate, replay of all and a test do what they say', async (
     expect(await page.getByLabel('Body of the request').innerText()).toContain('\\u202e<b>')
   })
 }, 120_000)
+
+test('a typing error in a type is asked about; waits of its own; a test is a batch signed by the endpoint', async () => {
+  await visit('/settings/webhooks', 'Settings', async (page) => {
+    await page.getByRole('button', { name: 'Add endpoint' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('URL').fill(`${receiver.url}/ok/careful`)
+    await dialog.getByLabel('Label').fill('Careful one')
+    await dialog.getByLabel('Types').fill('agent.detcted, tool.executed')
+    await dialog.getByLabel('Retry waits').fill('60s, 5m, 5m, 2h')
+    await dialog.getByRole('button', { name: 'Add endpoint' }).click()
+    await dialog.getByText('Did you mean').waitFor()
+    await expectAccessibleInBothThemes(page)
+    await dialog.getByRole('button', { name: 'agent.detected' }).click()
+    expect(await dialog.getByLabel('Types').inputValue()).toBe('agent.detected, tool.executed')
+    await dialog.getByRole('button', { name: 'Add endpoint' }).click()
+    const secret = await page.getByLabel('Signing secret', { exact: true }).innerText()
+    await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+    await page
+      .getByRole('row', { name: /Careful one/ })
+      .getByRole('button', { name: 'Change' })
+      .click()
+    expect(await dialog.getByLabel('Retry waits').inputValue()).toBe('1m, 5m, 5m, 2h')
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await page.goto(`${appliance.url}/webhooks`)
+    await line(page, 'Careful one').getByRole('button', { name: 'Send test' }).click()
+    const [sent] = await receiver.wait('/ok/careful', 1, 20_000)
+    expect(new Webhook(secret).verify(sent!.body, sent!.headers)).toMatchObject({
+      type: 'trace.batch',
+      data: { sequence: 0, test: true, events: [{ type: 'agent.detected' }] },
+    })
+    await page.locator('.verdict.delivered').waitFor({ timeout: 10_000 })
+  })
+}, 90_000)
 
 test('dead letters are replayed all at once; long addresses stretch nothing on a phone', async () => {
   await visit(

@@ -4,7 +4,7 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
+import { ingestKey, owner, ownerEnv, send } from './dashboard-actions.ts'
 import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
 
 let appliance: Appliance
@@ -36,6 +36,15 @@ const events = (from: number, count: number, outcome: string) =>
     key,
     Array.from({ length: count }, (_, n) => recent(`r${from + n}`, { outcome })),
   )
+
+async function acknowledge(page: Page): Promise<void> {
+  await alert(page, 'High blocked share').getByRole('button', { name: 'Acknowledge' }).click()
+  await alert(page, 'High blocked share').getByText('acknowledged', { exact: true }).waitFor()
+  await page.getByText('Your name is beside the alert.').waitFor()
+  await page.getByRole('link', { name: 'Logs' }).first().click()
+  await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
+  expect(await bar(page).count()).toBe(0) // somebody takes care of it
+}
 
 test('a rule is added and changed in Settings; what it finds is told everywhere, and is over when it is over', async () => {
   await withPage(`${appliance.url}/settings/webhooks`, async (page) => {
@@ -75,6 +84,7 @@ test('a rule is added and changed in Settings; what it finds is told everywhere,
     await alert(page, 'High blocked share').getByText('open', { exact: true }).waitFor()
     expect(await bar(page).count()).toBe(0) // the page itself tells it
     await expectAccessibleInBothThemes(page)
+    await acknowledge(page)
 
     await page.goto(`${appliance.url}/settings/webhooks`)
     await row(page, /Share of blocked events/)
@@ -89,11 +99,15 @@ test('a rule is added and changed in Settings; what it finds is told everywhere,
     expect(types()).toEqual(['alert.opened', 'alert.resolved'])
     await page.goto(`${appliance.url}/webhooks`)
     const over = alert(page, 'High blocked share')
-    await over.getByText('over', { exact: true }).waitFor()
-    const [opened, resolved] = await over
+    await over.getByText('resolved', { exact: true }).waitFor()
+    await over.getByText(owner.email).waitFor()
+    const [opened, acknowledged, resolved] = await over
       .locator('time')
       .evaluateAll((times) => times.map((time) => Date.parse(time.getAttribute('datetime') ?? '')))
-    expect(resolved!).toBeGreaterThan(opened!)
+    expect([opened! <= acknowledged!, acknowledged! < resolved!]).toEqual([true, true])
+    await over.getByRole('link', { name: 'High blocked share' }).click()
+    await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
+    expect(new URL(page.url()).searchParams.get('outcome')).toBe('blocked')
     await page.goto(`${appliance.url}/logs`)
     await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
     expect(await bar(page).count()).toBe(0)

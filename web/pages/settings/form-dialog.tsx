@@ -9,7 +9,8 @@ interface FormDialogProps {
   title: string
   action: string
   danger?: boolean
-  onSubmit: (form: FormData) => Promise<void>
+  /** `stay`: something is asked about first, and the dialog stays open. */
+  onSubmit: (form: FormData) => Promise<void | 'stay'>
   onClose: () => void
   children: ComponentChildren
 }
@@ -24,7 +25,10 @@ export function FormDialog({ title, action, danger, onSubmit, onClose, children 
         onSubmit={(event) => {
           event.preventDefault()
           const form = new FormData(event.currentTarget)
-          void run(() => onSubmit(form)).then((done) => done && onClose())
+          let stays = false
+          void run(async () => void (stays = (await onSubmit(form)) === 'stay')).then(
+            (done) => done && !stays && onClose(),
+          )
         }}
       >
         {children}

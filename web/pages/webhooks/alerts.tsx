@@ -1,44 +1,72 @@
-/** What rules found: alerts that are open, and those that are over. */
+/** Alerts, the worst first: what each is about, who takes care of it, and the page that shows it. */
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../clock.ts'
 import { Text } from '../../components/text.tsx'
 import { eventTime, fullTime, utcTime } from '../../format.ts'
 import type { Incident } from '../../webhook-api.ts'
 
-export function Alerts({ incidents }: { incidents: Incident[] }) {
+interface AlertsProps {
+  incidents: Incident[] // the worst first
+  may: boolean
+  busy: boolean
+  onAcknowledge: (incident: Incident) => void
+}
+
+export function Alerts({ incidents, may, busy, onAcknowledge }: AlertsProps) {
   if (incidents.length === 0) return null
-  const open = incidents.filter(({ resolvedAt }) => resolvedAt === null).length
+  const unresolved = incidents.filter(({ status }) => status !== 'resolved')
+  const open = unresolved.filter(({ status }) => status === 'open').length
+  const taken = unresolved.length - open
+  const about = [open === 0 ? 'none open' : `${open} open`, ...(taken === 0 ? [] : [`${taken} acknowledged`])]
   return (
     <DataTable
       title="Alerts"
-      about={open === 0 ? 'none is open' : `${open} open`}
+      about={about.join(', ')}
       csv={{ page: 'webhooks', table: 'alerts' }}
-      columns={columns}
+      columns={columnsOf({ may, busy, onAcknowledge })}
       rows={incidents}
       keyOf={({ id }) => id}
-      sortBy="State"
-      ascending
+      sortBy="" // as they come
     />
   )
 }
 
-const columns: Column<Incident>[] = [
+const tones = { critical: 'error', warning: 'block', info: 'review' } as const
+
+const columnsOf = (props: Omit<AlertsProps, 'incidents'>): Column<Incident>[] => [
   {
     name: 'State',
-    value: ({ resolvedAt }) => (resolvedAt === null ? 'open' : 'over'),
-    show: ({ resolvedAt }) =>
-      resolvedAt === null ? <span class="chip block">open</span> : <span class="chip plain">over</span>,
+    value: ({ status }) => status,
+    show: (incident) => <State incident={incident} {...props} />,
   },
   {
-    name: 'What',
+    name: 'Alert',
     value: ({ message }) => message,
-    show: ({ message }) => <Text value={message} max={160} />,
+    show: ({ message, link }) => (
+      <a class="alert-text" href={link} title="Show what it is about">
+        <Text value={message} max={160} />
+      </a>
+    ),
   },
+  { name: 'Severity', value: ({ severity }) => severity },
   {
     name: 'Opened',
     time: true,
     value: ({ openedAt }) => openedAt,
     show: ({ openedAt }) => <Time iso={openedAt} />,
+  },
+  {
+    name: 'Acknowledged',
+    value: ({ acknowledgedAt }) => acknowledgedAt,
+    time: true,
+    show: ({ acknowledgedAt }) => acknowledgedAt !== null && <Time iso={acknowledgedAt} />,
+  },
+  {
+    name: 'Acknowledged by',
+    value: ({ acknowledgedByName, acknowledgedBy }) => acknowledgedByName ?? acknowledgedBy,
+    show: ({ acknowledgedByName, acknowledgedBy }) => (
+      <Text value={acknowledgedByName ?? acknowledgedBy ?? ''} max={40} />
+    ),
   },
   {
     name: 'Resolved',
@@ -47,6 +75,25 @@ const columns: Column<Incident>[] = [
     show: ({ resolvedAt }) => resolvedAt !== null && <Time iso={resolvedAt} />,
   },
 ]
+
+interface StateProps extends Omit<AlertsProps, 'incidents'> {
+  incident: Incident
+}
+
+function State({ incident, may, busy, onAcknowledge }: StateProps) {
+  const { status, severity, message } = incident
+  return (
+    <span class="alert-state">
+      <span class={`chip ${status === 'open' ? tones[severity] : 'plain'}`}>{status}</span>
+      {may && status === 'open' && (
+        <button type="button" class="button" aria-disabled={busy} onClick={() => onAcknowledge(incident)}>
+          Acknowledge
+          <span class="visually-hidden"> {message}</span>
+        </button>
+      )}
+    </span>
+  )
+}
 
 function Time({ iso }: { iso: string }) {
   const ms = Date.parse(iso)

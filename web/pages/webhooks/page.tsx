@@ -10,12 +10,13 @@ import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
 import { counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
-import { pressing } from '../../notices.ts'
+import { pressing, refreshNotices } from '../../notices.ts'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { mayManage, session } from '../../session.ts'
 import { useStart } from '../../use-start.ts'
 import { type Delivery, type DeliveryFilter, type DeliveryStatus } from '../../webhook-api.ts'
-import { type Endpoint, webhookApi } from '../../webhook-api.ts'
+import { type Endpoint, type Incident, webhookApi } from '../../webhook-api.ts'
+import { FormDialog } from '../settings/form-dialog.tsx'
 import { DeliveryView } from './delivery.tsx'
 import { Alerts } from './alerts.tsx'
 import { type EndpointAct, Endpoints } from './endpoints.tsx'
@@ -30,6 +31,7 @@ function useActs(model: WebhooksModel) {
   const testUrl = useSignal<string | null>(null)
   const secret = useSignal<{ of: string; secret: string } | null>(null)
   const range = useSignal<Endpoint | null>(null)
+  const rotating = useSignal<Endpoint | null>(null)
   const said = useSignal('')
   const task = useTask()
   const run = (work: () => Promise<void>): void => {
@@ -37,16 +39,23 @@ function useActs(model: WebhooksModel) {
     void task.run(work).then(model.refresh)
   }
   const act = (what: EndpointAct, endpoint: Endpoint): void => {
-    if (what === 'test') testUrl.value = endpoint.url
+    if (what === 'test') run(async () => openDelivery(await webhookApi.testEndpoint(endpoint.id)))
     else if (what === 'range') range.value = endpoint
-    else if (what === 'rotate') {
-      run(async () => {
-        secret.value = { of: endpoint.url, secret: await webhookApi.rotateSecret(endpoint.id) }
-      })
-    } else run(async () => void (said.value = await done(what, endpoint)))
+    else if (what === 'rotate') rotating.value = endpoint
+    else run(async () => void (said.value = await done(what, endpoint)))
   }
   const replayDead = (): void => run(async () => void (said.value = await replayAll()))
-  return { testUrl, secret, range, said, task, act, replayDead }
+  const acknowledge = (incident: Incident): void =>
+    run(async () => {
+      await webhookApi.acknowledge(incident.id)
+      await refreshNotices()
+      said.value = 'Acknowledged. Your name is beside the alert.'
+    })
+  return { testUrl, secret, range, rotating, said, task, act, replayDead, acknowledge }
+}
+
+function openDelivery(id: string): void {
+  navigate(`/webhooks?delivery=${encodeURIComponent(id)}`)
 }
 
 type Acts = ReturnType<typeof useActs>
@@ -94,17 +103,18 @@ function Content({ model, acts, may }: { model: WebhooksModel; acts: Acts; may: 
     <>
       <Notices shown={shown} />
       <Endpoints endpoints={shown.endpoints} may={may} busy={busy} onAct={acts.act} />
-      <Alerts incidents={shown.incidents} />
+      <Alerts incidents={shown.incidents} may={may} busy={busy} onAcknowledge={acts.acknowledge} />
       <Log shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
       {may && <DeadBar shown={shown} busy={busy} onReplay={acts.replayDead} />}
     </>
   )
 }
 
-function Dialogs({ model, acts: { testUrl, secret, range, said } }: { model: WebhooksModel; acts: Acts }) {
+function Dialogs({ model, acts }: { model: WebhooksModel; acts: Acts }) {
+  const { testUrl, secret, range, rotating, said } = acts
   const sent = (id: string): void => {
     model.refresh()
-    navigate(`/webhooks?delivery=${encodeURIComponent(id)}`)
+    openDelivery(id)
   }
   return (
     <>
@@ -121,6 +131,16 @@ function Dialogs({ model, acts: { testUrl, secret, range, said } }: { model: Web
           onClose={() => (range.value = null)}
         />
       )}
+      {rotating.value !== null && (
+        <RotateDialog
+          endpoint={rotating.value}
+          onRotated={(made) => {
+            secret.value = { of: rotating.value?.url ?? '', secret: made }
+            model.refresh()
+          }}
+          onClose={() => (rotating.value = null)}
+        />
+      )}
       {secret.value !== null && (
         <SecretDialog
           title="New signing secret"
@@ -130,6 +150,31 @@ function Dialogs({ model, acts: { testUrl, secret, range, said } }: { model: Web
         />
       )}
     </>
+  )
+}
+
+interface RotateDialogProps {
+  endpoint: Endpoint
+  onRotated: (secret: string) => void
+  onClose: () => void
+}
+
+function RotateDialog({ endpoint, onRotated, onClose }: RotateDialogProps) {
+  return (
+    <FormDialog
+      title="Rotate the signing secret"
+      action="Rotate secret"
+      onSubmit={async () => onRotated(await webhookApi.rotateSecret(endpoint.id))}
+      onClose={onClose}
+    >
+      <p>
+        <strong>
+          <Text value={endpoint.label || endpoint.url} max={64} />
+        </strong>{' '}
+        gets a new secret. For 24 hours messages are signed with both. After that, a receiver that only knows
+        the old one rejects every message.
+      </p>
+    </FormDialog>
   )
 }
 
