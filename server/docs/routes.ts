@@ -7,27 +7,35 @@ import { jsonText } from '../http/answer.ts'
 import { pageCsp } from '../http/headers.ts'
 import { readQuery } from '../http/query.ts'
 import type { Parts } from '../parts.ts'
+import { withCurrentTimes } from './current-times.ts'
 import { documentText, openApiDocument } from './openapi.ts'
 import { pageScript } from './page-script.ts'
 import { pageStyle } from './page-style.ts'
 import { referencePage } from './page.ts'
 
-type Shown = Pick<Parts, 'version' | 'publicUrl' | 'basePath' | 'assets'>
+const hourMs = 3_600_000
 
-export function docsRoutes({ version, assets, ...where }: Shown) {
+type Shown = Pick<Parts, 'version' | 'publicUrl' | 'basePath' | 'assets' | 'clock'>
+
+export function docsRoutes({ version, assets, clock, ...where }: Shown) {
   const { basePath } = where
-  let document: string | null = null // made when first asked for, and never again
+  let document: { hour: number; text: string } | null = null // made when first asked for in an hour
   return new Elysia()
     .get('/openapi.json', ({ request }) => {
       readQuery(request, {})
-      document ??= JSON.stringify(openApiDocument(version, basePath))
-      return jsonText(document, 200, { 'cache-control': 'no-cache' })
+      const now = clock.now()
+      const hour = Math.floor(now / hourMs)
+      if (document?.hour !== hour) {
+        const text = JSON.stringify(openApiDocument(version, basePath))
+        document = { hour, text: withCurrentTimes(text, now) }
+      }
+      return jsonText(document.text, 200, { 'cache-control': 'no-cache' })
     })
     .get('/docs', ({ request }) => {
       const links = dashboardLinks(assets)
       const baseUrl = addressOf(request, where)
       const html = referencePage({ about: documentText, version, baseUrl, basePath, links })
-      return file('text/html; charset=utf-8', html)
+      return file('text/html; charset=utf-8', withCurrentTimes(html, clock.now()))
     })
     .get('/docs/operations', () =>
       file('text/html; charset=utf-8', guidePage({ basePath, links: dashboardLinks(assets) })),

@@ -81,6 +81,8 @@ test('the copied call works in a shell', async () => {
   const [address = '', , authorization = '', , contentType = '', , body = ''] = words.stdout
     .toString()
     .split('\0')
+  const [sent] = (JSON.parse(body) as { events: { occurredAt: string }[] }).events
+  expect(Math.abs(Date.now() - Date.parse(sent!.occurredAt))).toBeLessThan(2 * 3_600_000)
   const header = (line: string) => line.split(': ') as [string, string]
   const headers = Object.fromEntries([header(authorization), header(contentType)])
   const response = await fetch(address, { method: 'POST', headers, body })
