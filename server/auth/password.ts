@@ -89,7 +89,11 @@ async function throughGate<T>(lane: HashLane, work: () => Promise<T>): Promise<T
   else {
     if (waiting[lane].length >= waitingMax) {
       throw new AppError('rate_limited', 'Too many passwords are being checked. Try again in 2 s.', {
-        headers: { 'retry-after': '2' },
+        headers: {
+          'retry-after': '2',
+          ratelimit: '"sign-in";r=0;t=2',
+          'ratelimit-policy': '"sign-in";q=1;w=2',
+        },
       })
     }
     await new Promise<void>((enter) => waiting[lane].push(enter)) // whoever leaves counts this one in
