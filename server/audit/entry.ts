@@ -14,8 +14,14 @@ export function auditEntry(
   occurredAtMs: number,
 ): AuditEntry {
   const { action, target, metadata = {} } = act
-  const whole = { ...metadata, ...senderOf(actor) }
+  const whole = { ...labelOf(target, metadata), ...metadata, ...senderOf(actor) }
   return { id: newId('aud'), orgId, actor, action, target, metadata: whole, occurredAtMs }
+}
+
+/** An organization's name, where the act itself names nothing: an export's reader knows no ids. */
+function labelOf(target: string, metadata: AuditEntry['metadata']): AuditEntry['metadata'] {
+  const org = runningContext()?.signIn?.org
+  return org?.id === target && targetName({ metadata }) === null ? { label: org.name } : {}
 }
 
 /** The name and address of whoever sent the request; nothing for the command line and for jobs. */

@@ -133,7 +133,8 @@ export async function changeEndpoint(
   const names = Object.keys(change) as (keyof EndpointChange)[]
   if (names.length === 0) throw wrongBody('', 'required', 'name at least one member to change')
   const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
-  const metadata = { before: Object.fromEntries(old), after: { ...change } }
+  const named = { label: String(before.label || before.url) }
+  const metadata = { ...named, before: Object.fromEntries(old), after: { ...change } }
   const command = commandFor(parts, who, id, 'updated', metadata)
   await takenUrl(parts.store.webhooks.changeEndpoint({ ...command, change }))
   const warnings = await warningsFor(parts, who.orgId, change.types ?? [])

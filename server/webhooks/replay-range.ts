@@ -27,7 +27,7 @@ export async function replayEndpoint(
   if (until !== null && until < position) throw wrongBody('until', 'wrong_format', 'until lies before from')
   if (until === position) return endpoint // nothing lies in between
   const now = parts.clock.now()
-  const metadata = { before: reached, after: position, until }
+  const metadata = { label: String(endpoint.label || endpoint.url), before: reached, after: position, until }
   const audit = auditEntry(who, { action: 'webhook_endpoint.moved', target: id, metadata }, now)
   await parts.store.webhooks.moveEndpoint({ orgId: who.orgId, endpointId: id, now, position, until, audit })
   return findEndpoint(parts, who.orgId, id)

@@ -57,7 +57,11 @@ export async function createRule({ store, clock }: RuleParts, who: Actor, body: 
   const rule: Rule = { id: newId('rul'), orgId: who.orgId, endpointId, kind, ...numbers, createdAtMs: now }
   const audit = auditEntry(
     who,
-    { action: 'webhook_rule.created', target: rule.id, metadata: { kind, endpointId, ...numbers } },
+    {
+      action: 'webhook_rule.created',
+      target: rule.id,
+      metadata: { label: kind, kind, endpointId, ...numbers },
+    },
     now,
   )
   await store.webhooks.createRule({ rule, audit })
@@ -83,7 +87,7 @@ export async function changeRule(
   if (named.length === 0) throw wrongBody('', 'required', nothingNamed(own.map(([name]) => name)))
   const numbers = numbersOf[kind]({ ...Object.fromEntries(own), ...body })
   const now = clock.now()
-  const metadata = { kind, endpointId, before: { ...before }, after: { ...numbers } }
+  const metadata = { label: kind, kind, endpointId, before: { ...before }, after: { ...numbers } }
   const audit = auditEntry(who, { action: 'webhook_rule.updated', target: ruleId, metadata }, now)
   await store.webhooks.changeRule({ orgId: who.orgId, ruleId, numbers, audit })
   return ruleView({ ...rule, ...numbers })
@@ -103,7 +107,7 @@ export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId
   const { kind, endpointId } = await findRule(store, who.orgId, ruleId)
   const audit = auditEntry(
     who,
-    { action: 'webhook_rule.deleted', target: ruleId, metadata: { kind, endpointId } },
+    { action: 'webhook_rule.deleted', target: ruleId, metadata: { label: kind, kind, endpointId } },
     clock.now(),
   )
   await store.webhooks.deleteRule({ orgId: who.orgId, ruleId, audit })

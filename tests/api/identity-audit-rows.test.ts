@@ -208,6 +208,7 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/orgs': () => ({ body: { name: 'Another', slug: word() } }),
   'POST /api/org/rename': () => ({ body: { name: 'Renamed' } }),
   'POST /api/org/delete': () => ({ body: { confirm: server.org.slug } }),
+  'POST /api/clock/confirm': () => ({ rows: 0 }), // the clock is right: nothing to confirm
   'POST /api/org/sign-in-rule': async () => {
     const org = await makeOrg(server, word())
     const who = await person(server, org, 'owner')
