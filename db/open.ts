@@ -1,5 +1,7 @@
 /** Opens the store in a data folder: the one place that picks an engine. */
-import { openSqliteStore } from './sqlite/sqlite-store.ts'
+import { readSchema } from './backup.ts'
+import { StoreError } from './errors.ts'
+import { openSqliteReader, openSqliteStore } from './sqlite/sqlite-store.ts'
 import { askOnce } from './sqlite/threads.ts'
 import type { AuditAnchor, AuditEntry, AuditVerdict, EventVerdict, Org, Store } from './store.ts'
 
@@ -40,6 +42,15 @@ export async function openStore(options: OpenOptions): Promise<Store> {
     await store.close()
     throw error
   }
+}
+
+/** A store that only reads, also beside a server and on a read-only file system. Data of another schema is refused. */
+export async function openReadStore(folder: string): Promise<Store> {
+  const { version, newest } = await readSchema(folder)
+  if (version < newest) {
+    throw new StoreError('older_schema', `the data has schema ${version}, this release works with ${newest}`)
+  }
+  return openSqliteReader(folder, readDeadlineMsDefault)
 }
 
 /** Checks the audit chains of a folder, also while a server holds it. `not_found` when there is no database. */

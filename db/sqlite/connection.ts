@@ -65,7 +65,10 @@ function isEmpty(db: Database): boolean {
 
 /** A connection that can only read. */
 export function openReaderConnection(path: string): Database {
-  const db = new Database(path, { readonly: true, strict: true })
+  return setReader(new Database(path, { readonly: true, strict: true }))
+}
+
+function setReader(db: Database): Database {
   try {
     db.run('PRAGMA busy_timeout = 5000')
     db.run('PRAGMA temp_store = MEMORY')
@@ -75,6 +78,21 @@ export function openReaderConnection(path: string): Database {
     db.close()
     throw error
   }
+}
+
+/**
+ * A connection of whoever only looks: it changes no byte and no time of the folder, also on a read-only file system and
+ * beside a running server. Shared memory exists while somebody has the database open, and after a crash; without it
+ * and without a log the file alone is the whole database.
+ */
+export function openLookConnection(path: string): Database {
+  const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
+  const hasMemory = existsSync(`${path}-shm`) && existsSync(`${path}-wal`)
+  if (hasLog && !hasMemory) return openReaderConnection(path)
+  const address = encodeURI(path).replace(/[?#]/g, encodeURIComponent)
+  const uri = `file:${address}?${hasMemory ? 'readonly_shm=1' : 'immutable=1'}`
+  const db = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI)
+  return setReader(db)
 }
 
 export function sqliteVersion(db: Database): string {

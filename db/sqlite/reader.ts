@@ -1,8 +1,9 @@
 /** A reader's thread: answers from its own read-only connections, so that no scan ever delays a write or a request. */
+import type { Database } from 'bun:sqlite'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { StoreError } from '../errors.ts'
 import { fileVerbs } from './backup/file-verbs.ts'
-import { openReaderConnection } from './connection.ts'
+import { openLookConnection, openReaderConnection } from './connection.ts'
 import type { ReadContext } from './contexts.ts'
 import { databasePath, requireDatabase } from './files.ts'
 import { requireKnownSchema } from './migrate.ts'
@@ -15,6 +16,8 @@ import { serve } from './serve.ts'
 export interface ReaderOpening {
   folder: string
   deadlineMs: number
+  /** Of a folder that nobody here holds: changes nothing in it, and takes no older schema for this release's. */
+  looks: boolean
 }
 
 /** Each lets one more long question wait for its next slice, and takes up to 1 MiB. */
@@ -51,20 +54,21 @@ serve((verb, command) => {
   return turns.ask(verb, command, (connection) => run(context(connection), command))
 })
 
-function openReader({ folder, deadlineMs }: ReaderOpening): Reader {
+function openReader({ folder, deadlineMs, looks }: ReaderOpening): Reader {
   requireDatabase(folder)
-  const main = openContext(folder)
+  const open = looks ? openLookConnection : openReaderConnection
+  const main = openContext(folder, open)
   const contexts = [main]
   return {
     turns: readTurns({ deadlineMs, connectionsMax }),
-    context: (connection) => (contexts[connection] ??= openContext(folder, main)),
+    context: (connection) => (contexts[connection] ??= openContext(folder, open, main)),
     close: () => contexts.forEach(({ db }) => db.close()), // those that were never opened are holes
   }
 }
 
 /** The first one keeps more in memory; the others share what it knows of blocks. */
-function openContext(folder: string, first?: ReadContext): ReadContext {
-  const db = openReaderConnection(databasePath(folder))
+function openContext(folder: string, open: (path: string) => Database, first?: ReadContext): ReadContext {
+  const db = open(databasePath(folder))
   try {
     if (first === undefined) requireKnownSchema(db, migrations)
     else db.run(`PRAGMA cache_size = -${spareCacheKib}`)

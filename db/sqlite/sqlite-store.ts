@@ -6,7 +6,7 @@ import { identityStore, loadIdentity } from './identity-store.ts'
 import { keptAnswers, type KeptAnswers } from './kept-answers.ts'
 import { retentionStore } from './retention/store.ts'
 import { registryStore } from './registry/store.ts'
-import { openThreads, type Threads, type ThreadsOpening } from './threads.ts'
+import { openReadThreads, openThreads, type Threads, type ThreadsOpening } from './threads.ts'
 import { webhookStore } from './webhooks/store.ts'
 
 const watchEveryMs = 400
@@ -15,7 +15,15 @@ type Verbs = Pick<Threads, 'read' | 'write'>
 
 /** The store, and its raw writing verbs for what the opening itself has to write. */
 export async function openSqliteStore(opening: ThreadsOpening): Promise<Store & Pick<Verbs, 'write'>> {
-  const threads = await openThreads(opening)
+  return storeOver(await openThreads(opening))
+}
+
+/** Answers reading verbs and refuses the others; the folder stays as it is, and need not be held. */
+export async function openSqliteReader(folder: string, readDeadlineMs: number): Promise<Store> {
+  return storeOver(await openReadThreads(folder, readDeadlineMs))
+}
+
+async function storeOver(threads: Threads): Promise<Store & Pick<Verbs, 'write'>> {
   const loaded = await loadIdentity(threads).catch(async (error: unknown) => {
     await threads.close()
     throw error

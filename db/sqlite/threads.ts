@@ -1,4 +1,5 @@
 /** The store's threads seen from the calling one: a writer, some readers, and how to ask them. */
+import { StoreError } from '../errors.ts'
 import type { Histogram } from '../histogram.ts'
 import { openPort, type Port } from './port.ts'
 import { packAppend, type AppendOutcome, type PackedBatch } from './protocol.ts'
@@ -48,7 +49,11 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const readers = Array.from({ length: opening.readers }, () => openPort('reader'))
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
-  const readerOpening: ReaderOpening = { folder: opening.folder, deadlineMs: opening.readDeadlineMs }
+  const readerOpening: ReaderOpening = {
+    folder: opening.folder,
+    deadlineMs: opening.readDeadlineMs,
+    looks: false,
+  }
   try {
     await writer.ask('open', opened)
     await Promise.all(readers.map((reader) => reader.ask('open', readerOpening)))
@@ -70,6 +75,28 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   }
 }
 
+/** Threads that only read, of a folder that nobody here holds; whatever writes is refused. */
+export async function openReadThreads(folder: string, readDeadlineMs: number): Promise<Threads> {
+  const reader = openPort('reader')
+  const refuse = () => Promise.reject(new StoreError('read_only', 'this command only reads the data folder'))
+  try {
+    await reader.ask('open', { folder, deadlineMs: readDeadlineMs, looks: true } satisfies ReaderOpening)
+  } catch (error) {
+    await closePorts([reader])
+    throw error
+  }
+  return {
+    write: refuse,
+    read: (verb, query) => reader.ask(verb, query) as Promise<never>,
+    append: refuse,
+    truncateLog: refuse,
+    dropReserve: refuse,
+    requirePresent: async () => undefined,
+    commitTimes: refuse,
+    close: () => closePorts([reader]),
+  }
+}
+
 /** One question to a folder that nobody needs to hold, over a reader of its own. Creates and changes nothing. */
 export async function askOnce<K extends keyof ReadVerbs>(
   folder: string,
@@ -78,7 +105,11 @@ export async function askOnce<K extends keyof ReadVerbs>(
 ): Promise<ResultOf<ReadVerbs[K]>> {
   const reader = openPort('reader')
   try {
-    await reader.ask('open', { folder, deadlineMs: Number.MAX_SAFE_INTEGER } satisfies ReaderOpening)
+    await reader.ask('open', {
+      folder,
+      deadlineMs: Number.MAX_SAFE_INTEGER,
+      looks: true,
+    } satisfies ReaderOpening)
     return (await reader.ask(verb, query)) as ResultOf<ReadVerbs[K]>
   } finally {
     await closePorts([reader])

@@ -16,7 +16,8 @@ import { sizeText } from '../size-text.ts'
 import type { VerbContext } from './verb-context.ts'
 
 export const backupCreateVerb: DataVerb = {
-  writes: false, // without data there is nothing to back up
+  writes: true,
+  makesFolder: false, // without data there is nothing to back up
   params: ({ values }) => ({
     dataDir: values['data-dir'],
     dir: values['backup-dir'],

@@ -16,7 +16,7 @@ function text({ now, hold }: Answer): string {
 }
 
 export const clockVerb: DataVerb = { writes: false, params, text }
-export const clockConfirmVerb: DataVerb = { writes: false, params, text }
+export const clockConfirmVerb: DataVerb = { writes: true, makesFolder: false, params, text }
 
 export async function showClock({ clockGuard }: VerbContext, asked: Params): Promise<Json> {
   return { ...clockView(clockGuard ?? guardOf(textOf(asked, 'dataDir'))) }

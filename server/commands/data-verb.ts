@@ -6,8 +6,10 @@ import type { Params } from './params.ts'
 export type Answer = { [member: string]: Json }
 
 export interface DataVerb {
-  /** Lists never write: they do not even make a folder. */
+  /** Lists never write: they take no lock and work on a read-only file system. */
   writes: boolean
+  /** Whether it makes a folder that is not there. Like `writes` when left out. */
+  makesFolder?: boolean
   params(invocation: Invocation): Params | Promise<Params>
   text(answer: Answer): string
 }

@@ -122,7 +122,8 @@ export async function runDataVerb(verb: VerbName, work: DataVerb, invocation: In
   const params = await work.params(invocation)
   const data = await openData({
     ...dataPlace(invocation.values),
-    create: work.writes && !invocation.values['dry-run'],
+    create: (work.makesFolder ?? work.writes) && !invocation.values['dry-run'],
+    onlyReads: !work.writes,
   })
   try {
     return (await data.call(verb, params)) as Answer

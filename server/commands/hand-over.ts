@@ -11,7 +11,7 @@ import { lazySecretBox } from '../secrets.ts'
 import { version } from '../version.ts'
 import { addressGuard } from '../webhooks/address-guard.ts'
 import { resolveWith, systemResolver } from '../webhooks/resolve.ts'
-import { openDataFolder } from './open-data-folder.ts'
+import { openDataFolder, openToRead } from './open-data-folder.ts'
 import type { Params } from './params.ts'
 import { storeVerbs } from './store-verbs.ts'
 import type { VerbContext } from './verb-context.ts'
@@ -29,6 +29,7 @@ export interface DataWanted {
   clock: Clock
   /** Lists never write, so they do not make a folder either. */
   create: boolean
+  onlyReads?: boolean
 }
 
 // A server that starts or stops holds the lock for a moment without answering; another verb does for its work.
@@ -49,13 +50,19 @@ export async function openData(wanted: DataWanted): Promise<DataAccess> {
   }
 }
 
-async function openHere({ dataDir, baseUrl, clock, create }: DataWanted): Promise<DataAccess> {
+async function openHere({
+  dataDir,
+  baseUrl,
+  clock,
+  create,
+  onlyReads = false,
+}: DataWanted): Promise<DataAccess> {
   if (!create && !existsSync(join(dataDir, 'sightglass.db'))) {
     throw new AppError('not_found', `There is no data in ${dataDir}.`, {
       hint: 'name the folder with --data-dir',
     })
   }
-  const store = await openDataFolder(dataDir, clock)
+  const store = onlyReads ? await openToRead(dataDir, clock) : await openDataFolder(dataDir, clock)
   const webhooks: VerbContext['webhooks'] = ({ allow, sinkDir }) => {
     const resolve = resolveWith(systemResolver, addressGuard(allow))
     return { store, clock, box: lazySecretBox(dataDir), resolve, sinkDir }

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError } from '../../db/errors.ts'
-import { openStore } from '../../db/open.ts'
+import { openReadStore, openStore } from '../../db/open.ts'
 import type { Org, Store } from '../../db/store.ts'
 import { missingEvidence, recordMissing } from '../audit/evidence.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../backup/before-upgrade.ts'
@@ -54,4 +54,15 @@ async function requireKeyFile(dataDir: string, store: Store): Promise<void> {
   if (count === 0) return
   const message = `the key file ${keyFileName} is missing, and the database holds secrets encrypted under it (${count})`
   throw new StoreError('incomplete', message)
+}
+
+/** For lists: changes nothing, takes no lock. Older data is refused with the way to upgrade it. */
+export async function openToRead(dataDir: string, clock: Clock): Promise<Store> {
+  try {
+    return await openReadStore(dataDir)
+  } catch (error) {
+    if (error instanceof StoreError && error.kind === 'older_schema')
+      await backUpBeforeUpgrade(dataDir, clock, null)
+    throw error
+  }
 }

@@ -12,7 +12,13 @@ export function checkFolder(dataDir: string): Check {
   const mode = stat.mode & 0o777
   try {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
-  } catch {
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EROFS')
+      return warning(
+        'folder',
+        `${dataDir} is on a file system that is mounted read-only: it can be read and verified, not served.`,
+        'mount it for writing before a server starts on it',
+      )
     return failure(
       'folder',
       `${dataDir} cannot be written by this user.`,

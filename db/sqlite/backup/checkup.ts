@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import type { Checkup } from '../../backup-contract.ts'
-import { openReaderConnection, sqliteVersion } from '../connection.ts'
+import { openLookConnection, sqliteVersion } from '../connection.ts'
 import { databasePath, requireDatabase } from '../files.ts'
 import { hasTable, readFacts } from './facts.ts'
 
@@ -14,7 +14,7 @@ export function checkup({ folder, now }: { folder: string; now: number }): Check
   requireDatabase(folder)
   const path = databasePath(folder)
   const bytes = statSync(path).size
-  const db = openReaderConnection(path)
+  const db = openLookConnection(path)
   try {
     return {
       facts: readFacts(db),

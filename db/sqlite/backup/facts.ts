@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { DatabaseFacts } from '../../backup-contract.ts'
 import { auditHeads } from '../audit.ts'
-import { openReaderConnection } from '../connection.ts'
+import { openLookConnection } from '../connection.ts'
 import { eachBlockAfter } from '../events/walk.ts'
 import { member } from '../events/members.ts'
 import { databasePath, requireDatabase } from '../files.ts'
@@ -11,7 +11,7 @@ import { atOnce } from '../slices.ts'
 
 export function folderFacts(folder: string): DatabaseFacts {
   requireDatabase(folder)
-  const db = openReaderConnection(databasePath(folder))
+  const db = openLookConnection(databasePath(folder))
   try {
     return readFacts(db)
   } finally {

@@ -1,13 +1,13 @@
 /** Reads a database file from end to end: SQLite's own checks, what it holds, and every audit chain. */
 import type { Inspection, InspectionWanted } from '../../backup-contract.ts'
 import { verifyAudit } from '../audit-verify.ts'
-import { openReaderConnection } from '../connection.ts'
+import { openLookConnection } from '../connection.ts'
 import { readFacts } from './facts.ts'
 
 const faultsMax = 20
 
 export function inspectDatabase({ path, anchors }: InspectionWanted): Inspection {
-  const db = openReaderConnection(path)
+  const db = openLookConnection(path)
   try {
     const integrity = db
       .query<{ integrity_check: string }, []>(`PRAGMA integrity_check(${faultsMax})`)

@@ -1,13 +1,13 @@
 /** Says which migrations a database has and which it lacks, also for a newer or older schema than this release's. */
 import type { SchemaState } from '../../backup-contract.ts'
-import { openReaderConnection } from '../connection.ts'
+import { openLookConnection } from '../connection.ts'
 import { databasePath, requireDatabase } from '../files.ts'
 import { schemaVersion } from '../migrate.ts'
 import { migrations } from '../migrations.ts'
 
 export function readSchema(folder: string): SchemaState {
   requireDatabase(folder)
-  const db = openReaderConnection(databasePath(folder))
+  const db = openLookConnection(databasePath(folder))
   try {
     const version = schemaVersion(db)
     const applied =

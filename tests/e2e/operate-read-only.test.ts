@@ -1,0 +1,94 @@
+/** Verbs that only look change nothing: alone, after a crash, beside a server and on a read-only mount. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { cli, startAppliance } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(90_000)
+
+const looking: string[][] = [
+  ['verify'],
+  ['doctor'],
+  ['org', 'list'],
+  ['account', 'list'],
+  ['key', 'list', '--org', 'default'],
+  ['site', 'list', '--org', 'default'],
+  ['webhook', 'list', '--org', 'default'],
+  ['webhook', 'endpoints', '--org', 'default'],
+  ['backup', 'list'],
+  ['migrate', 'status'],
+]
+
+/** Name, bytes and time of every file. */
+function stateOf(folder: string, leaveOut: RegExp = /^$/): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => !leaveOut.test(entry.name))
+    .map((entry) => {
+      const path = `${entry.parentPath}/${entry.name}`
+      const { mtimeMs, size, mode } = statSync(path)
+      const bytes = entry.isFile() ? Bun.hash(readFileSync(path)).toString(16) : ''
+      return `${path.slice(folder.length)} ${mode} ${size} ${entry.name === 'control.sock' ? '' : mtimeMs} ${bytes}`
+    })
+    .toSorted()
+}
+
+/** A folder with data, as a clean end or a crash leaves it. */
+async function lived(dataDir: string, end: 'stop' | 'kill'): Promise<void> {
+  const appliance = await startAppliance({ dataDir })
+  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
+  const { key } = JSON.parse(made.stdout) as { key: string }
+  const events = Array.from({ length: 50 }, (_, n) => event(`e${n}`))
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  await fetch(`${appliance.url}/v1/sdk/events`, { method: 'POST', headers, body: JSON.stringify({ events }) })
+  await appliance[end]()
+}
+
+async function lookAtAll(dataDir: string): Promise<void> {
+  for (const verb of looking) {
+    const { code, stdout, stderr } = await cli(verb, { dataDir })
+    expect([verb.join(' '), code, stderr]).toEqual([verb.join(' '), 0, ''])
+    if (verb[0] === 'verify') expect(stdout).toContain('50 events, whole')
+    if (verb[0] === 'key') expect(stdout).toContain('ingest')
+  }
+}
+
+for (const end of ['stop', 'kill'] as const)
+  test(`after a ${end} nothing in the folder changes`, async () => {
+    using dir = tempDir('look')
+    await lived(dir.join('data'), end)
+    const before = stateOf(dir.join('data'))
+    await lookAtAll(dir.join('data'))
+    expect(stateOf(dir.join('data'))).toEqual(before)
+  })
+
+for (const end of ['stop', 'kill'] as const)
+  test(`on a read-only mount everything works after a ${end}`, async () => {
+    using dir = tempDir('mount')
+    await lived(dir.join('data'), end)
+    const mount = dir.join('mount')
+    mkdirSync(mount)
+    const bound = spawnSync('mount', ['--bind', dir.join('data'), mount]).status === 0
+    const isReadOnly = bound && spawnSync('mount', ['-o', 'remount,ro,bind', mount]).status === 0
+    try {
+      if (!isReadOnly) return console.log('skipped: this user may not mount a folder read-only')
+      await lookAtAll(mount)
+      const refused = await cli(['org', 'create', '--name', 'B'], { dataDir: mount })
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('mounted for writing')])
+    } finally {
+      if (bound) spawnSync('umount', ['-l', mount])
+    }
+  })
+
+test('beside a running server no file of the database, lock or evidence changes', async () => {
+  using dir = tempDir('beside')
+  const dataDir = dir.join('data')
+  await lived(dataDir, 'stop')
+  await using _appliance = await startAppliance({ dataDir })
+  await Bun.sleep(2_500) // its own writes of the start and of the first idle second
+  const own = /^(clock.*|reserve)$/
+  const before = stateOf(dataDir, own)
+  await lookAtAll(dataDir)
+  expect(stateOf(dataDir, own)).toEqual(before)
+})
