@@ -67,7 +67,23 @@ export async function makeOrg({ store, clock }: TestServer, slug: string): Promi
   return org
 }
 
-/** Every audit row of every chain: what one act adds to it is what the act wrote. */
+/** Every audit row but for those of the dispatcher, which runs when it likes: what one act adds is what it wrote. */
 export async function auditCount({ store }: TestServer): Promise<number> {
-  return Object.values(await store.audit.heads()).reduce((sum, head) => sum + head.count, 0)
+  const counts = Object.entries(await store.audit.heads()).map(async ([orgId, head]) => {
+    let ofJobs = 0
+    let beforeSeq: number | null = null
+    do {
+      const query = {
+        orgId,
+        limit: 200,
+        beforeSeq,
+        filter: { actors: ['system'], actions: ['webhook_endpoint.*'] },
+      }
+      const page: Awaited<ReturnType<typeof store.audit.list>> = await store.audit.list(query)
+      ofJobs += page.entries.length
+      beforeSeq = page.next
+    } while (beforeSeq !== null)
+    return head.count - ofJobs
+  })
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
 }
