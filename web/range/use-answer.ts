@@ -28,11 +28,13 @@ export function useAnswer<T>(
   const answer = useSignal<Answer<T> & { question: string }>({ question: '', found: null, problem: null })
   const turns = useRef<Turns>({ wanted: 0, next: () => {} }).current
   const seen = useRef(moved)
+  const drawn = useRef<T | null>(null)
   useEffect(() => {
     const stop = new AbortController()
     void follow(ask, stop.signal, turns, restMsMin, (told) => {
       const before = answer.peek().question === question ? answer.peek() : unanswered<T>(question)
-      if (told.found && before.problem === null && isSame(before.found, told.found)) return
+      // What this panel shows counts: another one may have asked the same, and the answer be remembered meanwhile.
+      if (told.found && before.problem === null && isSame(drawn.current, told.found)) return
       if (told.found) remember(question, told.found)
       answer.value = { ...before, ...told, question }
     })
@@ -44,7 +46,9 @@ export function useAnswer<T>(
     turns.wanted += 1
     turns.next()
   }, [moved])
-  return answer.value.question === question ? answer.value : unanswered<T>(question)
+  const shown = answer.value.question === question ? answer.value : unanswered<T>(question)
+  drawn.current = shown.found
+  return shown
 }
 
 /** The same again needs no drawing. */
