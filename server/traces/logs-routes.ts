@@ -1,5 +1,7 @@
 /** What the Logs page asks beside its rows: how they lie in time, and all of them as a file. */
 import { Elysia } from 'elysia'
+import type { EventFilter } from '../../db/store.ts'
+import { isoTime } from '../clock.ts'
 import { rolesOf } from '../auth/permissions.ts'
 import { readZone } from '../dashboard/period.ts'
 import { contextOf } from '../http/context.ts'
@@ -27,20 +29,30 @@ export function logsRoutes(parts: Parts) {
       const query = readQuery(request, { ...filterParameters, format: 'one' })
       const format = query.one('format') ?? 'csv'
       if (!Object.hasOwn(formats, format)) throw invalidQuery('format', 'format must be csv or ndjson')
+      const filter = readFilter(query)
       const { id: requestId, keepOpen } = contextOf(request)
       const answer = await exportTraces(
         {
           orgId: org.id,
           actor: `user:${account.id}`,
           requestId,
-          filter: readFilter(query),
+          filter,
           type: formats[format as keyof typeof formats],
           raw: false,
           headOnly: request.method === 'HEAD',
         },
         keepOpen,
       )
-      answer.headers.set('content-disposition', `attachment; filename="events-${org.slug}.${format}"`)
+      const name = exportName(filter, clock.now())
+      answer.headers.set('content-disposition', `attachment; filename="${name}.${format}"`)
       return answer
     })
+}
+
+/** "logs-events-2026-11-15--2026-11-22": first and last day, UTC; without a beginning the file is as of today. */
+function exportName({ sinceMs, untilMs }: EventFilter, nowMs: number): string {
+  const dayOf = (ms: number): string => isoTime(ms).slice(0, 'YYYY-MM-DD'.length)
+  // The end is exclusive: a range up to midnight ends with the day before.
+  const last = dayOf(untilMs === undefined ? nowMs : untilMs - 1)
+  return `logs-events-${sinceMs === undefined ? last : `${dayOf(sinceMs)}--${last}`}`
 }

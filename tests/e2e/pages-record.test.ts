@@ -170,6 +170,23 @@ test('text is found in any member, whatever its case, and the bars count what th
   })
 }, 90_000)
 
+test('an empty result offers a longer range, which finds what is older', async () => {
+  const since = new Date(Date.now() - 3_600_000).toISOString()
+  await visit(`/logs?${new URLSearchParams({ q: 'needle', since })}`, 'Logs', async (page) => {
+    await page.getByRole('heading', { name: 'No event matches' }).waitFor()
+    await expectAccessibleInBothThemes(page)
+    await picture(page, 'longer-range')
+    await page.locator('.no-match').getByRole('link', { name: 'Last 24 hours' }).click()
+    await shown(page, 2)
+    expect(new URL(page.url()).searchParams.get('q')).toBe('needle')
+  })
+  await visit(`/logs?vendor=ManyBot&since=${since}`, 'Logs', async (page) => {
+    await page.locator('.no-match').getByRole('link', { name: 'Any time' }).click()
+    await shown(page, 15)
+    expect(new URL(page.url()).search).toBe('?vendor=ManyBot')
+  })
+}, 60_000)
+
 test('an export has exactly the events of the filters, as CSV and as NDJSON', async () => {
   await visit('/logs?siteId=odd', 'Logs', async (page) => {
     await shown(page, 10)
@@ -181,6 +198,7 @@ test('an export has exactly the events of the filters, as CSV and as NDJSON', as
         page.getByRole('link', { name, exact: true }).click(),
       ])
       const text = await Bun.file(await download.path()).text()
+      expect(download.suggestedFilename()).toMatch(/^logs-events-\d{4}-\d\d-\d\d\.(csv|ndjson)$/)
       const lines = text.trimEnd().split(/\r?\n/)
       const ids =
         name === 'CSV'

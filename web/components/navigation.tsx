@@ -31,7 +31,8 @@ function Count({ events, type }: { events: number; type: string }) {
   const period = totals.value?.period
   if (events === 0 || period === undefined) return null
   const sites = period.siteIds.length === 0 ? 'all sites' : period.siteIds.map(visibleText).join(', ')
-  const about = `${count(events)} ${measureOf(type)?.unit ?? 'events'} ${rangeWords(period)}, ${sites}`
+  const filtered = period.filters.length === 0 ? '' : ', filtered'
+  const about = `${count(events)} ${measureOf(type)?.unit ?? 'events'} ${rangeWords(period)}, ${sites}${filtered}`
   return (
     <small aria-hidden="true" title={about}>
       {events > digitsMax ? compactCount(events) : count(events)}
@@ -59,7 +60,7 @@ function CountedRange() {
   if (period === undefined || !routes.some((route) => countOf(route) > 0)) return null
   return (
     <small aria-hidden="true" title={`Numbers below: ${rangeWords(period)}`}>
-      {lengthName(period)}
+      {period.filters.length === 0 ? lengthName(period) : `${lengthName(period)}, filtered`}
     </small>
   )
 }

@@ -11,7 +11,7 @@ import { place, query, withQuery } from '../router.ts'
 import { overview } from '../session.ts'
 import type { CountsModel } from './counts-model.ts'
 import { CountFilters, TooMuch } from './count-filters.tsx'
-import { choiceOf, rangeWords } from './range.ts'
+import { choiceOf, longerRanges, rangeWords, runningRanges } from './range.ts'
 import { PeriodLine, RangeBar } from './range-bar.tsx'
 import { chooseZone } from '../zone.ts'
 import { chooseRange } from './use-counts.ts'
@@ -104,15 +104,18 @@ function NothingHere({ period }: { period: PeriodView }) {
             : 'No event of this page has its time in this range.'}
       </p>
       <p>
-        {choice.range !== '30d' && (
-          <button
-            type="button"
-            class="button"
-            onClick={() => chooseRange({ range: '30d', since: null, until: null })}
-          >
-            Last 30 days
-          </button>
-        )}{' '}
+        {longerRanges(period).map((range) => (
+          <>
+            <button
+              type="button"
+              class="button"
+              key={range}
+              onClick={() => chooseRange({ range, since: null, until: null })}
+            >
+              {runningRanges[range]}
+            </button>{' '}
+          </>
+        ))}
         {period.filters.length > 0 && (
           <a class="button" href={place.value.path + withQuery(place.value.search, { filter: [] })}>
             Clear filters

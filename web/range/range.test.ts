@@ -3,7 +3,16 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { PeriodView } from '../api.ts'
 import { withQuery } from '../router.ts'
-import { addressOf, askedOf, choiceOf, lengthName, periodSentence, rangePart, stepName } from './range.ts'
+import {
+  longerRanges,
+  addressOf,
+  askedOf,
+  choiceOf,
+  lengthName,
+  periodSentence,
+  rangePart,
+  stepName,
+} from './range.ts'
 
 const hourMs = 3_600_000
 const period: PeriodView = {
@@ -100,4 +109,12 @@ test('the sentence says what the counts cannot: no comparison, no older hours, n
     'Sat 14 Nov, 06:30 to now, Asia/Kolkata. Counts are by UTC hour: in Asia/Kolkata hours are counted from :30, ' +
       'and days from 23:30.',
   )
+})
+
+test('a range that holds nothing offers the next longer one and all time', () => {
+  const custom = { range: 'custom' as const, since: '2026-11-01T00:00:00Z', until: '2026-11-11T00:00:00Z' }
+  expect(longerRanges({ ...custom, range: '24h' })).toEqual(['7d', 'all'])
+  expect(longerRanges({ ...custom, range: '12m' })).toEqual(['all'])
+  expect(longerRanges({ ...custom, range: 'all' })).toEqual([])
+  expect(longerRanges(custom)).toEqual(['30d', 'all'])
 })

@@ -110,6 +110,26 @@ export function lengthName(period: Pick<PeriodView, 'range' | 'since' | 'until'>
   return isDays ? counted(Math.round(hours / 24), 'day') : counted(hours, 'hour')
 }
 
+const rangeHours: { readonly [range in RunningRange]: number } = {
+  '24h': 24,
+  '7d': 7 * 24,
+  '30d': 30 * 24,
+  '90d': 90 * 24,
+  '12m': 365 * 24,
+  all: Number.POSITIVE_INFINITY,
+}
+
+/** What to offer where a range holds nothing: the next longer one, and all time. */
+export function longerRanges({
+  range,
+  since,
+  until,
+}: Pick<PeriodView, 'range' | 'since' | 'until'>): RunningRange[] {
+  const hours = range === 'custom' ? (Date.parse(until) - Date.parse(since)) / hourMs : rangeHours[range]
+  const longer = (Object.keys(runningRanges) as RunningRange[]).filter((one) => rangeHours[one] > hours)
+  return [...new Set([...longer.slice(0, 1), ...longer.slice(-1)])]
+}
+
 /** Whether there is a time before to compare with, and the reader wants to see it. */
 export function compares(period: Pick<PeriodView, 'before'>, choice: Pick<RangeChoice, 'compare'>): boolean {
   return choice.compare && period.before.since !== period.before.until

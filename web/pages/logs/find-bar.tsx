@@ -1,4 +1,4 @@
-/** The line below the filters: text to find, the time to look in, kept views, and the shown events as a file. */
+/** The line below the filters: text to find, the time to look in, saved views, and the shown events as a file. */
 import './find-bar.css'
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { isoTime, now } from '../../clock.ts'
@@ -7,22 +7,8 @@ import { ZoneChoice } from '../../components/zone-choice.tsx'
 import { RangeDialog } from '../../range/range-dialog.tsx'
 import { navigate, place, query, withQuery } from '../../router.ts'
 import { exportHref, hasText, textSinceMs } from './filter.ts'
+import { sinceOf, timeRanges } from './times.ts'
 import { Views } from './views.tsx'
-
-const hourMs = 3_600_000
-const ranges: { name: string; hours: number | null }[] = [
-  { name: 'Any time', hours: null },
-  { name: 'Last hour', hours: 1 },
-  { name: 'Last 24 hours', hours: 24 },
-  { name: 'Last 7 days', hours: 24 * 7 },
-  { name: 'Last 30 days', hours: 24 * 30 },
-  { name: 'Last 90 days', hours: 24 * 90 },
-]
-
-/** On the hour, because events are counted by hour. */
-function sinceOf(hours: number): string {
-  return isoTime(Math.floor((now() - hours * hourMs) / hourMs) * hourMs)
-}
 
 function go(changes: { [name: string]: string[] }, replace = false): void {
   const here = place.peek()
@@ -87,7 +73,7 @@ function TimeChoice() {
   const since = query.value.get('since')
   const until = query.value.get('until')
   const known =
-    until === null ? ranges.find(({ hours }) => hours !== null && sinceOf(hours) === since) : undefined
+    until === null ? timeRanges.find(({ hours }) => hours !== null && sinceOf(hours) === since) : undefined
   const value = since === null && until === null ? 'Any time' : (known?.name ?? 'chosen')
   const asking = useSignal(false)
   return (
@@ -101,12 +87,12 @@ function TimeChoice() {
             asking.value = true
             return
           }
-          const hours = ranges.find(({ name }) => name === event.currentTarget.value)?.hours ?? null
+          const hours = timeRanges.find(({ name }) => name === event.currentTarget.value)?.hours ?? null
           // Without a beginning there can be no search.
           go({ since: hours === null ? [] : [sinceOf(hours)], until: [], ...(hours === null && { q: [] }) })
         }}
       >
-        {ranges.map(({ name }) => (
+        {timeRanges.map(({ name }) => (
           <option key={name} value={name}>
             {name}
           </option>

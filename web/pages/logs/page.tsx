@@ -23,6 +23,7 @@ import { Histogram, histogramOf } from './histogram.tsx'
 import { createLogsModel, type LogsModel, type LogsSource, pageSize } from './model.ts'
 import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
 import { StreamStatus } from './stream-status.tsx'
+import { longerTimes } from './times.ts'
 
 const source: LogsSource = {
   events: api.events,
@@ -155,13 +156,38 @@ function NothingMatches({ searching }: { searching: boolean }) {
       <p class="muted">
         {total > 0 ? `${count(total)} events are kept, but none passes these filters. ` : ''}
         {hasText(query.value)
-          ? 'A longer time may hold some.'
+          ? 'A longer range may have some.'
           : 'One that comes now and passes them will show here.'}
       </p>
-      <a class="button" href={place.value.path}>
-        Clear filters
-      </a>
+      <p>
+        <LongerTimes />
+        <a class="button" href={place.value.path}>
+          Clear filters
+        </a>
+      </p>
     </section>
+  )
+}
+
+/** The same filters over more time, each a button. */
+function LongerTimes() {
+  const [since, until] = [query.value.get('since'), query.value.get('until')]
+  return (
+    <>
+      {longerTimes(since, until, hasText(query.value)).map((time) => (
+        <>
+          <a
+            class="button"
+            key={time.name}
+            href={
+              place.value.path + withQuery(place.value.search, { since: time.since, until: [], event: [] })
+            }
+          >
+            {time.name}
+          </a>{' '}
+        </>
+      ))}
+    </>
   )
 }
 

@@ -153,6 +153,13 @@ function List({ newest }: { newest: SessionPage }) {
         firstRows={24}
         empty="No session passes these filters."
       />
+      {rows.length === 0 && next === null && hasTime(query.value) && (
+        <p>
+          <a class="button" href={place.value.path + withQuery(place.value.search, { since: [], until: [] })}>
+            Any time
+          </a>
+        </p>
+      )}
       {problem.value && <Problem error={problem.value} onRetry={() => void more()} />}
       {next !== null && (
         <p>
@@ -164,6 +171,8 @@ function List({ newest }: { newest: SessionPage }) {
     </>
   )
 }
+
+const hasTime = (search: URLSearchParams): boolean => search.has('since') || search.has('until')
 
 /** Each session once; the first list knows it better. */
 function joined(first: AgentSession[], second: AgentSession[]): AgentSession[] {

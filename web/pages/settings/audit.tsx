@@ -1,6 +1,8 @@
 /** The audit log: who changed what and when, found again by words, kind and day, and exported as it is filtered. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { csvName } from '../../charts/csv.ts'
+import { isoTime, now } from '../../clock.ts'
 import { Dialog } from '../../components/dialog.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
@@ -81,7 +83,7 @@ function ExportButtons({ wanted }: { wanted: { [member: string]: string } }) {
       const blob = await identityApi.exportAudit({ ...wanted, format })
       const link = document.createElement('a')
       link.href = URL.createObjectURL(blob)
-      link.download = `audit-${session.peek()?.org.slug ?? 'organization'}.${format}`
+      link.download = fileName(wanted).replace(/csv$/, format)
       link.click()
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
     })
@@ -96,6 +98,13 @@ function ExportButtons({ wanted }: { wanted: { [member: string]: string } }) {
       {problem.value && <Problem error={problem.value} />}
     </div>
   )
+}
+
+/** Named after the organization and the days that were asked for; without a beginning after today. */
+function fileName({ since, until }: { since?: string; until?: string }): string {
+  const file = { page: 'audit', table: session.peek()?.org.slug ?? 'organization' }
+  if (since === undefined) return csvName(file, now())
+  return csvName({ ...file, period: { since, until: until ?? isoTime(now()) } }, now())
 }
 
 function EntryTable({ entries, onShow }: { entries: AuditEntry[]; onShow: (entry: AuditEntry) => void }) {

@@ -1,0 +1,45 @@
+/** The times that Logs offers to look in, and which are longer than the chosen one. */
+import { isoTime, now } from '../../clock.ts'
+
+const hourMs = 3_600_000
+
+export interface TimeRange {
+  name: string
+  hours: number | null // null: every time
+}
+
+export const timeRanges: readonly TimeRange[] = [
+  { name: 'Any time', hours: null },
+  { name: 'Last hour', hours: 1 },
+  { name: 'Last 24 hours', hours: 24 },
+  { name: 'Last 7 days', hours: 24 * 7 },
+  { name: 'Last 30 days', hours: 24 * 30 },
+  { name: 'Last 90 days', hours: 24 * 90 },
+]
+
+/** On the hour, because events are counted by hour. */
+export function sinceOf(hours: number): string {
+  return isoTime(Math.floor((now() - hours * hourMs) / hourMs) * hourMs)
+}
+
+/** From the first event that could be kept: a search needs a beginning. */
+export const sinceEver = '2000-01-01'
+
+/**
+ * What to offer where nothing was found: the next times that reach further back, and every time. `since` is null when
+ * there was no bound; then nothing is longer.
+ */
+export function longerTimes(
+  since: string | null,
+  until: string | null,
+  hasText: boolean,
+): { name: string; since: string[] }[] {
+  if (since === null && until === null) return []
+  const sinceMs = since === null ? Number.POSITIVE_INFINITY : Date.parse(since)
+  const longer = timeRanges.flatMap(({ name, hours }) => {
+    if (hours === null || Date.parse(sinceOf(hours)) >= sinceMs) return []
+    return [{ name, since: [sinceOf(hours)] }]
+  })
+  const isAll = since === sinceEver && until === null
+  return [...longer.slice(0, 2), ...(isAll ? [] : [{ name: 'Any time', since: hasText ? [sinceEver] : [] }])]
+}
