@@ -14,7 +14,9 @@ import type { ReadContext, WriteContext } from '../contexts.ts'
 import { attemptTable, deliveryTable as table } from './schema.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
-const octets = sql<number>`octet_length(${table.body})`
+/** Of everything in a delivery that may be long. */
+const octets = sql<number>`octet_length(${table.body}) + octet_length(${table.url})
+  + coalesce(octet_length(${table.lastError}), 0)`
 
 type Row = typeof table.$inferSelect
 
