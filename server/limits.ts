@@ -41,6 +41,7 @@ export const limits = {
   answersUnderWayBytesMax: 96 * 1024 * 1024, // those that count
   answerCountedBytes: 256 * 1024, // from this size on an answer counts
   answerStallMs: 30_000, // without the receiver reading anything
+  refusedBodiesMax: 8, // dropped at a time: reading them takes this thread's time
   refusedBodyMs: 2_000, // for a body that is not taken to arrive and be dropped, before the connection is closed
   // tool registry and site memory (contract §5)
   toolsPerPushMax: 1_000,

@@ -12,7 +12,8 @@ const longVerbs = new Set([
   'sessions.page',
   'sessions.story',
   'events.count',
-  'events.histogram',
+  'events.tally',
+  'events.trustReached',
   'audit.list',
 ])
 const backgroundVerbs = new Set([

@@ -67,10 +67,22 @@ async function takeShare(request: Request, bytes: number): Promise<Share | null>
   return share
 }
 
-/** Reads and forgets; false when the body has not ended in time. */
+let dropping = 0
+
+/** Reads and forgets; false when the body has not ended in time, and at once when many are being dropped already. */
 async function dropped(request: Request, ms: number): Promise<boolean> {
+  if (dropping >= limits.refusedBodiesMax) return false
   const reader = request.body?.getReader()
   if (reader === undefined) return true
+  dropping++
+  try {
+    return await readToEnd(reader, ms)
+  } finally {
+    dropping--
+  }
+}
+
+async function readToEnd(reader: ReadableStreamDefaultReader<unknown>, ms: number): Promise<boolean> {
   const late = Bun.sleep(ms).then(() => 'late' as const)
   for (;;) {
     const next = await Promise.race([reader.read().catch(() => null), late])

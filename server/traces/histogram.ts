@@ -146,6 +146,9 @@ async function fromColumns(
 
 const pageEvents = 2_000
 const lookedMax = 10_000
+/** Large events are looked at by their bytes: parsing them holds this thread, and with it everybody. */
+const pageBytesMax = 1024 * 1024
+const pagesMax = 8
 
 /** The newest matches; what is older is said to be not looked at. */
 async function byLooking(events: Events, orgId: string, filter: EventFilter, span: Span): Promise<Histogram> {
@@ -153,6 +156,7 @@ async function byLooking(events: Events, orgId: string, filter: EventFilter, spa
   const within = { ...filter, sinceMs: filter.sinceMs ?? sinceMs, untilMs: filter.untilMs ?? untilMs }
   const count = counter(span)
   let looked = 0
+  let pages = 0
   let lookedSinceMs = untilMs
   let before: Awaited<ReturnType<EventStore['page']>>['next'] = null
   let ceilingSeq: number | null = null
@@ -161,15 +165,17 @@ async function byLooking(events: Events, orgId: string, filter: EventFilter, spa
       orgId,
       filter: within,
       limit: pageEvents,
+      bytesMax: pageBytesMax,
       before,
       ceilingSeq,
     })
     for (const event of page.events) count.add(outcomeOf(event), event.occurredAtMs, 1)
     looked += page.events.length
+    pages++
     before = page.next
     ceilingSeq = page.ceilingSeq
     lookedSinceMs = before?.occurredAtMs ?? sinceMs
-  } while (before !== null && looked < lookedMax && within.text === undefined)
+  } while (before !== null && looked < lookedMax && pages < pagesMax && within.text === undefined)
   return { ...count.done(), complete: before === null, lookedSince: isoTime(lookedSinceMs) }
 }
 

@@ -1,0 +1,118 @@
+/** One organization that is hostile in every way at once, as a process of its own; it ends by itself. */
+import { headOf, openStalled, postHead, type Stalled } from '../support/stalled.ts'
+
+export interface Hostility {
+  url: string
+  ingest: string
+  secrets: string[]
+  cookies: string[] // of its accounts
+  receiver: string // host and port of one that hangs, on every address of 127.0.0.0/8
+  seconds: number
+  /** 1 for all of it, less for a part. */
+  scale: number
+}
+
+const part = Buffer.alloc(6_900_000, ' ')
+const since = '1970-01-02T00:00:00Z'
+const nothing = `since=${since}&q=nothing%20says%20this`
+
+type Counts = { [what: string]: { [status: string]: number } }
+
+/** Repeats work on many connections until the time is up, and counts what it got. */
+function repeater({ seconds, scale }: Hostility) {
+  const endMs = performance.now() + seconds * 1_000
+  const counts: Counts = {}
+  const many = (number: number) => Math.max(1, Math.round(number * scale))
+  const count = (what: string, status: number | string) => {
+    const of = (counts[what] ??= {})
+    of[status] = (of[status] ?? 0) + 1
+  }
+  return {
+    counts,
+    many,
+    /** One request after the other on each connection. */
+    loop: (what: string, connections: number, work: (n: number) => Promise<number>) =>
+      Array.from({ length: many(connections) }, async (_, n) => {
+        while (performance.now() < endMs) {
+          const status = await work(n).catch(() => 'cut' as const)
+          count(what, status)
+          if (status !== 200) await Bun.sleep(200)
+        }
+      }),
+    /** Connections that are held, and opened anew as soon as they are cut. */
+    held: (what: string, connections: number, open: (n: number) => Promise<Stalled>, drip = '') =>
+      Array.from({ length: many(connections) }, async (_, n) => {
+        while (performance.now() < endMs) {
+          const one = await open(n).catch(() => null)
+          while (one !== null && !one.closed() && performance.now() < endMs) {
+            await Bun.sleep(500)
+            if (drip !== '') one.send(drip)
+          }
+          if (one === null) await Bun.sleep(500)
+          else count(what, /^HTTP\/1\.1 (\d+)/.exec(one.text())?.[1] ?? (one.closed() ? 'cut' : 'held'))
+          one?.end()
+        }
+      }),
+  }
+}
+
+async function hostile(all: Hostility): Promise<Counts> {
+  const { url, ingest, secrets, cookies, seconds } = all
+  const { counts, loop, held, many } = repeater(all)
+  const secretOf = (n: number) => secrets[n % secrets.length]!
+  const get =
+    (path: string, more: { [name: string]: string } = {}) =>
+    async (n: number) => {
+      const headers = { authorization: `Bearer ${secretOf(n)}`, ...more }
+      const response = await fetch(url + path, { headers, signal: AbortSignal.timeout(seconds * 1_000) })
+      await response.arrayBuffer()
+      return response.status
+    }
+  const ask = (path: string) => (n: number) => get(path, { cookie: cookies[n % cookies.length]! })(n)
+  const exportHead = (n: number) => headOf('GET /v1/traces', secretOf(n), 'accept: application/x-ndjson')
+  const pageHead = (n: number) => headOf('GET /v1/traces?limit=200&type=big.page', secretOf(n))
+  const streamHead = (n: number) => ['GET /api/live HTTP/1.1', `cookie: ${cookies[n % cookies.length]}`]
+  const unread = { reads: false }
+  await Promise.all([
+    ...loop('sessions', 6, get('/v1/sessions?limit=200')),
+    ...loop('one session', 2, get('/v1/sessions/long-7')),
+    ...loop('searches', 4, get(`/v1/traces?${nothing}`)),
+    ...loop('metrics', 2, get('/v1/metrics?since=1970-01-02')),
+    ...loop('histograms', 2, ask(`/api/histogram?vendor=GPTBot&${nothing}`)),
+    ...loop('CSV counts', 2, get(`/v1/traces?${nothing}`, { accept: 'text/csv' })),
+    ...held('exports', 20, (n) => openStalled(url, exportHead(n), '', unread)),
+    ...held('streams', 400, (n) => openStalled(url, streamHead(n))),
+    ...held('stalled bodies', 200, () => openStalled(url, postHead(ingest, 7_000_000), part)),
+    ...held('dripping bodies', 50, () => openStalled(url, postHead(ingest, 1_000), '{'), 'x'),
+    ...held('unread pages', 100, (n) => openStalled(url, pageHead(n), '', unread)),
+    ...loop('deliveries', 1, deliveries(all, many(300))),
+  ])
+  return counts
+}
+
+/** To a hundred origins that never answer. */
+function deliveries({ url, secrets, receiver }: Hostility, most: number): () => Promise<number> {
+  const port = receiver.split(':')[1]
+  let made = 0
+  return async () => {
+    if (made >= most) {
+      await Bun.sleep(1_000)
+      return 0
+    }
+    const address = `127.1.${Math.floor((made % 100) / 50)}.${1 + (made % 50)}`
+    made++
+    const response = await fetch(`${url}/v1/webhooks/test`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secrets[0]}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ url: `http://${address}:${port}/hang`, payload: {} }),
+    })
+    await response.arrayBuffer()
+    return response.status === 202 ? 200 : response.status
+  }
+}
+
+if (import.meta.main) {
+  const counts = await hostile(JSON.parse(process.argv[2] ?? '') as Hostility)
+  process.stdout.write(`${JSON.stringify(counts)}\n`)
+  process.exit(0)
+}
