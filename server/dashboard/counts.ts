@@ -2,6 +2,7 @@
 import type { Parts } from '../parts.ts'
 import { agentRows } from './agents.ts'
 import { cut, type CutQuery } from './cut.ts'
+import { hourlyFilter } from './dimensions.ts'
 import { type Filtered, filteredCounts } from './filtered.ts'
 import { type Period, periodView } from './period.ts'
 import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts, Totals } from './shapes.ts'
@@ -21,9 +22,7 @@ async function counted<K extends string>(asked: Asked, queries: { [name in K]: C
   const all = names.map((name): CutQuery => ({ ...queries[name], ...(rowsMax !== undefined && { rowsMax }) }))
   const [sites, { counts, cuts, ...limits }] = await Promise.all([
     store.sites.list(orgId),
-    period.filter === undefined
-      ? fromHours(asked, all)
-      : filteredCounts(store.events, orgId, period, period.filter, all),
+    fromHours(asked, all) ?? filteredCounts(store.events, orgId, period, period.filter!, all),
   ])
   return {
     shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts) },
@@ -33,12 +32,14 @@ async function counted<K extends string>(asked: Asked, queries: { [name in K]: C
   }
 }
 
-async function fromHours({ store, orgId, period }: Asked, queries: CutQuery[]): Promise<Filtered> {
-  const [counts, ...cuts] = await Promise.all([
-    typeCounts(store.events, orgId, period),
-    ...queries.map((query) => cut(store.events, orgId, period, query)),
-  ])
-  return { counts, cuts, expired: 0, complete: true }
+/** Null where hourly counts cannot say it. They also count what retention deleted since. */
+function fromHours({ store, orgId, period }: Asked, queries: CutQuery[]): Promise<Filtered> | null {
+  const only = period.filter === undefined ? {} : hourlyFilter(period.filter)
+  if (only === null) return null
+  return Promise.all([
+    typeCounts(store.events, orgId, period, only),
+    Promise.all(queries.map((query) => cut(store.events, orgId, period, query, only))),
+  ]).then(([counts, cuts]) => ({ counts, cuts, expired: 0, complete: true }))
 }
 
 /** Events by type alone, as GET /v1/metrics counts them: for pages that count nothing themselves. */

@@ -1,5 +1,6 @@
 /** Events by the values of one member over a period, beside the time before; the largest values also step by step. */
-import type { Breakdown, CountedMember, EventStore } from '../../db/store.ts'
+import type { Breakdown, CountedMember, EventFilter, EventStore } from '../../db/store.ts'
+import { sharedTypes } from './dimensions.ts'
 import { type Period, stepAt, stepCount } from './period.ts'
 import type { Cut, CutRow } from './shapes.ts'
 
@@ -18,15 +19,21 @@ export async function cut(
   events: Pick<EventStore, 'breakdown'>,
   orgId: string,
   period: Period,
-  { by, types, stepped = false, rowsMax = cutRowsMax }: CutQuery,
+  { by, types: wanted, stepped = false, rowsMax = cutRowsMax }: CutQuery,
+  only: Pick<EventFilter, 'types' | 'outcomes'> = {},
 ): Promise<Cut> {
+  const types = sharedTypes(wanted, only.types)
+  if (types?.length === 0) return { rows: [], more: null }
   const of = { orgId, by, ...(types && { types }), ...(period.siteIds && { siteIds: period.siteIds }) }
   const { sinceMs, untilMs, edges } = period
   const [now, before] = await Promise.all([
     events.breakdown({ ...of, sinceMs, untilMs, stepMs: null, ...(stepped && { edges }) }),
     events.breakdown({ ...of, ...period.before, stepMs: null }),
   ])
-  return makeCut(now, before, period, { stepped, rowsMax })
+  const taken = ({ rows }: Breakdown) => ({
+    rows: rows.filter(({ outcome }) => only.outcomes?.includes(outcome) !== false),
+  })
+  return makeCut(taken(now), taken(before), period, { stepped, rowsMax })
 }
 
 export function makeCut(

@@ -35,6 +35,25 @@ export interface CountFilter {
   also: AlsoFilter[]
 }
 
+/** Whether hourly counts can say it: they know types and outcomes beside any other field. Null: they cannot. */
+export function hourlyFilter({ filter, also }: CountFilter): Pick<EventFilter, 'types' | 'outcomes'> | null {
+  const { types, outcomes, ...others } = filter
+  if (also.length > 0 || Object.keys(others).length > 0) return null
+  return { ...(types && { types }), ...(outcomes && { outcomes }) }
+}
+
+/** The types that both lists take, where a trailing `.*` is a prefix; null: any type. */
+export function sharedTypes(a: string[] | undefined, b: string[] | undefined): string[] | null {
+  if (a === undefined || b === undefined) return a ?? b ?? null
+  return [...new Set(a.flatMap((one) => b.flatMap((other) => narrower(one, other))))]
+}
+
+function narrower(one: string, other: string): string[] {
+  if (one === other) return [one]
+  if (other.endsWith('.*') && one.startsWith(other.slice(0, -1))) return [one]
+  return one.endsWith('.*') && other.startsWith(one.slice(0, -1)) ? [other] : []
+}
+
 const filtersMax = 20
 
 /** Null when there is none. Throws 400 `invalid_query`. */

@@ -1,5 +1,6 @@
 /** Events by type, outcome and step over a period and the time before, from the exact hourly counts. */
-import type { EventStore, MetricsRow } from '../../db/store.ts'
+import type { EventFilter, EventStore, MetricsRow } from '../../db/store.ts'
+import { sharedTypes } from './dimensions.ts'
 import { limits } from '../limits.ts'
 import { type Period, stepAt, stepCount } from './period.ts'
 import type { OutcomeTally, Tally, Totals } from './shapes.ts'
@@ -20,11 +21,16 @@ export async function typeCounts(
   events: Pick<EventStore, 'metrics'>,
   orgId: string,
   period: Period,
+  only: Pick<EventFilter, 'types' | 'outcomes'> = {},
 ): Promise<TypeCounts> {
   const { before, untilMs, siteIds } = period
   const time = { sinceMs: before.sinceMs, untilMs, ...(siteIds && { siteIds }) }
   const rows = await hourRows(events, orgId, time)
-  return tallyTypes(rows, period)
+  const taken = rows.filter(
+    ({ type, outcome }) =>
+      sharedTypes([type], only.types)?.length !== 0 && only.outcomes?.includes(outcome) !== false,
+  )
+  return tallyTypes(taken, period)
 }
 
 /** All rows of a time, asked for in halves where one answer would not hold them. */

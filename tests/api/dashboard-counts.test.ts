@@ -120,6 +120,7 @@ const ranges = [
   '?range=12m&zone=Asia/Kathmandu',
   '?range=all&zone=America/New_York',
   '?range=7d&filter=outcome:blocked',
+  '?range=30d&filter=type:agent.*&filter=type:authz.evaluated&filter=outcome:success',
   '?range=30d&siteId=shop&filter=vendor:GPTBot&filter=vendor:Operator&filter=tool:cart.add',
   '?range=90d&zone=Europe/Berlin&filter=class:dom&filter=page:/p1',
   '?range=all&filter=vendor:',

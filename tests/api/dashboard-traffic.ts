@@ -45,6 +45,7 @@ const memberOf: { [name: string]: (one: TestEvent) => string | null | undefined 
   tool: (one) => one.tool,
   page: (one) => one.metadata.page,
   outcome: (one) => one.outcome,
+  type: (one) => one.type,
   rule: (one) => one.policy?.ruleId,
 }
 
@@ -52,6 +53,11 @@ const memberOf: { [name: string]: (one: TestEvent) => string | null | undefined 
 export function passes(one: TestEvent, filters: { name: string; value: string }[]): boolean {
   const names = new Set(filters.map(({ name }) => name))
   return [...names].every((name) =>
-    filters.some((filter) => filter.name === name && filter.value === (memberOf[name]?.(one) ?? '')),
+    filters.some((filter) => filter.name === name && isSame(filter.value, memberOf[name]?.(one) ?? '')),
   )
+}
+
+/** A type may end in `.*`, which is a prefix. */
+function isSame(wanted: string, value: string): boolean {
+  return wanted === value || (wanted.endsWith('.*') && value.startsWith(wanted.slice(0, -1)))
 }

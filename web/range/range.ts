@@ -163,7 +163,11 @@ function limitsOf(period: PeriodView, compare: boolean): string {
   const old = Date.parse(period.since) < Date.parse(period.now) - countedDays * dayMs
   const notes = [
     (old || period.range === 'all') && `Counts are kept for ${countedDays} days.`,
-    compare && !compares(period, { compare }) && 'There is nothing to compare it with.',
+    compare &&
+      !compares(period, { compare }) &&
+      (period.range === 'all'
+        ? 'There is nothing to compare it with.'
+        : `Not compared: counts of the time before are older than ${countedDays} days.`),
     !period.onTheHour && utcHours(period),
   ]
   return notes.flatMap((note) => (note === false ? [] : [` ${note}`])).join('')

@@ -45,7 +45,8 @@ function Drawn({ shown }: { shown: Counts }) {
         {counted(shown.total, 'event')}
         {query.value.has('since') ? ' in this time' : ' in the last day'}, a bar for {duration(stepMs)}. Drag
         to choose a time.
-        {!shown.complete && ` The newest were counted, back to ${fullTime(Date.parse(shown.lookedSince))}.`}
+        {!shown.complete &&
+          ` The newest were counted, back to ${fullTime(Date.parse(shown.lookedSince))}.`}{' '}
         <span class="zone-name">{zone.value}</span>
       </p>
       {series.length > 0 && (
