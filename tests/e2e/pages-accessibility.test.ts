@@ -70,7 +70,7 @@ for (const viewport of [
           await expectNoSidewaysScroll(page)
         }
         await page.goto(`${appliance.url}/settings`)
-        await page.locator('.settings-section').waitFor()
+        await page.locator('.settings-section').first().waitFor()
         const sections = await page
           .getByRole('navigation', { name: 'Settings' })
           .getByRole('link')
@@ -78,7 +78,7 @@ for (const viewport of [
         expect(sections.length).toBeGreaterThan(8)
         for (const href of sections) {
           await page.goto(`${appliance.url}${href}`)
-          await page.locator('.settings-section').waitFor()
+          await page.locator('.settings-section').first().waitFor()
           await page.waitForLoadState('networkidle')
           await expectAccessibleInBothThemes(page)
           await expectNoSidewaysScroll(page)
