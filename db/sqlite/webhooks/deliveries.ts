@@ -47,10 +47,14 @@ export function deliveryOf(row: Row): Delivery {
   return { ...about, nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs }
 }
 
-export function findDelivery(
-  { orm }: ReadContext,
-  { orgId, id }: { orgId: string; id: string },
-): { delivery: Delivery; attempts: Attempt[] } | null {
+type Found = { delivery: Delivery; attempts: Attempt[] }
+
+/** In one transaction: an outcome that is recorded meanwhile changes the delivery and its log together. */
+export function findDelivery(context: ReadContext, query: { orgId: string; id: string }): Found | null {
+  return context.db.transaction(() => readDelivery(context, query))()
+}
+
+function readDelivery({ orm }: ReadContext, { orgId, id }: { orgId: string; id: string }): Found | null {
   const row = orm
     .select()
     .from(table)
