@@ -12,6 +12,7 @@ import type { Clock } from './clock.ts'
 import { startClockGuard, testTime, type ClockGuard } from './clock-guard.ts'
 import { startJobs, type Jobs } from './clockwork.ts'
 import type { ServeConfig } from './config.ts'
+import { diagnosedOf } from './doctor/options.ts'
 import { watchDisk } from './health/disk.ts'
 import { probeFsync } from './health/fsync-probe.ts'
 import { memoryAllowed, watchMemory } from './health/memory.ts'
@@ -87,7 +88,7 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     retention: config.retention,
     httpTimes: makeHttpTimes(),
     metricsToken: config.metricsToken,
-    diagnosed: config,
+    diagnosed: diagnosedOf(config),
     assets: underBasePath(options.assets ?? loadAssets(assetsFolder()), config.basePath),
     streams: new Set(),
     streamShares: makeShares(limits.liveStreamsMax),

@@ -45,7 +45,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     ingestLink: linkOf(ingest ?? main),
     metricsUrl: metrics?.url ?? null,
     webhooks: made.parts.webhooks,
-    state: () => serverState(made.parts),
+    state: () => serverState(made.parts, main.url),
     failed: () => made.parts.state.storeFailed !== null,
     reload: listeners.reload,
     async stop() {

@@ -43,6 +43,7 @@ export const verbNames = [
   'migrate up',
   'accept-loss',
   'doctor',
+  'ready',
   'clock',
   'clock confirm',
   'setup',

@@ -73,10 +73,20 @@ export const operateTexts = {
     summary: 'look for what is wrong or will be soon',
     usage: 'doctor [options of serve]',
     about: [
-      'Looks at the folder, disk, database, jobs, keys, TLS, proxy settings and backups, alone or beside a running server,',
-      'and changes nothing. Exit code 1 when a check fails; warnings leave it 0.',
+      'Looks at the folder, disk, database, jobs, keys, TLS, proxy settings and backups, and changes nothing. Beside a',
+      'running server it judges the options of that server, else its own. Exit code 1 when a check fails; warnings leave',
+      'it 0.',
     ],
     examples: ['sightglass doctor', 'sightglass doctor --json'],
+  },
+  ready: {
+    summary: 'ask the running server whether it is ready',
+    usage: 'ready',
+    about: [
+      'Asks /readyz of the server that holds the data folder. Exit code 0 when it is ready, 1 when it is not or when no',
+      'server runs. The health check of the container uses it.',
+    ],
+    examples: ['sightglass ready'],
   },
   setup: {
     summary: 'bring organizations, sites, keys and endpoints to what a file says',

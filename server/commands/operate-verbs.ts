@@ -17,5 +17,6 @@ export const operateVerbs: { readonly [V in VerbName]?: Run } = {
   completions: async (invocation) => (await import('./completions.ts')).completions(invocation),
   man: async () => (await import('./man.ts')).man(),
   licenses: async (invocation) => (await import('./licenses.ts')).licenses(invocation),
+  ready: async (invocation) => (await import('./ready.ts')).ready(invocation),
   doctor: async (invocation) => (await import('./doctor.ts')).doctor(invocation),
 }

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkUp, readSchema } from '../../db/backup.ts'
 import { isoTime } from '../clock.ts'
-import type { ServeConfig } from '../config.ts'
 import { version } from '../version.ts'
 import { failure, warning, type Check, type Diagnosis } from './check.ts'
 import { checkBackups, checkClock, checkIntegrity, checkKeys, checkLog, checkSchema } from './data-checks.ts'
@@ -16,23 +15,19 @@ import {
   checkLimits,
 } from './folder-checks.ts'
 import { checkProxies, checkReach } from './network-checks.ts'
-
-/** The settings it looks at. */
-export type Diagnosed = Pick<
-  ServeConfig,
-  'dataDir' | 'diskFloorBytes' | 'backup' | 'listen' | 'publicUrl' | 'trustedProxies' | 'tls'
->
+import { checkOptions, type Diagnosed } from './options.ts'
 
 export interface DiagnosisWanted {
   config: Diagnosed
   now: number
   /** What a running server says of itself. */
   live: Check[]
+  /** Where it listens; null without one. */
+  url: string | null
 }
 
-export async function diagnose({ config, now, live }: DiagnosisWanted): Promise<Diagnosis> {
-  const { dataDir, diskFloorBytes, backup } = config
-  const hasTls = config.tls !== null
+export async function diagnose({ config, now, live, url }: DiagnosisWanted): Promise<Diagnosis> {
+  const { dataDir, diskFloorBytes, backup, hasTls } = config
   const about = { at: isoTime(now), version }
   if (!existsSync(join(dataDir, 'sightglass.db'))) {
     const check = failure('folder', `There is no data in ${dataDir}.`, 'name the folder with --data-dir')
@@ -50,6 +45,7 @@ export async function diagnose({ config, now, live }: DiagnosisWanted): Promise<
     await checkBackups(backup.dir, now),
     checkReach(config, hasTls),
     checkProxies(config, hasTls),
+    ...checkOptions(config, url),
     ...live,
   ]
   const all = checks.filter((check) => check !== null)

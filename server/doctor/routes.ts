@@ -12,7 +12,8 @@ export function doctorRoutes(parts: Parts) {
   return new Elysia().get('/api/doctor', async ({ request }) => {
     await requireOperator(parts.signIns, request)
     readQuery(request, {})
-    const live = stateChecks(await serverState(parts))
-    return json(await diagnose({ config: parts.diagnosed, now: parts.clock.now(), live }))
+    const url = new URL(request.url).origin
+    const live = stateChecks(await serverState(parts, url))
+    return json(await diagnose({ config: parts.diagnosed, now: parts.clock.now(), live, url }))
   })
 }

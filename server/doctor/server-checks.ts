@@ -3,15 +3,24 @@ import type { Check as Ready } from '../health/routes.ts'
 import type { ClockHold } from '../clock-guard.ts'
 import { holdSentence } from '../health/clock.ts'
 import { ok, warning, type Check } from './check.ts'
+import type { Diagnosed } from './options.ts'
 import { checkOutbound, type Outbound } from './outbound.ts'
 
 export interface ServerState {
   ready: Ready[]
   outbound: Outbound
   clock: ClockHold | null
+  /** What it was started with. */
+  options: Diagnosed
+  /** Where it listens. */
+  url: string
 }
 
-export function stateChecks({ ready, outbound, clock }: ServerState): Check[] {
+export function stateChecks({
+  ready,
+  outbound,
+  clock,
+}: Pick<ServerState, 'ready' | 'outbound' | 'clock'>): Check[] {
   const checks = ready.map(({ name, ok, detail }) => ({
     id: `server-${name}`,
     status: ok ? ('ok' as const) : ('failure' as const),

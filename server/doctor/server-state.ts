@@ -5,8 +5,9 @@ import type { Parts } from '../parts.ts'
 import { outwardConnections } from './connections.ts'
 import type { ServerState } from './server-checks.ts'
 
-export async function serverState(parts: Parts): Promise<ServerState> {
+export async function serverState(parts: Parts, url: string): Promise<ServerState> {
   const ready = await readiness(parts)
   const clock = parts.clockGuard.hold()
-  return { ready, clock, outbound: { calls: outboundCalls(), open: outwardConnections() } }
+  const outbound = { calls: outboundCalls(), open: outwardConnections() }
+  return { ready, clock, outbound, options: parts.diagnosed, url }
 }

@@ -8,6 +8,6 @@ VOLUME /data
 ENV SIGHTGLASS_DATA_DIR=/data SIGHTGLASS_LISTEN=0.0.0.0:7400
 EXPOSE 7400
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=10s CMD ["sightglass", "doctor"]
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["sightglass", "ready"]
 ENTRYPOINT ["sightglass"]
 CMD ["serve"]

@@ -108,8 +108,8 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
   'key change': async () => ({ id: await key(), label: 'y' }),
 }
 
-// Webhooks, backups and the set-up file prove theirs where they are at home.
-const elsewhere = /^(?:webhook |backup |setup$)/
+// Webhooks, backups, the clock and the set-up file prove theirs where they are at home.
+const elsewhere = /^(?:webhook |backup |clock |setup$)/
 const changing = Object.entries(dataVerbs)
   .filter(([verb, work]) => work.writes && !elsewhere.test(verb))
   .map(([verb]) => verb)
