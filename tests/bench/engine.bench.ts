@@ -80,7 +80,8 @@ function commit(
   events: EventRecord[],
 ): { accepted: number; deduped: number } {
   const result = inTransaction(db, () => {
-    const taken = writer.append({ orgId, keyId: 'key_bench', receivedAtMs: startMs, events })
+    const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), startMs)
+    const taken = writer.append({ orgId, keyId: 'key_bench', receivedAtMs, events })
     writer.flush()
     return taken
   })
