@@ -14,6 +14,8 @@ export interface Proof {
 export interface Agent {
   class: AgentClass
   vendor: string
+  /** Bots say which of their operator's they are, and what for. */
+  bot: { name: string; purpose: string } | null
   userAgent: string
   detectionVersion: string
   /** Share of sessions in which it presents an identity. */
@@ -70,18 +72,21 @@ const certificate: Proof = {
 
 const domains: { readonly [vendor: string]: string } = { OpenAI: 'chatgpt.com' }
 
-export const crawlerAgents: readonly Agent[] = crawlers.map(({ vendor, userAgent, weight, proof }) => ({
-  class: 'crawler',
-  vendor,
-  userAgent,
-  detectionVersion: '2026.10',
-  presents: proof === null ? 0 : proof === 'web-bot-auth' ? 0.85 : 0.7,
-  proofs:
-    proof === null
-      ? []
-      : [proof === 'web-bot-auth' ? botAuth(domains[vendor] ?? 'example.com') : byAddress(vendor)],
-  weight,
-}))
+export const crawlerAgents: readonly Agent[] = crawlers.map(
+  ({ vendor, userAgent, weight, proof, ...bot }) => ({
+    class: 'crawler',
+    vendor,
+    bot,
+    userAgent,
+    detectionVersion: '2026.10',
+    presents: proof === null ? 0 : proof === 'web-bot-auth' ? 0.85 : 0.7,
+    proofs:
+      proof === null
+        ? []
+        : [proof === 'web-bot-auth' ? botAuth(domains[vendor] ?? 'example.com') : byAddress(vendor)],
+    weight,
+  }),
+)
 
 function agent(
   of: AgentClass,
@@ -91,7 +96,7 @@ function agent(
   proofs: readonly Proof[],
   userAgent: string,
 ): Agent {
-  return { class: of, vendor, userAgent, detectionVersion: '2026.10', presents, proofs, weight }
+  return { class: of, vendor, bot: null, userAgent, detectionVersion: '2026.10', presents, proofs, weight }
 }
 
 export const browserAgents: readonly Agent[] = [

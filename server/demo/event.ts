@@ -17,6 +17,8 @@ export interface DemoEvent {
     class: AgentClass
     trust: string
     vendor: string
+    name?: string
+    purpose?: string
     confidence: number
     userAgent: string
     detectionVersion: string

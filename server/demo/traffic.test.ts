@@ -144,6 +144,11 @@ describe('believable', () => {
     const protocols = Object.keys(counted(all, ({ metadata }) => metadata.protocol))
     expect(protocols.length).toBeGreaterThanOrEqual(9)
     expect(Object.keys(counted(all, ({ agent }) => agent?.vendor)).length).toBeGreaterThan(25)
+    const bots = counted(all, ({ agent }) => agent?.name)
+    expect(bots).toMatchObject({
+      GPTBot: expect.any(Number) as number,
+      'OAI-SearchBot': expect.any(Number) as number,
+    })
     const names = new Set(demoTools.map(({ name }) => name))
     expect(names.size).toBe(117)
     for (const { tool } of all) if (tool !== undefined) expect(names.has(tool)).toBe(true)

@@ -31,6 +31,7 @@ export function step(
       class: agent.class,
       trust,
       vendor: agent.vendor,
+      ...agent.bot,
       confidence: confidenceOf(trust, random),
       userAgent: agent.userAgent,
       detectionVersion: agent.detectionVersion,

@@ -61,7 +61,9 @@ export const traceOperations: Operation[] = [
     tag: 'Traces',
     summary: 'List or export events',
     about:
-      'Newest first. Walking to the end by cursor gives every matching event exactly once, even while new ones arrive. ' +
+      'Newest first by occurredAt; one that is more than 5 minutes ahead of its arrival counts as the arrival time, in ' +
+      'lists, filters and counts alike. Walking to the end by cursor gives every matching event exactly once, even ' +
+      'while new ones arrive. ' +
       'With accept: application/x-ndjson or text/csv all matches are streamed, without limit and cursor: NDJSON ends ' +
       'with {"_end":{"count":n}}, CSV says its rows in the header x-row-count and disarms formulas unless raw=true.',
     key: 'secret',

@@ -30,6 +30,8 @@ const bots = [
   { name: 'OAI-SearchBot', purpose: 'search' },
 ] as const
 
+const botOf = (n: number) => ({ trust: 'detected', ...(bots[(n >> 3) % bots.length] ?? bots[0]) })
+
 /** `total` events, 13,900 an hour, 20 of each session, about 40 sessions at a time; ids are random. */
 export function eventSource(total: number): EventSource {
   const stepMs = monthMs / 10_000_000 // the full run fills a month, the short one as many hours as it has events
@@ -40,8 +42,7 @@ export function eventSource(total: number): EventSource {
     const sessionId = `ses_${Bun.hash.xxHash32(`${Math.floor(n / 800)} ${n % 40}`).toString(36)}`
     const occurredAtMs = Math.floor(startMs + n * stepMs) - (n % 50 === 0 ? 90_000 : 0)
     const type = types[n % 6] ?? types[0]
-    const bot = bots[(n >> 3) % bots.length] ?? bots[0]
-    const agent = { class: classes[(n >> 2) & 3] ?? 'dom', trust: 'detected', vendor: vendorOf(n), ...bot }
+    const agent = { class: classes[(n >> 2) & 3] ?? 'dom', ...botOf(n), vendor: vendorOf(n) }
     const tool = type === 'tool.executed' ? `cart.${(n >> 3) % 30}` : null
     const page = `/products/${n % 50}`
     const subject = n === total >> 1 ? 'only-once' : n % 4 === 1 ? `user-${(n >> 4) % 2_000}` : null
