@@ -23,11 +23,17 @@ export function AuditLog() {
   const { busy, problem, run } = useTask()
   const load = (more: boolean) =>
     run(async () => {
-      const params = filterParams(filter.value)
-      if (more && nextBefore.value !== null) params.set('before', `${nextBefore.value}`)
-      const page = await identityApi.audit(params)
-      entries.value = more ? [...(entries.value ?? []), ...page.entries] : page.entries
-      nextBefore.value = page.nextBefore
+      // A task runs once at a time: one whose filter changed meanwhile asks again, and draws nothing of the old one.
+      for (let older = more; ; older = false) {
+        const asked = filter.peek()
+        const params = filterParams(asked)
+        if (older && nextBefore.value !== null) params.set('before', `${nextBefore.value}`)
+        const page = await identityApi.audit(params)
+        if (asked !== filter.peek()) continue
+        entries.value = older ? [...(entries.value ?? []), ...page.entries] : page.entries
+        nextBefore.value = page.nextBefore
+        return
+      }
     })
   const allowed = session.value?.role !== 'viewer'
   useEffect(() => void (allowed && load(false)), [filter.value])

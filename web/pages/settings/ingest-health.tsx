@@ -49,7 +49,14 @@ function Report() {
   const { problem, busy, run } = useTask()
   const load = () =>
     run(async () => {
-      known.value = await ingestApi.health(isoTime(now() - Number(hours.value) * hourMs))
+      // A task runs once at a time: one whose time was changed meanwhile asks again, and draws nothing of the old one.
+      for (;;) {
+        const asked = hours.peek()
+        const found = await ingestApi.health(isoTime(now() - Number(asked) * hourMs))
+        if (asked !== hours.peek()) continue
+        known.value = found
+        return
+      }
     })
   useEffect(() => void load(), [])
   return (

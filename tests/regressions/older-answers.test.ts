@@ -1,0 +1,70 @@
+/** Whatever a list was asked before, only the answer to what its filter says now is drawn, also when it comes first. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
+import { ingestKey, ownerEnv, send } from '../e2e/dashboard-actions.ts'
+import { enter, recent } from '../e2e/pages-actions.ts'
+
+let appliance: Appliance
+const slowMs = 1_500
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  await send(appliance.url, await ingestKey(appliance), [recent('one', {})])
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+/** Lets the answers to some questions take long. */
+const delay = (page: Page, isSlow: (url: URL) => boolean) =>
+  page.route('**/api/**', async (route) => {
+    if (isSlow(new URL(route.request().url()))) await Bun.sleep(slowMs)
+    await route.continue()
+  })
+
+const visit = (path: string, look: (page: Page) => Promise<void>) =>
+  withPage(`${appliance.url}${path}`, async (page) => {
+    await enter(page, 'Settings')
+    page.setDefaultTimeout(8_000)
+    await look(page)
+  })
+
+test('the audit log: a filter that changes while the one before is still asked', async () => {
+  await visit('/settings/audit', async (page) => {
+    const actions = page.locator('.entry-link')
+    await actions.first().waitFor()
+    await delay(page, (url) => url.searchParams.get('action') === 'ingest_key.*')
+    const find = async (about: string) => {
+      await page.getByLabel('About').selectOption(about)
+      await page.getByRole('button', { name: 'Find' }).click()
+    }
+    await find('ingest keys')
+    await find('signing in and out')
+    await Bun.sleep(slowMs)
+    await page.getByText('ingest_key.created').waitFor({ state: 'detached' })
+    await page
+      .locator('.entry-link', { hasText: /^session\./ })
+      .first()
+      .waitFor()
+    const shown = await actions.allInnerTexts()
+    expect(shown.filter((action) => !action.startsWith('session.'))).toEqual([])
+  })
+}, 60_000)
+
+test('ingest health: another time while the one before is still asked', async () => {
+  await visit('/settings/ingest-health', async (page) => {
+    const caption = page.locator('.ingest-hours figcaption')
+    await caption.waitFor()
+    const day = 24 * 3_600_000
+    const isWeek = (url: URL) => Date.now() - Date.parse(url.searchParams.get('since') ?? '') > 3 * day
+    await delay(page, (url) => url.pathname.endsWith('/api/ingest/health') && isWeek(url))
+    await page.getByLabel('Time', { exact: true }).selectOption('the last 7 days')
+    await page.getByLabel('Time', { exact: true }).selectOption({ index: 0 })
+    await Bun.sleep(2 * slowMs)
+    const columns = await page.locator('.ingest-hours svg').getAttribute('viewBox')
+    expect(Number(columns?.split(' ')[2])).toBeLessThanOrEqual(25)
+  })
+}, 60_000)
