@@ -260,9 +260,8 @@ function readSeen(dataDir: string): Seen | null {
 /** Folders of earlier releases, and those whose file was lost: the newest write of the database. */
 function lastWriteMs(dataDir: string): number | null {
   const names = ['sightglass.db', 'sightglass.db-wal', 'audit-heads', 'audit-checkpoints']
-  const times = names.map((name) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.mtimeMs ?? 0)
-  const newest = Math.max(...times)
-  return newest === 0 ? null : newest
+  const paths = names.map((name) => join(dataDir, name)).filter((path) => existsSync(path))
+  return paths.length === 0 ? null : Math.max(...paths.map((path) => statSync(path).mtimeMs))
 }
 
 function readText(path: string): string | null {

@@ -133,7 +133,6 @@ async function startRunning(options: ServerOptions) {
     version,
     publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
   })
-  if (options.wakesWebhooks !== false) webhooks.startWake()
   const auditKey = openSigningKey(dataDir)
   // A folder whose checkpoints were removed has them again from its start on: the audit trail says since when.
   if (missingFiles(dataDir).length > 0)

@@ -37,6 +37,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
   const made = await makeParts(options)
   const listeners = openListeners(options, made)
+  // Only now: a server that cannot listen sends nothing either.
+  if (options.wakesWebhooks !== false) made.parts.webhooks.startWake()
   const { main, ingest, metrics } = listeners
   return {
     url: main.url,

@@ -23,8 +23,8 @@ export function missingFiles(dataDir: string): string[] {
 
 /** The same before a store is opened, which makes them anew; empty for a folder without audit entries. */
 export async function missingEvidence(dataDir: string): Promise<string[]> {
-  const bytes = statSync(join(dataDir, 'sightglass.db'), { throwIfNoEntry: false })?.size ?? 0
-  const missing = bytes === 0 ? [] : missingFiles(dataDir)
+  const path = join(dataDir, 'sightglass.db')
+  const missing = existsSync(path) && statSync(path).size > 0 ? missingFiles(dataDir) : []
   if (missing.length === 0) return []
   // A database that cannot be read is refused by the opening itself.
   const facts = await readFacts(dataDir).catch(() => null)
