@@ -87,6 +87,26 @@ test('an endpoint keeps what it has; another secret is taken over and the old on
   expect([opened === secret, previousSealedSecret !== null, types]).toEqual([true, true, ['authz.*']])
 })
 
+test('an endpoint has its own waits, changes them and loses them; a wrong list is named with its place', async () => {
+  const waits = async () => {
+    const { id } = (await store.orgs.find('acme'))!
+    return (await store.webhooks.bareEndpoints(id))[0]!.retryWaitsMs
+  }
+  const own = org('acme', endpoint('retryWaits = ["60s", 300, "2h"]'))
+  expect([await did(own), await waits()]).toEqual([
+    ['organization unchanged', 'endpoint changed'],
+    [60_000, 300_000, 7_200_000],
+  ])
+  expect(await did(own)).toContain('endpoint unchanged')
+  expect([await did(org('acme', endpoint())), await waits()]).toEqual([
+    ['organization unchanged', 'endpoint changed'],
+    null,
+  ])
+  expect(() => apply(org('acme', endpoint('retryWaits = ["25h"]')))).toThrow(
+    /^setup\.toml:\d+: \S+: retryWaits must add up to at most 24 hours$/,
+  )
+})
+
 test('one thing that cannot be leaves everything as it was, and says where it stands', async () => {
   const foreign = org('globex', key('d')) + org('acme') + org('initech', key('a'))
   expect(await refusal(foreign)).toBe(
