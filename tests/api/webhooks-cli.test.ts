@@ -100,6 +100,47 @@ test('without a server: the same work, and lists write nothing', async () => {
   expect(existsSync(other.join('data', 'secret.key'))).toBe(false)
 }, 90_000)
 
+test('an endpoint with a typing error, waits of its own and a test; a secret is rotated only with --yes', async () => {
+  await using receiver = await startReceiver()
+  await using appliance = await startAppliance({ args: quick })
+  const webhook = (...args: string[]) => appliance.cli('webhook', ...args)
+  const add = [
+    'add',
+    `${receiver.url}/ok/own`,
+    '--type',
+    'agent.detcted,tool.*',
+    '--retry-waits',
+    '60s,5m,1h,2h',
+  ]
+  const text = await webhook(...add)
+  expect([text.code, text.stdout]).toEqual([
+    0,
+    expect.stringContaining('warning: No event has the type agent.detcted yet. Did you mean agent.detected?'),
+  ])
+  const made = answer<{
+    endpoint: EndpointJson & { retryWaits: number[] }
+    secret: string
+    warnings: object[]
+  }>(await webhook(...add, '--json'))
+  expect([made.endpoint.retryWaits, made.warnings.length]).toEqual([[60, 300, 3_600, 7_200], 1])
+  const { id } = made.endpoint
+  answer(await webhook('test', id, '--json'))
+  const [sent] = await receiver.wait('/ok/own', 1)
+  expect(new Webhook(made.secret).verify(sent!.body, sent!.headers)).toMatchObject({
+    data: { sequence: 0, test: true },
+  })
+  for (const args of [
+    ['rotate-secret', id],
+    ['secret', '--rotate'],
+  ]) {
+    const { code, stderr } = await webhook(...args)
+    expect([args, code, stderr]).toEqual([args, 2, expect.stringContaining('--yes')])
+  }
+  answer(await webhook('rotate-secret', id, '--yes', '--json'))
+  const nine = await webhook('add', `${receiver.url}/ok`, '--retry-waits', '1s,1s,1s,1s,1s,1s,1s,1s,1s')
+  expect([nine.code, nine.stderr]).toEqual([1, expect.stringContaining('retryWaits has at most 8 waits')])
+}, 90_000)
+
 test('what is misused is exit 2 with one clear line', async () => {
   for (const args of [
     ['webhook'],
