@@ -88,9 +88,7 @@ function trailLines({ chains, faults, checkpoints, missing, renewed }: TrailVerd
   for (const { line, message } of checkpoints.unsound)
     lines.push(`audit-checkpoints: line ${line} ${message}`)
   for (const file of missing) {
-    lines.push(
-      `${file} is missing: it is written with the first audit entry, so it was removed. ${withoutIt}`,
-    )
+    lines.push(`${file} is missing beside audit entries, so it was removed. ${withoutIt}`)
   }
   for (const { file, at } of renewed) lines.push(`Note: ${file} was missing on ${at}. ${withoutIt}`)
   const { torn } = checkpoints
