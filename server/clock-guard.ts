@@ -31,7 +31,8 @@ export interface ClockGuard {
   /** Looks at the clock by itself from now on, and keeps what it saw: for the holder of the folder's lock. */
   run(): void
   save(): void
-  stop(): void
+  /** `keeps` false: the folder may not be ours any more, so nothing is written into it. */
+  stop(keeps?: boolean): void
 }
 
 export interface GuardedTime {
@@ -147,9 +148,9 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
       timer ??= setInterval(look, lookEveryMs)
       timer.unref()
     },
-    stop() {
-      if (timer === null) return
-      clearInterval(timer)
+    stop(keeps = true) {
+      if (timer !== null) clearInterval(timer)
+      if (timer === null || !keeps) return
       look()
       save()
     },

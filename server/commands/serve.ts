@@ -20,6 +20,7 @@ export async function serve(config: ServeConfig): Promise<number> {
   const { clock } = clockGuard
   const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
   let reload: () => void = () => undefined
+  let failed: () => boolean = () => false
   // Before the data folder is opened: a reload during an upgrade must not end it.
   process.on('SIGHUP', () => {
     const logReopened = log.reopen()
@@ -46,6 +47,7 @@ export async function serve(config: ServeConfig): Promise<number> {
       exhausted: () => ended.resolve(0),
     })
     reload = server.reload
+    failed = server.failed
     const { publicUrl, basePath } = config
     const baseUrl = publicUrl === null ? server.link : `${publicUrl}${basePath}`
     const ingestUrl = server.ingestLink
@@ -69,14 +71,14 @@ export async function serve(config: ServeConfig): Promise<number> {
     if (setupToken) lines.push(`set up the first owner: ${baseUrl}/setup#${setupToken}`)
     process.stdout.write(`${lines.join('\n')}\n`)
     const signalled = await ended.promise
-    const code = server.failed() ? 1 : signalled
+    const code = failed() ? 1 : signalled
     log.info('stopping', { code })
     await control.stop()
     await server.stop()
     log.info('stopped')
     return code
   } finally {
-    clockGuard.stop()
+    clockGuard.stop(!failed())
     await store.close()
     await log.close()
   }
