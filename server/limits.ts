@@ -37,7 +37,7 @@ export const limits = {
   queueBytesMax: 32 * 1024 * 1024,
   queueAgeMsMax: 1_000,
   // bodies and large answers under way: one organization may have half, one key a quarter
-  bodiesUnderWayBytesMax: 128 * 1024 * 1024,
+  bodiesUnderWayBytesMax: 96 * 1024 * 1024,
   answersUnderWayBytesMax: 64 * 1024 * 1024, // those that count
   answerCountedBytes: 256 * 1024, // from this size on an answer counts
   answerStallMs: 30_000, // without the receiver reading anything

@@ -38,9 +38,9 @@ test('one long question of an organization at a time, and its short ones pass it
   const sessions = [1, 2, 3].map(() => ask('sessions.page', { orgId: 'a', limit: 50 }))
   expect(asked.length).toBe(1)
   const search = ask('events.page', { orgId: 'b', limit: 50, filter: { text: 'x' } })
-  expect(asked.map(({ reader }) => reader)).toEqual([0, 1]) // away from the other long one
+  expect(asked.map(({ reader }) => reader)).toEqual([1, 1]) // the reader that gives way
   const page = ask('events.page', { orgId: 'a', limit: 50 })
-  expect(asked.length).toBe(3)
+  expect(asked.map(({ reader }) => reader)).toEqual([1, 1, 0])
   for (let n = 0; n < 5; n++) await asked[n]!.answer()
   await Promise.all([...sessions, search, page])
 })

@@ -29,9 +29,12 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
   const lanes = new Map<string, OpenLane>()
   const longAt = readers.map(() => 0)
 
-  /** The reader with the least to do that takes one more of this lane; -1 for none. */
+  /**
+   * The reader with the least to do that takes one more of this lane; -1 for none. Long questions go to the last one,
+   * which gives way to the other threads: page and post never compete with them for a processor.
+   */
   function freest({ isLong }: Lane, { atReader }: OpenLane): number {
-    if (isLong && atReader.some((count) => count > 0)) return -1
+    if (isLong) return atReader.some((count) => count > 0) ? -1 : readers.length - 1
     let best = -1
     let least = Infinity
     for (const [index, reader] of readers.entries()) {

@@ -9,6 +9,7 @@ import { databasePath, requireDatabase } from './files.ts'
 import { requireKnownSchema } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { compactEventReader } from './events/reader.ts'
+import { giveWay } from './give-way.ts'
 import { readTurns, type ReadTurns } from './read-turns.ts'
 import { readVerbs } from './read-verbs.ts'
 import { serve } from './serve.ts'
@@ -18,6 +19,8 @@ export interface ReaderOpening {
   deadlineMs: number
   /** Of a folder that nobody here holds: changes nothing in it, and takes no older schema for this release's. */
   looks: boolean
+  /** Whether its thread gives way to the others: the one that answers long questions. */
+  givesWay?: boolean
 }
 
 /** Each lets one more long question wait for its next slice, and takes up to 1 MiB. */
@@ -54,8 +57,9 @@ serve((verb, command) => {
   return turns.ask(verb, command, (connection) => run(context(connection), command))
 })
 
-function openReader({ folder, deadlineMs, looks }: ReaderOpening): Reader {
+function openReader({ folder, deadlineMs, looks, givesWay = false }: ReaderOpening): Reader {
   requireDatabase(folder)
+  if (givesWay) giveWay()
   const open = looks ? openLookConnection : openReaderConnection
   const main = openContext(folder, open)
   const contexts = [main]

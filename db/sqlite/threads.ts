@@ -49,14 +49,15 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const readers = Array.from({ length: opening.readers }, () => openPort('reader'))
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
-  const readerOpening: ReaderOpening = {
+  const readerOpening = (index: number): ReaderOpening => ({
     folder: opening.folder,
     deadlineMs: opening.readDeadlineMs,
     looks: false,
-  }
+    givesWay: index > 0 && index === readers.length - 1,
+  })
   try {
     await writer.ask('open', opened)
-    await Promise.all(readers.map((reader) => reader.ask('open', readerOpening)))
+    await Promise.all(readers.map((reader, index) => reader.ask('open', readerOpening(index))))
   } catch (error) {
     await closeAll(writer, readers)
     throw error

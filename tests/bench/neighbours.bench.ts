@@ -15,6 +15,8 @@ export interface NeighboursBench {
   ingest: { posts: number; refused: number; p99Ms: number }
   deliveries: { made: number; arrived: number; longestMs: number }
   memory: Memory
+  /** How late a timer fires in a process that does nothing else: what the machine adds to everything. */
+  timer: { p50Ms: number; p99Ms: number }
   hostile: string // what its requests got
   stolenPercent: number | null
   load: number // of the machine, at the end
@@ -60,6 +62,9 @@ export async function neighboursBench(
     const child = run([process.execPath, script, JSON.stringify(hostility)], {
       ...{ cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } },
     })
+    const idle = run([process.execPath, '-e', timerScript(seconds)], {
+      ...{ cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } },
+    })
     await Bun.sleep(2_000) // until it is at its worst
     const [beside, ingest, deliveries] = await Promise.all([
       pages(server, good.secrets[0]!, seconds - 1),
@@ -67,13 +72,27 @@ export async function neighboursBench(
       delivered(server, receiver, good.secrets[0]!, seconds - 1),
     ])
     const hostile = await child.line((line) => (line.startsWith('{') ? line : null), 60_000)
+    const late = await idle.line((line) => (line.startsWith('{') ? line : null), 20_000)
     return {
-      ...{ events, seconds, pages: { quiet, beside }, ingest, deliveries },
+      ...{ events, seconds, pages: { quiet, beside }, ingest, deliveries, timer: JSON.parse(late) as Times },
       ...{ memory: memory.end(), hostile, stolenPercent: stolen.end(), load: loadavg()[0] ?? 0 },
     }
   } finally {
     await server.stop()
   }
+}
+
+function timerScript(seconds: number): string {
+  return `const late = []
+    const endMs = performance.now() + ${seconds * 1_000}
+    while (performance.now() < endMs) {
+      const dueMs = performance.now() + 15
+      await Bun.sleep(15)
+      late.push(performance.now() - dueMs)
+    }
+    late.sort((a, b) => a - b)
+    const at = (share) => late[Math.floor(late.length * share)]
+    console.log(JSON.stringify({ p50Ms: at(0.5), p99Ms: at(0.99) }))`
 }
 
 async function orgOf(server: Appliance, slug: string): Promise<Org> {
@@ -200,7 +219,7 @@ async function delivered(
 }
 
 export function neighboursTable(found: NeighboursBench): string {
-  const { events, seconds, pages, ingest, deliveries, memory, hostile, stolenPercent, load } = found
+  const { events, seconds, pages, ingest, deliveries, memory, timer, hostile, stolenPercent, load } = found
   const ms = (n: number) => Math.round(n * 10) / 10
   const timesText = ({ many, p50Ms, p99Ms, longestMs, failed }: Times) =>
     `${ms(p50Ms)}, ${ms(p99Ms)}, ${ms(longestMs)} (${many} pages, ${failed} failed)`
@@ -211,6 +230,10 @@ ${table(
   [
     ['its pages before: p50, p99, longest, ms', timesText(pages.quiet)],
     ['its pages beside the hostile one', timesText(pages.beside)],
+    [
+      'a timer of an idle process meanwhile fires late by: p50, p99, ms',
+      `${ms(timer.p50Ms)}, ${ms(timer.p99Ms)}`,
+    ],
     ['its posts, those refused, p99 ms', `${ingest.posts}, ${ingest.refused}, ${ms(ingest.p99Ms)}`],
     [
       'its deliveries made, arrived, longest ms',
