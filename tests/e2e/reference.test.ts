@@ -14,16 +14,19 @@ afterAll(async () => {
 })
 
 interface Document {
+  webhooks: { [type: string]: unknown }
   paths: { [path: string]: { [method: string]: { operationId: string; summary: string } } }
 }
 
-test('every operation of the document is on the page, with its link and its call', async () => {
+test('every operation and message of the document is on the page, with its link and its example', async () => {
   const api = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document
   const ids = Object.values(api.paths).flatMap((path) => Object.values(path).map((one) => one.operationId))
   await withPage(`${server.url}/docs`, async (page) => {
     expect(await page.title()).toBe('API reference · Sightglass')
     const sections = await page.locator('section.operation').evaluateAll((all) => all.map(({ id }) => id))
-    expect(sections.toSorted()).toEqual(ids.toSorted())
+    const messages = Object.keys(api.webhooks)
+    expect(messages).toContain('trace.batch')
+    expect(sections.toSorted()).toEqual(['client-package', ...ids, ...messages].toSorted())
     const links = await page
       .locator('nav a[href^="#"]')
       .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
