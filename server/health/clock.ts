@@ -17,9 +17,9 @@ export function holdSentence({ jumpMs, leftMs }: ClockHold): string {
 
 function spanText(ms: number): string {
   const [count, unit] =
-    ms >= 48 * hourMs
+    ms >= 47.5 * hourMs
       ? [ms / (24 * hourMs), 'days']
-      : ms >= 2 * hourMs
+      : ms >= 1.95 * hourMs
         ? [ms / hourMs, 'hours']
         : [ms / minuteMs, 'minutes']
   return `${Math.round(count)} ${unit}`
