@@ -52,8 +52,8 @@ export const webhookTexts = {
   'webhook add': {
     summary: 'add an endpoint that hears of new events; its secret is shown once',
     usage:
-      'webhook add URL [--type TYPE …] [--outcome O …] [--class C …] [--site ID …] [--label TEXT] ' +
-      '[--retry-waits A,B,…] [--org ORG]',
+      'webhook add URL [--type T …] [--outcome O …] [--class C …] [--site ID …] [--label L] ' +
+      '[--retry-waits A,…] [--org ORG]',
     about: [
       'URL is http or https, file:NAME.ndjson below --sink-dir, or syslog+udp://HOST and syslog+tcp://HOST.',
       'A type that no event has yet is accepted with a warning. --retry-waits replaces the three waits of the server.',
