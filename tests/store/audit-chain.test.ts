@@ -200,16 +200,26 @@ test('a file that lags behind, as after a crash, is no fault, and the next verb 
   ])
 })
 
-test('what the file knows is not forgotten when the store goes on after a cut tail', async () => {
+const cutTail = `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003';
+  UPDATE audit_head SET count = 3, hash = (SELECT hash FROM audit_entry WHERE ${ofOrg} ${position(3)})
+    WHERE org_id = '${orgId}'`
+
+test('a cut tail is no silent new beginning: the start is refused', async () => {
   using dir = tempDir()
   await chain(dir.path)
-  tamper(
-    dir.path,
-    `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003';
-     UPDATE audit_head SET count = 3, hash = (SELECT hash FROM audit_entry WHERE ${ofOrg} ${position(3)})
-       WHERE org_id = '${orgId}'`,
-  )
+  tamper(dir.path, cutTail)
+  const refusal = await openStore({ folder: dir.path, now: noon }).catch((error: unknown) => error)
+  expect(refusal).toMatchObject({
+    kind: 'incomplete',
+    message: expect.stringContaining('audit-heads knows 5'),
+  })
+})
+
+test('what the file knows is not forgotten when a running store goes on after a cut tail', async () => {
+  using dir = tempDir()
+  await chain(dir.path)
   const store = await openStore({ folder: dir.path, now: noon })
+  tamper(dir.path, cutTail)
   await store.audit.append(makeAudit(orgId))
   await store.audit.append(makeAudit('org_other'))
   expect((await store.audit.verify()).faults).toMatchObject([{ orgId, position: 5, kind: 'cut' }])
