@@ -83,7 +83,7 @@ export interface EventReader {
   verify(): EventVerdict
   eventBytes(orgId: string): Sliced<number>
   cutoff(query: { orgId: string; bytesMax: number }): Sliced<number | null>
-  firstHour(orgId: string): number | null
+  firstHour(orgId: string): Sliced<number | null>
   sessionPage(query: SessionPageQuery): Sliced<SessionPage>
   sessionStory(query: SessionStoryQuery): Sliced<SessionStory | null>
   trustReached(query: TrustReachedQuery): Sliced<TrustReached | null>

@@ -43,7 +43,10 @@ export function startWake(parts: WakeParts): Wake {
   let due: { timer: Timer; atMs: number } | null = null
 
   const later: Later = (work, afterMs) => {
-    const failed = (error: unknown) => log.warn('webhook_wake_failed', { message: String(error) })
+    const failed = (error: unknown) => {
+      // A stop closes the store under a run that is on its way; the next start does its work.
+      if (!stopped.signal.aborted) log.warn('webhook_wake_failed', { message: String(error) })
+    }
     const timer = setTimeout(
       () => {
         if (!stopped.signal.aborted) void work().catch(failed)

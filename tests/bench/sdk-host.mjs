@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 const [entry, url, ingestKey, publishableKey, count] = process.argv.slice(2)
 const { createIntelExporter, init } = await import(entry)
 const exporter = createIntelExporter({ url, ingestKey, queueEventsMax: 1_000_000, queueBytesMax: 2 ** 30 })
-const client = init({ publishableKey, siteId: 'shop-acme', exporters: [exporter] })
+const client = init({ publishableKey, siteId: 'shop-acme', sessionId: 's', exporters: [exporter] })
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 const event = (index) => ({

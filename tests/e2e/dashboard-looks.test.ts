@@ -72,9 +72,9 @@ test('navigation counts say what they count, and count what the headlines do', a
       .locator('nav small')
       .evaluateAll((all) => all.map((one) => [one.textContent, one.getAttribute('title'), one.ariaHidden]))
     expect(counts).toEqual([
-      ['80', '80 agent.detected of all time, all sites', 'true'],
-      ['80', '80 tool.executed of all time, all sites', 'true'],
-      ['1', '1 memory.accessed of all time, all sites', 'true'],
+      ['7 days', 'Numbers below: in the last 7 days', 'true'],
+      ['80', '80 detections in the last 7 days, all sites', 'true'],
+      ['80', '80 tool calls in the last 7 days, all sites', 'true'],
     ])
     const mean = page.locator('.headlines > div').filter({ hasText: 'Mean score' })
     expect((await mean.innerText()).split('\n').filter(Boolean)).toEqual([

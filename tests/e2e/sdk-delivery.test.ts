@@ -25,6 +25,7 @@ function host(url: string, keys: Keys, options: Partial<IntelExporterOptions> = 
   const client = init({
     publishableKey: keys.publishableKey,
     siteId: 'shop',
+    sessionId: 'one visitor',
     exporters: [exporter],
     onError: (problem) => problems.push(problem),
   })
@@ -125,7 +126,7 @@ import { createIntelExporter, init } from ${JSON.stringify(join(packageDir, 'nod
 const { SIGHTGLASS_URL: url, SIGHTGLASS_INGEST_KEY: ingestKey, SIGHTGLASS_PUBLISHABLE_KEY: publishableKey } =
   process.env
 const exporter = createIntelExporter({ url, ingestKey, spool: './spool/events', backoffMaxMs: 200 })
-const client = init({ publishableKey, siteId: 'shop', exporters: [exporter], onError() {} })
+const client = init({ publishableKey, siteId: 'shop', sessionId: 's', exporters: [exporter], onError() {} })
 for (let index = 0; index < 3000; index++) client.trace({ id: 'e' + (${first} + index), type: 'tool.executed' })
 await new Promise((resolve) => setImmediate(resolve))
 ${rest}`
@@ -198,7 +199,7 @@ const { SIGHTGLASS_URL: url, SIGHTGLASS_INGEST_KEY: ingestKey, SIGHTGLASS_PUBLIS
   process.env
 const exporter = createIntelExporter({ url, ingestKey, backoffMinMs: 5, intervalMs: 5 })
 const onError = ({ code, message }) => console.log(JSON.stringify({ code, message }))
-const client = init({ publishableKey, siteId: 'shop', exporters: [exporter], onError })
+const client = init({ publishableKey, siteId: 'shop', sessionId: 's', exporters: [exporter], onError })
 for (let round = 0; round < 20; round++) {
   client.trace({ type: 'a' })
   await new Promise((resolve) => setTimeout(resolve, 10))

@@ -63,6 +63,7 @@ test('traces over several pages, and metrics that agree', async () => {
   const client = init({
     publishableKey,
     siteId: 'shop',
+    sessionId: 'one visitor',
     exporters: [createIntelExporter({ url: appliance.url, ingestKey })],
   })
   for (let index = 0; index < 450; index++)

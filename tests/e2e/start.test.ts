@@ -59,7 +59,7 @@ test('the thread that writes gives way to those that answer', async () => {
       .filter((stat) => stat.includes(`(${name})`))
       .map((stat) => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]))
   expect(niceness('store writer')).toEqual([3])
-  expect(niceness('store reader')).toEqual([0, 0])
+  expect(niceness('store reader')).toEqual([0, 3]) // the last one has the long reads
 })
 
 test('a hostile start folder is harmless: .env, bunfig.toml with a preload, read-only', async () => {

@@ -1,5 +1,6 @@
-/** An error whose one issue is its message, such as a short password at set-up, is shown once. */
+/** An error whose one issue is its message, such as a password that is too short, is shown once. */
 import { expect, test } from 'bun:test'
+import { password, person } from '../support/people.ts'
 import { testServer } from '../support/server.ts'
 import { furtherIssues } from '../../web/components/further-issues.ts'
 
@@ -10,8 +11,9 @@ interface Refusal {
 
 test('a refused password is told once', async () => {
   await using server = await testServer()
-  const body = { token: 'x'.repeat(43), email: 'ann@example.com', password: 'short' }
-  const refused = (await (await server.call('/api/setup', { body })).json()) as Refusal
+  const ann = await person(server, server.org, 'viewer')
+  const body = { current: password, password: 'short' }
+  const refused = (await (await ann.post('/api/account/password', body)).json()) as Refusal
   expect(refused.message).toContain('at least 8 characters')
   expect(furtherIssues(refused)).toBe('')
 })

@@ -116,4 +116,18 @@ export const tallyCases: Cases = {
       [0, 0],
     ])
   },
+
+  async 'the first hour is that of the oldest event, whether its count is folded or not'({ store }) {
+    const orgId = makeOrg().id
+    expect(await store.retention.firstHour(orgId)).toBe(null)
+    const filler = Array.from({ length: 1_000 }, (_, n) => n)
+    for (let batch = 0; batch < 20; batch++) {
+      const events = filler.map((n) => makeEvent(`filler_${batch}_${n}`, { occurredAtMs: noon + n }))
+      await store.events.append(makeBatch(orgId, events)) // enough to fold counts on the way
+    }
+    expect(await store.retention.firstHour(orgId)).toBe(noon)
+    const late = makeEvent('late', { occurredAtMs: noon - 100 * 24 * hourMs + 1 })
+    await store.events.append(makeBatch(orgId, [late]))
+    expect(await store.retention.firstHour(orgId)).toBe(noon - 100 * 24 * hourMs)
+  },
 }

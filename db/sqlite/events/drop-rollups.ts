@@ -1,7 +1,9 @@
 /** Drops the rollups of old hours that no event is left of: counts outlive events, but not for ever. */
 import type { Database } from 'bun:sqlite'
+import { countUnfolded } from './fold.ts'
 import { noteRewrite } from './kept-hours.ts'
 import { hourMs } from './rollup-counts.ts'
+import type { Sliced } from '../slices.ts'
 
 /** Rollup rows that one step takes, of hours and of values each: 20 to 90 ms. */
 const rowsMax = 4_096
@@ -44,9 +46,13 @@ function boundedHour(db: Database, org: number, asked: number): number {
   return beyond === null ? asked : Math.max(beyond.hour, hours.get(org, asked, 0)!.hour + 1)
 }
 
-export function firstHour(db: Database, org: number): number | null {
+/** Of the rollups and of the events that are not folded into them yet. */
+export function* firstHour(db: Database, org: number): Sliced<number | null> {
   const row = db
     .query<{ hour: number | null }, [number]>('SELECT min(hour) AS hour FROM rollup_metric WHERE org = ?')
     .get(org)
-  return row?.hour == null ? null : row.hour * hourMs
+  let first = row?.hour ?? Infinity
+  const unfolded = yield* countUnfolded(db, org, [])
+  for (const { hour } of unfolded.groups()) first = Math.min(first, hour)
+  return first === Infinity ? null : first * hourMs
 }

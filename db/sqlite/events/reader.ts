@@ -100,7 +100,7 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
     eventBytes: (orgId) => inSlices(orgId, 0, (org) => eventBytes(db, org)),
     cutoff: ({ orgId, bytesMax }) =>
       inSlices<number | null>(orgId, null, (org) => cutoffForBytes(db, org, bytesMax)),
-    firstHour: (orgId) => read<number | null>(orgId, null, (org) => firstHour(db, org)),
+    firstHour: (orgId) => inSlices<number | null>(orgId, null, (org) => firstHour(db, org)),
     verify: () => verifyEvents(db, fingerprintBits),
     overview: (orgId) => inSlices(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
   }
