@@ -1,5 +1,5 @@
 /** Opens a SQLite connection the way this store needs it; the defaults of the driver are not a server's. */
-import { constants, Database } from 'bun:sqlite'
+import { constants, Database, SQLiteError } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../errors.ts'
 
@@ -83,7 +83,8 @@ function setReader(db: Database): Database {
 /**
  * A connection of whoever only looks: it changes no byte and no time of the folder, also on a read-only file system and
  * beside a running server. Shared memory exists while somebody has the database open, and after a crash; without it
- * and without a log the file alone is the whole database.
+ * and without a log the file alone is the whole database. Only shared memory that a crash left half written has to be
+ * mended first: an ordinary reader does that.
  */
 export function openLookConnection(path: string): Database {
   const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
@@ -91,9 +92,20 @@ export function openLookConnection(path: string): Database {
   if (hasLog && !hasMemory) return openReaderConnection(path)
   const address = encodeURI(path).replace(/[?#]/g, encodeURIComponent)
   const uri = `file:${address}?${hasMemory ? 'readonly_shm=1' : 'immutable=1'}`
-  const db = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI)
-  return setReader(db)
+  let db: Database | null = null
+  try {
+    db = setReader(new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI))
+    db.run('SELECT 1 FROM sqlite_schema LIMIT 1')
+    return db
+  } catch (error) {
+    const code = error instanceof SQLiteError ? error.code : undefined
+    if (code === undefined || !needsRecovery.test(code)) throw error
+    db?.close()
+    return openReaderConnection(path)
+  }
 }
+
+const needsRecovery = /^SQLITE_(READONLY_RECOVERY|READONLY_CANTINIT|READONLY_CANTLOCK|PROTOCOL)$/
 
 export function sqliteVersion(db: Database): string {
   const row = db.query<{ version: string }, []>('SELECT sqlite_version() AS version').get()
