@@ -68,6 +68,7 @@ test('Escape asks before it closes the dialog that shows a key once', async () =
 
 test('navigation counts say what they count, and count what the headlines do', async () => {
   await visit('/knaph', async (page) => {
+    await page.locator('nav small').nth(2).waitFor() // with the first answer of the page
     const counts = await page
       .locator('nav small')
       .evaluateAll((all) => all.map((one) => [one.textContent, one.getAttribute('title'), one.ariaHidden]))
