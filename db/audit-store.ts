@@ -80,8 +80,9 @@ export interface AuditStore {
   /** The trims of all chains, by organization. */
   trims(): Promise<{ [orgId: string]: AuditTrim }>
   /**
-   * The last of a chain's first entries that are all older than a time, and not its newest; null: there is none. An
-   * entry of after `untilMs` has the time of a wrong clock: it goes with an older one behind it.
+   * Where a trim may end: the last entry before the first one that is as new as `beforeMs`, but never the newest of the
+   * chain. Null when nothing may go. An entry later than `untilMs` has the time of a wrong clock: it goes with an older
+   * one behind it.
    */
   trimPoint(query: { orgId: string; beforeMs: number; untilMs?: number }): Promise<AuditHead | null>
   /** From now on the chain begins after the trim. What lies before is deleted by `sweep`. */

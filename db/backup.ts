@@ -50,7 +50,7 @@ export function placeDatabase(placement: Placement): Promise<{ movedAside: strin
   return askFile('file.place', placement)
 }
 
-/** Rolls an interrupted placement back, or finishes it, under the folder's lock; null when there is none. */
+/** Rolls an interrupted placement back or finishes it, under the folder's lock. Null when none was interrupted. */
 export async function settlePlacement(folder: string): Promise<SettledPlacement | null> {
   if (!existsSync(unfinishedRestorePath(folder))) return null
   return askFile('file.settle', { folder, holder: process.pid })

@@ -101,7 +101,7 @@ export interface EventTally {
   cuts: { value: string | null; and: string | null; outcome: string; startMs: number; count: number }[][]
   /** Events of the time that retention took and that the filter may have taken, at most. */
   expired: number
-  complete: boolean // false: there were too many for the budget, and nothing is told
+  complete: boolean // false: there were too many for the budget, and the counts are empty
 }
 
 /** A member's value, or why it has none: events may lack the member, and values past a limit count as one. */
@@ -184,7 +184,7 @@ export interface TrustReachedQuery {
 /** Events by the highest trust that any event of their session reached, up to a day before and after the range. */
 export interface TrustReached {
   rows: { trust: string | null; events: number; sessions: number }[] // the highest first; null: no known trust
-  complete: boolean // false: of so many sessions some were left out, with their events
+  complete: boolean // false: there were too many sessions; some are missing, with their events
 }
 
 /** Something in the event tables that does not fit the rest. */

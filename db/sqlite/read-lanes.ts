@@ -20,7 +20,7 @@ const backgroundVerbs = new Set([
   ...['events.recount', 'events.verify', 'audit.verify', 'retention.eventBytes', 'retention.cutoff'],
 ])
 
-/** Events of a page, above which it is one of a walk through all of them. */
+/** A larger page belongs to an export, which walks through all events. */
 const shortPageMax = 200
 
 export function laneOf(verb: string, command: unknown): Lane {

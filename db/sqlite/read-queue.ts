@@ -5,7 +5,7 @@ import { laneOf, type Lane } from './read-lanes.ts'
 
 /** Questions of a lane at one reader: one that is answered, and the next, so that the reader need not wait for it. */
 const perReaderMax = 2
-/** Beyond it whoever asks so much is told to come later. */
+/** Further reads of the same lane are refused as overloaded. */
 const waitingMax = 1_000
 /** Whoever asked has been answered otherwise by now. */
 const waitMsMax = 30_000

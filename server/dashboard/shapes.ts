@@ -139,7 +139,7 @@ export interface DetectMatrix {
 /** Detections by the highest trust that any event of their session reached. */
 export interface DetectTrust {
   rows: { trust: string | null; count: number; sessions: number }[] // the highest first; null: no known trust
-  complete: boolean // false: of so many sessions some were left out, with their detections
+  complete: boolean // false: there were too many sessions; some are missing, with their detections
   isTooMuch: boolean // there are too many events in the range to read them all: `rows` is empty
 }
 

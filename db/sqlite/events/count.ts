@@ -8,7 +8,7 @@ import { seqOf } from './place.ts'
 import { partsOf } from './walk.ts'
 import { isSliceOver, type Sliced } from '../slices.ts'
 
-/** A step's end, so that no snapshot is held for long: the caller goes on after `lastSeq`. */
+/** Ends a step, so that no snapshot stays open for long. The caller continues after `lastSeq`. */
 const stepMs = 100
 
 export function* countEvents(

@@ -119,7 +119,7 @@ function oldestBlocks(db: Database, { num, foldedSeq }: OrgState, limit: number)
     .map(({ place }) => place)
 }
 
-/** So many blocks behind one; null when there are not so many. */
+/** The block this many blocks after one; null when there are fewer. */
 function blockAfter(
   db: Database,
   { num, foldedSeq }: OrgState,

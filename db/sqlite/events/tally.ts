@@ -25,7 +25,7 @@ interface Counting {
 
 /**
  * Rollups know one field at a time, so what two fields select together is counted event by event. `complete` is false
- * when the time was not enough: no count is right then, and none is told.
+ * when the time was not enough: no count would be exact then, so none is returned.
  */
 export function* readTally(
   db: Database,
@@ -222,7 +222,7 @@ function expiredOf(
   let fewest = sum('rollup_metric', [], [])
   for (const { member: index, codes } of clauses) {
     if (fewest === 0) return 0
-    // Who asks for events without the field gets no help from counts of those with it, nor from a field not counted.
+    // Rollups count events that have the field, so they cannot answer a filter for events without it.
     if (columns.has(index) || codes.has(0) || !memberAt(index)?.counted) continue
     const wanted = [...codes].map((code) => (isHash(code) ? otherCode : code))
     const more = ['member = ?', 'code IN (SELECT value FROM json_each(?))']
