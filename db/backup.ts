@@ -12,11 +12,11 @@ import type {
   Placement,
   SchemaState,
   SettledPlacement,
-} from './backup-contract.ts'
+} from './contract/backup.ts'
 import { askFile } from './sqlite/backup/ask.ts'
-import { unfinishedRestorePath } from './sqlite/files.ts'
-import { lockFolder } from './sqlite/lock.ts'
-import { migrations } from './sqlite/migrations.ts'
+import { unfinishedRestorePath } from './sqlite/file/files.ts'
+import { lockFolder } from './sqlite/file/lock.ts'
+import { migrations } from './sqlite/migrations/migrations.ts'
 
 /** The newest schema that this release knows. */
 export const newestSchema = migrations.length

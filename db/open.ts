@@ -1,9 +1,9 @@
 /** Opens the store in a data folder: the one place that picks an engine. */
 import { readSchema } from './backup.ts'
-import { StoreError } from './errors.ts'
-import { openSqliteReader, openSqliteStore } from './sqlite/sqlite-store.ts'
-import { askOnce } from './sqlite/threads.ts'
-import type { AuditAnchor, AuditEntry, AuditVerdict, EventVerdict, Org, Store } from './store.ts'
+import { StoreError } from './contract/errors.ts'
+import { openSqliteReader, openSqliteStore } from './sqlite/store.ts'
+import { askOnce } from './sqlite/threads/threads.ts'
+import type { AuditAnchor, AuditEntry, AuditVerdict, EventVerdict, Org, Store } from './contract/store.ts'
 
 export interface OpenOptions {
   folder: string // made, for its owner only, when it is not there

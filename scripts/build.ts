@@ -13,15 +13,14 @@ export const executable = join(root, 'dist', 'sightglass')
 const mainEntry = 'server/main.ts'
 
 /**
- * Threads of the executable. Each is an entrypoint of its own, and because `root` below is the repository it keeps its
- * path inside the executable: `db/sqlite/writer.ts` becomes `/$bunfs/root/db/sqlite/writer.js`. The main module
- * alone sits at `/$bunfs/root/sightglass`, so a file of `db/sqlite` that names its neighbour must ask
+ * Threads of the executable. Each is an entrypoint of its own. `root` below is the repository, so an entrypoint keeps
+ * its path inside the executable: `db/sqlite/threads/writer.ts` becomes `/$bunfs/root/db/sqlite/threads/writer.js`.
+ * The main module alone sits at `/$bunfs/root/sightglass`, so a file that names its neighbour must ask
  *   Bun.isStandaloneExecutable
- *     ? new URL('./db/sqlite/writer.ts', import.meta.url)  // from the main bundle
- *     : new URL('./writer.ts', import.meta.url)            // from the file itself
- * A bare './db/sqlite/writer.ts' also works in the repository, but by finding the source on disk.
+ *     ? new URL('./db/sqlite/threads/writer.js', import.meta.url)  // from the main bundle
+ *     : new URL('./writer.ts', import.meta.url)                    // from the file itself
  */
-export const workerEntries = ['db/sqlite/writer.ts', 'db/sqlite/reader.ts'] as const
+export const workerEntries = ['db/sqlite/threads/writer.ts', 'db/sqlite/threads/reader.ts'] as const
 
 /** What goes into the executable: a change to any of them makes it stale. */
 const inputs = ['server', 'db', 'web', 'sdk', 'scripts', 'package.json', 'bun.lock', 'tsconfig.json'] as const

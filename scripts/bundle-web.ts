@@ -29,7 +29,7 @@ export async function bundleWeb({ root, outDir, minify }: BundleWeb): Promise<vo
     },
   })
   // The shared worker is one whole file, whose name no tab needs to be told.
-  const worker = await Bun.build({ ...common, entrypoints: [join(root, 'web/live-worker.ts')] })
+  const worker = await Bun.build({ ...common, entrypoints: [join(root, 'web/live/worker.ts')] })
   for (const { success, logs } of [result, worker])
     if (!success) throw new Error(`web: ${logs.map(String).join('\n')}`)
 }

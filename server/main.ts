@@ -1,9 +1,9 @@
 #!/usr/bin/env bun
 /** The executable's entry: reads the command line, runs the verb, and ends with its exit code. */
-import './collector.ts'
-import './production.ts'
-import { run } from './commands/run.ts'
-import { takeEnvironment } from './config.ts'
+import './system/gc-options.ts'
+import './system/production.ts'
+import { run } from './cli/commands/run.ts'
+import { takeEnvironment } from './cli/config.ts'
 
 // Everything we make is for this user alone, whatever the shell allows.
 process.umask(0o077)

@@ -1,7 +1,7 @@
 /** The first line the browser runs: theme, address, who is signed in, and then the page that fits. */
 import { render } from 'preact'
-import { onFactorNeeded, onSignedOut } from './api.ts'
-import { linkBelowBase } from './base-path.ts'
+import { onFactorNeeded, onSignedOut } from './api/api.ts'
+import { linkBelowBase } from './app/base-path.ts'
 import { Brand } from './components/marks.tsx'
 import { Problem } from './components/problem.tsx'
 import { AcceptInvitation } from './pages/sign-in/invitation.tsx'
@@ -9,11 +9,11 @@ import { ResetPassword } from './pages/sign-in/reset-password.tsx'
 import { Setup } from './pages/sign-in/setup.tsx'
 import { SignIn } from './pages/sign-in/page.tsx'
 import { SecondFactorNeeded } from './pages/sign-in/second-factor-needed.tsx'
-import { followLinks, path } from './router.ts'
-import { askWhoIsThere, entry, entryError, leave, session } from './session.ts'
+import { followLinks, path } from './app/router.ts'
+import { askWhoIsThere, entry, entryError, leave, session } from './app/session.ts'
 import { Shell } from './shell.tsx'
-import { listenForShortcuts } from './shortcuts.ts'
-import { startTheme } from './theme.ts'
+import { listenForShortcuts } from './app/shortcuts.ts'
+import { startTheme } from './app/theme.ts'
 
 function App() {
   // The one-time links work whoever is signed in.

@@ -1,5 +1,5 @@
 /** The frame around every page: navigation, the banner for an open network, the page itself, and what opens over it. */
-import './shell.css'
+import './styles/shell.css'
 import { useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { Dialog } from './components/dialog.tsx'
@@ -8,14 +8,14 @@ import { NoticeBar } from './components/notice-bar.tsx'
 import { PageBar } from './components/page-bar.tsx'
 import { Palette } from './components/palette.tsx'
 import { ShortcutList } from './components/shortcut-list.tsx'
-import { codeOf, getReadyWhenIdle, loadCode } from './page-code.ts'
+import { codeOf, getReadyWhenIdle, loadCode } from './app/page-code.ts'
 import { refreshTotals } from './range/totals.ts'
-import { navigate, path } from './router.ts'
+import { navigate, path } from './app/router.ts'
 import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
-import { entry, refreshOverview, session } from './session.ts'
-import { menuOpen, paletteOpen, shortcutsOpen } from './shell-state.ts'
-import { type Shortcut, useShortcuts } from './shortcuts.ts'
-import { zone } from './zone.ts'
+import { entry, refreshOverview, session } from './app/session.ts'
+import { menuOpen, paletteOpen, shortcutsOpen } from './app/shell-state.ts'
+import { type Shortcut, useShortcuts } from './app/shortcuts.ts'
+import { zone } from './app/zone.ts'
 
 const own: Shortcut[] = [
   { keys: ['?'], shown: '?', does: 'Show this list', run: () => (shortcutsOpen.value = true) },

@@ -1,6 +1,6 @@
 /** Every field of an event that the store knows by name: one row each, from which columns and indexes follow. */
-import type { EventFilter } from '../event-filter.ts'
-import type { EventRecord } from '../store.ts'
+import type { EventFilter } from './event-filter.ts'
+import type { EventRecord } from './store.ts'
 
 export interface EventField {
   name: Exclude<keyof EventRecord, 'json'>
@@ -18,7 +18,7 @@ export interface EventField {
   indexVersion: number
 }
 
-/** Numbers 14 to 19 are columns of a block that are no fields (db/sqlite/events/block.ts), and 22 are agents. */
+/** Numbers 14 to 19 are columns of a block that are no fields (db/sqlite/events/blocks/block.ts), and 22 are agents. */
 export const eventFields = [
   {
     name: 'type',

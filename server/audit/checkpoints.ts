@@ -12,8 +12,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { syncFolder } from '../../db/durable-files.ts'
-import type { AuditAnchor, Store } from '../../db/store.ts'
+import { syncFolder } from '../../db/rules/durable-files.ts'
+import type { AuditAnchor, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
 import { isSoundHead, signHead, type SignedHead } from './signed-head.ts'
 import { checkpointsFileName, readSigningKey, type SigningKey } from './signing-key.ts'

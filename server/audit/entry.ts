@@ -1,6 +1,6 @@
 /** Makes the audit entry of one act; who acts is told apart from what is done, because one request does one thing. */
-import type { AuditEntry } from '../../db/store.ts'
-import { runningContext } from '../http/context.ts'
+import type { AuditEntry } from '../../db/contract/store.ts'
+import { runningContext } from '../http/request-context.ts'
 import { newId } from '../ids.ts'
 
 export interface Actor {

@@ -5,7 +5,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readFacts } from '../../db/backup.ts'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { auditEntry } from './entry.ts'
 import { checkpointsFileName, readSigningKey } from './signing-key.ts'
 

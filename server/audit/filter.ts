@@ -1,5 +1,5 @@
 /** Reads what audit entries are asked for: from a query string, or from the members of a body, by the same rules. */
-import type { AuditFilter } from '../../db/store.ts'
+import type { AuditFilter } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import type { ParameterKind, Query } from '../http/query.ts'
 import { parseQueryTime } from '../http/query-time.ts'

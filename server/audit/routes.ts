@@ -1,10 +1,10 @@
 /** POST /v1/audit/export: the calling organization's audit trail as JSON or CSV (contract §8). */
 import { Elysia } from 'elysia'
 import { readJsonObject } from '../http/body.ts'
-import { contextOf } from '../http/context.ts'
+import { contextOf } from '../http/request-context.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../services.ts'
 import { exportAudit } from './export.ts'
 import { exportOfBody } from './filter.ts'
 

@@ -5,7 +5,7 @@
  * The signature is over JSON.stringify(['sightglass-audit-head-1', orgId, count, hash, at]), UTF-8. Of a trim it is
  * over the same with 'sightglass-audit-trim-1': or any checkpoint would pass for leave to delete what lies before it.
  */
-import type { AuditHead, AuditTrim } from '../../db/store.ts'
+import type { AuditHead, AuditTrim } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { isSignedBy, type SigningKey } from './signing-key.ts'
 

@@ -9,7 +9,7 @@ import {
 } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeOnce } from '../../db/durable-files.ts'
+import { makeOnce } from '../../db/rules/durable-files.ts'
 
 export interface SigningKey {
   publicKey: string // 32 bytes, base64url

@@ -2,11 +2,11 @@
  * Retention of the audit trail: entries older than an organization keeps them are taken out behind a signed trim.
  * What is signed is on disk and in the log first, so that nothing can go without a word about it.
  */
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
-import { clockToleranceMs } from '../clock-guard.ts'
+import { clockToleranceMs } from '../system/clock-guard.ts'
 import type { Log } from '../log.ts'
-import { ruleOf, type RetentionRule } from '../retention/expire-all.ts'
+import { ruleOf, type RetentionRule } from '../operations/retention/expire-all.ts'
 import { appendCheckpoints } from './checkpoints.ts'
 import { auditEntry } from './entry.ts'
 import { signHead, signTrim } from './signed-head.ts'

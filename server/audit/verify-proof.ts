@@ -1,7 +1,7 @@
 /** Checks an exported audit proof by PROOF.md, from the file alone: no data folder, no network, any size. */
 import { createReadStream } from 'node:fs'
-import type { AuditRow, AuditTrim } from '../../db/store.ts'
-import { auditHash, genesisHash, positionText } from '../../db/audit-hash.ts'
+import type { AuditRow, AuditTrim } from '../../db/contract/store.ts'
+import { auditHash, genesisHash, positionText } from '../../db/rules/audit-hash.ts'
 import { isSoundHead, isSoundTrim, type SignedHead } from './signed-head.ts'
 
 export interface ProofVerdict {

@@ -1,6 +1,6 @@
 /** Checks an audit trail against itself, its heads, its signed checkpoints and trims; changes nothing. */
 import { verifyAudit } from '../../db/open.ts'
-import type { AuditFault, AuditTrim, AuditVerdict } from '../../db/store.ts'
+import type { AuditFault, AuditTrim, AuditVerdict } from '../../db/contract/store.ts'
 import { readCheckpoints } from './checkpoints.ts'
 import { missingFiles } from './evidence.ts'
 import { isSoundTrim } from './signed-head.ts'

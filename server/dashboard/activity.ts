@@ -1,8 +1,8 @@
 /** How long tool calls took, and how many agents were active: what Analytics asks for beside its counts. */
-import type { Durations } from '../../db/store.ts'
+import type { Durations } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import type { Asked } from './counts.ts'
-import { edgesOf, steps } from '../time-zone.ts'
+import { edgesOf, steps } from '../text/time-zone.ts'
 import { type Period, periodView, stepAt, stepCount } from './period.ts'
 import type { ActiveAgents, CallDurations } from './shapes.ts'
 

@@ -1,5 +1,5 @@
 /** The agents detected in a period and in the time before, by name and purpose, and how often each was blocked. */
-import type { AgentCounts, AgentNames, EventStore } from '../../db/store.ts'
+import type { AgentCounts, AgentNames, EventStore } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
 import { cutRowsMax } from './cut.ts'
 import type { CountFilter } from './dimensions.ts'

@@ -1,5 +1,5 @@
 /** The counts of each page: which events it is about, and by which members they are divided. */
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../services.ts'
 import { agentRows } from './agents.ts'
 import { cut, type CutQuery } from './cut.ts'
 import { hourlyFilter } from './dimensions.ts'

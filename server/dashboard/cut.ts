@@ -1,5 +1,5 @@
 /** Events by the values of one member over a period, beside the time before; the largest values also step by step. */
-import type { Breakdown, CountedMember, EventFilter, EventStore } from '../../db/store.ts'
+import type { Breakdown, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
 import { sharedTypes } from './dimensions.ts'
 import { type Period, stepAt, stepCount } from './period.ts'
 import type { Cut, CutRow } from './shapes.ts'

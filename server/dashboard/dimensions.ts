@@ -1,7 +1,7 @@
 /** What pages of counts can be filtered by: `filter=vendor:GPTBot`, repeated for more; of one name any counts. */
-import type { AlsoFilter, CountedMember, EventFilter } from '../../db/store.ts'
+import type { AlsoFilter, CountedMember, EventFilter } from '../../db/contract/store.ts'
 import { invalidQuery, type Query } from '../http/query.ts'
-import { isLongerThan } from '../ingest/text.ts'
+import { isLongerThan } from '../text/text.ts'
 import { limits } from '../limits.ts'
 
 interface Dimension {

@@ -1,5 +1,5 @@
 /** The counts of a page under filters: one look at the stored events gives all of its tallies and cuts. */
-import type { EventStore, EventTally } from '../../db/store.ts'
+import type { EventStore, EventTally } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
 import { type CutQuery, makeCut } from './cut.ts'
 import type { CountFilter } from './dimensions.ts'

@@ -1,5 +1,5 @@
 /** Detections by class and vendor together: which vendor came as what. */
-import type { ClassVendor, EventStore } from '../../db/store.ts'
+import type { ClassVendor, EventStore } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
 import type { Asked } from './counts.ts'
 import { cutRowsMax } from './cut.ts'

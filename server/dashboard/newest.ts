@@ -1,5 +1,5 @@
 /** What the newest events of a period say beyond the counts: a vendor's doings, identities and why they failed. */
-import type { EventFilter, EventPosition, StoredEvent } from '../../db/store.ts'
+import type { EventFilter, EventPosition, StoredEvent } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
 import type { Asked } from './counts.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../errors.ts'
 import { readQuery } from '../http/query.ts'
-import { steps, wallOf } from '../time-zone.ts'
+import { steps, wallOf } from '../text/time-zone.ts'
 import { periodParameters, readPeriod, stepAt, stepCount } from './period.ts'
 
 const hourMs = 3_600_000

@@ -2,9 +2,9 @@
 import { isoTime } from '../clock.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
 import { parseQueryTime } from '../http/query-time.ts'
-import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../time-zone.ts'
+import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../text/time-zone.ts'
 import type { CountFilter } from './dimensions.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../services.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {

@@ -1,9 +1,9 @@
 /** The counts behind the pages Detect, Auth, Authz and Analytics, and the details they open. */
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
-import { json } from '../http/answer.ts'
+import { json } from '../http/response.ts'
 import { invalidQuery, type ParameterKind, type Query, readQuery } from '../http/query.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../services.ts'
 import { activeAgents, callDurations } from './activity.ts'
 import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts, periodTotals } from './counts.ts'
 import { readCountFilter } from './dimensions.ts'

@@ -1,6 +1,6 @@
 /** What the pages Detect, Auth, Authz and Analytics are told; the dashboard takes these types. */
 
-import type { CountedName } from '../../db/store.ts'
+import type { CountedName } from '../../db/contract/store.ts'
 export type { CountedName }
 
 export type RangeName = '24h' | '7d' | '30d' | '90d' | '12m' | 'all' | 'custom'

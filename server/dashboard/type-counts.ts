@@ -1,5 +1,5 @@
 /** Events by type, outcome and step over a period and the time before, from the exact hourly counts. */
-import type { EventFilter, EventStore, MetricsRow } from '../../db/store.ts'
+import type { EventFilter, EventStore, MetricsRow } from '../../db/contract/store.ts'
 import { sharedTypes } from './dimensions.ts'
 import { limits } from '../limits.ts'
 import { type Period, stepAt, stepCount } from './period.ts'

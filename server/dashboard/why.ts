@@ -1,8 +1,8 @@
 /** Why an agent was refused: the decision, what its session did before, and the tool's descriptor as it stood then. */
-import type { StoredEvent } from '../../db/store.ts'
+import type { StoredEvent } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../services.ts'
 import type { Why } from './shapes.ts'
 
 const earlierMax = 100

@@ -1,8 +1,8 @@
 /** Pushes the demo site's tools and memory with the times they are told to have come at, unless they are there. */
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
-import { memoryRecord } from '../memory/record.ts'
-import { toolRecords } from '../tools/records.ts'
+import { memoryRecord } from '../api/site-memory/record.ts'
+import { toolRecords } from '../api/tools/records.ts'
 import { demoSiteId } from './event.ts'
 import { demoRegistry } from './registry.ts'
 import { demoMemory } from './site-memory.ts'

@@ -1,8 +1,8 @@
 /** The reference of the ingest endpoints: events, tools, memory. */
 import { t } from 'elysia'
 import { eventsBodyModel, ingestAnswerModel } from '../ingest/model.ts'
-import { memoryAnswerModel, memoryBodyModel } from '../memory/model.ts'
-import { toolsAnswerModel, toolsBodyModel } from '../tools/model.ts'
+import { memoryAnswerModel, memoryBodyModel } from '../api/site-memory/model.ts'
+import { toolsAnswerModel, toolsBodyModel } from '../api/tools/model.ts'
 import { exampleEvent, exampleMemory, exampleTool } from './examples.ts'
 import type { Operation } from './operation.ts'
 

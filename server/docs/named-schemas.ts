@@ -1,8 +1,8 @@
 /** The schemas that OpenAPI names, and the reference to one wherever an operation holds its schema. */
-import type { Schema } from '../http/check-schema.ts'
+import type { Schema } from '../http/validate.ts'
 import { eventModel } from '../ingest/model.ts'
-import { sessionModel } from '../sessions/model.ts'
-import { toolModel, toolViewModel } from '../tools/model.ts'
+import { sessionModel } from '../api/sessions/model.ts'
+import { toolModel, toolViewModel } from '../api/tools/model.ts'
 import { auditEntryModel } from './audit-model.ts'
 import { delivery, endpoint } from './webhooks-model.ts'
 

@@ -1,6 +1,6 @@
 /** What the reference says of one operation of the public API; OpenAPI and the page at /docs are made from these. */
 import type { Scope } from '../http/guard.ts'
-import type { Schema } from '../http/check-schema.ts'
+import type { Schema } from '../http/validate.ts'
 import type { ErrorCode } from '../errors.ts'
 
 export interface Parameter {

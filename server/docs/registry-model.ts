@@ -1,8 +1,8 @@
 /** The reference of what was pushed: tools and site memory with their versions. */
 import { t } from 'elysia'
 import { limits } from '../limits.ts'
-import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../memory/model.ts'
-import { toolHistoryModel, toolPageModel } from '../tools/model.ts'
+import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../api/site-memory/model.ts'
+import { toolHistoryModel, toolPageModel } from '../api/tools/model.ts'
 import { exampleMemory, exampleTime, exampleTool } from './examples.ts'
 import type { Operation } from './operation.ts'
 import { cursor, limit, siteIds } from './parameters-model.ts'

@@ -1,5 +1,5 @@
 /** Flattens a schema into the rows of a table: which members there are, of what type, and what they mean. */
-import type { Schema } from '../http/check-schema.ts'
+import type { Schema } from '../http/validate.ts'
 
 export interface SchemaRow {
   name: string // dotted; [] for the items of a list

@@ -2,7 +2,7 @@
 import { t } from 'elysia'
 import { integer } from '../http/wire-types.ts'
 import { publishedLimits } from '../ingest/published-limits.ts'
-import { metricsModel } from '../metrics/model.ts'
+import { metricsModel } from '../api/metrics/model.ts'
 import { exampleTime } from './examples.ts'
 import type { Operation } from './operation.ts'
 import { since, siteIds, until } from './parameters-model.ts'

@@ -1,6 +1,6 @@
 /** The reference of sessions. */
 import { limits } from '../limits.ts'
-import { sessionPageModel, sessionStoryModel } from '../sessions/model.ts'
+import { sessionPageModel, sessionStoryModel } from '../api/sessions/model.ts'
 import { exampleEvent, exampleTime } from './examples.ts'
 import type { Operation } from './operation.ts'
 import { cursor, limit } from './parameters-model.ts'

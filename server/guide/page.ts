@@ -1,6 +1,6 @@
 /** The operations guide as one page: what is written in operations.md, then every option and every command. */
-import { environmentTwin, optionFits, optionNames, optionOf, verbNames } from '../options.ts'
-import { verbTexts } from '../commands/verb-texts.ts'
+import { environmentTwin, optionFits, optionNames, optionOf, verbNames } from '../cli/options.ts'
+import { verbTexts } from '../cli/commands/verb-texts.ts'
 import { guideOf } from './markdown.ts'
 import proofText from '../audit/PROOF.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }

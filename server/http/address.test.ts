@@ -1,7 +1,7 @@
 /** Addresses in links: the one of the request or the settings, and never 0.0.0.0. */
 import { expect, test } from 'bun:test'
 import { addressOf, reachableHost } from './address.ts'
-import { setContext } from './context.ts'
+import { setContext } from './request-context.ts'
 import { makeShares } from './shares.ts'
 
 function requestBy(secure: boolean): Request {

@@ -1,6 +1,6 @@
 /** The address under which people and programs reach this appliance, as far as a request or the settings tell. */
 import { networkInterfaces } from 'node:os'
-import { contextOf } from './context.ts'
+import { contextOf } from './request-context.ts'
 
 export interface Where {
   publicUrl: string | null // origin

@@ -1,11 +1,11 @@
 /** Reads a request body under its limits: bytes, inflating, time to arrive, UTF-8, JSON. The body is never echoed. */
-import type { Json } from '../../db/store.ts'
+import type { Json } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { contextIfAny, ownerOf } from './context.ts'
+import { contextIfAny, ownerOf } from './request-context.ts'
 import { retryAfter } from './errors.ts'
 import { contentEncoding, inflate } from './inflate.ts'
-import { isDeeperThan } from './json-depth.ts'
+import { isDeeperThan } from '../text/json-depth.ts'
 import { mediaType } from './media-type.ts'
 import type { Share } from './shares.ts'
 

@@ -1,5 +1,5 @@
 /** Turns whatever was thrown into the one error shape of contract §3. */
-import { StoreError, type StoreErrorKind } from '../../db/errors.ts'
+import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
 import { AppError, errorBody, type ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 

@@ -1,10 +1,10 @@
 /** Lets a request past by its API key: who it is (401), whether its kind and scope may (403), whether it leaked. */
 import { timingSafeEqual } from 'node:crypto'
-import type { ApiKey, KeyKind, Store } from '../../db/store.ts'
+import type { ApiKey, KeyKind, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, sha256Hex } from '../ids.ts'
-import { contextOf } from './context.ts'
+import { contextOf } from './request-context.ts'
 
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
 

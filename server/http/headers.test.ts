@@ -1,6 +1,6 @@
 /** Every answer has the common headers, its own request id, and what its handler set. */
 import { expect, test } from 'bun:test'
-import { json } from './answer.ts'
+import { json } from './response.ts'
 import { addCommonHeaders } from './headers.ts'
 
 const of = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)

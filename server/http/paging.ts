@@ -1,6 +1,6 @@
 /** Reads `limit` and the opaque `cursor` of lists that go on, and seals the next cursor. */
 import { invalidQuery, type Query } from './query.ts'
-import type { Seal } from './seal.ts'
+import type { Seal } from './cursor-cipher.ts'
 
 /** A positive whole number; above `max` it means `max`. Throws 400 `invalid_query`. */
 export function readLimit(query: Query, standard: number, max: number): number {

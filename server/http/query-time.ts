@@ -1,5 +1,5 @@
 /** Reads `since` and `until`: RFC 3339, also a bare date, and a space where `+` was not escaped (contract §1). */
-import { parseTime } from '../ingest/time.ts'
+import { parseTime } from '../text/time.ts'
 import { invalidQuery } from './query.ts'
 
 /** UTC milliseconds; throws 400 `invalid_query` naming the parameter. A bare date is its first millisecond in UTC. */

@@ -1,10 +1,10 @@
 /** Rate limits as token buckets, per address and per key (contract §3): a burst of n, then n in every window. */
-import type { ApiKey } from '../../db/store.ts'
-import { senderName } from '../auth/throttle.ts'
+import type { ApiKey } from '../../db/contract/store.ts'
+import { senderName } from '../identity/sign-in/throttle.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import type { RateLimit } from '../option-values.ts'
-import { contextOf } from './context.ts'
+import type { RateLimit } from '../cli/option-values.ts'
+import { contextOf } from './request-context.ts'
 import { pathOf } from './path.ts'
 import { tokenBuckets } from './token-buckets.ts'
 

@@ -1,6 +1,6 @@
 /** Token buckets by name: a burst of n, then n in every window, in bounded memory. */
 import { elapsedMs, type Clock } from '../clock.ts'
-import type { RateLimit } from '../option-values.ts'
+import type { RateLimit } from '../cli/option-values.ts'
 
 export interface Taken {
   count: number // of the limit

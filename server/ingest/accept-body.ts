@@ -1,9 +1,9 @@
 /** Accepts the events of a JSON body: a quick way for text as JSON.stringify writes it, a careful one for any other. */
 import type { Issue } from '../errors.ts'
-import { isDeeperThan } from '../http/json-depth.ts'
+import { isDeeperThan } from '../text/json-depth.ts'
 import { limits } from '../limits.ts'
 import { type Accepted, overLimitIssue, rejected } from './rejected.ts'
-import { exactJson } from './exact-json.ts'
+import { exactJson } from '../text/exact-json.ts'
 import { type Outline, outlineBody, sizeOver } from './outline.ts'
 import { parseEvents } from './parse-events.ts'
 import { mayHoldUnkeepable, takeEvent } from './take-event.ts'

@@ -1,12 +1,12 @@
 /** Accepts an NDJSON body: one event a line; blank lines do not count; a bad line rejects that line. */
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { type Accepted, overLimitIssue, rejected } from './rejected.ts'
-import { exactJson } from './exact-json.ts'
+import { exactJson } from '../text/exact-json.ts'
 import { sizeOver, sliceAt } from './outline.ts'
 import { tooManyEvents } from './parse-events.ts'
-import { hasMoreOpeners } from './scan.ts'
+import { hasMoreOpeners } from '../text/json-scan.ts'
 import { mayHoldUnkeepable, takeEvent } from './take-event.ts'
 
 const notUtf8: Issue = { path: '', code: 'wrong_format', message: 'is not valid UTF-8' }

@@ -1,9 +1,9 @@
 /** Checks the members of one event (contract §4) and picks what the store filters by. */
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import type { Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { isLongerThan } from './text.ts'
-import { parseTime } from './time.ts'
+import { isLongerThan } from '../text/text.ts'
+import { parseTime } from '../text/time.ts'
 
 type Members = { [member: string]: unknown }
 

@@ -5,10 +5,10 @@ import {
   type BatchCount,
   type IngestCount,
   type NearMissCount,
-} from '../../db/ingest-count-store.ts'
-import type { ApiKey, Store } from '../../db/store.ts'
+} from '../../db/contract/ingest-counts.ts'
+import type { ApiKey, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
-import type { ClockGuard } from '../clock-guard.ts'
+import type { ClockGuard } from '../system/clock-guard.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import type { NearMiss } from './near-misses.ts'

@@ -1,10 +1,10 @@
 /** GET /api/ingest/health: how ingest has gone, for the dashboard. */
 import { Elysia } from 'elysia'
-import { json } from '../http/answer.ts'
+import { json } from '../http/response.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
 import { parseQueryTime } from '../http/query-time.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../services.ts'
 import { ingestHealth } from './health.ts'
 
 const hourMs = 3_600_000

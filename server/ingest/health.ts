@@ -1,6 +1,6 @@
 /** What the ingest-health page shows: counts by hour and key, what was refused, and senders that need a look. */
-import type { IngestCount } from '../../db/ingest-count-store.ts'
-import type { ApiKey, RejectedSample } from '../../db/store.ts'
+import type { IngestCount } from '../../db/contract/ingest-counts.ts'
+import type { ApiKey, RejectedSample } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 
 /** Beyond these a sender's clock is called off: network and queues explain less than that. */

@@ -1,6 +1,6 @@
 /** Finds each event in the text of a request as it was sent, for limits, excerpts and numbers that parsing changes. */
 import { limits } from '../limits.ts'
-import { type Scan, skipSpace, skipString, skipValue } from './scan.ts'
+import { type Scan, skipSpace, skipString, skipValue } from '../text/json-scan.ts'
 
 export type OverLimit = 'too_deep' | 'too_large'
 

@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts'
 import { parseJson } from '../http/body.ts'
 import { limits } from '../limits.ts'
 import { type Outline, outlineBody } from './outline.ts'
-import { hasMoreOpeners, skipSpace } from './scan.ts'
+import { hasMoreOpeners, skipSpace } from '../text/json-scan.ts'
 
 export interface ParsedEvents {
   events: unknown[] // 1 to 1,000; null where the outline says that an event is over a limit

@@ -1,5 +1,5 @@
 /** Refuses what a key without limits sends for sites that only keys naming them may write. */
-import type { ApiKey, SiteStore } from '../../db/store.ts'
+import type { ApiKey, SiteStore } from '../../db/contract/store.ts'
 import type { Issue } from '../errors.ts'
 import { rejected, type Accepted } from './rejected.ts'
 

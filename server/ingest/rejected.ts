@@ -1,9 +1,9 @@
 /** What came of the events of a request: the records to store, and what was rejected and why. */
-import type { EventRecord, GuardRail, RailedEvent } from '../../db/store.ts'
+import type { EventRecord, GuardRail, RailedEvent } from '../../db/contract/store.ts'
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 import type { OverLimit } from './outline.ts'
-import { cutBytes, cutChars, isKeepable } from './text.ts'
+import { cutBytes, cutChars, isKeepable } from '../text/text.ts'
 
 export interface Accepted {
   sent: number // events in the request: records and rejected together

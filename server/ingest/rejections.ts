@@ -2,7 +2,7 @@
  * Keeps what ingest refused for the ingest-health page: gathered while a write runs, so that a flood costs few
  * writes.
  */
-import type { RejectedSample, Store } from '../../db/store.ts'
+import type { RejectedSample, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
 
 export interface Rejections {

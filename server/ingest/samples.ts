@@ -1,9 +1,9 @@
 /** Turns what ingest refused into samples for the ingest-health page (contract §4: the newest are kept, cut). */
-import type { ApiKey, RejectedSample } from '../../db/store.ts'
+import type { ApiKey, RejectedSample } from '../../db/contract/store.ts'
 import type { AppError } from '../errors.ts'
 import { limits } from '../limits.ts'
 import type { Rejected } from './rejected.ts'
-import { cutBytes } from './text.ts'
+import { cutBytes } from '../text/text.ts'
 
 type Sender = Pick<ApiKey, 'id' | 'orgId'>
 

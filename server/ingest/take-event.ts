@@ -1,7 +1,7 @@
 /** Checks one parsed event as a whole: its members, the sites of the key, its depth and its characters. */
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import type { Issue } from '../errors.ts'
-import { isDeeperThan } from '../http/json-depth.ts'
+import { isDeeperThan } from '../text/json-depth.ts'
 import { limits } from '../limits.ts'
 import { checkEvent } from './check-event.ts'
 import { overLimitIssue } from './rejected.ts'

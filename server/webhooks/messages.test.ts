@@ -1,13 +1,13 @@
 /** What is sent: batches within their limits, payloads to the last digit, lines for files and syslog, safe excerpts. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { exactJson } from '../ingest/exact-json.ts'
+import { exactJson } from '../text/exact-json.ts'
 import { limits } from '../limits.ts'
-import { excerptText } from './excerpt.ts'
-import { batchBody } from './feed.ts'
-import { messageLines } from './message-lines.ts'
-import { memberText } from './payload.ts'
-import { datagram, octetCounted, syslogMessage } from './syslog.ts'
+import { excerptText } from './delivery/excerpt.ts'
+import { batchBody } from './delivery/fan-out.ts'
+import { messageLines } from './sinks/message-lines.ts'
+import { memberText } from './delivery/payload.ts'
+import { datagram, octetCounted, syslogMessage } from './sinks/syslog.ts'
 
 const source = { host: 'host.test', processId: 42 }
 

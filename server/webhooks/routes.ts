@@ -1,10 +1,10 @@
 /** The webhook endpoints of the public API (contract §9): deliveries, endpoints and rules, by secret key. */
 import { Elysia } from 'elysia'
 import type { Scope } from '../http/guard.ts'
-import type { Parts } from '../parts.ts'
-import { deliveryRoutes } from './delivery-routes.ts'
-import { endpointRoutes } from './endpoint-routes.ts'
-import { ruleRoutes } from './rule-routes.ts'
+import type { Parts } from '../services.ts'
+import { deliveryRoutes } from './delivery/delivery-routes.ts'
+import { endpointRoutes } from './endpoints/endpoint-routes.ts'
+import { ruleRoutes } from './alerts/rule-routes.ts'
 import type { Access } from './access.ts'
 
 export function webhookRoutes(parts: Parts) {

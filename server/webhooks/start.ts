@@ -1,18 +1,18 @@
 /** Puts the webhook parts of a running server together: what routes, jobs and command line verbs work with. */
 import { readFileSync } from 'node:fs'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
-import { openSecretBox } from '../secrets.ts'
-import { addressGuard } from './address-guard.ts'
+import { openSecretBox } from '../system/secrets.ts'
+import { addressGuard } from './delivery/address-guard.ts'
 import type { WebhookConfig } from './config.ts'
-import { makeDispatcher } from './dispatcher.ts'
-import type { EndpointParts } from './endpoints.ts'
-import { resolveWith, systemResolver, type Resolver } from './resolve.ts'
-import { makeRun, pruneDeliveries } from './run.ts'
-import { startWake, type Wake } from './wake.ts'
-import { makeWatch } from './watch.ts'
+import { makeDispatcher } from './delivery/dispatcher.ts'
+import type { EndpointParts } from './endpoints/endpoints.ts'
+import { resolveWith, systemResolver, type Resolver } from './delivery/resolve.ts'
+import { makeRun, pruneDeliveries } from './delivery/run.ts'
+import { startWake, type Wake } from './delivery/wake.ts'
+import { makeWatch } from './alerts/evaluate.ts'
 
 export interface WebhookOptions {
   config: WebhookConfig

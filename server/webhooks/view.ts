@@ -1,7 +1,14 @@
 /** Deliveries, endpoints, rules and incidents as clients see them (contract §9); payloads stay as they are. */
-import type { Attempt, Delivery, Endpoint, EndpointCounts, Incident, Rule } from '../../db/webhook-store.ts'
+import type {
+  Attempt,
+  Delivery,
+  Endpoint,
+  EndpointCounts,
+  Incident,
+  Rule,
+} from '../../db/contract/webhooks.ts'
 import { isoTime } from '../clock.ts'
-import { incidentSentence, linkOf, severityOf } from './alerts.ts'
+import { incidentSentence, linkOf, severityOf } from './alerts/alerts.ts'
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 

@@ -1,8 +1,8 @@
 /** Every verb of the executable, alone on its folder and beside a running server: answers, JSON shapes, exit codes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
-import { verbNames } from '../../server/options.ts'
-import { version } from '../../server/version.ts'
+import { verbNames } from '../../server/cli/options.ts'
+import { version } from '../../server/system/version.ts'
 import { binaryPath, cli, startAppliance, type Appliance, type Exit } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../server/app.ts'
 import { operations } from '../../server/docs/operations.ts'
-import type { Parts } from '../../server/parts.ts'
+import type { Parts } from '../../server/services.ts'
 import { event } from '../support/events.ts'
 import { person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'

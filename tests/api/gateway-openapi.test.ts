@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { createApp } from '../../server/app.ts'
 import type { Issue } from '../../server/errors.ts'
-import { checkSchema, type Schema } from '../../server/http/check-schema.ts'
-import { mintKey } from '../../server/keys/mint.ts'
-import type { Parts } from '../../server/parts.ts'
+import { checkSchema, type Schema } from '../../server/http/validate.ts'
+import { mintKey } from '../../server/identity/keys/mint.ts'
+import type { Parts } from '../../server/services.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 interface Parameter {

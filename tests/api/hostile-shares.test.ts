@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newId } from '../../server/ids.ts'
 import { makeShares } from '../../server/http/shares.ts'
-import { mintKey } from '../../server/keys/mint.ts'
+import { mintKey } from '../../server/identity/keys/mint.ts'
 import { limits } from '../../server/limits.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'

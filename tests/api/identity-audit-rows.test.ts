@@ -1,10 +1,10 @@
 /** Every route that changes something writes exactly one audit row, and none when it fails; none is forgotten. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
-import { prepareFirstOwner } from '../../server/accounts/first-run.ts'
+import { prepareFirstOwner } from '../../server/identity/people/first-run.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
-import { storeVerbs } from '../../server/commands/store-verbs.ts'
-import type { VerbContext } from '../../server/commands/verb-context.ts'
+import { storeVerbs } from '../../server/cli/commands/store-verbs.ts'
+import type { VerbContext } from '../../server/cli/commands/verb-context.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import type { Log } from '../../server/log.ts'
 import {

@@ -1,7 +1,7 @@
 /** The audit trail over real HTTP: exports by key and sign-in, filters, the guard, other organizations, the proof. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import type { AuditEntry, Org } from '../../db/store.ts'
+import type { AuditEntry, Org } from '../../db/contract/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
 import { isSoundHead, type SignedHead } from '../../server/audit/signed-head.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'

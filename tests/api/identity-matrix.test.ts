@@ -1,8 +1,8 @@
-/** Every route of the dashboard in every role and without one, against the table in server/auth/DESIGN.md. */
+/** Every route of the dashboard in every role and without one, against the table in server/identity/DESIGN.md. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Org, Role } from '../../db/store.ts'
+import type { Org, Role } from '../../db/contract/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import { makeAccount, makeOrg } from '../support/people.ts'
@@ -18,7 +18,7 @@ const table = readTable()
 const routes = allRoutes().filter(({ path }) => path.startsWith('/api/'))
 
 function readTable(): Map<string, string[]> {
-  const text = readFileSync(join(import.meta.dir, '../../server/auth/DESIGN.md'), 'utf8')
+  const text = readFileSync(join(import.meta.dir, '../../server/identity/DESIGN.md'), 'utf8')
   const rows = text.matchAll(/^\| `([A-Z]+ \/api\S*)` +\| (.+?) +\|$/gm)
   return new Map(
     [...rows].map(([, route = '', who = '']) => [route, who === 'signed in' ? [...people] : who.split(' ')]),

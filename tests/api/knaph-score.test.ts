@@ -1,9 +1,9 @@
 /** What the dashboard says would raise a score is true: its parts make the very score that the server computes. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { computedScore } from '../../server/memory/score.ts'
+import { computedScore } from '../../server/api/site-memory/score.ts'
 import { scoreParts, scoreWith } from '../../web/pages/knaph/snapshot.ts'
-import type { JsonObject } from '../../web/registry-api.ts'
+import type { JsonObject } from '../../web/api/registry-api.ts'
 
 test('the parts that are filled make the very score that the server computes', () => {
   const part = fc.oneof(fc.constant(undefined), fc.jsonValue({ maxDepth: 2 }))

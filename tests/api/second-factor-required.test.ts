@@ -1,7 +1,7 @@
 /** "Second factor required" of an organization: who sees what until they have one, and the ways out of it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
-import type { Org } from '../../db/store.ts'
+import type { Org } from '../../db/contract/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import { caller, makeOrg, password, person, type Person } from '../support/people.ts'

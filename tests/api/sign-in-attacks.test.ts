@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Secret, TOTP } from 'otpauth'
-import { sealWith } from '../../server/http/seal.ts'
+import { sealWith } from '../../server/http/cursor-cipher.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 
 const email = 'owner@example.com'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { newId } from '../../server/ids.ts'
-import { mintKey } from '../../server/keys/mint.ts'
+import { mintKey } from '../../server/identity/keys/mint.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -79,8 +79,8 @@ const ended = ({ status }: DeliveryJson) => status !== 'pending'
 const attempted = (count: number) => (delivery: DeliveryJson) => delivery.attempts >= count || ended(delivery)
 
 async function orgSecret(): Promise<string> {
-  const { orgSecret: read } = await import('../../server/webhooks/org-secret.ts')
-  const { openSecretBox } = await import('../../server/secrets.ts')
+  const { orgSecret: read } = await import('../../server/webhooks/endpoints/org-secret.ts')
+  const { openSecretBox } = await import('../../server/system/secrets.ts')
   const box = openSecretBox(server.dataDir)
   return (
     await read({ store: server.store, clock: server.clock, box }, { orgId: server.org.id, actor: 'cli' })

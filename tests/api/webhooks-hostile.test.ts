@@ -6,9 +6,9 @@ import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { newId } from '../../server/ids.ts'
 import { startLog } from '../../server/log.ts'
 import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
-import { scheduleDelivery } from '../../server/webhooks/deliveries.ts'
-import { createEndpoint, deleteEndpoint } from '../../server/webhooks/endpoints.ts'
-import { orgSecret } from '../../server/webhooks/org-secret.ts'
+import { scheduleDelivery } from '../../server/webhooks/delivery/deliveries.ts'
+import { createEndpoint, deleteEndpoint } from '../../server/webhooks/endpoints/endpoints.ts'
+import { orgSecret } from '../../server/webhooks/endpoints/org-secret.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -198,8 +198,8 @@ test('certificates: refused unless they are for the name and of a known authorit
 })
 
 test('proxy variables of the environment are not obeyed', async () => {
-  // The server takes them out of its environment at start (`server/config.ts`); here they would lead nowhere.
-  const { takeEnvironment } = await import('../../server/config.ts')
+  // The server takes them out of its environment at start (`server/cli/config.ts`); here they would lead nowhere.
+  const { takeEnvironment } = await import('../../server/cli/config.ts')
   const environment: Record<string, string> = {
     HTTP_PROXY: 'http://127.0.0.1:1',
     https_proxy: 'http://127.0.0.1:1',
@@ -209,7 +209,7 @@ test('proxy variables of the environment are not obeyed', async () => {
 })
 
 test('a process that stood still does not blame the receiver', async () => {
-  const { attempt } = await import('../../server/webhooks/attempt.ts')
+  const { attempt } = await import('../../server/webhooks/delivery/attempt.ts')
   const parts = { ...webhooks, timeoutMs: 300, ca: null, proxy: null }
   const delivery = (
     await server.store.webhooks.list({

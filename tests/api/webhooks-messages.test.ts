@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { webhookMessages } from '../../server/docs/webhook-messages-model.ts'
 import type { Issue } from '../../server/errors.ts'
-import { checkSchema, type Schema } from '../../server/http/check-schema.ts'
+import { checkSchema, type Schema } from '../../server/http/validate.ts'
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 

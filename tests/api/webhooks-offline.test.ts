@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { startLog } from '../../server/log.ts'
-import { scheduleDelivery } from '../../server/webhooks/deliveries.ts'
+import { scheduleDelivery } from '../../server/webhooks/delivery/deliveries.ts'
 import { startWebhooks } from '../../server/webhooks/start.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { testServer } from '../support/server.ts'

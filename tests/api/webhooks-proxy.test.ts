@@ -1,9 +1,9 @@
 /** Deliveries through a real proxy process: what it is asked for, what it is never asked for, and whose fault it is. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { secretBox } from '../../server/secrets.ts'
-import { addressGuard } from '../../server/webhooks/address-guard.ts'
-import { attempt, type AttemptParts } from '../../server/webhooks/attempt.ts'
-import { resolveWith } from '../../server/webhooks/resolve.ts'
+import { secretBox } from '../../server/system/secrets.ts'
+import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
+import { attempt, type AttemptParts } from '../../server/webhooks/delivery/attempt.ts'
+import { resolveWith } from '../../server/webhooks/delivery/resolve.ts'
 import { selfSigned } from '../support/certificate.ts'
 import { type ProxyProcess, startProxy } from '../support/proxy.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'

@@ -1,5 +1,5 @@
 /** The events of the engine's bench: like real ones in size and spread, with values that match once, rarely, often. */
-import type { EventFilter, EventRecord } from '../../db/store.ts'
+import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
 
 export const types = [
   'agent.detected',

@@ -1,7 +1,7 @@
 /** What the engine's bench is compared with: every tenth batch is also written by those that do much less. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { bareSqlite } from './floors.ts'
 import { perSecond } from './report.ts'

@@ -1,7 +1,7 @@
 /** The floors: the least any server of this kind must do, measured in the same run as what is compared with them. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import { openWriterConnection } from '../../db/sqlite/connection.ts'
-import { deflateFrame } from '../../db/sqlite/events/frames.ts'
+import { openWriterConnection } from '../../db/sqlite/file/connection.ts'
+import { deflateFrame } from '../../db/sqlite/events/blocks/frames.ts'
 
 /** A server that parses the JSON of every post, answers, and does nothing else; in a process of its own. */
 export async function startParseOnly(): Promise<{ url: string; stop(): Promise<void> }> {

@@ -1,6 +1,6 @@
 /** Backs a folder up, restores a backup or takes that back, and ends: `bun backup-child.ts backup|restore|undo …`. */
-import { createBackup } from '../../server/backup/create.ts'
-import { restoreBackup, undoRestore } from '../../server/backup/restore.ts'
+import { createBackup } from '../../server/operations/backup/create.ts'
+import { restoreBackup, undoRestore } from '../../server/operations/backup/restore.ts'
 
 const clock = { now: () => Date.now() }
 const [verb, dataDir, path] = process.argv.slice(2) as [string, string, string]

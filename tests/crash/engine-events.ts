@@ -1,5 +1,5 @@
 /** The n-th event of a round, the same for the program that is killed and for the oracle. */
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { makeEvent, noon } from '../store/make.ts'
 
 export const orgId = 'org_a'

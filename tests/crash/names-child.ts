@@ -1,11 +1,11 @@
 /** Makes every file that must last beyond a power cut, and ends: `bun names-child.ts FOLDER`. */
 import { openSigningKey } from '../../server/audit/signing-key.ts'
 import { writeCheckpoints } from '../../server/audit/checkpoints.ts'
-import { writeLastRun, writeProof } from '../../server/backup/backup-folder.ts'
-import { startClockGuard, testTime } from '../../server/clock-guard.ts'
-import { openOutput } from '../../server/commands/output.ts'
-import { openSecretBox } from '../../server/secrets.ts'
-import { appendLines } from '../../server/webhooks/file-sink.ts'
+import { writeLastRun, writeProof } from '../../server/operations/backup/backup-folder.ts'
+import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'
+import { openOutput } from '../../server/cli/commands/output.ts'
+import { openSecretBox } from '../../server/system/secrets.ts'
+import { appendLines } from '../../server/webhooks/sinks/file.ts'
 
 const folder = process.argv[2]!
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, setLevel: () => 'info', close: async () => {} }

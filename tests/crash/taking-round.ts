@@ -3,7 +3,7 @@
  * acknowledged must be known, nothing may be there twice, and nothing may contradict anything.
  */
 import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
 import { batchEvents, batchesKept, receivedAtMs } from './engine-taken.ts'

@@ -106,6 +106,6 @@ test('ready asks over TLS, below a base path and over a socket alike', async () 
 })
 
 test('the container asks it', () => {
-  const path = join(import.meta.dir, '../../server/service/container.dockerfile')
+  const path = join(import.meta.dir, '../../server/operations/service/container.dockerfile')
   expect(readFileSync(path, 'utf8')).toContain('CMD ["sightglass", "ready"]')
 })

@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from '
 import { release } from '../../scripts/release.ts'
 import { readTargets, targetNames, type TargetName } from '../../scripts/release-targets.ts'
 import { cycloneDx } from '../../scripts/sbom.ts'
-import { version } from '../../server/version.ts'
+import { version } from '../../server/system/version.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(120_000)

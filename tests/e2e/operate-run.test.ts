@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Diagnosis } from '../../server/doctor/check.ts'
+import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
-import { pageMeasures } from '../../web/measures.ts'
+import { pageMeasures } from '../../web/text/measures.ts'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event, type TestEvent } from '../support/events.ts'

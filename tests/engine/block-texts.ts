@@ -1,6 +1,6 @@
 /** Everything that stands in the blobs of a database's blocks, inflated: what a search for leftovers looks through. */
 import type { Database } from 'bun:sqlite'
-import { frameCount, inflateFrame } from '../../db/sqlite/events/frames.ts'
+import { frameCount, inflateFrame } from '../../db/sqlite/events/blocks/frames.ts'
 
 /** One text a frame, of bodies, ids and sessions of all blocks. */
 export function blockTexts(db: Database): string[] {

@@ -1,7 +1,7 @@
 /** Damages copies of a database, by SQL or by a flipped byte, and lets somebody read them. */
 import type { Database } from 'bun:sqlite'
 import { closeSync, copyFileSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
-import { openReaderConnection, openWriterConnection, pageBytes } from '../../db/sqlite/connection.ts'
+import { openReaderConnection, openWriterConnection, pageBytes } from '../../db/sqlite/file/connection.ts'
 import type { TempDir } from '../support/temp-dir.ts'
 
 export function readDamaged(

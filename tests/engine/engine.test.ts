@@ -1,7 +1,7 @@
 /** The engine against a naive model: whatever happens in whatever order, the same events, counts and pages. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { EventFilter, EventRecord } from '../../db/store.ts'
+import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { cramped, engine, event, firstArrivalMs, type Engine } from './subject.ts'

@@ -1,6 +1,6 @@
 /** Events that all have the same time: a page reads as few blocks as one of any other log. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { EventPosition } from '../../db/store.ts'
+import type { EventPosition } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { newestFirst, walk } from './model.ts'
 import { sessionsOf, walkSessions } from './session-model.ts'

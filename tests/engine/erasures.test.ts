@@ -1,9 +1,9 @@
 /** Erasures in the background: told step by step, one at a time in an organization, cut short by a stop and said so. */
 import { expect, test } from 'bun:test'
 import { openStore, verifyEvents } from '../../db/open.ts'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { startLog, type LogFields } from '../../server/log.ts'
-import { makeErasures } from '../../server/retention/erasures.ts'
+import { makeErasures } from '../../server/operations/retention/erasures.ts'
 import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'

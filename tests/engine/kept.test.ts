@@ -1,6 +1,6 @@
 /** What a reader keeps of blocks and of the index: it says the same as one that has kept nothing, whatever happens. */
 import { expect, test } from 'bun:test'
-import type { EventFilter, EventRecord } from '../../db/store.ts'
+import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { engine, event } from './subject.ts'

@@ -8,7 +8,7 @@ import type {
   EventRecord,
   Metrics,
   MetricsText,
-} from '../../db/store.ts'
+} from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { agreesInSessions } from './session-model.ts'
 import type { Engine } from './subject.ts'

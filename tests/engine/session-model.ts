@@ -1,7 +1,7 @@
 /** The naive model of sessions: what the engine must tell of them, from the events in their order of arrival. */
 import { expect } from 'bun:test'
-import type { Session, SessionPageQuery } from '../../db/session-store.ts'
-import type { EventFilter, EventRecord } from '../../db/store.ts'
+import type { Session, SessionPageQuery } from '../../db/contract/sessions.ts'
+import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import type { Engine } from './subject.ts'
 

@@ -1,6 +1,6 @@
 /** Sessions among many and long ones, over a sealed segment and behind it, with and without its filters. */
 import { expect, test } from 'bun:test'
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { isSound } from './model.ts'
 import { sessionsOf, walkSessions } from './session-model.ts'
 import { engine, event } from './subject.ts'

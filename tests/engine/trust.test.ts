@@ -1,7 +1,7 @@
 /** The trust that sessions reached: against a model, over blocks, merges, sealed segments, and what was taken away. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { trustModel } from '../support/trust-model.ts'
 import { cramped, engine, event } from './subject.ts'

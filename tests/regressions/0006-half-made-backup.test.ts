@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { listBackups, makeBackupFolder, makePartial } from '../../server/backup/backup-folder.ts'
+import { listBackups, makeBackupFolder, makePartial } from '../../server/operations/backup/backup-folder.ts'
 import { cli, startAppliance } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

@@ -1,6 +1,6 @@
 /** The command line exports an audit trail as the API does: newest first, the same lines with the same line ends. */
 import { expect, test } from 'bun:test'
-import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { makeAudit } from '../store/make.ts'
 import { cli } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'

@@ -2,10 +2,15 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { listBackups, makePartial, pruneBackups, writeLastRun } from '../../server/backup/backup-folder.ts'
-import { createBackup } from '../../server/backup/create.ts'
-import { openDataFolder } from '../../server/commands/open-data-folder.ts'
-import { checkBackups } from '../../server/doctor/data-checks.ts'
+import {
+  listBackups,
+  makePartial,
+  pruneBackups,
+  writeLastRun,
+} from '../../server/operations/backup/backup-folder.ts'
+import { createBackup } from '../../server/operations/backup/create.ts'
+import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
+import { checkBackups } from '../../server/operations/doctor/data-checks.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)
@@ -67,7 +72,7 @@ test('what a killed backup left goes before room is looked for; work of another 
 
 /** A process that holds a folder for work in progress until it is killed. */
 function workInPartial(dir: string): string {
-  const module = join(import.meta.dir, '../../server/backup/backup-folder.ts')
+  const module = join(import.meta.dir, '../../server/operations/backup/backup-folder.ts')
   return `import(${JSON.stringify(module)}).then(({ makePartial }) => {
     globalThis.held = makePartial(${JSON.stringify(dir)}, 'working')
     console.log('ready')

@@ -1,8 +1,8 @@
 /** What `sightglass demo` and `sightglass import` store happened before: no alert rule speaks of it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { appendDemo } from '../../server/commands/demo-work.ts'
-import { appendImport } from '../../server/commands/import-work.ts'
-import type { VerbContext } from '../../server/commands/verb-context.ts'
+import { appendDemo } from '../../server/cli/commands/demo-work.ts'
+import { appendImport } from '../../server/cli/commands/import-work.ts'
+import type { VerbContext } from '../../server/cli/commands/verb-context.ts'
 import { demoTraffic } from '../../server/demo/traffic.ts'
 import { event } from '../support/events.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'

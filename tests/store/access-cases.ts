@@ -1,6 +1,6 @@
 /** Conformance of sign-ins and keys: who may come in, and how long. */
 import { expect } from 'bun:test'
-import type { Account, Store } from '../../db/store.ts'
+import type { Account, Store } from '../../db/contract/store.ts'
 import { newId, sha256Hex } from '../../server/ids.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAccount, makeAudit, makeKey, makeOrg, makeSignIn, noon } from './make.ts'

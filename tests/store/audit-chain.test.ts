@@ -4,7 +4,7 @@ import { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { openStore, verifyAudit } from '../../db/open.ts'
-import type { AuditEntry, AuditFault } from '../../db/store.ts'
+import type { AuditEntry, AuditFault } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, noon } from './make.ts'
 

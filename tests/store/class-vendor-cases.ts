@@ -1,7 +1,7 @@
 /** Conformance of counts by class and vendor together: exact for any events, and kept as metrics are. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
 

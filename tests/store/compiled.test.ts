@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { workerEntries } from '../../scripts/build.ts'
-import { migrations } from '../../db/sqlite/migrations.ts'
+import { migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

@@ -1,6 +1,6 @@
 /** The suite that every engine passes: `testStore(name, open)` in the engine's own test file. */
 import { afterAll, beforeAll, describe, test } from 'bun:test'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { keyCases, signInCases } from './access-cases.ts'
 import { appendCases, guardRailCases, removeCases, watchCases } from './event-cases.ts'

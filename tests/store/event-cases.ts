@@ -1,7 +1,7 @@
 /** Conformance of storing events: dedupe, guard rails, groups, texts, watching, removing a site. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { failure, writesOnce, type Cases } from './subject.ts'

@@ -1,7 +1,7 @@
 /** Conformance of what the gateway asks of a store: counting, searching, sessions, the registry, ingest counts. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
-import type { EventPosition, EventRecord, Store } from '../../db/store.ts'
+import type { EventPosition, EventRecord, Store } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
 

@@ -1,6 +1,6 @@
 /** Conformance of organizations, accounts and one-time links. */
 import { expect } from 'bun:test'
-import type { OneTimeLink } from '../../db/store.ts'
+import type { OneTimeLink } from '../../db/contract/store.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAccount, makeAudit, makeOrg, makeSignIn, noon } from './make.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openStore } from '../../db/open.ts'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeBatch, makeEvent, noon } from './make.ts'

@@ -1,5 +1,13 @@
 /** Makes the records that store tests write; every call is a new one, with whatever members the test cares about. */
-import type { Account, ApiKey, AuditEntry, EventBatch, EventRecord, Org, SignIn } from '../../db/store.ts'
+import type {
+  Account,
+  ApiKey,
+  AuditEntry,
+  EventBatch,
+  EventRecord,
+  Org,
+  SignIn,
+} from '../../db/contract/store.ts'
 import { newApiKey, newId, newToken, sha256Hex } from '../../server/ids.ts'
 
 export const noon = Date.UTC(2026, 5, 1, 12)

@@ -1,7 +1,7 @@
 /** One organization's long reads do not hold up another's page, even with a single reader. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { openStore } from '../../db/open.ts'
-import type { Store } from '../../db/store.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeBatch, makeEvent, noon } from './make.ts'
 

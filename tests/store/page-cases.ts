@@ -1,7 +1,7 @@
 /** Conformance of reading events: every filter against a naive model, and walks that give each event exactly once. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
-import type { EventFilter, EventPosition, EventRecord, Store } from '../../db/store.ts'
+import type { EventFilter, EventPosition, EventRecord, Store } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
 

@@ -1,6 +1,6 @@
 /** Conformance of members, invitations, second factors and identities of other providers. */
 import { expect } from 'bun:test'
-import type { Invitation, Store } from '../../db/store.ts'
+import type { Invitation, Store } from '../../db/contract/store.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import { makeAccount, makeAudit, makeOrg, makeSignIn, noon } from './make.ts'
 import { auditOf, failure, writesNothing, writesOnce, type Cases } from './subject.ts'

@@ -1,6 +1,6 @@
 /** Conformance of the audit chain, rejected samples, secrets, health and closing. */
 import { expect } from 'bun:test'
-import type { RejectedSample } from '../../db/store.ts'
+import type { RejectedSample } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { auditOf, failure, writesNothing, type Cases } from './subject.ts'

@@ -1,12 +1,12 @@
 /** A set-up file against a store: what is brought about, what is left alone, and what is refused as a whole. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Store } from '../../db/store.ts'
-import { openDataFolder } from '../../server/commands/open-data-folder.ts'
+import type { Store } from '../../db/contract/store.ts'
+import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { newSigningSecret } from '../../server/ids.ts'
-import { lazySecretBox } from '../../server/secrets.ts'
-import { applySetup } from '../../server/setup/apply.ts'
-import { readSetupText } from '../../server/setup/file.ts'
-import { sealPurpose } from '../../server/webhooks/seal-purpose.ts'
+import { lazySecretBox } from '../../server/system/secrets.ts'
+import { applySetup } from '../../server/operations/setup/apply.ts'
+import { readSetupText } from '../../server/operations/setup/file.ts'
+import { sealPurpose } from '../../server/webhooks/endpoints/seal-purpose.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(90_000)

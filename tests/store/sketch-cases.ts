@@ -1,7 +1,7 @@
 /** Conformance of durations and distinct counts: exact where they must be, else within their promise. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
 

@@ -1,7 +1,7 @@
 /** What a conformance case gets: an open store, an organization of its own, and a way to open other folders. */
 import { expect } from 'bun:test'
-import { StoreError } from '../../db/errors.ts'
-import type { AuditEntry, Store } from '../../db/store.ts'
+import { StoreError } from '../../db/contract/errors.ts'
+import type { AuditEntry, Store } from '../../db/contract/store.ts'
 
 export type OpenFolder = (folder: string) => Promise<Store>
 

@@ -1,7 +1,7 @@
 /** Conformance of counts under any filter: exact for any events, and honest about what retention took. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
-import type { EventRecord } from '../../db/store.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
 

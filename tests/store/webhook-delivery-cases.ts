@@ -1,7 +1,7 @@
 /** Conformance of deliveries: leases, lanes, claims ahead, interruptions, replay, lists, pruning. */
 import { expect } from 'bun:test'
-import type { Store } from '../../db/store.ts'
-import type { ClaimRequest, Outcome } from '../../db/webhook-store.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { ClaimRequest, Outcome } from '../../db/contract/webhooks.ts'
 import { makeAudit } from './make.ts'
 import type { Cases } from './subject.ts'
 import { drain, makeAttempt, makeClaim, makeDelivery } from './webhook-make.ts'

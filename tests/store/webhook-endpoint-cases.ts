@@ -1,7 +1,7 @@
 /** Conformance of endpoints and rules: positions, pauses, probes, secrets, incidents. */
 import { expect } from 'bun:test'
-import type { AuditEntry, Store } from '../../db/store.ts'
-import type { Outcome } from '../../db/webhook-store.ts'
+import type { AuditEntry, Store } from '../../db/contract/store.ts'
+import type { Outcome } from '../../db/contract/webhooks.ts'
 import { makeAudit } from './make.ts'
 import { failure, writesNothing, writesOnce, type Cases } from './subject.ts'
 import { drain, makeAttempt, makeClaim, makeDelivery, makeEndpoint } from './webhook-make.ts'

@@ -1,6 +1,6 @@
 /** Makes what the webhook cases write and ask, and ends whatever is pending between them. */
-import type { Store } from '../../db/store.ts'
-import type { Attempt, ClaimRequest, Endpoint, NewDelivery, Outcome } from '../../db/webhook-store.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { Attempt, ClaimRequest, Endpoint, NewDelivery, Outcome } from '../../db/contract/webhooks.ts'
 
 let drains = 0
 

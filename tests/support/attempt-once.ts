@@ -1,8 +1,8 @@
 /** Makes one attempt at each URL of the command line and prints the fault of each: run where there is no network. */
-import { secretBox } from '../../server/secrets.ts'
-import { addressGuard } from '../../server/webhooks/address-guard.ts'
-import { attempt } from '../../server/webhooks/attempt.ts'
-import { resolveWith, systemResolver } from '../../server/webhooks/resolve.ts'
+import { secretBox } from '../../server/system/secrets.ts'
+import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
+import { attempt } from '../../server/webhooks/delivery/attempt.ts'
+import { resolveWith, systemResolver } from '../../server/webhooks/delivery/resolve.ts'
 
 for (const url of process.argv.slice(2)) {
   const parts = {

@@ -1,5 +1,5 @@
 /** A clock that jumps from one awaited moment to the next, so that a day of waiting takes as long as its work. */
-import type { Waker } from '../../server/clockwork.ts'
+import type { Waker } from '../../server/system/scheduler.ts'
 
 export interface FastClock {
   now(): number

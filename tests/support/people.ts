@@ -1,7 +1,7 @@
 /** People for API tests: accounts with a role in an organization, and calls that carry their cookie. */
-import type { Org, Role } from '../../db/store.ts'
+import type { Org, Role } from '../../db/contract/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
-import { hashPassword } from '../../server/auth/password.ts'
+import { hashPassword } from '../../server/identity/sign-in/password.ts'
 import { newId } from '../../server/ids.ts'
 import type { CallOptions, TestServer } from './server.ts'
 

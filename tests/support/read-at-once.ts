@@ -1,6 +1,6 @@
 /** A reader of the event engine whose answers come at once, all slices in one go: for tests of what it says. */
-import type { EventReader } from '../../db/sqlite/event-engine.ts'
-import { atOnce, isSliced, type Sliced } from '../../db/sqlite/slices.ts'
+import type { EventReader } from '../../db/sqlite/events/engine.ts'
+import { atOnce, isSliced, type Sliced } from '../../db/sqlite/threads/slices.ts'
 
 export type ReaderAtOnce = {
   [K in keyof EventReader]: EventReader[K] extends (...args: infer A) => Sliced<infer T>

@@ -1,7 +1,7 @@
 /** The route table of the whole appliance, as data: what tests go through that must forget no route. */
 import { createApp } from '../../server/app.ts'
 import type { Route } from '../../server/http/routes-of.ts'
-import type { Parts } from '../../server/parts.ts'
+import type { Parts } from '../../server/services.ts'
 
 /** Putting the routes together touches the parts of a server, but uses none of them. */
 function untouchedParts(): Parts {

@@ -1,14 +1,14 @@
 /** A whole server in this process for API tests: a store in a temporary folder, a clock to move, real HTTP. */
-import type { KeyKind, Org, Role, Store } from '../../db/store.ts'
-import { hashPassword } from '../../server/auth/password.ts'
+import type { KeyKind, Org, Role, Store } from '../../db/contract/store.ts'
+import { hashPassword } from '../../server/identity/sign-in/password.ts'
 import type { Clock } from '../../server/clock.ts'
-import { startClockGuard, testTime } from '../../server/clock-guard.ts'
-import { openDataFolder } from '../../server/commands/open-data-folder.ts'
-import type { ServeConfig } from '../../server/config.ts'
+import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'
+import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
+import type { ServeConfig } from '../../server/cli/config.ts'
 import { newId } from '../../server/ids.ts'
-import { mintKey } from '../../server/keys/mint.ts'
+import { mintKey } from '../../server/identity/keys/mint.ts'
 import { startLog } from '../../server/log.ts'
-import { startServer } from '../../server/server.ts'
+import { startServer } from '../../server/runtime/server.ts'
 import { tempDir } from './temp-dir.ts'
 
 export interface TestServer extends AsyncDisposable {

@@ -32,15 +32,15 @@ export const laws: Law[] = [
   {
     rule: 'web-types-only',
     message:
-      'web/ takes only types from server/, and only through web/api.ts, and the arithmetic of time zones',
+      'web/ takes only types from server/, and only through web/api/api.ts, and the arithmetic of time zones',
     breaks: (edge) =>
       leaves(edge, inWeb) &&
-      edge.to !== 'server/time-zone.ts' &&
-      !(edge.from === 'web/api.ts' && edge.typeOnly && inServer(edge.to)),
+      edge.to !== 'server/text/time-zone.ts' &&
+      !(edge.from === 'web/api/api.ts' && edge.typeOnly && inServer(edge.to)),
   },
   {
     rule: 'engine-behind-seam',
-    message: 'only db/ knows an engine: use db/store.ts and db/open.ts',
+    message: 'only db/ knows an engine: use db/contract/store.ts and db/open.ts',
     breaks: (edge) =>
       inServer(edge.from) && !isTest(edge.from) && /^db\/(sqlite|postgres)\//.test(edge.to ?? ''),
   },

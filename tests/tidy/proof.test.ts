@@ -81,13 +81,13 @@ test('file-name', () => {
 })
 
 test.each([
-  ['environment', 'server/a.ts', 'const a = process.env.HOME', 'server/config.ts'],
+  ['environment', 'server/a.ts', 'const a = process.env.HOME', 'server/cli/config.ts'],
   ['environment', 'db/a.ts', 'const a = Bun.env.HOME', 'scripts/a.ts'],
   ['time', 'server/a.ts', 'const a = Date.now()', 'server/clock.ts'],
   ['time', 'sdk/a.ts', 'const a = new Date()', 'tests/a.ts'],
   ['random', 'server/a.ts', 'const a = randomUUID()', 'server/ids.ts'],
   ['random', 'db/a.ts', 'const a = randomBytes(8)', 'db/a.test.ts'],
-  ['console', 'web/a.ts', 'console.log(1)', 'server/commands/a.ts'],
+  ['console', 'web/a.ts', 'console.log(1)', 'server/cli/a.ts'],
 ])('%s in %s', (rule, path, text, allowed) => {
   expect(rulesOf(bannedCode(source(path, text)))).toEqual([rule])
   expect(bannedCode(source(allowed, text))).toEqual([])
@@ -126,9 +126,9 @@ test.each([
   ],
   [
     'web-types-only',
-    'web/api.ts',
-    "import { b } from '../server/b.ts'",
-    "import type { B } from '../server/b.ts'",
+    'web/api/api.ts',
+    "import { b } from '../../server/b.ts'",
+    "import type { B } from '../../server/b.ts'",
   ],
   [
     'engine-behind-seam',
@@ -149,8 +149,8 @@ test.each([
 test('elysia is allowed where HTTP is spoken', () => {
   for (const path of [
     'server/app.ts',
-    'server/keys/routes.ts',
-    'server/keys/model.ts',
+    'server/identity/keys/routes.ts',
+    'server/identity/keys/model.ts',
     'server/http/guard.ts',
   ]) {
     expect(importRules(imports(path, "import { Elysia } from 'elysia'"))).toEqual([])

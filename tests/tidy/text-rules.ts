@@ -48,7 +48,7 @@ export const fileName: FileRule = ({ path }) => {
   }
   if (isCode(path) && name.includes('_')) return finding('not kebab-case')
   if (/^index\.tsx?$/.test(name)) return finding('a barrel: import the file that has it')
-  const empty = /(^|-)(utils?|helpers?|manager|common|misc|lib|src|services)(\.|$)/
+  const empty = /(^|-)(utils?|helpers?|manager|common|misc|lib|src)(\.|$)/
   if (parts.some((part) => empty.test(part))) return finding('a name that says nothing: name what it does')
   return []
 }
@@ -71,14 +71,14 @@ const bans: Ban[] = [
   {
     rule: 'environment',
     pattern: /\b(process|Bun|import\.meta)\.env\b/,
-    message: 'only server/config.ts reads the environment',
-    where: (path) => isProduct(path) && path !== 'server/config.ts',
+    message: 'only server/cli/config.ts reads the environment',
+    where: (path) => isProduct(path) && path !== 'server/cli/config.ts',
   },
   {
     rule: 'time',
     pattern: /\bDate\.now\b|\bnew Date\(\)|\bDate\(\)/,
     message: 'only clock.ts reads the time',
-    where: (path) => isProduct(path) && !/^(server|web|sdk\/platform)\/clock\.ts$/.test(path),
+    where: (path) => isProduct(path) && !/^(server|web\/app|sdk\/platform)\/clock\.ts$/.test(path),
   },
   {
     rule: 'random',
@@ -90,7 +90,7 @@ const bans: Ban[] = [
     rule: 'console',
     pattern: /\bconsole\s*[.[]/,
     message: 'the log is log.ts, verbs print what they answer',
-    where: (path) => isProduct(path) && !path.startsWith('server/commands/'),
+    where: (path) => isProduct(path) && !path.startsWith('server/cli/'),
   },
   { rule: 'any', pattern: /(:|\bas|[<,|&]|=>)\s*any\b(?!\s*[:?(])/, message: 'say the type, or unknown' },
   {

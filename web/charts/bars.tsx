@@ -2,7 +2,7 @@
 import './bars.css'
 import type { ComponentChildren } from 'preact'
 import { Text } from '../components/text.tsx'
-import { count } from '../format.ts'
+import { count } from '../text/format.ts'
 import type { ChosenFilter } from '../range/filters.ts'
 import { ValueLink } from '../range/value-link.tsx'
 

@@ -1,5 +1,5 @@
 /** How a number compares with the time before, in few words and without false precision. */
-import { count } from '../format.ts'
+import { count } from '../text/format.ts'
 
 export interface Change {
   arrow: '▲' | '▼' | ''

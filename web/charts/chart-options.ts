@@ -1,8 +1,8 @@
 /** The settings of a chart as a pure function of what it shows; nothing here touches the page. */
 import type uPlot from 'uplot'
 import type { Options } from 'uplot'
-import { momentOf, wallOf } from '../../server/time-zone.ts'
-import { clockTime, compactCount, dayName } from '../format.ts'
+import { momentOf, wallOf } from '../../server/text/time-zone.ts'
+import { clockTime, compactCount, dayName } from '../text/format.ts'
 import type { Series } from './series.ts'
 
 export interface ChartInk {

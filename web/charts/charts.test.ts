@@ -1,12 +1,12 @@
 /** Stacks keep every count, axes stay round, words do not lie, tables sort, CSV is safe. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { CutRow, Tally } from '../api.ts'
+import type { CutRow, Tally } from '../api/api.ts'
 import { changeOf, percent, pointsOf } from './change.ts'
 import { countSplits, partsIn, timeLabels, timeSplits } from './chart-options.ts'
 import { changeCell, csvName, csvRowsMax, csvText, everyRow, sketchedCell } from './csv.ts'
-import { shareColumn, valueName, valueRows } from './cut-columns.tsx'
-import { cutBars, cutRest, distinct } from './cut-bars.ts'
+import { shareColumn, valueName, valueRows } from './breakdown-columns.tsx'
+import { cutBars, cutRest, distinct } from './breakdown-bars.ts'
 import { type Column, sorted, tableCsv } from './data-table.tsx'
 import { cutSeries, outcomeSeries, seriesAt, stacked } from './series.ts'
 

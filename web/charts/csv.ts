@@ -1,6 +1,6 @@
 /** A shown table as CSV, made in the browser, and its way into the reader's downloads. */
-import type { PeriodView } from '../api.ts'
-import { dayOf } from '../zone.ts'
+import type { PeriodView } from '../api/api.ts'
+import { dayOf } from '../app/zone.ts'
 
 /** Whose rows a file holds, for its name; `all` reads every row where the page holds only a part of them. */
 export interface CsvFile<Row> {

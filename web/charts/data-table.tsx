@@ -3,14 +3,14 @@ import './data-table.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { now } from '../clock.ts'
+import { now } from '../app/clock.ts'
 import { useTurn } from '../components/later.tsx'
 import { Problem } from '../components/problem.tsx'
 import { useTask } from '../components/task.ts'
-import { count, isoWithOffset } from '../format.ts'
-import { printing } from '../printing.ts'
+import { count, isoWithOffset } from '../text/format.ts'
+import { printing } from '../app/printing.ts'
 import { type CsvFile, csvName, csvText, download } from './csv.ts'
-import { zone } from '../zone.ts'
+import { zone } from '../app/zone.ts'
 
 export type Cell = string | number | null
 

@@ -1,9 +1,9 @@
 /** The numbers at the head of a page, each a sentence: what, how many, how that changed and from what. */
 import './headlines.css'
-import type { PeriodView } from '../api.ts'
-import { count } from '../format.ts'
-import type { Measure } from '../measures.ts'
-import { query } from '../router.ts'
+import type { PeriodView } from '../api/api.ts'
+import { count } from '../text/format.ts'
+import type { Measure } from '../text/measures.ts'
+import { query } from '../app/router.ts'
 import { choiceOf, compares, lengthName, rangeWords } from '../range/range.ts'
 import { type Change, changeOf, percent, pointsOf } from './change.ts'
 

@@ -1,5 +1,5 @@
 /** What a chart draws: named counts step by step, made from the answers of the server, and stacked for drawing. */
-import type { CutRow, Tally } from '../api.ts'
+import type { CutRow, Tally } from '../api/api.ts'
 
 export interface Series {
   name: string

@@ -2,7 +2,7 @@
 import type { RefObject } from 'preact'
 import type uPlot from 'uplot'
 import { Text } from '../components/text.tsx'
-import { count } from '../format.ts'
+import { count } from '../text/format.ts'
 import { stepName } from '../range/range.ts'
 import type { Series } from './series.ts'
 

@@ -1,7 +1,7 @@
 /** A button that copies and says whether it did. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { copyText } from '../clipboard.ts'
+import { copyText } from '../app/clipboard.ts'
 
 const shownMs = 2_000
 

@@ -1,8 +1,8 @@
 /** What changed between two versions of pushed JSON, place by place, the old beside the new. */
 import './differences.css'
-import type { Difference, Json } from '../registry-api.ts'
-import { counted } from '../format.ts'
-import { escapeHidden } from '../text.ts'
+import type { Difference, Json } from '../api/registry-api.ts'
+import { counted } from '../text/format.ts'
+import { escapeHidden } from '../text/text.ts'
 import { Text } from './text.tsx'
 
 const shownMax = 30

@@ -1,6 +1,6 @@
 /** JSON as it was sent, laid out and coloured, with a button that copies it. */
 import './json-view.css'
-import { prettyJson, prettyTokens } from '../json-text.ts'
+import { prettyJson, prettyTokens } from '../text/json-text.ts'
 import { CopyButton } from './copy-button.tsx'
 
 /** `json` is text: numbers keep every digit that was sent. */

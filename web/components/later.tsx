@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { printing } from '../printing.ts'
+import { printing } from '../app/printing.ts'
 
 export function Later({ children }: { children: ComponentChildren }) {
   return useTurn() ? <>{children}</> : null

@@ -1,20 +1,20 @@
 /** The list of all pages by group, with decorative counts, and whose dashboard this is. */
 import './navigation.css'
 import { useSignal } from '@preact/signals'
-import { compactCount, count } from '../format.ts'
-import { measureOf } from '../measures.ts'
+import { compactCount, count } from '../text/format.ts'
+import { measureOf } from '../text/measures.ts'
 import { lengthName, rangeWords } from '../range/range.ts'
 import { totals } from '../range/totals.ts'
-import { path } from '../router.ts'
+import { path } from '../app/router.ts'
 import { type PageRoute, routeOf, routes } from '../routes.ts'
-import { asApiError, session, signOut } from '../session.ts'
-import { visibleText } from '../text.ts'
-import { theme, themes } from '../theme.ts'
+import { asApiError, session, signOut } from '../app/session.ts'
+import { visibleText } from '../text/text.ts'
+import { theme, themes } from '../app/theme.ts'
 import { Brand } from './marks.tsx'
 import { Problem } from './problem.tsx'
 import { Text } from './text.tsx'
 import { ZoneChoice } from './zone-choice.tsx'
-import type { ApiError } from '../api.ts'
+import type { ApiError } from '../api/api.ts'
 
 const groups = ['Agents', 'Site', 'Record', 'Deliver'] as const
 

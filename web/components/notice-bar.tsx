@@ -1,10 +1,10 @@
 /** A line above every page while an alert is open or an endpoint needs somebody; the Webhooks page tells the rest. */
 import { useEffect } from 'preact/hooks'
-import { now } from '../clock.ts'
-import { counted } from '../format.ts'
-import { notices, pressing, refreshMs, refreshNotices } from '../notices.ts'
-import { path } from '../router.ts'
-import type { Notice } from '../webhook-api.ts'
+import { now } from '../app/clock.ts'
+import { counted } from '../text/format.ts'
+import { notices, pressing, refreshMs, refreshNotices } from '../app/notices.ts'
+import { path } from '../app/router.ts'
+import type { Notice } from '../api/webhook-api.ts'
 import { Text } from './text.tsx'
 
 const unusedMsMax = 3_600_000

@@ -1,10 +1,10 @@
 /** What the command palette finds beside pages and actions: values of the organization's events, and their order. */
-import { api, get } from '../api.ts'
-import { isoTime, now } from '../clock.ts'
-import { navigate } from '../router.ts'
-import { loadViews, savedViews } from '../saved-views.ts'
-import { sessionApi } from '../session-api.ts'
-import { registryApi } from '../registry-api.ts'
+import { api, get } from '../api/api.ts'
+import { isoTime, now } from '../app/clock.ts'
+import { navigate } from '../app/router.ts'
+import { loadViews, savedViews } from '../api/saved-views.ts'
+import { sessionApi } from '../api/session-api.ts'
+import { registryApi } from '../api/registry-api.ts'
 
 export interface Command {
   name: string

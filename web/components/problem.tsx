@@ -1,7 +1,7 @@
 /** What went wrong, what to do about it, and the number to quote: every failed call is shown like this. */
 import './problem.css'
 import type { ComponentChildren } from 'preact'
-import type { ApiError } from '../api.ts'
+import type { ApiError } from '../api/api.ts'
 import { furtherIssues } from './further-issues.ts'
 
 export function Problem(props: { error: ApiError; onRetry?: () => void; children?: ComponentChildren }) {

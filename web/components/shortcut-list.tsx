@@ -1,6 +1,6 @@
 /** The list of keyboard shortcuts that work on this page. */
-import { shortcutsOpen } from '../shell-state.ts'
-import { shortcuts } from '../shortcuts.ts'
+import { shortcutsOpen } from '../app/shell-state.ts'
+import { shortcuts } from '../app/shortcuts.ts'
 import { Dialog } from './dialog.tsx'
 import './palette.css'
 

@@ -1,7 +1,7 @@
 /** One thing that a person asked for and that takes a moment: not twice at once, and its problem is kept to show. */
 import { useSignal, type Signal } from '@preact/signals'
-import type { ApiError } from '../api.ts'
-import { asApiError } from '../session.ts'
+import type { ApiError } from '../api/api.ts'
+import { asApiError } from '../app/session.ts'
 
 export interface Task {
   busy: Signal<boolean>

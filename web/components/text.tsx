@@ -1,6 +1,6 @@
 /** Text from an event: cut in the middle when long, hidden characters shown, its direction kept to itself. */
 import './text.css'
-import { hiddenName, middleCut, segments, visibleText } from '../text.ts'
+import { hiddenName, middleCut, segments, visibleText } from '../text/text.ts'
 
 export interface TextProps {
   value: string

@@ -2,7 +2,7 @@
 import './zone-choice.css'
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
-import { allZones, chooseZone, ownZone, zone } from '../zone.ts'
+import { allZones, chooseZone, ownZone, zone } from '../app/zone.ts'
 import { Dialog } from './dialog.tsx'
 
 const other = 'other'

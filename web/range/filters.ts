@@ -1,5 +1,5 @@
 /** What a page of counts is filtered by: `filter=vendor:GPTBot` in the address, repeated for more. */
-import { place, query, withQuery } from '../router.ts'
+import { place, query, withQuery } from '../app/router.ts'
 
 /** The fields of GET /v1/traces by which links filter Logs. */
 export interface LogsFilter {

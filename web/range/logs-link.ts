@@ -1,6 +1,6 @@
 /** Addresses of the Logs page that show the events behind a number. */
 
-import { query } from '../router.ts'
+import { query } from '../app/router.ts'
 import { canFilter, filterable, filtersOf, type LogsFilter } from './filters.ts'
 
 export type { LogsFilter }

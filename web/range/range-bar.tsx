@@ -1,18 +1,18 @@
 /** The controls above a page of counts: whether it is live, the site, the range and the comparison. */
 import './range-bar.css'
 import { type ReadonlySignal, useSignal } from '@preact/signals'
-import type { PeriodView } from '../api.ts'
-import { isoTime, now } from '../clock.ts'
+import type { PeriodView } from '../api/api.ts'
+import { isoTime, now } from '../app/clock.ts'
 import { PageBar } from '../components/page-bar.tsx'
 import { ZoneChoice } from '../components/zone-choice.tsx'
-import { hourTime } from '../format.ts'
-import { isRefused, type LiveState } from '../live.ts'
-import { query } from '../router.ts'
-import { visibleText } from '../text.ts'
+import { hourTime } from '../text/format.ts'
+import { isRefused, type LiveState } from '../live/live.ts'
+import { query } from '../app/router.ts'
+import { visibleText } from '../text/text.ts'
 import { choiceOf, periodSentence, type RunningRange, runningRanges } from './range.ts'
-import { dayOf, dayStart } from '../zone.ts'
+import { dayOf, dayStart } from '../app/zone.ts'
 import { RangeDialog } from './range-dialog.tsx'
-import { chooseRange, chooseTimes } from './use-counts.ts'
+import { chooseRange, chooseTimes } from '../query/use-counts.ts'
 
 interface RangeBarProps {
   title: string

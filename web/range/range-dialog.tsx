@@ -1,10 +1,10 @@
 /** Asks for a range by its days, with times of day where these matter; everything by the clocks of the chosen zone. */
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
-import { now } from '../clock.ts'
+import { now } from '../app/clock.ts'
 import { Dialog } from '../components/dialog.tsx'
-import { clockTime } from '../format.ts'
-import { dayOf, dayStart, localMoment, zone } from '../zone.ts'
+import { clockTime } from '../text/format.ts'
+import { dayOf, dayStart, localMoment, zone } from '../app/zone.ts'
 
 interface RangeDialogProps {
   /** What is shown now; the fields begin with it. */

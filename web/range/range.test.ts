@@ -1,8 +1,8 @@
 /** The address says the range and gives it back; steps and periods have the right names. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { PeriodView } from '../api.ts'
-import { withQuery } from '../router.ts'
+import type { PeriodView } from '../api/api.ts'
+import { withQuery } from '../app/router.ts'
 import {
   longerRanges,
   addressOf,

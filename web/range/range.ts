@@ -1,9 +1,9 @@
 /** The range, the site and the comparison as they stand in the address, and what they are called. */
-import { startOf, wallOf } from '../../server/time-zone.ts'
-import type { PeriodView } from '../api.ts'
-import { now } from '../clock.ts'
-import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../format.ts'
-import { zone } from '../zone.ts'
+import { startOf, wallOf } from '../../server/text/time-zone.ts'
+import type { PeriodView } from '../api/api.ts'
+import { now } from '../app/clock.ts'
+import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../text/format.ts'
+import { zone } from '../app/zone.ts'
 
 export const runningRanges = {
   '24h': 'Last 24 hours',

@@ -1,6 +1,6 @@
 /** Events by type in the reader's range, for the navigation: as the page at hand counted them, or asked for. */
 import { signal } from '@preact/signals'
-import { api, type Totals } from '../api.ts'
+import { api, type Totals } from '../api/api.ts'
 import { askedNext } from './last-range.ts'
 
 export const totals = signal<Totals | null>(null)

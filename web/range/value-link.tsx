@@ -1,7 +1,7 @@
 /** A value that filters the page by a click, with the way to its events in Logs beside it. */
 import './value-link.css'
 import type { ComponentChildren } from 'preact'
-import { visibleText } from '../text.ts'
+import { visibleText } from '../text/text.ts'
 import { canFilter, type ChosenFilter, filterable, filterHref } from './filters.ts'
 
 interface ValueLinkProps {

@@ -1,5 +1,5 @@
 /** Asks one question about files to a thread that ends with its answer. */
-import { openPort } from '../port.ts'
+import { openPort } from '../threads/port.ts'
 import type { FileVerbs } from './file-verbs.ts'
 
 export async function askFile<K extends keyof FileVerbs>(

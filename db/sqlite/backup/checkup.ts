@@ -1,9 +1,9 @@
 /** A quick look at a database for `doctor`: its settings, growth, keys and times, within a second or two. */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
-import type { Checkup } from '../../backup-contract.ts'
-import { openLookConnection, sqliteVersion } from '../connection.ts'
-import { databasePath, requireDatabase } from '../files.ts'
+import type { Checkup } from '../../contract/backup.ts'
+import { openLookConnection, sqliteVersion } from '../file/connection.ts'
+import { databasePath, requireDatabase } from '../file/files.ts'
 import { hasTable, readFacts } from './facts.ts'
 
 const hourMs = 3_600_000

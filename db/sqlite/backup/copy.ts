@@ -1,7 +1,7 @@
 /** Copies a live database into a new file of its own: one moment of it, whole, without holding up the writer. */
-import type { CopyReport } from '../../backup-contract.ts'
-import { openReaderConnection } from '../connection.ts'
-import { databasePath, requireDatabase } from '../files.ts'
+import type { CopyReport } from '../../contract/backup.ts'
+import { openReaderConnection } from '../file/connection.ts'
+import { databasePath, requireDatabase } from '../file/files.ts'
 import { readFacts } from './facts.ts'
 
 export function copyDatabase({ folder, path }: { folder: string; path: string }): CopyReport {

@@ -1,13 +1,13 @@
 /** What a database holds, in numbers that can be compared: schema, events, organizations, ends of the audit chains. */
 import type { Database } from 'bun:sqlite'
-import type { DatabaseFacts } from '../../backup-contract.ts'
-import { auditHeads } from '../audit.ts'
-import { openLookConnection } from '../connection.ts'
-import { eachBlockAfter } from '../events/walk.ts'
-import { member } from '../events/members.ts'
-import { databasePath, requireDatabase } from '../files.ts'
-import { schemaVersion } from '../migrate.ts'
-import { atOnce } from '../slices.ts'
+import type { DatabaseFacts } from '../../contract/backup.ts'
+import { auditHeads } from '../audit/append.ts'
+import { openLookConnection } from '../file/connection.ts'
+import { eachBlockAfter } from '../events/read/walk.ts'
+import { member } from '../events/blocks/fields.ts'
+import { databasePath, requireDatabase } from '../file/files.ts'
+import { schemaVersion } from '../migrations/migrate.ts'
+import { atOnce } from '../threads/slices.ts'
 
 export function folderFacts(folder: string): DatabaseFacts {
   requireDatabase(folder)

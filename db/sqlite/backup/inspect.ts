@@ -1,7 +1,7 @@
 /** Reads a database file from end to end: SQLite's own checks, what it holds, and every audit chain. */
-import type { Inspection, InspectionWanted } from '../../backup-contract.ts'
-import { verifyAudit } from '../audit-verify.ts'
-import { openLookConnection } from '../connection.ts'
+import type { Inspection, InspectionWanted } from '../../contract/backup.ts'
+import { verifyAudit } from '../audit/verify.ts'
+import { openLookConnection } from '../file/connection.ts'
 import { readFacts } from './facts.ts'
 
 const faultsMax = 20

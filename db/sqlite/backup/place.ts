@@ -8,11 +8,11 @@
  */
 import { Database } from 'bun:sqlite'
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import type { Placement, SettledPlacement } from '../../backup-contract.ts'
-import { syncFolder, writeWhole } from '../../durable-files.ts'
-import { StoreError } from '../../errors.ts'
-import { databasePath, makeFolder, settingAsidePath, unfinishedRestorePath } from '../files.ts'
-import { lockFolder, type FolderLock } from '../lock.ts'
+import type { Placement, SettledPlacement } from '../../contract/backup.ts'
+import { syncFolder, writeWhole } from '../../rules/durable-files.ts'
+import { StoreError } from '../../contract/errors.ts'
+import { databasePath, makeFolder, settingAsidePath, unfinishedRestorePath } from '../file/files.ts'
+import { lockFolder, type FolderLock } from '../file/lock.ts'
 
 const databaseFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', 'audit-heads']
 

@@ -1,9 +1,9 @@
 /** Says which migrations a database has and which it lacks, also for a newer or older schema than this release's. */
-import type { SchemaState } from '../../backup-contract.ts'
-import { openLookConnection } from '../connection.ts'
-import { databasePath, requireDatabase } from '../files.ts'
-import { schemaVersion } from '../migrate.ts'
-import { migrations } from '../migrations.ts'
+import type { SchemaState } from '../../contract/backup.ts'
+import { openLookConnection } from '../file/connection.ts'
+import { databasePath, requireDatabase } from '../file/files.ts'
+import { schemaVersion } from '../migrations/migrate.ts'
+import { migrations } from '../migrations/migrations.ts'
 
 export function readSchema(folder: string): SchemaState {
   requireDatabase(folder)

@@ -1,5 +1,5 @@
 /** JSON texts as they lie in a column: UTF-8, zstd. */
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../contract/errors.ts'
 
 const decoder = new TextDecoder()
 

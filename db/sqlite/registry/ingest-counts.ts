@@ -4,8 +4,8 @@ import {
   type IngestCount,
   type IngestCountStore,
   type NearMissCount,
-} from '../../ingest-count-store.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+} from '../../contract/ingest-counts.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 export function addIngestCounts(
   { db }: Pick<WriteContext, 'db'>,

@@ -5,8 +5,8 @@ import type {
   MemoryVersion,
   RegistryStore,
   StoredMemory,
-} from '../../registry-store.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+} from '../../contract/registry.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { compressed, decompressed } from './compressed.ts'
 import { registerSite } from './sites.ts'
 

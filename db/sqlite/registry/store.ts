@@ -1,6 +1,6 @@
 /** The registry part of the store, each verb sent to the thread that does it. */
-import type { RegistryStore } from '../../registry-store.ts'
-import type { Threads } from '../threads.ts'
+import type { RegistryStore } from '../../contract/registry.ts'
+import type { Threads } from '../threads/threads.ts'
 
 export function registryStore({ read, write }: Pick<Threads, 'read' | 'write'>): RegistryStore {
   return {

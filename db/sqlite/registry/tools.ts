@@ -8,8 +8,8 @@ import type {
   ToolQuery,
   ToolRecord,
   ToolVersion,
-} from '../../registry-store.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+} from '../../contract/registry.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { compressed, decompressed } from './compressed.ts'
 import { registerSite } from './sites.ts'
 

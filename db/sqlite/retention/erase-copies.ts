@@ -1,6 +1,6 @@
 /** Takes the copies of erased events out of webhook deliveries, and refused samples that name what is erased. */
 import type { Database } from 'bun:sqlite'
-import type { EraseCommand } from '../../event-counts.ts'
+import type { EraseCommand } from '../../contract/event-counts.ts'
 import { batchParts } from './batch-parts.ts'
 
 /*

@@ -1,6 +1,6 @@
 /** Gives freed pages back to the disk in small steps, and keeps a few for what arrives next. */
-import type { WriteContext } from '../contexts.ts'
-import { pageBytes } from '../connection.ts'
+import type { WriteContext } from '../threads/contexts.ts'
+import { pageBytes } from '../file/connection.ts'
 
 /** Pages that one step moves: 2 MiB, a few milliseconds. */
 const stepPages = 256

@@ -1,7 +1,7 @@
 /** Retention of each organization and how far its re-count has come. */
-import type { RecountProgress, RetentionSetting, RetentionStore } from '../../retention-store.ts'
-import { appendAudit } from '../audit.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+import type { RecountProgress, RetentionSetting, RetentionStore } from '../../contract/retention.ts'
+import { appendAudit } from '../audit/append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 export function readSetting({ db }: ReadContext, orgId: string): RetentionSetting {
   const row = db

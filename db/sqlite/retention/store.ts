@@ -1,6 +1,6 @@
 /** The retention part of the store, each verb sent to the thread that does it. */
-import type { RetentionStore } from '../../retention-store.ts'
-import type { Threads } from '../threads.ts'
+import type { RetentionStore } from '../../contract/retention.ts'
+import type { Threads } from '../threads/threads.ts'
 
 export function retentionStore({
   read,

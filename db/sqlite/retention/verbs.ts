@@ -1,5 +1,5 @@
 /** The verbs of retention, re-counts and released room, by the names under which they travel. */
-import type { ReadContext, WriteContext } from '../contexts.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { noteRecount, readRecounted, readSetting, writeSetting } from './settings.ts'
 import { releasePages } from './release.ts'
 

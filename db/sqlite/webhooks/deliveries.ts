@@ -1,6 +1,6 @@
 /** Deliveries in SQLite: scheduled, listed, replayed, pruned. What sends them is in `turn.ts`. */
 import { and, asc, desc, eq, lt, sql } from 'drizzle-orm'
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../contract/errors.ts'
 import type {
   Attempt,
   Delivery,
@@ -8,9 +8,9 @@ import type {
   DeliveryQuery,
   NewDelivery,
   WebhookStore,
-} from '../../webhook-store.ts'
-import { appendAudit } from '../audit.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+} from '../../contract/webhooks.ts'
+import { appendAudit } from '../audit/append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { attemptTable, deliveryTable as table } from './schema.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]

@@ -1,9 +1,9 @@
 /** Endpoints in SQLite: who is told what, up to where, and the transaction that advances a position. */
 import { and, eq, ne } from 'drizzle-orm'
-import { StoreError } from '../../errors.ts'
-import type { Endpoint, EndpointCounts, WebhookStore } from '../../webhook-store.ts'
-import { appendAudit } from '../audit.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+import { StoreError } from '../../contract/errors.ts'
+import type { Endpoint, EndpointCounts, WebhookStore } from '../../contract/webhooks.ts'
+import { appendAudit } from '../audit/append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { insertDelivery } from './deliveries.ts'
 import { deliveryTable, endpointTable as table, ruleTable } from './schema.ts'
 

@@ -1,9 +1,9 @@
 /** Each organization's signing secret in SQLite, sealed; the previous one signs too until its time is over. */
 import { eq } from 'drizzle-orm'
-import { StoreError } from '../../errors.ts'
-import type { OrgSecret, WebhookStore } from '../../webhook-store.ts'
-import { appendAudit } from '../audit.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+import { StoreError } from '../../contract/errors.ts'
+import type { OrgSecret, WebhookStore } from '../../contract/webhooks.ts'
+import { appendAudit } from '../audit/append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { orgSecretTable as table } from './schema.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]

@@ -1,9 +1,9 @@
 /** Rules and their incidents in SQLite: an incident and the message that tells of it are one transaction. */
 import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
-import { StoreError } from '../../errors.ts'
-import type { Incident, IncidentQuery, Rule, WebhookStore } from '../../webhook-store.ts'
-import { appendAudit } from '../audit.ts'
-import type { ReadContext, WriteContext } from '../contexts.ts'
+import { StoreError } from '../../contract/errors.ts'
+import type { Incident, IncidentQuery, Rule, WebhookStore } from '../../contract/webhooks.ts'
+import { appendAudit } from '../audit/append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { insertDelivery } from './deliveries.ts'
 import { endpointTable, incidentTable as incident, ruleTable as rule } from './schema.ts'
 

@@ -1,6 +1,6 @@
 /** The webhook part of the store, each verb sent to the thread that does it. */
-import type { WebhookStore } from '../../webhook-store.ts'
-import type { Threads } from '../threads.ts'
+import type { WebhookStore } from '../../contract/webhooks.ts'
+import type { Threads } from '../threads/threads.ts'
 
 type Wakes = (command: never) => (string | null)[]
 

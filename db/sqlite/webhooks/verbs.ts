@@ -1,5 +1,5 @@
 /** The webhook verbs of the writer and of the readers, by the names under which they travel. */
-import type { DeliveryQuery, WebhookStore } from '../../webhook-store.ts'
+import type { DeliveryQuery, WebhookStore } from '../../contract/webhooks.ts'
 import { findDelivery, listDeliveries, pruneDeliveries } from './deliveries.ts'
 import { replayDeadDeliveries, replayDelivery, scheduleDelivery } from './deliveries.ts'
 import {
@@ -15,7 +15,7 @@ import { rotateEndpointSecret, startProbes } from './endpoints.ts'
 import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
 import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
 import { acknowledgeIncident, openIncident, openIncidents, resolveIncident } from './rules.ts'
-import { nextDueAt, shiftTimes, turn } from './turn.ts'
+import { nextDueAt, shiftTimes, turn } from './record-and-claim.ts'
 
 export const webhookWriteVerbs = {
   'webhooks.schedule': scheduleDelivery,

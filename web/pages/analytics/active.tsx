@@ -1,14 +1,14 @@
 /** How many agents were active, by day and month: asked on its own, because it looks a year back. */
-import type { ActiveAgents, PeriodView } from '../../api.ts'
-import { isoTime } from '../../clock.ts'
+import type { ActiveAgents, PeriodView } from '../../api/api.ts'
+import { isoTime } from '../../app/clock.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
-import { count } from '../../format.ts'
-import { measures } from '../../measures.ts'
-import { countsOf } from '../../range/questions.ts'
-import { useAnswer } from '../../range/use-answer.ts'
+import { count } from '../../text/format.ts'
+import { measures } from '../../text/measures.ts'
+import { countsOf } from '../../query/queries.ts'
+import { useAnswer } from '../../query/use-query.ts'
 
 interface ActiveProps {
   period: PeriodView // of the page; only its sites matter

@@ -2,11 +2,11 @@
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
-import { counted, duration } from '../../format.ts'
-import { query } from '../../router.ts'
-import { countsOf } from '../../range/questions.ts'
+import { counted, duration } from '../../text/format.ts'
+import { query } from '../../app/router.ts'
+import { countsOf } from '../../query/queries.ts'
 import { askedOf, choiceOf } from '../../range/range.ts'
-import { useAnswer } from '../../range/use-answer.ts'
+import { useAnswer } from '../../query/use-query.ts'
 
 const quantiles = [
   { name: 'p50', of: 'p50Ms', colour: 'series-1' },

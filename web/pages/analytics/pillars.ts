@@ -1,5 +1,5 @@
 /** The pillars: the first words of the types, each the page that shows them. */
-import type { Tally } from '../../api.ts'
+import type { Tally } from '../../api/api.ts'
 import type { Series } from '../../charts/series.ts'
 
 export interface Pillar {

@@ -1,17 +1,17 @@
 /** Who proved an identity and why others failed, from the newest events: names are not counted by the hour. */
-import type { IdentityDetail, PeriodView } from '../../api.ts'
+import type { IdentityDetail, PeriodView } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
-import { now } from '../../clock.ts'
+import { now } from '../../app/clock.ts'
 import { Vial } from '../../components/marks.tsx'
 import { Later } from '../../components/later.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { ago, counted, fullTime, utcTime } from '../../format.ts'
-import { measures } from '../../measures.ts'
+import { ago, counted, fullTime, utcTime } from '../../text/format.ts'
+import { measures } from '../../text/measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
-import { useAnswer } from '../../range/use-answer.ts'
-import { countsOf, wholeCounts } from '../../range/questions.ts'
+import { useAnswer } from '../../query/use-query.ts'
+import { countsOf, wholeCounts } from '../../query/queries.ts'
 
 type Identity = IdentityDetail['subjects'][number]
 

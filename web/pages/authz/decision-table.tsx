@@ -1,13 +1,13 @@
 /** Decisions by the values of one member: how many, how many ended blocked, and how that changed. */
-import type { AuthzCounts, Cut } from '../../api.ts'
-import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/cut-columns.tsx'
+import type { AuthzCounts, Cut } from '../../api/api.ts'
+import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/breakdown-columns.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
-import { measures } from '../../measures.ts'
-import { query } from '../../router.ts'
+import { measures } from '../../text/measures.ts'
+import { query } from '../../app/router.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { ValueLink } from '../../range/value-link.tsx'
-import { wholeCounts } from '../../range/questions.ts'
+import { wholeCounts } from '../../query/queries.ts'
 import { choiceOf, compares } from '../../range/range.ts'
 
 interface DecisionTableProps {

@@ -1,15 +1,15 @@
 /** The newest denials of the range, each one key away from why it was denied. */
-import { api, type PeriodView, type ReceivedEvent } from '../../api.ts'
+import { api, type PeriodView, type ReceivedEvent } from '../../api/api.ts'
 import { everyRow } from '../../charts/csv.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
-import { now } from '../../clock.ts'
+import { now } from '../../app/clock.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { counted, eventTime, fullTime, utcTime } from '../../format.ts'
+import { counted, eventTime, fullTime, utcTime } from '../../text/format.ts'
 import { filterable } from '../../range/filters.ts'
-import { useAnswer } from '../../range/use-answer.ts'
-import { askAhead } from '../../seen.ts'
+import { useAnswer } from '../../query/use-query.ts'
+import { askAhead } from '../../query/query-cache.ts'
 
 interface DenialsProps {
   period: PeriodView

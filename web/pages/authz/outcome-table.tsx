@@ -1,9 +1,9 @@
 /** Decisions against outcomes: what was decided, and how the evaluation ended. Every sum on the page is in it. */
-import type { AuthzCounts } from '../../api.ts'
+import type { AuthzCounts } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
-import { count } from '../../format.ts'
-import { decisionNames, measures } from '../../measures.ts'
+import { count } from '../../text/format.ts'
+import { decisionNames, measures } from '../../text/measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
 
 export interface OutcomeRow {

@@ -1,14 +1,14 @@
 /** Why an agent was refused: the answer first, then who it was, what proved it, the tool then, and earlier attempts. */
 import type { ComponentChildren } from 'preact'
-import { api, type TraceEvent, type Why } from '../../api.ts'
+import { api, type TraceEvent, type Why } from '../../api/api.ts'
 import { Dialog } from '../../components/dialog.tsx'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { duration, fullTime, utcTime } from '../../format.ts'
+import { duration, fullTime, utcTime } from '../../text/format.ts'
 import { logsHref } from '../../range/logs-link.ts'
-import { useAnswer } from '../../range/use-answer.ts'
-import { attempts, deedOf, evidenceOf, verdictOf } from './why-words.ts'
+import { useAnswer } from '../../query/use-query.ts'
+import { attempts, deedOf, evidenceOf, verdictOf } from './why-labels.ts'
 
 export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) {
   const { found, problem } = useAnswer({ text: `authz/why/${id}`, ask: (signal) => api.why(id, signal) })

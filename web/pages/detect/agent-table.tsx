@@ -1,13 +1,19 @@
 /** The vendors that were detected: who is behind each, how often it came and was blocked, how that changed. */
-import type { DetectCounts, PeriodView } from '../../api.ts'
+import type { DetectCounts, PeriodView } from '../../api/api.ts'
 import { shareOf } from '../../charts/change.ts'
-import { changeColumns, shareColumn, valueName, type ValueRow, valueRows } from '../../charts/cut-columns.tsx'
+import {
+  changeColumns,
+  shareColumn,
+  valueName,
+  type ValueRow,
+  valueRows,
+} from '../../charts/breakdown-columns.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
-import { count, counted, hourTime } from '../../format.ts'
-import { measures } from '../../measures.ts'
-import { query } from '../../router.ts'
-import { wholeCounts } from '../../range/questions.ts'
+import { count, counted, hourTime } from '../../text/format.ts'
+import { measures } from '../../text/measures.ts'
+import { query } from '../../app/router.ts'
+import { wholeCounts } from '../../query/queries.ts'
 import { choiceOf, compares, lengthName, rangeWords } from '../../range/range.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { ValueLink } from '../../range/value-link.tsx'

@@ -1,5 +1,5 @@
 /** Agents under their vendors: the rows of Detect's table, from counts by vendor, name and purpose. */
-import type { CountedName, DetectCounts } from '../../api.ts'
+import type { CountedName, DetectCounts } from '../../api/api.ts'
 
 /** Detections of one name of a vendor, with the purposes that came with it; null: those without a name. */
 export interface NamedAgent {

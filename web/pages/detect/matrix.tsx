@@ -1,13 +1,13 @@
 /** Classes against vendors: which vendor came as what. Asked on its own: the page does not wait for it. */
-import type { CountedName, DetectMatrix, PeriodView } from '../../api.ts'
+import type { CountedName, DetectMatrix, PeriodView } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { count, counted } from '../../format.ts'
+import { count, counted } from '../../text/format.ts'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
-import { countsOf, wholeCounts } from '../../range/questions.ts'
-import { useAnswer } from '../../range/use-answer.ts'
-import { visibleText } from '../../text.ts'
+import { countsOf, wholeCounts } from '../../query/queries.ts'
+import { useAnswer } from '../../query/use-query.ts'
+import { visibleText } from '../../text/text.ts'
 
 const order = ['crawler', 'webmcp', 'dom', 'screenshot']
 const classesMax = 8

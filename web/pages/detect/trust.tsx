@@ -2,15 +2,15 @@
  * The trust that the sessions of detections reached: an agent is detected before it can prove itself, so the trust of
  * the detection alone would read as if none ever did.
  */
-import type { DetectTrust } from '../../api.ts'
+import type { DetectTrust } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { shareOf } from '../../charts/change.ts'
 import { colourOf } from '../../charts/series.ts'
 import { Vial } from '../../components/marks.tsx'
-import { count } from '../../format.ts'
-import { measures } from '../../measures.ts'
-import { countsOf, type Question } from '../../range/questions.ts'
-import { useAnswer } from '../../range/use-answer.ts'
+import { count } from '../../text/format.ts'
+import { measures } from '../../text/measures.ts'
+import { countsOf, type Question } from '../../query/queries.ts'
+import { useAnswer } from '../../query/use-query.ts'
 
 /** Asked on its own: reading sessions takes longer than counting. */
 export const trustQuestion = (): Question<DetectTrust> => countsOf('detect/trust')

@@ -2,12 +2,12 @@
 import { useSignal } from '@preact/signals'
 import { ChangeMark } from '../../charts/headlines.tsx'
 import { pointsOf } from '../../charts/change.ts'
-import { ApiError } from '../../api.ts'
+import { ApiError } from '../../api/api.ts'
 import { Differences } from '../../components/differences.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { bytesText } from '../../format.ts'
-import { type Difference, type MemoryVersion, registryApi } from '../../registry-api.ts'
-import { Moment } from '../settings/moment.tsx'
+import { bytesText } from '../../text/format.ts'
+import { type Difference, type MemoryVersion, registryApi } from '../../api/registry-api.ts'
+import { Moment } from '../../components/moment.tsx'
 import { ScoreBar, scoreText } from './score.tsx'
 
 const shownMax = 20

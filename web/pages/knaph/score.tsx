@@ -1,7 +1,7 @@
 /** The quality score of a site's memory: how full the glass is, where it came from, and what would raise it. */
 import { pointsOf } from '../../charts/change.ts'
 import { ChangeMark } from '../../charts/headlines.tsx'
-import type { Memory, MemoryVersion } from '../../registry-api.ts'
+import type { Memory, MemoryVersion } from '../../api/registry-api.ts'
 import { scoreParts, scoreWith } from './snapshot.ts'
 
 const oneDigit = new Intl.NumberFormat('en-GB', { maximumFractionDigits: 1 })

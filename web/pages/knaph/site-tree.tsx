@@ -1,6 +1,6 @@
 /** The site map as a tree: each page below the path it belongs to, with its purpose and what can be done there. */
 import { Text } from '../../components/text.tsx'
-import { counted } from '../../format.ts'
+import { counted } from '../../text/format.ts'
 import type { MapNode, SiteMap } from './snapshot.ts'
 
 const actionsMax = 8

@@ -1,7 +1,7 @@
 /** A snapshot's pages all stand in the tree, its policies are texts, and the missing parts explain its score. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Json } from '../../registry-api.ts'
+import type { Json } from '../../api/registry-api.ts'
 import { type MapNode, policiesOf, siteMapOf } from './snapshot.ts'
 
 const drawn = (nodes: MapNode[], depth = 0): string[] =>

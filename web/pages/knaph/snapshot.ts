@@ -1,5 +1,5 @@
 /** A pushed snapshot as a page shows it: the site map as a tree, policies as texts, and what its score is missing. */
-import type { Json, JsonObject } from '../../registry-api.ts'
+import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 export interface MapNode {
   key: string // whole path, unique in the tree

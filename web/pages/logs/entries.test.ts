@@ -1,7 +1,7 @@
 /** Laws of the Logs rows: every event once, arrivals on top in order, history below in order, bounded. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ReceivedEvent } from '../../api.ts'
+import type { ReceivedEvent } from '../../api/api.ts'
 import { addArrivals, addOlder, emptyList, trim } from './entries.ts'
 
 function received(n: number): ReceivedEvent {

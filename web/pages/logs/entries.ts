@@ -1,6 +1,6 @@
 /** The rows of the Logs page and the laws of joining them: arrivals go on top, history below, no event twice. */
-import { eventTimeMs } from '../../event-time.ts'
-import type { ReceivedEvent, TraceEvent } from '../../api.ts'
+import { eventTimeMs } from '../../text/event-time.ts'
+import type { ReceivedEvent, TraceEvent } from '../../api/api.ts'
 
 export interface Entry {
   id: string

@@ -1,10 +1,10 @@
 /** The facts of an event that people look for first, each with its word. */
 import type { ComponentChildren } from 'preact'
-import type { TraceEvent } from '../../api.ts'
+import type { TraceEvent } from '../../api/api.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
-import { aheadMs } from '../../event-time.ts'
-import { duration, fullTime, utcTime } from '../../format.ts'
+import { aheadMs } from '../../text/event-time.ts'
+import { duration, fullTime, utcTime } from '../../text/format.ts'
 
 function Fact(props: { name: string; children: ComponentChildren }) {
   return (

@@ -1,7 +1,7 @@
 /** Filters come from the address whole, and the choices offered for them are true. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { TraceEvent } from '../../api.ts'
+import type { TraceEvent } from '../../api/api.ts'
 import {
   exportHref,
   filterOf,

@@ -1,6 +1,6 @@
 /** The filters of the Logs page as they stand in the address, and the choices offered for them. */
-import type { EventFilter, TraceEvent } from '../../api.ts'
-import { filterParams } from '../../filter-params.ts'
+import type { EventFilter, TraceEvent } from '../../api/api.ts'
+import { filterParams } from '../../api/filter-params.ts'
 
 /** Members of events that are filtered by their exact value, named as in GET /v1/traces, with the words for them. */
 export const memberNames: { readonly [name: string]: string } = {

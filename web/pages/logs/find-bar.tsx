@@ -1,11 +1,11 @@
 /** The line below the filters: text to find, the time to look in, saved views, and the shown events as a file. */
 import './find-bar.css'
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
-import { isoTime, now } from '../../clock.ts'
+import { isoTime, now } from '../../app/clock.ts'
 import { Disclosure } from '../../components/disclosure.tsx'
 import { ZoneChoice } from '../../components/zone-choice.tsx'
 import { RangeDialog } from '../../range/range-dialog.tsx'
-import { navigate, place, query, withQuery } from '../../router.ts'
+import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { exportHref, hasText, textSinceMs } from './filter.ts'
 import { sinceOf, timeRanges } from './times.ts'
 import { Views } from './views.tsx'

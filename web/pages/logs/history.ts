@@ -1,6 +1,6 @@
 /** Walking back through history: by the cursor of the page before, or by time where rows were let go. */
-import type { EventPage, ReceivedEvent } from '../../api.ts'
-import { isoTime } from '../../clock.ts'
+import type { EventPage, ReceivedEvent } from '../../api/api.ts'
+import { isoTime } from '../../app/clock.ts'
 import type { EntryList } from './entries.ts'
 
 export interface HistoryPlace {

@@ -1,7 +1,7 @@
 /** The Logs model against a small server of its own: paused, scrolled away, flooded, trimmed, cut off. */
 import { afterEach, expect, test } from 'bun:test'
 import { until } from '../../../tests/support/until.ts'
-import { ApiError, type EventFilter, type ReceivedEvent } from '../../api.ts'
+import { ApiError, type EventFilter, type ReceivedEvent } from '../../api/api.ts'
 import { createLogsModel, type LogsModel, type LogsSource } from './model.ts'
 
 const firstMs = Date.parse('2026-06-23T12:00:00Z')

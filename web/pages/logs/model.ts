@@ -1,7 +1,7 @@
 /** What the Logs page knows: rows, live stream, pause, history. The view reads it and calls its verbs. */
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
-import { ApiError, type EventFilter, type EventPage, type ReceivedEvent } from '../../api.ts'
-import { followLive, type LiveState } from '../../live.ts'
+import { ApiError, type EventFilter, type EventPage, type ReceivedEvent } from '../../api/api.ts'
+import { followLive, type LiveState } from '../../live/live.ts'
 import { addArrivals, addOlder, emptyList, type Entry, type EntryList, trim } from './entries.ts'
 import { isSearch } from './filter.ts'
 import { noHistory, type HistoryPlace, olderPage } from './history.ts'

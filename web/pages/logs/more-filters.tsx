@@ -1,7 +1,7 @@
 /** Filters by any member beside type and outcome: which member, and the exact value, with those seen to choose from. */
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
-import { navigate, place, withQuery } from '../../router.ts'
+import { navigate, place, withQuery } from '../../app/router.ts'
 import type { Entry } from './entries.ts'
 import { memberNames, seenValues } from './filter.ts'
 

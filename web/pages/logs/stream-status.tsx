@@ -1,6 +1,6 @@
 /** Whether the stream runs, is paused or lost, in a word beside a dot, and the button that pauses it. */
-import { counted } from '../../format.ts'
-import { isRefused } from '../../live.ts'
+import { counted } from '../../text/format.ts'
+import { isRefused } from '../../live/live.ts'
 import type { LogsModel } from './model.ts'
 import { scrollTableToTop } from './table.tsx'
 

@@ -1,10 +1,10 @@
 /** The table of events: one line each on a desk, two on a phone. */
-import { now } from '../../clock.ts'
+import { now } from '../../app/clock.ts'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
 import { VirtualRows } from '../../components/virtual-rows.tsx'
-import { aheadMs } from '../../event-time.ts'
-import { counted, duration, eventTime, fullTime, utcTime } from '../../format.ts'
+import { aheadMs } from '../../text/event-time.ts'
+import { counted, duration, eventTime, fullTime, utcTime } from '../../text/format.ts'
 import type { Entry } from './entries.ts'
 import type { LogsModel } from './model.ts'
 

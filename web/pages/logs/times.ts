@@ -1,5 +1,5 @@
 /** The times that Logs offers to look in, and which are longer than the chosen one. */
-import { isoTime, now } from '../../clock.ts'
+import { isoTime, now } from '../../app/clock.ts'
 
 const hourMs = 3_600_000
 

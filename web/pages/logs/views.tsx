@@ -5,8 +5,8 @@ import { Disclosure } from '../../components/disclosure.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
-import { counted } from '../../format.ts'
-import { place } from '../../router.ts'
+import { counted } from '../../text/format.ts'
+import { place } from '../../app/router.ts'
 import {
   deleteView,
   discardLocalViews,
@@ -20,9 +20,9 @@ import {
   savedViews,
   saveView,
   viewNameCharsMax,
-} from '../../saved-views.ts'
-import { session } from '../../session.ts'
-import { visibleText } from '../../text.ts'
+} from '../../api/saved-views.ts'
+import { session } from '../../app/session.ts'
+import { visibleText } from '../../text/text.ts'
 import { viewSearch } from './filter.ts'
 
 export function Views() {

@@ -1,5 +1,5 @@
 /** Why an event was refused or failed, in a sentence, from what the event itself says. */
-import type { TraceEvent } from '../../api.ts'
+import type { TraceEvent } from '../../api/api.ts'
 import { Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
 

@@ -1,17 +1,17 @@
 /** One session as a timeline from detection to its last call. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { ApiError, api, type TraceEvent } from '../../api.ts'
+import { ApiError, api, type TraceEvent } from '../../api/api.ts'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { isoTime } from '../../clock.ts'
-import { count, counted, duration, fullTime, utcTime } from '../../format.ts'
-import { createCounts } from '../../range/counts-model.ts'
+import { isoTime } from '../../app/clock.ts'
+import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
+import { createCounts } from '../../query/counts-model.ts'
 import { logsHref } from '../../range/logs-link.ts'
-import { place, withQuery } from '../../router.ts'
-import { type AgentSession, sessionApi, type SessionStory } from '../../session-api.ts'
+import { place, withQuery } from '../../app/router.ts'
+import { type AgentSession, sessionApi, type SessionStory } from '../../api/session-api.ts'
 import { type Step, steps } from './story.ts'
 
 /** The story from its beginning; pages beyond the first are asked for once and joined. */

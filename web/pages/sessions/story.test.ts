@@ -1,7 +1,7 @@
 /** Known events become sentences; any event becomes a step that keeps its id and its time. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { TraceEvent } from '../../api.ts'
+import type { TraceEvent } from '../../api/api.ts'
 import { offset, steps } from './story.ts'
 
 const event = (type: string, seconds: number, more: object = {}): TraceEvent => ({

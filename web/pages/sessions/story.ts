@@ -1,6 +1,6 @@
 /** A session told as it happened: each event a sentence, with the time since the first. */
-import type { TraceEvent } from '../../api.ts'
-import { duration } from '../../format.ts'
+import type { TraceEvent } from '../../api/api.ts'
+import { duration } from '../../text/format.ts'
 
 export type Tone = 'allow' | 'block' | 'error' | 'review' | 'plain'
 

@@ -1,10 +1,10 @@
 /** Signing in: e-mail and password, then a code where a second factor is set; or through the network's provider. */
 import './page.css'
 import { useSignal } from '@preact/signals'
-import { api, type ApiError, type Session } from '../../api.ts'
+import { api, type ApiError, type Session } from '../../api/api.ts'
 import { Problem } from '../../components/problem.tsx'
-import { navigate, query, safeReturn } from '../../router.ts'
-import { asApiError, enter, needsOwner, providerName, signInNotice } from '../../session.ts'
+import { navigate, query, safeReturn } from '../../app/router.ts'
+import { asApiError, enter, needsOwner, providerName, signInNotice } from '../../app/session.ts'
 import { CodeField } from './code-form.tsx'
 import { CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
 

@@ -1,10 +1,10 @@
 /** A new password by one-time link. */
 import './page.css'
 import { useSignal } from '@preact/signals'
-import { api, type ApiError } from '../../api.ts'
+import { api, type ApiError } from '../../api/api.ts'
 import { Problem } from '../../components/problem.tsx'
-import { navigate, place } from '../../router.ts'
-import { asApiError, entry, session, signInNotice } from '../../session.ts'
+import { navigate, place } from '../../app/router.ts'
+import { asApiError, entry, session, signInNotice } from '../../app/session.ts'
 import { CredentialForm, PasswordField } from './credential-form.tsx'
 
 export function ResetPassword() {

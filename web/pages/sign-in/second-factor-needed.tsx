@@ -2,13 +2,13 @@
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { api, changingCookie } from '../../api.ts'
+import { api, changingCookie } from '../../api/api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
-import { identityApi, type OwnOrg } from '../../identity-api.ts'
-import { enter, session, signOut } from '../../session.ts'
-import { SecondFactor } from '../settings/second-factor.tsx'
+import { identityApi, type OwnOrg } from '../../api/identity-api.ts'
+import { enter, session, signOut } from '../../app/session.ts'
+import { SecondFactor } from '../settings/account/second-factor.tsx'
 import { AloneNote } from './credential-form.tsx'
 
 export function SecondFactorNeeded() {

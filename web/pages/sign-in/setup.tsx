@@ -2,10 +2,10 @@
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { useState } from 'preact/hooks'
-import { api, type ApiError } from '../../api.ts'
+import { api, type ApiError } from '../../api/api.ts'
 import { Problem } from '../../components/problem.tsx'
-import { navigate, place } from '../../router.ts'
-import { asApiError, enter, entry, needsOwner } from '../../session.ts'
+import { navigate, place } from '../../app/router.ts'
+import { asApiError, enter, entry, needsOwner } from '../../app/session.ts'
 import { AloneNote, CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
 
 export function Setup() {

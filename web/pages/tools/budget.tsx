@@ -2,9 +2,9 @@
 import { signal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { Text } from '../../components/text.tsx'
-import { count, counted } from '../../format.ts'
-import { remember, remembered } from '../../remembered.ts'
-import { place, withQuery } from '../../router.ts'
+import { count, counted } from '../../text/format.ts'
+import { remember, remembered } from '../../app/preferences.ts'
+import { place, withQuery } from '../../app/router.ts'
 import type { PageCost } from './rows.ts'
 
 export const budgetDefault = 4_000

@@ -1,7 +1,7 @@
 /** Each sign is found where it stands, and real tools are left in peace. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { JsonObject } from '../../registry-api.ts'
+import type { JsonObject } from '../../api/registry-api.ts'
 import { lint, writingWord } from './lint.ts'
 
 const codes = (name: string, tool: JsonObject) => lint(name, tool).map((finding) => finding.code)

@@ -1,6 +1,6 @@
 /** What is wrong with a tool's descriptor as an agent reads it: its name, its description, text that should not be. */
-import type { Json, JsonObject } from '../../registry-api.ts'
-import { segments } from '../../text.ts'
+import type { Json, JsonObject } from '../../api/registry-api.ts'
+import { segments } from '../../text/text.ts'
 
 export type FindingCode = 'name' | 'description' | 'instructions' | 'hidden' | 'read_only'
 

@@ -1,8 +1,8 @@
 /** The join of registry and calls keeps every tool and every call, and sums what an agent must read. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ToolCalls } from '../../api.ts'
-import type { Tool } from '../../registry-api.ts'
+import type { ToolCalls } from '../../api/api.ts'
+import type { Tool } from '../../api/registry-api.ts'
 import { pageCosts, summaryOf, toolRows, wantedOf, wantedRows } from './rows.ts'
 
 const tool = (name: string, more: Partial<Tool> = {}): Tool => ({

@@ -1,6 +1,6 @@
 /** The registry joined with what was called: one row a tool, pages with their token cost, and what a reader wants. */
-import type { Quantiles, ToolCalls } from '../../api.ts'
-import type { JsonObject, Tool } from '../../registry-api.ts'
+import type { Quantiles, ToolCalls } from '../../api/api.ts'
+import type { JsonObject, Tool } from '../../api/registry-api.ts'
 import { type Finding, lint } from './lint.ts'
 
 export interface ToolRow {

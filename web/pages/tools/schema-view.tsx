@@ -1,6 +1,6 @@
 /** A schema as a table that a person reads: each member with its type, whether it must be, what it means. */
 import { Text } from '../../components/text.tsx'
-import type { Json } from '../../registry-api.ts'
+import type { Json } from '../../api/registry-api.ts'
 import { type SchemaRow, schemaTable, typeOf } from './schema.ts'
 
 const choicesMax = 12

@@ -1,7 +1,7 @@
 /** Schemas become rows with the right words, and no schema, however odd, breaks the page. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Json, JsonObject } from '../../registry-api.ts'
+import type { Json, JsonObject } from '../../api/registry-api.ts'
 import { schemaTable, typeOf } from './schema.ts'
 
 test('members, nesting, lists and limits are told in words', () => {

@@ -1,5 +1,5 @@
 /** A JSON Schema laid out as rows that a person reads: one a member, with its type, whether it must be, and limits. */
-import type { Json, JsonObject } from '../../registry-api.ts'
+import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 export interface SchemaRow {
   name: string // of the member; "each" for items of a list

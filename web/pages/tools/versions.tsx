@@ -1,8 +1,8 @@
 /** The versions of a tool, newest first, each with what changed against the one before. */
 import { Differences } from '../../components/differences.tsx'
-import { counted } from '../../format.ts'
-import { Moment } from '../settings/moment.tsx'
-import type { ToolVersion } from '../../registry-api.ts'
+import { counted } from '../../text/format.ts'
+import { Moment } from '../../components/moment.tsx'
+import type { ToolVersion } from '../../api/registry-api.ts'
 
 const words = {
   added: 'registered',

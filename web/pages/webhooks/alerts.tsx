@@ -1,9 +1,9 @@
 /** Alerts, the worst first: what each is about, who takes care of it, and the page that shows it. */
 import { type Column, DataTable } from '../../charts/data-table.tsx'
-import { now } from '../../clock.ts'
+import { now } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
-import { eventTime, fullTime, utcTime } from '../../format.ts'
-import type { Incident } from '../../webhook-api.ts'
+import { eventTime, fullTime, utcTime } from '../../text/format.ts'
+import type { Incident } from '../../api/webhook-api.ts'
 
 interface AlertsProps {
   incidents: Incident[] // the worst first

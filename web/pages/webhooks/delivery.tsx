@@ -1,18 +1,18 @@
 /** One delivery, whole: what went wrong and what to press, then each attempt, then the very bytes that went out. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { ApiError } from '../../api.ts'
-import { now } from '../../clock.ts'
+import { ApiError } from '../../api/api.ts'
+import { now } from '../../app/clock.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
-import { bytesText, counted, duration, fullTime, utcTime } from '../../format.ts'
-import { place, withQuery } from '../../router.ts'
-import { escapeHidden } from '../../text.ts'
-import { type Attempt, type Delivery, type SentRequest, webhookApi } from '../../webhook-api.ts'
+import { bytesText, counted, duration, fullTime, utcTime } from '../../text/format.ts'
+import { place, withQuery } from '../../app/router.ts'
+import { escapeHidden } from '../../text/text.ts'
+import { type Attempt, type Delivery, type SentRequest, webhookApi } from '../../api/webhook-api.ts'
 import { refreshMs } from './model.ts'
-import { adviceFor, errorParts, statusTones, statusWords } from './words.ts'
+import { adviceFor, errorParts, statusTones, statusWords } from './labels.ts'
 
 type Opened = Delivery & { attemptLog: Attempt[] }
 

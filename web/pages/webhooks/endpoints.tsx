@@ -1,11 +1,11 @@
 /** The endpoints with their health, and what can be done about each right here. */
-import { now } from '../../clock.ts'
+import { now } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
-import { ago, count, counted } from '../../format.ts'
-import { place, withQuery } from '../../router.ts'
-import type { Endpoint } from '../../webhook-api.ts'
-import { Moment } from '../settings/moment.tsx'
-import { healthOf } from './words.ts'
+import { ago, count, counted } from '../../text/format.ts'
+import { place, withQuery } from '../../app/router.ts'
+import type { Endpoint } from '../../api/webhook-api.ts'
+import { Moment } from '../../components/moment.tsx'
+import { healthOf } from './labels.ts'
 
 export type EndpointAct = 'pause' | 'resume' | 'replay-dead' | 'rotate' | 'range' | 'test'
 

@@ -1,9 +1,9 @@
 /** Each delivery stands in the list once, in its newest state; words fit the state; filters are of the address. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Delivery, Endpoint } from '../../webhook-api.ts'
+import type { Delivery, Endpoint } from '../../api/webhook-api.ts'
 import { createWebhooksModel, deliveryFilterOf, joined } from './model.ts'
-import { adviceFor, errorParts, healthOf } from './words.ts'
+import { adviceFor, errorParts, healthOf } from './labels.ts'
 
 const delivery = (id: string, more: Partial<Delivery> = {}): Delivery => ({
   ...{ id, endpointId: null, url: 'http://x/', status: 'pending', attempts: 0 },

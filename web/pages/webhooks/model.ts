@@ -1,9 +1,9 @@
 /** What the Webhooks page knows: endpoints, notices, alerts and deliveries, asked anew while somebody looks. */
 import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
-import { ApiError } from '../../api.ts'
-import type { Delivery, DeliveryFilter, DeliveryStatus } from '../../webhook-api.ts'
-import { recall, remember } from '../../seen.ts'
-import type { Endpoint, Incident, Notice } from '../../webhook-api.ts'
+import { ApiError } from '../../api/api.ts'
+import type { Delivery, DeliveryFilter, DeliveryStatus } from '../../api/webhook-api.ts'
+import { recall, remember } from '../../query/query-cache.ts'
+import type { Endpoint, Incident, Notice } from '../../api/webhook-api.ts'
 
 export interface WebhooksSource {
   deliveries: (

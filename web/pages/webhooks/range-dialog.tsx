@@ -1,10 +1,10 @@
 /** Asks which range of time an endpoint shall get once more. */
-import { ApiError } from '../../api.ts'
-import { isoTime } from '../../clock.ts'
+import { ApiError } from '../../api/api.ts'
+import { isoTime } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
-import { type Endpoint, webhookApi } from '../../webhook-api.ts'
-import { localMoment, zone } from '../../zone.ts'
-import { Field, FormDialog, textOf } from '../settings/form-dialog.tsx'
+import { type Endpoint, webhookApi } from '../../api/webhook-api.ts'
+import { localMoment, zone } from '../../app/zone.ts'
+import { Field, FormDialog, textOf } from '../../components/form-dialog.tsx'
 
 interface RangeDialogProps {
   endpoint: Endpoint

@@ -1,8 +1,8 @@
 /** Sending one message to any address, signed with the organization's secret: a receiver is tried with it first. */
 import { useId } from 'preact/hooks'
-import { ApiError } from '../../api.ts'
-import { webhookApi } from '../../webhook-api.ts'
-import { Field, FormDialog } from '../settings/form-dialog.tsx'
+import { ApiError } from '../../api/api.ts'
+import { webhookApi } from '../../api/webhook-api.ts'
+import { Field, FormDialog } from '../../components/form-dialog.tsx'
 
 interface TestDialogProps {
   url: string

@@ -1,0 +1,27 @@
+/** Which migrations a database still needs; pure, the same for every engine. */
+import { StoreError } from '../contract/errors.ts'
+
+export interface Migration {
+  version: number // 1, 2, 3 … without gaps
+  name: string
+  sql: string
+}
+
+/** The migrations above `appliedVersion`, in order. A database from a newer release is refused, never touched. */
+export function pendingMigrations<M extends Migration>(
+  appliedVersion: number,
+  known: readonly M[],
+): readonly M[] {
+  known.forEach((migration, index) => {
+    if (migration.version !== index + 1) {
+      throw new StoreError('internal', `migration ${migration.name} is out of order`)
+    }
+  })
+  if (appliedVersion > known.length) {
+    throw new StoreError(
+      'newer_schema',
+      `the database has schema ${appliedVersion}, this release knows up to ${known.length}: use a newer release`,
+    )
+  }
+  return known.slice(appliedVersion)
+}

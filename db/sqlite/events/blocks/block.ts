@@ -1,0 +1,118 @@
+/** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
+import { openBodies, packBodies, type Spilled } from './bodies.ts'
+import { agentMember, members } from './fields.ts'
+import { openIds, openSessions, packNames } from './names.ts'
+import { inflateColumns, openColumns, packColumns, type PackedColumns } from './number-columns.ts'
+import { blockEventsMax } from './row-key.ts'
+
+/*
+ * Three blobs, so that each reader opens only what it needs:
+ *   event_block.columns  the codes of fields, each in the column of its number, and those below (number-columns.ts);
+ *                        a block of an earlier schema lacks the last ones, which then read as 0
+ *   event_body.ids       ids and sessions (names.ts)
+ *   event_body.bodies    texts, and texts of members that have a hash for a code (bodies.ts)
+ * A text is the event's JSON without its id and its session, whose places are in `idAt` and `sessionAt` (0: it was
+ * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. An event that was removed has type 0
+ * and '' texts.
+ */
+export const extra = {
+  at: 14, // the time of the event (db/rules/event-time.ts), ms
+  received: 15, // ms
+  duration: 16, // ms, -1 when missing
+  key: 17, // the ingest key, a code like a field's
+  idAt: 18,
+  sessionAt: 19,
+} as const
+export const columnCount = agentMember + 1
+
+/** What the terms of an organization can be of: fields, ingest keys, agents. */
+export const termMembers = [...members.map(({ number }) => number), extra.key, agentMember]
+
+export interface BlockContent {
+  events: number
+  columns: Float64Array[]
+  ids: string[] // as JSON text
+  texts: string[]
+  sessions: string[] // as JSON text
+  spilled: Spilled[]
+}
+
+/** A block being filled; `content.events` grows up to `blockEventsMax`. */
+export interface StagedBlock {
+  firstSeq: number
+  content: BlockContent
+}
+
+export function emptyBlock(): BlockContent {
+  const columns = Array.from({ length: columnCount }, () => new Float64Array(blockEventsMax))
+  return { events: 0, columns, ids: [], texts: [], sessions: [], spilled: [] }
+}
+
+export function clearBlock(block: BlockContent): BlockContent {
+  for (const column of block.columns) column.fill(0)
+  return { events: 0, columns: block.columns, ids: [], texts: [], sessions: [], spilled: [] }
+}
+
+export interface PackedBlock {
+  events: number
+  minAt: number
+  maxAt: number
+  columns: Uint8Array
+  ids: Uint8Array
+  bodies: Uint8Array
+}
+
+export function packBlockColumns(block: BlockContent): Pick<PackedBlock, 'minAt' | 'maxAt' | 'columns'> {
+  const times = block.columns[extra.at]!.subarray(0, block.events)
+  return {
+    minAt: times.reduce((low, at) => Math.min(low, at)),
+    maxAt: times.reduce((high, at) => Math.max(high, at)),
+    columns: packColumns(block.columns, block.events),
+  }
+}
+
+export function packBlock(block: BlockContent): PackedBlock {
+  return {
+    events: block.events,
+    ...packBlockColumns(block),
+    ids: packNames(block.ids, block.sessions),
+    bodies: packBodies(block.texts, block.spilled),
+  }
+}
+
+/** Damage that still inflates is damage: SQLite does not look into its pages, and these frames carry no checksum. */
+export function blockChecksum({
+  columns,
+  ids,
+  bodies,
+}: Pick<PackedBlock, 'columns' | 'ids' | 'bodies'>): number {
+  return Bun.hash.xxHash32(bodies, Bun.hash.xxHash32(ids, Bun.hash.xxHash32(columns, 0)))
+}
+
+export function openBlock(columns: Uint8Array): PackedColumns {
+  return openInflated(inflateColumns(columns))
+}
+
+export function openInflated(columns: Uint8Array): PackedColumns {
+  return openColumns(columns, columnCount)
+}
+
+/** The whole content, to be packed anew together with others or without some events. */
+export function unpackBlock(packed: {
+  columns: Uint8Array
+  ids: Uint8Array
+  bodies: Uint8Array
+}): BlockContent {
+  const opened = openBlock(packed.columns)
+  const columns = Array.from({ length: columnCount }, (_, index) => opened.column(index))
+  const ids = openIds(packed.ids, opened.rows)
+  const bodies = openBodies(packed.bodies, opened.rows)
+  return {
+    events: opened.rows,
+    columns,
+    ids,
+    texts: ids.map((_, row) => bodies.text(row)),
+    sessions: openSessions(packed.ids, opened.rows),
+    spilled: bodies.spilled(),
+  }
+}

@@ -1,0 +1,37 @@
+/** The fields of an event that are stored as numbers beside its text. */
+import { eventFields, type EventField } from '../../../contract/event-fields.ts'
+
+/**
+ * Every text becomes a code: 0 is "missing", 1 to 2^31 - 1 are interned in `event_term`, and from 2^31 on stand hashes.
+ * A field is hashed from the first to the last when its `termsMax` is 0, or as soon as its organization has used up its
+ * terms. A hash names its value only almost surely: whoever finds one confirms it against the stored text (bodies.ts).
+ */
+export const members: readonly EventField[] = eventFields
+
+export const member = Object.fromEntries(eventFields.map(({ name, number }) => [name, number])) as {
+  [name in (typeof eventFields)[number]['name']]: number
+}
+
+/** Vendor, name and purpose together, stored as one more field so that agents are counted under their vendors. */
+export const agentMember = 22
+
+/** The field with a number; undefined for columns that are no fields. */
+export function memberAt(number: number): EventField | undefined {
+  return byNumber.get(number)
+}
+
+const byNumber = new Map(members.map((field) => [field.number, field]))
+
+/** Fields beyond whose `termsMax` an event is refused rather than hashed (contract §4). */
+export const guardRails = ['type', 'outcome', 'siteId'] as const
+
+const hashBit = 2 ** 31
+
+export function isHash(code: number): boolean {
+  return code >= hashBit
+}
+
+/** The code of a text that is not interned; `seed` is the store's. */
+export function hashCode(text: string, seed: number): number {
+  return hashBit + (Bun.hash.xxHash32(text, seed) >>> 1)
+}

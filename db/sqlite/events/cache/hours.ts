@@ -1,0 +1,138 @@
+/** Counts by hour from the rollups, which a reader keeps: of thirty days only the hours of new events change. */
+import type { Database } from 'bun:sqlite'
+import { zonesBetween } from '../blocks/block-table.ts'
+import { extra } from '../blocks/block.ts'
+import { columnsOf } from './columns.ts'
+import { hourMs } from '../rollups/counts.ts'
+import { inChunks, ofMetrics, type HourRange } from '../rollups/range.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+
+/** Numbers only, as SQLite gives them: an object for each row takes three times as long. */
+export type Count = [hour: number, site: number, type: number, outcome: number, events: number]
+
+export interface HourCounts {
+  hour: number
+  counts: Count[]
+  /** The counts as the metrics write them, once somebody has asked. */
+  json?: string
+}
+
+/** Puts the counts of one hour in order. */
+export type Order = (counts: Count[]) => Count[]
+
+/*
+ * A fold changes the hours of the arrivals that it moves the watermark over, and these are asked of the blocks;
+ * everything else that changes counts raises event_org.rewrites (`noteRewrite`).
+ */
+export interface FoldState {
+  rewrites: number
+  foldedSeq: number
+}
+
+interface Kept extends FoldState {
+  range: HourRange
+  hours: Map<number, HourCounts>
+}
+
+/** Rows that are kept of all organizations together: 30 days of 20 in an hour, 3 MiB with their text. */
+const rowsMax = 16_384
+/** Arrivals whose blocks are asked for their hours; reading everything anew is cheaper than asking more. */
+const arrivalsMax = 65_536
+
+const keptBy = new WeakMap<Database, Map<number, Kept>>()
+
+/** From now on this connection keeps hours; a reader's, which is asked again and again. */
+export function keepHours(db: Database): void {
+  keptBy.set(db, new Map())
+}
+
+/** Inside the transaction that changes counts otherwise than by a fold. */
+export function noteRewrite(db: Database, org: number): void {
+  db.query('UPDATE event_org SET rewrites = rewrites + 1 WHERE num = ?').run(org)
+}
+
+/** The hours of a range up to the watermark, ascending. */
+export function* foldedHours(
+  db: Database,
+  org: number,
+  range: HourRange,
+  order: Order,
+): Sliced<HourCounts[]> {
+  const state = foldState(db, org)
+  if (state === null) return []
+  const all = keptBy.get(db)
+  let kept = all?.get(org)
+  if (kept === undefined || !isUseful(kept, state, range)) {
+    kept = { ...state, range, hours: new Map() }
+    yield* addHours(db, org, range, order, kept.hours)
+  } else if (kept.foldedSeq < state.foldedSeq) {
+    for (const hour of changedHours(db, org, kept.foldedSeq, state.foldedSeq)) {
+      kept.hours.delete(hour)
+      if (hour >= kept.range.from && hour < kept.range.until)
+        yield* addHours(db, org, { from: hour, until: hour + 1 }, order, kept.hours)
+    }
+    kept.foldedSeq = state.foldedSeq
+  }
+  if (all !== undefined) remember(all, org, kept)
+  const isAsked = ({ hour }: HourCounts) => hour >= range.from && hour < range.until
+  return [...kept.hours.values()].filter(isAsked).sort((a, b) => a.hour - b.hour)
+}
+
+export function foldState(db: Database, org: number): FoldState | null {
+  const sql = 'SELECT folded_seq AS foldedSeq, rewrites FROM event_org WHERE num = ?'
+  return db.query<FoldState, [number]>(sql).get(org)
+}
+
+function isUseful(kept: Kept, state: FoldState, range: HourRange): boolean {
+  const behind = state.foldedSeq - kept.foldedSeq
+  const holds = range.from >= kept.range.from && range.until <= kept.range.until
+  return holds && kept.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
+}
+
+function* addHours(
+  db: Database,
+  org: number,
+  range: HourRange,
+  order: Order,
+  into: Map<number, HourCounts>,
+): Sliced<void> {
+  const sql = 'SELECT hour, site, type, outcome, live + expired FROM rollup_metric WHERE org = ?'
+  const found = new Map<number, Count[]>()
+  yield* inChunks(db, ofMetrics, [org], range, (inChunk, key) => {
+    for (const count of db.query<unknown, number[]>(sql + inChunk).values(org, ...key) as Count[]) {
+      const counts = found.get(count[0])
+      if (counts === undefined) found.set(count[0], [count])
+      else counts.push(count)
+    }
+  })
+  for (const [hour, counts] of found) {
+    into.set(hour, { hour, counts: order(counts) })
+    if (isSliceOver()) yield
+  }
+}
+
+/** Hours that a block touches which holds any of these arrivals. */
+export function changedHours(db: Database, org: number, afterSeq: number, lastSeq: number): Set<number> {
+  const hours = new Set<number>()
+  for (const zone of zonesBetween(db, org, afterSeq + 1, lastSeq + 1)) {
+    const [first, last] = [Math.floor(zone.minAt / hourMs), Math.floor(zone.maxAt / hourMs)]
+    hours.add(first)
+    hours.add(last)
+    if (last - first < 2) continue
+    for (const at of columnsOf(db, zone)?.column(extra.at) ?? []) hours.add(Math.floor(at / hourMs))
+  }
+  return hours
+}
+
+/** The organization asked last stands last; those asked longest ago make room. */
+function remember(all: Map<number, Kept>, org: number, kept: Kept): void {
+  all.delete(org)
+  all.set(org, kept)
+  let rows = 0
+  for (const { hours } of all.values()) for (const { counts } of hours.values()) rows += counts.length
+  for (const [oldest, { hours }] of all) {
+    if (rows <= rowsMax) return
+    for (const { counts } of hours.values()) rows -= counts.length
+    all.delete(oldest)
+  }
+}

@@ -1,0 +1,77 @@
+/** Kept hashes of ids: a block that has an id is always read, one that does not nearly never. */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { keepIds, namesThatMayHold } from './ids.ts'
+import { holdsId, packNames } from '../blocks/names.ts'
+
+function keeping() {
+  const db = new Database(':memory:')
+  db.run('CREATE TABLE event_body (place INTEGER PRIMARY KEY, ids BLOB NOT NULL)')
+  keepIds(db)
+  const put = db.query('INSERT OR REPLACE INTO event_body (place, ids) VALUES (?, ?)')
+  /** Writes a block and returns where an id of it would be asked for. */
+  const write = (place: number, checksum: number, ids: string[]) => {
+    put.run(
+      place,
+      packNames(
+        ids,
+        ids.map(() => '"s"'),
+      ),
+    )
+    return { place, checksum, events: ids.length, minAt: 0, maxAt: 0 }
+  }
+  return { db, write }
+}
+
+test('law: what a block holds is found in it, the first time and again', () => {
+  const jsonTexts = fc.uniqueArray(
+    fc.string({ unit: 'binary', minLength: 1 }).map((text) => JSON.stringify(text)),
+    {
+      minLength: 1,
+      maxLength: 200,
+    },
+  )
+  fc.assert(
+    fc.property(jsonTexts, (ids) => {
+      const { db, write } = keeping()
+      const zone = write(1, 7, ids)
+      namesThatMayHold(db, zone, '"another"')
+      for (const id of ids) {
+        const names = namesThatMayHold(db, zone, id)
+        expect(names !== null && holdsId(names, zone.events, id)).toBe(true)
+      }
+    }),
+  )
+})
+
+test('a block without the id is read once', () => {
+  const { db, write } = keeping()
+  const zones = Array.from({ length: 100 }, (_, n) =>
+    write(
+      n,
+      n,
+      Array.from({ length: 256 }, (_, row) => `"evt_${n}_${row}"`),
+    ),
+  )
+  const reads = () => zones.filter((zone) => namesThatMayHold(db, zone, '"unknown"') !== null).length
+  expect([reads(), reads()]).toEqual([100, 0])
+})
+
+test('a block that was written anew is read anew', () => {
+  const { db, write } = keeping()
+  namesThatMayHold(db, write(1, 1, ['"before"']), '"after"')
+  const zone = write(1, 2, ['"after"'])
+  expect(namesThatMayHold(db, zone, '"after"')).not.toBeNull()
+  expect(namesThatMayHold(db, zone, '"before"')).toBeNull()
+})
+
+test('of more ids than there is room for the first are forgotten, and read again', () => {
+  const { db, write } = keeping()
+  const ids = Array.from({ length: 4_096 }, (_, row) => `"evt_${row}"`)
+  const zones = Array.from({ length: 2 ** 19 / 4_096 + 10 }, (_, n) => write(n, n, ids))
+  const isRead = (zone: (typeof zones)[number]) => namesThatMayHold(db, zone, '"unknown"') !== null
+  expect(zones.filter(isRead)).toHaveLength(zones.length)
+  expect(zones.slice(10).filter(isRead)).toHaveLength(0)
+  expect(zones.slice(0, 10).filter(isRead)).toHaveLength(10)
+})

@@ -1,0 +1,99 @@
+/** What a reader remembers of sealed segments: which positions some clauses take. Their index never changes. */
+import type { Database } from 'bun:sqlite'
+import type { Clause } from '../index/filter-codes.ts'
+import { newBitmap, setBit, type Bitmap } from '../index/positions.ts'
+
+/*
+ * Whoever pages through a filter, or asks the same again while events come in, would otherwise read and intersect the
+ * index of every segment each time: of ten million events that is 10 ms. Erasure leaves an index as it is, retention
+ * takes a segment whole, and no number is given twice. A set with many positions is as soon read again.
+ */
+const positionsMax = 256
+const codesMax = 64
+const bytesMax = 2 * 1024 * 1024
+const entryBytes = 64
+
+interface Answers {
+  isKept: boolean // no longer when others took its room while a read in slices still adds to it
+  bytes: number
+  bySegment: Map<number, Uint16Array | null>
+}
+
+/** Positions of a segment that all clauses take, null for none; `work` finds them out. */
+export type Recall = (segment: number, work: () => Bitmap | null) => Bitmap | null
+
+interface Kept {
+  bytes: number
+  byQuestion: Map<string, Answers>
+}
+
+const keptBy = new WeakMap<Database, Kept>()
+
+/** From now on this connection remembers; a reader's, which is asked again and again. Another one may share it. */
+export function keepMatches(db: Database, sharedWith = db): void {
+  keptBy.set(db, keptBy.get(sharedWith) ?? { bytes: 0, byQuestion: new Map() })
+}
+
+export function recallMatches(db: Database, org: number, clauses: readonly Clause[]): Recall {
+  const kept = keptBy.get(db)
+  const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
+  if (kept === undefined || codes === 0 || codes > codesMax) return (_, work) => work()
+  const answers = answersTo(kept, questionOf(org, clauses))
+  return (segment, work) => {
+    const known = answers.bySegment.get(segment)
+    if (known !== undefined) return known === null ? null : bitmapOf(known)
+    const found = work()
+    const positions = found === null ? null : positionsOf(found)
+    if (positions !== undefined && makeRoom(kept, answers, entryBytes + (positions?.byteLength ?? 0)))
+      answers.bySegment.set(segment, positions)
+    return found
+  }
+}
+
+function questionOf(org: number, clauses: readonly Clause[]): string {
+  const asked = clauses.map(({ member, codes }) => `${member}:${[...codes].sort((a, b) => a - b).join()}`)
+  return `${org} ${asked.join(' ')}`
+}
+
+/** The one asked last stands last. */
+function answersTo(kept: Kept, question: string): Answers {
+  const known = kept.byQuestion.get(question)
+  const answers = known ?? { isKept: true, bytes: 0, bySegment: new Map() }
+  kept.byQuestion.delete(question)
+  kept.byQuestion.set(question, answers)
+  if (known === undefined) makeRoom(kept, answers, entryBytes + question.length * 2)
+  return answers
+}
+
+/** Forgets what was asked longest ago; false when only these answers are left and there is no room for more. */
+function makeRoom(kept: Kept, answers: Answers, bytes: number): boolean {
+  if (!answers.isKept) return false
+  while (kept.bytes + bytes > bytesMax) {
+    const [oldest] = kept.byQuestion
+    if (oldest === undefined || oldest[1] === answers) return false
+    kept.byQuestion.delete(oldest[0])
+    kept.bytes -= oldest[1].bytes
+    oldest[1].isKept = false
+  }
+  answers.bytes += bytes
+  kept.bytes += bytes
+  return true
+}
+
+function bitmapOf(positions: Uint16Array): Bitmap {
+  const bitmap = newBitmap()
+  for (const position of positions) setBit(bitmap, position)
+  return bitmap
+}
+
+/** Undefined when there are too many. */
+function positionsOf(bitmap: Bitmap): Uint16Array | undefined {
+  const positions: number[] = []
+  for (let word = 0; word < bitmap.length; word++) {
+    for (let bits = bitmap[word]!; bits !== 0; bits &= bits - 1) {
+      if (positions.length === positionsMax) return undefined
+      positions.push(word * 32 + 31 - Math.clz32(bits & -bits))
+    }
+  }
+  return Uint16Array.from(positions)
+}

@@ -1,0 +1,109 @@
+/** Sketches of single days from the rollups, which a reader keeps: of a month only the days of new events change. */
+import type { Database } from 'bun:sqlite'
+import { registerAndRank, registers } from '../rollups/distinct-sketch.ts'
+import { changedHours, foldState, type FoldState } from './hours.ts'
+import { dayHours } from '../rollups/counts.ts'
+import { inChunks, ofValues, type HourRange } from '../rollups/range.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+
+/** Of one day and site. */
+export interface Sketch {
+  hour: number // the first of the day
+  site: number
+  ranks: Uint8Array // the highest of each register, 0 where it met nothing
+}
+
+interface Kept extends FoldState {
+  days: Map<string, Sketch[]> // by member and day
+}
+
+/** Of all organizations together: 2 MiB. */
+const sketchesMax = 512
+/** Arrivals whose blocks are asked for their hours, 10 ms a million; a busy day is as long to read. */
+const arrivalsMax = 2_000_000
+
+const keptBy = new WeakMap<Database, Map<number, Kept>>()
+
+/** From now on this connection keeps sketches; a reader's, which is asked again and again. */
+export function keepSketches(db: Database): void {
+  keptBy.set(db, new Map())
+}
+
+/** Visits those of a member, up to the watermark, by day. */
+export function* foldedSketches(
+  db: Database,
+  org: number,
+  member: number,
+  { from, until }: HourRange,
+  visit: (sketch: Sketch) => void,
+): Sliced<void> {
+  const days = keptDays(db, org)
+  for (let hour = nextDay(db, org, member, from); hour !== null && hour < until;) {
+    const key = `${member} ${hour}`
+    let sketches = days.get(key)
+    if (sketches === undefined) {
+      sketches = yield* readDay(db, org, member, hour)
+      if (makeRoom(db, org, sketches.length)) days.set(key, sketches)
+    }
+    sketches.forEach(visit)
+    if (isSliceOver()) yield
+    hour = nextDay(db, org, member, hour + 1)
+  }
+}
+
+/** What is still true of the days that were kept; without a keeper, nothing is kept beyond the question. */
+function keptDays(db: Database, org: number): Map<string, Sketch[]> {
+  const all = keptBy.get(db)
+  const state = foldState(db, org)
+  if (all === undefined || state === null) return new Map()
+  const kept = all.get(org)
+  const behind = kept === undefined ? 0 : state.foldedSeq - kept.foldedSeq
+  const holds = kept?.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
+  const days = holds && kept !== undefined ? kept.days : new Map<string, Sketch[]>()
+  if (behind > 0 && days.size > 0) {
+    const changed = new Set<number>()
+    for (const hour of changedHours(db, org, kept!.foldedSeq, state.foldedSeq))
+      changed.add(Math.floor(hour / dayHours) * dayHours)
+    for (const key of days.keys()) if (changed.has(Number(key.split(' ')[1]))) days.delete(key)
+  }
+  all.delete(org) // the organization asked last stands last
+  all.set(org, { ...state, days })
+  return days
+}
+
+/** The first day of the rollups from an hour on. */
+function nextDay(db: Database, org: number, member: number, from: number): number | null {
+  const sql = 'SELECT min(hour) AS hour FROM rollup_value WHERE org = ? AND member = ? AND hour >= ?'
+  return db.query<{ hour: number | null }, [number, number, number]>(sql).get(org, member, from)?.hour ?? null
+}
+
+function* readDay(db: Database, org: number, member: number, hour: number): Sliced<Sketch[]> {
+  const bySite = new Map<number, Uint8Array>()
+  const sql = 'SELECT site, code FROM rollup_value WHERE org = ? AND member = ? AND live + expired > 0'
+  const day = { from: hour, until: hour + 1 }
+  yield* inChunks(db, ofValues, [org, member], day, (inChunk, key) => {
+    const rows = db.query<unknown, number[]>(sql + inChunk).values(org, member, ...key) as [number, number][]
+    for (const [site, code] of rows) {
+      let ranks = bySite.get(site)
+      if (ranks === undefined) bySite.set(site, (ranks = new Uint8Array(registers)))
+      const [register, rank] = registerAndRank(code)
+      ranks[register] = Math.max(rank, ranks[register]!)
+    }
+  })
+  return Array.from(bySite, ([site, ranks]) => ({ hour, site, ranks }))
+}
+
+/** Lets go of the organizations asked longest ago, and of this one's days when it alone has too many. */
+function makeRoom(db: Database, org: number, more: number): boolean {
+  const all = keptBy.get(db)
+  if (all === undefined || more > sketchesMax) return false
+  let kept = more
+  for (const { days } of all.values()) for (const sketches of days.values()) kept += sketches.length
+  for (const [oldest, { days }] of all) {
+    if (kept <= sketchesMax) break
+    for (const sketches of days.values()) kept -= sketches.length
+    days.clear()
+    if (oldest !== org) all.delete(oldest)
+  }
+  return true
+}

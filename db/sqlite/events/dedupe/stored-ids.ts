@@ -1,0 +1,53 @@
+/** Confirms a fingerprint's hit: whether the block that holds a seq really has the id. */
+import type { Database } from 'bun:sqlite'
+import type { EraseMark } from './erased-id.ts'
+import { hasId, openIdFrame, type IdFrame } from '../blocks/names.ts'
+import { placeOf } from '../blocks/row-key.ts'
+
+/** Frames of ids that stay open, about 3 KB each: a resent batch asks for the same few again and again. */
+const cachedMax = 64
+
+interface CachedIds {
+  first: number // places
+  last: number
+  ids: IdFrame
+}
+
+export interface StoredIds {
+  has(org: number, seq: number, id: string): boolean
+  /** Blocks were merged, removed or undone. */
+  forget(): void
+}
+
+/** A resend of an erased event is known too, by what stands in its id's place. */
+export function storedIds(db: Database, mark: EraseMark): StoredIds {
+  let cached: CachedIds[] = []
+  let next = 0
+  // The ids themselves say how many events the block has, which spares a look into `event_block`.
+  const read = db.query<{ place: number; ids: Uint8Array }, [number, number]>(
+    'SELECT place, ids FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1',
+  )
+
+  function load(org: number, place: number): CachedIds | null {
+    const row = read.get(place, placeOf(org, 0))
+    const ids = row === null ? null : openIdFrame(row.ids, place - row.place)
+    if (row === null || ids === null) return null
+    const first = row.place + ids.firstRow
+    const entry = { first, last: first + ids.rows - 1, ids }
+    cached[next] = entry
+    next = (next + 1) % cachedMax
+    return entry
+  }
+
+  return {
+    has(org, seq, id) {
+      const place = placeOf(org, seq)
+      const entry = cached.find(({ first, last }) => first <= place && place <= last) ?? load(org, place)
+      return entry !== null && (hasId(entry.ids, id) || hasId(entry.ids, mark(org, id)))
+    },
+    forget() {
+      cached = []
+      next = 0
+    },
+  }
+}

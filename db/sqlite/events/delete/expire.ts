@@ -1,0 +1,170 @@
+/** Retention: takes the oldest blocks away in bounded steps; their events stay in the rollups as expired. */
+import type { Database } from 'bun:sqlite'
+import type { ExpireCommand } from '../../../contract/event-counts.ts'
+import { deleteBlock, readColumns } from '../blocks/block-table.ts'
+import { extra } from '../blocks/block.ts'
+import { expireInRollups } from '../rollups/fold.ts'
+import { chunksPerRun } from '../dedupe/id-run.ts'
+import { noteRewrite } from '../cache/hours.ts'
+import type { OrgState } from '../write/org-state.ts'
+import { placeOf, segmentEvents, seqOf } from '../blocks/row-key.ts'
+import type { PackedColumns } from '../blocks/number-columns.ts'
+import { rollupCounts } from '../rollups/counts.ts'
+
+/*
+ * A block goes when each of its events arrived before the time given, so an event may outstay it by as much as a block
+ * takes to fill. Blocks go in the order of arrival, so what came after something young stays, whatever its time says.
+ * A time in the future is that of a wrong clock: such a block goes with the next one whose time can be believed.
+ * With the blocks go the segment indexes and, when they are past for every organization, the id runs: an id older than
+ * retention is new again, because the block that would confirm it is gone.
+ */
+export interface Expired {
+  events: number
+  /** Whether nothing that old is left. */
+  done: boolean
+  /** Id runs that no organization needs any more. */
+  runs: number[]
+}
+
+export type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
+
+/** What one step takes at most, and so how long an append may wait for it. */
+export interface StepBounds {
+  blocksMax: number
+  /** Rows of rollups that it changes; the last block may exceed it. */
+  rollupRowsMax: number
+}
+
+/** Inside a transaction; the organization's rollups must be folded. Always takes a block when one is old. */
+export function expireBlocks(
+  db: Database,
+  org: OrgState,
+  limit: ExpireLimit,
+  { blocksMax, rollupRowsMax }: StepBounds,
+): Expired {
+  const counts = rollupCounts()
+  const laterAge = ageAfter(db, org, limit)
+  let events = 0
+  let firstKept = org.storedSeq + 1
+  let taken = 0
+  let done = true
+  for (const place of oldestBlocks(db, org, blocksMax + 1)) {
+    const block = readColumns(db, place)
+    if (block === null) continue
+    const age = ageOf(block, seqOf(place), limit)
+    const isOld = (age === 'unknown' ? laterAge(place) : age) === 'old'
+    if (!isOld || taken === blocksMax || counts.entries() >= rollupRowsMax) {
+      firstKept = seqOf(place)
+      done = !isOld
+      break
+    }
+    const before = counts.events()
+    counts.add(block, 0, block.rows)
+    events += counts.events() - before
+    deleteBlock(db, place)
+    taken++
+  }
+  if (taken === 0) return { events: 0, done, runs: [] }
+  expireInRollups(db, org.num, counts)
+  noteRewrite(db, org.num) // no row says another sum, but the blocks are gone that say which hours folds changed
+  db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
+  dropSegments(db, org, firstKept)
+  dropSpans(db, org.num, firstKept)
+  return { events, done, runs: dropUnusedRuns(db) }
+}
+
+type Age = 'old' | 'young' | 'unknown'
+
+function ageOf(block: PackedColumns, seq: number, limit: ExpireLimit): Age {
+  if (seq + block.rows <= (limit.beforeSeq ?? 0)) return 'old'
+  const until = limit.receivedUntilMs ?? Infinity
+  let age: Age = 'unknown'
+  for (const received of block.column(extra.received)) {
+    if (received > until) continue
+    if (received >= limit.receivedBeforeMs) return 'young'
+    age = 'old'
+  }
+  return age
+}
+
+/** Blocks looked at one by one behind one of a wrong clock; farther ones at growing distances. */
+const lookedAtMax = 256
+
+/**
+ * Of the next block whose time can be believed: what arrived before an old block is old. Remembers it for all blocks
+ * before that one, since a clock that was wrong for hours leaves thousands behind.
+ */
+function ageAfter(db: Database, org: OrgState, limit: ExpireLimit): (place: number) => Age {
+  let known: { place: number; age: Age } | null = null
+  return (place) => {
+    if (known !== null && place < known.place) return known.age
+    for (let offset = 1; ; offset += offset < lookedAtMax ? 1 : Math.ceil(offset / 2)) {
+      const next = blockAfter(db, org, place, offset)
+      const block = next === null ? null : readColumns(db, next)
+      if (next === null) return 'unknown'
+      const age = block === null ? 'unknown' : ageOf(block, seqOf(next), limit)
+      if (age === 'unknown') continue
+      known = { place: next, age }
+      return age
+    }
+  }
+}
+
+function oldestBlocks(db: Database, { num, foldedSeq }: OrgState, limit: number): number[] {
+  return db
+    .query<{ place: number }, [number, number, number]>(
+      'SELECT place FROM event_block WHERE place >= ? AND place <= ? ORDER BY place LIMIT ?',
+    )
+    .all(placeOf(num, 0), placeOf(num, foldedSeq), limit)
+    .map(({ place }) => place)
+}
+
+/** The block this many blocks after one; null when there are fewer. */
+function blockAfter(
+  db: Database,
+  { num, foldedSeq }: OrgState,
+  place: number,
+  offset: number,
+): number | null {
+  const found = db.query<{ place: number }, [number, number, number]>(
+    'SELECT place FROM event_block WHERE place >= ? AND place <= ? ORDER BY place LIMIT 1 OFFSET ?',
+  )
+  return found.get(place, placeOf(num, foldedSeq), offset)?.place ?? null
+}
+
+function dropSegments(db: Database, org: OrgState, firstKept: number): void {
+  const kept = Math.floor(firstKept / segmentEvents)
+  const gone = db
+    .query<{ segment: number }, [number, number]>(
+      'SELECT segment FROM event_segment WHERE org = ? AND segment < ?',
+    )
+    .all(org.num, kept)
+  if (gone.length === 0) return
+  db.query('DELETE FROM event_posting WHERE org = ? AND segment < ?').run(org.num, kept)
+  db.query('DELETE FROM event_posting_rest WHERE org = ? AND segment < ?').run(org.num, kept)
+  db.query('DELETE FROM event_posting_filter WHERE org = ? AND segment < ?').run(org.num, kept)
+  db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, kept)
+}
+
+/** The newest run stays, so that no number is given twice while memory remembers the first. */
+function dropSpans(db: Database, org: number, firstKept: number): void {
+  db.query(
+    'DELETE FROM event_id_run WHERE org = ? AND last_seq < ? AND run < (SELECT max(run) FROM event_id_run)',
+  ).run(org, firstKept)
+}
+
+/** Deletes the chunks and filters of runs that no organization needs, and returns these. */
+export function dropUnusedRuns(db: Database): number[] {
+  const gone = db
+    .query<{ run: number }, []>(
+      `SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)
+       AND run < (SELECT max(run) FROM event_id_filter)`,
+    )
+    .all()
+  for (const { run } of gone) {
+    const first = run * chunksPerRun
+    db.query('DELETE FROM event_id_chunk WHERE chunk >= ? AND chunk < ?').run(first, first + chunksPerRun)
+    db.query('DELETE FROM event_id_filter WHERE run = ?').run(run)
+  }
+  return gone.map(({ run }) => run)
+}

@@ -1,0 +1,42 @@
+/** Takes the events of one site away (demo data): they count nowhere any more, and each may come again. */
+import type { Database } from 'bun:sqlite'
+import { blankRows, matchingRows } from './blank-rows.ts'
+import { takeFromRollups } from '../rollups/fold.ts'
+import { noteRewrite } from '../cache/hours.ts'
+import { member } from '../blocks/fields.ts'
+import type { OrgState } from '../write/org-state.ts'
+import { rollupCounts } from '../rollups/counts.ts'
+
+/** The organization's rollups must be folded. */
+export function removeSiteEvents(db: Database, org: OrgState, siteId: string): number {
+  const term = db
+    .query<{ code: number }, [number, number, string]>(
+      'SELECT code FROM event_term WHERE org = ? AND member = ? AND text = ?',
+    )
+    .get(org.num, member.siteId, siteId)
+  if (term === null) return 0
+  const gone = rollupCounts()
+  const ofSite = {
+    member: member.siteId,
+    codes: new Set([term.code]),
+    hashed: new Map<number, Set<string>>(),
+  }
+  let removed = 0
+  for (const found of matchingRows(db, org.num, [ofSite])) {
+    blankRows(db, found, gone, null)
+    removed += found.rows.length
+  }
+  takeFromRollups(db, org.num, gone)
+  forgetTerm(db, org.num, siteId, term.code)
+  noteRewrite(db, org.num)
+  db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
+  return removed
+}
+
+/** Frees the site's place among those an organization may have, unless rollups of expired events still name it. */
+function forgetTerm(db: Database, org: number, siteId: string, code: number): void {
+  const named = db.query('SELECT 1 FROM rollup_metric WHERE org = ? AND site = ? LIMIT 1').get(org, code)
+  if (named !== null) return
+  const sql = 'DELETE FROM event_term WHERE org = ? AND member = ? AND text = ?'
+  db.query(sql).run(org, member.siteId, siteId)
+}

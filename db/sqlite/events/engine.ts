@@ -1,0 +1,96 @@
+/** The inner seam: what an event engine does on the writer's thread, all synchronous, and on the readers'. */
+import type {
+  SessionPage,
+  SessionPageQuery,
+  SessionStory,
+  SessionStoryQuery,
+} from '../../contract/sessions.ts'
+import type {
+  AgentCounts,
+  AgentsQuery,
+  AppendResult,
+  Breakdown,
+  BreakdownQuery,
+  ClassVendor,
+  ClassVendorQuery,
+  Distinct,
+  DistinctQuery,
+  Durations,
+  DurationsQuery,
+  EraseCommand,
+  EraseRange,
+  EventBatch,
+  EventCountQuery,
+  EventPage,
+  EventPageQuery,
+  EventStore,
+  EventTally,
+  EventTail,
+  EventTailQuery,
+  EventVerdict,
+  ExpireCommand,
+  ExpireResult,
+  Metrics,
+  MetricsQuery,
+  MetricsText,
+  RollupRepair,
+  StoredEvent,
+  TrustReached,
+  TrustReachedQuery,
+  TallyQuery,
+} from '../../contract/store.ts'
+import type { Sliced } from '../threads/slices.ts'
+
+/** One per writer. The writer opens and ends the transactions; the engine only says when its memory follows. */
+export interface EventWriter {
+  /** Takes one batch inside the open transaction. When it throws, nothing of this batch was taken. */
+  append(batch: EventBatch): AppendResult
+  /** Writes what was taken: the last call before the transaction commits. */
+  flush(): void
+  /** Removes every event of a site inside the open transaction; returns how many. */
+  removeSite(orgId: string, siteId: string): number
+  /** Removes everything of an organization inside the open transaction. */
+  removeOrg(orgId: string): void
+  /** Takes the oldest events away inside the open transaction, in a step of bounded length (retention). */
+  expire(command: ExpireCommand): ExpireResult
+  /** Erases in a step of bounded length, first (null) from the first arrival on; `next` is what is left. */
+  erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
+  /** Drops a bounded number of rollup rows of hours before a time that no event is left of. */
+  dropRollups(command: { orgId: string; beforeMs: number }): { rows: number; done: boolean }
+  repair(command: { orgId: string; repairs: RollupRepair[] }): void
+  /** The transaction is on disk. */
+  committed(): void
+  /** The transaction was undone: memory must say again what the tables say. */
+  rolledBack(): void
+  /** The writer has had nothing to do for a second: a chance for maintenance, outside any transaction. */
+  idle(): void
+  /** The last call, outside any transaction. */
+  close(): void
+}
+
+/** One per reader's connection. What may run long runs in slices, all of one moment of the log but for `recount`. */
+export interface EventReader {
+  page(query: EventPageQuery): Sliced<EventPage>
+  byId(orgId: string, id: string): StoredEvent | null
+  /** Stops after a while, at a row whose arrival number it returns. */
+  count(query: EventCountQuery): Sliced<{ count: number; lastSeq: number }>
+  tail(query: EventTailQuery): Sliced<EventTail>
+  lastSeq(orgId: string): number
+  metrics(query: MetricsQuery): Sliced<Metrics>
+  metricsText(query: MetricsQuery): Sliced<MetricsText>
+  breakdown(query: BreakdownQuery): Sliced<Breakdown>
+  classVendor(query: ClassVendorQuery): Sliced<ClassVendor>
+  agents(query: AgentsQuery): Sliced<AgentCounts>
+  tally(query: TallyQuery): Sliced<EventTally>
+  distinct(query: DistinctQuery): Sliced<Distinct>
+  durations(query: DurationsQuery): Sliced<Durations>
+  recount(query: { orgId: string; hourStartMs: number }): Sliced<RollupRepair[]>
+  verify(): EventVerdict
+  eventBytes(orgId: string): Sliced<number>
+  cutoff(query: { orgId: string; bytesMax: number }): Sliced<number | null>
+  firstHour(orgId: string): Sliced<number | null>
+  sessionPage(query: SessionPageQuery): Sliced<SessionPage>
+  sessionStory(query: SessionStoryQuery): Sliced<SessionStory | null>
+  trustReached(query: TrustReachedQuery): Sliced<TrustReached | null>
+  overview(orgId: string): Sliced<Awaited<ReturnType<EventStore['overview']>>>
+}

@@ -1,0 +1,112 @@
+/** Counts by the values of one member, over time and by outcome: what the pages of the dashboard draw. */
+import type { Database } from 'bun:sqlite'
+import type { Breakdown, BreakdownQuery, CountedMember } from '../../../contract/store.ts'
+import { agentsByCode } from '../blocks/agents.ts'
+import { countUnfolded } from '../rollups/fold.ts'
+import { agentMember, member } from '../blocks/fields.ts'
+import { hourMs, memberAndCode, otherCode, outcomesSpan } from '../rollups/counts.ts'
+import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes } from '../rollups/range.ts'
+import { termTexts } from '../blocks/term-texts.ts'
+import type { Sliced } from '../../threads/slices.ts'
+
+const valuesPerStepMax = 1_000
+
+export function* readBreakdown(db: Database, org: number, query: BreakdownQuery): Sliced<Breakdown> {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const sites = siteCodes(db, org, query.siteIds)
+  const types = typeCodes(db, org, query.types)
+  const { index, valueOf } = countedIn(db, org, query.by)
+  const startOf = stepStarts(query, range)
+  const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
+
+  function add(hour: number, code: number, outcome: number, events: number): void {
+    const value = valueOf(code)
+    if (value === 0) return
+    const key = value * outcomesSpan + outcome
+    const start = startOf(hour)
+    let keys = sums.get(start)
+    if (keys === undefined) sums.set(start, (keys = new Map()))
+    const sum = keys.get(key)
+    if (sum === undefined) keys.set(key, { events, firstHour: hour, lastHour: hour })
+    else {
+      sum.events += events
+      if (hour > sum.lastHour) sum.lastHour = hour
+      if (hour < sum.firstHour) sum.firstHour = hour
+    }
+  }
+
+  const columns = 'hour, code, outcome, live + expired'
+  yield* foldedRows(db, columns, { org, index, sites, types }, range, ([hour, code, outcome, events]) =>
+    add(hour!, code!, outcome!, events!),
+  )
+  const unfolded = yield* countUnfolded(db, org, [index])
+  for (const { hour, site, type, outcome, values } of unfolded.groups()) {
+    if (hour < range.from || hour >= range.until) continue
+    if (sites?.has(site) === false || types?.has(type) === false) continue
+    for (const [value, events] of values) {
+      const [at, code] = memberAndCode(value)
+      if (at === index) add(hour, code, outcome, events)
+    }
+  }
+  return { rows: namedRows(db, org, member[query.by], sums) }
+}
+
+/** Where the rollups count a field, and the code of its value there; names and purposes count as agents. 0: missing. */
+function countedIn(db: Database, org: number, by: CountedMember) {
+  if (by !== 'name' && by !== 'purpose') return { index: member[by], valueOf: (code: number) => code }
+  const agents = agentsByCode(db, org)
+  return { index: agentMember, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
+}
+
+/** Events of one value and outcome, and the hours between which they lie. */
+interface Sum {
+  events: number
+  firstHour: number
+  lastHour: number
+}
+
+/** By time, then the most frequent first. */
+function namedRows(
+  db: Database,
+  org: number,
+  index: number,
+  sums: Map<number, Map<number, Sum>>,
+): Breakdown['rows'] {
+  const texts = termTexts(db, org, index)
+  const outcomes = termTexts(db, org, member.outcome)
+  const rows = [...sums].flatMap(([start, keys]) =>
+    Array.from(withOther(keys), ([key, { events, firstHour, lastHour }]) => {
+      const code = Math.floor(key / outcomesSpan)
+      const value = code === otherCode ? null : (texts.get(code) ?? '')
+      const outcome = outcomes.get(key % outcomesSpan) ?? ''
+      const hours = { startMs: start * hourMs, firstMs: firstHour * hourMs, lastMs: lastHour * hourMs }
+      return { value, outcome, ...hours, count: events }
+    }),
+  )
+  return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
+}
+
+/** Keeps the most frequent values of a step and counts the rest as one, outcome by outcome (contract §4). */
+function withOther(sums: Map<number, Sum>): Map<number, Sum> {
+  const byCode = new Map<number, number>()
+  for (const [key, { events }] of sums) {
+    const code = Math.floor(key / outcomesSpan)
+    if (code === otherCode) continue
+    byCode.set(code, (byCode.get(code) ?? 0) + events)
+  }
+  if (byCode.size <= valuesPerStepMax) return sums
+  const kept = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
+  const isKept = new Set(kept.map(([code]) => code))
+  const out = new Map<number, Sum>()
+  for (const [key, { events, firstHour, lastHour }] of sums) {
+    const code = Math.floor(key / outcomesSpan)
+    const into = isKept.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
+    const known = out.get(into)
+    out.set(into, {
+      events: events + (known?.events ?? 0),
+      firstHour: Math.min(firstHour, known?.firstHour ?? firstHour),
+      lastHour: Math.max(lastHour, known?.lastHour ?? lastHour),
+    })
+  }
+  return out
+}

@@ -1,0 +1,173 @@
+/** A page of events, newest first by (occurredAt, seq): the walk of traces and Logs. */
+import type { Database } from 'bun:sqlite'
+import type {
+  EventFilter,
+  EventPage,
+  EventPageQuery,
+  EventPosition,
+  StoredEvent,
+} from '../../../contract/store.ts'
+import type { Zone } from '../blocks/block-table.ts'
+import type { Clause } from '../index/filter-codes.ts'
+import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
+import { seqOf } from '../blocks/row-key.ts'
+import { partsOf, type Part } from './walk.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+
+interface Found {
+  at: number
+  seq: number
+  block: OpenBlock
+  row: number
+}
+
+export interface Bounds {
+  sinceMs: number // inclusive
+  before: EventPosition // exclusive
+  ceilingSeq: number // inclusive
+}
+
+/**
+ * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first one that ends
+ * before its last event ends the search, also where millions of events have the same time.
+ */
+export function* readPage(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  query: EventPageQuery,
+  ceilingSeq: number,
+): Sliced<EventPage> {
+  const bounds = boundsOf(query, ceilingSeq)
+  const best = newestOf(query.limit + 1)
+  const parts = partsOf(db, org, clauses, 0).filter((part) => overlaps(part, bounds))
+  for (const part of parts.sort(newestFirst)) {
+    if (best.isFull() && endsBefore(part, best.oldest())) break
+    if (isSliceOver()) yield
+    for (const zone of newestZones(part, bounds)) {
+      if (best.isFull() && endsBefore(zone, best.oldest())) break
+      if (isSliceOver()) yield
+      scanBlock(db, part, zone, clauses, bounds, best.add)
+    }
+  }
+  const found = best.sorted()
+  const last = found[query.limit - 1]
+  const next =
+    found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
+  return yield* opened(found.slice(0, query.limit), { next, ceilingSeq }, query.bytesMax ?? Infinity)
+}
+
+/** Opens the texts of the rows, until they are too long together: then the page ends before the first one too many. */
+function* opened(
+  rows: Found[],
+  { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
+  bytesMax: number,
+): Sliced<EventPage> {
+  const events: StoredEvent[] = []
+  let bytes = 0
+  for (const { block, row } of rows) {
+    if (isSliceOver()) yield
+    const event = block.event(row)
+    bytes += Buffer.byteLength(event.json)
+    const last = events.at(-1)
+    if (last !== undefined && bytes > bytesMax)
+      return { events, next: { occurredAtMs: last.occurredAtMs, seq: last.seq }, ceilingSeq }
+    events.push(event)
+  }
+  return { events, next, ceilingSeq }
+}
+
+export function boundsOf(
+  { filter, before }: { filter: EventFilter; before: EventPosition | null },
+  ceilingSeq: number,
+): Bounds {
+  const until = { occurredAtMs: filter.untilMs ?? Infinity, seq: 0 }
+  const isEarlier = before !== null && before.occurredAtMs < until.occurredAtMs
+  return { sinceMs: filter.sinceMs ?? -Infinity, before: isEarlier ? before : until, ceilingSeq }
+}
+
+/** The times and arrivals between which a part or a block lies. */
+export interface Span {
+  minAt: number
+  maxAt: number
+  firstSeq: number
+  lastSeq: number
+}
+
+export function overlaps({ minAt, maxAt, firstSeq }: Span, { sinceMs, before, ceilingSeq }: Bounds): boolean {
+  if (maxAt < sinceMs || firstSeq > ceilingSeq) return false
+  return minAt < before.occurredAtMs || (minAt === before.occurredAtMs && firstSeq < before.seq)
+}
+
+export function newestFirst(a: Span, b: Span): number {
+  return b.maxAt - a.maxAt || b.lastSeq - a.lastSeq
+}
+
+/** Whether everything in it is older, by (time, arrival), than an event. */
+export function endsBefore({ maxAt, lastSeq }: Span, { occurredAtMs, seq }: EventPosition): boolean {
+  return maxAt < occurredAtMs || (maxAt === occurredAtMs && lastSeq < seq)
+}
+
+/** The blocks of a part that may hold a match within the bounds, newest first. */
+export function newestZones(part: Part, bounds: Bounds): (Zone & Span)[] {
+  return part
+    .zones()
+    .map((zone) => {
+      const firstSeq = seqOf(zone.place)
+      return { ...zone, firstSeq, lastSeq: firstSeq + zone.events - 1 }
+    })
+    .filter((zone) => overlaps(zone, bounds))
+    .sort(newestFirst)
+}
+
+function scanBlock(
+  db: Database,
+  part: Part,
+  zone: Zone,
+  clauses: readonly Clause[],
+  { sinceMs, before, ceilingSeq }: Bounds,
+  add: (found: Found) => void,
+): void {
+  const block = readBlock(db, zone, clauses)
+  if (block === null) return
+  for (let row = 0; row < block.rows; row++) {
+    if (!part.mayMatch(zone, row)) continue
+    const at = block.at(row)
+    const seq = block.firstSeq + row
+    if (at < sinceMs || at > before.occurredAtMs || (at === before.occurredAtMs && seq >= before.seq))
+      continue
+    if (seq > ceilingSeq || !block.matches(row, clauses)) continue
+    add({ at, seq, block, row })
+  }
+}
+
+/** Keeps the newest `size` of what is added. */
+function newestOf(size: number) {
+  let found: Found[] = []
+  let oldest: EventPosition = { occurredAtMs: -Infinity, seq: 0 }
+  const order = (a: Found, b: Found) => b.at - a.at || b.seq - a.seq
+
+  function cut(): void {
+    found = found.sort(order).slice(0, size)
+    const last = found[size - 1]
+    if (last !== undefined) oldest = { occurredAtMs: last.at, seq: last.seq }
+  }
+
+  return {
+    add(one: Found): void {
+      if (one.at < oldest.occurredAtMs || (one.at === oldest.occurredAtMs && one.seq < oldest.seq)) return
+      found.push(one)
+      if (found.length >= size * 4) cut()
+    },
+    isFull(): boolean {
+      if (found.length < size) return false
+      cut()
+      return true
+    },
+    oldest: () => oldest,
+    sorted(): Found[] {
+      cut()
+      return found
+    },
+  }
+}

@@ -1,0 +1,149 @@
+/** The events of some sessions, told by their columns: visited in one pass over the log, or the newest of each kept. */
+import type { Zone } from '../../blocks/block-table.ts'
+import { hashCode, member } from '../../blocks/fields.ts'
+import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
+import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
+import { partsOf } from '../walk.ts'
+import type { EventPosition } from '../../../../contract/store.ts'
+import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { newestOf } from './candidates.ts'
+import type { LogView } from './log-view.ts'
+import type { SessionRow } from './tally.ts'
+
+export interface Visitor {
+  /** Whether events of the session that may lie in what is left are of use; after a no it is not asked again. */
+  wants(id: string, left: Span): boolean
+  /** All events of the session in one block. */
+  visit(id: string, rows: SessionRow[], block: OpenBlock): void
+  /** After each block. */
+  block(): void
+}
+
+/** Visits blocks newest first; `visitor` hears of each whether it holds what was asked for or not. */
+export function* visitSessions(
+  log: LogView,
+  ids: string[],
+  ceilingSeq: number,
+  visitor: Visitor,
+): Sliced<void> {
+  const { db, org, hashSeed } = log
+  const idsByText = new Map(ids.map((id) => [JSON.stringify(id), id]))
+  const wanted = codesOf(ids, hashSeed)
+  const bounds = { sinceMs: -Infinity, before: { occurredAtMs: Infinity, seq: 0 }, ceilingSeq }
+  const parts = partsOf(db, org, [wanted], 0).filter((part) => overlaps(part, bounds))
+  for (const [index, part] of parts.sort(newestFirst).entries()) {
+    if (isSliceOver()) yield
+    for (const zone of newestZones(part, bounds)) {
+      const left = newestOf(zone, parts[index + 1]) ?? zone
+      for (const [text, id] of idsByText) {
+        if (visitor.wants(id, left)) continue
+        idsByText.delete(text)
+        forget(wanted, hashSeed, id)
+      }
+      if (idsByText.size === 0) return
+      if (isSliceOver()) yield
+      const block = readBlock(db, zone)
+      if (block === null) continue
+      const takes = (row: number) => part.mayMatch(zone, row) && block.firstSeq + row <= ceilingSeq
+      visitBlock(block, zone, takes, wanted.codes, idsByText, visitor)
+      visitor.block()
+    }
+  }
+}
+
+interface Wanted {
+  member: number
+  codes: Set<number>
+  hashed: Map<number, Set<string>> // code -> the sessions that have it: hardly ever more than one
+}
+
+function codesOf(ids: string[], hashSeed: number): Wanted {
+  const wanted: Wanted = { member: member.sessionId, codes: new Set(), hashed: new Map() }
+  for (const id of ids) {
+    const code = hashCode(id, hashSeed)
+    wanted.codes.add(code)
+    wanted.hashed.set(code, (wanted.hashed.get(code) ?? new Set()).add(id))
+  }
+  return wanted
+}
+
+function forget({ codes, hashed }: Wanted, hashSeed: number, id: string): void {
+  const code = hashCode(id, hashSeed)
+  const sessions = hashed.get(code)
+  sessions?.delete(id)
+  if (sessions?.size === 0) codes.delete(code)
+}
+
+function visitBlock(
+  block: OpenBlock,
+  zone: Zone,
+  takes: (row: number) => boolean,
+  codes: ReadonlySet<number>,
+  idsByText: ReadonlyMap<string, string>,
+  visitor: Visitor,
+): void {
+  const sessions = block.codes(member.sessionId)
+  if (!sessions.some((code) => codes.has(code))) return
+  const types = block.codes(member.type)
+  const sites = block.codes(member.siteId)
+  const outcomes = block.codes(member.outcome)
+  const classes = block.codes(member.class)
+  const vendors = block.codes(member.vendor)
+  const trusts = block.codes(member.trust)
+  const found = new Map<string, SessionRow[]>()
+  for (let row = 0; row < block.rows; row++) {
+    if (!codes.has(sessions[row]!) || types[row] === 0 || !takes(row)) continue
+    const id = idsByText.get(block.session(row)) // a code alone would not be sure
+    if (id === undefined) continue
+    const one: SessionRow = {
+      ...{ at: block.at(row), seq: block.firstSeq + row, zone, row },
+      ...{ siteId: sites[row]!, type: types[row]!, outcome: outcomes[row]! },
+      ...{ class: classes[row]!, vendor: vendors[row]!, trust: trusts[row]! },
+    }
+    const rows = found.get(id)
+    if (rows === undefined) found.set(id, [one])
+    else rows.push(one)
+  }
+  for (const [id, rows] of found) visitor.visit(id, rows, block)
+}
+
+export const newestRowFirst = (a: SessionRow, b: SessionRow): number => b.at - a.at || b.seq - a.seq
+
+export interface NewestRows {
+  rows: SessionRow[] // newest first by (occurredAt, arrival), `eventsMax` at most
+  isCut: boolean
+}
+
+/** The newest events of one session; what is older than all that are kept is not looked at. */
+export function* newestOfSession(
+  log: LogView,
+  id: string,
+  ceilingSeq: number,
+  eventsMax: number,
+): Sliced<NewestRows> {
+  let rows: SessionRow[] = []
+  let oldest: EventPosition | null = null // of those kept, once there are more than enough
+
+  function cut(): void {
+    rows.sort(newestRowFirst)
+    if (rows.length <= eventsMax) return
+    rows.length = eventsMax
+    const { at, seq } = rows[eventsMax - 1]!
+    oldest = { occurredAtMs: at, seq }
+  }
+
+  yield* visitSessions(log, [id], ceilingSeq, {
+    wants: (_, left) => oldest === null || !endsBefore(left, oldest),
+    visit(_, more) {
+      for (const row of more) if (oldest === null || isAfter(row, oldest)) rows.push(row)
+      if (rows.length > (oldest === null ? eventsMax : eventsMax * 1.5)) cut()
+    },
+    block: () => {},
+  })
+  cut()
+  return { rows, isCut: oldest !== null }
+}
+
+export function isAfter({ at, seq }: SessionRow, { occurredAtMs, seq: of }: EventPosition): boolean {
+  return at > occurredAtMs || (at === occurredAtMs && seq > of)
+}

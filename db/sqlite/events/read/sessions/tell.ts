@@ -1,0 +1,117 @@
+/** Sums several sessions up in one pass over the log, newest first, until each is complete or has enough events. */
+import type { Session } from '../../../../contract/sessions.ts'
+import type { EventPosition } from '../../../../contract/store.ts'
+import type { OpenBlock } from '../../blocks/open-block.ts'
+import { endsBefore, type Span } from '../page.ts'
+import type { Sliced } from '../../../threads/slices.ts'
+import type { Candidate } from './candidates.ts'
+import type { LogView } from './log-view.ts'
+import { isAfter, newestOfSession, newestRowFirst, visitSessions } from './rows.ts'
+import { summaryOf, summaryOfRows } from './summary.ts'
+import { addToTally, emptyTally, type SessionRow, type Tally } from './tally.ts'
+import type { SessionTexts } from './texts.ts'
+
+export interface Asked {
+  candidates: Candidate[]
+  ceilingSeq: number
+  eventsMax: number
+  /** Which events `newest` is of; each candidate has one. */
+  matches(block: OpenBlock, row: number): boolean
+  budgetMs: number
+}
+
+export interface Told {
+  session: Session
+  newest: EventPosition | null // of its events that match
+}
+
+interface Telling {
+  tally: Tally
+  known: EventPosition
+  newest: EventPosition | null
+  oldest: EventPosition | null // of those summed up
+  isCut: boolean // it has more events than are summed up
+  isDoubtful: boolean // one that was left out is newer than one that was summed up: times and arrivals disagree
+}
+
+/**
+ * The longer it takes, the fewer sessions it goes on with: half of them after half of the budget, and only the first,
+ * which is always told, when that is used up.
+ */
+export function* tellSessions(
+  log: LogView,
+  texts: SessionTexts,
+  { candidates, ceilingSeq, eventsMax, matches, budgetMs }: Asked,
+): Sliced<Map<string, Told>> {
+  const tellings = new Map<string, Telling>()
+  for (const { id, newest } of candidates) tellings.set(id, begun(newest))
+  const drop = halver(tellings, budgetMs)
+  yield* visitSessions(log, [...tellings.keys()], ceilingSeq, {
+    wants(id, left) {
+      const one = tellings.get(id)
+      return one !== undefined && (!isComplete(one, left) || mayHoldNewer(left, one.known))
+    },
+    visit(id, rows, block) {
+      const one = tellings.get(id)
+      if (one === undefined) return
+      for (const row of rows)
+        if ((one.newest === null || isAfter(row, one.newest)) && matches(block, row.row))
+          one.newest = positionOf(row)
+      sumUp(one, rows, eventsMax, texts)
+    },
+    block: drop,
+  })
+  const told = new Map<string, Told>()
+  for (const [id, { tally, newest, isCut, isDoubtful }] of tellings) {
+    if (isDoubtful && drop() && !tellings.has(id)) continue
+    const session = isDoubtful
+      ? summaryOfRows(id, yield* newestOfSession(log, id, ceilingSeq, eventsMax), texts)
+      : summaryOf(id, tally, texts, isCut)
+    told.set(id, { session, newest })
+  }
+  return told
+}
+
+function begun(known: EventPosition): Telling {
+  return { tally: emptyTally(), known, newest: null, oldest: null, isCut: false, isDoubtful: false }
+}
+
+/** Leaves out the later half each time half of what is left of the budget is used up. */
+function halver(tellings: Map<string, Telling>, budgetMs: number): () => boolean {
+  let leftMs = budgetMs / 2
+  let dueMs = performance.now() + leftMs
+  return () => {
+    if (performance.now() < dueMs || tellings.size <= 1) return false
+    for (const id of [...tellings.keys()].slice(Math.ceil(tellings.size / 2))) tellings.delete(id)
+    leftMs /= 2
+    dueMs += leftMs
+    return true
+  }
+}
+
+function mayHoldNewer(left: Span, than: EventPosition): boolean {
+  return !endsBefore(left, than)
+}
+
+/** Whether nothing that is left can change what was summed up. */
+function isComplete({ isCut, isDoubtful, oldest }: Telling, left: Span): boolean {
+  return isDoubtful || (isCut && (oldest === null || endsBefore(left, oldest)))
+}
+
+/** Adds the newest of the rows, as many as there is room for. */
+function sumUp(one: Telling, rows: SessionRow[], eventsMax: number, texts: SessionTexts): void {
+  const room = one.isCut ? 0 : eventsMax - one.tally.events
+  const taken = rows.length <= room ? rows : rows.sort(newestRowFirst).slice(0, room)
+  for (const row of taken) {
+    addToTally(one.tally, row, texts.height)
+    if (one.oldest === null || !isAfter(row, one.oldest)) one.oldest = positionOf(row)
+  }
+  const left = rows[taken.length]
+  if (left === undefined) return
+  one.isCut = true
+  if (one.oldest !== null && isAfter(left, one.oldest)) one.isDoubtful = true
+}
+
+function positionOf({ at, seq }: SessionRow): EventPosition {
+  return { occurredAtMs: at, seq }
+}

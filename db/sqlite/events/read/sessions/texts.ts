@@ -1,0 +1,48 @@
+/** The texts behind the codes of sessions' events, for one moment of the log: it remembers what it looked up. */
+import { isHash, member } from '../../blocks/fields.ts'
+import { readBlock } from '../../blocks/open-block.ts'
+import { termTexts } from '../../blocks/term-texts.ts'
+import type { LogView } from './log-view.ts'
+import type { SessionRow } from './tally.ts'
+
+type Name = 'siteId' | 'type' | 'outcome' | 'class' | 'vendor' | 'trust'
+
+/** Known trusts, rising; any other counts as less. */
+export const ladder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
+
+export interface SessionTexts {
+  /** Of a member that always has a term. */
+  term(name: Name, code: number): string
+  /** Of a member of an event; null when it is missing. */
+  of(name: Name, row: SessionRow): string | null
+  /** How far up the ladder an event's trust is. */
+  height(row: SessionRow): number
+}
+
+export function sessionTexts({ db, org }: LogView): SessionTexts {
+  const texts = new Map<Name, Map<number, string>>()
+  const heights = new Map<number, number>()
+
+  function term(name: Name, code: number): string {
+    let known = texts.get(name)
+    if (known === undefined) texts.set(name, (known = termTexts(db, org, member[name])))
+    return known.get(code) ?? ''
+  }
+
+  function of(name: Name, row: SessionRow): string | null {
+    if (isHash(row[name])) return readBlock(db, row.zone)?.hashedText(member[name], row.row) ?? null
+    return row[name] === 0 ? null : term(name, row[name]) || null
+  }
+
+  return {
+    term,
+    of,
+    height(row) {
+      const known = heights.get(row.trust)
+      if (known !== undefined) return known
+      const height = ladder.indexOf(of('trust', row) ?? '')
+      if (!isHash(row.trust)) heights.set(row.trust, height) // a hash may stand for two texts
+      return height
+    },
+  }
+}

@@ -1,0 +1,129 @@
+/** What trust the sessions of some events reached: the highest of any event of the session, counted by those events. */
+import type { TrustReached, TrustReachedQuery } from '../../../../contract/event-counts.ts'
+import type { Zone } from '../../blocks/block-table.ts'
+import { type Clause, fieldClause, filterClauses } from '../../index/filter-codes.ts'
+import { member } from '../../blocks/fields.ts'
+import { readBlock } from '../../blocks/open-block.ts'
+import { type Part, partsOf } from '../walk.ts'
+import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import type { LogView } from './log-view.ts'
+import type { SessionRow } from './tally.ts'
+import { ladder, sessionTexts } from './texts.ts'
+
+/** A session that lasts on before and after the range is looked at for so long; most end after half an hour. */
+const aroundMs = 24 * 3_600_000
+/** Sessions that are held at once: 200 bytes each. */
+const sessionsMax = 200_000
+
+interface Known {
+  events: number
+  height: number // on the ladder; -1: no known trust
+}
+
+interface Reading {
+  query: TrustReachedQuery
+  sessions: Map<string, Known> // by session as JSON text
+  byCode: Map<number, Known[]> // a code alone would not be sure
+  complete: boolean
+}
+
+/** Reads twice: which sessions the events belong to, then how high each of these came. Null when time is up. */
+export function* readTrustReached(log: LogView, query: TrustReachedQuery): Sliced<TrustReached | null> {
+  const endMs = performance.now() + query.deadlineMs
+  const { db, org, hashSeed } = log
+  const { types, siteIds, sinceMs, untilMs, filter = {}, also = [] } = query
+  const indexed = [
+    ...filterClauses(db, org, hashSeed, { types, ...(siteIds && { siteIds }) }),
+    ...filterClauses(db, org, hashSeed, filter),
+  ]
+  const clauses = [
+    ...indexed,
+    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+  ]
+  const reading: Reading = { query, sessions: new Map(), byCode: new Map(), complete: true }
+  for (const part of partsOf(db, org, indexed, 0)) {
+    for (const zone of overlapping(part, sinceMs, untilMs)) {
+      if (performance.now() > endMs) return null
+      if (isSliceOver()) yield
+      find(reading, log, { part, zone, clauses })
+    }
+  }
+  const { height } = sessionTexts(log)
+  for (const part of reading.sessions.size === 0 ? [] : partsOf(db, org, [], 0)) {
+    for (const zone of overlapping(part, sinceMs - aroundMs, untilMs + aroundMs)) {
+      if (performance.now() > endMs) return null
+      if (isSliceOver()) yield
+      raise(reading, log, zone, height)
+    }
+  }
+  return counted(reading)
+}
+
+function overlapping(part: Part, sinceMs: number, untilMs: number): Zone[] {
+  if (part.maxAt < sinceMs || part.minAt >= untilMs) return []
+  return part.zones().filter((zone) => zone.maxAt >= sinceMs && zone.minAt < untilMs)
+}
+
+interface Place {
+  part: Part
+  zone: Zone
+  clauses: readonly Clause[]
+}
+
+function find(reading: Reading, { db }: LogView, { part, zone, clauses }: Place): void {
+  const { query, sessions, byCode } = reading
+  const block = readBlock(db, zone, clauses)
+  if (block === null) return
+  const codes = block.codes(member.sessionId)
+  for (let row = 0; row < block.rows; row++) {
+    const at = block.at(row)
+    if (at < query.sinceMs || at >= query.untilMs) continue
+    if (!part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+    const text = block.session(row)
+    const known = sessions.get(text)
+    if (known !== undefined) known.events++
+    else if (sessions.size >= sessionsMax) reading.complete = false
+    else {
+      const one: Known = { events: 1, height: -1 }
+      sessions.set(text, one)
+      byCode.set(codes[row]!, [...(byCode.get(codes[row]!) ?? []), one])
+    }
+  }
+}
+
+function raise(
+  { query, sessions, byCode }: Reading,
+  { db }: LogView,
+  zone: Zone,
+  heightOf: (row: SessionRow) => number,
+): void {
+  const block = readBlock(db, zone)
+  if (block === null) return
+  const codes = block.codes(member.sessionId)
+  if (!codes.some((code) => byCode.has(code))) return
+  const [trusts, types] = [block.codes(member.trust), block.codes(member.type)]
+  for (let row = 0; row < block.rows; row++) {
+    const at = block.at(row)
+    if (at < query.sinceMs - aroundMs || at >= query.untilMs + aroundMs) continue
+    const sameCode = byCode.get(codes[row]!)
+    if (sameCode === undefined || trusts[row] === 0 || types[row] === 0) continue
+    const height = heightOf({ ...noRow, trust: trusts[row]!, zone, row })
+    // The name is read only where it can matter: at most once for each step up the ladder.
+    if (sameCode.every((one) => one.height >= height)) continue
+    const known = sessions.get(block.session(row))
+    if (known !== undefined && height > known.height) known.height = height
+  }
+}
+
+const noRow = { at: 0, seq: 0, siteId: 0, type: 0, outcome: 0, class: 0, vendor: 0 }
+
+/** The highest trust first, sessions without a known one last. */
+function counted({ sessions, complete }: Reading): TrustReached {
+  const rows = [...ladder.toReversed(), null].map((trust) => ({ trust, events: 0, sessions: 0 }))
+  for (const { events, height } of sessions.values()) {
+    const row = rows[ladder.length - 1 - height]!
+    row.events += events
+    row.sessions++
+  }
+  return { rows: rows.filter((row) => row.sessions > 0), complete }
+}

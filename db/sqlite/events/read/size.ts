@@ -1,0 +1,52 @@
+/** How many bytes the events of an organization take, and from which arrival on they fit into a number of them. */
+import type { Database } from 'bun:sqlite'
+import { readColumns } from '../blocks/block-table.ts'
+import { placeOf, seqOf } from '../blocks/row-key.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+
+interface Block {
+  place: number
+  bytes: number
+}
+
+/** Blocks measured at a time: about 5 ms. */
+const chunkBlocks = 2_048
+
+/** Visits the blocks of an organization, newest first, until `visit` says that it has seen enough. */
+function* eachSize(db: Database, org: number, visit: (block: Block) => boolean): Sliced<void> {
+  const blocks = db.query<Block, [number, number]>(
+    `SELECT place, length(columns) + length(ids) + length(bodies) AS bytes
+     FROM event_block JOIN event_body USING (place) WHERE place >= ? AND place < ?
+     ORDER BY place DESC LIMIT ${chunkBlocks}`,
+  )
+  for (let until = placeOf(org + 1, 0); ;) {
+    const chunk = blocks.all(placeOf(org, 0), until)
+    for (const block of chunk) if (visit(block)) return
+    const last = chunk.at(-1)
+    if (last === undefined) return
+    until = last.place
+    if (isSliceOver()) yield
+  }
+}
+
+export function* eventBytes(db: Database, org: number): Sliced<number> {
+  let sum = 0
+  yield* eachSize(db, org, ({ bytes }) => {
+    sum += bytes
+    return false
+  })
+  return sum
+}
+
+/** The arrival number just past the newest block that no longer fits, or null when all do. */
+export function* cutoffForBytes(db: Database, org: number, bytesMax: number): Sliced<number | null> {
+  let sum = 0
+  let beyond: number | null = null
+  yield* eachSize(db, org, ({ place, bytes }) => {
+    sum += bytes
+    if (sum > bytesMax) beyond = place
+    return beyond !== null
+  })
+  const columns = beyond === null ? null : readColumns(db, beyond)
+  return columns === null || beyond === null ? null : seqOf(beyond) + columns.rows
+}

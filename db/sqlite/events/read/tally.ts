@@ -1,0 +1,232 @@
+/** Counts the stored events that any filter takes by type, outcome, values and time, from their columns alone. */
+import type { Database } from 'bun:sqlite'
+import type { EventTally, TallyCut, TallyQuery } from '../../../contract/store.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import type { Zone } from '../blocks/block-table.ts'
+import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
+import { agentNames } from '../blocks/agents.ts'
+import { agentMember, isHash, member, memberAt } from '../blocks/fields.ts'
+import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
+import { hourMs, otherCode, outcomesSpan } from '../rollups/counts.ts'
+import { termTexts } from '../blocks/term-texts.ts'
+import { partsOf, type Part } from './walk.ts'
+
+/** As in a breakdown by rollups: beyond it values count as one. */
+const valuesMax = 1_000
+
+type Counts = Map<number, number> // by code, outcome and step
+
+interface Counting {
+  edges: readonly number[]
+  clauses: readonly Clause[] // all of them; the index knows only some
+  types: Counts
+  cuts: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
+}
+
+/**
+ * Rollups know one field at a time, so what two fields select together is counted event by event. `complete` is false
+ * when the time was not enough: no count would be exact then, so none is returned.
+ */
+export function* readTally(
+  db: Database,
+  org: number,
+  hashSeed: number,
+  { filter, also = [], edges, cuts, budgetMs }: TallyQuery,
+): Sliced<EventTally> {
+  const endMs = performance.now() + budgetMs
+  const indexed = filterClauses(db, org, hashSeed, filter)
+  const clauses = [
+    ...indexed,
+    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+  ]
+  const counting: Counting = {
+    edges,
+    clauses,
+    types: new Map(),
+    cuts: cuts.map(({ by, and, types }) => ({
+      counts: new Map(),
+      first: by === 'agent' ? agentMember : member[by],
+      second: and === undefined ? null : member[and],
+      types: types === undefined ? null : fieldClause(db, org, hashSeed, member.type, types).codes,
+    })),
+  }
+  const [since = 0, until = 0] = [edges[0], edges.at(-1)]
+  const meets = ({ minAt, maxAt }: { minAt: number; maxAt: number }) => maxAt >= since && minAt < until
+  for (const part of partsOf(db, org, indexed, 0)) {
+    if (!meets(part)) continue
+    if (isSliceOver()) yield
+    for (const zone of part.zones()) {
+      if (!meets(zone)) continue
+      if (isSliceOver()) yield
+      if (performance.now() > endMs) return { rows: [], cuts: [], expired: 0, complete: false }
+      const block = readBlock(db, zone, clauses)
+      if (block !== null) countBlock(counting, block, part, zone)
+    }
+  }
+  return {
+    rows: typeRows(db, org, counting),
+    cuts: cuts.map((cut, index) => cutRows(db, org, cut, counting.cuts[index]!.counts, edges)),
+    expired: expiredOf(db, org, clauses, since, until),
+    complete: true,
+  }
+}
+
+function countBlock(
+  { edges, clauses, types, cuts }: Counting,
+  block: OpenBlock,
+  part: Part,
+  zone: Zone,
+): void {
+  const steps = edges.length
+  const [typeCodes, outcomes] = [block.codes(member.type), block.codes(member.outcome)]
+  const columns = cuts.map(({ first, second }) => ({
+    first: block.codes(first),
+    second: second === null ? null : block.codes(second),
+  }))
+  let step = 0
+  for (let row = 0; row < block.rows; row++) {
+    if (!part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+    const at = block.at(row)
+    if (at < edges[0]! || at >= edges[steps - 1]!) continue
+    step = stepAt(edges, at, step)
+    const place = outcomes[row]! * steps + step
+    add(types, typeCodes[row]! * outcomesSpan * steps + place)
+    for (const [index, cut] of cuts.entries()) {
+      if (cut.types?.has(typeCodes[row]!) === false) continue
+      const { first, second } = columns[index]!
+      const code = valueOf(first[row]!)
+      if (second !== null)
+        add(cut.counts, (code * pairSpan + valueOf(second[row]!)) * outcomesSpan * steps + place)
+      else if (code !== 0) add(cut.counts, code * outcomesSpan * steps + place)
+    }
+  }
+}
+
+/** Hashed values count as one, as they do in rollups; interned ones are few (members.ts). */
+const other = 8_191
+const pairSpan = 8_192
+const valueOf = (code: number): number => (isHash(code) ? other : code)
+
+function add(counts: Counts, key: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}
+
+/** The events of a block lie close together, so the step of one is mostly that of the next. */
+function stepAt(edges: readonly number[], at: number, near: number): number {
+  let step = edges[near]! <= at ? near : 0
+  while (edges[step + 1]! <= at) step++
+  return step
+}
+
+interface Cell {
+  code: number
+  outcome: number
+  startMs: number
+  count: number
+}
+
+function cellsOf(counts: Counts, edges: readonly number[]): Cell[] {
+  const steps = edges.length
+  return Array.from(counts, ([key, count]) => ({
+    code: Math.floor(key / (outcomesSpan * steps)),
+    outcome: Math.floor(key / steps) % outcomesSpan,
+    startMs: edges[key % steps]!,
+    count,
+  }))
+}
+
+function typeRows(db: Database, org: number, { types, edges }: Counting): EventTally['rows'] {
+  const [texts, outcomes] = [termTexts(db, org, member.type), termTexts(db, org, member.outcome)]
+  return cellsOf(types, edges).map(({ code, outcome, startMs, count }) => ({
+    type: texts.get(code) ?? '',
+    outcome: outcomes.get(outcome) ?? '',
+    startMs,
+    count,
+  }))
+}
+
+function cutRows(
+  db: Database,
+  org: number,
+  { by, and }: TallyCut,
+  counts: Counts,
+  edges: readonly number[],
+): EventTally['cuts'][number] {
+  const outcomes = termTexts(db, org, member.outcome)
+  const first = namesOf(db, org, by)
+  const second = and === undefined ? null : namesOf(db, org, and)
+  const cells = second === null ? withOther(cellsOf(counts, edges)) : cellsOf(counts, edges)
+  return cells.map(({ code, outcome, startMs, count }) => ({
+    value: first(second === null ? code : Math.floor(code / pairSpan)),
+    and: second === null ? null : second(code % pairSpan),
+    outcome: outcomes.get(outcome) ?? '',
+    startMs,
+    count,
+  }))
+}
+
+/** Null: beyond the value limit; '' : the field is missing. */
+function namesOf(db: Database, org: number, by: TallyCut['by']): (code: number) => string | null {
+  if (by === 'agent') {
+    const agentOf = agentNames(db, org)
+    return (code) => JSON.stringify(agentOf(code))
+  }
+  const texts = termTexts(db, org, member[by])
+  return (code) => (code === other ? null : (texts.get(code) ?? ''))
+}
+
+function withOther(cells: Cell[]): Cell[] {
+  const sums = new Map<number, number>()
+  for (const { code, count } of cells) if (code !== other) sums.set(code, (sums.get(code) ?? 0) + count)
+  if (sums.size <= valuesMax) return cells
+  const kept = new Set(
+    [...sums]
+      .sort(([a, x], [b, y]) => y - x || a - b)
+      .slice(0, valuesMax)
+      .map(([code]) => code),
+  )
+  return cells.map((cell) => (kept.has(cell.code) ? cell : { ...cell, code: other }))
+}
+
+/**
+ * At most how many events of the time retention took that the filter may have taken: rollups still count them, by one
+ * field at a time, so the field with the fewest says it. 0 means that what is stored is all there was.
+ */
+function expiredOf(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  sinceMs: number,
+  untilMs: number,
+): number {
+  const hours = [Math.floor(sinceMs / hourMs), Math.ceil(untilMs / hourMs)] as const
+  const columns = new Map([
+    [member.siteId, 'site'],
+    [member.type, 'type'],
+    [member.outcome, 'outcome'],
+  ])
+  const where = ['org = ? AND hour >= ? AND hour < ?']
+  const given: (number | string)[] = [org, ...hours]
+  for (const { member: index, codes } of clauses) {
+    const column = columns.get(index)
+    if (column === undefined) continue
+    where.push(`${column} IN (SELECT value FROM json_each(?))`)
+    given.push(JSON.stringify([...codes]))
+  }
+  const sum = (table: string, more: string[], values: (number | string)[]) =>
+    db
+      .query<{ expired: number | null }, (number | string)[]>(
+        `SELECT sum(expired) AS expired FROM ${table} WHERE ${[...where, ...more].join(' AND ')}`,
+      )
+      .get(...given, ...values)?.expired ?? 0
+  let fewest = sum('rollup_metric', [], [])
+  for (const { member: index, codes } of clauses) {
+    if (fewest === 0) return 0
+    // Rollups count events that have the field, so they cannot answer a filter for events without it.
+    if (columns.has(index) || codes.has(0) || !memberAt(index)?.counted) continue
+    const wanted = [...codes].map((code) => (isHash(code) ? otherCode : code))
+    const more = ['member = ?', 'code IN (SELECT value FROM json_each(?))']
+    fewest = Math.min(fewest, sum('rollup_value', more, [index, JSON.stringify(wanted)]))
+  }
+  return fewest
+}

@@ -1,0 +1,209 @@
+/** Counts events by hour, site, type and outcome, and within each of these by the values of single members. */
+import { extra } from '../blocks/block.ts'
+import { sketchCode } from './distinct-sketch.ts'
+import { bucketOf, bucketsMax } from './duration-buckets.ts'
+import { agentMember, isHash, member, members } from '../blocks/fields.ts'
+import type { PackedColumns } from '../blocks/number-columns.ts'
+
+export const hourMs = 3_600_000
+
+/** Stands for every value that has no term of its own, so that hostile texts cannot make rollups grow. */
+export const otherCode = 2 ** 31
+
+/**
+ * Durations are counted as if they were values of one more member: the code is the tool's and the bucket's together
+ * (duration-buckets.ts). So they fold, expire, are erased, verified and counted again like all others.
+ */
+export const durationMember = 32
+
+/** The same by day, so that a month is read from thirty days. */
+export const dayDurationMember = 35
+
+/**
+ * Sessions and subjects are sketched by day and site (distinct-sketch.ts). Rows of a day have its first hour and no
+ * outcome, those of sketches no type either.
+ */
+export const distinctMember = { session: 33, subject: 34 } as const
+export const dayHours = 24
+
+/**
+ * Class and vendor together, as one more member (class-vendor.ts). A class past the first few and a vendor past its
+ * terms have no code of their own in a pair, so that hostile texts cannot make pairs without bound.
+ */
+export const classVendorMember = 36
+export const pairSpan = 8_192
+export const pairOther = pairSpan - 1
+const pairClassesMax = 64
+
+export function pairCode(classCode: number, vendorCode: number): number {
+  const ofClass = classCode <= pairClassesMax ? classCode : pairOther
+  return ofClass * pairSpan + Math.min(vendorCode, pairOther)
+}
+
+export interface DayGroup {
+  hour: number
+  site: number
+  type: number
+  values: Map<number, number>
+}
+
+export interface RollupGroup {
+  hour: number // occurredAt / hourMs
+  site: number
+  type: number
+  outcome: number
+  events: number
+  values: Map<number, number> // valueKey -> events; missing values are not counted
+}
+
+const codesSpan = 2 ** 44
+
+export function valueKey(index: number, code: number): number {
+  return index * codesSpan + code
+}
+
+export function memberAndCode(key: number): [member: number, code: number] {
+  return [Math.floor(key / codesSpan), key % codesSpan]
+}
+
+/** Guard rails keep types and outcomes below these; a site's code may rise for ever and comes first. */
+export const typesSpan = 4_096
+export const outcomesSpan = 512
+
+/** Values past their terms count as one. */
+export function countedCode(code: number): number {
+  return isHash(code) ? otherCode : code
+}
+
+export interface RollupCounts {
+  /** Adds the events of a block's rows from `first` to before `end`; removed ones are none. */
+  add(block: Pick<PackedColumns, 'column'>, first: number, end: number): void
+  groups(): Generator<RollupGroup>
+  days(): Generator<DayGroup>
+  /** How many rollup rows it would touch. */
+  entries(): number
+  /** How many events were added. */
+  events(): number
+}
+
+/** Fields whose values have rollups, for the pages of the dashboard. Names and purposes count as agents. */
+const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentMember]
+
+/** Opens the columns that counting the wanted members needs, and no others. */
+function wantedColumns(wanted: readonly number[] | null) {
+  const wants = (index: number): boolean => wanted === null || wanted.includes(index)
+  const counted = indexes.filter(wants)
+  const pairs = wants(classVendorMember)
+  const durationsToo = wants(durationMember)
+  return ({ column }: Pick<PackedColumns, 'column'>) => ({
+    types: column(member.type),
+    sites: column(member.siteId),
+    outcomes: column(member.outcome),
+    times: column(extra.at),
+    counted: counted.map((index) => ({ index, codes: column(index) })),
+    classes: pairs ? column(member.class) : null,
+    vendors: pairs ? column(member.vendor) : null,
+    sessions: wants(distinctMember.session) ? column(member.sessionId) : null,
+    subjects: wants(distinctMember.subject) ? column(member.subject) : null,
+    tools: durationsToo ? column(member.tool) : null,
+    durations: durationsToo ? column(extra.duration) : null,
+  })
+}
+
+/** The map below a key of a map of maps, made when it is not there. */
+export function childOf<K, C>(parent: Map<number, Map<K, C>>, key: number): Map<K, C> {
+  let child = parent.get(key)
+  if (child === undefined) parent.set(key, (child = new Map()))
+  return child
+}
+
+/** The groups and days counted so far, and how many values they hold together. */
+function countedGroups() {
+  const byHour = new Map<number, Map<number, RollupGroup>>()
+  const byDay = new Map<number, Map<number, DayGroup>>()
+  let entries = 0
+
+  function groupOf(hour: number, site: number, type: number, outcome: number): RollupGroup {
+    const groups = childOf(byHour, hour)
+    const key = (site * typesSpan + type) * outcomesSpan + outcome
+    let group = groups.get(key)
+    if (group === undefined) {
+      group = { hour, site, type, outcome, events: 0, values: new Map() }
+      groups.set(key, group)
+      entries++
+    }
+    return group
+  }
+
+  function dayOf(hour: number, site: number, type: number): DayGroup {
+    const first = hour - (hour % dayHours)
+    const groups = childOf(byDay, first)
+    const key = site * typesSpan + type
+    let day = groups.get(key)
+    if (day === undefined) groups.set(key, (day = { hour: first, site, type, values: new Map() }))
+    return day
+  }
+
+  function addValue(group: DayGroup, key: number): void {
+    const known = group.values.get(key)
+    if (known === undefined) entries++
+    group.values.set(key, (known ?? 0) + 1)
+  }
+
+  return {
+    groupOf,
+    dayOf,
+    addValue,
+    entries: () => entries,
+    *groups() {
+      for (const groups of byHour.values()) yield* groups.values()
+    },
+    *days() {
+      for (const groups of byDay.values()) yield* groups.values()
+    },
+  }
+}
+
+/** `wanted` are the members whose values are counted, null for all: a query asks for one, or for none. */
+export function rollupCounts(wanted: readonly number[] | null = null): RollupCounts {
+  const columnsOf = wantedColumns(wanted)
+  const { groupOf, dayOf, addValue, entries, groups, days } = countedGroups()
+  let events = 0
+
+  return {
+    add(block, first, end) {
+      const { types, sites, outcomes, times, counted, ...more } = columnsOf(block)
+      const { classes, vendors, sessions, subjects, tools, durations } = more
+      for (let row = first; row < end; row++) {
+        const type = types[row]!
+        if (type === 0) continue
+        const site = sites[row]!
+        const hour = Math.floor(times[row]! / hourMs)
+        const group = groupOf(hour, site, type, outcomes[row]!)
+        group.events++
+        events++
+        for (const { index, codes } of counted) {
+          const code = codes[row]!
+          if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
+        }
+        if (classes && vendors)
+          addValue(group, valueKey(classVendorMember, pairCode(classes[row]!, vendors[row]!)))
+        if (sessions)
+          addValue(dayOf(hour, site, 0), valueKey(distinctMember.session, sketchCode(sessions[row]!)))
+        const subject = subjects?.[row] ?? 0
+        if (subject !== 0)
+          addValue(dayOf(hour, site, 0), valueKey(distinctMember.subject, sketchCode(subject)))
+        const tool = tools?.[row] ?? 0
+        const duration = durations?.[row] ?? -1
+        if (tool === 0 || duration < 0) continue
+        const code = countedCode(tool) * bucketsMax + bucketOf(duration)
+        addValue(group, valueKey(durationMember, code))
+        addValue(dayOf(hour, site, type), valueKey(dayDurationMember, code))
+      }
+    },
+    groups,
+    days,
+    entries,
+    events: () => events,
+  }
+}

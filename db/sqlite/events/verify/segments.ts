@@ -1,0 +1,88 @@
+/** Checks that the index of every sealed segment leads to each row that a filter must find. */
+import type { Database } from 'bun:sqlite'
+import { readColumns, readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
+import { member, members } from '../blocks/fields.ts'
+import { segmentEvents, seqOf } from '../blocks/row-key.ts'
+import { hasBit, newBitmap } from '../index/positions.ts'
+import { postingReader } from '../index/posting.ts'
+import type { Check, Report, VerifiedOrg } from './verified-org.ts'
+
+/** The segments that are sealed when it begins. */
+export function* verifySegments(db: Database, { num, segments }: VerifiedOrg, report: Report): Check {
+  for (let segment = 0; segment < segments; segment++) {
+    verifySegment(db, num, segment, report)
+    yield
+  }
+}
+
+function verifySegment(db: Database, org: number, segment: number, report: Report): void {
+  const postings = postingReader(db)
+  const first = segment * segmentEvents
+  const where = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
+  const blocks = zonesBetween(db, org, first, first + segmentEvents)
+  const version = versionOf(db, org, segment)
+  verifyZones(db, { org, segment }, blocks, (problem) => report(where, problem))
+  for (const { filter, name, number: index, indexVersion } of members) {
+    if (filter === null || indexVersion > version) continue
+    for (const [code, positions] of positionsByCode(db, blocks, first, index)) {
+      const bitmap = newBitmap()
+      try {
+        postings.add(bitmap, org, segment, index, code)
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error)
+        report(where, `cannot be read for its ${name}: ${why}`)
+        continue
+      }
+      const missing = positions.find((position) => !hasBit(bitmap, position))
+      if (missing !== undefined) report(where, `does not lead to arrival ${first + missing} by its ${name}`)
+    }
+  }
+}
+
+function versionOf(db: Database, org: number, segment: number): number {
+  const sql = 'SELECT index_version AS version FROM event_segment WHERE org = ? AND segment = ?'
+  return db.query<{ version: number }, [number, number]>(sql).get(org, segment)?.version ?? Infinity
+}
+
+/** A page looks at a block only when the segment says that it is there and reaches into the times asked for. */
+function verifyZones(
+  db: Database,
+  { org, segment }: { org: number; segment: number },
+  blocks: Zone[],
+  report: (problem: string) => void,
+): void {
+  const row = db
+    .query<{ zones: Uint8Array; minAt: number; maxAt: number }, [number, number]>(
+      'SELECT zones, min_at AS minAt, max_at AS maxAt FROM event_segment WHERE org = ? AND segment = ?',
+    )
+    .get(org, segment)
+  const listed = new Map(row === null ? [] : readZones(row.zones).map((zone) => [zone.place, zone]))
+  for (const { place, events, minAt, maxAt } of blocks) {
+    const zone = listed.get(place)
+    if (zone === undefined || row === null) report(`leaves out arrival ${seqOf(place)}`)
+    else if (zone.events !== events || zone.minAt !== minAt || zone.maxAt !== maxAt)
+      report(`says another length or time of the block at arrival ${seqOf(place)}`)
+    else if (minAt < row.minAt || maxAt > row.maxAt) report(`leaves out the time of arrival ${seqOf(place)}`)
+  }
+}
+
+function positionsByCode(
+  db: Database,
+  blocks: { place: number }[],
+  first: number,
+  index: number,
+): Map<number, number[]> {
+  const found = new Map<number, number[]>()
+  for (const { place } of blocks) {
+    const block = readColumns(db, place)
+    if (block === null) continue
+    const types = block.column(member.type)
+    block.column(index).forEach((code, row) => {
+      if (types[row] === 0) return
+      const positions = found.get(code)
+      if (positions === undefined) found.set(code, [seqOf(place) - first + row])
+      else positions.push(seqOf(place) - first + row)
+    })
+  }
+  return found
+}

@@ -1,0 +1,113 @@
+/** Checks the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
+import type { Database } from 'bun:sqlite'
+import type { EventFault, EventVerdict } from '../../../contract/store.ts'
+import { termTexts } from '../blocks/term-texts.ts'
+import type { Check, Report, VerifiedOrg } from './verified-org.ts'
+import { verifyBlocks } from './blocks.ts'
+import { verifyIds } from './ids.ts'
+import { verifyRollups } from './rollups.ts'
+import { verifySegments } from './segments.ts'
+import { readSeed } from '../dedupe/seed.ts'
+import { fingerprints } from '../dedupe/fingerprint.ts'
+import { columnCount } from '../blocks/block.ts'
+
+/** Faults listed of one organization; the first ones name the damage, and thousands would hide it. */
+const faultsMax = 100
+const fileFaultsMax = 20
+
+/** Looks at one moment after the other: a writer that goes on meanwhile is neither held up nor taken for damage. */
+export function verifyEvents(db: Database, fingerprintBits: number): EventVerdict {
+  const check = verifyInSlices(db, fingerprintBits)
+  for (;;) {
+    const slice = check.next()
+    if (slice.done) return slice.value
+  }
+}
+
+/** Only tests ask for other sizes than the ones that were measured. */
+export interface SliceSizes {
+  verifiedBlocks?: number
+  countedBlocks?: number
+}
+
+/** The same; at each yield no transaction is open. */
+export function* verifyInSlices(
+  db: Database,
+  fingerprintBits: number,
+  sizes: SliceSizes = {},
+): Check<EventVerdict> {
+  const verdict: EventVerdict = { orgs: [], faults: [] }
+  const print = fingerprints(readSeed(db).ids, fingerprintBits)
+  const orgs = db.query<{ num: number; orgId: string }, []>(
+    'SELECT num, org_id AS orgId FROM event_org ORDER BY org_id',
+  )
+  for (const { num, orgId } of orgs.all()) {
+    const faults: EventFault[] = []
+    const report: Report = (place, problem) => {
+      if (faults.length < faultsMax) faults.push({ orgId, place, problem })
+    }
+    const counted = (events: number) => void verdict.orgs.push({ orgId, events })
+    try {
+      yield* inSnapshots(db, verifyOrg(db, num, { print, report, counted, sizes }))
+    } catch (error) {
+      // Damage that SQLite itself stumbles over: what it says is all that is known of the place.
+      report('the event tables', `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    verdict.faults.push(...faults)
+  }
+  verdict.faults.push(...fileFaults(db))
+  return verdict
+}
+
+/** Gives each slice of a check a read transaction. */
+function* inSnapshots<T>(db: Database, check: Check<T>): Check<T> {
+  for (;;) {
+    db.query('BEGIN').run()
+    let slice: IteratorResult<void, T>
+    try {
+      slice = check.next()
+    } finally {
+      if (db.inTransaction) db.query('COMMIT').run()
+    }
+    if (slice.done) return slice.value
+    yield
+  }
+}
+
+interface Told {
+  print: (org: number, id: string) => number
+  report: Report
+  counted(events: number): void
+  sizes: SliceSizes
+}
+
+function* verifyOrg(db: Database, num: number, { print, report, counted, sizes }: Told): Check {
+  const org = readOrg(db, num)
+  const damaged = yield* verifyBlocks(db, org, report, sizes.verifiedBlocks)
+  counted(yield* verifyRollups(db, num, damaged, report, sizes.countedBlocks))
+  if (damaged.size > 0) return
+  yield* verifyIds(db, num, print, report)
+  yield* verifySegments(db, org, report)
+}
+
+/** What holds the tables together: pages that are lost, used twice or out of order, whatever they belong to. */
+function fileFaults(db: Database): EventFault[] {
+  try {
+    return db
+      .query<{ quick_check: string }, []>(`PRAGMA quick_check(${fileFaultsMax})`)
+      .all()
+      .filter(({ quick_check }) => quick_check !== 'ok')
+      .map(({ quick_check }) => ({ orgId: null, place: 'the database file', problem: quick_check }))
+  } catch (error) {
+    const problem = `cannot be checked: ${error instanceof Error ? error.message : String(error)}`
+    return [{ orgId: null, place: 'the database file', problem }]
+  }
+}
+
+function readOrg(db: Database, num: number): VerifiedOrg {
+  const row = db
+    .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
+    .get(num)
+  const codes = Array.from({ length: columnCount }, (_, index) => new Set(termTexts(db, num, index).keys()))
+  return { num, segments: row?.segments ?? 0, codes }
+}

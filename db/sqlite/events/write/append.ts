@@ -1,0 +1,151 @@
+/** Takes the events of a batch one by one into the blocks that the next commit will write. */
+import type { AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
+import { StoreError } from '../../../contract/errors.ts'
+import { eventTimeMs } from '../../../rules/event-time.ts'
+import { agentText } from '../blocks/agents.ts'
+import { clearBlock, emptyBlock, extra, type BlockContent } from '../blocks/block.ts'
+import type { Dedupe } from '../dedupe/dedupe.ts'
+import { splitText } from '../blocks/event-text.ts'
+import { agentMember, isHash, member } from '../blocks/fields.ts'
+import type { OrgState } from './org-state.ts'
+import { blockEventsMax, segmentOf } from '../blocks/row-key.ts'
+import type { Terms } from './terms.ts'
+
+/** A session's id as JSON text and as a code, which is a hash and so the same in every organization. */
+interface Session {
+  text: string
+  code: number
+}
+
+const sessionsMax = 4_096
+
+export interface Appender {
+  append(org: OrgState, batch: EventBatch): AppendResult
+  /** Takes a written block back: making its arrays anew costs more than filling them. */
+  recycle(content: BlockContent): void
+}
+
+const sparesMax = 64
+
+export function appender(
+  known: Dedupe,
+  fingerprint: (org: number, id: string) => number,
+  storedHas: (org: number, seq: number, id: string) => boolean,
+): Appender {
+  const sessions = new Map<string, Session>()
+  const spares: BlockContent[] = []
+  // One closure for all events: what is asked for lies in these variables.
+  let org: OrgState
+  let id = ''
+  const confirm = (seq: number) =>
+    stagedId(org, seq) === id || (seq <= org.storedSeq && storedHas(org.num, seq, id))
+
+  /** Sessions come back soon, and their code and text cost as much as half the other members. */
+  function sessionOf(sessionId: string): Session {
+    const found = sessions.get(sessionId)
+    if (found !== undefined) return found
+    if (sessions.size >= sessionsMax) sessions.clear()
+    const made = { text: JSON.stringify(sessionId), code: org.terms.code(member.sessionId, sessionId) }
+    sessions.set(sessionId, made)
+    return made
+  }
+
+  return {
+    append(state, batch) {
+      batch.events.forEach(requireWhole) // before anything is staged: a batch fails alone and as a whole
+      org = state
+      const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
+      const key = org.terms.code(extra.key, batch.keyId)
+      batch.events.forEach((event, index) => {
+        id = JSON.stringify(event.id)
+        const print = fingerprint(org.num, id)
+        if (known.isKnown(org.num, print, confirm)) {
+          result.deduped++
+          return
+        }
+        const broken = org.terms.broken(event)
+        if (broken !== null) {
+          result.rejected.push({ index, member: broken, id: event.id, json: event.json })
+          return
+        }
+        const content = openBlockFor(org, ++org.lastSeq, spares)
+        stage(org.terms, content, event, id, sessionOf(event.sessionId))
+        const row = content.events - 1
+        content.columns[extra.at]![row] = eventTimeMs(event.occurredAtMs, batch.receivedAtMs)
+        content.columns[extra.received]![row] = batch.receivedAtMs
+        content.columns[extra.key]![row] = key
+        known.add(org.num, org.lastSeq, print)
+        result.accepted++
+      })
+      return result
+    },
+    recycle(content) {
+      if (spares.length < sparesMax) spares.push(clearBlock(content))
+    },
+  }
+}
+
+/** Callers have checked events; what slips through must not end up half in a block. */
+function requireWhole(event: EventRecord): void {
+  const { id, siteId, sessionId, type, outcome, json, occurredAtMs } = event
+  const named = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
+  const told = typeof type === 'string' && typeof outcome === 'string' && Number.isSafeInteger(occurredAtMs)
+  if (!named || !told) throw new StoreError('internal', 'an event lacks a member')
+  if (json.includes('\0')) throw new StoreError('internal', 'the text of an event is not JSON')
+}
+
+/** Adds an event to a block, but for what it shares with its batch. */
+function stage(terms: Terms, content: BlockContent, event: EventRecord, id: string, session: Session): void {
+  const row = content.events++
+  const { columns } = content
+  const take = (index: number, text: string | null): number => {
+    if (text === null) return 0 // blocks begin all zero
+    const code = terms.code(index, text)
+    columns[index]![row] = code
+    if (isHash(code)) content.spilled.push([row, index, text])
+    return code
+  }
+  // One by one: a loop over the names of members takes twice the time.
+  take(member.type, event.type)
+  take(member.outcome, event.outcome)
+  take(member.siteId, event.siteId)
+  take(member.class, event.class)
+  const vendor = take(member.vendor, event.vendor)
+  take(member.trust, event.trust)
+  take(member.tool, event.tool)
+  take(member.protocol, event.protocol)
+  take(member.subject, event.subject)
+  take(member.decision, event.decision)
+  take(member.ruleId, event.ruleId)
+  take(member.reason, event.reason)
+  take(member.page, event.page)
+  const name = take(member.name, event.name)
+  const purpose = take(member.purpose, event.purpose)
+  if (name + purpose > 0)
+    columns[agentMember]![row] = terms.code(agentMember, agentText(vendor, name, purpose))
+  columns[member.sessionId]![row] = session.code
+  const { text, idAt, sessionAt } = splitText(event.json, id, session.text)
+  columns[extra.duration]![row] = event.durationMs ?? -1
+  columns[extra.idAt]![row] = idAt
+  columns[extra.sessionAt]![row] = sessionAt
+  content.ids.push(id)
+  content.texts.push(text)
+  content.sessions.push(session.text)
+}
+
+function openBlockFor(org: OrgState, seq: number, spares: BlockContent[]): BlockContent {
+  const open = org.staged.at(-1)
+  const fits =
+    open !== undefined && open.content.events < blockEventsMax && segmentOf(open.firstSeq) === segmentOf(seq)
+  if (fits) return open.content
+  const block = { firstSeq: seq, content: spares.pop() ?? emptyBlock() }
+  org.staged.push(block)
+  return block.content
+}
+
+/** The id of an event that no commit has written yet. */
+function stagedId(org: OrgState, seq: number): string | null {
+  if (seq <= org.storedSeq) return null
+  const block = org.staged.findLast(({ firstSeq }) => firstSeq <= seq)
+  return block?.content.ids[seq - block.firstSeq] ?? null
+}

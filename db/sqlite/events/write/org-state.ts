@@ -1,0 +1,118 @@
+/** What the writer remembers of an organization between commits; all of it can be read anew from the tables. */
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../../../contract/errors.ts'
+import type { StagedBlock } from '../blocks/block.ts'
+import { countUnfolded } from '../rollups/fold.ts'
+import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
+import type { RollupCounts } from '../rollups/counts.ts'
+import { openTerms, type Terms } from './terms.ts'
+import { atOnce } from '../../threads/slices.ts'
+
+/** Blocks below this many events are merged with their neighbours (merge.ts). */
+export const smallBlockEvents = 128
+
+export interface SmallBlock {
+  place: number
+  events: number
+}
+
+export interface OrgState {
+  num: number
+  lastSeq: number // of staged events
+  storedSeq: number // of events in the tables
+  foldedSeq: number
+  segments: number // sealed
+  unfolded: RollupCounts
+  terms: Terms
+  staged: StagedBlock[]
+  small: SmallBlock[] // the small blocks at the end, consecutive and in one segment
+}
+
+/** Organizations kept in memory at most; the terms of a hostile one take about 5 MB. */
+const orgsLoadedMax = 32
+
+export interface Orgs {
+  of(orgId: string): OrgState
+  loaded(): Iterable<OrgState>
+  /** Between transactions: lets go of what has not been used for longest, but for one. */
+  trim(keep: OrgState | null): void
+  forget(): void
+}
+
+export function openOrgs(db: Database, hashSeed: number): Orgs {
+  const states = new Map<string, OrgState>() // least recently used first
+  const find = db.query<{ num: number; last: number; folded: number; segments: number }, [string]>(
+    'SELECT num, last_seq AS last, folded_seq AS folded, segments FROM event_org WHERE org_id = ?',
+  )
+
+  function create(orgId: string): NonNullable<ReturnType<typeof find.get>> {
+    db.query('INSERT INTO event_org (org_id, last_seq, folded_seq, segments) VALUES (?, 0, 0, 0)').run(orgId)
+    const row = find.get(orgId)
+    if (row === null || row.num >= orgsMax)
+      throw new StoreError('internal', 'there are too many organizations')
+    return row
+  }
+
+  function load(orgId: string): OrgState {
+    const { num, last, folded, segments } = find.get(orgId) ?? create(orgId)
+    const small: SmallBlock[] = []
+    const newest = newestBlocks(db, num, 64)
+    const storedSeq = Math.max(last, lastSeqOf(newest[0]))
+    for (const block of endsSegment(storedSeq) ? [] : newest) {
+      if (block.events >= smallBlockEvents || segmentOf(seqOf(block.place)) !== segmentOf(storedSeq)) break
+      const next = small[0]?.place ?? placeOf(num, storedSeq + 1)
+      if (block.place + block.events !== next) break
+      small.unshift(block)
+    }
+    const terms = openTerms(db, num, hashSeed)
+    const unfolded = atOnce(countUnfolded(db, num))
+    return {
+      num,
+      lastSeq: storedSeq,
+      storedSeq,
+      foldedSeq: folded,
+      segments,
+      unfolded,
+      terms,
+      staged: [],
+      small,
+    }
+  }
+
+  return {
+    of(orgId) {
+      const state = states.get(orgId) ?? load(orgId)
+      states.delete(orgId)
+      states.set(orgId, state)
+      return state
+    },
+    loaded: () => states.values(),
+    trim(keep) {
+      for (const [orgId, state] of states) {
+        if (states.size <= orgsLoadedMax) return
+        if (state !== keep) states.delete(orgId)
+      }
+    },
+    forget: () => states.clear(),
+  }
+}
+
+function newestBlocks(db: Database, org: number, limit: number): SmallBlock[] {
+  return db
+    .query<SmallBlock, [number, number, number]>(
+      'SELECT place, events FROM event_block WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT ?',
+    )
+    .all(placeOf(org, 0), placeOf(org + 1, 0), limit)
+}
+
+function lastSeqOf(block: SmallBlock | undefined): number {
+  return block === undefined ? 0 : seqOf(block.place) + block.events - 1
+}
+
+/** The newest arrival number of an organization, as a reader sees it. */
+export function storedLastSeq(db: Database, org: number): number {
+  const floor = db
+    .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
+    .get(org)
+  return Math.max(floor?.last ?? 0, lastSeqOf(newestBlocks(db, org, 1)[0]))
+}

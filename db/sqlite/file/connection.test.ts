@@ -1,0 +1,29 @@
+/** Whoever only looks reads the database in every state that a crash leaves it in. */
+import { expect, test } from 'bun:test'
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { run } from '../../../tests/support/process.ts'
+import { tempDir } from '../../../tests/support/temp-dir.ts'
+import { openLookConnection } from './connection.ts'
+
+test('a header of the shared memory that a crash left half written is no obstacle', async () => {
+  using dir = tempDir('look')
+  const path = dir.join('sightglass.db')
+  const program = `
+    import { openWriterConnection } from ${JSON.stringify(join(import.meta.dir, 'connection.ts'))}
+    const db = openWriterConnection(process.argv[1], () => {})
+    db.run('CREATE TABLE kept (n INTEGER) STRICT')
+    db.run('INSERT INTO kept VALUES (7)')
+    console.log('open')
+    setInterval(() => db, 1000)`
+  const other = run([process.execPath, '-e', program, path], { cwd: dir.path, env: {} })
+  await other.line((line) => (line === 'open' ? true : null), 10_000)
+  const memory = openSync(`${path}-shm`, 'r+')
+  writeSync(memory, Buffer.alloc(16, 0xff), 0, 16, 8) // the first copy of the header is another than the second
+  closeSync(memory)
+  const look = openLookConnection(path)
+  expect(look.query('SELECT n FROM kept').all()).toEqual([{ n: 7 }])
+  look.close()
+  other.signal('SIGKILL')
+  await other.exited
+}, 30_000)

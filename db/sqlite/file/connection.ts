@@ -1,0 +1,128 @@
+/** Opens a SQLite connection the way this store needs it; the defaults of the driver are not a server's. */
+import { constants, Database, SQLiteError } from 'bun:sqlite'
+import { existsSync, statSync } from 'node:fs'
+import { StoreError } from '../../contract/errors.ts'
+
+export const pageBytes = 8_192
+const writerCacheKib = 8 * 1024
+/** While somebody writes, every snapshot begins with an empty one. */
+const readerCacheKib = 4 * 1024
+const walBytesKept = 64 * 1024 * 1024
+/** Of log, 16 MiB, before it is copied into the database. */
+export const checkpointPages = 2_000
+
+/** Versions before 3.51.3 can corrupt a database when two connections write and checkpoint at the same moment. */
+const sqliteVersionMin = [3, 51, 3] as const
+
+/**
+ * The one connection that writes; creates the file when absent. `inspect` sees the database before any setting is
+ * made, because some of them write: what it refuses by throwing stays as it was.
+ */
+export function openWriterConnection(path: string, inspect: (db: Database) => void): Database {
+  const hadLog = existsSync(`${path}-wal`)
+  const db = new Database(path, { create: true, readwrite: true, strict: true })
+  try {
+    requireSqlite(sqliteVersion(db))
+    db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1)
+    db.run('PRAGMA busy_timeout = 5000') // first: the statements below may meet another tool's lock
+    inspect(db)
+    if (isEmpty(db)) {
+      db.run(`PRAGMA page_size = ${pageBytes}`)
+      db.run('PRAGMA auto_vacuum = INCREMENTAL') // on a database with tables this would write at every start
+    }
+    db.run('PRAGMA journal_mode = WAL')
+    db.run('PRAGMA synchronous = FULL') // an answer may only leave once the log is on the disk
+    db.run('PRAGMA foreign_keys = ON')
+    db.run('PRAGMA secure_delete = ON')
+    db.run('PRAGMA temp_store = MEMORY')
+    db.run(`PRAGMA cache_size = -${writerCacheKib}`)
+    db.run(`PRAGMA journal_size_limit = ${walBytesKept}`)
+    db.run(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
+    return db
+  } catch (error) {
+    // Refused: a log that was there stays.
+    if (!hadLog) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 0)
+    db.close()
+    throw error
+  }
+}
+
+/**
+ * Closes, and returns whether the log is settled: empty, and removed with the connection. One that is not empty stays,
+ * because a connection with open statements outlives this call: the log would vanish after the lock was released, and
+ * the next start could not tell that from an operator's mistake.
+ */
+export function closeWriterConnection(db: Database, path: string): boolean {
+  const isSettled = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
+  if (isSettled) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 0)
+  db.close()
+  return isSettled
+}
+
+function isEmpty(db: Database): boolean {
+  return db.query('SELECT 1 FROM sqlite_schema LIMIT 1').get() === null
+}
+
+/** A connection that can only read. */
+export function openReaderConnection(path: string): Database {
+  return setReader(new Database(path, { readonly: true, strict: true }))
+}
+
+function setReader(db: Database): Database {
+  try {
+    db.run('PRAGMA busy_timeout = 5000')
+    db.run('PRAGMA temp_store = MEMORY')
+    db.run(`PRAGMA cache_size = -${readerCacheKib}`)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/**
+ * A connection of whoever only looks: it changes no byte and no time of the folder, also on a read-only file system and
+ * beside a running server. Shared memory exists while somebody has the database open, and after a crash; without it
+ * and without a log the file alone is the whole database. Only shared memory that a crash left half written has to be
+ * mended first: an ordinary reader does that.
+ */
+export function openLookConnection(path: string): Database {
+  const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
+  const hasMemory = existsSync(`${path}-shm`) && existsSync(`${path}-wal`)
+  if (hasLog && !hasMemory) return openReaderConnection(path)
+  const address = encodeURI(path).replace(/[?#]/g, encodeURIComponent)
+  const uri = `file:${address}?${hasMemory ? 'readonly_shm=1' : 'immutable=1'}`
+  let db: Database | null = null
+  try {
+    db = setReader(new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI))
+    db.run('SELECT 1 FROM sqlite_schema LIMIT 1')
+    return db
+  } catch (error) {
+    const code = error instanceof SQLiteError ? error.code : undefined
+    if (code === undefined || !needsRecovery.test(code)) throw error
+    db?.close()
+    return openReaderConnection(path)
+  }
+}
+
+const needsRecovery = /^SQLITE_(READONLY_RECOVERY|READONLY_CANTINIT|READONLY_CANTLOCK|PROTOCOL)$/
+
+export function sqliteVersion(db: Database): string {
+  const row = db.query<{ version: string }, []>('SELECT sqlite_version() AS version').get()
+  if (row === null) throw new StoreError('internal', 'SQLite does not tell its version')
+  return row.version
+}
+
+export function requireSqlite(version: string): void {
+  const parts = version.split('.').map(Number)
+  for (const [index, least] of sqliteVersionMin.entries()) {
+    const part = parts[index] ?? 0
+    if (part > least) return
+    if (part < least) {
+      throw new StoreError(
+        'internal',
+        `SQLite ${version} is too old, ${sqliteVersionMin.join('.')} is needed`,
+      )
+    }
+  }
+}

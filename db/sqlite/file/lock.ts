@@ -1,0 +1,159 @@
+/**
+ * The data folder's lock, held for as long as the process lives. Two locks guard it:
+ *
+ * - flock on the folder itself (`inode-lock.ts`), because a lock file can be removed under a running server.
+ * - a transaction held open on the tiny SQLite file `sightglass.lock`, which works everywhere and names the holder. Its
+ *   user_version is the holder's process id; others can read it, because the transaction only reserves the right to
+ *   write. Its application_id says whether the database's log is in use.
+ *
+ * The kernel frees both when the process dies, however it dies. The file is not named `*.db` (contract §10), and it is
+ * never opened by other means: closing any descriptor of it would drop this process' locks on it.
+ */
+import { Database, SQLiteError } from 'bun:sqlite'
+import { readFileSync, realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { StoreError } from '../../contract/errors.ts'
+import { storeError } from './failure.ts'
+import { lockInode } from './inode-lock.ts'
+
+export const lockFileName = 'sightglass.lock'
+const attemptsMax = 100 // each lost only to another process that is taking the same lock at this very moment
+const busyCode = 5
+
+export interface FolderLock {
+  /**
+   * Whether the last holder left a write-ahead log behind that belongs to the database: it set this, and a crash kept
+   * it from clearing it.
+   */
+  leftLog: boolean
+  /** Whether that was since the machine started: its shared memory is then as the last holder left it. */
+  sameBoot: boolean
+  /** Sets or clears `leftLog` for the next holder. */
+  markLog(isInUse: boolean): void
+  release(): void
+}
+
+/** Takes the lock or throws `locked` with the holder's process id. */
+export function lockFolder(folder: string, pid: number): FolderLock {
+  const inodes = lockInodes(folder)
+  try {
+    const file = lockFile(folder, pid)
+    const mark = number(file, 'application_id')
+    return {
+      leftLog: mark !== 0,
+      sameBoot: mark === bootMark(),
+      markLog: (isInUse) => markLog(file, isInUse),
+      release() {
+        file.close()
+        inodes.forEach((release) => release())
+      },
+    }
+  } catch (error) {
+    inodes.forEach((release) => release())
+    throw error
+  }
+}
+
+/** The folder, and the one that the database lies in when `sightglass.db` is a symbolic link. */
+function lockInodes(folder: string): (() => void)[] {
+  const home = realpathSync(folder)
+  const folders = [home]
+  try {
+    const ofDatabase = dirname(realpathSync(`${folder}/sightglass.db`))
+    if (ofDatabase !== home) folders.push(ofDatabase)
+  } catch {
+    // There is no database yet.
+  }
+  const releases: (() => void)[] = []
+  try {
+    for (const each of folders) {
+      const release = lockInode(each)
+      if (release !== null) releases.push(release)
+    }
+    return releases
+  } catch (error) {
+    releases.forEach((release) => release())
+    throw storeError(error, 'the data folder cannot be locked')
+  }
+}
+
+function lockFile(folder: string, pid: number): Database {
+  let db: Database
+  try {
+    db = new Database(`${folder}/${lockFileName}`, { create: true, readwrite: true, strict: true })
+  } catch (error) {
+    throw storeError(error, 'the lock file of the data folder cannot be opened')
+  }
+  try {
+    db.run('PRAGMA busy_timeout = 0')
+    db.run('PRAGMA page_size = 512') // one sector, which a power cut writes whole or not at all
+    // Without a journal file, naming the holder needs no room on a full disk. The page holds nothing else.
+    db.run('PRAGMA journal_mode = MEMORY')
+    reserve(db, pid)
+    return db
+  } catch (error) {
+    const busy = error instanceof SQLiteError && (error.errno & 0xff) === busyCode
+    const failure = busy ? lockedError(db) : storeError(error, 'the data folder cannot be locked')
+    db.close()
+    throw failure
+  }
+}
+
+/** Ends with a transaction open and our process id committed before it, so that only a true holder is ever named. */
+function reserve(db: Database, pid: number): void {
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    db.run('BEGIN IMMEDIATE')
+    if (number(db, 'user_version') === pid) return
+    if (!commitPragma(db, 'user_version', pid)) {
+      db.run('BEGIN IMMEDIATE') // held without a name: better than not starting on a full disk
+      return
+    }
+  }
+  throw new StoreError('locked', 'the data folder is being opened by several processes at once')
+}
+
+/** The transaction ends for a moment: the lock on the folder keeps others out meanwhile. */
+function markLog(db: Database, isInUse: boolean): void {
+  const mark = isInUse ? (bootMark() ?? 1) : 0
+  if (number(db, 'application_id') === mark) return
+  commitPragma(db, 'application_id', mark)
+  db.run('BEGIN IMMEDIATE')
+}
+
+/** A number for the time since the machine started, null where the kernel gives it no id. */
+function bootMark(): number | null {
+  try {
+    const id = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')
+    return (Number.parseInt(id.replaceAll('-', '').slice(0, 8), 16) >>> 2) + 2
+  } catch {
+    return null
+  }
+}
+
+/** Inside a transaction, which it ends. False on a full disk, where nothing changes. */
+function commitPragma(db: Database, name: 'user_version' | 'application_id', value: number): boolean {
+  try {
+    db.run(`PRAGMA ${name} = ${value}`)
+    db.run('COMMIT')
+    return true
+  } catch (error) {
+    if (db.inTransaction) db.run('ROLLBACK')
+    if (storeError(error, '').kind !== 'storage_full') throw error
+    return false
+  }
+}
+
+function number(db: Database, name: 'user_version' | 'application_id'): number {
+  return db.query<{ [name: string]: number }, []>(`PRAGMA ${name}`).get()?.[name] ?? 0
+}
+
+function lockedError(db: Database): StoreError {
+  let pid = 0
+  try {
+    pid = number(db, 'user_version')
+  } catch {
+    // The holder is writing its name just now; the lock itself is certain.
+  }
+  const who = pid === 0 ? 'another process' : `process ${pid}`
+  return new StoreError('locked', `the data folder is in use by ${who}`)
+}

@@ -1,0 +1,113 @@
+/**
+ * Finds evidence that a data folder held more than it holds now, before anything is written: a missing database, a
+ * write-ahead log that was removed or cut, audit heads that know more entries. A new start would hide the loss.
+ */
+import type { Database } from 'bun:sqlite'
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { syncFolder } from '../../rules/durable-files.ts'
+import { StoreError } from '../../contract/errors.ts'
+import { auditHeads } from '../audit/append.ts'
+import { readAuditHeads } from '../audit/heads.ts'
+import { databasePath, unfinishedRestorePath } from './files.ts'
+import type { FolderLock } from './lock.ts'
+import { schemaVersion } from '../migrations/migrate.ts'
+import { freeBytes } from './reserve.ts'
+
+const createBytesMin = 2 * 1024 * 1024 // room for an empty database, its log and its shared memory
+/** Whatever of these is there was made after the database. */
+const madeLater = ['audit-heads', 'audit-checkpoints', 'audit-signing.key']
+/** Files that describe the lost data. The signing key stays: what it signed must remain verifiable. */
+const setAsideFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', ...madeLater.slice(0, 2)]
+
+export type Missing = { what: string; files: string[] } | null
+
+/** What is missing, judged by the files alone. Throws when a restore was interrupted or a new database has no room. */
+export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 'sameBoot'>): Missing {
+  if (existsSync(unfinishedRestorePath(folder))) {
+    throw new StoreError(
+      'corrupt',
+      'a restore into the data folder was interrupted: "sightglass restore --undo" brings the old data back, ' +
+        'or run the restore again',
+    )
+  }
+  const path = databasePath(folder)
+  if (sizeOf(path) > 0) return missingLog(path, lock)
+  if (sizeOf(`${path}-wal`) > 0 || madeLater.some((name) => existsSync(`${folder}/${name}`))) {
+    const what = 'the data folder was in use, but its database sightglass.db is gone or empty'
+    return { what, files: setAsideFiles }
+  }
+  if (freeBytes(folder) < createBytesMin) {
+    throw new StoreError('storage_full', 'the disk is too full to make the database')
+  }
+  return null
+}
+
+/** A clean end removes the log after everything in it is in the database; a crash leaves it beside the database. */
+function missingLog(path: string, { leftLog, sameBoot }: Pick<FolderLock, 'leftLog' | 'sameBoot'>): Missing {
+  const isThere = existsSync(`${path}-wal`)
+  const known = sameBoot ? logInUse(`${path}-shm`) : null
+  const isLost =
+    known === null
+      ? !isThere && (leftLog || existsSync(`${path}-shm`))
+      : known.isNeeded && sizeOf(`${path}-wal`) < known.bytes
+  if (!isLost) return null
+  const state = isThere ? 'was cut' : 'is gone'
+  const what =
+    `the log sightglass.db-wal ${state}, and the last process ended without copying it into the database: ` +
+    'acknowledged events may be lost'
+  return { what, files: ['sightglass.db-wal', 'sightglass.db-shm'] }
+}
+
+/**
+ * What the shared memory says of the log (layout: "WAL-Index File Format" of SQLite). It is exact after kill -9, and
+ * worth nothing after a power cut, because nobody syncs it.
+ */
+function logInUse(path: string): { bytes: number; isNeeded: boolean } | null {
+  if (sizeOf(path) < 100) return null
+  const header = readFileSync(path).subarray(0, 100)
+  if (!header.subarray(0, 48).equals(header.subarray(48, 96)) || header[12] !== 1) return null
+  const pageSize = header.readUInt16LE(14)
+  const frames = header.readUInt32LE(16)
+  const copied = header.readUInt32LE(96)
+  return { bytes: 32 + frames * (24 + (pageSize === 1 ? 65_536 : pageSize)), isNeeded: frames > copied }
+}
+
+/** What is missing in a database that opens: everything, or audit entries that the file of their heads knows. */
+export function missingEntries(db: Database, folder: string): Missing {
+  const files = madeLater.slice(0, 2)
+  const known = readAuditHeads(folder)
+  if (schemaVersion(db) === 0) {
+    if (!madeLater.some((name) => existsSync(`${folder}/${name}`))) return null
+    return { what: 'the data folder was in use, but its database sightglass.db holds nothing', files }
+  }
+  const heads = auditHeads(db)
+  for (const [orgId, { count }] of Object.entries(known ?? {})) {
+    const found = heads[orgId]?.count ?? 0
+    if (found >= count) continue
+    const what =
+      `the database holds ${found} audit entries of ${orgId}, but the file audit-heads knows ${count}: ` +
+      'the log was removed, or an older copy of the database was put in place'
+    return { what, files }
+  }
+  return null
+}
+
+export function refuseMissing({ what }: NonNullable<Missing>): never {
+  throw new StoreError('incomplete', what)
+}
+
+/** Moves the files into a folder of their own, for whoever investigates. Returns its name. */
+export function setAside(folder: string, files: string[], now: number): string {
+  const name = `set-aside-${new Date(now).toISOString().replaceAll(':', '')}`
+  mkdirSync(`${folder}/${name}`, { mode: 0o700, recursive: true })
+  for (const file of files) {
+    if (existsSync(`${folder}/${file}`)) renameSync(`${folder}/${file}`, `${folder}/${name}/${file}`)
+  }
+  syncFolder(`${folder}/${name}`)
+  syncFolder(folder)
+  return name
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}

@@ -1,0 +1,24 @@
+/** One immediate transaction around one synchronous function; a promise inside would commit half, so it is refused. */
+import type { Database } from 'bun:sqlite'
+import { StoreError } from '../../contract/errors.ts'
+import { diskBoundsMs, makeHistogram, observe } from '../../rules/histogram.ts'
+
+/** Of this thread's transactions that changed something: how long COMMIT took, fsync included. */
+export const commitTimes = makeHistogram(diskBoundsMs)
+
+/** Runs `work` between BEGIN IMMEDIATE and COMMIT; whatever it throws undoes everything it did. */
+export function inTransaction<T>(db: Database, work: () => T): T {
+  db.query('BEGIN IMMEDIATE').run()
+  try {
+    const result = work()
+    if (result instanceof Promise) throw new StoreError('internal', 'a transaction may not wait')
+    const startedMs = performance.now()
+    db.query('COMMIT').run()
+    observe(commitTimes, performance.now() - startedMs)
+    return result
+  } catch (error) {
+    // A full disk or a failed device has already rolled back, and a second ROLLBACK would hide the cause.
+    if (db.inTransaction) db.query('ROLLBACK').run()
+    throw error
+  }
+}

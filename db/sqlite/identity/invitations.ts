@@ -1,0 +1,107 @@
+/** Invitations in SQLite: one live link for each address and organization, used up by whoever opens it. */
+import { and, eq, gt, lte } from 'drizzle-orm'
+import { StoreError } from '../../contract/errors.ts'
+import type { Account, Invitation, InvitationStore } from '../../contract/store.ts'
+import { appendAudit } from '../audit/append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import { account, invitation, membership, signIn } from './schema.ts'
+import { rememberNetwork } from './sign-ins.ts'
+
+type Command<K extends 'create' | 'revoke' | 'accept'> = Parameters<InvitationStore[K]>[0]
+
+export function createInvitation({ db, orm }: WriteContext, command: Command<'create'>): void {
+  const { orgId, email } = command.invitation
+  const there = orm
+    .select({ id: account.id })
+    .from(account)
+    .innerJoin(membership, and(eq(membership.accountId, account.id), eq(membership.orgId, orgId)))
+    .where(eq(account.email, email))
+    .get()
+  if (there !== undefined) throw new StoreError('conflict', `${email} is a member already`)
+  orm
+    .delete(invitation)
+    .where(and(eq(invitation.orgId, orgId), eq(invitation.email, email)))
+    .run()
+  orm.insert(invitation).values(command.invitation).run()
+  appendAudit(db, command.audit)
+}
+
+/** Expired ones too, newest first. */
+export function listInvitations({ orm }: ReadContext, orgId: string): Invitation[] {
+  return orm
+    .select()
+    .from(invitation)
+    .where(eq(invitation.orgId, orgId))
+    .all()
+    .sort((a, b) => b.createdAtMs - a.createdAtMs)
+}
+
+export function findInvitation({ orm }: ReadContext, hash: string): Invitation | null {
+  return orm.select().from(invitation).where(eq(invitation.hash, hash)).get() ?? null
+}
+
+export function revokeInvitation({ db, orm }: WriteContext, command: Command<'revoke'>): void {
+  const gone = orm
+    .delete(invitation)
+    .where(and(eq(invitation.id, command.id), eq(invitation.orgId, command.orgId)))
+    .returning({ id: invitation.id })
+    .all()
+  if (gone.length === 0) throw new StoreError('not_found', `there is no invitation ${command.id}`)
+  appendAudit(db, command.audit)
+}
+
+/** The audit entry is made here, because only this transaction knows whether the account is a new one. */
+export function acceptInvitation(
+  { db, orm }: WriteContext,
+  command: Command<'accept'>,
+): Awaited<ReturnType<InvitationStore['accept']>> {
+  const used = orm
+    .delete(invitation)
+    .where(and(eq(invitation.hash, command.hash), gt(invitation.expiresAtMs, command.now)))
+    .returning()
+    .all()[0]
+  if (used === undefined || used.email !== command.account.email) {
+    if (used !== undefined) throw new StoreError('conflict', 'the invitation is for another address')
+    return 'link_invalid'
+  }
+  const known = orm.select().from(account).where(eq(account.email, used.email)).get()
+  // The password was checked against, or hashed for, the account as the caller saw it.
+  const seen = known === undefined || sameAccount(known, command.account)
+  if (command.signIn !== undefined && !seen)
+    throw new StoreError('conflict', `${used.email} changed meanwhile`)
+  if (known === undefined) orm.insert(account).values(command.account).run()
+  const accountId = known?.id ?? command.account.id
+  orm.insert(membership).values({ accountId, orgId: used.orgId, role: used.role }).run()
+  if (command.signIn !== undefined)
+    orm
+      .insert(signIn)
+      .values({ ...command.signIn, accountId })
+      .run()
+  if (command.network !== undefined) rememberNetwork(orm, accountId, command.network, command.now)
+  const session = command.signIn && { session: command.signIn.id, address: command.signIn.address }
+  appendAudit(db, {
+    id: command.auditId,
+    orgId: used.orgId,
+    actor: `user:${accountId}`,
+    action: 'invitation.accepted',
+    target: used.id,
+    metadata: {
+      email: used.email,
+      role: used.role,
+      invitedBy: used.invitedBy,
+      newAccount: !known,
+      ...session,
+    },
+    occurredAtMs: command.now,
+  })
+  return 'done'
+}
+
+function sameAccount(a: Account, b: Account): boolean {
+  return a.id === b.id && a.passwordHash === b.passwordHash
+}
+
+export function pruneInvitations({ orm }: WriteContext, { now }: { now: number }): number {
+  return orm.delete(invitation).where(lte(invitation.expiresAtMs, now)).returning({ id: invitation.id }).all()
+    .length
+}

@@ -1,0 +1,196 @@
+/** Dashboard sign-ins in SQLite. */
+import { and, desc, eq, gt, lt, lte, ne, or } from 'drizzle-orm'
+import { StoreError } from '../../contract/errors.ts'
+import type { Account, SignIn, SignInStore, SignInView } from '../../contract/store.ts'
+import { appendAudit } from '../audit/append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import { account, accountNetwork, externalIdentity, membership, org, orgSignInRule } from './schema.ts'
+import { secondFactor, signIn } from './schema.ts'
+import { useProof } from './second-factors.ts'
+
+export function createSignIn(
+  { db, orm }: WriteContext,
+  command: Parameters<SignInStore['create']>[0],
+): 'done' | 'used' | 'stale' {
+  const { accountId, createdAtMs } = command.signIn
+  if (command.passwordHash !== undefined && !hasPassword(orm, accountId, command.passwordHash)) return 'stale'
+  if (command.proof !== undefined && !useProof(orm, accountId, command.proof)) return 'used'
+  orm.insert(signIn).values(command.signIn).run()
+  if (command.external !== undefined) {
+    orm
+      .insert(externalIdentity)
+      .values({ ...command.external, accountId })
+      .onConflictDoNothing()
+      .run()
+  }
+  if (command.network !== undefined) rememberNetwork(orm, accountId, command.network, createdAtMs)
+  appendAudit(db, command.audit)
+  return 'done'
+}
+
+/** A password that was changed while the old one was being checked opens nothing. */
+function hasPassword(orm: WriteContext['orm'], accountId: string, passwordHash: string): boolean {
+  return orm.select().from(account).where(eq(account.id, accountId)).get()?.passwordHash === passwordHash
+}
+
+/** The networks of an account are few: a person's places, not everybody who ever had its password. */
+const networksMax = 20
+
+export function rememberNetwork(
+  orm: WriteContext['orm'],
+  accountId: string,
+  network: string,
+  lastAtMs: number,
+): void {
+  orm
+    .insert(accountNetwork)
+    .values({ accountId, network, lastAtMs })
+    .onConflictDoUpdate({
+      target: [accountNetwork.accountId, accountNetwork.network],
+      set: { lastAtMs },
+    })
+    .run()
+  const known = orm
+    .select()
+    .from(accountNetwork)
+    .where(eq(accountNetwork.accountId, accountId))
+    .orderBy(desc(accountNetwork.lastAtMs))
+    .all()
+  for (const { network: old } of known.slice(networksMax)) {
+    orm
+      .delete(accountNetwork)
+      .where(and(eq(accountNetwork.accountId, accountId), eq(accountNetwork.network, old)))
+      .run()
+  }
+}
+
+export function knowsNetwork(
+  { orm }: ReadContext,
+  { accountId, network, sinceMs }: Parameters<SignInStore['knowsNetwork']>[0],
+): boolean {
+  const wanted = and(
+    eq(accountNetwork.accountId, accountId),
+    eq(accountNetwork.network, network),
+    gt(accountNetwork.lastAtMs, sinceMs),
+  )
+  return orm.select().from(accountNetwork).where(wanted).get() !== undefined
+}
+
+export function findExternal(
+  { orm }: ReadContext,
+  { issuer, subject }: { issuer: string; subject: string },
+): Account | null {
+  const found = orm
+    .select({ account })
+    .from(externalIdentity)
+    .innerJoin(account, eq(account.id, externalIdentity.accountId))
+    .where(and(eq(externalIdentity.issuer, issuer), eq(externalIdentity.subject, subject)))
+    .get()
+  return found?.account ?? null
+}
+
+/** The one last seen first. */
+export function listSignIns({ orm }: ReadContext, accountId: string): SignIn[] {
+  return orm
+    .select()
+    .from(signIn)
+    .where(eq(signIn.accountId, accountId))
+    .orderBy(desc(signIn.lastSeenAtMs), signIn.id)
+    .all()
+}
+
+/** Null as well when the account is no longer a member of the organization the sign-in shows. */
+export function findSignIn({ orm }: ReadContext, tokenHash: string): SignInView | null {
+  const found = orm
+    .select({
+      signIn,
+      account,
+      role: membership.role,
+      org,
+      rule: orgSignInRule,
+      factor: secondFactor.sinceMs,
+    })
+    .from(signIn)
+    .innerJoin(account, eq(account.id, signIn.accountId))
+    .innerJoin(org, eq(org.id, signIn.orgId))
+    .innerJoin(
+      membership,
+      and(eq(membership.accountId, signIn.accountId), eq(membership.orgId, signIn.orgId)),
+    )
+    .leftJoin(orgSignInRule, eq(orgSignInRule.orgId, signIn.orgId))
+    .leftJoin(secondFactor, eq(secondFactor.accountId, signIn.accountId))
+    .where(eq(signIn.tokenHash, tokenHash))
+    .get()
+  if (found === undefined) return null
+  const { rule, factor, ...view } = found
+  const required = rule?.secondFactorRequired ?? false
+  return { ...view, lacksSecondFactor: required && factor === null && !view.signIn.byProvider }
+}
+
+export function touchSignIn({ orm }: WriteContext, command: { tokenHash: string; now: number }): void {
+  orm.update(signIn).set({ lastSeenAtMs: command.now }).where(eq(signIn.tokenHash, command.tokenHash)).run()
+}
+
+export function endSignIn({ db, orm }: WriteContext, command: Parameters<SignInStore['end']>[0]): void {
+  const ended = orm.delete(signIn).where(eq(signIn.tokenHash, command.tokenHash)).returning().all()
+  if (ended.length === 0) throw new StoreError('not_found', 'the sign-in has ended already')
+  appendAudit(db, command.audit)
+}
+
+export function endSignInById(
+  { db, orm }: WriteContext,
+  { accountId, id, audit }: Parameters<SignInStore['endById']>[0],
+): void {
+  const ended = orm
+    .delete(signIn)
+    .where(and(eq(signIn.id, id), eq(signIn.accountId, accountId)))
+    .returning({ id: signIn.id })
+    .all()
+  if (ended.length === 0) throw new StoreError('not_found', `the account has no sign-in ${id}`)
+  appendAudit(db, audit)
+}
+
+export function endOtherSignIns(
+  { db, orm }: WriteContext,
+  { accountId, keepTokenHash, audit }: Parameters<SignInStore['endOthers']>[0],
+): number {
+  const ended = orm
+    .delete(signIn)
+    .where(and(eq(signIn.accountId, accountId), ne(signIn.tokenHash, keepTokenHash)))
+    .returning({ id: signIn.id })
+    .all().length
+  if (ended > 0) appendAudit(db, { ...audit, metadata: { ...audit.metadata, ended } })
+  return ended
+}
+
+/** A new token too: what the cookie of before could reach must not follow into another organization. */
+export function switchSignInOrg(
+  { db, orm }: WriteContext,
+  { tokenHash, newTokenHash, orgId, audit }: Parameters<SignInStore['switchOrg']>[0],
+): void {
+  const found = orm.select().from(signIn).where(eq(signIn.tokenHash, tokenHash)).get()
+  const member =
+    found &&
+    orm
+      .select()
+      .from(membership)
+      .where(and(eq(membership.accountId, found.accountId), eq(membership.orgId, orgId)))
+      .get()
+  if (!member) throw new StoreError('not_found', `the account is no member of ${orgId}`)
+  orm.update(signIn).set({ tokenHash: newTokenHash, orgId }).where(eq(signIn.tokenHash, tokenHash)).run()
+  appendAudit(db, audit)
+}
+
+export function pruneSignIns(
+  { orm }: WriteContext,
+  command: { now: number; idleMs: number; networksBeforeMs?: number },
+): number {
+  const { networksBeforeMs } = command
+  if (networksBeforeMs !== undefined)
+    orm.delete(accountNetwork).where(lt(accountNetwork.lastAtMs, networksBeforeMs)).run()
+  return orm
+    .delete(signIn)
+    .where(or(lte(signIn.expiresAtMs, command.now), lte(signIn.lastSeenAtMs, command.now - command.idleMs)))
+    .returning({ id: signIn.id })
+    .all().length
+}

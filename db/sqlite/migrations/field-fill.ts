@@ -1,0 +1,200 @@
+/** Gives events of earlier schemas what schema 13 stores of an event: once, in the migration's transaction. */
+import type { Database } from 'bun:sqlite'
+import { indexVersion } from '../../contract/event-fields.ts'
+import { eventTimeMs } from '../../rules/event-time.ts'
+import { agentText } from '../events/blocks/agents.ts'
+import {
+  packZones,
+  readColumns,
+  readWholeBlock,
+  writeBlock,
+  writeColumns,
+  zonesBetween,
+  type Zone,
+} from '../events/blocks/block-table.ts'
+import { extra, unpackBlock, type BlockContent } from '../events/blocks/block.ts'
+import { joinText } from '../events/blocks/event-text.ts'
+import { addToRollups, takeFromRollups } from '../events/rollups/fold.ts'
+import { agentMember, hashCode, isHash, member } from '../events/blocks/fields.ts'
+import { segmentEvents, seqMax, seqOf } from '../events/blocks/row-key.ts'
+import { writePostings } from '../events/index/posting.ts'
+import {
+  childOf,
+  countedCode,
+  hourMs,
+  outcomesSpan,
+  rollupCounts,
+  typesSpan,
+} from '../events/rollups/counts.ts'
+import { readSeed } from '../events/dedupe/seed.ts'
+import { openTerms, type Terms } from '../events/write/terms.ts'
+
+/** Longer ones were never meant as names; interned, 4,096 of them would fill the memory of every start. */
+const internedCharsMax = 200
+
+interface Fill {
+  db: Database
+  org: number
+  folded: number
+  terms: Terms
+  hashSeed: number
+  /** Hour -> site, type and outcome -> agent -> events, of what rollups count already. */
+  agents: Map<number, Map<number, Map<number, number>>>
+}
+
+/**
+ * Events of a clock far ahead get their time of arrival, blocks the names and purposes of their agents, sealed segments
+ * an index of both. Rollups follow; they lack the agents of what retention deleted before.
+ */
+export function fillFields(db: Database): void {
+  const orgs = db.query<{ num: number; folded: number }, []>(
+    'SELECT num, folded_seq AS folded FROM event_org',
+  )
+  const segmentsOf = db.query<{ segment: number }, [number]>(
+    'SELECT segment FROM event_segment WHERE org = ?',
+  )
+  const hashSeed = readSeed(db).values
+  for (const { num, folded } of orgs.all()) {
+    const fill: Fill = {
+      db,
+      org: num,
+      folded,
+      terms: openTerms(db, num, hashSeed),
+      hashSeed,
+      agents: new Map(),
+    }
+    for (const zone of zonesBetween(db, num, 1, seqMax)) fillBlock(fill, zone)
+    addAgents(fill)
+    for (const { segment } of segmentsOf.all(num)) fillSegment(db, num, segment)
+  }
+}
+
+function fillBlock(fill: Fill, { place }: Zone): void {
+  const { db, org, folded } = fill
+  const whole = readWholeBlock(db, place)
+  if (whole === null) return
+  const content = unpackBlock(whole)
+  const { columns } = content
+  const spilledBefore = content.spilled.length
+  const foldedRows = Math.max(0, Math.min(content.events, folded + 1 - seqOf(place)))
+  const agents = readAgents(fill, content)
+  const ahead = rowsAhead(content)
+  if (agents.length === 0 && ahead.length === 0) return
+
+  const moved = ahead.filter((row) => row < foldedRows)
+  const countMoved = () => {
+    const counts = rollupCounts()
+    for (const row of moved) counts.add({ column: (index) => columns[index]! }, row, row + 1)
+    return counts
+  }
+  if (moved.length > 0) takeFromRollups(db, org, countMoved())
+  for (const { row, name, purpose, agent } of agents) {
+    columns[member.name]![row] = name
+    columns[member.purpose]![row] = purpose
+    columns[agentMember]![row] = agent
+  }
+  for (const row of ahead) columns[extra.at]![row] = columns[extra.received]![row]!
+  if (moved.length > 0) addToRollups(db, org, countMoved())
+  const isMoved = new Set(moved)
+  for (const { row } of agents) if (row < foldedRows && !isMoved.has(row)) countAgent(fill, content, row)
+  if (content.spilled.length > spilledBefore) writeBlock(db, place, content)
+  else writeColumns(db, place, content, whole)
+}
+
+function rowsAhead({ columns, events }: BlockContent): number[] {
+  const [at, received] = [columns[extra.at]!, columns[extra.received]!]
+  const rows = Array.from({ length: events }, (_, row) => row)
+  return rows.filter((row) => eventTimeMs(at[row]!, received[row]!) !== at[row])
+}
+
+interface AgentRow {
+  row: number
+  name: number
+  purpose: number
+  agent: number
+}
+
+/** The rows that name an agent or its purpose, as codes. */
+function readAgents({ terms, hashSeed }: Fill, content: BlockContent): AgentRow[] {
+  const found: AgentRow[] = []
+  for (let row = 0; row < content.events; row++) {
+    const text = content.texts[row]!
+    if (content.columns[member.type]![row] === 0 || !mayNameAgent(text)) continue
+    const agent = agentOf(content, row)
+    const codeOf = (index: number, value: unknown): number => {
+      if (typeof value !== 'string' || value === '') return 0
+      const code = value.length > internedCharsMax ? hashCode(value, hashSeed) : terms.code(index, value)
+      if (isHash(code)) content.spilled.push([row, index, value])
+      return code
+    }
+    const [name, purpose] = [codeOf(member.name, agent.name), codeOf(member.purpose, agent.purpose)]
+    if (name + purpose === 0) continue
+    const vendor = content.columns[member.vendor]![row]!
+    found.push({ row, name, purpose, agent: terms.code(agentMember, agentText(vendor, name, purpose)) })
+  }
+  return found
+}
+
+/** Cheap and never wrong when it says no. */
+function mayNameAgent(text: string): boolean {
+  return text.includes('"name"') || text.includes('"purpose"') || text.includes('\\u')
+}
+
+function agentOf(content: BlockContent, row: number): { name?: unknown; purpose?: unknown } {
+  const split = {
+    text: content.texts[row]!,
+    idAt: content.columns[extra.idAt]![row]!,
+    sessionAt: content.columns[extra.sessionAt]![row]!,
+  }
+  const event = JSON.parse(joinText(split, content.ids[row]!, content.sessions[row]!)) as { agent?: unknown }
+  return typeof event.agent === 'object' && event.agent !== null ? event.agent : {}
+}
+
+function countAgent({ agents }: Fill, { columns }: BlockContent, row: number): void {
+  const value = (index: number): number => columns[index]![row]!
+  const group = (value(member.siteId) * typesSpan + value(member.type)) * outcomesSpan + value(member.outcome)
+  const counts = childOf(childOf(agents, Math.floor(value(extra.at) / hourMs)), group)
+  const agent = countedCode(value(agentMember))
+  counts.set(agent, (counts.get(agent) ?? 0) + 1)
+}
+
+function addAgents({ db, org, agents }: Fill): void {
+  const add = db.query(
+    `INSERT INTO rollup_value (live, org, member, hour, site, type, outcome, code) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET live = live + excluded.live`,
+  )
+  for (const [hour, groups] of agents) {
+    for (const [group, counts] of groups) {
+      const siteAndType = Math.floor(group / outcomesSpan)
+      const key = [hour, Math.floor(siteAndType / typesSpan), siteAndType % typesSpan, group % outcomesSpan]
+      for (const [agent, events] of counts) add.run(events, org, agentMember, ...key, agent)
+    }
+  }
+}
+
+/** Of a segment that retention has begun to delete, what is left of it. */
+function fillSegment(db: Database, org: number, segment: number): void {
+  const first = segment * segmentEvents
+  const zones = zonesBetween(db, org, first, first + segmentEvents)
+  if (zones.length === 0) return
+  const names = new Uint32Array(segmentEvents)
+  const purposes = new Uint32Array(segmentEvents)
+  for (const { place, events } of zones) {
+    const block = readColumns(db, place)
+    if (block === null) continue
+    names.set(block.column(member.name).subarray(0, events), seqOf(place) - first)
+    purposes.set(block.column(member.purpose).subarray(0, events), seqOf(place) - first)
+  }
+  writePostings(db, { org, segment, member: member.name }, names, segmentEvents)
+  writePostings(db, { org, segment, member: member.purpose }, purposes, segmentEvents)
+  db.query(
+    `UPDATE event_segment SET zones = ?, min_at = ?, max_at = ?, index_version = ? WHERE org = ? AND segment = ?`,
+  ).run(
+    packZones(zones),
+    zones.reduce((low, { minAt }) => Math.min(low, minAt), Infinity),
+    zones.reduce((high, { maxAt }) => Math.max(high, maxAt), -Infinity),
+    indexVersion,
+    org,
+    segment,
+  )
+}

@@ -1,0 +1,161 @@
+/** Tests of group commit on the calling side, with a writer that answers when told to. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { StoreError } from '../../contract/errors.ts'
+import type { EventBatch, EventRecord } from '../../contract/store.ts'
+import { appendQueue } from './append-queue.ts'
+import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
+
+interface Sent {
+  batches: PackedBatch[]
+  answer(outcomes: AppendOutcome[]): void
+  fail(error: StoreError): void
+}
+
+function fakeWriter(): { send(batches: PackedBatch[]): Promise<AppendOutcome[]>; sent: Sent[] } {
+  const sent: Sent[] = []
+  const send = (batches: PackedBatch[]): Promise<AppendOutcome[]> =>
+    new Promise((answer, fail) => sent.push({ batches, answer, fail }))
+  return { send, sent }
+}
+
+function batch(orgId: string, events: number, chars = 10): EventBatch {
+  const event = { id: 'e', json: 'x'.repeat(chars) } as EventRecord
+  return { orgId, keyId: 'k', receivedAtMs: 0, events: Array.from({ length: events }, () => event) }
+}
+
+const accept = ({ batches }: Sent): AppendOutcome[] =>
+  batches.map(({ events }) => ({ accepted: events, deduped: 0, rejected: [], lastSeq: 1 }))
+
+/** The queue sends when everything that was read in the same turn has come; answers take a turn more. */
+async function turn(): Promise<void> {
+  for (let n = 0; n < 2; n++) await new Promise((resolve) => void setImmediate(resolve))
+}
+
+test('what arrives in one turn, and what waits for the outstanding group, travels together', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {})
+  const results = [queue.append(batch('org_0', 1)), queue.append(batch('org_1', 1))]
+  await turn()
+  for (const n of [2, 3, 4]) results.push(queue.append(batch(`org_${n}`, 1)))
+  await turn()
+  expect(sent.map((group) => group.batches.length)).toEqual([2])
+  sent[0]?.answer(accept(sent[0]))
+  await results[0]
+  await turn()
+  expect(sent.map((group) => group.batches.map(({ orgId }) => orgId))).toEqual([
+    ['org_0', 'org_1'],
+    ['org_2', 'org_3', 'org_4'],
+  ])
+  sent[1]?.answer(accept(sent[1]))
+  expect((await Promise.all(results)).length).toBe(5)
+})
+
+test('a second group goes along when it is worth a block', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {})
+  const results = [queue.append(batch('a', 1))]
+  await turn()
+  for (let n = 0; n < 3; n++) results.push(queue.append(batch('b', 100)))
+  await turn()
+  results.push(queue.append(batch('c', 1_000)))
+  await turn()
+  expect(sent.map((group) => group.batches.length)).toEqual([1, 3])
+  for (const group of sent) group.answer(accept(group))
+  await results[0]
+  await turn()
+  sent[2]?.answer(accept(sent[2]))
+  expect((await Promise.all(results)).length).toBe(5)
+})
+
+test('each batch of a group gets its own outcome, and only accepted events wake the watchers', async () => {
+  const { send, sent } = fakeWriter()
+  const heard: string[][] = []
+  const queue = appendQueue(send, (orgIds) => heard.push(orgIds))
+  const first = queue.append(batch('a', 1))
+  await turn()
+  const third = queue.append(batch('c', 1)).catch((error: StoreError) => error.kind)
+  const fourth = queue.append(batch('d', 1))
+  sent[0]?.answer(accept(sent[0]))
+  await first
+  await turn()
+  const deduped = { accepted: 0, deduped: 1, rejected: [], lastSeq: 0 }
+  sent[1]?.answer([{ kind: 'internal', message: 'bad' }, deduped])
+  expect(await third).toBe('internal')
+  expect(await fourth).toEqual(deduped)
+  expect(heard).toEqual([['a']])
+})
+
+test('a group that fails whole fails each of its batches, and the next group still goes', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {})
+  const failed = queue.append(batch('a', 1)).catch((error: StoreError) => error.kind)
+  await turn()
+  sent[0]?.fail(new StoreError('storage_full', 'no room'))
+  expect(await failed).toBe('storage_full')
+  await queue.drained()
+  expect(queue.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0 })
+  const next = queue.append(batch('a', 2))
+  await turn()
+  if (sent[1] !== undefined) sent[1].answer(accept(sent[1]))
+  expect(await next).toMatchObject({ accepted: 2 })
+})
+
+test('nothing is drained that waits for its turn', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {})
+  const result = queue.append(batch('a', 1))
+  let drained = false
+  void queue.drained().then(() => (drained = true))
+  await Bun.sleep(5)
+  expect([sent.length, drained]).toEqual([1, false])
+  sent[0]?.answer(accept(sent[0]))
+  await result
+  await turn()
+  expect(drained).toBe(true)
+})
+
+test('pressure counts what waits and what is outstanding, and the age of the oldest', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {})
+  const batches = [100, 200, 300].map((chars) => batch('a', 1, chars))
+  const results = batches.map(queue.append)
+  const bytes = batches.reduce((sum, one) => sum + packBatch(one).text.length, 0)
+  expect(bytes).toBeGreaterThan(600)
+  expect(queue.pressure().queuedBytes).toBe(bytes)
+  await Bun.sleep(20)
+  expect(queue.pressure().oldestMs).toBeGreaterThanOrEqual(15)
+  for (const group of sent) group.answer(accept(group))
+  await Promise.all(results)
+  await queue.drained()
+  expect(queue.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0 })
+})
+
+test('whatever arrives: two groups at most, every batch once and in order, no group above the limits', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 1, maxLength: 60 }),
+      async (sizes) => {
+        const { send, sent } = fakeWriter()
+        const queue = appendQueue(send, () => {})
+        const results = sizes.map((size, n) => queue.append(batch(`org_${n}`, size)))
+        let answered = 0
+        await turn()
+        while (answered < sent.length) {
+          expect(sent.length - answered).toBeLessThanOrEqual(2)
+          const group = sent[answered++]
+          if (group !== undefined) group.answer(accept(group))
+          await turn()
+        }
+        expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual(sizes)
+        const order = sent.flatMap((group) => group.batches.map(({ orgId }) => orgId))
+        expect(order).toEqual(sizes.map((_, n) => `org_${n}`))
+        for (const { batches } of sent) {
+          const events = batches.reduce((sum, one) => sum + one.events, 0)
+          expect(batches.length === 1 || events <= 4_000).toBe(true)
+        }
+      },
+    ),
+    { numRuns: 50 },
+  )
+})

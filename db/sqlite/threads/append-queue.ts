@@ -1,0 +1,137 @@
+/**
+ * Group commit on the calling side: appends that wait while the disk works travel together in the next group.
+ * Two groups may be outstanding when the second is worth it, so that the writer finds it ready when it has finished the
+ * first.
+ */
+import { StoreError } from '../../contract/errors.ts'
+import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../rules/histogram.ts'
+import type { AppendResult, EventBatch } from '../../contract/store.ts'
+import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
+
+const groupsMax = 2
+
+/** Fewer events than this wait for the outstanding group: small groups cost the writer more than they save. */
+const secondGroupEventsMin = 256
+
+const groupEventsMax = 4_000
+const groupCharsMax = 8 * 1024 * 1024
+
+interface Waiting {
+  batch: PackedBatch
+  sinceMs: number
+  resolve(result: AppendResult): void
+  reject(error: unknown): void
+}
+
+export interface AppendQueue {
+  append(batch: EventBatch): Promise<AppendResult>
+  pressure(): { queuedBytes: number; oldestMs: number }
+  times(): Histogram
+  /** Fulfilled when nothing waits and nothing is outstanding. */
+  drained(): Promise<void>
+}
+
+export function appendQueue(
+  send: (batches: PackedBatch[]) => Promise<AppendOutcome[]>,
+  committed: (orgIds: string[]) => void,
+): AppendQueue {
+  const waiting: Waiting[] = []
+  const outstanding = new Set<Waiting[]>()
+  const times = makeHistogram(diskBoundsMs)
+  let queuedChars = 0 // bytes, near enough, without encoding them
+  let waitingEvents = 0
+  let scheduled = false
+  let onDrained: (() => void)[] = []
+
+  function sendWaiting(): void {
+    scheduled = false
+    while (waiting.length > 0 && isGroupDue(outstanding.size, waitingEvents)) {
+      const group = waiting.splice(0, groupLength(waiting))
+      for (const { batch } of group) waitingEvents -= batch.events
+      outstanding.add(group)
+      void settle(group).then(() => finish(group))
+    }
+  }
+
+  /** After what has arrived by now was read: a group of one costs the writer nearly as much as one of thirty. */
+  function sendSoon(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(sendWaiting)
+  }
+
+  async function settle(group: Waiting[]): Promise<void> {
+    const outcomes = await send(group.map((one) => one.batch)).catch((error: unknown) => {
+      for (const one of group) one.reject(error)
+    })
+    if (!outcomes) return
+    for (const one of group) observe(times, ageMs(one))
+    const touched = answer(group, outcomes)
+    if (touched.length > 0) committed(touched)
+  }
+
+  function finish(group: Waiting[]): void {
+    outstanding.delete(group)
+    for (const one of group) queuedChars -= one.batch.text.length
+    sendSoon()
+    if (outstanding.size > 0 || waiting.length > 0) return
+    for (const resolve of onDrained) resolve()
+    onDrained = []
+  }
+
+  return {
+    append(batch) {
+      const packed = packBatch(batch)
+      queuedChars += packed.text.length
+      return new Promise((resolve, reject) => {
+        waiting.push({ batch: packed, sinceMs: performance.now(), resolve, reject })
+        waitingEvents += packed.events
+        sendSoon()
+      })
+    },
+    pressure() {
+      const [firstGroup] = outstanding
+      return { queuedBytes: queuedChars, oldestMs: ageMs(firstGroup?.[0] ?? waiting[0]) }
+    },
+    times: () => ({ ...times, counts: [...times.counts] }),
+    drained() {
+      if (outstanding.size === 0 && waiting.length === 0) return Promise.resolve()
+      return new Promise((resolve) => onDrained.push(resolve))
+    },
+  }
+}
+
+function ageMs(one: Waiting | undefined): number {
+  return one === undefined ? 0 : performance.now() - one.sinceMs
+}
+
+function isGroupDue(outstandingGroups: number, waitingEvents: number): boolean {
+  return outstandingGroups === 0 || (outstandingGroups < groupsMax && waitingEvents >= secondGroupEventsMin)
+}
+
+/** How many of the waiting batches go in one group: at least one, then as many as the limits take. */
+function groupLength(waiting: Waiting[]): number {
+  let events = 0
+  let chars = 0
+  const end = waiting.findIndex((one, index) => {
+    events += one.batch.events
+    chars += one.batch.text.length
+    return index > 0 && (events > groupEventsMax || chars > groupCharsMax)
+  })
+  return end < 0 ? waiting.length : end
+}
+
+/** Settles every batch of a group; returns the organizations that got events. */
+function answer(group: Waiting[], outcomes: AppendOutcome[]): string[] {
+  const touched = new Set<string>()
+  group.forEach((one, index) => {
+    const outcome = outcomes[index]
+    if (outcome === undefined) one.reject(new StoreError('internal', 'the writer lost a batch'))
+    else if ('kind' in outcome) one.reject(new StoreError(outcome.kind, outcome.message))
+    else {
+      if (outcome.accepted > 0) touched.add(one.batch.orgId)
+      one.resolve(outcome)
+    }
+  })
+  return [...touched]
+}

@@ -1,0 +1,70 @@
+/** The calling side of one worker: asks by message, matches answers, and fails every open question when it dies. */
+import { StoreError } from '../../contract/errors.ts'
+import { unpackAnswer } from './protocol.ts'
+
+export interface Port {
+  ask(verb: string, command: unknown): Promise<unknown>
+  /** Like `ask`, for a message that `pack` writes itself around the given id. */
+  askPacked(pack: (id: number) => string): Promise<unknown>
+  /** Questions without an answer yet. */
+  open(): number
+  /** Fulfilled when the worker has ended. */
+  ended: Promise<void>
+}
+
+interface Question {
+  resolve(result: unknown): void
+  reject(error: StoreError): void
+}
+
+export function openPort(workerName: 'writer' | 'reader'): Port {
+  const worker = new Worker(workerUrl(workerName), { name: `store ${workerName}` })
+  const questions = new Map<number, Question>()
+  let lastId = 0
+  let death: StoreError | null = null
+
+  function die(error: StoreError): void {
+    death ??= error
+    for (const question of questions.values()) question.reject(death)
+    questions.clear()
+  }
+
+  worker.onmessage = ({ data }: MessageEvent<string>) => {
+    const [id, result, failure] = unpackAnswer(data)
+    const question = questions.get(id)
+    questions.delete(id)
+    if (failure === undefined) question?.resolve(result)
+    else question?.reject(new StoreError(failure.kind, failure.message))
+  }
+  worker.onerror = (event) => {
+    die(new StoreError('internal', `the ${workerName} of the store failed: ${event.message}`))
+  }
+  const ended = new Promise<void>((resolve) => {
+    worker.addEventListener('close', () => {
+      die(new StoreError('closed', 'the store is closed'))
+      resolve()
+    })
+  })
+
+  function askPacked(pack: (id: number) => string): Promise<unknown> {
+    if (death !== null) return Promise.reject(death)
+    const id = ++lastId
+    return new Promise((resolve, reject) => {
+      questions.set(id, { resolve, reject })
+      worker.postMessage(pack(id))
+    })
+  }
+
+  return {
+    ask: (verb, command) => askPacked((id) => JSON.stringify([id, verb, command])),
+    askPacked,
+    open: () => questions.size,
+    ended,
+  }
+}
+
+/** Inside the executable every module says that it stands at the root, and workers keep their path below it. */
+function workerUrl(name: string): string {
+  const path = Bun.isStandaloneExecutable ? `./db/sqlite/threads/${name}.js` : `./${name}.ts`
+  return new URL(path, import.meta.url).href
+}

@@ -1,0 +1,94 @@
+/** Tests of how appends cross the threads: every batch arrives as it was sent. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { EventBatch, EventRecord } from '../../contract/store.ts'
+import { packAnswer, packAppend, packBatch, unpackAnswer, unpackBatches, unpackRequest } from './protocol.ts'
+
+const text = fc.string({ unit: 'grapheme', maxLength: 20 })
+const optional = fc.option(text)
+const event: fc.Arbitrary<EventRecord> = fc.record({
+  id: text,
+  siteId: text,
+  sessionId: text,
+  occurredAtMs: fc.integer({ min: 0, max: 7_258_118_400_000 }),
+  type: text,
+  outcome: text,
+  tool: optional,
+  durationMs: fc.option(fc.double({ min: 0, noNaN: true, noDefaultInfinity: true })),
+  class: optional,
+  vendor: optional,
+  name: optional,
+  purpose: optional,
+  trust: optional,
+  protocol: optional,
+  subject: optional,
+  page: optional,
+  decision: optional,
+  ruleId: optional,
+  reason: optional,
+  json: fc.json(),
+})
+const count = fc.record({
+  rejected: fc.nat(),
+  aheadMaxMs: fc.nat(),
+  behindMinMs: fc.option(fc.nat()),
+  keptSinceMs: fc.nat(),
+})
+const batch: fc.Arbitrary<EventBatch> = fc.record(
+  {
+    orgId: text,
+    keyId: text,
+    receivedAtMs: fc.integer({ min: 0 }),
+    events: fc.array(event, { minLength: 1, maxLength: 5 }),
+    count,
+  },
+  { requiredKeys: ['orgId', 'keyId', 'receivedAtMs', 'events'] },
+)
+
+test('any group of batches arrives as it was sent', () => {
+  fc.assert(
+    fc.property(fc.array(batch, { minLength: 1, maxLength: 4 }), fc.nat(), (batches, id) => {
+      const { request, parts } = unpackRequest(packAppend(id, batches.map(packBatch)))
+      expect(request.slice(0, 2)).toEqual([id, 'append'])
+      // JSON has no negative zero, and a duration has no use for it.
+      const plain = JSON.parse(JSON.stringify(batches)) as EventBatch[]
+      expect(unpackBatches(request[2], parts)).toEqual(plain)
+    }),
+  )
+})
+
+test('a message that lost an event is refused, not stored half', () => {
+  const one = fc.sample(batch, { numRuns: 1, seed: 1 })
+  const { request, parts } = unpackRequest(packAppend(1, one.map(packBatch)))
+  for (let lost = 0; lost < parts.length; lost++)
+    expect(() => unpackBatches(request[2], parts.toSpliced(lost, 1))).toThrow('an append arrived incomplete')
+})
+
+const stored = fc.record({
+  seq: fc.nat(),
+  occurredAtMs: fc.nat(),
+  receivedAtMs: fc.nat(),
+  json: fc.json(), // never holds the separator: JSON escapes it
+})
+
+test('a page of events arrives as it was answered, an empty one too, and any other result', () => {
+  fc.assert(
+    fc.property(fc.array(stored, { maxLength: 5 }), fc.nat(), fc.jsonValue(), (events, id, other) => {
+      const page = { events, next: null, ceilingSeq: 7 }
+      expect(unpackAnswer(packAnswer(id, 'events.page', page))).toEqual([id, page])
+      const plain = JSON.parse(JSON.stringify(other)) as unknown
+      expect(unpackAnswer(packAnswer(id, 'events.byId', other))).toEqual([id, plain])
+    }),
+  )
+  expect(unpackAnswer(packAnswer(1, 'audit.append', undefined))).toEqual([1, null])
+  const metrics = { total: 2, rowsJson: '[{"type":"a\\u001e"}]' }
+  expect(unpackAnswer(packAnswer(1, 'events.metricsText', metrics))).toEqual([1, metrics])
+})
+
+test('an answer that lost an event, or its rows, is refused', () => {
+  const events = fc.sample(stored, { numRuns: 2, seed: 1 })
+  const message = packAnswer(1, 'events.tail', { events, lastSeq: 9 })
+  expect(() => unpackAnswer(message.slice(0, message.lastIndexOf('\u001e')))).toThrow('arrived incomplete')
+  const metrics = packAnswer(1, 'events.metricsText', { total: 1, rowsJson: '[]' })
+  expect(() => unpackAnswer(metrics.slice(0, metrics.lastIndexOf('\u001e')))).toThrow('arrived incomplete')
+})

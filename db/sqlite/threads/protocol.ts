@@ -1,0 +1,185 @@
+/**
+ * What the calling thread and the workers say to each other: one string a message, because a string crosses threads
+ * several times cheaper than the same data as an object.
+ *
+ * A request is a JSON list [id, verb, command]. Behind that of an append, whose command is how many parts follow, come
+ * its batches, each part after a record separator: a JSON list of what stands beside the events' texts, then these as
+ * they are, so that they need no second escaping; JSON text cannot contain that character.
+ * An answer is the JSON list [id, result] or [id, null, failure]. Events travel back in the same way as they came: a
+ * separator, [id, the result without them, their numbers], and their texts; rows of metrics without numbers, as one
+ * text.
+ */
+import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
+import type { BatchCount } from '../../contract/ingest-counts.ts'
+import type { StoredEvent } from '../../contract/event-filter.ts'
+import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
+
+const separator = '\u001e'
+
+export interface Failure {
+  kind: StoreErrorKind
+  message: string
+}
+
+/** What became of one batch of a group. */
+export type AppendOutcome = AppendResult | Failure
+
+export type Request = [id: number, verb: string, command: unknown]
+export type Answer = [id: number, result: unknown, failure?: Failure]
+
+/** Verbs whose result has `events`. */
+const verbsOfEvents: readonly string[] = ['events.page', 'events.tail']
+
+/** The verb whose result has `rowsJson`. */
+const verbOfRows = 'events.metricsText'
+
+type EventNumbers = [seq: number, occurredAtMs: number, receivedAtMs: number]
+
+export function packAnswer(id: number, verb: string, result: unknown): string {
+  if (verb === verbOfRows) {
+    const { rowsJson, ...others } = result as MetricsText
+    return ['', JSON.stringify([id, others]), rowsJson].join(separator)
+  }
+  if (!verbsOfEvents.includes(verb)) return JSON.stringify([id, result ?? null] satisfies Answer)
+  const { events, ...others } = result as { events: StoredEvent[] }
+  const numbers = events.map(({ seq, occurredAtMs, receivedAtMs }) => [seq, occurredAtMs, receivedAtMs])
+  const parts = ['', JSON.stringify([id, others, numbers])]
+  for (const { json } of events) parts.push(json)
+  return parts.join(separator)
+}
+
+export function unpackAnswer(message: string): Answer {
+  if (!message.startsWith(separator)) return JSON.parse(message) as Answer
+  const [head = '', ...texts] = message.slice(1).split(separator)
+  const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]?]
+  if ((numbers?.length ?? 1) !== texts.length)
+    throw new StoreError('internal', 'an answer arrived incomplete')
+  if (numbers === undefined) return [id, { ...others, rowsJson: texts[0]! }]
+  const events = numbers.map(([seq, occurredAtMs, receivedAtMs], index): StoredEvent => {
+    return { seq, occurredAtMs, receivedAtMs, json: texts[index]! }
+  })
+  return [id, { ...others, events }]
+}
+
+export function failureOf(error: StoreError): Failure {
+  return { kind: error.kind, message: error.message }
+}
+
+type BatchHead = [
+  orgId: string,
+  keyId: string,
+  receivedAtMs: number,
+  events: (string | number | null)[][],
+  count: CountNumbers | null,
+]
+
+type CountNumbers = [rejected: number, aheadMaxMs: number, behindMinMs: number | null, keptSinceMs: number]
+
+/** How many members of an event travel beside its JSON text. */
+const membersSent = 19
+
+/** One by one, here and in `eventOf`: a loop over the names of members takes three times as long. */
+function headOf(event: EventRecord): (string | number | null)[] {
+  return [
+    event.id,
+    event.siteId,
+    event.sessionId,
+    event.occurredAtMs,
+    event.type,
+    event.outcome,
+    event.tool,
+    event.durationMs,
+    event.class,
+    event.vendor,
+    event.trust,
+    event.protocol,
+    event.subject,
+    event.page,
+    event.decision,
+    event.ruleId,
+    event.reason,
+    event.name,
+    event.purpose,
+  ]
+}
+
+function numbersOf({ rejected, aheadMaxMs, behindMinMs, keptSinceMs }: BatchCount): CountNumbers {
+  return [rejected, aheadMaxMs, behindMinMs, keptSinceMs]
+}
+
+function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs]: CountNumbers): BatchCount {
+  return { rejected, aheadMaxMs, behindMinMs, keptSinceMs }
+}
+
+/** A batch as it waits and travels. As one text it costs the collector of garbage nothing, as records a visit each. */
+export interface PackedBatch {
+  orgId: string
+  events: number
+  text: string
+}
+
+export function packBatch({ orgId, keyId, receivedAtMs, events, count }: EventBatch): PackedBatch {
+  const numbers = count === undefined ? null : numbersOf(count)
+  const head: BatchHead = [orgId, keyId, receivedAtMs, events.map(headOf), numbers]
+  const parts = [JSON.stringify(head)]
+  for (const event of events) parts.push(event.json)
+  return { orgId, events: events.length, text: parts.join(separator) }
+}
+
+export function packAppend(id: number, batches: readonly PackedBatch[]): string {
+  const parts = batches.reduce((sum, { events }) => sum + 1 + events, 0)
+  return [JSON.stringify([id, 'append', parts]), ...batches.map(({ text }) => text)].join(separator)
+}
+
+/** The request of a message; for an append, `parts` are what follows it. */
+export function unpackRequest(message: string): { request: Request; parts: string[] } {
+  const end = message.indexOf(separator)
+  if (end < 0) return { request: JSON.parse(message) as Request, parts: [] }
+  const parts = message.slice(end + 1).split(separator)
+  return { request: JSON.parse(message.slice(0, end)) as Request, parts }
+}
+
+/** The batches of an append that says it has so many parts. */
+export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
+  if (parts.length !== count) throw new StoreError('internal', 'an append arrived incomplete')
+  const batches: EventBatch[] = []
+  for (let next = 0; next < parts.length;) {
+    const [orgId, keyId, receivedAtMs, events, counted] = JSON.parse(parts[next++]!) as BatchHead
+    batches.push({
+      orgId,
+      keyId,
+      receivedAtMs,
+      events: events.map((values) => eventOf(values, parts[next++])),
+      ...(counted === null ? {} : { count: countOf(counted) }),
+    })
+  }
+  return batches
+}
+
+function eventOf(values: (string | number | null)[], json: string | undefined): EventRecord {
+  if (json === undefined || values.length !== membersSent) {
+    throw new StoreError('internal', 'an append arrived incomplete')
+  }
+  return {
+    id: values[0],
+    siteId: values[1],
+    sessionId: values[2],
+    occurredAtMs: values[3],
+    type: values[4],
+    outcome: values[5],
+    tool: values[6],
+    durationMs: values[7],
+    class: values[8],
+    vendor: values[9],
+    trust: values[10],
+    protocol: values[11],
+    subject: values[12],
+    page: values[13],
+    decision: values[14],
+    ruleId: values[15],
+    reason: values[16],
+    name: values[17],
+    purpose: values[18],
+    json,
+  } as EventRecord // the types are those that packBatch took the values from
+}

@@ -1,0 +1,87 @@
+/** The calling side of the readers: sends each lane's questions, a few at a time, to the one with the least to do. */
+import { StoreError } from '../../contract/errors.ts'
+import type { Port } from './port.ts'
+import { laneOf, type Lane } from './read-lanes.ts'
+
+/** Questions of a lane at one reader: one that is answered, and the next, so that the reader need not wait for it. */
+const perReaderMax = 2
+/** Further reads of the same lane are refused as overloaded. */
+const waitingMax = 1_000
+/** Whoever asked has been answered otherwise by now. */
+const waitMsMax = 30_000
+
+interface Question {
+  verb: string
+  query: unknown
+  lane: Lane
+  askedMs: number
+  answered: PromiseWithResolvers<unknown>
+}
+
+interface OpenLane {
+  waiting: Question[]
+  atReader: number[] // questions without an answer
+}
+
+export type AskReaders = (verb: string, query: unknown) => Promise<unknown>
+
+export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
+  const lanes = new Map<string, OpenLane>()
+  const longAt = readers.map(() => 0)
+
+  /**
+   * The reader with the least to do that takes one more of this lane; -1 for none. Long questions go to the last one,
+   * which gives way to the other threads: page and post never compete with them for a processor.
+   */
+  function freest({ isLong }: Lane, { atReader }: OpenLane): number {
+    if (isLong) return atReader.some((count) => count > 0) ? -1 : readers.length - 1
+    let best = -1
+    let least = Infinity
+    for (const [index, reader] of readers.entries()) {
+      const load = reader.open() + longAt[index]!
+      if (atReader[index]! >= perReaderMax || load >= least) continue
+      best = index
+      least = load
+    }
+    return best
+  }
+
+  function send(lane: OpenLane, question: Question, index: number): void {
+    const { verb, query, answered } = question
+    const long = question.lane.isLong ? 1 : 0
+    lane.atReader[index]!++
+    longAt[index]! += long
+    const answer = readers[index]!.ask(verb, query)
+    answer.then(answered.resolve, answered.reject)
+    const next = () => {
+      lane.atReader[index]!--
+      longAt[index]! -= long
+      sendWaiting(question.lane.name, lane)
+    }
+    answer.then(next, next)
+  }
+
+  function sendWaiting(name: string, lane: OpenLane): void {
+    for (let question = lane.waiting[0]; question !== undefined; question = lane.waiting[0]) {
+      const index = freest(question.lane, lane)
+      if (index < 0) return
+      lane.waiting.shift()
+      const isLate = performance.now() - question.askedMs > waitMsMax && !question.lane.isBackground
+      if (isLate) question.answered.reject(new StoreError('deadline', `${question.verb} waited too long`))
+      else send(lane, question, index)
+    }
+    if (lane.atReader.every((count) => count === 0)) lanes.delete(name)
+  }
+
+  return (verb, query) => {
+    const lane = laneOf(verb, query)
+    let open = lanes.get(lane.name)
+    if (open === undefined) lanes.set(lane.name, (open = { waiting: [], atReader: readers.map(() => 0) }))
+    if (open.waiting.length >= waitingMax)
+      return Promise.reject(new StoreError('deadline', `${waitingMax} reads of ${lane.name} wait already`))
+    const answered = Promise.withResolvers<unknown>()
+    open.waiting.push({ verb, query, lane, askedMs: performance.now(), answered })
+    sendWaiting(lane.name, open)
+    return answered.promise
+  }
+}

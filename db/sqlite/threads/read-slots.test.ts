@@ -1,0 +1,97 @@
+/** Questions of different lanes take turns, slice by slice; those of one lane wait for each other. */
+import { expect, test } from 'bun:test'
+import { StoreError } from '../../contract/errors.ts'
+import { readTurns } from './read-slots.ts'
+
+function turns({ deadlineMs = 10_000, connectionsMax = 8 } = {}) {
+  const due: (() => void)[] = []
+  const log: string[] = []
+  const subject = readTurns({ deadlineMs, connectionsMax, later: (go) => due.push(go) })
+  return {
+    log,
+    end: subject.end,
+    /** Runs what is due, once. */
+    turn: () => due.splice(0).forEach((go) => go()),
+    /** A question that takes so many slices. */
+    ask(name: string, verb: string, orgId: string, slices = 1): Promise<unknown> {
+      const answer = subject.ask(verb, { orgId }, function* (connection) {
+        for (let n = 1; n < slices; n++) {
+          log.push(`${name} ${n}`)
+          yield
+        }
+        log.push(`${name} done on ${connection}`)
+        return name
+      })
+      answer.catch(() => {})
+      return answer
+    },
+  }
+}
+
+test('a question begins when it comes, whatever long ones of others are under way', async () => {
+  const { ask, turn, log } = turns()
+  const long = [1, 2, 3].map((n) => ask(`long ${n}`, 'sessions.page', `hostile ${n}`, 3))
+  expect(log).toEqual(['long 1 1', 'long 2 1', 'long 3 1'])
+  expect(await ask('page', 'events.page', 'other')).toBe('page')
+  expect(log.at(-1)).toBe('page done on 0') // long ones leave it free
+  for (let n = 0; n < 6; n++) turn()
+  expect(log.slice(4)).toEqual([
+    ...['long 1 2', 'long 2 2', 'long 3 2'],
+    ...['long 1 done on 1', 'long 2 done on 2', 'long 3 done on 3'],
+  ])
+  expect(await Promise.all(long)).toEqual(['long 1', 'long 2', 'long 3'])
+})
+
+test('the second question of a lane begins when the first has ended; short ones do not wait for long ones', async () => {
+  const { ask, turn, log } = turns()
+  const both = [ask('first', 'sessions.page', 'org', 2), ask('second', 'sessions.page', 'org')]
+  expect(await ask('page', 'events.page', 'org')).toBe('page')
+  for (let n = 0; n < 3; n++) turn()
+  expect(await Promise.all(both)).toEqual(['first', 'second'])
+  expect(log).toEqual(['first 1', 'page done on 0', 'first done on 1', 'second done on 1'])
+})
+
+test('without a connection a question waits, and nobody is forgotten', async () => {
+  const { ask, turn, log } = turns({ connectionsMax: 2 })
+  const asked = ['a', 'b', 'c', 'd'].map((name) => ask(name, 'sessions.page', name, 2))
+  expect(log).toEqual(['a 1', 'b 1'])
+  for (let n = 0; n < 10; n++) turn()
+  expect(await Promise.all(asked)).toEqual(['a', 'b', 'c', 'd'])
+})
+
+test('a question ends with deadline after its own time, not after that of others', async () => {
+  const subject = readTurns({ deadlineMs: 200, connectionsMax: 4 })
+  const busy = (ms: number) => {
+    for (const endMs = performance.now() + ms; performance.now() < endMs;);
+  }
+  let isUndone = false
+  const late = subject.ask('sessions.page', { orgId: 'a' }, function* () {
+    try {
+      for (;;) {
+        busy(60)
+        yield
+      }
+    } finally {
+      isUndone = true
+    }
+  })
+  const patient = subject.ask('sessions.page', { orgId: 'b' }, function* () {
+    for (let n = 0; n < 8; n++) {
+      yield
+    }
+    return 'there'
+  })
+  const failure = await late.catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(StoreError)
+  expect((failure as StoreError).kind).toBe('deadline')
+  expect(isUndone).toBe(true)
+  expect(await patient).toBe('there')
+})
+
+test('the end answers all, begun or not', async () => {
+  const { ask, end } = turns({ connectionsMax: 1 })
+  const asked = ['a', 'b', 'a'].map((name) => ask(name, 'sessions.page', name, 5))
+  end(new StoreError('closed', 'the store is closed'))
+  const kinds = await Promise.all(asked.map((one) => one.catch((error: StoreError) => error.kind)))
+  expect(kinds).toEqual(['closed', 'closed', 'closed'])
+})

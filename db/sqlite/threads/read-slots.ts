@@ -1,0 +1,160 @@
+/** A reader's side of the lanes: a question begins when it comes; those that take long go on in slices, in turn. */
+import { StoreError } from '../../contract/errors.ts'
+import { laneOf, type Lane } from './read-lanes.ts'
+import { beginSlice, isSliced, type Sliced } from './slices.ts'
+
+/** How long the question of another organization waits at most, but for what no slice divides. */
+const sliceMs = 8
+
+export interface ReadTurns {
+  /** Answers once; `run` may give a result or one in slices. */
+  ask(verb: string, command: unknown, run: (connection: number) => unknown): Promise<unknown>
+  /** Ends what is not answered yet. */
+  end(error: StoreError): void
+}
+
+export interface TurnsOptions {
+  /** Of a question's own time, without that of others. */
+  deadlineMs: number
+  /** A question keeps its connection until it is answered, because its transaction is one moment of the log. */
+  connectionsMax: number
+  /** Calls back when other messages have been looked at. */
+  later?: (go: () => void) => void
+}
+
+interface Question {
+  verb: string
+  lane: Lane
+  run: (connection: number) => unknown
+  answered: PromiseWithResolvers<unknown>
+  connection: number
+  slices: Sliced<unknown> | null
+  usedMs: number
+}
+
+/** What became of a question's next slice: null when there are more. */
+type Ended = { result: unknown } | { error: unknown } | null
+
+export function readTurns({ deadlineMs, connectionsMax, later = setImmediate }: TurnsOptions): ReadTurns {
+  const lanes = new Map<string, Question[]>() // the first of each has begun, or is ready to
+  const ready: Question[] = []
+  const running: Question[] = []
+  const connections = freeConnections(connectionsMax)
+  let isDue = false
+
+  function schedule(): void {
+    if (isDue || (ready.length === 0 && running.length === 0)) return
+    isDue = true
+    later(turn)
+  }
+
+  /** One that is ready begins, and the one that has waited longest goes on. */
+  function turn(): void {
+    isDue = false
+    const next = ready[0]
+    if (next !== undefined && begin(next)) ready.shift()
+    const question = running.shift()
+    if (question !== undefined) settle(question, nextSlice(question, deadlineMs))
+    schedule()
+  }
+
+  /** False when there is no connection for it yet. */
+  function begin(question: Question): boolean {
+    question.connection = connections.take(question.lane)
+    if (question.connection < 0) return false
+    settle(question, firstSlice(question, deadlineMs))
+    return true
+  }
+
+  function settle(question: Question, ended: Ended): void {
+    if (ended === null) {
+      running.push(question)
+      return
+    }
+    connections.giveBack(question.connection)
+    if ('error' in ended) question.answered.reject(ended.error)
+    else question.answered.resolve(ended.result)
+    const lane = lanes.get(question.lane.name)
+    lane?.shift()
+    if (lane?.[0] !== undefined) ready.push(lane[0])
+    else lanes.delete(question.lane.name)
+  }
+
+  return {
+    ask(verb, command, run) {
+      const lane = laneOf(verb, command)
+      const answered = Promise.withResolvers<unknown>()
+      const question = { verb, lane, run, answered, connection: -1, slices: null, usedMs: 0 }
+      const before = lanes.get(lane.name)
+      if (before !== undefined) before.push(question)
+      else {
+        lanes.set(lane.name, [question])
+        if (ready.length > 0 || !begin(question)) ready.push(question)
+      }
+      schedule()
+      return answered.promise
+    },
+    end(error) {
+      for (const { slices } of running.splice(0)) thrownInto(slices, error)
+      for (const { answered } of [...lanes.values()].flat()) answered.reject(error)
+      lanes.clear()
+      ready.length = 0
+    },
+  }
+}
+
+function firstSlice(question: Question, deadlineMs: number): Ended {
+  beginSlice(Math.min(sliceMs, deadlineMs))
+  try {
+    const result = question.run(question.connection)
+    if (!isSliced(result)) return { result }
+    question.slices = result
+  } catch (error) {
+    return { error }
+  }
+  return nextSlice(question, deadlineMs)
+}
+
+function nextSlice(question: Question, deadlineMs: number): Ended {
+  const { slices, verb, lane } = question
+  if (question.usedMs > deadlineMs && !lane.isBackground) {
+    const error = new StoreError('deadline', `${verb} took longer than ${deadlineMs} ms`)
+    thrownInto(slices, error)
+    return { error }
+  }
+  const startMs = performance.now()
+  beginSlice(Math.min(sliceMs, deadlineMs))
+  try {
+    const slice = slices!.next()
+    question.usedMs += performance.now() - startMs
+    return slice.done ? { result: slice.value } : null
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** Ends a question between two slices, and with it its transaction. */
+function thrownInto(slices: Sliced<unknown> | null, error: StoreError): void {
+  try {
+    slices?.throw(error)
+  } catch {
+    return // it is the error itself
+  }
+}
+
+function freeConnections(max: number) {
+  const taken = new Set<number>()
+  return {
+    /** Long questions leave the first one, which has counts in memory, to others while they can. -1: none is free. */
+    take({ isLong }: Lane): number {
+      for (let n = 0; n < max; n++) {
+        const connection = isLong ? (n + 1) % max : n
+        if (taken.has(connection)) continue
+        taken.add(connection)
+        return connection
+      }
+      return -1
+    },
+    giveBack: (connection: number) => void taken.delete(connection),
+  }
+}

@@ -1,0 +1,84 @@
+/** A reader's thread: answers from its own read-only connections, so that no scan ever delays a write or a request. */
+import type { Database } from 'bun:sqlite'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { StoreError } from '../../contract/errors.ts'
+import { fileVerbs } from '../backup/file-verbs.ts'
+import { openLookConnection, openReaderConnection } from '../file/connection.ts'
+import type { ReadContext } from './contexts.ts'
+import { databasePath, requireDatabase } from '../file/files.ts'
+import { requireKnownSchema } from '../migrations/migrate.ts'
+import { migrations } from '../migrations/migrations.ts'
+import { compactEventReader } from '../events/reader.ts'
+import { giveWay } from './thread-priority.ts'
+import { readTurns, type ReadTurns } from './read-slots.ts'
+import { readVerbs } from './read-verbs.ts'
+import { serve } from './serve.ts'
+
+export interface ReaderOpening {
+  folder: string
+  deadlineMs: number
+  /** Of a folder that nobody here holds: changes nothing in it, and takes no older schema for this release's. */
+  looks: boolean
+  /** Whether its thread gives way to the others: the one that answers long questions. */
+  givesWay?: boolean
+}
+
+/** Each lets one more long question wait for its next slice, and takes up to 1 MiB. */
+const connectionsMax = 24
+const spareCacheKib = 1024
+
+interface Reader {
+  turns: ReadTurns
+  context(connection: number): ReadContext
+  close(): void
+}
+
+let reader: Reader | null = null
+
+serve((verb, command) => {
+  if (verb === 'open') {
+    reader = openReader(command as ReaderOpening)
+    return null
+  }
+  if (verb === 'close') {
+    reader?.turns.end(new StoreError('closed', 'the store is closed'))
+    reader?.close()
+    reader = null
+    setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
+    return null
+  }
+  const ofFiles = fileVerbs[verb as keyof typeof fileVerbs] as ((command: unknown) => unknown) | undefined
+  if (ofFiles !== undefined) return ofFiles(command)
+  if (reader === null) throw new StoreError('closed', 'the store is closed')
+  const run = readVerbs[verb as keyof typeof readVerbs] as
+    ((context: ReadContext, query: unknown) => unknown) | undefined
+  if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+  const { context, turns } = reader
+  return turns.ask(verb, command, (connection) => run(context(connection), command))
+})
+
+function openReader({ folder, deadlineMs, looks, givesWay = false }: ReaderOpening): Reader {
+  requireDatabase(folder)
+  if (givesWay) giveWay()
+  const open = looks ? openLookConnection : openReaderConnection
+  const main = openContext(folder, open)
+  const contexts = [main]
+  return {
+    turns: readTurns({ deadlineMs, connectionsMax }),
+    context: (connection) => (contexts[connection] ??= openContext(folder, open, main)),
+    close: () => contexts.forEach(({ db }) => db.close()), // those that were never opened are holes
+  }
+}
+
+/** The first one keeps more in memory; the others share what it knows of blocks. */
+function openContext(folder: string, open: (path: string) => Database, first?: ReadContext): ReadContext {
+  const db = open(databasePath(folder))
+  try {
+    if (first === undefined) requireKnownSchema(db, migrations)
+    else db.run(`PRAGMA cache_size = -${spareCacheKib}`)
+    return { db, orm: drizzle(db), events: compactEventReader(db, undefined, first?.db), folder }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}

@@ -1,0 +1,184 @@
+/** The writer's thread: the only one that changes the database, one message after the other. */
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import type { Database } from 'bun:sqlite'
+import { rmSync } from 'node:fs'
+import { StoreError } from '../../contract/errors.ts'
+import type { EventBatch } from '../../contract/store.ts'
+import { closeWriterConnection, openWriterConnection } from '../file/connection.ts'
+import type { WriteContext } from './contexts.ts'
+import { storeError } from '../file/failure.ts'
+import { databasePath, makeFolder, settingAsidePath } from '../file/files.ts'
+import { watchFolder } from '../file/folder-watch.ts'
+import { commitGroup } from './group.ts'
+import { giveWay } from './thread-priority.ts'
+import { headsKeeper } from '../audit/heads-writer.ts'
+import { lockFolder, type FolderLock } from '../file/lock.ts'
+import { migrate, requireKnownSchema } from '../migrations/migrate.ts'
+import { migrations } from '../migrations/migrations.ts'
+import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from '../file/missing-data.ts'
+import { compactEventWriter } from '../events/writer.ts'
+import { unpackBatches } from './protocol.ts'
+import {
+  dropReserve,
+  dropReserveWhenFull,
+  makeReserveWhenRoom,
+  regainReserve,
+  withReserve,
+} from '../file/reserve.ts'
+import { serve } from './serve.ts'
+import { commitTimes, inTransaction } from '../file/transaction.ts'
+import { housekeeping } from '../file/wal.ts'
+import { writeGuard } from './failure-latch.ts'
+import { writeVerbs } from './write-verbs.ts'
+
+export interface WriterOpening {
+  folder: string
+  now: number
+  mayMigrate: boolean
+  acceptLoss: boolean
+}
+
+interface Writer {
+  write(verb: string, command: unknown): unknown
+  append(batches: EventBatch[]): unknown
+  truncate(): boolean
+  dropReserve(): boolean
+  requirePresent(): void
+  close(): void
+}
+
+let writer: Writer | null = null
+
+serve((verb, command, parts) => {
+  if (verb === 'open') {
+    giveWay()
+    writer = openWriter(command as WriterOpening)
+    return null
+  }
+  if (verb === 'close') {
+    writer?.close()
+    writer = null
+    setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
+    return null
+  }
+  if (verb === 'times') return commitTimes
+  if (writer === null) throw new StoreError('closed', 'the store is closed')
+  if (verb === 'truncate') return writer.truncate()
+  if (verb === 'present') return void writer.requirePresent()
+  if (verb === 'dropReserve') return writer.dropReserve()
+  return verb === 'append' ? writer.append(unpackBatches(command, parts)) : writer.write(verb, command)
+})
+
+/** Opens in an order in which a refusal leaves the folder as it was: lock, looks, database, migrations. */
+function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Writer {
+  makeFolder(folder)
+  const lock = lockFolder(folder, process.pid)
+  let db: Database | null = null
+  const require = (missing: Missing) => {
+    if (missing === null) return
+    if (!acceptLoss) refuseMissing(missing)
+    setAside(folder, missing.files, now)
+  }
+  try {
+    dropReserveWhenFull(folder)
+    require(missingFiles(folder, lock))
+    rmSync(settingAsidePath(folder), { recursive: true, force: true })
+    db = openWriterConnection(databasePath(folder), (found) => {
+      requireKnownSchema(found, migrations, mayMigrate)
+      require(missingEntries(found, folder))
+    })
+    lock.markLog(true)
+    migrate(db, migrations, now)
+    makeReserveWhenRoom(folder)
+    return writerOn(db, folder, lock)
+  } catch (error) {
+    if (db !== null && closeWriterConnection(db, databasePath(folder))) lock.markLog(false)
+    lock.release()
+    throw storeError(error, 'the database cannot be opened')
+  }
+}
+
+function workOf(verb: string): (context: WriteContext, command: unknown) => unknown {
+  const run = writeVerbs[verb as keyof typeof writeVerbs] as ReturnType<typeof workOf> | undefined
+  if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+  return run
+}
+
+/** For work that nobody waits for. */
+function quietly(work: () => void): void {
+  try {
+    work()
+  } catch {
+    // The next write reports what lasts, and what a full disk refuses is tried another time.
+  }
+}
+
+function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
+  const guard = writeGuard(compactEventWriter(db))
+  const context: WriteContext = {
+    db,
+    orm: drizzle(db),
+    get events() {
+      return guard.engine()
+    },
+  }
+  const watch = watchFolder(folder)
+  const heads = headsKeeper(db, folder)
+  const keeper = housekeeping(db, {
+    idle: () => quietly(() => guard.run('maintenance', () => guard.engine().idle())),
+    minute: () =>
+      quietly(() => {
+        guard.run('the reserve', () => requirePresent(watch.requireAll))
+        makeReserveWhenRoom(folder)
+        regainReserve(folder)
+      }),
+    copy: (work) => quietly(() => guard.run('checkpoint', work)),
+  })
+
+  /** Before an acknowledgement. A log without a name is first copied into the database, which may remain. */
+  function requirePresent(check: () => void): void {
+    try {
+      check()
+    } catch (error) {
+      keeper.saveLog()
+      throw error
+    }
+  }
+
+  return {
+    write(verb, command) {
+      const run = workOf(verb)
+      keeper.busy()
+      return withReserve(folder, verb, () =>
+        guard.run(verb, () => {
+          const result = inTransaction(db, () => run(context, command))
+          guard.committed()
+          requirePresent(watch.requireDatabase)
+          heads.follow()
+          keeper.copyGrown()
+          return result
+        }),
+      )
+    },
+    append(batches) {
+      keeper.busy()
+      return guard.run('append', () => {
+        const outcomes = commitGroup(db, guard.engine(), batches)
+        requirePresent(watch.requireDatabase)
+        keeper.copyGrown()
+        return outcomes
+      })
+    },
+    truncate: keeper.truncate,
+    dropReserve: () => dropReserve(folder),
+    requirePresent: () => guard.run('the data folder', () => requirePresent(watch.requireAll)),
+    close() {
+      guard.engine().close()
+      keeper.end()
+      quietly(() => requirePresent(watch.requireAll))
+      if (closeWriterConnection(db, databasePath(folder))) lock.markLog(false)
+      watch.end()
+      lock.release()
+    },
+  }
+}

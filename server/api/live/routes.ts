@@ -1,0 +1,128 @@
+/** GET /api/live: the Logs page's event stream over server-sent events, resumable by Last-Event-ID. */
+import { Elysia } from 'elysia'
+import type { StoredEvent } from '../../../db/contract/store.ts'
+import { isoTime } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { jsonText } from '../../http/response.ts'
+import { contextOf, ownerOf } from '../../http/request-context.ts'
+import { retryAfter } from '../../http/errors.ts'
+import type { Owner, Share } from '../../http/shares.ts'
+import { invalidQuery, readQuery } from '../../http/query.ts'
+import { limits } from '../../limits.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
+import type { Parts } from '../../services.ts'
+import { filterParameters, readFilter } from '../traces/filter.ts'
+import { liveEvents } from './stream.ts'
+
+const purpose = 'live-position'
+const heartbeatMs = 10_000
+const lifeMs = 30 * 60_000
+const signInCheckMs = 5_000
+
+/** The opaque position after which a stream continues. */
+export function livePosition(seal: Seal, orgId: string, seq: number): string {
+  return seal.close(purpose, [orgId, seq])
+}
+
+export function liveRoutes(parts: Parts) {
+  const { store, seal, signIns, streams } = parts
+  return new Elysia()
+    .get('/api/live/missed', ({ request }) => missed(parts, request))
+    .get('/api/live', async ({ request }) => {
+      const view = await signIns.require(request)
+      const query = readQuery(request, { after: 'one', ...streamFilters })
+      const orgId = view.org.id
+      const filter = readFilter(query)
+      // A browser that reconnects by itself sends the last id it saw; that is newer than the address it first opened.
+      const from = request.headers.get('last-event-id') || query.one('after')
+      const opened = from ? (seal.open(purpose, from) as [string, number] | null) : null
+      if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'This position is not one of ours.')
+      const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
+      if (request.method === 'HEAD') return new Response(null, { headers: streamHeaders })
+      const share = takeStream(parts, ownerOf(contextOf(request)))
+      const ended = new AbortController()
+      const signal = AbortSignal.any([request.signal, ended.signal])
+      streams.add(ended)
+      // Not in the generator alone: a client that leaves before it reads never starts it.
+      const over = () => {
+        streams.delete(ended)
+        share.release()
+      }
+      signal.addEventListener('abort', over)
+      contextOf(request).keepOpen()
+      const items = liveEvents({ events: store.events, orgId, filter, afterSeq, signal, heartbeatMs, lifeMs })
+      const message = (name: string, seq: number, data: string) =>
+        `id: ${livePosition(seal, orgId, seq)}\nevent: ${name}\ndata: ${data}\n\n`
+      async function* text() {
+        let checkedMs = performance.now()
+        try {
+          yield `retry: 1000\n${message('ready', afterSeq, '{}')}`
+          for await (const item of items) {
+            if (performance.now() - checkedMs > signInCheckMs) {
+              if (!(await signIns.maySee(request))) return
+              checkedMs = performance.now()
+            }
+            yield item.kind === 'quiet'
+              ? ': quiet\n\n'
+              : message('events', item.lastSeq, eventsJson(item.events))
+          }
+        } finally {
+          over()
+        }
+      }
+      return new Response(text() as unknown as ReadableStream, { headers: streamHeaders })
+    })
+}
+
+function takeStream({ streamShares }: Parts, owner: Owner): Share {
+  const share = streamShares.take(owner, 1)
+  if (share !== null) return share
+  const message = 'As many live streams are open as you may have; close some, or try again later.'
+  throw new AppError('overloaded', message, { headers: retryAfter() })
+}
+
+const missedMax = 1_000
+
+/** What a tab missed before it joined a stream that has come to `to`: in order of arrival, and where that ends. */
+async function missed({ store, seal, signIns }: Parts, request: Request): Promise<Response> {
+  const view = await signIns.require(request)
+  const query = readQuery(request, { after: 'one', to: 'one', ...streamFilters })
+  const orgId = view.org.id
+  const filter = readFilter(query)
+  const seqOf = (name: string): number => {
+    const opened = seal.open(purpose, query.one(name) ?? '') as [string, number] | null
+    if (opened?.[0] !== orgId) throw invalidQuery(name, 'This position is not one of ours.')
+    return opened[1]
+  }
+  const [afterSeq, toSeq] = [seqOf('after'), seqOf('to')]
+  const none = { events: [], lastSeq: afterSeq }
+  const tail =
+    afterSeq < toSeq
+      ? await store.events.tail({ orgId, filter, afterSeq, limit: missedMax, bytesMax: limits.pageBytesMax })
+      : none
+  const more = tail.lastSeq < toSeq
+  const ahead = afterSeq > toSeq
+  // What came after `to` is the stream's to bring.
+  const events = tail.events.filter(({ seq }) => seq <= toSeq)
+  const position = livePosition(seal, orgId, more ? tail.lastSeq : Math.max(toSeq, afterSeq))
+  const rest = JSON.stringify({ position, more: more && !ahead, ahead })
+  return jsonText(`${eventsJson(events).slice(0, -1)},${rest.slice(1)}`)
+}
+
+/** A stream is read in the order of arrival, where text cannot be looked for. */
+const { q: _, ...streamFilters } = filterParameters
+
+const streamHeaders = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+}
+
+/** `{"events":[{"receivedAt":…,"event":…}]}` with each event's stored text unchanged. */
+export function eventsJson(events: StoredEvent[]): string {
+  return `{"events":[${wrapEvents(events)}]}`
+}
+
+export function wrapEvents(events: StoredEvent[]): string {
+  return events.map((e) => `{"receivedAt":"${isoTime(e.receivedAtMs)}","event":${e.json}}`).join(',')
+}

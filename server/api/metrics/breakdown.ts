@@ -1,0 +1,62 @@
+/** GET /api/breakdown: counts by one member of events, for the dashboard's charts and tables. */
+import type { BreakdownQuery, CountedMember } from '../../../db/contract/event-counts.ts'
+import { isoTime } from '../../clock.ts'
+import { invalidQuery, readQuery } from '../../http/query.ts'
+import type { Parts } from '../../services.ts'
+import { rangeParameters, readRange } from './range.ts'
+
+const countedMembers = {
+  class: true,
+  vendor: true,
+  name: true,
+  purpose: true,
+  trust: true,
+  tool: true,
+  protocol: true,
+  decision: true,
+  ruleId: true,
+  reason: true,
+  page: true,
+} satisfies { [M in CountedMember]: true }
+
+const hourMs = 3_600_000
+const stepHoursMax = 24 * 366
+
+/** `by` names the member, `step` the whole hours of a row's step (left out: one step for the whole range). */
+export async function readBreakdown(
+  { store, clock }: Pick<Parts, 'store' | 'clock'>,
+  orgId: string,
+  request: Request,
+) {
+  const query = readQuery(request, { ...rangeParameters, type: 'many', by: 'one', step: 'one' })
+  const by = query.one('by') ?? ''
+  if (!Object.hasOwn(countedMembers, by))
+    throw invalidQuery('by', `by must be one of ${Object.keys(countedMembers).join(', ')}`)
+  const types = query.many('type')
+  const asked: BreakdownQuery = {
+    orgId,
+    ...readRange(query, clock.now()),
+    by: by as CountedMember,
+    stepMs: readStep(query.one('step')),
+    ...(types === undefined ? {} : { types }),
+  }
+  const { rows } = await store.events.breakdown(asked)
+  return {
+    since: isoTime(asked.sinceMs),
+    until: asked.untilMs === null ? null : isoTime(asked.untilMs),
+    rows: rows.map(({ value, outcome, startMs, count }) => ({
+      value,
+      outcome,
+      start: isoTime(startMs),
+      count,
+    })),
+  }
+}
+
+function readStep(text: string | undefined): number | null {
+  if (text === undefined) return null
+  const hours = /^[1-9][0-9]{0,4}$/.test(text) ? Number(text) : 0
+  if (hours < 1 || hours > stepHoursMax)
+    throw invalidQuery('step', `step must be a whole number of hours, 1 to ${stepHoursMax}`)
+  return hours * hourMs
+}

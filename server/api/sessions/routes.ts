@@ -1,0 +1,80 @@
+/** GET /v1/sessions and GET /v1/sessions/{id}: the story of one agent; the same for the dashboard. */
+import { Elysia } from 'elysia'
+import type { EventFilter, EventPosition } from '../../../db/contract/store.ts'
+import { AppError } from '../../errors.ts'
+import { jsonText } from '../../http/response.ts'
+import { closeCursor, readCursor, readLimit } from '../../http/paging.ts'
+import { readQuery, type ParameterKind } from '../../http/query.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import { filterParameters, readFilter } from '../traces/filter.ts'
+import { sessionView } from './view.ts'
+
+export function sessionRoutes(parts: Parts) {
+  const gateway = async (request: Request) => (await parts.guard.gateway(request, 'traces:read')).orgId
+  const dashboard = async (request: Request) => (await parts.signIns.require(request)).org.id
+  return new Elysia()
+    .get('/v1/sessions', async ({ request }) => list(parts, request, await gateway(request)))
+    .get('/v1/sessions/:id', async ({ request, params }) =>
+      story(parts, request, await gateway(request), params.id),
+    )
+    .get('/api/sessions', async ({ request }) => list(parts, request, await dashboard(request)))
+    .get('/api/sessions/:id', async ({ request, params }) =>
+      story(parts, request, await dashboard(request), params.id),
+    )
+}
+
+const { q: _search, sessionId: _one, ...sessionFilters } = filterParameters
+const listParameters: Record<string, ParameterKind> = { ...sessionFilters, limit: 'one', cursor: 'one' }
+
+/** Where a walk stands, and the ceiling of arrivals it covers. */
+type Position = EventPosition & { ceilingSeq: number }
+
+async function list({ store, seal }: Parts, request: Request, orgId: string): Promise<Response> {
+  const query = readQuery(request, listParameters)
+  const limit = readLimit(query, limits.tracesPageDefault, limits.tracesPageMax)
+  const asked = readFilter(query)
+  const isAsked = Object.keys(asked).length > 0
+  const cursor = readCursor<EventFilter, Position>(
+    seal,
+    'sessions-cursor',
+    orgId,
+    query,
+    isAsked ? asked : null,
+  )
+  const filter = cursor?.asked ?? asked
+  const page = await store.sessions.page({
+    orgId,
+    filter,
+    limit,
+    bytesMax: limits.pageBytesMax,
+    before: cursor?.position ?? null,
+    ceilingSeq: cursor?.position.ceilingSeq ?? null,
+    eventsMax: limits.sessionEventsMax,
+    budgetMs: limits.sessionPageMs,
+  })
+  const { next, ceilingSeq } = page
+  const nextCursor = next && closeCursor(seal, 'sessions-cursor', orgId, filter, { ...next, ceilingSeq })
+  return jsonText(JSON.stringify({ sessions: page.sessions.map(sessionView), nextCursor }))
+}
+
+async function story({ store, seal }: Parts, request: Request, orgId: string, id: string): Promise<Response> {
+  const query = readQuery(request, { limit: 'one', cursor: 'one' })
+  const limit = readLimit(query, limits.tracesPageMax, limits.tracesPageMax)
+  const cursor = readCursor<string, Position>(seal, 'session-cursor', orgId, query, id)
+  const found = await store.sessions.story({
+    orgId,
+    sessionId: id,
+    after: cursor?.position ?? null,
+    ceilingSeq: cursor?.position.ceilingSeq ?? null,
+    limit,
+    bytesMax: limits.pageBytesMax,
+    eventsMax: limits.sessionEventsMax,
+  })
+  if (found === null) throw new AppError('not_found', 'No event of this session is stored here.')
+  const { session, events, next, ceilingSeq } = found
+  const nextCursor = next && closeCursor(seal, 'session-cursor', orgId, id, { ...next, ceilingSeq })
+  const texts = events.map(({ json }) => json).join(',')
+  const told = JSON.stringify(sessionView(session))
+  return jsonText(`{"session":${told},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`)
+}

@@ -1,0 +1,60 @@
+/** The wire schemas of site memory: what is pushed, and what reads answer. */
+import { t } from 'elysia'
+import { integer, nullable, time } from '../../http/wire-types.ts'
+import { limits } from '../../limits.ts'
+import { differenceModel, siteIdModel } from '../tools/model.ts'
+
+const snapshotModel = t.Object(
+  {},
+  {
+    additionalProperties: true,
+    description:
+      'What is known of the site. Scored are siteMap.pages, siteMap.navigation, workflows, policies, uiGuidance and ' +
+      'pageContexts.',
+  },
+)
+
+export const memoryBodyModel = t.Object(
+  {
+    siteId: siteIdModel,
+    snapshot: snapshotModel,
+    score: t.Optional(
+      t.Union([t.Number({ minimum: 0, maximum: 100, description: 'Left out: computed.' }), t.Null()]),
+    ),
+  },
+  { additionalProperties: true },
+)
+
+export const memoryAnswerModel = t.Object({ ok: t.Literal(true), siteId: t.String() })
+
+const versionMembers = {
+  version: integer({ minimum: 1 }),
+  at: time(),
+  score: t.Number({ minimum: 0, maximum: 100 }),
+  scoreComputed: t.Boolean({ description: 'We made the score, by the share of what is filled in.' }),
+  bytes: integer({ minimum: 0, description: 'Of the snapshot as JSON.' }),
+}
+
+export const memoryViewModel = t.Object({
+  siteId: t.String(),
+  firstSeenAt: time(),
+  ...versionMembers,
+  snapshot: snapshotModel,
+})
+
+export const memoryPageModel = t.Object({
+  memory: t.Array(memoryViewModel),
+  nextCursor: nullable(t.String()),
+})
+
+export const memoryHistoryModel = t.Object({
+  memory: memoryViewModel,
+  versions: t.Array(t.Object(versionMembers), {
+    description: `Newest first, at most ${limits.memoryVersionsMax}.`,
+  }),
+})
+
+export const memoryVersionModel = t.Object({
+  memory: memoryViewModel,
+  differences: t.Array(differenceModel, { description: 'Against the version before.' }),
+})

@@ -1,0 +1,134 @@
+/** POST /v1/sdk/memory (contract §5), and what is known of each site: for the gateway and for the dashboard. */
+import { Elysia } from 'elysia'
+import type { ApiKey } from '../../../db/contract/store.ts'
+import { periodOf, periodParameters } from '../../dashboard/period.ts'
+import { AppError } from '../../errors.ts'
+import { json, jsonText } from '../../http/response.ts'
+import { closeCursor, readCursor, readLimit } from '../../http/paging.ts'
+import { readQuery } from '../../http/query.ts'
+import { invalidPush, readPush } from '../../ingest/push.ts'
+import { requireRoom, writeOrExplain } from '../../ingest/admission.ts'
+import { requestSample } from '../../ingest/samples.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import { differences } from '../tools/differences.ts'
+import { memoryBodyModel } from './model.ts'
+import { memoryRecord } from './record.ts'
+import { knaphCounts } from './use.ts'
+import { memoryView, versionView } from './view.ts'
+
+type Site = { siteId: string }
+
+export function memoryRoutes(parts: Parts) {
+  const gateway = async (request: Request) => (await parts.guard.gateway(request, 'traces:read')).orgId
+  const dashboard = async (request: Request) => (await parts.signIns.require(request)).org.id
+  return new Elysia()
+    .post(
+      '/v1/sdk/memory',
+      async ({ request }) => {
+        const key = await parts.guard.ingest(request)
+        return parts.ingestCounts.request(key, async () => {
+          await requireRoom(parts, request)
+          return json({ ok: true, siteId: await push(parts, request, key) }, 202)
+        })
+      },
+      { parse: 'none' },
+    )
+    .get('/v1/memory', async ({ request }) => list(parts, request, await gateway(request)))
+    .get('/v1/memory/:siteId', async ({ request, params }) =>
+      one(parts, request, await gateway(request), params),
+    )
+    .get('/v1/memory/:siteId/versions/:version', async ({ request, params }) =>
+      version(parts, request, await gateway(request), params),
+    )
+    .get('/api/knaph', async ({ request }) => {
+      const orgId = await dashboard(request)
+      const query = readQuery(request, periodParameters)
+      const period = await periodOf(parts.store, orgId, query, parts.clock.now())
+      return json(await knaphCounts(parts, orgId, period))
+    })
+    .get('/api/memory', async ({ request }) => list(parts, request, await dashboard(request)))
+    .get('/api/memory/:siteId', async ({ request, params }) =>
+      one(parts, request, await dashboard(request), params),
+    )
+    .get('/api/memory/:siteId/versions/:version', async ({ request, params }) =>
+      version(parts, request, await dashboard(request), params),
+    )
+}
+
+async function push(parts: Parts, request: Request, key: ApiKey): Promise<string> {
+  let text = ''
+  try {
+    readQuery(request, {})
+    const { siteId, body, exact } = await readPush(
+      parts.store,
+      request,
+      key,
+      memoryBodyModel,
+      (read) => (text = read),
+    )
+    const snapshot = body['snapshot'] as { [member: string]: unknown }
+    const sent = typeof body['score'] === 'number' ? body['score'] : null
+    const record = memoryRecord(snapshot, sent, JSON.stringify(exact['snapshot']))
+    const result = await writeOrExplain(
+      parts,
+      parts.store.registry.pushMemory({
+        orgId: key.orgId,
+        siteId,
+        ...record,
+        now: parts.clock.now(),
+        sitesMax: limits.sitesPerOrgMax,
+        versionsMax: limits.memoryVersionsMax,
+      }),
+    )
+    if (result === 'over') {
+      const message = `is one too many: an organization may have at most ${limits.sitesPerOrgMax} sites`
+      throw invalidPush([{ path: 'siteId', code: 'too_many', message }])
+    }
+    return siteId
+  } catch (thrown) {
+    if (thrown instanceof AppError)
+      parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
+    throw thrown
+  }
+}
+
+const cursorOf = 'memory-cursor'
+
+async function list({ store, seal }: Parts, request: Request, orgId: string): Promise<Response> {
+  const query = readQuery(request, { siteId: 'many', limit: 'one', cursor: 'one' })
+  const limit = readLimit(query, limits.registryPageDefault, limits.registryPageMax)
+  const given = query.many('siteId')
+  const asked = given === undefined ? null : [...new Set(given)].sort()
+  const cursor = readCursor<string[], string>(seal, cursorOf, orgId, query, asked)
+  const siteIds = cursor?.asked ?? asked ?? []
+  const after = cursor?.position ?? null
+  const bytesMax = limits.registryPageBytesMax
+  const { memories, hasMore } = await store.registry.memories({ orgId, siteIds, after, limit, bytesMax })
+  const last = memories.at(-1)?.siteId
+  const next = hasMore && last !== undefined ? closeCursor(seal, cursorOf, orgId, siteIds, last) : null
+  return jsonText(`{"memory":[${memories.map(memoryView).join(',')}],"nextCursor":${JSON.stringify(next)}}`)
+}
+
+async function one({ store }: Parts, request: Request, orgId: string, { siteId }: Site): Promise<Response> {
+  readQuery(request, {})
+  const memory = await store.registry.memory({ orgId, siteId, version: null })
+  if (memory === null) throw new AppError('not_found', 'This site has pushed no memory.')
+  const versions = await store.registry.memoryVersions({ orgId, siteId, limit: limits.memoryVersionsMax })
+  return jsonText(`{"memory":${memoryView(memory)},"versions":${JSON.stringify(versions.map(versionView))}}`)
+}
+
+async function version(
+  { store }: Parts,
+  request: Request,
+  orgId: string,
+  { siteId, version: text }: Site & { version: string },
+): Promise<Response> {
+  readQuery(request, {})
+  const wanted = /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : 0
+  const memory = await store.registry.memory({ orgId, siteId, version: wanted })
+  if (memory === null) throw new AppError('not_found', 'This site has no such version of its memory.')
+  const before = await store.registry.memory({ orgId, siteId, version: wanted - 1 })
+  const changed = before === null ? [] : differences(JSON.parse(before.json), JSON.parse(memory.json))
+  return jsonText(`{"memory":${memoryView(memory)},"differences":${JSON.stringify(changed)}}`)
+}

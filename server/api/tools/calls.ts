@@ -1,0 +1,83 @@
+/** Calls of tools over a period, site by site: the counts are of events, so a tool nobody registered shows too. */
+import type { Breakdown, Durations } from '../../../db/contract/store.ts'
+import { isoTime } from '../../clock.ts'
+import { noTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
+import { type Period, periodView } from '../../dashboard/period.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import type { ToolCallRow, ToolCalls } from './call-shapes.ts'
+
+const types = ['tool.executed']
+
+/** Counted by member, sites are not told apart: each is asked for alone. */
+export async function toolCalls(
+  { store }: { store: Pick<Parts['store'], 'events' | 'sites'> },
+  orgId: string,
+  period: Period,
+): Promise<ToolCalls> {
+  const sites = await store.sites.list(orgId)
+  const wanted = period.siteIds ?? sites.map((site) => site.siteId)
+  const asked = wanted.slice(0, limits.toolSitesCountedMax)
+  const [counts, ...rows] = await Promise.all([
+    typeCounts(store.events, orgId, period),
+    ...asked.map((siteId) => siteCalls(store.events, orgId, siteId, period)),
+  ])
+  return {
+    period: periodView(period, sites),
+    totals: totalsOf(counts),
+    executed: counts.types.get('tool.executed') ?? noTally(period),
+    rows: rows.flat(),
+    sitesLeftOut: wanted.length - asked.length,
+  }
+}
+
+async function siteCalls(
+  events: Pick<Parts['store']['events'], 'breakdown' | 'durations'>,
+  orgId: string,
+  siteId: string,
+  { sinceMs, untilMs, before: earlier }: Period,
+): Promise<ToolCallRow[]> {
+  const of = { orgId, by: 'tool' as const, types, siteIds: [siteId] }
+  const [now, before, durations] = await Promise.all([
+    events.breakdown({ ...of, sinceMs, untilMs, stepMs: null }),
+    events.breakdown({ ...of, ...earlier, stepMs: null }),
+    events.durations({ orgId, types, siteIds: [siteId], sinceMs, untilMs, stepMs: null }),
+  ])
+  return callRows(siteId, now, before, durations)
+}
+
+export function callRows(
+  siteId: string,
+  now: Breakdown,
+  before: Breakdown,
+  durations: Durations,
+): ToolCallRow[] {
+  const rows = new Map<string | null, ToolCallRow & { lastMs: number }>()
+  const rowOf = (name: string | null) => {
+    const row = rows.get(name) ?? {
+      siteId,
+      name,
+      count: 0,
+      before: 0,
+      outcomes: {},
+      lastHour: null,
+      took: null,
+      lastMs: -1,
+    }
+    rows.set(name, row)
+    return row
+  }
+  for (const { value, outcome, lastMs, count } of now.rows) {
+    const row = rowOf(value)
+    row.count += count
+    // Own members only: an outcome may be called like a member that every object has.
+    row.outcomes[outcome] = (Object.hasOwn(row.outcomes, outcome) ? (row.outcomes[outcome] ?? 0) : 0) + count
+    row.lastMs = Math.max(row.lastMs, lastMs)
+  }
+  for (const { value, count } of before.rows) rowOf(value).before += count
+  for (const { tool, startMs: _, ...took } of durations.rows) rowOf(tool).took = took
+  return [...rows.values()].map(({ lastMs, ...row }) => ({
+    ...row,
+    lastHour: lastMs < 0 ? null : isoTime(lastMs),
+  }))
+}

@@ -1,0 +1,46 @@
+/** Differences lead from one value to the other, and say nothing where both are equal. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { limits } from '../../limits.ts'
+import { differences, type Difference } from './differences.ts'
+
+/** Does to `value` what a difference tells. */
+function apply(value: unknown, { path, change, after }: Difference): unknown {
+  if (path === '') return after
+  const [first = '', ...rest] = path
+    .slice(1)
+    .split('/')
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const copy = (Array.isArray(value) ? [...(value as unknown[])] : { ...(value as object) }) as {
+    [name: string]: unknown
+  }
+  const inner = rest.map((part) => part.replaceAll('~', '~0').replaceAll('/', '~1'))
+  if (rest.length > 0) copy[first] = apply(copy[first], { path: `/${inner.join('/')}`, change, after })
+  else if (change !== 'removed')
+    Object.defineProperty(copy, first, { value: after, enumerable: true, configurable: true, writable: true })
+  else if (Array.isArray(copy)) copy.length = Math.min(copy.length, Number(first))
+  else delete copy[first]
+  return copy
+}
+
+test('applied to the old value they give the new one', () => {
+  const json = fc.jsonValue({ maxDepth: 3 })
+  fc.assert(
+    fc.property(json, json, (before, after) => {
+      const found = differences(before, after)
+      fc.pre(found.length < limits.differencesMax)
+      const changed = found
+        .toSorted((a) => (a.change === 'removed' ? 1 : -1))
+        .reduce(apply, before as unknown)
+      expect(JSON.stringify(differences(changed, after))).toBe('[]')
+    }),
+  )
+})
+
+test('equal values have none, whatever the order of members; long values are not shown', () => {
+  expect(differences({ a: 1, b: [{ c: 2 }] }, { b: [{ c: 2.0 }], a: 1 })).toEqual([])
+  const long = 'x'.repeat(limits.differenceCharsMax)
+  expect(differences({ a: long }, { a: 1 })).toEqual([{ path: '/a', change: 'changed', after: 1 }])
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`m${n}`, n]))
+  expect(differences({}, many).length).toBe(limits.differencesMax)
+})

@@ -1,0 +1,21 @@
+/** Turns pushed tools into the records that the store compares and keeps. */
+import type { ToolRecord } from '../../../db/contract/registry.ts'
+import { sha256Hex } from '../../ids.ts'
+import { canonicalText } from '../../text/canonical.ts'
+import { invalidPush } from '../../ingest/push.ts'
+import { limits } from '../../limits.ts'
+
+/** `tools` were checked; `exact` are the same with the numbers' spelling. Of a name that comes twice the last wins. */
+export function toolRecords(tools: readonly unknown[], exact: readonly unknown[]): ToolRecord[] {
+  const records = new Map<string, ToolRecord>()
+  tools.forEach((tool, index) => {
+    const { name } = tool as { name: string }
+    const json = JSON.stringify(exact[index])
+    if (Buffer.byteLength(json) > limits.toolBytesMax) {
+      const message = `must have at most ${limits.toolBytesMax} bytes`
+      throw invalidPush([{ path: `tools.${index}`, code: 'too_large', message, index }])
+    }
+    records.set(name, { name, digest: sha256Hex(canonicalText(tool)), json })
+  })
+  return [...records.values()]
+}

@@ -1,0 +1,108 @@
+/** POST /v1/sdk/tools (contract §5), and the registry as it stands: for the gateway and for the dashboard. */
+import { Elysia } from 'elysia'
+import type { ApiKey } from '../../../db/contract/store.ts'
+import { periodOf, periodParameters } from '../../dashboard/period.ts'
+import { AppError } from '../../errors.ts'
+import { json, jsonText } from '../../http/response.ts'
+import { invalidQuery, readQuery } from '../../http/query.ts'
+import { invalidPush, readPush } from '../../ingest/push.ts'
+import { requireRoom, writeOrExplain } from '../../ingest/admission.ts'
+import { requestSample } from '../../ingest/samples.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import { toolCalls } from './calls.ts'
+import { toolsBodyModel } from './model.ts'
+import { readToolPage } from './page.ts'
+import { toolRecords } from './records.ts'
+import { toolHistory } from './view.ts'
+
+export function toolRoutes(parts: Parts) {
+  const gateway = async (request: Request) => (await parts.guard.gateway(request, 'traces:read')).orgId
+  const dashboard = async (request: Request) => (await parts.signIns.require(request)).org.id
+  return new Elysia()
+    .post(
+      '/v1/sdk/tools',
+      async ({ request }) => {
+        const key = await parts.guard.ingest(request)
+        return parts.ingestCounts.request(key, async () => {
+          await requireRoom(parts, request)
+          return json({ ok: true, tools: await push(parts, request, key) }, 202)
+        })
+      },
+      { parse: 'none' },
+    )
+    .get('/v1/tools', async ({ request }) => list(parts, request, await gateway(request)))
+    .get('/v1/tools/:siteId/:name', async ({ request, params }) =>
+      one(parts, request, await gateway(request), params),
+    )
+    .get('/api/tools/calls', async ({ request }) => {
+      const orgId = await dashboard(request)
+      const query = readQuery(request, periodParameters)
+      const period = await periodOf(parts.store, orgId, query, parts.clock.now())
+      return json(await toolCalls(parts, orgId, period))
+    })
+    .get('/api/tools', async ({ request }) => list(parts, request, await dashboard(request)))
+    .get('/api/tools/:siteId/:name', async ({ request, params }) =>
+      one(parts, request, await dashboard(request), params),
+    )
+}
+
+/** Stores all tools of the body or none; returns how many were received. */
+async function push(parts: Parts, request: Request, key: ApiKey): Promise<number> {
+  let text = ''
+  try {
+    const mode = readQuery(request, { mode: 'one' }).one('mode')
+    if (mode !== undefined && mode !== 'replace')
+      throw invalidQuery('mode', 'mode must be replace, or left out')
+    const { siteId, body, exact } = await readPush(
+      parts.store,
+      request,
+      key,
+      toolsBodyModel,
+      (read) => (text = read),
+    )
+    const sent = body['tools'] as unknown[]
+    const result = await writeOrExplain(
+      parts,
+      parts.store.registry.pushTools({
+        orgId: key.orgId,
+        siteId,
+        tools: toolRecords(sent, exact['tools'] as unknown[]),
+        replace: mode === 'replace',
+        now: parts.clock.now(),
+        sitesMax: limits.sitesPerOrgMax,
+        toolsMax: limits.toolsPerSiteMax,
+        versionsMax: limits.toolVersionsMax,
+      }),
+    )
+    if ('over' in result) throw invalidPush([overIssue(result.over)])
+    return sent.length
+  } catch (thrown) {
+    if (thrown instanceof AppError)
+      parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
+    throw thrown
+  }
+}
+
+function overIssue(over: 'sites' | 'tools') {
+  const [path, max] = over === 'sites' ? ['siteId', limits.sitesPerOrgMax] : ['tools', limits.toolsPerSiteMax]
+  const whose = over === 'sites' ? 'an organization may have at most' : 'a site may have at most'
+  return { path: String(path), code: 'too_many', message: `is one too many: ${whose} ${max} ${over}` }
+}
+
+async function list({ store, seal }: Parts, request: Request, orgId: string): Promise<Response> {
+  const { tools, nextCursor } = await readToolPage({ store, seal }, orgId, request)
+  return jsonText(`{"tools":[${tools.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`)
+}
+
+async function one(
+  { store }: Parts,
+  request: Request,
+  orgId: string,
+  { siteId, name }: { siteId: string; name: string },
+): Promise<Response> {
+  readQuery(request, {})
+  const found = await store.registry.tool({ orgId, siteId, name, limit: limits.versionsShownMax + 1 })
+  if (found === null) throw new AppError('not_found', 'This site has pushed no such tool.')
+  return jsonText(toolHistory(found))
+}

@@ -1,0 +1,50 @@
+/** How a stored tool and its versions look in answers: JSON text, the descriptor in it as it was sent. */
+import type { StoredTool, ToolVersion } from '../../../db/contract/registry.ts'
+import { isoTime } from '../../clock.ts'
+import { limits } from '../../limits.ts'
+import { differences } from './differences.ts'
+import { tokenCost } from './tokens.ts'
+
+interface Descriptor {
+  [member: string]: unknown
+}
+
+export function toolView({
+  siteId,
+  name,
+  version,
+  firstAtMs,
+  changedAtMs,
+  removedAtMs,
+  json,
+}: StoredTool): string {
+  const tool = JSON.parse(json) as Descriptor
+  const { tokens, estimated } = tokenCost(tool)
+  const facts = {
+    siteId,
+    name,
+    enabled: tool['enabled'] !== false,
+    tokens,
+    tokensEstimated: estimated,
+    version,
+    firstSeenAt: isoTime(firstAtMs),
+    changedAt: isoTime(changedAtMs),
+    removedAt: removedAtMs === null ? null : isoTime(removedAtMs),
+  }
+  return withMember(facts, 'tool', json)
+}
+
+/** `versions` may hold one more than is shown, so that the last one shown can be compared too. */
+export function toolHistory({ tool, versions }: { tool: StoredTool; versions: ToolVersion[] }): string {
+  const shown = versions.slice(0, limits.versionsShownMax).map(({ version, atMs, change, json }, at) => {
+    const before = versions[at + 1]
+    const changed = before === undefined ? [] : differences(JSON.parse(before.json), JSON.parse(json))
+    return withMember({ version, at: isoTime(atMs), change, differences: changed }, 'tool', json)
+  })
+  return `{"tool":${toolView(tool)},"versions":[${shown.join(',')}]}`
+}
+
+/** The JSON of `facts` with one more member whose value is JSON text already. */
+export function withMember(facts: { [member: string]: unknown }, name: string, json: string): string {
+  return `${JSON.stringify(facts).slice(0, -1)},${JSON.stringify(name)}:${json}}`
+}

@@ -1,0 +1,29 @@
+/** Many rows as bytes are what the plain writer of CSV makes of the same cells, one after the other. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { exampleEvent, validEvent } from '../../../tests/fuzz/any-event.ts'
+import { csvRow } from '../../text/csv.ts'
+import { csvColumns, eventCells, eventRows } from './csv-columns.ts'
+
+const plain = (jsons: string[], guard: boolean): string =>
+  jsons.map((json) => csvRow([...eventCells(json), json], guard)).join('')
+
+test('any events, guarded or not', () => {
+  fc.assert(
+    fc.property(fc.array(validEvent, { maxLength: 6 }), fc.boolean(), (events, guard) => {
+      const jsons = events.map((event) => JSON.stringify(event))
+      expect(new TextDecoder().decode(eventRows(jsons, guard))).toBe(plain(jsons, guard))
+    }),
+  )
+})
+
+test('the largest events beside small ones, quotes and wide characters throughout', () => {
+  const long = (filler: string) => JSON.stringify({ ...exampleEvent, metadata: { x: filler.repeat(20_000) } })
+  const jsons = [long('"'), JSON.stringify(exampleEvent), long('€'), long('\u{1f600}'), long('=')]
+  expect(new TextDecoder().decode(eventRows(jsons, true))).toBe(plain(jsons, true))
+  expect(new TextDecoder().decode(eventRows(jsons.slice(1, 2), true))).toBe(plain(jsons.slice(1, 2), true))
+})
+
+test('a row has a cell for every column', () => {
+  expect(eventCells(JSON.stringify(exampleEvent)).length + 1).toBe(csvColumns.length)
+})

@@ -1,0 +1,113 @@
+/** Streams every event that a filter takes, as NDJSON or CSV, in constant memory (contract §6). */
+import type { EventFilter } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { AppError } from '../../errors.ts'
+import { csvRow } from '../../text/csv.ts'
+import { retryAfter } from '../../http/errors.ts'
+import type { Share } from '../../http/shares.ts'
+import { takeExport } from './export-share.ts'
+import { streamText } from '../../http/stream-text.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import { csvColumns, eventRows } from './csv-columns.ts'
+import { countEvents, walkEvents } from './walk.ts'
+
+export type ExportType = 'application/x-ndjson' | 'text/csv'
+
+export interface ExportWanted {
+  orgId: string
+  actor: string // of the audit row
+  requestId: string
+  filter: EventFilter
+  type: ExportType
+  raw: boolean // CSV without the formula guard
+  headOnly: boolean
+}
+
+export type ExportTraces = (wanted: ExportWanted, keepOpen: () => void) => Promise<Response>
+
+/** Builds the exporter of a server. */
+export function traceExporter({
+  store,
+  clock,
+  log,
+  exportShares,
+}: Pick<Parts, 'store' | 'clock' | 'log' | 'exportShares'>): ExportTraces {
+  async function begin(wanted: ExportWanted, share: Share): Promise<Response> {
+    const { orgId, filter, type, raw, actor } = wanted
+    const ceilingSeq = await store.events.lastSeq(orgId)
+    const headers: Record<string, string> = { 'content-type': contentTypes[type] }
+    if (type === 'text/csv') {
+      headers['x-row-count'] = String(await rowCount(orgId, filter, ceilingSeq))
+      headers['x-csv-formula-guard'] = raw ? 'off' : 'on'
+    }
+    const extension = type === 'text/csv' ? 'csv' : 'ndjson'
+    headers['content-disposition'] = `attachment; filename="traces-${orgId}.${extension}"`
+    const metadata = { format: type === 'text/csv' ? 'csv' : 'ndjson', filter: { ...filter } }
+    const act = { action: 'traces.exported', target: orgId, metadata }
+    await store.audit.append(auditEntry({ orgId, actor }, act, clock.now()))
+    const pages = walkEvents(store.events, orgId, filter, ceilingSeq)
+    const parts = type === 'text/csv' ? csvParts(pages, !raw) : ndjsonParts(pages)
+    const ended = (failed: unknown) => {
+      share.release()
+      if (failed !== null) log.warn('export_cut', { requestId: wanted.requestId, message: String(failed) })
+    }
+    return new Response(streamText({ parts, stallMs: limits.exportStallMs, ended }), { headers })
+  }
+
+  async function rowCount(orgId: string, filter: EventFilter, ceilingSeq: number): Promise<number> {
+    const count = await countEvents(store.events, orgId, filter, ceilingSeq, limits.exportCountMs)
+    if (count !== null) return count
+    throw new AppError('overloaded', 'Counting these events takes too long for a CSV.', {
+      hint: 'Narrow the filters, or take NDJSON, which says its count at the end.',
+      headers: retryAfter(),
+    })
+  }
+
+  return async (wanted, keepOpen) => {
+    if (wanted.headOnly) return new Response(null, { headers: { 'content-type': contentTypes[wanted.type] } })
+    const share = takeExport(exportShares, wanted.orgId, wanted.actor)
+    try {
+      const response = await begin(wanted, share)
+      keepOpen() // a rare match may be long in coming; the stall guard watches the receiver
+      return response
+    } catch (error) {
+      share.release()
+      throw error
+    }
+  }
+}
+
+const contentTypes = {
+  'application/x-ndjson': 'application/x-ndjson; charset=utf-8',
+  'text/csv': 'text/csv; charset=utf-8',
+}
+
+async function* ndjsonParts(pages: AsyncGenerator<string[]>): AsyncGenerator<string> {
+  let count = 0
+  for await (const texts of pages) {
+    count += texts.length
+    for (const piece of pieces(texts)) yield `${piece.join('\n')}\n`
+  }
+  yield `{"_end":{"count":${count}}}\n`
+}
+
+async function* csvParts(
+  pages: AsyncGenerator<string[]>,
+  guard: boolean,
+): AsyncGenerator<string | Uint8Array> {
+  yield csvRow(csvColumns, false)
+  for await (const texts of pages) {
+    for (const piece of pieces(texts)) yield eventRows(piece, guard)
+  }
+}
+
+const pieceEvents = 250
+
+/**
+ * A page in pieces: making rows is work of the thread that answers everybody, and a slow receiver shall take a piece
+ * before it counts as stalled.
+ */
+function* pieces(texts: string[]): Generator<string[]> {
+  for (let at = 0; at < texts.length; at += pieceEvents) yield texts.slice(at, at + pieceEvents)
+}

@@ -1,0 +1,106 @@
+/** Reads the filters of contract §6 from a query string into the store's `EventFilter`. */
+import type { EventFilter } from '../../../db/contract/store.ts'
+import { invalidQuery, type ParameterKind, type Query } from '../../http/query.ts'
+import { parseQueryTime } from '../../http/query-time.ts'
+import { isLongerThan } from '../../text/text.ts'
+import { limits } from '../../limits.ts'
+
+type ListName = Exclude<keyof EventFilter, 'sinceMs' | 'untilMs' | 'text'>
+
+interface ListParameter {
+  list: ListName
+  charsMax: number
+  form?: { pattern: RegExp; example: string }
+}
+
+const type = {
+  list: 'types',
+  charsMax: limits.typeCharsMax + 2,
+  form: {
+    pattern: /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?$/,
+    example: 'a dotted kind such as tool.executed, or a prefix such as tool.*',
+  },
+} as const
+const outcome = {
+  list: 'outcomes',
+  charsMax: limits.outcomeCharsMax,
+  form: { pattern: /^[a-z][a-z0-9_-]*$/, example: 'a word such as success, error or blocked' },
+} as const
+const agentClass = { list: 'classes', charsMax: limits.classCharsMax } as const
+
+/** Parameters that name a member of events: exact, repeated for any of, empty for "the member is missing". */
+const listParameters: { readonly [name: string]: ListParameter } = {
+  type,
+  agentClass,
+  class: agentClass,
+  vendor: { list: 'vendors', charsMax: limits.vendorCharsMax },
+  name: { list: 'names', charsMax: limits.nameCharsMax },
+  purpose: { list: 'purposes', charsMax: limits.purposeCharsMax },
+  trust: { list: 'trusts', charsMax: limits.trustCharsMax },
+  outcome,
+  siteId: { list: 'siteIds', charsMax: limits.idCharsMax },
+  sessionId: { list: 'sessionIds', charsMax: limits.idCharsMax },
+  tool: { list: 'tools', charsMax: limits.toolCharsMax },
+  protocol: { list: 'protocols', charsMax: limits.protocolCharsMax },
+  decision: { list: 'decisions', charsMax: limits.decisionCharsMax },
+  subject: { list: 'subjects', charsMax: limits.subjectCharsMax },
+}
+
+/** The filter parameters of traces, and whether they may repeat. */
+export const filterParameters: Record<string, ParameterKind> = {
+  ...Object.fromEntries(Object.keys(listParameters).map((name) => [name, 'many' as const])),
+  since: 'one',
+  until: 'one',
+  q: 'one',
+}
+
+/** The filter the query asks for; throws 400 `invalid_query` naming the parameter that is malformed. */
+export function readFilter(query: Query): EventFilter {
+  const filter: EventFilter = {}
+  for (const [name, parameter] of Object.entries(listParameters)) {
+    const values = query.many(name)
+    if (values === undefined) continue
+    for (const value of values) checkValue(name, parameter, value)
+    filter[parameter.list] = canonical([...(filter[parameter.list] ?? []), ...values])
+  }
+  const since = query.one('since')
+  if (since !== undefined) filter.sinceMs = parseQueryTime('since', since)
+  const until = query.one('until')
+  if (until !== undefined) filter.untilMs = parseQueryTime('until', until)
+  const text = query.one('q')
+  if (text !== undefined) filter.text = readText(text, filter)
+  requireSmall(query, filter)
+  return filter
+}
+
+function checkValue(name: string, { charsMax, form }: ListParameter, value: string): void {
+  if (value === '') return
+  if (isLongerThan(value, charsMax))
+    throw invalidQuery(name, `${name} may have at most ${charsMax} characters`, 'too_long')
+  if (form !== undefined && !form.pattern.test(value))
+    throw invalidQuery(name, `${name} must be ${form.example}`)
+}
+
+/** A search without a beginning would look at everything there is. */
+function readText(text: string, { sinceMs }: EventFilter): string {
+  if (text === '' || isLongerThan(text, limits.searchCharsMax))
+    throw invalidQuery('q', `q must have 1 to ${limits.searchCharsMax} characters`, 'wrong_length')
+  if (sinceMs === undefined) throw invalidQuery('since', 'q needs since: where the search ends', 'required')
+  return text
+}
+
+/** A cursor carries its filters, and an address has to fit into a request line. */
+function requireSmall(query: Query, filter: EventFilter): void {
+  if (Buffer.byteLength(JSON.stringify(filter)) <= limits.filterBytesMax) return
+  const sizes = Object.keys(listParameters).map((name) => ({
+    name,
+    chars: (query.many(name) ?? []).join().length,
+  }))
+  const { name } = sizes.reduce((most, one) => (one.chars > most.chars ? one : most))
+  throw invalidQuery(name, `all filters together may have ${limits.filterBytesMax} bytes`, 'too_long')
+}
+
+/** Order and repetition of a list do not matter, so equal filters get equal texts (a cursor compares them). */
+function canonical(values: string[]): string[] {
+  return [...new Set(values)].sort()
+}

@@ -1,0 +1,184 @@
+/** How the events that a filter takes lie in time: from the hourly counts where they can say it, else by looking. */
+import type { EventFilter, EventStore, StoredEvent } from '../../../db/contract/store.ts'
+import { isoTime } from '../../clock.ts'
+import { stepAt } from '../../dashboard/period.ts'
+import { limits } from '../../limits.ts'
+import { edgesOf, steps } from '../../text/time-zone.ts'
+import type { Histogram } from './histogram-shapes.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const stepsMax = 96
+/** Below an hour they are the same in every zone: offsets are whole quarters of an hour. */
+const shortStepsMs = [1_000, 5_000, 15_000, 60_000, 300_000, 900_000]
+const longSteps = ['hour', 'threeHours', 'sixHours', 'twelveHours', 'day', 'week', 'month', 'year'] as const
+
+export interface Span {
+  edges: number[] // where the steps begin, and where the last one ends
+  stepMs: number // about, where days and months differ
+}
+
+/** The filter's own time, or the last day, in whole steps of a length that people count in. */
+export function spanOf(
+  { sinceMs, untilMs }: EventFilter,
+  now: number,
+  zone: string,
+  stepMsMin = 1_000,
+): Span {
+  const to = untilMs ?? now + 1
+  const from = Math.min(sinceMs ?? to - dayMs, to - 1)
+  const fits = (stepMs: number) => stepMs >= stepMsMin && (to - from) / stepMs <= stepsMax
+  const short = shortStepsMs.find(fits)
+  if (short !== undefined) {
+    const first = Math.floor(from / short) * short
+    const steps = Math.ceil((to - first) / short)
+    return { edges: Array.from({ length: steps + 1 }, (_, step) => first + step * short), stepMs: short }
+  }
+  const long = longSteps.find((step) => fits(steps[step].hours * hourMs)) ?? 'year'
+  return { edges: edgesOf(from, to, long, zone).edges, stepMs: steps[long].hours * hourMs }
+}
+
+type Events = Pick<EventStore, 'page' | 'metrics' | 'tally'>
+
+export async function histogram(
+  events: Events,
+  orgId: string,
+  filter: EventFilter,
+  now: number,
+  zone: string,
+): Promise<Histogram> {
+  const hourly = countsCanSay(filter, now)
+  const span = spanOf(filter, now, zone, hourly ? hourMs : undefined)
+  if (hourly) return fromCounts(events, orgId, filter, span)
+  return (await fromColumns(events, orgId, filter, span)) ?? byLooking(events, orgId, filter, span)
+}
+
+const hoursWorthCounting = 12
+
+/** Hourly counts know type, outcome and site; and a long time that begins and ends on the hour, or is not bounded. */
+function countsCanSay(filter: EventFilter, now: number): boolean {
+  const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...others } = filter
+  const onTheHour = [sinceMs, untilMs].every((ms) => ms === undefined || ms % hourMs === 0)
+  const lengthMs = (untilMs ?? now) - (sinceMs ?? (untilMs ?? now) - dayMs)
+  return onTheHour && lengthMs >= hoursWorthCounting * hourMs && Object.keys(others).length === 0
+}
+
+function matcher(types: string[] | undefined): (type: string) => boolean {
+  if (types === undefined || types.length === 0) return () => true
+  return (type) =>
+    types.some((wanted) => (wanted.endsWith('.*') ? type.startsWith(wanted.slice(0, -1)) : type === wanted))
+}
+
+function counter({ edges, stepMs }: Span) {
+  const steps = edges.length - 1
+  const [sinceMs, untilMs] = endsOf(edges)
+  const counts = new Map<string, number[]>()
+  let total = 0
+  return {
+    add(outcome: string, atMs: number, count: number): void {
+      if (atMs < sinceMs || atMs >= untilMs) return
+      const step = stepAt({ edges }, atMs)
+      const row = counts.get(outcome) ?? Array<number>(steps).fill(0)
+      counts.set(outcome, row)
+      row[step] = (row[step] ?? 0) + count
+      total += count
+    },
+    done: () => ({
+      since: isoTime(sinceMs),
+      until: isoTime(untilMs),
+      stepMs,
+      edges,
+      counts: Object.fromEntries(counts),
+      total,
+    }),
+  }
+}
+
+const endsOf = (edges: number[]): [number, number] => [edges[0] ?? 0, edges.at(-1) ?? 0]
+
+/** Without a time of its own the newest day is shown, hours begun included: the hour that just began counts too. */
+async function fromCounts(
+  events: Events,
+  orgId: string,
+  filter: EventFilter,
+  span: Span,
+): Promise<Histogram> {
+  const { types, outcomes = [], siteIds } = filter
+  const [sinceMs, untilMs] = endsOf(span.edges)
+  const { rows, truncated } = await events.metrics({
+    orgId,
+    sinceMs,
+    untilMs,
+    rowsMax: limits.metricsRowsMax,
+    ...(siteIds && { siteIds }),
+  })
+  if (truncated)
+    return (await fromColumns(events, orgId, filter, span)) ?? byLooking(events, orgId, filter, span)
+  const takes = matcher(types)
+  const count = counter(span)
+  for (const row of rows) {
+    if (takes(row.type) && (outcomes.length === 0 || outcomes.includes(row.outcome)))
+      count.add(row.outcome, row.bucketStartMs, row.count)
+  }
+  return { ...count.done(), complete: true, lookedSince: isoTime(sinceMs) }
+}
+
+/** Every stored event that the filter takes, exactly; null for a search, and where there are too many for the time. */
+async function fromColumns(
+  events: Events,
+  orgId: string,
+  { sinceMs, untilMs, text, ...filter }: EventFilter,
+  span: Span,
+): Promise<Histogram | null> {
+  if (text !== undefined) return null
+  const [startMs, endMs] = endsOf(span.edges)
+  const [fromMs, toMs] = [Math.max(startMs, sinceMs ?? startMs), Math.min(endMs, untilMs ?? endMs)]
+  const inner = span.edges.filter((edge) => edge > fromMs && edge < toMs)
+  const edges = [fromMs, ...inner, toMs]
+  const { rows, complete } = await events.tally({
+    ...{ orgId, filter, edges, cuts: [], budgetMs: limits.histogramMsMax },
+  })
+  if (!complete) return null
+  const count = counter(span)
+  for (const row of rows) count.add(row.outcome, row.startMs, row.count)
+  return { ...count.done(), complete: true, lookedSince: isoTime(startMs) }
+}
+
+const pageEvents = 2_000
+const lookedMax = 10_000
+/** Large events are looked at by their bytes: parsing them holds this thread, and with it everybody. */
+const pageBytesMax = 1024 * 1024
+const pagesMax = 8
+
+/** The newest matches; what is older is said to be not looked at. */
+async function byLooking(events: Events, orgId: string, filter: EventFilter, span: Span): Promise<Histogram> {
+  const [sinceMs, untilMs] = endsOf(span.edges)
+  const within = { ...filter, sinceMs: filter.sinceMs ?? sinceMs, untilMs: filter.untilMs ?? untilMs }
+  const count = counter(span)
+  let looked = 0
+  let pages = 0
+  let lookedSinceMs = untilMs
+  let before: Awaited<ReturnType<EventStore['page']>>['next'] = null
+  let ceilingSeq: number | null = null
+  do {
+    const page: Awaited<ReturnType<EventStore['page']>> = await events.page({
+      orgId,
+      filter: within,
+      limit: pageEvents,
+      bytesMax: pageBytesMax,
+      before,
+      ceilingSeq,
+    })
+    for (const event of page.events) count.add(outcomeOf(event), event.occurredAtMs, 1)
+    looked += page.events.length
+    pages++
+    before = page.next
+    ceilingSeq = page.ceilingSeq
+    lookedSinceMs = before?.occurredAtMs ?? sinceMs
+  } while (before !== null && looked < lookedMax && pages < pagesMax && within.text === undefined)
+  return { ...count.done(), complete: before === null, lookedSince: isoTime(lookedSinceMs) }
+}
+
+function outcomeOf(event: StoredEvent): string {
+  return (JSON.parse(event.json) as { outcome: string }).outcome
+}

@@ -1,0 +1,58 @@
+/** GET /v1/traces and GET /v1/traces/{id}: the stored events, given back as they were sent (contract §6). */
+import { Elysia } from 'elysia'
+import { AppError } from '../../errors.ts'
+import { acceptedType } from '../../http/accept.ts'
+import { jsonText } from '../../http/response.ts'
+import { contextOf } from '../../http/request-context.ts'
+import { invalidQuery, readQuery, type Query } from '../../http/query.ts'
+import type { Parts } from '../../services.ts'
+import { traceExporter, type ExportType } from './export.ts'
+import { readFilter } from './filter.ts'
+import { pageParameters, readPage } from './page.ts'
+
+const answerTypes = ['application/json', 'application/x-ndjson', 'text/csv'] as const
+
+export function traceRoutes(parts: Parts) {
+  const { store, guard, seal } = parts
+  const exportTraces = traceExporter(parts)
+  return new Elysia()
+    .get('/v1/traces', async ({ request }) => {
+      const key = await guard.gateway(request, 'traces:read')
+      const type = acceptedType(request.headers.get('accept'), answerTypes)
+      const query = readQuery(request, { ...pageParameters, raw: 'one' })
+      if (type !== 'application/json') {
+        const wanted = {
+          orgId: key.orgId,
+          actor: `key:${key.id}`,
+          holderId: key.id,
+          ...exportOf(request, query, type),
+        }
+        return exportTraces(wanted, contextOf(request).keepOpen)
+      }
+      if (query.one('raw') !== undefined) throw invalidQuery('raw', 'raw goes with text/csv only')
+      const page = await readPage({ events: store.events, seal }, key.orgId, query)
+      // The events are stored as JSON text; joining them keeps every number to its last digit.
+      const events = page.events.map((event) => event.json).join(',')
+      return jsonText(`{"events":[${events}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
+    })
+    .get('/v1/traces/:id', async ({ request, params }) => {
+      const key = await guard.gateway(request, 'traces:read')
+      readQuery(request, {})
+      const event = params.id ? await store.events.byId(key.orgId, params.id) : null
+      if (!event) throw new AppError('not_found', 'No event with this id is stored here.')
+      return jsonText(event.json)
+    })
+}
+
+/** An export has no pages, so what pages are made of means a misunderstanding. */
+function exportOf(request: Request, query: Query, type: ExportType) {
+  for (const name of ['limit', 'cursor'])
+    if (query.one(name) !== undefined)
+      throw invalidQuery(name, `${name} goes with application/json; ${type} gives all matches at once`)
+  const raw = query.one('raw')
+  if (raw !== undefined && (type !== 'text/csv' || !['true', 'false'].includes(raw)))
+    throw invalidQuery('raw', 'raw must be true or false, and goes with text/csv only')
+  const filter = readFilter(query)
+  const headOnly = request.method === 'HEAD'
+  return { requestId: contextOf(request).id, filter, type, raw: raw === 'true', headOnly }
+}

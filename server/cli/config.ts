@@ -1,0 +1,251 @@
+/** Settles the configuration: flag beats environment beats file beats default; the only reader of the environment. */
+import { readFileSync } from 'node:fs'
+import { readArguments, type Arguments } from './arguments.ts'
+import { readConfigFile } from './config-file.ts'
+import { listenText, UsageError, type ListenAddress, type RateLimit } from './option-values.ts'
+import {
+  environmentTwin,
+  optionFits,
+  optionNames,
+  optionOf,
+  type OptionName,
+  type OptionValues,
+  type VerbName,
+} from './options.ts'
+import type { OidcConfig } from '../identity/sign-in/provider-config.ts'
+import { backupDirOf, type BackupConfig } from '../operations/backup/config.ts'
+import type { TlsFiles } from '../http/tls.ts'
+import type { RetentionRule } from '../operations/retention/expire-all.ts'
+import type { WebhookConfig } from '../webhooks/config.ts'
+
+export type Environment = Record<string, string | undefined>
+
+/** Where a value came from, so that `sightglass config` can say it. */
+export interface Setting {
+  name: OptionName
+  text: string | null // null: not given and without default
+  source: 'flag' | 'environment' | 'file' | 'default'
+  from: string // --listen, SIGHTGLASS_LISTEN, the path of the file, or default
+}
+
+export interface Invocation {
+  verb: VerbName
+  words: string[]
+  help: boolean
+  values: OptionValues
+  settings: Setting[] // of this verb only, in the order of the table
+  warnings: string[]
+}
+
+/** What `serve` starts with. */
+export interface ServeConfig {
+  listen: ListenAddress
+  ingestListen: ListenAddress | null
+  dataDir: string // absolute
+  publicUrl: string | null // origin, without a slash at the end
+  basePath: string // such as /sightglass, or nothing
+  allowedHosts: string[]
+  metricsListen: ListenAddress | null
+  metricsToken: string | null
+  trustedProxies: string[] // addresses and CIDR ranges
+  diskFloorBytes: number
+  memoryLimitBytes: number | null // null: what the machine or the container leaves
+  rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
+  tls: TlsFiles | null
+  retention: RetentionRule
+  backup: BackupConfig
+  webhooks: WebhookConfig
+  oidc: OidcConfig | null
+  logLevel: 'debug' | 'info' | 'warn' | 'error'
+  admin: { email: string; password: string } | null
+  setupFile: string | null // absolute
+  warnings: string[] // for the log: settings that look like a mistake
+}
+
+const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
+
+/**
+ * Copies the environment and takes out of the process what must not act behind our back: fetch obeys proxy variables
+ * even for loopback, and a password has no business in the environment of whatever we might start.
+ */
+export function takeEnvironment(environment: Environment = process.env): Environment {
+  const copy = { ...environment }
+  for (const name of proxyVariables) {
+    delete environment[name]
+    delete environment[name.toLowerCase()]
+  }
+  for (const name of optionNames) {
+    if (optionOf(name).secret) delete environment[environmentTwin(name)]
+  }
+  return copy
+}
+
+/** Sets a variable that the runtime reads when a process begins; false when somebody has set it already. */
+export function setForRuntime(name: string, value: string, environment: Environment = process.env): boolean {
+  if (environment[name] !== undefined) return false
+  environment[name] = value
+  return true
+}
+
+/** Reads a whole invocation; every mistake is a `UsageError` with one clear line. */
+export function readInvocation(args: string[], environment: Environment): Invocation {
+  const given = readArguments(args)
+  const { verb, words, help } = given
+  // Help must come even when the rest is wrong.
+  const asking = help || verb === 'help'
+  const file = asking ? null : configFile(given, environment)
+  const settings: Setting[] = []
+  const values: Record<string, unknown> = {}
+  for (const name of optionNames) {
+    const fits = optionFits(name, verb)
+    const setting =
+      fits && (!asking || name === 'json') ? settle(name, given, environment, file) : ofDefault(name)
+    values[name] = readSetting(setting)
+    if (!fits) continue
+    settings.push(setting)
+    if (!asking && setting.text === null && optionOf(name).neededBy?.includes(verb)) {
+      throw new UsageError(
+        `"sightglass ${verb}" needs --${name} ${optionOf(name).value}`,
+        `sightglass help ${verb}`,
+      )
+    }
+  }
+  return { verb, words, help, values: values as OptionValues, settings, warnings: strangers(environment) }
+}
+
+function configFile(given: Arguments, environment: Environment) {
+  const path = readSetting(settle('config', given, environment, null))
+  return typeof path === 'string' ? { path, keys: readConfigFile(path) } : null
+}
+
+type ConfigFile = { path: string; keys: Map<OptionName, string> }
+
+function settle(
+  name: OptionName,
+  given: Arguments,
+  environment: Environment,
+  file: ConfigFile | null,
+): Setting {
+  const flag = given.flags.get(name)
+  if (flag !== undefined) return { name, text: flag, source: 'flag', from: `--${name}` }
+  const fromEnvironment = optionOf(name).flagOnly ? null : environmentText(name, environment)
+  if (fromEnvironment) return { name, ...fromEnvironment, source: 'environment' }
+  const key = file?.keys.get(name)
+  if (file && key !== undefined) return { name, text: key, source: 'file', from: file.path }
+  return ofDefault(name)
+}
+
+function ofDefault(name: OptionName): Setting {
+  return { name, text: optionOf(name).default, source: 'default', from: 'default' }
+}
+
+/** An empty variable counts as absent: compose files pass such ones along. */
+function environmentText(name: OptionName, environment: Environment): { text: string; from: string } | null {
+  const twin = environmentTwin(name)
+  const text = environment[twin] || null
+  const path = (optionOf(name).secret && environment[`${twin}_FILE`]) || null
+  if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; keep one`)
+  if (path === null) return text === null ? null : { text, from: twin }
+  try {
+    return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, ''), from: `${twin}_FILE` }
+  } catch (error) {
+    throw new UsageError(`${twin}_FILE: ${error instanceof Error ? error.message : 'cannot be read'}`)
+  }
+}
+
+function readSetting({ name, text, source, from }: Setting): unknown {
+  if (text === null) return null
+  try {
+    return optionOf(name).read(text)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    // The text of a secret stays out of messages; `from` says where to look.
+    const reason = optionOf(name).secret ? 'the value is not usable' : error.message
+    const hint = optionOf(name).secret ? undefined : (error.hint ?? undefined)
+    throw new UsageError(`${source === 'file' ? `${from}: ${name}` : from}: ${reason}`, hint)
+  }
+}
+
+/** Variables with our prefix that mean nothing: warned about, not refused, for orchestrators inject such names. */
+function strangers(environment: Environment): string[] {
+  const known = new Set(
+    optionNames.flatMap((name) => [environmentTwin(name), `${environmentTwin(name)}_FILE`]),
+  )
+  const injected = /^SIGHTGLASS_(?:SERVICE_(?:HOST|PORT)|PORT(?:_|$))/
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('SIGHTGLASS_') && !known.has(name) && !injected.test(name))
+    .map((name) => `the environment variable ${name} is not an option and has no effect`)
+}
+
+function oidcConfig(values: OptionValues): OidcConfig | null {
+  const issuer = values['oidc-issuer']
+  const clientId = values['oidc-client-id']
+  if (issuer === null && clientId === null) return null
+  if (issuer === null || clientId === null)
+    throw new UsageError('--oidc-issuer and --oidc-client-id go together; only one is set')
+  return { issuer, clientId, clientSecret: values['oidc-client-secret'], name: values['oidc-name'] }
+}
+
+/** What `serve` needs, out of the settled values. */
+export function serveConfig({ values, warnings }: Invocation): ServeConfig {
+  const listen = values.listen
+  const ingestListen = values['ingest-listen']
+  if (
+    ingestListen &&
+    (ingestListen.port !== 0 || ingestListen.unix !== undefined) &&
+    listenText(ingestListen) === listenText(listen)
+  ) {
+    throw new UsageError('--listen and --ingest-listen name the same address')
+  }
+  const email = values['admin-email']
+  const password = values['admin-password']
+  if ((email === null) !== (password === null)) {
+    throw new UsageError('SIGHTGLASS_ADMIN_EMAIL and SIGHTGLASS_ADMIN_PASSWORD go together; only one is set')
+  }
+  return {
+    listen,
+    ingestListen,
+    dataDir: values['data-dir'],
+    publicUrl: values['public-url'],
+    basePath: values['base-path'],
+    allowedHosts: values['allowed-host'],
+    metricsListen: values['metrics-listen'],
+    metricsToken: values['metrics-token'],
+    trustedProxies: values['trusted-proxy'],
+    diskFloorBytes: values['disk-floor'],
+    memoryLimitBytes: values['memory-limit'],
+    rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },
+    tls: tlsFiles(values),
+    retention: {
+      days: values['retention-days'],
+      bytes: values['retention-bytes'],
+      auditDays: values['retention-audit-days'],
+    },
+    backup: {
+      dir: backupDirOf(values['data-dir'], values['backup-dir']),
+      cron: values['backup-cron'],
+      keep: values['backup-keep'],
+      passphrase: values['backup-passphrase'],
+    },
+    webhooks: {
+      cron: values['dispatch-cron'],
+      backoffMs: values['webhook-backoff'],
+      allow: values['webhook-allow'],
+      sinkDir: values['sink-dir'],
+      caFile: values['webhook-ca'],
+      proxy: values['webhook-proxy'],
+    },
+    oidc: oidcConfig(values),
+    logLevel: values['log-level'],
+    setupFile: values['setup-file'],
+    admin: email !== null && password !== null ? { email, password } : null,
+    warnings,
+  }
+}
+
+function tlsFiles({ 'tls-cert': certFile, 'tls-key': keyFile }: OptionValues): TlsFiles | null {
+  if ((certFile === null) !== (keyFile === null)) {
+    throw new UsageError('--tls-cert and --tls-key go together; only one is given')
+  }
+  return certFile === null || keyFile === null ? null : { certFile, keyFile }
+}

@@ -1,0 +1,127 @@
+/** Settings → keys: list, create (the key shown once), change, rotate and revoke, for owners and admins. */
+import { Elysia } from 'elysia'
+import type { ApiKey, KeyKind } from '../../../db/contract/store.ts'
+import { rolesOf } from '../permissions.ts'
+import { isoTime } from '../../clock.ts'
+import { json } from '../../http/response.ts'
+import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { invalidQuery, readQuery } from '../../http/query.ts'
+import { parseTime } from '../../text/time.ts'
+import type { Parts } from '../../services.ts'
+import { changeKey, rotateKey } from './change.ts'
+import { mintKey } from './mint.ts'
+import { revokeKey } from './revoke.ts'
+
+const kinds: readonly string[] = ['ingest', 'secret', 'publishable']
+const unparsed = { parse: 'none' } as const
+const hourMs = 3_600_000
+
+const keyMembers = {
+  kind: 'text',
+  label: 'text',
+  scopes: 'texts?',
+  siteIds: 'texts?',
+  behindProxy: 'flag?',
+  expiresAt: 'text?',
+} as const
+const changeMembers = {
+  label: 'text?',
+  scopes: 'texts?',
+  siteIds: 'texts?',
+  behindProxy: 'flag?',
+  expiresAt: 'text|null?', // null: no end
+} as const
+
+export function keyRoutes(parts: Parts) {
+  const { store, clock, signIns } = parts
+  const manager = async (request: Request) => {
+    const { org, account } = await signIns.require(request, rolesOf('key.manage'))
+    return { orgId: org.id, actor: `user:${account.id}` }
+  }
+  return new Elysia()
+    .get('/api/keys', async ({ request }) => {
+      const { orgId } = await manager(request)
+      const kind = readQuery(request, { kind: 'one' }).one('kind')
+      if (kind !== undefined && !kinds.includes(kind))
+        throw invalidQuery('kind', `kind must be ${kinds.join(', ')}`)
+      const keys = await store.keys.list(orgId, kind as KeyKind | undefined)
+      return json({ keys: keys.map(keyView) })
+    })
+    .post(
+      '/api/keys',
+      async ({ request }) => {
+        const who = await manager(request)
+        const wanted = await readMembers(request, keyMembers)
+        const { kind, label, scopes, siteIds, behindProxy, expiresAt } = wanted
+        if (!kinds.includes(kind)) throw wrongMember('kind', `kind must be one of ${kinds.join(', ')}`)
+        const asked = {
+          ...who,
+          kind: kind as KeyKind,
+          label,
+          scopes: scopes ?? [],
+          siteIds: siteIds ?? [],
+          behindProxy: behindProxy ?? false,
+          expiresAtMs: expiresAt === undefined ? null : readTime(expiresAt),
+        }
+        const made = await mintKey(store, asked, clock)
+        return json({ key: keyView(made.key), secret: made.secret }, 201)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/change',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const { expiresAt, ...terms } = await readMembers(request, changeMembers)
+        const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
+        const key = await changeKey(parts, who, params.id, { ...terms, expiresAtMs })
+        return json({ key: keyView(key) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/rotate',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const { overlapHours } = await readMembers(request, { overlapHours: 'number' })
+        const { key, secret, old } = await rotateKey(parts, who, params.id, overlapHours * hourMs)
+        return json({ key: keyView(key), secret, old: keyView(old) }, 201)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/revoke',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const key = await revokeKey(store, { ...who, keyId: params.id }, clock)
+        return json({ key: keyView(key) })
+      },
+      unparsed,
+    )
+}
+
+/** A key as people may see it: everything but its hash. */
+export function keyView(key: ApiKey) {
+  const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
+  return {
+    id: key.id,
+    kind: key.kind,
+    label: key.label,
+    prefix: key.prefix,
+    scopes: key.scopes,
+    siteIds: key.siteIds,
+    behindProxy: key.behindProxy,
+    createdAt: isoTime(key.createdAtMs),
+    expiresAt: time(key.expiresAtMs),
+    revokedAt: time(key.revokedAtMs),
+    lastUsedAt: time(key.lastUsedAtMs),
+    lastUsedAddress: key.lastUsedAddress,
+    exposedAt: time(key.exposedAtMs),
+  }
+}
+
+function readTime(text: string): number {
+  const ms = parseTime(text)
+  if (ms === null) throw wrongMember('expiresAt', 'expiresAt must be a time such as 2027-01-31T18:00:00Z')
+  return ms
+}

@@ -1,0 +1,131 @@
+/** Organizations on the dashboard: those of the account, making one, and the settings of the one that is shown. */
+import { Elysia } from 'elysia'
+import type { Org, OrgDeletion } from '../../../db/contract/store.ts'
+import { listMembers } from '../people/members.ts'
+import { rolesOf } from '../permissions.ts'
+import { isoTime } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { json } from '../../http/response.ts'
+import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { readQuery } from '../../http/query.ts'
+import type { Parts } from '../../services.ts'
+import { isSlug, nameProblem, slugCharsMax, slugOf } from './names.ts'
+import { askDeletion, changeSignInRule, deletionOf, keepOrg, makeOrg, renameOrg } from './organize.ts'
+
+const unparsed = { parse: 'none' } as const
+
+export function orgRoutes(parts: Parts) {
+  const { store, signIns } = parts
+  const asOwner = async (request: Request) => {
+    const { org, account } = await signIns.require(request, rolesOf('org.manage'))
+    return { org, actor: `user:${account.id}` }
+  }
+  return new Elysia()
+    .get('/api/orgs', async ({ request }) => {
+      const { account } = await signIns.requirePerson(request)
+      readQuery(request, {})
+      const roles = new Map(
+        (await store.accounts.find(account.id))?.memberships.map((m) => [m.orgId, m.role]),
+      )
+      const deletions = new Map((await store.orgs.deletions()).map((each) => [each.orgId, each]))
+      const mine = (await store.orgs.list()).filter(({ id }) => roles.has(id))
+      const view = (org: Org) => ({ ...orgView(org, deletions.get(org.id)), role: roles.get(org.id) })
+      return json({ orgs: mine.map(view) })
+    })
+    .post(
+      '/api/orgs',
+      async ({ request }) => {
+        const { account } = await signIns.require(request)
+        if (!account.operator) throw operatorsOnly()
+        const { name: typed, slug: given } = await readMembers(request, { name: 'text', slug: 'text?' })
+        const name = readName(typed)
+        const slug = given ?? slugOf(name)
+        if (!isSlug(slug)) {
+          const form = `lower-case letters, digits and single dashes, at most ${slugCharsMax}`
+          throw wrongMember('slug', `The short name must be ${form}.`)
+        }
+        const org = await makeOrg(parts, `user:${account.id}`, { name, slug, ownerId: account.id })
+        return json({ org: orgView(org) }, 201)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/org/rename',
+      async ({ request }) => {
+        const { org, actor } = await asOwner(request)
+        const { name } = await readMembers(request, { name: 'text' })
+        return json({ org: orgView(await renameOrg(parts, actor, org, readName(name))) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/org/delete',
+      async ({ request }) => {
+        const { org, actor } = await asOwner(request)
+        const { confirm } = await readMembers(request, { confirm: 'text' })
+        if (await deletionOf(parts, org.id))
+          throw new AppError('conflict', 'This organization is to be deleted already.')
+        return json({ org: orgView(org, await askDeletion(parts, actor, org, confirm)) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/org/keep',
+      async ({ request }) => {
+        const { org, actor } = await asOwner(request)
+        await readMembers(request, {})
+        await keepOrg(parts, actor, org)
+        return json({ org: orgView(org) })
+      },
+      unparsed,
+    )
+    .use(signInRuleRoutes(parts))
+}
+
+/** Whether members must have a second factor, and who has none yet. */
+function signInRuleRoutes(parts: Parts) {
+  const { store, signIns } = parts
+  const rule = async (orgId: string) => {
+    const { secondFactorRequired } = await store.orgs.signInRule(orgId)
+    const lacking = (await listMembers(parts, orgId)).filter(({ secondFactor }) => !secondFactor)
+    return json({ secondFactorRequired, lacking: lacking.map(({ id, email }) => ({ id, email })) })
+  }
+  return new Elysia()
+    .get('/api/org/sign-in-rule', async ({ request }) => {
+      const { org } = await signIns.require(request, rolesOf('org.protect'))
+      readQuery(request, {})
+      return rule(org.id)
+    })
+    .post(
+      '/api/org/sign-in-rule',
+      async ({ request }) => {
+        const { org, account, signIn } = await signIns.require(request, rolesOf('org.protect'))
+        const { secondFactorRequired } = await readMembers(request, { secondFactorRequired: 'flag' })
+        const hasOne = signIn.byProvider || (await store.secondFactors.find(account.id)) !== null
+        if (secondFactorRequired && !hasOne) {
+          throw new AppError('conflict', 'Set up your own second factor first.', {
+            hint: 'Settings, Your account. Otherwise this switch would lock you out.',
+          })
+        }
+        await changeSignInRule(parts, `user:${account.id}`, org, { secondFactorRequired })
+        return rule(org.id)
+      },
+      unparsed,
+    )
+}
+
+export function operatorsOnly(): AppError {
+  return new AppError('forbidden', 'This is for operators of the appliance.', { reason: 'wrong_role' })
+}
+
+function orgView({ id, slug, name, createdAtMs }: Org, deletion?: OrgDeletion) {
+  const deletesAt = deletion === undefined ? null : isoTime(deletion.dueAtMs)
+  return { id, slug, name, createdAt: isoTime(createdAtMs), deletesAt }
+}
+
+function readName(text: string): string {
+  const name = text.trim()
+  const problem = nameProblem(name)
+  if (problem !== null) throw wrongMember('name', `The name ${problem}.`)
+  return name
+}

@@ -1,0 +1,183 @@
+/** Settings → Your account: password, second factor and sign-ins of whoever is signed in. */
+import { Elysia } from 'elysia'
+import type { Json, SignIn, SignInView } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
+import { newRecoveryCodes, newSeed, seedPurpose, stepOf } from '../sign-in/second-factor.ts'
+import { confirmPassword } from '../sign-in/sign-in.ts'
+import { isoTime } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { json } from '../../http/response.ts'
+import { contextOf } from '../../http/request-context.ts'
+import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { readQuery } from '../../http/query.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+
+const unparsed = { parse: 'none' } as const
+const noContent = () => new Response(null, { status: 204 })
+const purpose = 'new-totp-seed'
+
+interface Draft {
+  accountId: string
+  seed: string
+  untilMs: number
+}
+
+export function accountRoutes(parts: Parts) {
+  const { store, signIns } = parts
+  return new Elysia()
+    .get('/api/account', async ({ request }) => {
+      const view = await signIns.requirePerson(request)
+      readQuery(request, {})
+      const factor = await store.secondFactors.find(view.account.id)
+      const live = (await store.signIns.list(view.account.id)).map((each) => signInView(each, view))
+      const secondFactor = factor && { since: isoTime(factor.sinceMs), recoveryLeft: factor.recoveryLeft }
+      return json({ email: view.account.email, secondFactor, signIns: live })
+    })
+    .post('/api/account/password', ({ request }) => changePassword(parts, request), unparsed)
+    .post(
+      '/api/account/sign-ins/:id/end',
+      async ({ request, params }) => {
+        const view = await signIns.requirePerson(request)
+        await readMembers(request, {})
+        const accountId = view.account.id
+        const audit = entry(parts, view, 'session.revoked', params.id)
+        await store.signIns.endById({ accountId, id: params.id, audit })
+        return noContent()
+      },
+      unparsed,
+    )
+    .post(
+      '/api/account/sign-ins/end-others',
+      async ({ request }) => {
+        const view = await signIns.requirePerson(request)
+        await readMembers(request, {})
+        const { account, signIn } = view
+        const audit = entry(parts, view, 'session.others_revoked', account.id)
+        const ended = await store.signIns.endOthers({
+          accountId: account.id,
+          keepTokenHash: signIn.tokenHash,
+          audit,
+        })
+        return json({ ended })
+      },
+      unparsed,
+    )
+    .use(secondFactorRoutes(parts))
+}
+
+function secondFactorRoutes(parts: Parts) {
+  const { store, signIns, briefSeal, clock, webhooks } = parts
+  return new Elysia()
+    .post(
+      '/api/account/second-factor/begin',
+      async ({ request }) => {
+        const { account } = await signIns.requirePerson(request)
+        await readMembers(request, {})
+        const { seed, uri } = newSeed(account.email)
+        const draft: Draft = { accountId: account.id, seed, untilMs: clock.now() + 4 * limits.secondFactorMs }
+        return json({ seed, uri, token: briefSeal.close(purpose, draft) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/account/second-factor',
+      async ({ request }) => {
+        const view = await signIns.requirePerson(request)
+        const members = { token: 'text', code: 'text', password: 'text' } as const
+        const { token, code, password } = await readMembers(request, members)
+        await confirmPassword(parts, view.account, password, contextOf(request).address)
+        const draft = briefSeal.open(purpose, token) as Draft | null
+        const now = clock.now()
+        if (draft === null || draft.accountId !== view.account.id || draft.untilMs <= now)
+          throw wrongMember('token', 'This was begun too long ago; begin again.')
+        const step = stepOf(draft.seed, code.replace(/\s/g, ''), now)
+        if (step === null) throw wrongMember('code', 'This is not the code that the app shows now.')
+        const { codes, hashes } = newRecoveryCodes()
+        const sealedSeed = webhooks.box.seal(seedPurpose, draft.seed)
+        await store.secondFactors.set({
+          factor: { accountId: view.account.id, sealedSeed, lastStep: step, sinceMs: now },
+          recoveryHashes: hashes,
+          audit: entry(parts, view, 'account.second_factor_set', view.account.id),
+        })
+        return json({ recoveryCodes: codes })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/account/second-factor/recovery-codes',
+      async ({ request }) => {
+        const view = await withPassword(parts, request)
+        const { codes, hashes } = newRecoveryCodes()
+        const audit = entry(parts, view, 'account.recovery_codes_made', view.account.id)
+        await store.secondFactors.setRecovery({ accountId: view.account.id, recoveryHashes: hashes, audit })
+        return json({ recoveryCodes: codes })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/account/second-factor/remove',
+      async ({ request }) => {
+        const view = await withPassword(parts, request)
+        await requireRemovable(parts, view.account.id)
+        const audit = entry(parts, view, 'account.second_factor_removed', view.account.id)
+        await store.secondFactors.remove({ accountId: view.account.id, audit })
+        return noContent()
+      },
+      unparsed,
+    )
+}
+
+/** 409 while one of the account's organizations requires a second factor: without it the account would see nothing. */
+async function requireRemovable({ store }: Parts, accountId: string): Promise<void> {
+  for (const { orgId } of (await store.accounts.find(accountId))?.memberships ?? []) {
+    if (!(await store.orgs.signInRule(orgId)).secondFactorRequired) continue
+    const name = (await store.orgs.find(orgId))?.name ?? orgId
+    throw new AppError('conflict', `The organization ${name} requires a second factor.`, {
+      hint: 'Move it to another app instead.',
+    })
+  }
+}
+
+/** Whoever finds a browser open must not be able to change what guards the account. */
+async function withPassword(parts: Parts, request: Request): Promise<SignInView> {
+  const view = await parts.signIns.requirePerson(request)
+  const { password } = await readMembers(request, { password: 'text' })
+  await confirmPassword(parts, view.account, password, contextOf(request).address)
+  return view
+}
+
+async function changePassword(parts: Parts, request: Request): Promise<Response> {
+  const view = await parts.signIns.requirePerson(request)
+  const { account, signIn } = view
+  const { current, password } = await readMembers(request, { current: 'text', password: 'text' })
+  checkPasswordRules(password, account.email)
+  if (current === password) throw new AppError('conflict', 'This is the password that you have already.')
+  await confirmPassword(parts, account, current, contextOf(request).address)
+  await parts.store.accounts.setPassword({
+    accountId: account.id,
+    passwordHash: await hashPassword(password, 'known'),
+    keepTokenHash: signIn.tokenHash,
+    audit: entry(parts, view, 'account.password_changed', account.id),
+  })
+  return noContent()
+}
+
+function entry({ clock }: Parts, { account, org }: SignInView, action: string, target: string) {
+  const metadata: { [member: string]: Json } = { email: account.email }
+  return auditEntry({ orgId: org.id, actor: `user:${account.id}` }, { action, target, metadata }, clock.now())
+}
+
+function signInView(each: SignIn, { signIn }: SignInView) {
+  const { id, address, userAgent, createdAtMs, lastSeenAtMs, expiresAtMs } = each
+  return {
+    id,
+    address,
+    userAgent,
+    createdAt: isoTime(createdAtMs),
+    lastSeenAt: isoTime(lastSeenAtMs),
+    expiresAt: isoTime(expiresAtMs),
+    current: id === signIn.id,
+  }
+}

@@ -1,0 +1,86 @@
+/** The first owner: one of many at once, with the rules of passwords and e-mail, and one audit row. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Store } from '../../../db/contract/store.ts'
+import { quickestMs } from '../../../tests/support/quickest.ts'
+import { hashPassword } from '../sign-in/password.ts'
+import { openDataFolder } from '../../runtime/open-data-folder.ts'
+import { AppError } from '../../errors.ts'
+import { sha256Hex } from '../../ids.ts'
+import { readEmail } from './email.ts'
+import { createFirstOwner } from './first-owner.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sightglass-owner-'))
+const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
+const good = { email: 'Ann@Example.com', password: 'correct horse battery', linkHash: null, actor: 'system' }
+let store: Store
+
+beforeAll(async () => {
+  store = await openDataFolder(join(folder, 'data'), clock)
+})
+afterAll(async () => {
+  await store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('refused: password and e-mail by their rules, a link nobody made', async () => {
+  const wrong = [
+    { ...good, password: 'short' },
+    { ...good, password: 'ann@example.com' },
+    { ...good, email: 'ann' },
+  ]
+  for (const request of wrong) {
+    await expect(createFirstOwner(store, request, clock)).rejects.toMatchObject({ code: 'invalid_body' })
+  }
+  const linked = { ...good, linkHash: sha256Hex('no such token') }
+  expect(await createFirstOwner(store, linked, clock)).toEqual({ status: 'link_invalid' })
+  expect(await store.accounts.list()).toEqual([])
+})
+
+test('of thirty at once exactly one is made, operator and owner, with one row', async () => {
+  const asked = Array.from({ length: 30 }, (_, at) =>
+    createFirstOwner(store, { ...good, email: `a${at}@b.c` }, clock),
+  )
+  const results = await Promise.all(asked)
+  const made = results.filter(({ status }) => status === 'created')
+  expect(made).toHaveLength(1)
+  expect(results.filter(({ status }) => status === 'owner_exists')).toHaveLength(29)
+  const accounts = await store.accounts.list()
+  expect(accounts).toHaveLength(1)
+  expect(accounts[0]).toMatchObject({ operator: true, memberships: [{ role: 'owner' }] })
+  const org = (await store.orgs.find('default'))!
+  const { entries } = await store.audit.list({ orgId: org.id, limit: 100, beforeSeq: null })
+  expect(entries).toMatchObject([{ action: 'account.created', actor: 'system', target: accounts[0]!.id }])
+}, 30_000)
+
+test('with an owner there the rest is not even looked at, and no password is hashed', async () => {
+  const hashMs = await quickestMs(() => hashPassword(good.password))
+  for (const password of ['', good.password]) {
+    const askMs = await quickestMs(async () => {
+      const answer = await createFirstOwner(store, { ...good, password }, clock)
+      expect(answer).toEqual({ status: 'owner_exists' })
+    })
+    expect(askMs).toBeLessThan(hashMs / 2)
+  }
+})
+
+test('e-mail: trimmed, in lower case, and plainly wrong forms refused', () => {
+  expect(readEmail('  Ann.O+x@Mail.Example ')).toBe('ann.o+x@mail.example')
+  expect(readEmail('jörg@exämple.de')).toBe('jörg@exämple.de')
+  for (const wrong of [
+    '',
+    'a',
+    '@b',
+    'a@',
+    'a@b@c',
+    'a b@c',
+    'a@b,c@d',
+    'a@b\u0000',
+    '<a@b>',
+    `${'a'.repeat(253)}@b`,
+  ]) {
+    expect(() => readEmail(wrong)).toThrow(AppError)
+  }
+})

@@ -1,0 +1,58 @@
+/** Makes the first owner, who is also the appliance's operator; at most one of many at once succeeds. */
+import type { Account, SignIn, Store } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
+import type { Clock } from '../../clock.ts'
+import { newId } from '../../ids.ts'
+import { readEmail } from './email.ts'
+
+export interface FirstOwnerRequest {
+  email: string
+  password: string
+  linkHash: string | null // of the one-time set-up link; null from the environment or the command line
+  /** Begins a sign-in of the new owner, kept in the same transaction and told by the same audit row. */
+  signIn?: (who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }
+  actor: string
+}
+
+export type FirstOwnerResult =
+  | { status: 'created'; account: Account; orgId: string }
+  | { status: 'owner_exists' }
+  | { status: 'link_invalid' }
+
+const firstOrgSlug = 'default'
+
+/** Throws `AppError` for a refused e-mail or password. */
+export async function createFirstOwner(
+  store: Pick<Store, 'accounts' | 'orgs'>,
+  request: FirstOwnerRequest,
+  clock: Clock,
+): Promise<FirstOwnerResult> {
+  // Before the costly hash: whoever comes late must not make us work.
+  if (await store.accounts.ownerExists()) return { status: 'owner_exists' }
+  const { linkHash } = request
+  if (linkHash !== null) {
+    const link = await store.accounts.findLink({ hash: linkHash, now: clock.now() })
+    if (link?.purpose !== 'setup') return { status: 'link_invalid' }
+  }
+  const email = readEmail(request.email)
+  checkPasswordRules(request.password, email)
+  const org = (await store.orgs.find(firstOrgSlug)) ?? (await store.orgs.list())[0]
+  if (!org) throw new Error('the data folder has no organization')
+  const passwordHash = await hashPassword(request.password)
+  const now = clock.now()
+  const account: Account = { id: newId('usr'), email, passwordHash, operator: true, createdAtMs: now }
+  const begun = request.signIn?.({ accountId: account.id, orgId: org.id })
+  const signedIn = begun === undefined ? {} : { session: begun.signIn.id, address: begun.signIn.address }
+  const action = 'account.created'
+  const metadata = { email, role: 'owner', operator: true, ...signedIn }
+  const status = await store.accounts.createFirstOwner({
+    account,
+    orgId: org.id,
+    linkHash,
+    now,
+    ...(begun === undefined ? {} : { signIn: begun.signIn, network: begun.network }),
+    audit: auditEntry({ orgId: org.id, actor: request.actor }, { action, target: account.id, metadata }, now),
+  })
+  return status === 'created' ? { status, account, orgId: org.id } : { status }
+}

@@ -1,0 +1,100 @@
+/** The members of an organization: who they are, and what an owner or admin may change about them. */
+import type { Account, Role, Store } from '../../../db/contract/store.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import type { Clock } from '../../clock.ts'
+import { isoTime } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { wrongMember } from '../../http/body-fields.ts'
+
+export const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
+
+interface Parts {
+  store: Pick<Store, 'accounts'>
+  clock: Clock
+}
+
+export interface Acting extends Actor {
+  role: Role | 'machine' // who has the machine may do everything
+}
+
+export function readRole(text: string): Role {
+  const role = roles.find((known) => known === text)
+  if (role === undefined) throw wrongMember('role', `role must be one of ${roles.join(', ')}`)
+  return role
+}
+
+/** Admins keep the house, but who owns it is for owners alone. */
+export function requireMayGrant({ role }: Acting, ...touched: Role[]): void {
+  if (role !== 'admin' || !touched.includes('owner')) return
+  throw new AppError('forbidden', 'Only an owner can make, change or remove owners.', {
+    reason: 'wrong_role',
+  })
+}
+
+export async function listMembers({ store }: { store: Store }, orgId: string) {
+  const members = (await store.accounts.list()).flatMap((account) => {
+    const membership = account.memberships.find((each) => each.orgId === orgId)
+    return membership === undefined ? [] : [{ account, role: membership.role }]
+  })
+  return Promise.all(
+    members.map(async ({ account, role }) => {
+      const [factor, signIns] = await Promise.all([
+        store.secondFactors.find(account.id),
+        store.signIns.list(account.id),
+      ])
+      const lastSeenAt = signIns[0] === undefined ? null : isoTime(signIns[0].lastSeenAtMs)
+      const { id, email, operator, createdAtMs } = account
+      return {
+        id,
+        email,
+        role,
+        operator,
+        createdAt: isoTime(createdAtMs),
+        secondFactor: factor !== null,
+        lastSeenAt,
+      }
+    }),
+  )
+}
+
+/** 409 for the last owner; the same role again is done without a word. Their sign-ins there end. */
+export async function changeRole(
+  { store, clock }: Parts,
+  who: Acting,
+  accountId: string,
+  role: Role,
+): Promise<void> {
+  const { account, before } = await requireMember(store, who.orgId, accountId)
+  requireMayGrant(who, before, role)
+  if (before === role) return
+  const metadata = { email: account.email, before: { role: before }, after: { role } }
+  const audit = auditEntry(who, { action: 'member.role_changed', target: accountId, metadata }, clock.now())
+  if ((await store.accounts.setRole({ orgId: who.orgId, accountId, role, audit })) === 'last_owner')
+    throw lastOwner()
+}
+
+export async function removeMember({ store, clock }: Parts, who: Acting, accountId: string): Promise<void> {
+  const { account, before } = await requireMember(store, who.orgId, accountId)
+  requireMayGrant(who, before)
+  const metadata = { email: account.email, role: before }
+  const audit = auditEntry(who, { action: 'member.removed', target: accountId, metadata }, clock.now())
+  if ((await store.accounts.removeMember({ orgId: who.orgId, accountId, audit })) === 'last_owner')
+    throw lastOwner()
+}
+
+async function requireMember(
+  store: Pick<Store, 'accounts'>,
+  orgId: string,
+  accountId: string,
+): Promise<{ account: Account; before: Role }> {
+  const account = await store.accounts.find(accountId)
+  const membership = account?.memberships.find((each) => each.orgId === orgId)
+  if (!account || !membership) throw new AppError('not_found', 'Nobody with this id is in this organization.')
+  return { account, before: membership.role }
+}
+
+function lastOwner(): AppError {
+  return new AppError('conflict', 'An organization keeps at least one owner.', {
+    hint: 'Make somebody else an owner first.',
+  })
+}

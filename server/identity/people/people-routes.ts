@@ -1,0 +1,75 @@
+/** Settings → People: members, their roles, and invitations by one-time link. */
+import { Elysia } from 'elysia'
+import type { Invitation } from '../../../db/contract/store.ts'
+import { rolesOf } from '../permissions.ts'
+import { isoTime } from '../../clock.ts'
+import { addressOf } from '../../http/address.ts'
+import { json } from '../../http/response.ts'
+import { readMembers } from '../../http/body-fields.ts'
+import { readQuery } from '../../http/query.ts'
+import type { Parts } from '../../services.ts'
+import { invite, revokeInvitation } from './invitations.ts'
+import { changeRole, listMembers, readRole, removeMember, type Acting } from './members.ts'
+
+const unparsed = { parse: 'none' } as const
+
+export function peopleRoutes(parts: Parts) {
+  const { store, signIns, clock } = parts
+  const manager = async (request: Request): Promise<Acting> => {
+    const { org, account, role } = await signIns.require(request, rolesOf('people.manage'))
+    return { orgId: org.id, actor: `user:${account.id}`, role }
+  }
+  return new Elysia()
+    .get('/api/people', async ({ request }) => {
+      const { orgId } = await manager(request)
+      readQuery(request, {})
+      const open = (await store.invitations.list(orgId)).filter((each) => each.expiresAtMs > clock.now())
+      return json({ members: await listMembers(parts, orgId), invitations: open.map(invitationView) })
+    })
+    .post(
+      '/api/people/:id/role',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const { role } = await readMembers(request, { role: 'text' })
+        await changeRole(parts, who, params.id, readRole(role))
+        return json({ members: await listMembers(parts, who.orgId) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/people/:id/remove',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        await readMembers(request, {})
+        await removeMember(parts, who, params.id)
+        return json({ members: await listMembers(parts, who.orgId) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/invitations',
+      async ({ request }) => {
+        const who = await manager(request)
+        const { email, role } = await readMembers(request, { email: 'text', role: 'text' })
+        const { invitation, token } = await invite(parts, who, { email, role: readRole(role) })
+        // Behind the # the token stays out of every request line and log on the way.
+        const link = `${addressOf(request, parts)}/invitation#${token}`
+        return json({ invitation: invitationView(invitation), link }, 201)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/invitations/:id/revoke',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        await readMembers(request, {})
+        await revokeInvitation(parts, who, params.id)
+        return new Response(null, { status: 204 })
+      },
+      unparsed,
+    )
+}
+
+function invitationView({ id, email, role, createdAtMs, expiresAtMs }: Invitation) {
+  return { id, email, role, createdAt: isoTime(createdAtMs), expiresAt: isoTime(expiresAtMs) }
+}

@@ -1,0 +1,98 @@
+/** Passwords: the rules, hashes old and broken, the list, and the gate under a crowd. */
+import { expect, test } from 'bun:test'
+import { dictionary } from '@zxcvbn-ts/language-common'
+import { AppError } from '../../errors.ts'
+import list from './common-passwords.txt' with { type: 'text' }
+import { checkPasswordRules, hashPassword, needsRehash, verifyPassword } from './password.ts'
+
+function problem(password: string, email = 'ann@example.com'): string | null {
+  try {
+    checkPasswordRules(password, email)
+    return null
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'invalid_body') return error.details.issues![0]!.code
+    throw error
+  }
+}
+
+test('length in characters, not bytes', () => {
+  expect(problem('sieben7')).toBe('too_short')
+  expect(problem('achtung8!')).toBeNull()
+  expect(problem('🐙🐙🐙🐙🐙🐙🐙')).toBe('too_short')
+  expect(problem('🐙🦑🐙🦑🐙🦑🐙🦑')).toBeNull()
+  expect(problem('ab'.repeat(128))).toBeNull()
+  expect(problem('a'.repeat(257))).toBe('too_long')
+})
+
+test('what attackers try first is refused, whatever its case', () => {
+  for (const guess of ['password1', 'Password1', '12345678', 'iloveyou', 'aaaaaaaaaaaa', 'SightGlass']) {
+    expect([guess, problem(guess)]).toEqual([guess, 'too_guessable'])
+  }
+  expect(problem('Ann@Example.com')).toBe('too_guessable')
+  expect(problem('annabella', 'annabella@example.com')).toBe('too_guessable')
+  expect(problem('correct horse battery')).toBeNull()
+})
+
+test('the list is the commonest 5,000 of the kept package that our length rule would let pass', () => {
+  const all = dictionary['passwords-common'] as string[]
+  const expected = all.filter((password) => [...password].length >= 8).slice(0, 5_000)
+  expect(list).toBe(`${expected.join('\n')}\n`)
+})
+
+test('a hash verifies its password and no other; garbage is wrong, not an error', async () => {
+  const hash = await hashPassword('correct horse battery')
+  expect(hash).toStartWith('$argon2id$v=19$m=47104,t=2,p=1$')
+  expect(await verifyPassword('correct horse battery', hash)).toBe(true)
+  expect(await verifyPassword('correct horse batterz', hash)).toBe(false)
+  for (const wrong of [
+    '',
+    'garbage',
+    '$argon2id$v=19$m=47104,t=2,p=1$',
+    hash.slice(0, -5),
+    '$2b$10$x',
+    '\u0000',
+  ]) {
+    expect(await verifyPassword('correct horse battery', wrong)).toBe(false)
+  }
+  expect(await verifyPassword('', hash)).toBe(false)
+  expect(await verifyPassword('x'.repeat(100_000), hash)).toBe(false)
+  expect(needsRehash(hash)).toBe(false)
+  expect(
+    needsRehash(await Bun.password.hash('x', { algorithm: 'argon2id', memoryCost: 1024, timeCost: 1 })),
+  ).toBe(true)
+})
+
+test('an unknown account costs about the time of a wrong password', async () => {
+  const hash = await hashPassword('correct horse battery')
+  await verifyPassword('warm up', null)
+  const timed = async (of: string | null) => {
+    const startMs = performance.now()
+    expect(await verifyPassword('wrong horse battery', of)).toBe(false)
+    return performance.now() - startMs
+  }
+  const known = Math.min(await timed(hash), await timed(hash), await timed(hash))
+  const unknown = Math.min(await timed(null), await timed(null), await timed(null))
+  expect(unknown).toBeGreaterThan(known / 3)
+  expect(unknown).toBeLessThan(known * 3)
+})
+
+test('beyond three strangers at work and 32 waiting the rest are told to come back', async () => {
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 40 }, () => verifyPassword('a guess of many', null)),
+  )
+  const refused = outcomes.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]
+  expect(refused).toHaveLength(5)
+  for (const { reason } of refused) {
+    expect(reason).toBeInstanceOf(AppError)
+    expect(reason).toMatchObject({ code: 'rate_limited', details: { headers: { 'retry-after': '2' } } })
+  }
+  // A person who signed in from there before is not in that crowd, nor is a new password.
+  const crowd = Array.from({ length: 40 }, () => verifyPassword('a guess of many', null).catch(() => null))
+  const hash = hashPassword('a window in a vessel')
+  const known = Array.from({ length: 20 }, () => verifyPassword('a guess of many', null, 'known'))
+  expect(await Promise.all(known)).toEqual(Array<boolean>(20).fill(false))
+  expect(await hash).toStartWith('$argon2id')
+  await Promise.all(crowd)
+  // The gate opened again: nobody left a place occupied.
+  expect(await verifyPassword('a guess of many', null)).toBe(false)
+}, 30_000)

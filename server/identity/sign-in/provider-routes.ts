@@ -1,0 +1,99 @@
+/** Signing in through an identity provider: out with an errand in a sealed cookie, back with a proven identity. */
+import { Elysia } from 'elysia'
+import { AppError } from '../../errors.ts'
+import { addressOf } from '../../http/address.ts'
+import { contextOf } from '../../http/request-context.ts'
+import type { Parts } from '../../services.ts'
+import { readQuery } from '../../http/query.ts'
+import type { Errand, ProvenIdentity } from './provider.ts'
+import { homeOf } from './sign-in.ts'
+
+const cookieName = 'sightglass_errand'
+const purpose = 'oidc-errand'
+const errandMs = 10 * 60_000
+
+/** Why a sign-in did not come about: told on the sign-in page. */
+type Refusal = 'unreachable' | 'failed' | 'no_account'
+
+export function providerRoutes(parts: Parts) {
+  const { basePath } = parts
+  const redirectUrl = (request: Request) => `${addressOf(request, parts)}/api/oidc/callback`
+  const errandCookie = errandCookieUnder(basePath)
+  const refuse = (request: Request, why: Refusal) =>
+    redirect(`${basePath}/sign-in?refused=${why}`, errandCookie(request, '', 0))
+  return new Elysia()
+    .get('/api/oidc/start', async ({ request }) => {
+      const { provider, briefSeal, clock, log } = parts
+      readQuery(request, {})
+      if (provider === null) throw noProvider()
+      try {
+        const { url, errand } = await provider.begin(redirectUrl(request))
+        const sealed = briefSeal.close(purpose, { ...errand, untilMs: clock.now() + errandMs })
+        return redirect(url, errandCookie(request, sealed, errandMs))
+      } catch (error) {
+        log.warn('provider_failed', { at: 'start', message: String(error) })
+        return refuse(request, 'unreachable')
+      }
+    })
+    .get('/api/oidc/callback', async ({ request }) => {
+      if (parts.provider === null) throw noProvider()
+      const errand = errandOf(parts, request)
+      if (errand === null) return refuse(request, 'failed')
+      const query = new URL(request.url).search
+      try {
+        const proven = await parts.provider.finish(new URL(redirectUrl(request) + query), errand)
+        const cookie = await enter(parts, request, proven)
+        if (cookie === null) return refuse(request, 'no_account')
+        const answer = redirect(`${basePath}/`, cookie)
+        answer.headers.append('set-cookie', errandCookie(request, '', 0))
+        return answer
+      } catch (error) {
+        parts.log.warn('provider_failed', { at: 'callback', message: String(error) })
+        return refuse(request, 'failed')
+      }
+    })
+}
+
+/**
+ * Only people who have an account come in: by the subject once it is known, at first by the verified address. Returns
+ * the Set-Cookie header.
+ */
+async function enter(parts: Parts, request: Request, proven: ProvenIdentity): Promise<string | null> {
+  const { issuer, subject, email } = proven
+  const known = await parts.store.signIns.findExternal({ issuer, subject })
+  const account = known ?? (email === null ? null : await parts.store.accounts.findByEmail(email))
+  const orgId = account && (await homeOf(parts, account.id))
+  if (!account || !orgId) return null
+  const who = { accountId: account.id, orgId, email: account.email }
+  const { cookie } = await parts.signIns.begin(request, who, {
+    by: 'provider',
+    external: { issuer, subject },
+  })
+  return cookie
+}
+
+function errandOf({ briefSeal, clock }: Parts, request: Request): Errand | null {
+  const cookies = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim())
+  const sealed = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
+  const errand =
+    sealed === undefined ? null : (briefSeal.open(purpose, sealed) as (Errand & { untilMs: number }) | null)
+  return errand !== null && errand.untilMs > clock.now() ? errand : null
+}
+
+function errandCookieUnder(basePath: string) {
+  return (request: Request, value: string, maxAgeMs: number): string => {
+    const flags = `HttpOnly; SameSite=Lax; Max-Age=${maxAgeMs / 1000}`
+    const secure = contextOf(request).secure ? '; Secure' : ''
+    return `${cookieName}=${value}; Path=${basePath}/api/oidc; ${flags}${secure}`
+  }
+}
+
+function redirect(location: string, cookie: string): Response {
+  return new Response(null, { status: 303, headers: { location, 'set-cookie': cookie } })
+}
+
+function noProvider(): AppError {
+  return new AppError('not_found', 'This appliance knows no identity provider.', {
+    hint: 'Start it with --oidc-issuer and --oidc-client-id.',
+  })
+}

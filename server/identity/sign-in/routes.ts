@@ -1,0 +1,121 @@
+/** The first owner's set-up, password reset, who is signed in and where, and the way out. */
+import { Elysia } from 'elysia'
+import { createFirstOwner, type FirstOwnerRequest } from '../people/first-owner.ts'
+import { AppError } from '../../errors.ts'
+import { json } from '../../http/response.ts'
+import { contextOf } from '../../http/request-context.ts'
+import { readMembers } from '../../http/body-fields.ts'
+import { readQuery } from '../../http/query.ts'
+import { newId, sha256Hex } from '../../ids.ts'
+import type { Parts } from '../../services.ts'
+import { checkPasswordRules, hashPassword } from './password.ts'
+import { requireSameOrigin } from '../same-origin.ts'
+import { sessionOf, sessionView } from './session-view.ts'
+import { senderName } from './throttle.ts'
+
+const unparsed = { parse: 'none' } as const
+
+export function authRoutes(parts: Parts) {
+  const { store, clock, signIns } = parts
+  return new Elysia()
+    .get('/api/setup', async ({ request }) => {
+      readQuery(request, {})
+      // `signedIn` spares a visitor's browser the 401 of /api/session, which it would report as an error of the page.
+      const signedIn = await signIns.isLive(request)
+      const needsOwner = !(await store.accounts.ownerExists())
+      return json({ needsOwner, signedIn, provider: parts.provider?.name ?? null })
+    })
+    .post(
+      '/api/setup',
+      async ({ request }) => {
+        requireSameOrigin(request)
+        const members = { token: 'text', email: 'text', password: 'text' } as const
+        const { token, email, password } = await readMembers(request, members)
+        let cookie = ''
+        const signIn: FirstOwnerRequest['signIn'] = (who) => {
+          const draft = signIns.draft(request, who)
+          cookie = draft.cookie
+          return draft
+        }
+        const claim = { email, password, linkHash: sha256Hex(token), signIn, actor: 'system' }
+        const made = await createFirstOwner(store, claim, clock)
+        if (made.status === 'link_invalid') throw await linkRefused(parts, request, linkInvalid())
+        if (made.status === 'owner_exists')
+          throw new AppError('conflict', 'This set-up link was used: the appliance already has an owner.', {
+            hint: 'Sign in. For a lost password run “sightglass account reset-password” on the machine.',
+          })
+        return json(await sessionOf(parts, request, cookie), 201, { 'set-cookie': cookie })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/sign-out',
+      async ({ request }) => {
+        const cookie = await signIns.end(request)
+        return new Response(null, { status: 204, headers: { 'set-cookie': cookie } })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/reset-password',
+      async ({ request }) => {
+        requireSameOrigin(request)
+        const { token, password } = await readMembers(request, { token: 'text', password: 'text' })
+        await resetPassword(parts, request, token, password)
+        return new Response(null, { status: 204 })
+      },
+      unparsed,
+    )
+    .get('/api/session', async ({ request }) => {
+      readQuery(request, {})
+      return json(sessionView(parts, request, await signIns.requirePerson(request)))
+    })
+    .post(
+      '/api/session/org',
+      async ({ request }) => {
+        const view = await signIns.requirePerson(request)
+        const { orgId } = await readMembers(request, { orgId: 'text' })
+        const cookie = await signIns.switchOrg(request, view, orgId)
+        return json(await sessionOf(parts, request, cookie), 200, { 'set-cookie': cookie })
+      },
+      unparsed,
+    )
+}
+
+/** The link first: a hash is dear, and only its holder may ask for one. */
+async function resetPassword(parts: Parts, request: Request, token: string, password: string): Promise<void> {
+  const { accounts } = parts.store
+  const linkHash = sha256Hex(token)
+  const link = await accounts.findLink({ hash: linkHash, now: parts.clock.now() })
+  if (link?.purpose !== 'password' || link.accountId === null)
+    throw await linkRefused(parts, request, passwordLinkInvalid())
+  const account = await accounts.find(link.accountId)
+  checkPasswordRules(password, account?.email ?? '')
+  const passwordHash = await hashPassword(password)
+  const { address } = contextOf(request)
+  const reset = { linkHash, passwordHash, address, network: senderName(address) }
+  const command = { ...reset, now: parts.clock.now(), auditId: newId('aud') }
+  if ((await accounts.resetPassword(command)) === 'link_invalid') throw passwordLinkInvalid()
+}
+
+/** Guesses at links wait by sender, apart from sign-ins; a live link never does. Returns what to throw. */
+export async function linkRefused(
+  { linkThrottle }: Parts,
+  request: Request,
+  refusal: AppError,
+): Promise<AppError> {
+  await linkThrottle.attempt([senderName(contextOf(request).address)], () => Promise.resolve(false))
+  return refusal
+}
+
+function passwordLinkInvalid(): AppError {
+  return new AppError('forbidden', 'This password link has been used or has expired.', {
+    hint: 'If you set a new password with it, sign in. Otherwise run “sightglass account reset-password” for another.',
+  })
+}
+
+function linkInvalid(): AppError {
+  return new AppError('forbidden', 'This link has been used or has expired.', {
+    hint: 'On the machine itself: restart the appliance for a new set-up link, or run “sightglass account”.',
+  })
+}

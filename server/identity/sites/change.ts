@@ -1,0 +1,54 @@
+/** Changes what people chose for a site: its name, whether choices show it, whether keys must name it. */
+import type { Site, Store } from '../../../db/contract/store.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import type { Clock } from '../../clock.ts'
+import { wrongMember } from '../../http/body-fields.ts'
+import { limits } from '../../limits.ts'
+
+interface Parts {
+  store: Pick<Store, 'sites'>
+  clock: Clock
+}
+
+export interface SiteChange {
+  name?: string | undefined // '' takes the name away
+  hidden?: boolean | undefined
+  restricted?: boolean | undefined
+}
+
+/** Also for a site that no event has come from yet: it may be named and restricted ahead. */
+export async function changeSite(
+  { store, clock }: Parts,
+  who: Actor,
+  siteId: string,
+  change: SiteChange,
+): Promise<Site> {
+  if (siteId === '' || [...siteId].length > limits.idCharsMax)
+    throw wrongMember('siteId', `A site id has 1 to ${limits.idCharsMax} characters.`)
+  const name = change.name?.trim()
+  if (name !== undefined && ([...name].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(name)))
+    throw wrongMember('name', `The name has at most ${limits.labelCharsMax} characters on one line.`)
+  const known = (await store.sites.list(who.orgId)).find((site) => site.siteId === siteId)
+  const before = known ?? { siteId, name: null, hidden: false, restricted: false, seen: false }
+  const site: Site = {
+    ...before,
+    name: name === undefined ? before.name : name || null,
+    hidden: change.hidden ?? before.hidden,
+    restricted: change.restricted ?? before.restricted,
+  }
+  const metadata = { before: chosenOf(before), after: chosenOf(site) }
+  const audit = auditEntry(who, { action: actionOf(before, site), target: siteId, metadata }, clock.now())
+  await store.sites.change({ orgId: who.orgId, site: { siteId, ...chosenOf(site) }, audit })
+  return site
+}
+
+/** A new name alone has an action of its own: who asks the trail for renamed sites finds them. */
+function actionOf(before: Site, after: Site): string {
+  const isOnlyName =
+    before.name !== after.name && before.hidden === after.hidden && before.restricted === after.restricted
+  return isOnlyName ? 'site.renamed' : 'site.changed'
+}
+
+function chosenOf({ name, hidden, restricted }: Site) {
+  return { name, hidden, restricted }
+}

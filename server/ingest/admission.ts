@@ -1,0 +1,50 @@
+/** What every ingest endpoint asks of disk and queue before it takes anything, and does when a write fails. */
+import { StoreError } from '../../db/contract/errors.ts'
+import { AppError } from '../errors.ts'
+import { requireBodyRoom } from '../http/body.ts'
+import { retryAfter } from '../http/errors.ts'
+import { limits } from '../limits.ts'
+import type { Parts } from '../services.ts'
+
+/**
+ * 507 while the disk is full, 503 while more waits for the disk than may or too many bodies are under way: before
+ * anything of the body is taken.
+ */
+export async function requireRoom(
+  { disk, store, turns }: Pick<Parts, 'disk' | 'store' | 'turns'>,
+  request: Request,
+): Promise<void> {
+  if (disk.full()) throw diskFull()
+  const { queuedBytes, oldestMs } = store.events.pressure()
+  if (queuedBytes + turns.waitingBytes() > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
+    const message = 'More events wait for the disk than may; send this again later.'
+    throw new AppError('overloaded', message, { headers: retryAfter() })
+  }
+  const declared = Number(request.headers.get('content-length') ?? 0)
+  await requireBodyRoom(request, Math.min(declared || 0, limits.bodyBytesMax))
+}
+
+/** Waits for a write of ingest; a full disk is remembered, and after a failed device nothing more is acknowledged. */
+export async function writeOrExplain<T>(parts: Pick<Parts, 'disk' | 'fail'>, write: Promise<T>): Promise<T> {
+  try {
+    return await write
+  } catch (thrown) {
+    if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
+      parts.disk.sawFull()
+      throw diskFull()
+    }
+    // After a failed write or fsync nobody knows what the disk holds: acknowledge nothing more, restart from it.
+    if (thrown instanceof StoreError && thrown.kind === 'io') parts.fail(thrown.message)
+    throw thrown
+  }
+}
+
+function diskFull(): AppError {
+  return new AppError(
+    'storage_full',
+    'There is no room left on the disk; nothing of this request was stored.',
+    {
+      hint: 'What is stored stays readable. Free some space; ingest comes back by itself.',
+    },
+  )
+}

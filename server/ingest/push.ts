@@ -1,0 +1,84 @@
+/** Reads the body of a push (tools, memory): limits, JSON, schema, site; with the exact spelling of its numbers. */
+import type { ApiKey, Store } from '../../db/contract/store.ts'
+import { AppError, type Issue } from '../errors.ts'
+import { parseJson, readBody } from '../http/body.ts'
+import { checkSchema, type Schema } from '../http/validate.ts'
+import { mediaType } from '../http/media-type.ts'
+import { limits } from '../limits.ts'
+import { parseExact } from '../text/exact-json.ts'
+import { isRestricted, restrictedIssue } from './refuse-restricted.ts'
+import { skipSpace, skipValue, type Scan } from '../text/json-scan.ts'
+import { isKeepable } from '../text/text.ts'
+
+export interface Push {
+  siteId: string
+  body: { [member: string]: unknown }
+  /** The same, its numbers as they were spelled: for the JSON text that is kept. */
+  exact: { [member: string]: unknown }
+}
+
+/** Throws 4xx in the order of the contract; `read` hears the text, for the sample of a refused request. */
+export async function readPush(
+  store: Pick<Store, 'sites'>,
+  request: Request,
+  key: ApiKey,
+  schema: Schema,
+  read: (text: string) => void,
+): Promise<Push> {
+  mediaType(request.headers.get('content-type'), ['application/json'])
+  const text = await readBody(request, { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax })
+  read(text)
+  const scan: Scan = { depth: 0, isExact: true }
+  skipValue(text, skipSpace(text, 0), scan)
+  if (scan.depth > limits.jsonDepthMax) {
+    const message = `must not be nested deeper than ${limits.jsonDepthMax} levels`
+    throw invalidPush([{ path: '', code: 'too_deep', message }])
+  }
+  const body = parseJson(text)
+  const issues: Issue[] = []
+  checkSchema(schema, body, issues)
+  if (issues.length > 0) throw invalidPush(issues)
+  const push = {
+    body: body as Push['body'],
+    exact: (scan.isExact ? body : parseExact(text)) as Push['exact'],
+  }
+  const siteId = String(push.body['siteId'])
+  requireKeepable(push.body)
+  if (key.siteIds.length > 0 && !key.siteIds.includes(siteId)) {
+    const issue = { path: 'siteId', code: 'wrong_site', message: 'is not a site of this ingest key' }
+    throw wrongSite('This ingest key is limited to other sites.', issue)
+  }
+  if (await isRestricted(store, key, siteId))
+    throw wrongSite('This ingest key may not write this site.', restrictedIssue())
+  return { ...push, siteId }
+}
+
+function wrongSite(message: string, issue: Issue): AppError {
+  return new AppError('forbidden', message, { reason: 'wrong_site', issues: [issue] })
+}
+
+/** A 400 that lists what is wrong; nothing of the push is stored. */
+export function invalidPush(issues: Issue[]): AppError {
+  const first = issues[0]
+  const what = first === undefined ? '' : ` ${first.path || 'The body'} ${first.message}.`
+  return new AppError('invalid_body', `Nothing of this was stored.${what}`, { issues })
+}
+
+const maybeUnkeepable = /\\u(?:0000|d[89a-f])/
+
+function requireKeepable(body: Push['body']): void {
+  for (const [name, value] of Object.entries(body)) {
+    // JSON.stringify escapes NUL and lone surrogates; only then are the texts looked at one by one.
+    if (maybeUnkeepable.test(JSON.stringify([name, value])) && !everyText([name, value])) {
+      const path = isKeepable(name) && name.length <= 60 ? name : ''
+      const message = 'must not hold NUL or half of a surrogate pair'
+      throw invalidPush([{ path, code: 'wrong_format', message }])
+    }
+  }
+}
+
+function everyText(value: unknown): boolean {
+  if (typeof value === 'string') return isKeepable(value)
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([name, inner]) => isKeepable(name) && everyText(inner))
+}

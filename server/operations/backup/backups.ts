@@ -1,0 +1,173 @@
+/** Backups of a running server: made on schedule or when asked, one at a time in the background. */
+import type { Store } from '../../../db/contract/store.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import { isoTime, type Clock } from '../../clock.ts'
+import type { ClockGuard } from '../../system/clock-guard.ts'
+import { AppError } from '../../errors.ts'
+import type { Log } from '../../log.ts'
+import {
+  backupPath,
+  listBackups,
+  newestSequence,
+  pruneBackups,
+  readLastRun,
+  removeBackup,
+  writeLastRun,
+  type LastRun,
+} from './backup-folder.ts'
+import { checkBackup } from './check.ts'
+import type { BackupConfig } from './config.ts'
+import { createBackup, type MadeBackup } from './create.ts'
+import type { BackupReason } from './manifest.ts'
+import { scheduleView, viewJson, type BackupsJson, type Checked } from './view.ts'
+
+export interface Backups {
+  /** Begins one in the background; `conflict` while another runs. */
+  start(reason: BackupReason, actor: string): void
+  /** The same by schedule; while another runs, its turn is over. */
+  startScheduled(): void
+  list(): Promise<BackupsJson>
+  /** Begins to prove an existing one in the background; the outcome shows in the list. */
+  check(name: string): void
+  remove(name: string, actor: string): Promise<void>
+  /** The path of one that somebody is about to download; the audit trail has the entry before the first byte. */
+  handOut(name: string, actor: string): Promise<string>
+  /** Waits for what runs, at most so long. */
+  settle(timeoutMs: number): Promise<void>
+}
+
+interface BackupsParts {
+  config: BackupConfig
+  dataDir: string
+  store: Pick<Store, 'audit'>
+  clock: Clock
+  clockGuard: Pick<ClockGuard, 'hold'>
+  log: Log
+}
+
+export function makeBackups(parts: BackupsParts): Backups {
+  const { config, store, clock } = parts
+  const { dir } = config
+  let running: { startedAt: string; reason: BackupReason; work: Promise<void> } | null = null
+  let lastRun: LastRun | null = null
+  let checking: { name: string; work: Promise<void> } | null = null
+  const checked = new Map<string, Checked>()
+
+  function start(reason: BackupReason, actor: string): void {
+    if (running !== null) throw new AppError('conflict', 'A backup is being made already.')
+    const work = runOnce(parts, reason, actor)
+      .then((ended) => void (lastRun = ended))
+      .finally(() => (running = null))
+    running = { startedAt: isoTime(clock.now()), reason, work }
+  }
+
+  return {
+    start,
+    startScheduled() {
+      if (running === null) start('scheduled', 'system')
+    },
+    async list() {
+      const views = await listBackups(dir)
+      const now = running && { startedAt: running.startedAt, reason: running.reason }
+      return {
+        backups: views.map((view) => viewJson(view, checked.get(view.name) ?? null)),
+        schedule: scheduleView(config),
+        running: now,
+        checking: checking?.name ?? null,
+        lastRun: lastRun ?? readLastRun(dir),
+      }
+    },
+    check(name) {
+      const path = backupPath(dir, name)
+      if (checking !== null) throw new AppError('conflict', 'Another backup is being proven.')
+      const work = prove(parts, path)
+        .then((found) => void checked.set(name, found))
+        .finally(() => (checking = null))
+      checking = { name, work }
+    },
+    async remove(name, actor) {
+      const path = backupPath(dir, name)
+      await store.audit.append(
+        auditEntry(operating(actor), { action: 'backup.deleted', target: name }, clock.now()),
+      )
+      await removeBackup(path)
+      checked.delete(name)
+    },
+    async handOut(name, actor) {
+      const path = backupPath(dir, name)
+      await store.audit.append(
+        auditEntry(operating(actor), { action: 'backup.downloaded', target: name }, clock.now()),
+      )
+      return path
+    },
+    async settle(timeoutMs) {
+      const work = Promise.allSettled([running?.work, checking?.work])
+      await Promise.race([work, Bun.sleep(timeoutMs)])
+    },
+  }
+}
+
+/** Never rejects: how it ended is written beside the backups and into the log. */
+async function runOnce(
+  { config, dataDir, store, clock, clockGuard, log }: BackupsParts,
+  reason: BackupReason,
+  actor: string,
+): Promise<LastRun> {
+  const { dir, passphrase, keep } = config
+  const startMs = performance.now()
+  try {
+    const made = await createBackup({ dataDir, dir, reason, passphrase, clock })
+    await recordBackup(store, made, actor, clock.now())
+    if (reason === 'scheduled' && clockGuard.hold() === null) await pruneBackups(dir, keep, made.name)
+    const { name, bytes, sha256, events } = made
+    const durationMs = Math.round(performance.now() - startMs)
+    log.info('backup_made', { name, bytes, sha256, events, durationMs })
+    const last = { at: isoTime(clock.now()), ok: true, name, message: 'made and proven' }
+    writeLastRun(dir, last)
+    return last
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    log.error('backup_failed', { reason, message })
+    const sequence = await newestSequence(dir).catch(() => 0)
+    const last = { at: isoTime(clock.now()), ok: false, name: null, message, sequence }
+    try {
+      writeLastRun(dir, last)
+    } catch {
+      // The log has it; the disk may be why it failed.
+    }
+    return last
+  }
+}
+
+async function prove({ config, clock }: BackupsParts, path: string): Promise<Checked> {
+  const at = isoTime(clock.now())
+  try {
+    const { ok, problems } = await checkBackup(path, config.passphrase)
+    return { at, ok, problems }
+  } catch (error) {
+    return { at, ok: false, problems: [error instanceof Error ? error.message : String(error)] }
+  }
+}
+
+/** Acts on the appliance as a whole stand in the chain of `org_system` (contract §8). */
+function operating(actor: string): Actor {
+  return { orgId: 'org_system', actor }
+}
+
+export async function recordBackup(
+  store: Pick<Store, 'audit'>,
+  { name, path, bytes, sha256, events, manifest }: MadeBackup,
+  actor: string,
+  now: number,
+): Promise<void> {
+  const encrypted = manifest.encryption !== null
+  const metadata = { bytes, sha256, events, reason: manifest.reason, encrypted }
+  try {
+    await store.audit.append(
+      auditEntry(operating(actor), { action: 'backup.created', target: name, metadata }, now),
+    )
+  } catch (error) {
+    await removeBackup(path) // nothing happens that the trail does not tell
+    throw error
+  }
+}

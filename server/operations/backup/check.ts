@@ -1,0 +1,60 @@
+/** Proves an existing backup: every byte, the database from end to end, and that it holds what its manifest says. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspectDatabase } from '../../../db/backup.ts'
+import { StoreError } from '../../../db/contract/errors.ts'
+import { AppError } from '../../errors.ts'
+import { digestFile } from './body.ts'
+import { readManifest, type Manifest } from './manifest.ts'
+import { anchorsOf, differences, faultsOf } from './proof.ts'
+import { unpackBackup } from './unpack.ts'
+
+export interface BackupVerdict {
+  ok: boolean
+  path: string
+  bytes: number
+  sha256: string
+  manifest: Manifest
+  /** False for an encrypted one without its passphrase: then only its bytes were compared. */
+  opened: boolean
+  problems: string[]
+}
+
+/** Throws for a file that is no backup. Writes nothing beside it; an encrypted one is opened in a temporary folder. */
+export async function checkBackup(path: string, passphrase: string | null): Promise<BackupVerdict> {
+  const manifest = await readManifest(path)
+  const { bodySha256, bytes, sha256 } = await digestFile(path, manifest.bodyBytes)
+  const verdict = { path, bytes, sha256, manifest }
+  if (bodySha256 !== manifest.bodySha256) {
+    return { ...verdict, ok: false, opened: false, problems: ['its bytes are not those that were written'] }
+  }
+  if (manifest.encryption === null) {
+    const problems = await contentProblems(path, manifest)
+    return { ...verdict, ok: problems.length === 0, opened: true, problems }
+  }
+  if (passphrase === null) return { ...verdict, ok: true, opened: false, problems: [] }
+  const folder = await mkdtemp(join(tmpdir(), 'sightglass-verify-'))
+  try {
+    const { database } = await unpackBackup(path, manifest, folder, passphrase)
+    const problems = await contentProblems(database, manifest)
+    return { ...verdict, ok: problems.length === 0, opened: true, problems }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    return { ...verdict, ok: false, opened: false, problems: [error.message] }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** What is wrong with the database at `path`, measured by the manifest. */
+export async function contentProblems(path: string, manifest: Manifest): Promise<string[]> {
+  try {
+    const anchors = anchorsOf(manifest.auditHeads, "the backup's manifest")
+    const inspection = await inspectDatabase({ path, anchors })
+    return [...faultsOf(inspection), ...differences(inspection.facts, { before: manifest, after: manifest })]
+  } catch (error) {
+    if (error instanceof StoreError) return [error.message]
+    throw error
+  }
+}

@@ -1,0 +1,214 @@
+/** Makes a backup: a consistent copy beside the running writer, proven, sealed with its manifest, safe on the disk. */
+import { existsSync } from 'node:fs'
+import { open, rename, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CopyReport, DatabaseFacts } from '../../../db/contract/backup.ts'
+import { copyDatabase, inspectDatabase } from '../../../db/backup.ts'
+import { syncFolder } from '../../../db/rules/durable-files.ts'
+import { isoTime, type Clock } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { version } from '../../system/version.ts'
+import {
+  freeName,
+  makeBackupFolder,
+  makePartial,
+  newestSequence,
+  removeLeftovers,
+  writeProof,
+} from './backup-folder.ts'
+import { digestFile, digestOf, piecesOf, writePieces, type Digest } from './body.ts'
+import { encrypted, keyOf, newEncryption } from './cipher.ts'
+import { folderKeyId, readKeyFiles } from './key-files.ts'
+import { manifestBytes, readManifest, type BackupReason, type Manifest } from './manifest.ts'
+import { anchorsOf, differences, faultsOf } from './proof.ts'
+
+export interface BackupWanted {
+  dataDir: string
+  dir: string // where backups go
+  reason: BackupReason
+  passphrase: string | null
+  clock: Clock
+}
+
+export interface MadeBackup extends Digest {
+  name: string
+  path: string
+  events: number
+  manifest: Manifest
+}
+
+const spareBytes = 32 * 1024 * 1024
+const attemptsMax = 2 // what was removed in the middle of a copy can make it look wrong once
+
+/** One at a time, whoever asks: two copies at once would only make the disk busier. */
+let last: Promise<unknown> = Promise.resolve()
+
+export function createBackup(wanted: BackupWanted): Promise<MadeBackup> {
+  const made = last.then(
+    () => make(wanted),
+    () => make(wanted),
+  )
+  last = made
+  return made
+}
+
+async function make(wanted: BackupWanted): Promise<MadeBackup> {
+  const { dataDir, dir, reason, clock } = wanted
+  makeBackupFolder(dir)
+  removeLeftovers(dir) // first: they take the room that this one needs
+  await requireRoom(wanted)
+  const name = freeName(dir, reason, clock.now())
+  const partial = makePartial(dir, name)
+  try {
+    const copy = join(partial.path, 'sightglass.db')
+    const facts = await provenCopy(dataDir, copy)
+    const draft = { name, path: join(dir, name), copy, partial: partial.path, facts }
+    const sequence = 1 + (await newestSequence(dir))
+    const made =
+      wanted.passphrase === null ? await sealPlain(wanted, draft) : await sealEncrypted(wanted, draft)
+    writeProof(made.path, { sha256: made.sha256, provenAt: isoTime(clock.now()), sequence })
+    return made
+  } finally {
+    await partial.remove()
+  }
+}
+
+async function requireRoom({ dataDir, dir, passphrase }: BackupWanted): Promise<void> {
+  let bytes = 0
+  for (const name of ['sightglass.db', 'sightglass.db-wal']) {
+    if (existsSync(join(dataDir, name))) bytes += (await stat(join(dataDir, name))).size
+  }
+  const { bavail, bsize } = await statfs(dir)
+  const needed = bytes * (passphrase === null ? 1 : 2) + spareBytes
+  if (bavail * bsize < needed) {
+    throw new AppError(
+      'storage_full',
+      `A backup needs about ${needed} bytes, ${bavail * bsize} are free in ${dir}.`,
+      {
+        hint: 'free some space, keep fewer backups, or name another folder with --backup-dir',
+      },
+    )
+  }
+}
+
+async function provenCopy(dataDir: string, copy: string): Promise<DatabaseFacts> {
+  for (let attempt = 1; ; attempt++) {
+    const report = await whileSyncing(copy, () => copyDatabase(dataDir, copy))
+    const inspection = await inspectDatabase({
+      path: copy,
+      anchors: anchorsOf(report.before.auditHeads, 'the database it was copied from'),
+    })
+    const problems = [...faultsOf(inspection), ...differences(inspection.facts, report)]
+    if (problems.length === 0) return inspection.facts
+    await rm(copy)
+    if (attempt === attemptsMax) {
+      throw new AppError('conflict', `The copy is not sound, so no backup was kept: ${problems.join('; ')}`, {
+        hint: 'sightglass doctor',
+      })
+    }
+  }
+}
+
+const syncEveryMs = 50
+
+/** Has the growing file reach the disk as it grows: handed over at once at the end, commits would wait for it. */
+async function whileSyncing(path: string, copying: () => Promise<CopyReport>): Promise<CopyReport> {
+  let done = false
+  const syncing = (async () => {
+    while (!done) {
+      await Bun.sleep(syncEveryMs)
+      const file = await open(path, 'r+').catch(() => null)
+      await file?.datasync().catch(() => {})
+      await file?.close()
+    }
+  })()
+  try {
+    return await copying()
+  } finally {
+    done = true
+    await syncing
+  }
+}
+
+interface Draft {
+  name: string
+  path: string
+  copy: string
+  partial: string
+  facts: DatabaseFacts
+}
+
+/** The copy itself becomes the backup: its manifest goes behind its last page. */
+async function sealPlain(wanted: BackupWanted, draft: Draft): Promise<MadeBackup> {
+  const { size } = await stat(draft.copy)
+  const database = await digestOf(piecesOf(draft.copy, size))
+  const manifest = manifestOf(wanted, draft, { database, body: database, encryption: null })
+  const file = await open(draft.copy, 'a')
+  try {
+    await file.write(manifestBytes(manifest))
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return finish(wanted, draft, draft.copy, manifest)
+}
+
+async function sealEncrypted(wanted: BackupWanted, draft: Draft): Promise<MadeBackup> {
+  const { size } = await stat(draft.copy)
+  const database = await digestOf(piecesOf(draft.copy, size))
+  const encryption = newEncryption()
+  const key = await keyOf(wanted.passphrase ?? '', encryption)
+  const files = Buffer.from(`${JSON.stringify(readKeyFiles(wanted.dataDir))}\n`)
+  const clear = async function* () {
+    yield files
+    yield* piecesOf(draft.copy, size)
+  }
+  const sealed = join(draft.partial, 'sealed')
+  const file = await open(sealed, 'wx', 0o600)
+  try {
+    const body = await writePieces(file, encrypted(clear(), key, encryption))
+    const manifest = manifestOf(wanted, draft, { database, body, encryption })
+    await file.write(manifestBytes(manifest))
+    await file.sync()
+    return await finish(wanted, draft, sealed, manifest)
+  } finally {
+    await file.close()
+  }
+}
+
+function manifestOf(
+  { reason, clock, dataDir }: BackupWanted,
+  { facts }: Draft,
+  { database, body, encryption }: { database: Digest; body: Digest; encryption: Manifest['encryption'] },
+): Manifest {
+  return {
+    format: 'sightglass-backup-1',
+    version,
+    createdAt: isoTime(clock.now()),
+    reason,
+    ...facts,
+    databaseBytes: database.bytes,
+    databaseSha256: database.sha256,
+    bodyBytes: body.bytes,
+    bodySha256: body.sha256,
+    keyId: folderKeyId(dataDir),
+    encryption,
+  }
+}
+
+/** Reads the finished file once more from the disk's side, and only then gives it its name. */
+async function finish(
+  { dir }: BackupWanted,
+  draft: Draft,
+  file: string,
+  manifest: Manifest,
+): Promise<MadeBackup> {
+  const found = await readManifest(file)
+  const { bodySha256, ...whole } = await digestFile(file, manifest.bodyBytes)
+  if (found.bodySha256 !== bodySha256) {
+    throw new AppError('conflict', 'The backup does not read back as it was written; look at the disk.')
+  }
+  await rename(file, draft.path)
+  syncFolder(dir)
+  return { name: draft.name, path: draft.path, events: manifest.events, manifest, ...whole }
+}

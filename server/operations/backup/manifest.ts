@@ -1,0 +1,104 @@
+/**
+ * The form of a backup file: the database, then a manifest as JSON, then a footer of 48 bytes that finds and seals it:
+ * the manifest's SHA-256, its length (8 bytes, big-endian) and the letters SGLSBK01.
+ *
+ * SQLite reads as many pages as its header names, so an unencrypted backup is at the same time a database that any
+ * SQLite tool opens.
+ */
+import { createHash } from 'node:crypto'
+import { open, type FileHandle } from 'node:fs/promises'
+import type { AuditHead } from '../../../db/contract/store.ts'
+import { AppError } from '../../errors.ts'
+
+export const reasons = ['manual', 'scheduled', 'upgrade'] as const
+export type BackupReason = (typeof reasons)[number]
+
+export interface Encryption {
+  cipher: 'aes-256-gcm'
+  chunkBytes: number // of clear text; each chunk of the body has a tag of 16 bytes more
+  kdf: 'scrypt'
+  cost: number
+  blockSize: number
+  parallelization: number
+  salt: string
+}
+
+export interface Manifest {
+  format: 'sightglass-backup-1'
+  version: string // of the release that made it
+  createdAt: string
+  reason: BackupReason
+  schema: number
+  events: number
+  orgs: number
+  accounts: number
+  keys: number
+  auditHeads: { [orgId: string]: AuditHead }
+  databaseBytes: number
+  databaseSha256: string
+  bodyBytes: number // what stands before the manifest
+  bodySha256: string
+  keyId: string | null // of the secret.key that seals secrets in the database
+  encryption: Encryption | null
+}
+
+const magic = Buffer.from('SGLSBK01')
+const hashBytes = 32
+const footerBytes = hashBytes + 8 + magic.length
+const manifestBytesMax = 16 * 1024 * 1024 // an organization takes about 120
+
+/** What follows the body. */
+export function manifestBytes(manifest: Manifest): Buffer {
+  const text = Buffer.from(JSON.stringify(manifest))
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64BE(BigInt(text.length))
+  return Buffer.concat([text, createHash('sha256').update(text).digest(), length, magic])
+}
+
+/** Reads the manifest of a file; says what is wrong with one that is no backup, or is cut or altered at its end. */
+export async function readManifest(path: string): Promise<Manifest> {
+  const file = await openBackup(path)
+  try {
+    const { size } = await file.stat()
+    const footer = await readAt(file, Math.max(0, size - footerBytes), footerBytes)
+    if (!footer.subarray(-magic.length).equals(magic)) {
+      throw new AppError('conflict', `${path} is not a whole backup: its end is not that of one.`)
+    }
+    const length = Number(footer.readBigUInt64BE(hashBytes))
+    const start = size - footerBytes - length
+    if (length > manifestBytesMax || start < 0) throw damaged(path)
+    const text = await readAt(file, start, length)
+    if (!createHash('sha256').update(text).digest().equals(footer.subarray(0, hashBytes))) throw damaged(path)
+    const manifest = JSON.parse(text.toString()) as Manifest
+    if (manifest.format !== 'sightglass-backup-1') {
+      throw new AppError('conflict', `${path} is a backup of another form (${String(manifest.format)}).`, {
+        hint: 'use the release that made it, or a newer one',
+      })
+    }
+    if (manifest.bodyBytes !== start) throw damaged(path)
+    return manifest
+  } finally {
+    await file.close()
+  }
+}
+
+async function openBackup(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+    throw new AppError('not_found', `The backup ${path} cannot be read (${code}).`, {
+      hint: 'sightglass backup list',
+    })
+  }
+}
+
+async function readAt(file: FileHandle, at: number, bytes: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(bytes)
+  const { bytesRead } = await file.read(buffer, 0, bytes, at)
+  return buffer.subarray(0, bytesRead)
+}
+
+function damaged(path: string): AppError {
+  return new AppError('conflict', `The backup ${path} is damaged: its manifest is not as it was written.`)
+}

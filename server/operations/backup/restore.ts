@@ -1,0 +1,194 @@
+/**
+ * Puts a backup in the place of a data folder's database. Everything is prepared and proven in a staging folder first;
+ * what was there moves aside whole, from where one step brings it back.
+ */
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { newestSchema, requireFreeFolder, settlePlacement } from '../../../db/backup.ts'
+import { writeWhole } from '../../../db/rules/durable-files.ts'
+import type { Clock } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { keyFileName, openSecretBox } from '../../system/secrets.ts'
+import { checkBackup, contentProblems } from './check.ts'
+import { keyFileNames } from './key-files.ts'
+import { readManifest, type Manifest } from './manifest.ts'
+import { keysToInstall } from './restore-keys.ts'
+import { asideName, factsOf, headsJson, newestAside, pauseEndpoints, place, recordIn } from './stage.ts'
+import { unpackBackup } from './unpack.ts'
+
+const spareBytes = 32 * 1024 * 1024
+
+export interface RestoreWanted {
+  dataDir: string
+  path: string
+  passphrase: string | null
+  keyFile: string | null // a copy of the secret.key that the backup's secrets were sealed under
+  overwrite: boolean
+  /** Whether an unencrypted one may be restored although a passphrase is configured: anybody may have made it. */
+  allowPlain: boolean
+  clock: Clock
+}
+
+export interface Restored {
+  createdAt: string
+  schema: number // of the backup; it is brought to this release's
+  events: number
+  /** What was there before: where it is now, and what it held when it could be read. */
+  replaced: { path: string; events: number | null } | null
+  warnings: string[]
+}
+
+/** What a restore would do, proven as far as a restore would be; changes nothing. */
+export async function planRestore(wanted: Omit<RestoreWanted, 'overwrite'>): Promise<Restored> {
+  const manifest = await requireRestorable(wanted)
+  const { ok, opened, problems } = await checkBackup(wanted.path, wanted.passphrase)
+  if (!ok) throw unsound(problems)
+  if (!opened)
+    throw new AppError('conflict', 'This backup is encrypted and needs its passphrase.', passphraseHint)
+  const keys = keysToInstall(wanted, manifest, manifest.encryption === null ? {} : null)
+  const present = await factsOf(wanted.dataDir)
+  const replaced = hasData(wanted.dataDir)
+    ? { path: join(wanted.dataDir, asideName(wanted.clock)), events: present?.events ?? null }
+    : null
+  return answer(manifest, replaced, keys.missing)
+}
+
+export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
+  const { dataDir, path, clock } = wanted
+  const manifest = await requireRestorable(wanted)
+  await settlePlacement(dataDir) // of a restore that was interrupted: the old data is back
+  if (hasData(dataDir) && !wanted.overwrite) {
+    throw new AppError('conflict', `${dataDir} holds data already.`, {
+      hint: 'say --yes to replace it (it moves aside, and "sightglass restore --undo" brings it back), or name another --data-dir',
+    })
+  }
+  await requireFreeFolder(dataDir)
+  const staged = join(dataDir, '.restoring')
+  rmSync(staged, { recursive: true, force: true }) // first: what a killed restore left takes room
+  await requireRoom(dataDir, manifest)
+  mkdirSync(staged, { mode: 0o700 })
+  try {
+    const { database, keyFiles } = await unpackBackup(path, manifest, staged, wanted.passphrase)
+    const problems = await contentProblems(database, manifest)
+    if (problems.length > 0) throw unsound(problems)
+    const keys = keysToInstall(wanted, manifest, keyFiles)
+    const before = await factsOf(dataDir)
+    await recordIn(staged, clock, async (store) => {
+      const paused = keys.missing ? await pauseEndpoints(store, clock) : 0
+      return {
+        target: basename(path),
+        metadata: {
+          createdAt: manifest.createdAt,
+          schema: manifest.schema,
+          events: manifest.events,
+          databaseSha256: manifest.databaseSha256,
+          encrypted: manifest.encryption !== null,
+          replacedHeads: headsJson(before),
+          endpointsPaused: paused,
+        },
+      }
+    })
+    for (const [name, text] of Object.entries(keys.files)) writeWhole(join(staged, name), text)
+    // The old checkpoints are of other chains; a file must be there, or it looks removed.
+    writeWhole(join(staged, 'audit-checkpoints'), '')
+    const replaced = await place('restore', wanted, staged, Object.keys(keys.files))
+    const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
+    // Paused endpoints say it; the next start must not refuse the folder once more for the same missing key.
+    if (keys.missing) openSecretBox(dataDir)
+    return answer(manifest, moved, keys.missing)
+  } finally {
+    rmSync(staged, { recursive: true, force: true })
+  }
+}
+
+/**
+ * Brings back what the newest restore moved aside; what it had put there moves aside in its turn. A restore that was
+ * interrupted is rolled back, and an undo that was interrupted is done again.
+ */
+export async function undoRestore(
+  dataDir: string,
+  clock: Clock,
+): Promise<{ broughtBack: string; replaced: string | null }> {
+  const settled = await settlePlacement(dataDir)
+  if (settled?.kind === 'restore' || settled?.outcome === 'finished') {
+    rmSync(join(dataDir, '.restoring'), { recursive: true, force: true })
+    return { broughtBack: settled.aside, replaced: null }
+  }
+  const aside = newestAside(dataDir)
+  if (aside === null) {
+    throw new AppError(
+      'not_found',
+      `No restore has moved anything aside in ${dataDir}, so there is nothing to undo.`,
+    )
+  }
+  await requireFreeFolder(dataDir)
+  const staged = join(dataDir, aside)
+  const before = await factsOf(dataDir)
+  await recordIn(staged, clock, async () => ({
+    target: aside,
+    metadata: { undone: true, replacedHeads: headsJson(before) },
+  }))
+  const keys = keyFileNames.filter((name) => existsSync(join(staged, name)))
+  const replaced = await place('undo', { dataDir, clock }, staged, keys)
+  return { broughtBack: aside, replaced }
+}
+
+async function requireRestorable({
+  path,
+  passphrase,
+  allowPlain,
+}: Omit<RestoreWanted, 'overwrite'>): Promise<Manifest> {
+  const manifest = await readManifest(path)
+  if (manifest.encryption === null && passphrase !== null && !allowPlain) {
+    throw new AppError(
+      'conflict',
+      `${basename(path)} is not encrypted, but a backup passphrase is configured: anybody could have made this file. ` +
+        'Nothing was changed.',
+      { hint: 'choose an encrypted backup, or add --allow-plain if you know where this one comes from' },
+    )
+  }
+  if (manifest.schema > newestSchema) {
+    throw new AppError(
+      'conflict',
+      `The backup has schema ${manifest.schema}, this release knows up to ${newestSchema}; nothing was changed.`,
+      { hint: `use release ${manifest.version} or a newer one` },
+    )
+  }
+  return manifest
+}
+
+async function requireRoom(dataDir: string, { databaseBytes }: Manifest): Promise<void> {
+  const { bavail, bsize } = await statfs(dataDir)
+  if (bavail * bsize < databaseBytes + spareBytes) {
+    const needed = `${databaseBytes + spareBytes} bytes, ${bavail * bsize} are free in ${dataDir}`
+    throw new AppError('storage_full', `The restore needs ${needed}; nothing was changed.`)
+  }
+}
+
+function hasData(dataDir: string): boolean {
+  return existsSync(join(dataDir, 'sightglass.db'))
+}
+
+const passphraseHint = { hint: 'set SIGHTGLASS_BACKUP_PASSPHRASE or SIGHTGLASS_BACKUP_PASSPHRASE_FILE' }
+
+function unsound(problems: string[]): AppError {
+  return new AppError('conflict', `The backup is not sound; nothing was changed: ${problems.join('; ')}`)
+}
+
+function answer(manifest: Manifest, replaced: Restored['replaced'], keyMissing: boolean): Restored {
+  const { createdAt, schema, events, keyId, encryption } = manifest
+  const warnings = [
+    `Keys, passwords and roles are those of ${createdAt}, whatever was revoked or changed since.`,
+  ]
+  if (encryption === null) {
+    warnings.push('The backup is not encrypted: its checksums find damage, but do not prove who made it.')
+  }
+  if (keyMissing) {
+    warnings.push(
+      `The key file ${keyFileName} (${keyId}) that sealed the secrets is not here: webhook endpoints are paused ` +
+        'until their secrets are rotated, and second factors need a recovery code. With --key-file they work.',
+    )
+  }
+  return { createdAt, schema, events, replaced, warnings }
+}

@@ -1,0 +1,135 @@
+/** Checks of the database, the keys in it, the clock it was written by, and the backups of it. */
+import type { Checkup, SchemaState } from '../../../db/contract/backup.ts'
+import { listBackups, readLastRun, type LastRun, type Proof } from '../backup/backup-folder.ts'
+import { isoTime } from '../../clock.ts'
+import { sizeText } from '../../text/size-text.ts'
+import { failure, ok, warning, type Check } from './check.ts'
+
+const dayMs = 86_400_000
+const mebibyte = 1024 * 1024
+
+export function checkSchema({ version, newest, pending }: SchemaState): Check {
+  if (version > newest) {
+    return failure(
+      'schema',
+      `The data has schema ${version}, this release knows up to ${newest}.`,
+      'use the release that wrote it, or a newer one',
+    )
+  }
+  if (pending.length > 0) {
+    return warning(
+      'schema',
+      `The data has schema ${version}; this release would bring it to ${newest}.`,
+      'sightglass migrate up, or start the server',
+    )
+  }
+  return ok('schema', `The data has schema ${version}, the newest of this release.`)
+}
+
+export function checkIntegrity({ problems, sqlite, bytes }: Checkup): Check {
+  if (problems === null) {
+    return ok(
+      'database',
+      `SQLite ${sqlite}, ${sizeText(bytes)}: too large for a quick look; every backup reads it whole.`,
+    )
+  }
+  if (problems.length === 0) return ok('database', `SQLite ${sqlite}, ${sizeText(bytes)}, sound.`)
+  return failure(
+    'database',
+    `The database is damaged: ${problems.join('; ')}`,
+    'make a copy of the folder, then restore the newest backup',
+  )
+}
+
+export function checkLog({ walBytes }: Checkup): Check {
+  const detail = `The write-ahead log has ${sizeText(walBytes)}.`
+  if (walBytes > 1024 * mebibyte)
+    return failure('wal', detail, 'something keeps an old read open; restart the server')
+  if (walBytes > 256 * mebibyte)
+    return warning('wal', detail, 'it should shrink within a minute of less load')
+  return ok('wal', detail)
+}
+
+const skewMs = 5 * 60_000
+const releaseYear = 2026
+
+/** A clock that jumped back leaves entries from the future. */
+export function checkClock({ newestAuditAtMs }: Checkup, now: number): Check {
+  if (new Date(now).getUTCFullYear() < releaseYear) {
+    return failure(
+      'clock',
+      `The clock says ${isoTime(now)}.`,
+      'set the time; sign-ins, keys and webhooks depend on it',
+    )
+  }
+  if (newestAuditAtMs !== null && newestAuditAtMs > now + skewMs) {
+    return warning(
+      'clock',
+      `The newest audit entry is of ${isoTime(newestAuditAtMs)}, the clock says ${isoTime(now)}.`,
+      'see whether the clock was set back',
+    )
+  }
+  return ok('clock', `The clock says ${isoTime(now)}.`)
+}
+
+export function checkKeys({ keys: { live, exposed, endingSoon, idle } }: Checkup): Check {
+  if (exposed > 0) {
+    return failure(
+      'keys',
+      `${exposed} of ${live} keys arrived from a browser and must count as leaked.`,
+      'rotate them in Settings',
+    )
+  }
+  const findings = [
+    ...(endingSoon > 0 ? [`${endingSoon} end within a week`] : []),
+    ...(idle > 0 ? [`${idle} were not used for 90 days`] : []),
+  ]
+  if (findings.length === 0) return ok('keys', `${live} keys, none leaked, ending or idle.`)
+  return warning(
+    'keys',
+    `Of ${live} keys ${findings.join(', ')}.`,
+    'sightglass key list; rotate or revoke them',
+  )
+}
+
+const staleDays = 8
+
+/** The newest backup that was proven, and how the newest attempt ended. */
+export async function checkBackups(dir: string, now: number): Promise<Check> {
+  const backups = await listBackups(dir)
+  const proven = backups.find(({ proof }) => proof !== null)
+  const last = readLastRun(dir)
+  if (last !== null && !last.ok && !isFollowed(last, proven?.proof ?? null)) {
+    return failure(
+      'backup',
+      `The newest backup failed on ${last.at}: ${last.message}`,
+      'sightglass backup create',
+    )
+  }
+  const damaged = backups.find(({ problem }) => problem !== null)
+  if (damaged !== undefined) {
+    return failure('backup', `${damaged.name} is damaged: ${damaged.problem}`, 'delete it and make another')
+  }
+  if (proven?.proof == null) {
+    return warning('backup', `No proven backup in ${dir}.`, 'sightglass backup create')
+  }
+  const ahead = backups.find(({ manifest }) => Date.parse(manifest?.createdAt ?? '') > now + skewMs)
+  if (ahead !== undefined) {
+    return warning(
+      'backup',
+      `${ahead.name} is dated ${ahead.manifest?.createdAt}, ahead of the clock: it was made while the clock was wrong.`,
+      'make another with "sightglass backup create", then delete it',
+    )
+  }
+  const { provenAt } = proven.proof
+  const days = Math.floor((now - Date.parse(provenAt)) / dayMs)
+  const detail = `${proven.name} was proven ${days === 0 ? 'within a day' : `${days} days ago`}.`
+  return days >= staleDays ? warning('backup', detail, 'sightglass backup create') : ok('backup', detail)
+}
+
+/** Whether a backup was proven after the failure: by number where both have one, since the clock may have moved. */
+function isFollowed(last: LastRun, proof: Proof | null): boolean {
+  if (proof === null) return false
+  if (last.sequence !== undefined && proof.sequence !== undefined) return proof.sequence > last.sequence
+  return proof.provenAt >= last.at
+}

@@ -1,0 +1,81 @@
+/** Runs every check of `doctor`, the cheap ones first; a folder that cannot be read at all ends it early. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkUp, readSchema } from '../../../db/backup.ts'
+import { isoTime } from '../../clock.ts'
+import { version } from '../../system/version.ts'
+import { failure, warning, type Check, type Diagnosis } from './check.ts'
+import { checkBackups, checkClock, checkIntegrity, checkKeys, checkLog, checkSchema } from './data-checks.ts'
+import {
+  checkAside,
+  checkDisk,
+  checkFiles,
+  checkFileSystem,
+  checkFolder,
+  checkLimits,
+} from './folder-checks.ts'
+import { checkProxies, checkReach } from './network-checks.ts'
+import { checkOptions, type Diagnosed } from './options.ts'
+
+export interface DiagnosisWanted {
+  config: Diagnosed
+  now: number
+  /** What a running server says of itself. */
+  live: Check[]
+  /** Where it listens; null without one. */
+  url: string | null
+}
+
+export async function diagnose({ config, now, live, url }: DiagnosisWanted): Promise<Diagnosis> {
+  const { dataDir, diskFloorBytes, backup, hasTls } = config
+  const about = { at: isoTime(now), version }
+  if (!existsSync(join(dataDir, 'sightglass.db'))) {
+    const check = failure('folder', `There is no data in ${dataDir}.`, 'name the folder with --data-dir')
+    return { ok: false, ...about, checks: [check] }
+  }
+  const found = await database(dataDir, now)
+  const checks: (Check | null)[] = [
+    checkFolder(dataDir),
+    checkFiles(dataDir),
+    await checkFileSystem(dataDir),
+    await checkDisk(dataDir, diskFloorBytes, found.checkup),
+    checkAside(dataDir),
+    checkLimits(),
+    ...found.checks,
+    await checkBackups(backup.dir, now),
+    checkReach(config, hasTls),
+    checkProxies(config, hasTls),
+    ...checkOptions(config, url),
+    ...live,
+  ]
+  const all = checks.filter((check) => check !== null)
+  return { ok: all.every(({ status }) => status !== 'failure'), ...about, checks: all }
+}
+
+async function database(dataDir: string, now: number) {
+  try {
+    const schema = checkSchema(await readSchema(dataDir))
+    if (schema.status === 'failure') return { checkup: null, checks: [schema] }
+    const checkup = await checkUp(dataDir, now)
+    const checks = [
+      schema,
+      checkIntegrity(checkup),
+      checkLog(checkup),
+      checkClock(checkup, now),
+      checkKeys(checkup),
+    ]
+    return { checkup, checks }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    const check = failure(
+      'database',
+      `The database cannot be read: ${why}`,
+      'make a copy of the folder, then restore the newest backup',
+    )
+    return { checkup: null, checks: [check] }
+  }
+}
+
+export function unreachable(why: string): Check {
+  return warning('server', `A server holds the folder but does not answer: ${why}`, 'look into its log')
+}

@@ -1,0 +1,50 @@
+/** The options that `doctor` judges: those of the running server when one holds the folder, else its own. */
+import { resolve } from 'node:path'
+import type { ServeConfig } from '../../cli/config.ts'
+import { ok, warning, type Check } from './check.ts'
+
+/** No secret is among them: they travel over the control socket. */
+export interface Diagnosed extends Pick<
+  ServeConfig,
+  'dataDir' | 'diskFloorBytes' | 'listen' | 'publicUrl' | 'trustedProxies' | 'retention'
+> {
+  hasTls: boolean
+  backup: { dir: string; cron: string | null; keep: number; isEncrypted: boolean }
+}
+
+export function diagnosedOf(config: ServeConfig): Diagnosed {
+  const { dataDir, diskFloorBytes, listen, publicUrl, trustedProxies, retention, backup, tls } = config
+  const { dir, cron, keep, passphrase } = backup
+  return {
+    ...{ dataDir, diskFloorBytes, listen, publicUrl, trustedProxies, retention },
+    hasTls: tls !== null,
+    // The command may run in another folder than the server.
+    backup: { dir: resolve(dir), cron, keep, isEncrypted: passphrase !== null },
+  }
+}
+
+/** `url` is where the running server listens; null without one. */
+export function checkOptions({ backup, retention }: Diagnosed, url: string | null): Check[] {
+  const whose =
+    url === null
+      ? 'No server answers: judged by the options of this command.'
+      : `Judged by the options of the running server on ${url}.`
+  const { days, bytes } = retention
+  const kept = [
+    ...(days === null ? [] : [`for ${days} days`]),
+    ...(bytes === null ? [] : [`up to ${bytes.toLocaleString('en-US')} bytes per organization`]),
+  ]
+  const keeps = kept.length === 0 ? 'without a limit' : kept.join(', ')
+  return [ok('options', whose), checkSchedule(backup), ok('retention', `Events are kept ${keeps}.`)]
+}
+
+function checkSchedule({ cron, keep, isEncrypted }: Diagnosed['backup']): Check {
+  if (cron === null)
+    return warning(
+      'backup-schedule',
+      'No backup is made by itself (--backup-cron off).',
+      'set --backup-cron, or run "sightglass backup create" from a timer of your own',
+    )
+  const how = isEncrypted ? 'encrypted' : 'not encrypted'
+  return ok('backup-schedule', `A backup is made at "${cron}" (UTC), ${how}; the newest ${keep} are kept.`)
+}

@@ -1,0 +1,55 @@
+/** What people are told while the clock cannot be trusted, and their word that it is right. */
+import type { Store } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { isoTime } from '../../clock.ts'
+import type { ClockGuard, ClockHold } from '../../system/clock-guard.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+
+export function holdSentence({ jumpMs, leftMs }: ClockHold): string {
+  const off = `${spanText(Math.abs(jumpMs))} ${jumpMs > 0 ? 'ahead of' : 'behind'} the time that has passed`
+  return (
+    `The clock is ${off}. Nothing is deleted by age until the clock is back, an operator confirms it, ` +
+    `or it has been steady for 24 hours (${spanText(leftMs)} left).`
+  )
+}
+
+function spanText(ms: number): string {
+  const [count, unit] =
+    ms >= 47.5 * hourMs
+      ? [ms / (24 * hourMs), 'days']
+      : ms >= 1.95 * hourMs
+        ? [ms / hourMs, 'hours']
+        : [ms / minuteMs, 'minutes']
+  return `${Math.round(count)} ${unit}`
+}
+
+export interface ClockView {
+  now: string
+  hold: { since: string; jumpMs: number; leftMs: number; message: string } | null
+}
+
+export function clockView(clockGuard: ClockGuard): ClockView {
+  const hold = clockGuard.hold()
+  const now = isoTime(clockGuard.clock.now())
+  if (hold === null) return { now, hold: null }
+  const { sinceMs, jumpMs, leftMs } = hold
+  return { now, hold: { since: isoTime(sinceMs), jumpMs, leftMs, message: holdSentence(hold) } }
+}
+
+/** The audit entry comes first; without a hold there is nothing to confirm, and nothing is recorded. */
+export async function confirmClock(
+  { clockGuard, store }: { clockGuard: ClockGuard; store: Pick<Store, 'audit'> },
+  actor: string,
+): Promise<ClockView> {
+  const hold = clockGuard.hold()
+  if (hold !== null) {
+    const now = clockGuard.clock.now()
+    const metadata = { jumpMs: Math.round(hold.jumpMs), since: isoTime(hold.sinceMs) }
+    const act = { action: 'clock.confirmed', target: isoTime(now), metadata }
+    await store.audit.append(auditEntry({ orgId: 'org_system', actor }, act, now))
+    clockGuard.confirm()
+  }
+  return clockView(clockGuard)
+}

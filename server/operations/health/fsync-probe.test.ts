@@ -1,0 +1,26 @@
+/** The probe counts what it did, leaves no file behind, and a folder it cannot write to is no failure. */
+import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { tempDir } from '../../../tests/support/temp-dir.ts'
+import { probeFsync } from './fsync-probe.ts'
+
+const taken = (counts: number[]) => counts.reduce((sum, count) => sum + count, 0)
+
+test('each look is one write and fsync, in a file that has no name', async () => {
+  using dir = tempDir('probe')
+  const probe = await probeFsync(dir.path)
+  expect(taken(probe.times().counts)).toBe(0)
+  for (let n = 0; n < 3; n++) await probe.look()
+  expect(taken(probe.times().counts)).toBe(3)
+  expect(probe.times().sumMs).toBeGreaterThan(0)
+  expect(readdirSync(dir.path)).toEqual([])
+  await probe.close()
+})
+
+test('where no file can be made nothing is counted', async () => {
+  using dir = tempDir('probe')
+  const probe = await probeFsync(dir.join('missing'))
+  await probe.look()
+  expect(taken(probe.times().counts)).toBe(0)
+  await probe.close()
+})

@@ -1,0 +1,81 @@
+/** Memory pressure: what is shed at which share, that it heals, and that the end comes once and not for a peak. */
+import { expect, test } from 'bun:test'
+import { startLog } from '../../log.ts'
+import { isShed, memoryAllowed, watchMemory } from './memory.ts'
+
+const log = startLog({
+  level: 'error',
+  clock: { now: () => 0 },
+  sink: { write() {}, takeDropped: () => 0, flush: async () => {} },
+})
+
+function watched() {
+  let share = 0.1
+  let ends = 0
+  const watch = watchMemory(
+    1_000,
+    log,
+    () => void ends++,
+    () => share * 1_000,
+  )
+  const at = (next: number) => {
+    share = next
+    watch.look()
+    return watch.pressure()
+  }
+  return { at, ends: () => ends }
+}
+
+test('reads wait from 70 %, everything from 85 %, and it heals', () => {
+  const { at, ends } = watched()
+  expect([0.5, 0.69, 0.71, 0.84, 0.86, 0.72, 0.3].map(at)).toEqual([
+    'none',
+    'none',
+    'reads',
+    'reads',
+    'all',
+    'reads',
+    'none',
+  ])
+  expect(ends()).toBe(0)
+})
+
+test('it ends only after three looks in a row, and once', () => {
+  const { at, ends } = watched()
+  expect([0.96, 0.96, 0.8, 0.96, 0.96].map(at)).toEqual(['all', 'all', 'reads', 'all', 'all'])
+  expect(ends()).toBe(0)
+  expect([0.97, 0.97].map(at)).toEqual(['out', 'out'])
+  expect(ends()).toBe(1)
+})
+
+test('ingest, health and what explains it are the last to go', () => {
+  const shed = (pressure: 'reads' | 'all') =>
+    [
+      '/v1/sdk/events',
+      '/v1/limits',
+      '/v1/traces',
+      '/v1/audit/export',
+      '/api/live',
+      '/api/session',
+      '/api/doctor',
+      '/',
+      '/healthz',
+      '/readyz',
+    ].filter((path) => isShed(path, pressure))
+  expect(shed('reads')).toEqual(['/v1/traces', '/v1/audit/export', '/api/live'])
+  expect(shed('all')).toEqual([
+    '/v1/sdk/events',
+    '/v1/limits',
+    '/v1/traces',
+    '/v1/audit/export',
+    '/api/live',
+    '/api/session',
+    '/api/doctor',
+    '/',
+  ])
+})
+
+test('a limit is always found', () => {
+  expect(memoryAllowed()).toBeGreaterThan(64 * 1024 * 1024)
+  expect(Number.isFinite(memoryAllowed())).toBe(true)
+})

@@ -1,0 +1,63 @@
+/** /healthz says the process answers; /readyz says it can do its work, or names what fails. */
+import { Elysia } from 'elysia'
+import { AppError } from '../../errors.ts'
+import { json } from '../../http/response.ts'
+import { readQuery } from '../../http/query.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import { sizeText } from '../../text/size-text.ts'
+
+export interface Check {
+  name: 'store' | 'disk' | 'queue' | 'memory' | 'jobs'
+  ok: boolean
+  detail: string
+}
+
+export function healthRoutes(parts: Parts) {
+  return new Elysia()
+    .get('/healthz', ({ request }) => {
+      readQuery(request, {})
+      return json({ status: 'ok', version: parts.version })
+    })
+    .get('/readyz', async ({ request }) => {
+      readQuery(request, {})
+      const checks = await readiness(parts)
+      if (checks.every((check) => check.ok)) return json({ status: 'ready', checks })
+      const failing = checks.filter((check) => !check.ok)
+      throw new AppError('not_ready', failing.map((check) => `${check.name}: ${check.detail}`).join('; '), {
+        members: { checks },
+      })
+    })
+}
+
+/** The checks of contract §1, each with a sentence for the person who looks. */
+export async function readiness({ store, disk, memory, jobs, state }: Parts): Promise<Check[]> {
+  const pressure = store.events.pressure()
+  const late = jobs.late()
+  const queueFull = pressure.queuedBytes > limits.queueBytesMax || pressure.oldestMs > limits.queueAgeMsMax
+  const failed =
+    state.storeFailed ??
+    (await store.health().then(
+      () => null,
+      () => 'the store does not answer',
+    ))
+  return [
+    { name: 'store', ok: failed === null, detail: failed ?? 'writable' },
+    { name: 'disk', ok: !disk.full(), detail: `${sizeText(disk.freeBytes())} free` },
+    {
+      name: 'queue',
+      ok: !queueFull,
+      detail: `${sizeText(pressure.queuedBytes)} wait, the oldest ${Math.round(pressure.oldestMs)} ms`,
+    },
+    {
+      name: 'memory',
+      ok: memory.pressure() === 'none',
+      detail: `${sizeText(memory.usedBytes())} of ${sizeText(memory.limitBytes)} used`,
+    },
+    {
+      name: 'jobs',
+      ok: late.length === 0,
+      detail: late.length === 0 ? 'on time' : `late: ${late.join(', ')}`,
+    },
+  ]
+}

@@ -1,0 +1,114 @@
+/** Gathers what the appliance knows of itself into metrics. */
+import type { Histogram } from '../../../db/rules/histogram.ts'
+import type { StoreHealth, StoreTimes } from '../../../db/contract/store.ts'
+import type { JobReport } from '../../system/scheduler.ts'
+import type { IngestTotals } from '../../ingest/counts.ts'
+import type { HistogramMetric, Metric } from './exposition.ts'
+import type { HttpTimes } from './http-times.ts'
+import type { WebhookOutcomes } from './webhook-outcomes.ts'
+
+export interface Gathered {
+  version: string
+  ingest: Readonly<IngestTotals>
+  repairedRows: number
+  queue: { queuedBytes: number; oldestMs: number }
+  times: StoreTimes
+  fsync: Histogram
+  health: StoreHealth
+  diskFreeBytes: number
+  jobs: JobReport[]
+  now: number
+  webhooks: ReturnType<WebhookOutcomes['totals']>
+  http: ReturnType<HttpTimes['report']>
+  liveStreams: number
+  memoryBytes: number
+}
+
+export function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
+  return [
+    gauge('build_info', 'The release that runs.', 1, { version: of.version }),
+    ...ingestMetrics(of.ingest),
+    gauge('queue_bytes', 'Bytes of events that wait for the disk.', of.queue.queuedBytes),
+    gauge('queue_oldest_seconds', 'How long the oldest of them has waited.', of.queue.oldestMs / 1_000),
+    times('commit_seconds', 'Commits of the database, each with its fsync.', of.times.commit),
+    times('fsync_seconds', 'A write of 4 KiB and its fsync, tried every ten seconds.', of.fsync),
+    times('append_seconds', 'From taking a batch of events to its acknowledgement.', of.times.append),
+    gauge('wal_bytes', 'The write-ahead log.', of.health.walBytes),
+    gauge('store_bytes', 'Database and write-ahead log.', of.health.bytes),
+    gauge('disk_free_bytes', 'Free room where the data folder lies.', of.diskFreeBytes),
+    gauge('memory_bytes', 'Resident memory of the process.', of.memoryBytes),
+    gauge('live_streams', 'Open streams of the Logs page.', of.liveStreams),
+    counter('rollup_repaired_total', 'Rollup rows a re-count found wrong and repaired; expected: 0.', [
+      { value: of.repairedRows },
+    ]),
+    ...jobMetrics(of),
+    counter('webhook_attempts_total', 'What became of webhook attempts.', [
+      { labels: { outcome: 'delivered' }, value: of.webhooks.delivered },
+      { labels: { outcome: 'retry' }, value: of.webhooks.retried },
+      { labels: { outcome: 'dead_letter' }, value: of.webhooks.deadLettered },
+    ]),
+    {
+      name: 'sightglass_http_request_seconds',
+      help: 'Answers by route; of streams until they began.',
+      kind: 'histogram',
+      samples: of.http.map(({ route, method, status, histogram }) => ({
+        labels: { route, method, status },
+        histogram,
+      })),
+    },
+  ]
+}
+
+function ingestMetrics({ requests, refused, accepted, deduped, rejected }: Readonly<IngestTotals>): Metric[] {
+  return [
+    counter('ingest_requests_total', 'Ingest requests with a good key.', [{ value: requests }]),
+    counter('ingest_refused_requests_total', 'Those of which nothing was taken.', [{ value: refused }]),
+    counter('ingest_events_total', 'Events by what became of them.', [
+      { labels: { outcome: 'accepted' }, value: accepted },
+      { labels: { outcome: 'deduped' }, value: deduped },
+      { labels: { outcome: 'rejected' }, value: rejected },
+    ]),
+  ]
+}
+
+function jobMetrics({ jobs, now }: Pick<Gathered, 'jobs' | 'now'>): Metric[] {
+  const each = (value: (job: JobReport) => number) =>
+    jobs.map((job) => ({ labels: { job: job.id }, value: value(job) }))
+  return [
+    counter(
+      'job_runs_total',
+      'Runs of scheduled jobs.',
+      each(({ runs }) => runs),
+    ),
+    counter(
+      'job_failures_total',
+      'Runs that failed.',
+      each(({ failures }) => failures),
+    ),
+    {
+      ...gauge('job_seconds', 'How long the last run took.', 0),
+      samples: each(({ lastMs }) => lastMs / 1_000),
+    },
+    {
+      ...gauge('job_age_seconds', 'Since the last run ended, or since the start.', 0),
+      samples: each(({ lastEndMs }) => Math.max(0, now - lastEndMs) / 1_000),
+    },
+    {
+      ...gauge('job_late', '1: the last run failed, or three turns were missed.', 0),
+      samples: each(({ late }) => (late ? 1 : 0)),
+    },
+  ]
+}
+
+function gauge(name: string, help: string, value: number, labels?: { [name: string]: string }): Metric {
+  const sample = labels === undefined ? { value } : { value, labels }
+  return { name: `sightglass_${name}`, help, kind: 'gauge', samples: [sample] }
+}
+
+function counter(name: string, help: string, samples: Metric['samples']): Metric {
+  return { name: `sightglass_${name}`, help, kind: 'counter', samples }
+}
+
+function times(name: string, help: string, histogram: Histogram): HistogramMetric {
+  return { name: `sightglass_${name}`, help, kind: 'histogram', samples: [{ histogram }] }
+}

@@ -1,0 +1,28 @@
+/** How long answers took, by route, method and status: routes are patterns, so that no address fills the memory. */
+import { makeHistogram, observe, type Histogram } from '../../../db/rules/histogram.ts'
+
+export interface HttpTimes {
+  /** `route` is undefined when no route was reached. */
+  note(route: string | undefined, method: string, status: number, ms: number): void
+  report(): { route: string; method: string; status: string; histogram: Histogram }[]
+}
+
+const boundsMs = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000]
+const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'PUT', 'DELETE', 'OPTIONS'])
+
+export function makeHttpTimes(): HttpTimes {
+  const rows = new Map<string, { route: string; method: string; status: string; histogram: Histogram }>()
+  return {
+    note(route = 'none', method, status, ms) {
+      const key = `${route} ${method} ${status}`
+      let row = rows.get(key)
+      if (row === undefined) {
+        const known = methods.has(method) ? method : 'other'
+        row = { route, method: known, status: String(status), histogram: makeHistogram(boundsMs) }
+        rows.set(known === method ? key : `${route} other ${status}`, row)
+      }
+      observe(row.histogram, ms)
+    },
+    report: () => [...rows.values()],
+  }
+}

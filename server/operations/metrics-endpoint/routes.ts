@@ -1,0 +1,76 @@
+/** GET /metrics in Prometheus text: with the metrics token, or on the metrics listener; else there is nothing here. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Elysia } from 'elysia'
+import type { StoreHealth, StoreTimes } from '../../../db/contract/store.ts'
+import { AppError } from '../../errors.ts'
+import { contextOf } from '../../http/request-context.ts'
+import { unauthorized } from '../../http/guard.ts'
+import { readQuery } from '../../http/query.ts'
+import type { Parts } from '../../services.ts'
+import { exposition } from './exposition.ts'
+import { metricsOf } from './gather.ts'
+
+export function prometheusRoutes(parts: Parts) {
+  const look = storeLook(parts)
+  return new Elysia().get('/metrics', async ({ request }) => {
+    admit(request, parts.metricsToken)
+    readQuery(request, {})
+    const { health, times } = await look()
+    const text = exposition(
+      metricsOf({
+        version: parts.version,
+        ingest: parts.ingestCounts.totals(),
+        repairedRows: parts.recount.repaired(),
+        queue: parts.store.events.pressure(),
+        times,
+        fsync: parts.fsyncProbe.times(),
+        health,
+        diskFreeBytes: parts.disk.freeBytes(),
+        jobs: parts.jobs.report(),
+        now: parts.clock.now(),
+        webhooks: parts.webhookOutcomes.totals(),
+        http: parts.httpTimes.report(),
+        liveStreams: parts.streams.size,
+        memoryBytes: process.memoryUsage.rss(),
+      }),
+    )
+    return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
+  })
+}
+
+/** 404 where metrics are not offered, 401 where they are but not to this sender. */
+function admit(request: Request, token: string | null): void {
+  if (contextOf(request).listener === 'metrics') return
+  if (token === null) throw new AppError('not_found', 'There is nothing at this address.')
+  const sent = /^bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+  if (sent === undefined) throw unauthorized('missing_bearer', 'Send the metrics token as “Bearer <token>”.')
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  if (!timingSafeEqual(digest(sent), digest(token)))
+    throw unauthorized('invalid_key', 'This is not the metrics token.')
+}
+
+const patienceMs = 10
+
+/**
+ * What the store says of itself. Its threads may be busy just when somebody looks: then the answer is what they said
+ * the last time, and theirs is kept for the next look.
+ */
+function storeLook({
+  store,
+}: Pick<Parts, 'store'>): () => Promise<{ health: StoreHealth; times: StoreTimes }> {
+  let last: { health: StoreHealth; times: StoreTimes } | null = null
+  let asking: Promise<{ health: StoreHealth; times: StoreTimes }> | null = null
+  const ask = () => {
+    asking ??= Promise.all([store.health(), store.times()])
+      .then(([health, times]) => (last = { health, times }))
+      .finally(() => (asking = null))
+    return asking
+  }
+  return async () => {
+    const fresh = ask()
+    if (last === null) return fresh
+    const known = last
+    fresh.catch(() => undefined) // the next look asks again
+    return Promise.race([fresh.catch(() => known), Bun.sleep(patienceMs).then(() => known)])
+  }
+}

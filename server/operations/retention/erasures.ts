@@ -1,0 +1,87 @@
+/** Erasures asked for in the dashboard: in the background, one at a time in an organization, with how far they are. */
+import type { Store } from '../../../db/contract/store.ts'
+import type { Actor } from '../../audit/entry.ts'
+import { isoTime, type Clock } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import type { Log } from '../../log.ts'
+import { beyondErasure, eraseAll, type Erased, type Erasure, type Taken } from './erase-all.ts'
+
+export interface ErasuresJson {
+  running: (Taken & { by: Erasure['kind']; startedAt: string }) | null
+  /** The newest that ended since the server started; when `erased` is null it was cut short, and `problem` says why. */
+  last: { by: Erasure['kind']; endedAt: string; erased: Erased | null; problem: string | null } | null
+  beyond: readonly string[] // what no erasure can reach
+}
+
+export interface Erasures {
+  /**
+   * Resolves after its first step: the audit entry stands. All of it can take longer than a connection may be silent,
+   * of a subject that is in every block. Throws `conflict` while another of the organization runs, and what the step
+   * throws.
+   */
+  start(actor: Actor, erasure: Erasure): Promise<void>
+  view(orgId: string): ErasuresJson
+  /** Ends what runs at its next step; that it was cut short is in the log. */
+  stop(): Promise<void>
+}
+
+interface ErasuresParts {
+  store: Pick<Store, 'events' | 'retention' | 'secret'>
+  clock: Clock
+  log: Log
+}
+
+export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
+  const running = new Map<string, { state: NonNullable<ErasuresJson['running']>; work: Promise<void> }>()
+  const last = new Map<string, NonNullable<ErasuresJson['last']>>()
+  const ending = new AbortController()
+
+  /** Never rejects but through `begun`: how it ended is in the view and in the log. */
+  async function work(
+    actor: Actor,
+    erasure: Erasure,
+    state: NonNullable<ErasuresJson['running']>,
+    begun: PromiseWithResolvers<void>,
+  ): Promise<void> {
+    const { orgId } = actor
+    let isBegun = false
+    const told = (sum: Taken) => {
+      Object.assign(state, sum)
+      isBegun = true
+      begun.resolve()
+    }
+    const ended = (erased: Erased | null, problem: string | null) =>
+      void last.set(orgId, { by: erasure.kind, endedAt: isoTime(clock.now()), erased, problem })
+    try {
+      ended(await eraseAll({ store, clock }, actor, erasure, { told, ending: ending.signal }), null)
+    } catch (error) {
+      if (!isBegun) return begun.reject(error)
+      const message = error instanceof Error ? error.message : String(error)
+      log.error('erasure_cut_short', { orgId, by: erasure.kind, events: state.events, message })
+      ended(null, message)
+    } finally {
+      running.delete(orgId)
+    }
+  }
+
+  return {
+    async start(actor, erasure) {
+      if (running.has(actor.orgId))
+        throw new AppError('conflict', 'Another erasure is at work. Begin this one when that has ended.')
+      const begun = Promise.withResolvers<void>()
+      const nothing: Taken = { events: 0, deliveries: 0, samples: 0 }
+      const state = { by: erasure.kind, startedAt: isoTime(clock.now()), ...nothing }
+      running.set(actor.orgId, { state, work: work(actor, erasure, state, begun) })
+      await begun.promise
+    },
+    view: (orgId) => ({
+      running: running.get(orgId)?.state ?? null,
+      last: last.get(orgId) ?? null,
+      beyond: beyondErasure,
+    }),
+    async stop() {
+      ending.abort(new Error('the server was stopped before it had ended: erase again'))
+      await Promise.all([...running.values()].map((one) => one.work))
+    },
+  }
+}

@@ -1,0 +1,101 @@
+/** Settings → Data: how long an organization's events are kept, what they take, and erasing a session or a subject. */
+import { Elysia } from 'elysia'
+import type { Org, RetentionSetting } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { rolesOf } from '../../identity/permissions.ts'
+import { json } from '../../http/response.ts'
+import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { readQuery } from '../../http/query.ts'
+import type { Parts } from '../../services.ts'
+import { countEvents } from '../../api/traces/walk.ts'
+import type { Erasure } from './erase-all.ts'
+
+const unparsed = { parse: 'none' } as const
+const daysMax = 36_500
+
+/** Counting ends then, and the owner decides without the number. */
+const countMsMax = 8_000
+
+export function retentionRoutes(parts: Parts) {
+  const { store, signIns, clock, erasures } = parts
+  const view = async (org: Org, own: RetentionSetting) => ({
+    days: own.days,
+    bytes: own.bytes,
+    auditDays: own.auditDays,
+    appliance: parts.retention,
+    eventBytes: await store.retention.eventBytes(org.id),
+  })
+  const asOwner = async (request: Request) => {
+    const { org, account } = await signIns.require(request, rolesOf('data.manage'))
+    return { org, actor: { orgId: org.id, actor: `user:${account.id}` } }
+  }
+  return new Elysia()
+    .get('/api/retention', async ({ request }) => {
+      const { org } = await signIns.require(request)
+      readQuery(request, {})
+      return json(await view(org, await store.retention.setting(org.id)))
+    })
+    .post(
+      '/api/retention',
+      async ({ request }) => {
+        const { org, actor } = await asOwner(request)
+        const members = await readMembers(request, {
+          days: 'number?',
+          bytes: 'number?',
+          auditDays: 'number?',
+        })
+        const { days = null, bytes = null, auditDays = null } = members
+        const setting = { days, bytes, auditDays }
+        requireLimit('days', setting.days, daysMax)
+        requireLimit('auditDays', auditDays, daysMax)
+        requireLimit('bytes', setting.bytes, Number.MAX_SAFE_INTEGER)
+        const metadata = { before: { ...(await store.retention.setting(org.id)) }, after: setting }
+        const act = { action: 'retention.changed', target: org.id, metadata }
+        const audit = auditEntry(actor, act, clock.now())
+        await store.retention.set({ orgId: org.id, setting, audit })
+        return json(await view(org, setting))
+      },
+      unparsed,
+    )
+    .post(
+      '/api/erase',
+      async ({ request }) => {
+        const { org, actor } = await asOwner(request)
+        await erasures.start(actor, await readErasure(request))
+        return json(erasures.view(org.id), 202)
+      },
+      unparsed,
+    )
+    .get('/api/erase', async ({ request }) => {
+      const { org } = await asOwner(request)
+      readQuery(request, {})
+      return json(erasures.view(org.id))
+    })
+    .post(
+      '/api/erase/count', // not GET: a name or an address would stand in the access log of every proxy
+      async ({ request }) => {
+        const { org } = await asOwner(request)
+        const { kind, value } = await readErasure(request)
+        const filter = kind === 'session' ? { sessionIds: [value] } : { subjects: [value] }
+        const ceilingSeq = await store.events.lastSeq(org.id)
+        return json({ events: await countEvents(store.events, org.id, filter, ceilingSeq, countMsMax) })
+      },
+      unparsed,
+    )
+}
+
+/** Exactly one of both: "this session, but only of this subject" is nothing anybody asks for. */
+async function readErasure(request: Request): Promise<Erasure> {
+  const { session, subject } = await readMembers(request, { session: 'text?', subject: 'text?' })
+  if ((session === undefined) === (subject === undefined))
+    throw wrongMember('session', 'Name a session or a subject, one of them.')
+  const erasure: Erasure =
+    session === undefined ? { kind: 'subject', value: subject ?? '' } : { kind: 'session', value: session }
+  if (erasure.value === '') throw wrongMember(erasure.kind, 'It must not be empty.')
+  return erasure
+}
+
+function requireLimit(name: string, value: number | null, max: number): void {
+  if (value !== null && !(Number.isSafeInteger(value) && value >= 1 && value <= max))
+    throw wrongMember(name, `${name} must be a whole number from 1 to ${max}, or left out.`)
+}

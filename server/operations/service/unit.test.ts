@@ -1,0 +1,43 @@
+/** The unit and the container file: arguments that systemd reads back as they were, and settings that are ours. */
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { environmentTwin, optionNames } from '../../cli/options.ts'
+import { unitText } from './unit.ts'
+
+const wanted = {
+  executable: '/usr/local/bin/sightglass',
+  flags: [],
+  lowPort: false,
+  writableFolders: [],
+  runtimeFolder: false,
+}
+const execStart = (flags: string[]) => /^ExecStart=(.*)$/m.exec(unitText({ ...wanted, flags }))![1]
+
+test('what systemd would expand or split stays as it was given', () => {
+  expect(execStart(['--listen=[::1]:7400'])).toBe('/usr/local/bin/sightglass serve "--listen=[::1]:7400"')
+  expect(execStart(['--data-dir=/srv/50% of $HOME'])).toBe(
+    '/usr/local/bin/sightglass serve "--data-dir=/srv/50%% of $$HOME"',
+  )
+  expect(execStart(['--label="a" \\ b'])).toBe('/usr/local/bin/sightglass serve "--label=\\"a\\" \\\\ b"')
+})
+
+test('only named folders are writable, only a low port gets a capability', () => {
+  expect(unitText(wanted)).not.toMatch(/ReadWritePaths|CAP_/)
+  const unit = unitText({ ...wanted, lowPort: true, writableFolders: ['/mnt/nas', '/mnt/a b'] })
+  expect(unit).toContain('ReadWritePaths=/mnt/nas\nReadWritePaths="/mnt/a b"\n')
+  expect(unit.match(/CAP_\w+/g)).toEqual(['CAP_NET_BIND_SERVICE', 'CAP_NET_BIND_SERVICE'])
+})
+
+test('a folder for its sockets is made when one lies there, with room for the proxy in its group', () => {
+  expect(unitText(wanted)).not.toContain('RuntimeDirectory')
+  const unit = unitText({ ...wanted, runtimeFolder: true })
+  expect(unit).toContain('\nRuntimeDirectory=sightglass\nRuntimeDirectoryMode=0750\n')
+})
+
+test('the container file sets options that exist', () => {
+  const text = readFileSync(join(import.meta.dir, 'container.dockerfile'), 'utf8')
+  const set = [...text.matchAll(/SIGHTGLASS_\w+/g)].map(([name]) => name)
+  expect(set.length).toBe(2)
+  for (const name of set) expect(optionNames.map(environmentTwin)).toContain(name)
+})

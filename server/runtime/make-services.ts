@@ -1,0 +1,160 @@
+/** Makes every part of a server from its configuration and its store, and starts the ones that run by themselves. */
+import type { Store } from '../../db/contract/store.ts'
+import { writeCheckpoints } from '../audit/checkpoints.ts'
+import { missingFiles } from '../audit/evidence.ts'
+import { openSigningKey } from '../audit/signing-key.ts'
+import { makeHalfSignIns } from '../identity/sign-in/half-sign-ins.ts'
+import { makeProvider } from '../identity/sign-in/provider.ts'
+import { makeSignIns } from '../identity/sign-in/sign-ins.ts'
+import { makeThrottle } from '../identity/sign-in/throttle.ts'
+import { makeBackups } from '../operations/backup/backups.ts'
+import type { Clock } from '../clock.ts'
+import { startClockGuard, testTime, type ClockGuard } from '../system/clock-guard.ts'
+import { startJobs, type Jobs } from '../system/scheduler.ts'
+import type { ServeConfig } from '../cli/config.ts'
+import { diagnosedOf } from '../operations/doctor/options.ts'
+import { watchDisk } from '../operations/health/disk.ts'
+import { probeFsync } from '../operations/health/fsync-probe.ts'
+import { memoryAllowed, watchMemory } from '../operations/health/memory.ts'
+import { assetsFolder, loadAssets, type Assets } from '../http/assets.ts'
+import { underBasePath } from '../http/base-path.ts'
+import { keyGuard } from '../http/guard.ts'
+import { makeRateLimits } from '../http/rate-limit.ts'
+import { sealWith } from '../http/cursor-cipher.ts'
+import { makeShares } from '../http/shares.ts'
+import { makeIngestCounts } from '../ingest/counts.ts'
+import { newToken, sha256Hex } from '../ids.ts'
+import { makeRejections } from '../ingest/rejections.ts'
+import { makeTurns } from '../ingest/parse-queue.ts'
+import { jobTable } from '../jobs.ts'
+import { makeLastUses, type LastUses } from '../identity/keys/last-use.ts'
+import { limits } from '../limits.ts'
+import type { Log } from '../log.ts'
+import type { Parts } from '../services.ts'
+import { makeHttpTimes } from '../operations/metrics-endpoint/http-times.ts'
+import { makeWebhookOutcomes } from '../operations/metrics-endpoint/webhook-outcomes.ts'
+import { makeErasures } from '../operations/retention/erasures.ts'
+import { makeRecount } from '../operations/retention/recount.ts'
+import { version } from '../system/version.ts'
+import { startWebhooks } from '../webhooks/start.ts'
+
+export interface ServerOptions {
+  config: ServeConfig
+  store: Store
+  clock: Clock
+  /** The one that the clock comes from; without it no jump is noticed. */
+  clockGuard?: ClockGuard
+  log: Log
+  assets?: Assets // tests of the API alone bring none
+  /** False in tests that say themselves when webhooks are sent: only the cron dispatches. */
+  wakesWebhooks?: boolean
+  /** The store failed for good: whoever started the server should end the process with an error. */
+  fail(): void
+  /** Memory is used up: whoever started the server should end it in good order, to be started afresh. */
+  exhausted(): void
+}
+
+/** The parts, and what only whoever stops the server needs beside them. */
+export interface MadeParts {
+  parts: Parts
+  jobs: Jobs
+  lastUses: LastUses
+}
+
+export async function makeParts(options: ServerOptions): Promise<MadeParts> {
+  const running = await startRunning(options)
+  const { lastUses, rateLimits, jobs, ...shared } = running
+  const { config, store, clock, log } = options
+  const parts: Parts = {
+    ...shared,
+    store,
+    clock,
+    log,
+    version,
+    publicUrl: config.publicUrl,
+    basePath: config.basePath,
+    guard: keyGuard({ store, clock, limit: rateLimits.key, used: lastUses.used }),
+    rateLimits,
+    signIns: makeSignIns(store, clock, config.basePath),
+    throttle: makeThrottle(clock),
+    linkThrottle: makeThrottle(clock, limits.linkTriesFree),
+    halfSignIns: makeHalfSignIns(clock),
+    provider: config.oidc === null ? null : makeProvider(config.oidc),
+    seal: sealWith(await store.secret('cursor')),
+    briefSeal: sealWith(sha256Hex(newToken())),
+    jobs,
+    rejections: makeRejections(store, log),
+    turns: makeTurns(),
+    retention: config.retention,
+    httpTimes: makeHttpTimes(),
+    metricsToken: config.metricsToken,
+    diagnosed: diagnosedOf(config),
+    assets: underBasePath(options.assets ?? loadAssets(assetsFolder()), config.basePath),
+    streams: new Set(),
+    streamShares: makeShares(limits.liveStreamsMax),
+    exportShares: makeShares(limits.exportsMax),
+    underWay: {
+      // One organization may have half of it, a quarter of a small memory.
+      bodies: makeShares(Math.min(limits.bodiesUnderWayBytesMax, shared.memory.limitBytes / 2)),
+      answers: makeShares(limits.answersUnderWayBytesMax),
+    },
+    state: { stopping: false, storeFailed: null },
+    fail(reason, holdsOnlyCopy = false) {
+      if (parts.state.storeFailed !== null) return
+      parts.state.storeFailed = reason
+      log.error('store_failed_for_good', { reason })
+      // A supervisor would start the server again on an empty folder, and the last copy would be gone.
+      if (holdsOnlyCopy) void jobs.stop()
+      else options.fail()
+    },
+  }
+  // Whoever's write met it, a request's or a job's: nobody knows what the disk holds until a new process has read it.
+  void store.broken.then(({ message, kind }) => parts.fail(message, kind === 'deleted'))
+  return { parts, jobs, lastUses }
+}
+
+/** What works on its own, by jobs or by events, whether a request comes or not. */
+async function startRunning(options: ServerOptions) {
+  const { config, store, clock, log, exhausted } = options
+  const { dataDir, retention } = config
+  const clockGuard = options.clockGuard ?? startClockGuard({ time: testTime(clock), dataDir: null, log })
+  const lastUses = makeLastUses(store)
+  const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
+  const fsyncProbe = await probeFsync(dataDir)
+  await fsyncProbe.look()
+  const memory = watchMemory(config.memoryLimitBytes ?? memoryAllowed(), log, exhausted)
+  const webhookOutcomes = makeWebhookOutcomes()
+  const webhooks = startWebhooks({
+    config: config.webhooks,
+    dataDir,
+    store: { ...store, webhooks: webhookOutcomes.counted(store.webhooks) },
+    clock,
+    log,
+    version,
+    publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
+  })
+  const auditKey = openSigningKey(dataDir)
+  // A folder whose checkpoints were removed has them again from its start on: the audit trail says since when.
+  if (missingFiles(dataDir).length > 0)
+    await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
+  const backups = makeBackups({ config: config.backup, dataDir, store, clock, clockGuard, log })
+  const erasures = makeErasures({ store, clock, log })
+  const ingestCounts = makeIngestCounts(store, clock, log, clockGuard)
+  const recount = makeRecount({ store, log })
+  const watches = { disk, fsyncProbe, memory }
+  clockGuard.onJump(webhooks.clockJumped)
+  const shared = {
+    clockGuard,
+    auditKey,
+    backups,
+    erasures,
+    ingestCounts,
+    lastUses,
+    recount,
+    webhooks,
+    ...watches,
+  }
+  const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
+  const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention }), clock, log)
+  return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }
+}

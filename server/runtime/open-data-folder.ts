@@ -1,0 +1,68 @@
+/** Opens the data folder for whoever holds it, server or verb; an empty one gets the organization `default`. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { StoreError } from '../../db/contract/errors.ts'
+import { openReadStore, openStore } from '../../db/open.ts'
+import type { Org, Store } from '../../db/contract/store.ts'
+import { missingEvidence, recordMissing } from '../audit/evidence.ts'
+import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/before-upgrade.ts'
+import type { Clock } from '../clock.ts'
+import { newId } from '../ids.ts'
+import { keyFileName, openSecretBox } from '../system/secrets.ts'
+import { applianceOrgId } from '../cli/commands/org.ts'
+
+/** Data of an older schema is upgraded after a backup; without a word about that (`backup` null) it is refused. */
+export async function openDataFolder(
+  dataDir: string,
+  clock: Clock,
+  backup: UpgradeBackup | null = null,
+  acceptLoss = false,
+): Promise<Store> {
+  const now = clock.now()
+  const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
+  const audit = {
+    id: newId('aud'),
+    orgId: applianceOrgId,
+    actor: 'system',
+    action: 'org.created',
+    target: org.id,
+    metadata: { name: org.name, slug: org.slug },
+    occurredAtMs: now,
+  }
+  const opening = { folder: dataDir, now, bootstrap: { org, audit }, acceptLoss }
+  const missing = await missingEvidence(dataDir)
+  const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
+    if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
+    await backUpBeforeUpgrade(dataDir, clock, backup)
+    return openStore(opening)
+  })
+  try {
+    if (!acceptLoss) await requireKeyFile(dataDir, store)
+    else openSecretBox(dataDir)
+    await recordMissing(store, missing, now)
+    return store
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** A new key in the place of a lost one would make every sealed secret useless without a word. */
+async function requireKeyFile(dataDir: string, store: Store): Promise<void> {
+  if (existsSync(join(dataDir, keyFileName))) return
+  const count = await store.sealedSecrets()
+  if (count === 0) return
+  const message = `the key file ${keyFileName} is missing, and the database holds secrets encrypted under it (${count})`
+  throw new StoreError('incomplete', message)
+}
+
+/** For lists: changes nothing, takes no lock. Older data is refused with the way to upgrade it. */
+export async function openToRead(dataDir: string, clock: Clock): Promise<Store> {
+  try {
+    return await openReadStore(dataDir)
+  } catch (error) {
+    if (error instanceof StoreError && error.kind === 'older_schema')
+      await backUpBeforeUpgrade(dataDir, clock, null)
+    throw error
+  }
+}

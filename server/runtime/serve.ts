@@ -1,0 +1,85 @@
+/** `sightglass serve`: opens the data folder, starts the server, and ends it without losing anything acknowledged. */
+import { prepareFirstOwner } from '../identity/people/first-run.ts'
+import { systemClock } from '../clock.ts'
+import { startClockGuard, systemTime } from '../system/clock-guard.ts'
+import type { ServeConfig } from '../cli/config.ts'
+import { startControl } from './control-socket.ts'
+import { memoryAllowed, requireMemory } from '../operations/health/memory.ts'
+import { startLog } from '../log.ts'
+import { setUpAtStart } from '../operations/setup/at-start.ts'
+import { readSetupFile } from '../operations/setup/file.ts'
+import { startServer } from './server.ts'
+import { version } from '../system/version.ts'
+import { openDataFolder } from './open-data-folder.ts'
+
+/** Runs the appliance until SIGTERM or SIGINT; returns the exit code. Rejects with what keeps it from starting. */
+export async function serve(config: ServeConfig): Promise<number> {
+  const log = startLog({ level: config.logLevel, clock: systemClock })
+  // Before the folder is opened: without the guard's own file, the newest write says when the folder was last in use.
+  const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, log })
+  const { clock } = clockGuard
+  const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
+  let reload: () => void = () => undefined
+  let failed: () => boolean = () => false
+  // Before the data folder is opened: a reload during an upgrade must not end it.
+  process.on('SIGHUP', () => {
+    const logReopened = log.reopen()
+    log.info('reloaded', { logReopened })
+    reload()
+  })
+  const store = await openDataFolder(config.dataDir, clock, config.backup)
+  clockGuard.run()
+  const ended = Promise.withResolvers<number>()
+  // Not `once`: Ctrl-C under npm and `timeout` send the signal twice, and the second would end the ending itself.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => ended.resolve(0))
+  try {
+    for (const warning of config.warnings) log.warn('configuration', { warning })
+    const setupToken = await prepareFirstOwner({ store, admin: config.admin, clock, log })
+    if (setup !== null) await setUpAtStart({ config, store, clock, log }, setup)
+    requireMemory(config.memoryLimitBytes ?? memoryAllowed(), config.memoryLimitBytes !== null)
+    const server = await startServer({
+      config,
+      store,
+      clock,
+      clockGuard,
+      log,
+      fail: () => ended.resolve(1),
+      exhausted: () => ended.resolve(0),
+    })
+    reload = server.reload
+    failed = server.failed
+    const { publicUrl, basePath } = config
+    const baseUrl = publicUrl === null ? server.link : `${publicUrl}${basePath}`
+    const ingestUrl = server.ingestLink
+    const webhooks = () => server.webhooks
+    const { dataDir } = config
+    const control = await startControl({
+      dataDir,
+      store,
+      clock,
+      log,
+      baseUrl,
+      ingestUrl,
+      webhooks,
+      state: server.state,
+      backups: config.backup,
+      clockGuard,
+    })
+    // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
+    const lines = [`sightglass ${version} listening on ${server.url}`]
+    if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)
+    if (setupToken) lines.push(`set up the first owner: ${baseUrl}/setup#${setupToken}`)
+    process.stdout.write(`${lines.join('\n')}\n`)
+    const signalled = await ended.promise
+    const code = failed() ? 1 : signalled
+    log.info('stopping', { code })
+    await control.stop()
+    await server.stop()
+    log.info('stopped')
+    return code
+  } finally {
+    clockGuard.stop(!failed())
+    await store.close()
+    await log.close()
+  }
+}

@@ -1,0 +1,135 @@
+/** Opens the listeners over a server's parts; `stop` takes it all down in the safe order. */
+import { createApp } from '../app.ts'
+import { writeCheckpoints } from '../audit/checkpoints.ts'
+import type { ServerState } from '../operations/doctor/server-checks.ts'
+import { serverState } from '../operations/doctor/server-state.ts'
+import { isShed } from '../operations/health/memory.ts'
+import { watchCertificate } from '../http/certificate.ts'
+import { limitConnections } from '../http/connection-limit.ts'
+import { listen, type Listener } from '../http/listener.ts'
+import { senderReader } from '../http/proxy.ts'
+import { clearSocket } from '../http/socket-file.ts'
+import { makeParts, type MadeParts, type ServerOptions } from './make-services.ts'
+import type { ListenAddress } from '../cli/option-values.ts'
+import type { Webhooks } from '../webhooks/start.ts'
+
+export interface RunningServer {
+  url: string
+  link: string // under which others open it, when no proxy gives it another address
+  ingestUrl: string | null
+  ingestLink: string | null // null: on a socket, which only a proxy reaches
+  metricsUrl: string | null
+  webhooks: Webhooks
+  /** What it says of itself to the doctor. */
+  state(): Promise<ServerState>
+  /** Whether the store failed for good, also when the server stayed up to be read. */
+  failed(): boolean
+  /** Reads the TLS files again. */
+  reload(): void
+  /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
+  stop(): Promise<void>
+}
+
+const drainMs = 20_000
+const backupStopMs = 3_000 // one that takes longer is given up and made anew
+
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
+  const made = await makeParts(options)
+  const listeners = openListeners(options, made)
+  // Only now: a server that cannot listen sends nothing either.
+  if (options.wakesWebhooks !== false) made.parts.webhooks.startWake()
+  const { main, ingest, metrics } = listeners
+  return {
+    url: main.url,
+    link: main.link,
+    ingestUrl: ingest?.url ?? null,
+    ingestLink: linkOf(ingest ?? main),
+    metricsUrl: metrics?.url ?? null,
+    webhooks: made.parts.webhooks,
+    state: () => serverState(made.parts, main.url),
+    failed: () => made.parts.state.storeFailed !== null,
+    reload: listeners.reload,
+    async stop() {
+      made.parts.state.stopping = true
+      await listeners.stop()
+      await settle(options, made)
+    },
+  }
+}
+
+function linkOf({ url, link }: Listener): string | null {
+  return url.startsWith('unix:') ? null : link
+}
+
+function addressesOf({
+  listen: main,
+  ingestListen,
+  metricsListen,
+}: ServerOptions['config']): ListenAddress[] {
+  return [main, ingestListen, metricsListen].filter((at) => at !== null)
+}
+
+function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
+  const { handle } = createApp(parts)
+  const certificate = watchCertificate(config.tls, log)
+  const { listen: address, publicUrl, allowedHosts, basePath } = config
+  const hostRule = { listenHosts: [address.host], publicUrl, allowedHosts }
+  const open = (kind: 'main' | 'ingest' | 'metrics', at: ListenAddress): Listener =>
+    listen({
+      kind,
+      at,
+      // The other two are addresses of their own, which no proxy puts below a path.
+      basePath: kind === 'main' ? basePath : '',
+      handle,
+      observe: parts.httpTimes.note,
+      hostRule,
+      sender: senderReader(config.trustedProxies),
+      stopping: () => parts.state.stopping,
+      isShed: (path) => isShed(path, parts.memory.pressure()),
+      underWay: parts.underWay,
+      log,
+      tls: certificate.pair(),
+    })
+  const main = open('main', address)
+  const ingest = config.ingestListen && open('ingest', config.ingestListen)
+  const metrics = config.metricsListen && open('metrics', config.metricsListen)
+  if (metrics) log.info('metrics_listening', { url: metrics.url })
+  const all = [main, ingest, metrics].filter((listener) => listener !== null)
+  certificate.start((pair) => all.forEach((listener) => listener.showCertificate(pair)))
+  const connections = limitConnections({ acceptors: all, log })
+  return {
+    main,
+    ingest,
+    metrics,
+    reload: certificate.reload,
+    async stop() {
+      certificate.stop()
+      connections.stop()
+      for (const stream of parts.streams) stream.abort()
+      await Promise.all(all.map((listener) => listener.stop(drainMs)))
+    },
+  }
+}
+
+/** After the last request: ends what runs by itself and writes what was only remembered. */
+async function settle({ config, store, clock, log }: ServerOptions, made: MadeParts): Promise<void> {
+  const { parts, jobs, lastUses } = made
+  await jobs.stop()
+  // A machine that never runs at the hour of the daily job has its checkpoints all the same. After a failure of the
+  // store the folder may be another one, which this process must not write into.
+  const trail = { store, key: parts.auditKey, dataDir: config.dataDir, log }
+  if (parts.state.storeFailed === null)
+    await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>
+      log.warn('audit_checkpoint_not_written', { message: String(error) }),
+    )
+  await parts.fsyncProbe.close()
+  await parts.webhooks.stop()
+  await parts.erasures.stop()
+  await parts.backups.settle(backupStopMs)
+  await parts.rejections.settled()
+  await parts.ingestCounts.flush()
+  await lastUses
+    .flush()
+    .catch((error: unknown) => log.warn('last_use_not_written', { message: String(error) }))
+}

@@ -1,0 +1,74 @@
+/** The parts a running server is made of, handed to every feature's routes; each feature takes the ones it names. */
+import type { Store } from '../db/contract/store.ts'
+import type { SigningKey } from './audit/signing-key.ts'
+import type { HalfSignIns } from './identity/sign-in/half-sign-ins.ts'
+import type { Provider } from './identity/sign-in/provider.ts'
+import type { Backups } from './operations/backup/backups.ts'
+import type { SignIns } from './identity/sign-in/sign-ins.ts'
+import type { Throttle } from './identity/sign-in/throttle.ts'
+import type { Clock } from './clock.ts'
+import type { ClockGuard } from './system/clock-guard.ts'
+import type { Diagnosed } from './operations/doctor/options.ts'
+import type { DiskWatch } from './operations/health/disk.ts'
+import type { FsyncProbe } from './operations/health/fsync-probe.ts'
+import type { MemoryWatch } from './operations/health/memory.ts'
+import type { Assets } from './http/assets.ts'
+import type { KeyGuard } from './http/guard.ts'
+import type { RateLimits } from './http/rate-limit.ts'
+import type { Seal } from './http/cursor-cipher.ts'
+import type { Shares } from './http/shares.ts'
+import type { Jobs } from './system/scheduler.ts'
+import type { IngestCounts } from './ingest/counts.ts'
+import type { HttpTimes } from './operations/metrics-endpoint/http-times.ts'
+import type { WebhookOutcomes } from './operations/metrics-endpoint/webhook-outcomes.ts'
+import type { Rejections } from './ingest/rejections.ts'
+import type { Turns } from './ingest/parse-queue.ts'
+import type { Log } from './log.ts'
+import type { RetentionRule } from './operations/retention/expire-all.ts'
+import type { Erasures } from './operations/retention/erasures.ts'
+import type { Recount } from './operations/retention/recount.ts'
+import type { Webhooks } from './webhooks/start.ts'
+
+export interface Parts {
+  store: Store
+  clock: Clock
+  clockGuard: ClockGuard
+  log: Log
+  version: string
+  publicUrl: string | null
+  basePath: string
+  guard: KeyGuard
+  rateLimits: RateLimits
+  signIns: SignIns
+  throttle: Throttle // of passwords and codes
+  linkThrottle: Throttle // of one-time links
+  halfSignIns: HalfSignIns
+  briefSeal: Seal // for what a person brings back within minutes; its key ends with the process
+  auditKey: SigningKey
+  provider: Provider | null
+  seal: Seal
+  disk: DiskWatch
+  fsyncProbe: FsyncProbe
+  memory: MemoryWatch
+  jobs: Pick<Jobs, 'late' | 'report'>
+  rejections: Rejections
+  ingestCounts: IngestCounts
+  turns: Turns
+  recount: Recount
+  retention: RetentionRule
+  httpTimes: HttpTimes
+  webhookOutcomes: WebhookOutcomes
+  metricsToken: string | null // opens /metrics; null: nothing does on the main listener
+  webhooks: Webhooks
+  backups: Backups
+  erasures: Erasures
+  diagnosed: Diagnosed
+  assets: Assets
+  streams: Set<AbortController> // open live streams, ended before the listener stops
+  streamShares: Shares
+  exportShares: Shares
+  underWay: { bodies: Shares; answers: Shares } // bytes
+  state: { stopping: boolean; storeFailed: string | null }
+  /** Acknowledges nothing more and ends the process with an error, unless it holds the only copy of the data. */
+  fail(reason: string, holdsOnlyCopy?: boolean): void
+}

@@ -1,0 +1,85 @@
+/** Scheduled jobs: they run, never over themselves, and a failure is remembered until the next good run. */
+import { expect, test } from 'bun:test'
+import { until } from '../../tests/support/until.ts'
+import { startJobs } from './scheduler.ts'
+import type { Log } from '../log.ts'
+
+const silent: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  setLevel: () => 'info',
+  close: async () => {},
+}
+const everySecond = '* * * * * *'
+
+test('a run that takes longer than its turn keeps the next one from starting', async () => {
+  let running = 0
+  let most = 0
+  let runs = 0
+  const run = async () => {
+    most = Math.max(most, ++running)
+    await Bun.sleep(1_500)
+    running--
+    runs++
+  }
+  const jobs = startJobs([{ id: 'slow', schedule: everySecond, run }], { now: () => Date.now() }, silent)
+  await until(() => runs >= 2)
+  await jobs.stop()
+  expect([most, running]).toEqual([1, 0])
+}, 15_000)
+
+test('a failing job is late until it succeeds, and does not stop the others', async () => {
+  let healthy = false
+  let others = 0
+  const jobs = startJobs(
+    [
+      {
+        id: 'failing',
+        schedule: everySecond,
+        run: () => (healthy ? Promise.resolve() : Promise.reject(new Error('no'))),
+      },
+      { id: 'other', schedule: everySecond, run: async () => void others++ },
+    ],
+    { now: () => Date.now() },
+    silent,
+  )
+  await until(() => jobs.late().includes('failing') && others > 0)
+  expect(jobs.late()).toEqual(['failing'])
+  healthy = true
+  await until(() => jobs.late().length === 0)
+  await jobs.stop()
+}, 15_000)
+
+test('a stop asks what runs to end, and a run that ends for it has not failed', async () => {
+  let failures = 0
+  let started = false
+  let asked = false
+  const log = { ...silent, error: () => void failures++ }
+  const run = async (_now: number, ending: AbortSignal) => {
+    started = true
+    while (!ending.aborted) await Bun.sleep(5)
+    asked = true
+    ending.throwIfAborted()
+  }
+  const clock = { now: () => Date.now() }
+  const jobs = startJobs([{ id: 'endless', schedule: everySecond, run }], clock, log)
+  await until(() => started)
+  expect(asked).toBe(false)
+  await jobs.stop()
+  expect([asked, failures, jobs.report()[0]!.failures]).toEqual([true, 0, 0])
+}, 15_000)
+
+test('a job whose turns do not come is late, judged by the clock it was given', async () => {
+  let now = Date.now()
+  const jobs = startJobs(
+    [{ id: 'hourly', schedule: '0 0 1 1 *', run: async () => {} }],
+    { now: () => now },
+    silent,
+  )
+  expect(jobs.late()).toEqual([])
+  now += 4 * 366 * 24 * 3_600_000
+  expect(jobs.late()).toEqual(['hourly'])
+  await jobs.stop()
+})

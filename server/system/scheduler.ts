@@ -1,0 +1,141 @@
+/** Runs scheduled jobs on croner: never overlapping, failures logged and remembered for /readyz. */
+import { Cron } from 'croner'
+import { elapsedMs, type Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+
+export interface Job {
+  id: string
+  schedule: string // cron, seconds field allowed
+  /** A run that works in steps throws at the next one once `ending` is aborted: another run goes on from there. */
+  run(now: number, ending: AbortSignal): Promise<void>
+}
+
+export interface JobReport {
+  id: string
+  runs: number
+  failures: number
+  lastMs: number // how long the last run took
+  lastEndMs: number // when it ended; before the first run: when the clockwork started
+  late: boolean
+}
+
+export interface Jobs {
+  /** Ids of jobs whose last run failed or that missed three of their turns. */
+  late(): string[]
+  report(): JobReport[]
+  /** Stops the clockwork, asks what runs to end, and waits for it. */
+  stop(): Promise<void>
+}
+
+interface Row {
+  job: Job
+  cron: Cron
+  dueMs: number // Infinity: its pattern has no turn left
+  running: Promise<void> | null
+  failed: boolean
+  runs: number
+  failures: number
+  lastMs: number
+  lastEndMs: number
+  endedMs: number // the same by `elapsedMs`, which no jump of the clock moves
+}
+
+/** Calls back after so many milliseconds, unless the returned function is called before. */
+export type Waker = (afterMs: number, wake: () => void) => () => void
+
+const systemWaker: Waker = (afterMs, wake) => {
+  const timer = setTimeout(wake, afterMs)
+  timer.unref() // a job that waits for its turn keeps no process alive
+  return () => clearTimeout(timer)
+}
+
+/** A clock that was set is noticed within this. */
+const sleepMsMax = 5_000
+/** Less than this backwards is a correction, not a step. */
+const stepBackMs = 1_000
+
+/**
+ * Starts every job. A run that is still going when its next turn comes keeps that turn from starting. Croner says when
+ * turns are, in UTC; the waiting is ours, because its own timers lose a turn when the clock is set forward.
+ */
+export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = systemWaker): Jobs {
+  let lastNowMs = clock.now()
+  const ending = new AbortController()
+  const rows = jobs.map((job): Row => {
+    const cron = new Cron(job.schedule, { paused: true, utcOffset: 0 })
+    const none = { running: null, failed: false, runs: 0, failures: 0, lastMs: 0 }
+    const ended = { lastEndMs: lastNowMs, endedMs: elapsedMs(clock) }
+    return { job, cron, dueMs: nextTurn(cron, lastNowMs), ...none, ...ended }
+  })
+
+  function look(): void {
+    const now = clock.now()
+    const wasSetBack = now < lastNowMs - stepBackMs
+    lastNowMs = now
+    for (const row of rows) {
+      if (row.dueMs > now && !wasSetBack) continue
+      if (row.dueMs <= now && row.running === null) void runOnce(row, clock, log, ending.signal)
+      row.dueMs = nextTurn(row.cron, now)
+    }
+    const nextMs = Math.min(...rows.map(({ dueMs }) => dueMs), now + sleepMsMax)
+    cancel = waker(Math.max(1, nextMs - clock.now()), look)
+  }
+  let cancel = waker(1, look)
+
+  return {
+    late: () => rows.filter((row) => isLate(row, clock)).map((row) => row.job.id),
+    report: () =>
+      rows.map((row) => ({
+        id: row.job.id,
+        runs: row.runs,
+        failures: row.failures,
+        lastMs: row.lastMs,
+        lastEndMs: row.lastEndMs,
+        late: isLate(row, clock),
+      })),
+    async stop() {
+      cancel()
+      ending.abort()
+      await Promise.allSettled(rows.map((row) => row.running))
+    },
+  }
+}
+
+function nextTurn(cron: Cron, afterMs: number): number {
+  return cron.nextRun(new Date(afterMs))?.getTime() ?? Infinity
+}
+
+async function runOnce(row: Row, clock: Clock, log: Log, ending: AbortSignal): Promise<void> {
+  const startedMs = performance.now()
+  const work = async () => row.job.run(clock.now(), ending)
+  row.running = work().then(
+    () => void (row.failed = false),
+    (error: unknown) => {
+      if (ending.aborted) return
+      row.failed = true
+      row.failures++
+      log.error('job_failed', {
+        job: row.job.id,
+        message: error instanceof Error ? error.message : String(error),
+      })
+    },
+  )
+  await row.running
+  row.running = null
+  row.lastEndMs = clock.now()
+  row.endedMs = elapsedMs(clock)
+  row.runs++
+  row.lastMs = performance.now() - startedMs
+  log.debug('job_ran', { job: row.job.id, durationMs: Math.round(row.lastMs) })
+}
+
+function isLate(row: Row, clock: Clock): boolean {
+  return row.failed || missed(row, clock)
+}
+
+/** Three periods without an end, judged by the schedule itself. */
+function missed(row: Row, clock: Clock): boolean {
+  const [first, second] = row.cron.nextRuns(2, new Date(clock.now()))
+  if (!first || !second) return false
+  return elapsedMs(clock) - row.endedMs > 3 * (second.getTime() - first.getTime()) + 5_000
+}

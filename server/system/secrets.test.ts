@@ -1,0 +1,48 @@
+/** The key file is made once, private and whole; what is sealed opens only for its purpose under its key. */
+import { expect, test } from 'bun:test'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { tempDir } from '../../tests/support/temp-dir.ts'
+import { keyFileName, lazySecretBox, openSecretBox } from './secrets.ts'
+
+test('what was sealed opens after a restart, for its purpose only', () => {
+  using folder = tempDir('secrets')
+  const sealed = openSecretBox(folder.path).seal('endpoint:ep_1', 'whsec_geheim')
+  const later = openSecretBox(folder.path)
+  expect(later.open('endpoint:ep_1', sealed)).toBe('whsec_geheim')
+  expect(() => later.open('endpoint:ep_2', sealed)).toThrow()
+  expect(() => later.open('endpoint:ep_1', `${sealed.slice(0, -2)}AA`)).toThrow()
+  expect(sealed).not.toContain('geheim')
+})
+
+test('the same secret is sealed differently each time', () => {
+  using folder = tempDir('secrets')
+  const box = openSecretBox(folder.path)
+  expect(box.seal('p', 's')).not.toBe(box.seal('p', 's'))
+})
+
+test('the key file is for its owner alone, also after it was not', () => {
+  using folder = tempDir('secrets')
+  const path = folder.join(keyFileName)
+  openSecretBox(folder.path)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(readFileSync(path, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/)
+  chmodSync(path, 0o644)
+  openSecretBox(folder.path)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+})
+
+test('a lazy box makes its key file when it is first used, not before', () => {
+  using folder = tempDir('secrets')
+  const box = lazySecretBox(folder.path)
+  expect(existsSync(folder.join(keyFileName))).toBe(false)
+  expect(openSecretBox(folder.path).open('p', box.seal('p', 's'))).toBe('s')
+})
+
+test('another key and a damaged key file are told apart', () => {
+  using one = tempDir('secrets')
+  using other = tempDir('secrets')
+  const sealed = openSecretBox(one.path).seal('p', 's')
+  expect(() => openSecretBox(other.path).open('p', sealed)).toThrow(/was sealed under the key/)
+  writeFileSync(one.join(keyFileName), 'abc')
+  expect(() => openSecretBox(one.path)).toThrow(/is damaged/)
+})

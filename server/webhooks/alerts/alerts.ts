@@ -1,0 +1,126 @@
+/** What an alert says: its sentence, how bad it is, and the page of the dashboard that shows what it is about. */
+import type { Incident } from '../../../db/contract/webhooks.ts'
+import { isoTime } from '../../clock.ts'
+
+type Data = Incident['data']
+type Severity = 'critical' | 'warning' | 'info'
+
+/** The data is what `findings.ts` made of it; each kind of rule has a field that the others have not. */
+export function incidentSentence({ data }: Pick<Incident, 'data'>): string {
+  if ('vendor' in data) return `New vendor: ${data['vendor']}.`
+  if ('tool' in data) return `High error rate of the tool ${data['tool']}: ${shareWords(data, 'execution')}.`
+  if ('share' in data) return `High blocked share: ${shareWords(data, 'event')}.`
+  if ('minutes' in data) {
+    return `No event for ${count(data['minutes'], 'minute')}. The last one arrived at ${data['lastEventAt']}.`
+  }
+  if ('keyId' in data) return `The ingest key ${data['prefix']}… (${data['label']}) was used from a browser.`
+  return 'A rule opened an alert.'
+}
+
+function shareWords({ share, threshold, events }: Data, noun: string): string {
+  return `${percent(share)} of ${count(events, noun)} in the last hour (threshold ${percent(threshold)})`
+}
+
+/** `0.125` → `12.5 %`. */
+function percent(share: unknown): string {
+  return `${Math.round(Number(share) * 1_000) / 10} %`
+}
+
+function count(value: unknown, noun: string): string {
+  return `${Number(value).toLocaleString('en')} ${noun}${Number(value) === 1 ? '' : 's'}`
+}
+
+/** A stranger's text may not fill a channel. */
+const nameCharsMax = 100
+
+/**
+ * The sentence as a chat shows it (Slack, Mattermost and Teams read `text`). Vendors and tools are named by strangers:
+ * nothing in a name may become a link, a mention or markup there. The exact values are in `data`.
+ */
+export function chatText(incident: Incident, isResolved: boolean, link: string | null): string {
+  const data = Object.fromEntries(
+    Object.entries(incident.data).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? harmless(value) : value,
+    ]),
+  )
+  const sentence = incidentSentence({ data })
+  return `${isResolved ? 'Resolved: ' : ''}${sentence}${link === null ? '' : ` ${link}`}`
+}
+
+const lookalikes: { [character: string]: string } = {
+  '<': '‹',
+  '>': '›',
+  '&': '+',
+  '@': '＠',
+  '#': '＃',
+  '[': '(',
+  ']': ')',
+  '|': '/',
+  '`': "'",
+  '*': '∗',
+  '~': '∼',
+  '\\': '/',
+}
+
+function harmless(text: string): string {
+  const flat = text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim()
+  const plain = flat.replace(/[<>&@#[\]|`*~\\]/g, (character) => lookalikes[character] ?? '')
+  // Chats make links of what looks like an address.
+  const unlinked = plain.replaceAll('://', ': ').replace(/\b(www)\./gi, '$1 ')
+  const characters = [...unlinked]
+  return characters.length <= nameCharsMax ? unlinked : `${characters.slice(0, nameCharsMax).join('')}…`
+}
+
+const severities: readonly Severity[] = ['critical', 'warning', 'info']
+
+export function severityOf({ data }: Pick<Incident, 'data'>): Severity {
+  if ('keyId' in data) return 'critical'
+  return 'vendor' in data ? 'info' : 'warning'
+}
+
+/** Open before acknowledged before resolved; then by severity, by how far above its threshold, and the newest. */
+export function worstFirst(incidents: readonly Incident[]): Incident[] {
+  const state = ({ resolvedAtMs, acknowledgedAtMs }: Incident) =>
+    resolvedAtMs !== null ? 2 : acknowledgedAtMs !== null ? 1 : 0
+  const excess = ({ data }: Incident) => Number(data['share'] ?? 0) - Number(data['threshold'] ?? 0)
+  return incidents.toSorted((a, b) => {
+    const byState = state(a) - state(b)
+    if (byState !== 0) return byState
+    const byTime = b.openedAtMs - a.openedAtMs
+    if (a.resolvedAtMs !== null) return byTime
+    const bySeverity = severities.indexOf(severityOf(a)) - severities.indexOf(severityOf(b))
+    return bySeverity || excess(b) - excess(a) || byTime
+  })
+}
+
+const hourMs = 3_600_000
+
+/** The page of the dashboard, with range and filter, that shows what an alert is about. */
+export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {
+  if ('keyId' in data) return '/settings/ingest-keys'
+  const query = new URLSearchParams()
+  const add = (name: string, value: unknown) => query.append(name, String(value))
+  let sinceMs = openedAtMs - hourMs
+  if ('vendor' in data) {
+    add('vendor', data['vendor'])
+    // Its first event may have arrived later than it happened.
+    sinceMs = timeOf(data['firstSeenAt'], openedAtMs) - hourMs
+  } else if ('tool' in data) {
+    add('type', 'tool.executed')
+    add('tool', data['tool'])
+    add('outcome', 'error')
+  } else if ('share' in data) {
+    add('outcome', 'blocked')
+  } else {
+    sinceMs = timeOf(data['lastEventAt'], sinceMs) - hourMs
+  }
+  add('since', isoTime(sinceMs))
+  if (resolvedAtMs !== null) add('until', isoTime(resolvedAtMs))
+  return `/logs?${query}`
+}
+
+function timeOf(text: unknown, otherwiseMs: number): number {
+  const ms = Date.parse(String(text))
+  return Number.isNaN(ms) ? otherwiseMs : ms
+}

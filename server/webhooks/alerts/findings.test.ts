@@ -1,0 +1,85 @@
+/** What the rules that speak find: shares of the last hour, silence, vendors never seen, keys that leaked. */
+import { expect, test } from 'bun:test'
+import type { ApiKey } from '../../../db/contract/store.ts'
+import type { Rule, RuleKind } from '../../../db/contract/webhooks.ts'
+import { findings, type OrgView } from './findings.ts'
+import { makeRates, windowMs } from './rates.ts'
+
+const now = 1_700_000_000_000
+const minuteMs = 60_000
+const rule = (kind: RuleKind, more: Partial<Rule> = {}): Rule => {
+  const about = {
+    id: 'rul_1',
+    orgId: 'org_1',
+    endpointId: 'ep_1',
+    threshold: null,
+    minutes: null,
+    eventsMin: null,
+  }
+  return { ...about, kind, createdAtMs: now - 60 * minuteMs, ...more }
+}
+const view = (more: Partial<OrgView> = {}): OrgView => {
+  const share = { total: 0, bad: 0 }
+  return {
+    newVendors: [],
+    blocked: share,
+    toolErrors: new Map(),
+    lastEventAtMs: null,
+    exposedKeys: [],
+    ...more,
+  }
+}
+
+test('a share must pass its threshold and stand on enough events', () => {
+  const half = rule('blocked_share', { threshold: 0.5, eventsMin: 10 })
+  const found = (total: number, bad: number) => findings(half, view({ blocked: { total, bad } }), now)
+  expect(found(9, 9)).toEqual([])
+  expect(found(10, 5)).toEqual([])
+  expect(found(10, 6)).toEqual([
+    { subject: '', data: { share: 0.6, threshold: 0.5, events: 10, windowMinutes: 60 } },
+  ])
+  expect(found(0, 0)).toEqual([])
+})
+
+test('error rates speak for each tool', () => {
+  const toolErrors = new Map([
+    ['pay', { total: 10, bad: 9 }],
+    ['search', { total: 10, bad: 1 }],
+  ])
+  const found = findings(rule('tool_error_rate', { threshold: 0.2, eventsMin: 5 }), view({ toolErrors }), now)
+  expect(found.map(({ subject }) => subject)).toEqual(['pay'])
+})
+
+test('silence counts from the last event or from when it was asked for, never from before the first event', () => {
+  const quiet = (lastEventAtMs: number | null, createdAtMs = 0) =>
+    findings(rule('silence', { minutes: 5, createdAtMs }), view({ lastEventAtMs }), now).length
+  expect([quiet(null), quiet(now - 5 * minuteMs + 1), quiet(now - 5 * minuteMs)]).toEqual([0, 0, 1])
+  expect(quiet(now - 60 * minuteMs, now - minuteMs)).toBe(0)
+})
+
+test('vendors first seen since the rule, keys that leaked', () => {
+  const newVendors = [
+    { vendor: 'Old', firstAtMs: now - 61 * minuteMs },
+    { vendor: 'New', firstAtMs: now },
+  ]
+  expect(findings(rule('new_vendor'), view({ newVendors }), now).map(({ subject }) => subject)).toEqual([
+    'New',
+  ])
+  const key = { id: 'key_1', label: 'site', prefix: 'agtx_ik_abcd', exposedAtMs: now } as ApiKey
+  expect(findings(rule('key_leaked'), view({ exposedKeys: [key] }), now)).toMatchObject([
+    { subject: 'key_1', data: { label: 'site' } },
+  ])
+})
+
+test('rates forget what is older than an hour, minute by minute', () => {
+  const rates = makeRates()
+  rates.addExecution(now, 'pay', true)
+  rates.addExecution(now, 'pay', false)
+  rates.addBlocked(now, { total: 2, bad: 0 })
+  rates.addBlocked(now + minuteMs, { total: 1, bad: 1 })
+  expect(rates.blocked(now + minuteMs)).toEqual({ total: 3, bad: 1 })
+  expect(rates.toolErrors(now + minuteMs).get('pay')).toEqual({ total: 2, bad: 1 })
+  expect(rates.blocked(now + windowMs)).toEqual({ total: 1, bad: 1 })
+  expect(rates.toolErrors(now + windowMs).size).toBe(0)
+  expect(rates.blocked(now + 2 * windowMs)).toEqual({ total: 0, bad: 0 })
+})

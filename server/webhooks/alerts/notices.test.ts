@@ -1,0 +1,127 @@
+/** Notices say what an alert is about, in whole sentences, and never more than a reader can take. */
+import { expect, test } from 'bun:test'
+import type { Incident } from '../../../db/contract/webhooks.ts'
+import { chatText, incidentSentence, linkOf, worstFirst } from './alerts.ts'
+import { alertNotices, endpointNotices } from './notices.ts'
+import { makeEndpoint } from '../../../tests/store/webhook-make.ts'
+
+const share = { share: 0.7234, threshold: 0.5, events: 1_200, windowMinutes: 60 }
+
+test.each<[Incident['data'], string]>([
+  [{ vendor: 'GPTBot', firstSeenAt: '2026-06-23T12:00:00.000Z' }, 'New vendor: GPTBot.'],
+  [share, 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).'],
+  [
+    { tool: 'pay', ...share },
+    'High error rate of the tool pay: 72.3 % of 1,200 executions in the last hour (threshold 50 %).',
+  ],
+  [
+    { minutes: 1, lastEventAt: '2026-06-23T12:00:00.000Z' },
+    'No event for 1 minute. The last one arrived at 2026-06-23T12:00:00.000Z.',
+  ],
+  [
+    { keyId: 'key_1', label: 'shop', prefix: 'agtx_ik_ab', exposedAt: '2026-06-23T12:00:00.000Z' },
+    'The ingest key agtx_ik_ab… (shop) was used from a browser.',
+  ],
+])('%j', (data, sentence) => {
+  expect(incidentSentence({ data })).toBe(sentence)
+})
+
+const incident = (id: string, more: Partial<Incident> = {}): Incident => ({
+  ...{
+    id,
+    orgId: 'org_1',
+    ruleId: 'rul_1',
+    subject: id,
+    openedAtMs: Date.UTC(2026, 5, 23, 12),
+    resolvedAtMs: null,
+  },
+  ...{ acknowledgedAtMs: null, acknowledgedBy: null, data: { vendor: id } },
+  ...more,
+})
+
+test('the worst alert comes first, what somebody took on later, what is over last', () => {
+  const shown = worstFirst([
+    incident('over', { resolvedAtMs: 9e12, data: { keyId: 'k' } }),
+    incident('vendor'),
+    incident('newer vendor', { openedAtMs: 8e12 }),
+    incident('taken on', { acknowledgedAtMs: 1, data: { keyId: 'k' } }),
+    incident('a bit', { data: { ...share, share: 0.6 } }),
+    incident('much', { data: { tool: 'pay', ...share, share: 0.9 } }),
+    incident('leaked', { data: { keyId: 'k' } }),
+  ]).map(({ id }) => id)
+  expect(shown).toEqual(['leaked', 'much', 'a bit', 'newer vendor', 'vendor', 'taken on', 'over'])
+  expect(alertNotices([incident('taken on', { acknowledgedAtMs: 1 })])).toEqual([])
+})
+
+test.each<[Incident['data'], string]>([
+  [share, '/logs?outcome=blocked&since=2026-06-23T11%3A00%3A00.000Z'],
+  [
+    { vendor: 'A&B', firstSeenAt: '2026-06-23T11:59:00.000Z' },
+    '/logs?vendor=A%26B&since=2026-06-23T10%3A59%3A00.000Z',
+  ],
+  [
+    { tool: 'pay', ...share },
+    '/logs?type=tool.executed&tool=pay&outcome=error&since=2026-06-23T11%3A00%3A00.000Z',
+  ],
+  [{ minutes: 9, lastEventAt: '2026-06-23T11:51:00.000Z' }, '/logs?since=2026-06-23T10%3A51%3A00.000Z'],
+  [{ keyId: 'key_1' }, '/settings/ingest-keys'],
+])('an alert about %j links to what it is about', (data, link) => {
+  expect(linkOf(incident('i', { data }))).toBe(link)
+})
+
+test('a name in the text of a message is no link, mention or markup; a long one is cut', () => {
+  const said = (vendor: string) => chatText(incident('i', { data: { vendor } }), false, null)
+  expect(said('GPTBot')).toBe('New vendor: GPTBot.')
+  for (const name of [
+    '<!channel>',
+    '<http://evil.example|Slack>',
+    '[here](http://evil.example)',
+    '@everyone',
+    '@here\u202e',
+    'www.evil.example',
+    '`code` *bold* ~gone~',
+    'two\nlines\u2028three',
+  ]) {
+    expect(said(name)).not.toMatch(/[<>@[\]|`*~\n\u2028\u202e]|:\/\/|www\./)
+  }
+  expect(said('x'.repeat(500))).toBe(`New vendor: ${'x'.repeat(100)}….`)
+  const over = incident('i', { resolvedAtMs: 1 })
+  expect(chatText(over, true, 'https://a.example/logs')).toBe(
+    'Resolved: New vendor: i. https://a.example/logs',
+  )
+})
+
+test('five alerts are told one by one, the rest as a number', () => {
+  const open = Array.from({ length: 8 }, (_, n): Incident => ({
+    id: `inc_${n}`,
+    orgId: 'org_1',
+    ruleId: 'rul_1',
+    subject: `v${n}`,
+    openedAtMs: 0,
+    resolvedAtMs: null,
+    acknowledgedAtMs: null,
+    acknowledgedBy: null,
+    data: { vendor: `v${n}` },
+  }))
+  const told = alertNotices(open).map(({ code, message }) => [code, message])
+  expect(told).toHaveLength(6)
+  expect(told[0]).toEqual(['alert_open', 'Alert: New vendor: v0.'])
+  expect(told[5]).toEqual(['alert_open', '3 more alerts are open.'])
+  expect(alertNotices(open.slice(0, 5))).toHaveLength(5)
+  expect(alertNotices([])).toEqual([])
+})
+
+test('an endpoint that is paused, failing or missed events is told of, a healthy one is not', () => {
+  const of = (more: Parameters<typeof makeEndpoint>[2]) =>
+    endpointNotices([makeEndpoint('org_1', 'ep_1', more)]).map(({ code, message }) => [code, message])
+  expect(of({})).toEqual([])
+  expect(of({ pausedReason: 'asked' })).toEqual([])
+  expect(of({ failingSinceMs: 0 })).toEqual([
+    ['endpoint_failing', 'http://receiver/ has failed since 1970-01-01T00:00:00.000Z.'],
+  ])
+  expect(of({ failingSinceMs: 0, pausedReason: 'failing' })[0]?.[0]).toBe('endpoint_paused_failing')
+  expect(of({ failingSinceMs: 0, pausedReason: 'gone', missed: 3 })).toEqual([
+    ['endpoint_paused_gone', 'http://receiver/ answered 410 Gone and is paused until somebody resumes it.'],
+    ['events_missed', '3 events for http://receiver/ were removed by retention before they were sent.'],
+  ])
+})

@@ -1,0 +1,113 @@
+/** What the rules remember of one organization: read on from where it was, or after a start from an hour back. */
+import type { EventCountQuery, EventStore, StoredEvent } from '../../../db/contract/store.ts'
+import type { RuleKind } from '../../../db/contract/webhooks.ts'
+import { demoKeyId, importKeyId } from '../../ingest/sender-ids.ts'
+import { type Arrival, lastArrival, positionBefore } from '../endpoints/position.ts'
+import { makeRates, windowMs, type Rates } from './rates.ts'
+
+export interface OrgMemory {
+  rates: Rates
+  newVendors: { vendor: string; firstAtMs: number }[]
+  /** When an event came last that was no history; null: never, or too many arrivals ago. */
+  lastEventAt(): Promise<number | null>
+  /** Reads what arrived since; `kinds` are the rules there are, and only what they need is read. */
+  readOn(kinds: ReadonlySet<RuleKind>, now: number): Promise<void>
+}
+
+/**
+ * `sightglass demo` and `sightglass import` store history: it happened before, so no rule speaks of it. A vendor of
+ * theirs is known from then on.
+ */
+const historyKeys = [demoKeyId, importKeyId]
+
+const tailMax = 1_000
+const vendorsMax = 10_000
+export const newVendorMs = 24 * 3_600_000
+/** A day's new vendors at most: whoever sends random names must not make a message of each. */
+const newVendorsMax = 100
+/** After a start the hour behind it is counted in pieces of this length. */
+const sliceMs = 5 * 60_000
+
+export async function orgMemory(events: EventStore, orgId: string, now: number): Promise<OrgMemory> {
+  const memory = { rates: makeRates(), newVendors: [] as OrgMemory['newVendors'] }
+  const vendors = new Set<string>() // seen since the start; asked once whether they are new
+  let position = await positionBefore(events, orgId, now - windowMs)
+
+  /** Any earlier event of the vendor, as far back as events are kept, makes it an old acquaintance. */
+  async function meet(vendor: string, { seq, receivedAtMs }: StoredEvent): Promise<void> {
+    if (vendor === '' || vendors.has(vendor) || memory.newVendors.length >= newVendorsMax) return
+    if (vendors.size >= vendorsMax) vendors.clear() // asked again, that is all
+    vendors.add(vendor)
+    const query = { orgId, filter: { vendors: [vendor] }, limit: 1, before: null, ceilingSeq: seq - 1 }
+    const earlier = await events.page(query)
+    if (earlier.events.length === 0) memory.newVendors.push({ vendor, firstAtMs: receivedAtMs })
+  }
+
+  async function readEvents(untilSeq: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
+    const wantsAll = kinds.has('new_vendor')
+    if (!wantsAll && !kinds.has('tool_error_rate')) return
+    const filter = wantsAll ? {} : { types: ['tool.executed'] }
+    for (let afterSeq = position; afterSeq < untilSeq;) {
+      const tail = await events.tail({ orgId, filter, afterSeq, limit: tailMax, exceptKeys: historyKeys })
+      for (const stored of tail.events.filter(({ seq }) => seq <= untilSeq)) {
+        const { type, outcome, tool, agent } = JSON.parse(stored.json) as EventParts
+        if (type === 'tool.executed' && tool)
+          memory.rates.addExecution(stored.receivedAtMs, tool, outcome === 'error')
+        if (wantsAll) await meet(agent?.vendor ?? '', stored)
+      }
+      if (tail.lastSeq <= afterSeq) break
+      afterSeq = tail.lastSeq
+    }
+  }
+
+  async function readTo(untilSeq: number, atMs: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
+    if (untilSeq <= position) return
+    await readEvents(untilSeq, kinds)
+    if (kinds.has('blocked_share')) {
+      const range = { orgId, afterSeq: position, ceilingSeq: untilSeq }
+      const bad = await countArrivals(events, { ...range, filter: { outcomes: ['blocked'] } })
+      memory.rates.addBlocked(atMs, { total: await countArrivals(events, { ...range, filter: {} }), bad })
+    }
+    position = untilSeq
+  }
+
+  let isFirst = true
+  let last: Arrival | null = null
+  return {
+    ...memory,
+    async lastEventAt() {
+      last = (await lastArrival(events, { orgId, afterSeq: last?.seq ?? 0, exceptKeys: historyKeys })) ?? last
+      return last?.receivedAtMs ?? null
+    },
+    async readOn(kinds, at) {
+      const old = memory.newVendors.findLastIndex(({ firstAtMs }) => firstAtMs <= at - newVendorMs)
+      memory.newVendors.splice(0, old + 1)
+      if (isFirst) {
+        for (let fromMs = now - windowMs; fromMs < now; fromMs += sliceMs) {
+          await readTo(await positionBefore(events, orgId, fromMs + sliceMs), fromMs + sliceMs / 2, kinds)
+        }
+        isFirst = false
+      }
+      await readTo(await events.lastSeq(orgId), at, kinds)
+    },
+  }
+}
+
+/** Counted where the events lie, without reading them: this is asked every minute, whatever the traffic. */
+async function countArrivals(events: EventStore, query: EventCountQuery): Promise<number> {
+  let total = 0
+  for (let afterSeq = query.afterSeq; afterSeq < query.ceilingSeq;) {
+    const { count, lastSeq } = await events.count({ ...query, afterSeq, exceptKeys: historyKeys })
+    total += count
+    if (lastSeq <= afterSeq) break
+    afterSeq = lastSeq
+  }
+  return total
+}
+
+interface EventParts {
+  type: string
+  outcome: string
+  tool?: string | null
+  agent?: { vendor?: string | null } | null
+}

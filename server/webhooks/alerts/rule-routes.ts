@@ -1,0 +1,87 @@
+/** Routes of alert rules and of their alerts. */
+import { Elysia } from 'elysia'
+import type { Incident } from '../../../db/contract/webhooks.ts'
+import { json } from '../../http/response.ts'
+import { readJsonObject } from '../../http/body.ts'
+import { invalidQuery, readQuery } from '../../http/query.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import type { Access } from '../access.ts'
+import { worstFirst } from './alerts.ts'
+import { acknowledgeIncident, changeRule, createRule, deleteRule, listRules } from './rules.ts'
+import { incidentView } from '../view.ts'
+
+const unparsed = { parse: 'none' } as const
+const incidentsShown = 200
+/** More open alerts than this are not compared to find the worst. */
+const openMax = 1_000
+
+export function ruleRoutes({ store, clock }: Parts, base: string, access: Access, view = incidentsView) {
+  const parts = { store, clock }
+  const found = (orgId: string, isOpen: boolean, limit: number) =>
+    store.webhooks.incidents({ orgId, isOpen, limit })
+  return new Elysia()
+    .get(`${base}/rules`, async ({ request }) => {
+      const { orgId } = await access.read(request)
+      readQuery(request, {})
+      return json({ rules: await listRules(parts, orgId) })
+    })
+    .post(
+      `${base}/rules`,
+      async ({ request }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
+        return json({ rule: await createRule(parts, who, body) }, 201)
+      },
+      unparsed,
+    )
+    .patch(
+      `${base}/rules/:id`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
+        return json({ rule: await changeRule(parts, who, params.id, body) })
+      },
+      unparsed,
+    )
+    .delete(
+      `${base}/rules/:id`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await deleteRule(parts, who, params.id)
+        return json({ ok: true })
+      },
+      unparsed,
+    )
+    .get(`${base}/incidents`, async ({ request }) => {
+      const { orgId } = await access.read(request)
+      const isOpen = readState(readQuery(request, { status: 'one' }).one('status'))
+      const unresolved = isOpen === false ? [] : await found(orgId, true, openMax)
+      const resolved = isOpen === true ? [] : await found(orgId, false, incidentsShown)
+      const incidents = worstFirst([...unresolved, ...resolved]).slice(0, incidentsShown)
+      return json({ incidents: await view(incidents) })
+    })
+    .post(
+      `${base}/incidents/:id/acknowledge`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
+        const [incident] = await view([await acknowledgeIncident(parts, who, params.id)])
+        return json({ incident })
+      },
+      unparsed,
+    )
+}
+
+const incidentsView = async (incidents: Incident[]): Promise<object[]> => incidents.map(incidentView)
+
+/** Acknowledged alerts are open too. */
+function readState(text: string | undefined): boolean | null {
+  if (text === undefined) return null
+  if (text === 'open' || text === 'resolved') return text === 'open'
+  throw invalidQuery('status', 'status must be one of open, resolved')
+}

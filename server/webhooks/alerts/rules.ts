@@ -1,0 +1,146 @@
+/** What people do with rules, and the numbers a rule of each kind takes. */
+import { StoreError } from '../../../db/contract/errors.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Incident, Rule, RuleKind, RuleNumbers } from '../../../db/contract/webhooks.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import type { Clock } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { newId } from '../../ids.ts'
+import { limits } from '../../limits.ts'
+import { wrongBody } from '../delivery/check-url.ts'
+import { ruleView } from '../view.ts'
+
+interface RuleParts {
+  store: Pick<Store, 'webhooks'>
+  clock: Clock
+}
+
+type Body = { [member: string]: unknown }
+export type RuleJson = ReturnType<typeof ruleView>
+
+const eventsMinDefault = 20
+const minutesMax = 7 * 24 * 60
+
+const none: RuleNumbers = { threshold: null, minutes: null, eventsMin: null }
+const share = (body: Body): RuleNumbers => ({
+  threshold: number(body, 'threshold', { min: 0, max: 1, whole: false }),
+  minutes: null,
+  eventsMin: number({ eventsMin: eventsMinDefault, ...body }, 'eventsMin', { min: 1, max: 1e9, whole: true }),
+})
+
+const numbersOf: { readonly [kind in RuleKind]: (body: Body) => RuleNumbers } = {
+  new_vendor: () => none,
+  blocked_share: share,
+  tool_error_rate: share,
+  silence: (body) => ({
+    ...none,
+    minutes: number(body, 'minutes', { min: 1, max: minutesMax, whole: true }),
+  }),
+  key_leaked: () => none,
+}
+
+const kinds = Object.keys(numbersOf) as RuleKind[]
+
+export async function createRule({ store, clock }: RuleParts, who: Actor, body: Body): Promise<RuleJson> {
+  const kind = kinds.find((each) => each === body['kind'])
+  if (kind === undefined) throw wrongBody('kind', 'wrong_format', `kind must be one of ${kinds.join(', ')}`)
+  const { endpointId } = body
+  if (typeof endpointId !== 'string') throw wrongBody('endpointId', 'required', 'endpointId is required')
+  const numbers = numbersOf[kind](body)
+  if ((await store.webhooks.rules(who.orgId)).length >= limits.webhookRulesPerOrgMax) {
+    throw new AppError('conflict', `An organization has at most ${limits.webhookRulesPerOrgMax} rules.`)
+  }
+  if ((await store.webhooks.endpoint(who.orgId, endpointId)) === null) {
+    throw wrongBody('endpointId', 'not_found', 'no endpoint with this id is in this organization')
+  }
+  const now = clock.now()
+  const rule: Rule = { id: newId('rul'), orgId: who.orgId, endpointId, kind, ...numbers, createdAtMs: now }
+  const audit = auditEntry(
+    who,
+    {
+      action: 'webhook_rule.created',
+      target: rule.id,
+      metadata: { label: kind, kind, endpointId, ...numbers },
+    },
+    now,
+  )
+  await store.webhooks.createRule({ rule, audit })
+  return ruleView(rule)
+}
+
+export async function listRules({ store }: RuleParts, orgId: string): Promise<RuleJson[]> {
+  return (await store.webhooks.rules(orgId)).map(ruleView)
+}
+
+/** Changes the numbers that `body` names. What is open stays open until the next look judges by the new ones. */
+export async function changeRule(
+  { store, clock }: RuleParts,
+  who: Actor,
+  ruleId: string,
+  body: Body,
+): Promise<RuleJson> {
+  const rule = await findRule(store, who.orgId, ruleId)
+  const { kind, endpointId, threshold, minutes, eventsMin } = rule
+  const before: RuleNumbers = { threshold, minutes, eventsMin }
+  const own = Object.entries(before).filter(([, value]) => value !== null)
+  const named = own.filter(([name]) => body[name] !== undefined)
+  if (named.length === 0) throw wrongBody('', 'required', nothingNamed(own.map(([name]) => name)))
+  const numbers = numbersOf[kind]({ ...Object.fromEntries(own), ...body })
+  const now = clock.now()
+  const metadata = { label: kind, kind, endpointId, before: { ...before }, after: { ...numbers } }
+  const audit = auditEntry(who, { action: 'webhook_rule.updated', target: ruleId, metadata }, now)
+  await store.webhooks.changeRule({ orgId: who.orgId, ruleId, numbers, audit })
+  return ruleView({ ...rule, ...numbers })
+}
+
+function nothingNamed(own: string[]): string {
+  return own.length === 0 ? 'this kind of rule takes no numbers' : `name at least one of ${own.join(', ')}`
+}
+
+async function findRule(store: RuleParts['store'], orgId: string, ruleId: string): Promise<Rule> {
+  const rule = (await store.webhooks.rules(orgId)).find(({ id }) => id === ruleId)
+  if (rule === undefined) throw new AppError('not_found', 'No rule with this id is in this organization.')
+  return rule
+}
+
+export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId: string): Promise<void> {
+  const { kind, endpointId } = await findRule(store, who.orgId, ruleId)
+  const audit = auditEntry(
+    who,
+    { action: 'webhook_rule.deleted', target: ruleId, metadata: { label: kind, kind, endpointId } },
+    clock.now(),
+  )
+  await store.webhooks.deleteRule({ orgId: who.orgId, ruleId, audit })
+}
+
+/** Somebody takes on an open alert; a second time changes nothing. */
+export async function acknowledgeIncident(
+  { store, clock }: RuleParts,
+  who: Actor,
+  id: string,
+): Promise<Incident> {
+  const now = clock.now()
+  const audit = auditEntry(who, { action: 'webhook_alert.acknowledged', target: id, metadata: {} }, now)
+  try {
+    return await store.webhooks.acknowledgeIncident({ orgId: who.orgId, id, now, by: who.actor, audit })
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    if (error.kind === 'not_found')
+      throw new AppError('not_found', 'No alert with this id is in this organization.')
+    if (error.kind === 'conflict') throw new AppError('conflict', 'This alert is resolved.')
+    throw error
+  }
+}
+
+function number(
+  body: Body,
+  name: string,
+  { min, max, whole }: { min: number; max: number; whole: boolean },
+): number {
+  const value = body[name]
+  const isFine =
+    typeof value === 'number' && value >= min && value <= max && (!whole || Number.isInteger(value))
+  if (isFine) return value
+  const message = `${name} must be a ${whole ? 'whole ' : ''}number from ${min} to ${max}`
+  throw wrongBody(name, value === undefined ? 'required' : 'wrong_format', message)
+}

@@ -1,0 +1,85 @@
+/** What people do with deliveries: send one directly, look at them page by page, replay. */
+import { StoreError } from '../../../db/contract/errors.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Attempt, Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import type { Clock } from '../../clock.ts'
+import { AppError } from '../../errors.ts'
+import { newId } from '../../ids.ts'
+import { checkUrl, type UrlRules } from './check-url.ts'
+import { orgSecret, type SecretParts } from '../endpoints/org-secret.ts'
+import { laneOf, type HttpTarget } from './destination.ts'
+
+export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
+
+/** Schedules `payload` (JSON text) for the next run; returns the delivery's id. */
+export async function scheduleDelivery(
+  parts: SecretParts & UrlRules,
+  who: Actor,
+  wanted: { url: unknown; payload: string },
+): Promise<string> {
+  const { url, target } = checkUrl(parts, wanted.url, true)
+  await orgSecret(parts, who) // from here on there is one to sign with
+  const id = newId('wh')
+  const now = parts.clock.now()
+  await parts.store.webhooks.schedule({
+    delivery: {
+      id,
+      orgId: who.orgId,
+      endpointId: null,
+      url,
+      lane: laneOf(who.orgId, target as HttpTarget),
+      body: wanted.payload,
+      scheduledAtMs: now,
+    },
+    audit: auditEntry(who, { action: 'webhook_delivery.created', target: id, metadata: { url } }, now),
+  })
+  return id
+}
+
+interface ReplayParts {
+  store: Pick<Store, 'webhooks'>
+  clock: Clock
+}
+
+/** The same record and message id once more, attempts from 0. 404 when unknown, 409 when pending or deleted. */
+export async function replayDelivery({ store, clock }: ReplayParts, who: Actor, id: string): Promise<void> {
+  const now = clock.now()
+  const { delivery } = await findDelivery(store, who.orgId, id)
+  const metadata = { url: delivery.url, status: delivery.status }
+  try {
+    const audit = auditEntry(who, { action: 'webhook_delivery.replayed', target: id, metadata }, now)
+    await store.webhooks.replay({ orgId: who.orgId, id, now, audit })
+  } catch (error) {
+    if (error instanceof StoreError && error.kind === 'conflict') {
+      const isPending = delivery.status === 'pending'
+      throw new AppError(
+        'conflict',
+        isPending ? 'This delivery is pending already.' : 'The endpoint of this delivery was deleted.',
+      )
+    }
+    throw error
+  }
+}
+
+/** Every dead letter, of one endpoint or of all; returns how many. */
+export async function replayDead(
+  { store, clock }: ReplayParts,
+  who: Actor,
+  endpointId: string | null,
+): Promise<number> {
+  const now = clock.now()
+  const metadata = endpointId === null ? {} : { endpointId }
+  const audit = auditEntry(who, { action: 'webhook_delivery.replayed', target: 'dead_letter', metadata }, now)
+  return store.webhooks.replayDead({ orgId: who.orgId, endpointId, now, audit })
+}
+
+export async function findDelivery(
+  store: Pick<Store, 'webhooks'>,
+  orgId: string,
+  id: string,
+): Promise<{ delivery: Delivery; attempts: Attempt[] }> {
+  const found = await store.webhooks.find(orgId, id)
+  if (found === null) throw new AppError('not_found', 'No delivery with this id is in this organization.')
+  return found
+}

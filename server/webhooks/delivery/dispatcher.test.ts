@@ -1,0 +1,146 @@
+/** The dispatcher over a store that fails: outcomes are kept until they can be recorded, retries stay untouched. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { StoreError } from '../../../db/contract/errors.ts'
+import type { Claim, Outcome, WebhookStore } from '../../../db/contract/webhooks.ts'
+import { until } from '../../../tests/support/until.ts'
+import { startLog } from '../../log.ts'
+import { addressGuard } from './address-guard.ts'
+import { makeDispatcher, type Dispatcher } from './dispatcher.ts'
+import { resolveWith } from './resolve.ts'
+import { secretBox } from '../../system/secrets.ts'
+
+type Turn = Parameters<WebhookStore['turn']>[0]
+
+let receiver: Bun.Server<undefined>
+const hits: string[] = []
+beforeAll(() => {
+  receiver = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      hits.push(request.headers.get('webhook-id') ?? '')
+      const { pathname } = new URL(request.url)
+      if (pathname === '/hang') await Bun.sleep(60_000)
+      return new Response('', { status: pathname === '/fail' ? 500 : 200 })
+    },
+  })
+})
+afterAll(() => receiver.stop(true))
+
+function claimOf(id: string, path = '/'): Claim {
+  return {
+    leaseId: `lease of ${id}`,
+    isAhead: false,
+    retryWaitsMs: null,
+    lane: id,
+    delivery: {
+      id,
+      orgId: 'org_1',
+      endpointId: null,
+      url: `http://127.0.0.1:${receiver.port}${path}`,
+      body: '{}',
+      status: 'pending',
+      attempts: 0,
+      nextAttemptAtMs: 0,
+      lastError: null,
+      lastStatus: null,
+      scheduledAtMs: Date.now(),
+      deliveredAtMs: null,
+    },
+    pendingSinceMs: Date.now(),
+    sealedSecrets: [],
+    probe: false,
+    failingSinceMs: null,
+  }
+}
+
+/** A store that hands out the claims once, unless it is full. */
+function scripted(claims: Claim[]) {
+  const state = { isFull: false, turns: [] as Turn[], recorded: [] as Outcome[], waiting: claims }
+  const turn = async (command: Turn): Promise<Claim[]> => {
+    state.turns.push(command)
+    if (state.isFull) throw new StoreError('storage_full', 'no room')
+    state.recorded.push(...command.outcomes)
+    return command.claim === null ? [] : state.waiting.splice(0, command.claim.limit)
+  }
+  return { state, store: { webhooks: { turn } as unknown as WebhookStore } }
+}
+
+function dispatcherOn(store: { webhooks: WebhookStore }): Dispatcher {
+  const clock = { now: () => Date.now() }
+  return makeDispatcher({
+    store,
+    clock,
+    log: startLog({ level: 'error', clock }),
+    box: secretBox(Buffer.alloc(32)),
+    resolve: resolveWith(() => Promise.reject(new Error('no names here')), addressGuard(['127.0.0.1'])),
+    version: 'test',
+    sinkDir: null,
+    ca: null,
+    proxy: null,
+    timeoutMs: 5_000,
+    leaseMs: 10_000,
+    stepsMs: [1_000, 1_000, 1_000],
+    random: () => 0,
+    ended: () => {},
+    retryAt: () => {},
+  })
+}
+
+test('a full disk: nothing is claimed, what was sent is recorded once there is room, and nobody is blamed', async () => {
+  const { state, store } = scripted([claimOf('wh_full')])
+  const dispatcher = dispatcherOn(store)
+  state.isFull = true
+  await dispatcher.dispatch(Date.now())
+  expect(hits).not.toContain('wh_full')
+  state.isFull = false
+  await dispatcher.dispatch(Date.now())
+  state.isFull = true // after the claim, before the outcome
+  await dispatcher.idle()
+  expect(hits.filter((id) => id === 'wh_full')).toHaveLength(1)
+  expect(state.recorded).toEqual([])
+  state.isFull = false
+  await until(() => state.recorded.length > 0)
+  expect(state.recorded).toMatchObject([{ deliveryId: 'wh_full', next: { status: 'delivered' } }])
+  expect(hits.filter((id) => id === 'wh_full')).toHaveLength(1)
+  await dispatcher.stop(0)
+})
+
+test('at most 32 are sent at a time, the rest as places come free', async () => {
+  const { state, store } = scripted(Array.from({ length: 80 }, (_, n) => claimOf(`wh_many_${n}`)))
+  const dispatcher = dispatcherOn(store)
+  await dispatcher.dispatch(Date.now())
+  await dispatcher.idle()
+  expect(state.recorded).toHaveLength(80)
+  expect(Math.max(...state.turns.map(({ claim }) => claim?.limit ?? 0))).toBe(32)
+  await dispatcher.stop(0)
+})
+
+test('a stop cuts off what hangs, uncounted and due at once; nothing is claimed afterwards', async () => {
+  const { state, store } = scripted([claimOf('wh_hang', '/hang'), claimOf('wh_fail', '/fail')])
+  const dispatcher = dispatcherOn(store)
+  await dispatcher.dispatch(Date.now())
+  await dispatcher.stop(300)
+  const byId = new Map(state.recorded.map((outcome) => [outcome.deliveryId, outcome]))
+  expect(byId.get('wh_hang')).toMatchObject({ attempt: { counted: false }, next: { status: 'pending' } })
+  expect(byId.get('wh_fail')).toMatchObject({
+    attempt: { counted: true, status: 500 },
+    next: { status: 'pending' },
+  })
+  const turns = state.turns.length
+  state.waiting = [claimOf('wh_late')]
+  await dispatcher.dispatch(Date.now())
+  expect([state.turns.length, hits.includes('wh_late')]).toEqual([turns, false])
+})
+
+test('a secret that does not open is our own fault', async () => {
+  const claim = { ...claimOf('wh_sealed'), sealedSecrets: ['v1.00000000.AAAA'] }
+  const { state, store } = scripted([claim])
+  const dispatcher = dispatcherOn(store)
+  await dispatcher.dispatch(Date.now())
+  await dispatcher.idle()
+  expect(state.recorded).toMatchObject([
+    { attempt: { counted: false, error: expect.stringMatching(/^secret_sealed: /) } },
+  ])
+  await dispatcher.stop(0)
+})

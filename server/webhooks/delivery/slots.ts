@@ -1,0 +1,136 @@
+/** The claims at hand, lane by lane: what may start now, who occupies the slots, how far ahead to claim. */
+import type { Claim } from '../../../db/contract/webhooks.ts'
+import type { Held, Share } from '../../../db/rules/webhook-share.ts'
+import { limits } from '../../limits.ts'
+
+/** An attempt that ends within this shows a receiver that is worth claiming ahead for. */
+const quickMs = 250
+const aheadMax = 30
+/** A claim that could not start by then goes back: what is left of its lease must cover a whole attempt. */
+const waitMsMax = 10_000
+/** A receiver that takes longer than this is slow, from that moment on and until it answers sooner. */
+const slowMs = 2_000
+/** With this many slow lanes an organization's other receivers are no longer presumed to answer. */
+const hangingLanesMin = 4
+/** Lanes whose pace is remembered while nothing of them is sent. */
+const rememberedMax = 1_000
+
+interface Lane {
+  orgId: string
+  sending: Map<Claim, number> // since when
+  ready: { claim: Claim; claimedAtMs: number }[]
+  ahead: number
+  isSlow: boolean | null // null: not known yet
+}
+
+/** All times are of a clock that is never set. */
+export interface Lanes {
+  add(claims: Claim[], now: number): void
+  /** Takes the claims that may start now, counting them as being sent; `free` is the number of free slots. */
+  start(free: number, now: number): { start: Claim[]; release: Claim[] }
+  ended(claim: Claim, attempt: { durationMs: number; isDelivered: boolean }): void
+  /** How many claims beyond its limit each lane may have. */
+  ahead(): { [lane: string]: number }
+  /** Who occupies the slots, and which lanes are slow. */
+  share(now: number): Share
+  /** Everything that has not started. */
+  takeAll(): Claim[]
+}
+
+export function makeLanes(perLaneMax: number): Lanes {
+  const lanes = new Map<string, Lane>() // the one that ended last at the end
+
+  function laneOf({ lane: name, delivery: { orgId } }: Claim): Lane {
+    const known = lanes.get(name)
+    if (known !== undefined) return known
+    const lane: Lane = { orgId, sending: new Map(), ready: [], ahead: 0, isSlow: null }
+    lanes.set(name, lane)
+    return lane
+  }
+
+  return {
+    add(claims, now) {
+      for (const claim of claims) laneOf(claim).ready.push({ claim, claimedAtMs: now })
+    },
+    start(free, now) {
+      const taken = { start: [] as Claim[], release: [] as Claim[] }
+      const waiting = [...lanes.values()].filter(({ ready }) => ready.length > 0)
+      const isAhead = ({ ready }: Lane) => ready[0]?.claim.isAhead === true
+      for (const lane of [...waiting.filter((each) => !isAhead(each)), ...waiting.filter(isAhead)]) {
+        takeReady(lane, perLaneMax, { free, now }, taken)
+      }
+      return taken
+    },
+    ended(claim, { durationMs, isDelivered }) {
+      const lane = laneOf(claim)
+      lane.sending.delete(claim)
+      lane.isSlow = durationMs >= slowMs
+      lane.ahead = isDelivered && durationMs < quickMs ? Math.min(aheadMax, Math.max(2, lane.ahead * 2)) : 0
+      lanes.delete(claim.lane)
+      lanes.set(claim.lane, lane)
+      forget(lanes)
+    },
+    ahead() {
+      const ahead = [...lanes].filter((entry) => entry[1].ahead > 0)
+      return Object.fromEntries(ahead.map(([name, lane]) => [name, lane.ahead]))
+    },
+    share: (now) => shareOf(lanes, now),
+    takeAll: () => [...lanes.values()].flatMap(({ ready }) => ready.splice(0).map(({ claim }) => claim)),
+  }
+}
+
+/** The least recently used go first; lanes with claims always stay. */
+function forget(lanes: Map<string, Lane>): void {
+  for (const [name, { sending, ready }] of lanes) {
+    if (lanes.size <= rememberedMax) return
+    if (sending.size === 0 && ready.length === 0) lanes.delete(name)
+  }
+}
+
+function takeReady(
+  lane: Lane,
+  perLaneMax: number,
+  { free, now }: { free: number; now: number },
+  into: { start: Claim[]; release: Claim[] },
+): void {
+  while (lane.ready.length > 0 && lane.sending.size < perLaneMax) {
+    const { claim, claimedAtMs } = lane.ready[0]!
+    const isOver = now - claimedAtMs > waitMsMax
+    // What was claimed ahead leaves the slots alone that are kept for the first send of an organization.
+    const kept = claim.isAhead ? limits.webhookSlotsForFirst : 0
+    if (!isOver && free - into.start.length <= kept) return
+    lane.ready.shift()
+    if (isOver) {
+      into.release.push(claim)
+    } else {
+      lane.sending.set(claim, now)
+      into.start.push(claim)
+    }
+  }
+}
+
+function shareOf(lanes: Map<string, Lane>, now: number): Share {
+  const held: { [orgId: string]: Held } = {}
+  const slowLanes = new Map<string, number>()
+  const paces: Share['paces'] = {}
+  let slow = 0
+  for (const [name, { orgId, sending, isSlow: wasSlow }] of lanes) {
+    const isSlow = wasSlow === true || [...sending.values()].some((sinceMs) => now - sinceMs >= slowMs)
+    if (isSlow || wasSlow !== null) paces[name] = isSlow ? 'slow' : 'quick'
+    const own = (held[orgId] ??= { count: 0, hangs: false })
+    own.count += sending.size
+    if (isSlow) {
+      slow += sending.size
+      const count = (slowLanes.get(orgId) ?? 0) + 1
+      slowLanes.set(orgId, count)
+      own.hangs = count >= hangingLanesMin
+    }
+  }
+  return {
+    held,
+    slow,
+    paces,
+    keptForFirst: limits.webhookSlotsForFirst,
+    keptForQuick: limits.webhookSlotsForQuick,
+  }
+}

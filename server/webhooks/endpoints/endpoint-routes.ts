@@ -1,0 +1,128 @@
+/** Routes of endpoints below one address: create, list, change, pause, resume, replay, rotate, delete. */
+import { Elysia } from 'elysia'
+import { json } from '../../http/response.ts'
+import { readJsonObject } from '../../http/body.ts'
+import { readQuery } from '../../http/query.ts'
+import { limits } from '../../limits.ts'
+import type { Parts } from '../../services.ts'
+import type { Access } from '../access.ts'
+import {
+  changeEndpoint,
+  createEndpoint,
+  deleteEndpoint,
+  findEndpoint,
+  listEndpoints,
+  pauseEndpoint,
+  resumeEndpoint,
+  rotateEndpointSecret,
+} from './endpoints.ts'
+import { replayEndpoint } from './replay-range.ts'
+import { testEndpoint } from './test-batch.ts'
+
+const unparsed = { parse: 'none' } as const
+const bodyLimits = { bytesMax: limits.jsonBodyBytesMax }
+
+/** Nothing is asked of these bodies, but what is sent must be an object. */
+const emptyBody = (request: Request) => readJsonObject(request, bodyLimits, { emptyIsObject: true })
+
+export function endpointRoutes(parts: Parts, base: string, access: Access) {
+  return new Elysia().use(recordRoutes(parts, base, access)).use(actionRoutes(parts, base, access))
+}
+
+function recordRoutes({ webhooks }: Parts, base: string, access: Access) {
+  const one = `${base}/:id` as const
+  return new Elysia()
+    .get(base, async ({ request }) => {
+      const { orgId } = await access.read(request)
+      readQuery(request, {})
+      return json({ endpoints: await listEndpoints(webhooks, orgId) })
+    })
+    .post(
+      base,
+      async ({ request }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        return json(await createEndpoint(webhooks, who, await readJsonObject(request, bodyLimits)), 201)
+      },
+      unparsed,
+    )
+    .get(one, async ({ request, params }) => {
+      const { orgId } = await access.read(request)
+      readQuery(request, {})
+      return json({ endpoint: await findEndpoint(webhooks, orgId, params.id) })
+    })
+    .patch(
+      one,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        const body = await readJsonObject(request, bodyLimits)
+        return json(await changeEndpoint(webhooks, who, params.id, body))
+      },
+      unparsed,
+    )
+    .delete(
+      one,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await deleteEndpoint(webhooks, who, params.id)
+        return json({ ok: true })
+      },
+      unparsed,
+    )
+}
+
+function actionRoutes({ webhooks }: Parts, base: string, access: Access) {
+  return new Elysia()
+    .post(
+      `${base}/:id/pause`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await emptyBody(request)
+        return json({ endpoint: await pauseEndpoint(webhooks, who, params.id) })
+      },
+      unparsed,
+    )
+    .post(
+      `${base}/:id/resume`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await emptyBody(request)
+        return json({ endpoint: await resumeEndpoint(webhooks, who, params.id) })
+      },
+      unparsed,
+    )
+    .post(
+      `${base}/:id/rotate-secret`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await emptyBody(request)
+        return json(await rotateEndpointSecret(webhooks, who, params.id))
+      },
+      unparsed,
+    )
+    .post(
+      `${base}/:id/test`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        await emptyBody(request)
+        return json({ ok: true, deliveryId: await testEndpoint(webhooks, who, params.id) }, 202)
+      },
+      unparsed,
+    )
+    .post(
+      `${base}/:id/replay`,
+      async ({ request, params }) => {
+        const who = await access.write(request)
+        readQuery(request, {})
+        const body = await readJsonObject(request, bodyLimits)
+        return json({ ok: true, endpoint: await replayEndpoint(webhooks, who, params.id, body) }, 202)
+      },
+      unparsed,
+    )
+}

@@ -1,0 +1,183 @@
+/** What people do with endpoints: create, change, pause, resume, move, rotate, delete. */
+import { StoreError } from '../../../db/contract/errors.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Endpoint, EndpointChange } from '../../../db/contract/webhooks.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import { AppError } from '../../errors.ts'
+import { newId, newSigningSecret } from '../../ids.ts'
+import { limits } from '../../limits.ts'
+import { checkUrl, wrongBody, type UrlRules } from '../delivery/check-url.ts'
+import { readBatchSize, readFilters, readLabel, readRetryWaits } from './endpoint-fields.ts'
+import { unknownTypes, warningsOf, type Warning } from './known-types.ts'
+import type { SecretParts } from './org-secret.ts'
+import { sealPurpose } from './seal-purpose.ts'
+import { endpointView } from '../view.ts'
+
+export interface EndpointParts extends SecretParts, UrlRules {
+  store: Pick<Store, 'webhooks' | 'events'>
+}
+
+export type EndpointJson = ReturnType<typeof endpointView>
+type Body = { [member: string]: unknown }
+
+export async function createEndpoint(
+  parts: EndpointParts,
+  who: Actor,
+  body: Body,
+  secret = newSigningSecret(),
+): Promise<{ endpoint: EndpointJson; secret: string; warnings: Warning[] }> {
+  const { store, clock, box } = parts
+  const { orgId } = who
+  const filters = { types: [], outcomes: [], classes: [], siteIds: [], ...readFilters(body) }
+  const label = readLabel(body['label']) ?? ''
+  const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
+  const retryWaitsMs = readRetryWaits(body['retryWaits']) ?? null
+  const { url } = checkUrl(parts, body['url'], false)
+  const existing = await store.webhooks.bareEndpoints(orgId)
+  if (existing.length >= limits.webhookEndpointsPerOrgMax) {
+    throw new AppError(
+      'conflict',
+      `An organization has at most ${limits.webhookEndpointsPerOrgMax} endpoints.`,
+    )
+  }
+  const id = newId('ep')
+  const now = clock.now()
+  const endpoint: Endpoint = {
+    id,
+    orgId,
+    url,
+    label,
+    batchSize,
+    retryWaitsMs,
+    ...filters,
+    status: 'active',
+    pausedReason: null,
+    pausedAtMs: null,
+    position: await store.events.lastSeq(orgId),
+    sequence: 0,
+    missed: 0,
+    replayUntil: null,
+    resumePosition: null,
+    createdAtMs: now,
+    lastSuccessAtMs: null,
+    failingSinceMs: null,
+    nextProbeAtMs: null,
+    sealedSecret: box.seal(sealPurpose({ orgId, endpointId: id }), secret),
+    previousSealedSecret: null,
+    previousUntilMs: null,
+  }
+  const audit = auditEntry(
+    who,
+    {
+      action: 'webhook_endpoint.created',
+      target: id,
+      metadata: { url, label, ...filters, ...(retryWaitsMs === null ? {} : { retryWaitsMs }) },
+    },
+    now,
+  )
+  await takenUrl(store.webhooks.createEndpoint({ endpoint, audit }))
+  const warnings = await warningsFor(parts, orgId, filters.types)
+  return { endpoint: await findEndpoint(parts, orgId, id), secret, warnings }
+}
+
+/** Types are open, so one that no event has is accepted; whoever gave it hears of it. */
+async function warningsFor(
+  parts: EndpointParts,
+  orgId: string,
+  types: readonly string[],
+): Promise<Warning[]> {
+  return warningsOf(types, await unknownTypes(parts.store, orgId, types))
+}
+
+/** Only a file can be taken: two organizations must not write into each other's. */
+async function takenUrl<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
+    throw wrongBody('url', 'url_blocked', 'deliveries may not go to this URL: the file is in use elsewhere')
+  }
+}
+
+export async function findEndpoint(parts: EndpointParts, orgId: string, id: string): Promise<EndpointJson> {
+  const found = await parts.store.webhooks.endpoint(orgId, id)
+  if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
+  return endpointView(found)
+}
+
+export async function listEndpoints(parts: EndpointParts, orgId: string): Promise<EndpointJson[]> {
+  return (await parts.store.webhooks.endpoints(orgId)).map(endpointView)
+}
+
+const viewNames: { [name in keyof EndpointChange]?: keyof EndpointJson } = {
+  siteIds: 'sites',
+  retryWaitsMs: 'retryWaits',
+}
+
+/** Changes what `body` names; the audit row tells what it was before. */
+export async function changeEndpoint(
+  parts: EndpointParts,
+  who: Actor,
+  id: string,
+  body: Body,
+): Promise<{ endpoint: EndpointJson; warnings: Warning[] }> {
+  const before = await findEndpoint(parts, who.orgId, id)
+  const change: EndpointChange = { ...readFilters(body) }
+  const label = readLabel(body['label'])
+  if (label !== undefined) change.label = label
+  const batchSize = readBatchSize(body['batchSize'])
+  if (batchSize !== undefined) change.batchSize = batchSize
+  const retryWaitsMs = readRetryWaits(body['retryWaits'])
+  if (retryWaitsMs !== undefined) change.retryWaitsMs = retryWaitsMs
+  if (body['url'] !== undefined) change.url = checkUrl(parts, body['url'], false).url
+  const names = Object.keys(change) as (keyof EndpointChange)[]
+  if (names.length === 0) throw wrongBody('', 'required', 'name at least one member to change')
+  const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
+  const named = { label: String(before.label || before.url) }
+  const metadata = { ...named, before: Object.fromEntries(old), after: { ...change } }
+  const command = commandFor(parts, who, id, 'updated', metadata)
+  await takenUrl(parts.store.webhooks.changeEndpoint({ ...command, change }))
+  const warnings = await warningsFor(parts, who.orgId, change.types ?? [])
+  return { endpoint: await findEndpoint(parts, who.orgId, id), warnings }
+}
+
+function commandFor(parts: EndpointParts, who: Actor, id: string, did: string, metadata = {}) {
+  const now = parts.clock.now()
+  const audit = auditEntry(who, { action: `webhook_endpoint.${did}`, target: id, metadata }, now)
+  return { orgId: who.orgId, endpointId: id, now, audit }
+}
+
+export async function pauseEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<EndpointJson> {
+  const { url } = await findEndpoint(parts, who.orgId, id)
+  const command = commandFor(parts, who, id, 'paused', { url, reason: 'asked' })
+  await parts.store.webhooks.pauseEndpoint(command)
+  return findEndpoint(parts, who.orgId, id)
+}
+
+export async function resumeEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<EndpointJson> {
+  const { url } = await findEndpoint(parts, who.orgId, id)
+  await parts.store.webhooks.resumeEndpoint(commandFor(parts, who, id, 'resumed', { url }))
+  return findEndpoint(parts, who.orgId, id)
+}
+
+/** A new secret, shown once; for a day messages are signed with the old one too. */
+export async function rotateEndpointSecret(
+  parts: EndpointParts,
+  who: Actor,
+  id: string,
+  secret = newSigningSecret(),
+): Promise<{ endpoint: EndpointJson; secret: string }> {
+  const { url } = await findEndpoint(parts, who.orgId, id)
+  const command = commandFor(parts, who, id, 'secret_rotated', { url })
+  await parts.store.webhooks.rotateEndpointSecret({
+    ...command,
+    sealedSecret: parts.box.seal(sealPurpose({ orgId: who.orgId, endpointId: id }), secret),
+    previousUntilMs: command.now + limits.webhookOldSecretMs,
+  })
+  return { endpoint: await findEndpoint(parts, who.orgId, id), secret }
+}
+
+export async function deleteEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<void> {
+  const { url, label } = await findEndpoint(parts, who.orgId, id)
+  await parts.store.webhooks.deleteEndpoint(commandFor(parts, who, id, 'deleted', { url, label }))
+}

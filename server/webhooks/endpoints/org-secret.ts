@@ -1,0 +1,51 @@
+/** The signing secret of an organization: made when first needed, shown to those who may, rotated with an overlap. */
+import type { Store } from '../../../db/contract/store.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import type { Clock } from '../../clock.ts'
+import { newSigningSecret } from '../../ids.ts'
+import { limits } from '../../limits.ts'
+import type { SecretBox } from '../../system/secrets.ts'
+import { sealPurpose } from './seal-purpose.ts'
+
+export interface SecretParts {
+  store: Pick<Store, 'webhooks'>
+  clock: Clock
+  box: SecretBox
+}
+
+export interface ShownSecret {
+  secret: string
+  previousUntilMs: number | null // while set and not over, the one before signs too
+}
+
+export async function orgSecret({ store, clock, box }: SecretParts, who: Actor): Promise<ShownSecret> {
+  const purpose = sealPurpose({ orgId: who.orgId, endpointId: null })
+  const now = clock.now()
+  const found = await store.webhooks.orgSecret({
+    orgId: who.orgId,
+    sealedIfNone: box.seal(purpose, newSigningSecret()),
+    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
+  })
+  const isOver = (found.previousUntilMs ?? 0) <= now
+  return {
+    secret: box.open(purpose, found.sealedSecret),
+    previousUntilMs: isOver ? null : found.previousUntilMs,
+  }
+}
+
+/** Makes a new secret; for a day messages are signed with both. */
+export async function rotateOrgSecret(parts: SecretParts, who: Actor): Promise<ShownSecret> {
+  const { store, clock, box } = parts
+  const sealedSecret = box.seal(sealPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
+  const now = clock.now()
+  const previousUntilMs = now + limits.webhookOldSecretMs
+  // There must be one to follow; `sealedIfNone` is then the one that is followed at once.
+  const first = { orgId: who.orgId, sealedIfNone: sealedSecret }
+  await store.webhooks.orgSecret({
+    ...first,
+    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
+  })
+  const audit = auditEntry(who, { action: 'webhook_secret.rotated', target: who.orgId }, now)
+  await store.webhooks.rotateOrgSecret({ orgId: who.orgId, sealedSecret, previousUntilMs, audit })
+  return orgSecret(parts, who)
+}

@@ -1,0 +1,51 @@
+/** Delivers a range of the event log to an endpoint once more, or everything from a place on. */
+import type { EventStore } from '../../../db/contract/store.ts'
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import { parseTime } from '../../text/time.ts'
+import { wrongBody } from '../delivery/check-url.ts'
+import { findEndpoint, type EndpointJson, type EndpointParts } from './endpoints.ts'
+import { positionBefore } from './position.ts'
+
+/**
+ * `from` and `until` are positions, or times of arrival: what arrived from the one on and before the other. Events
+ * behind the position `from` are delivered again, up to and including `until`; without it, up to where the endpoint is.
+ */
+export async function replayEndpoint(
+  parts: EndpointParts,
+  who: Actor,
+  id: string,
+  body: { [member: string]: unknown },
+): Promise<EndpointJson> {
+  const endpoint = await findEndpoint(parts, who.orgId, id)
+  const { events } = parts.store
+  const position = await readPlace(events, who.orgId, 'from', body['from'])
+  if (position === null) throw wrongBody('from', 'required', 'from is required: a position or a time')
+  const until = await readPlace(events, who.orgId, 'until', body['until'])
+  const reached = endpoint.resumePosition ?? endpoint.position
+  if (position > reached)
+    throw wrongBody('from', 'wrong_format', `the endpoint is at position ${reached} and only goes back`)
+  if (until !== null && until < position) throw wrongBody('until', 'wrong_format', 'until lies before from')
+  if (until === position) return endpoint // nothing lies in between
+  const now = parts.clock.now()
+  const metadata = { label: String(endpoint.label || endpoint.url), before: reached, after: position, until }
+  const audit = auditEntry(who, { action: 'webhook_endpoint.moved', target: id, metadata }, now)
+  await parts.store.webhooks.moveEndpoint({ orgId: who.orgId, endpointId: id, now, position, until, audit })
+  return findEndpoint(parts, who.orgId, id)
+}
+
+/** Null when not given. */
+async function readPlace(
+  events: Pick<EventStore, 'tail' | 'lastSeq'>,
+  orgId: string,
+  name: 'from' | 'until',
+  value: unknown,
+): Promise<number | null> {
+  if (value === undefined || value === null) return null
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  const atMs = typeof value === 'string' ? parseTime(value) : null
+  if (atMs === null) {
+    const form = 'a whole number from 0 or a time such as 2026-06-23T12:00:00Z'
+    throw wrongBody(name, 'wrong_format', `${name} must be ${form}`)
+  }
+  return positionBefore(events, orgId, atMs)
+}

@@ -1,0 +1,309 @@
+/** The one place of the dashboard that talks HTTP: typed calls, and one shape for everything that can go wrong. */
+import type {
+  ActiveAgents,
+  AnalyticsCounts,
+  AuthCounts,
+  AuthzCounts,
+  CallDurations,
+  DetectCounts,
+  CountedName,
+  DetectMatrix,
+  DetectTrust,
+  IdentityDetail,
+  Totals,
+  VendorDetail,
+  Why,
+} from '../../server/dashboard/shapes.ts'
+import type { ErrorCode, Issue } from '../../server/errors.ts'
+import type { KnaphCounts } from '../../server/api/site-memory/use-shapes.ts'
+import type { ToolCalls } from '../../server/api/tools/call-shapes.ts'
+import type { Histogram } from '../../server/api/traces/histogram-shapes.ts'
+import { basePath } from '../app/base-path.ts'
+import type { EventFilter, ReceivedEvent } from './event-shapes.ts'
+import { filterParams } from './filter-params.ts'
+import { sharedLive } from '../live/shared.ts'
+
+export type * from '../../server/dashboard/shapes.ts'
+export type * from '../../server/api/site-memory/use-shapes.ts'
+export type * from '../../server/api/tools/call-shapes.ts'
+export type * from '../../server/api/traces/histogram-shapes.ts'
+export type * from './event-shapes.ts'
+
+/** What each page of counts is told, by its address below /api/. */
+export interface PageCounts {
+  detect: DetectCounts
+  'detect/matrix': DetectMatrix
+  'detect/trust': DetectTrust
+  'detect/vendor': VendorDetail
+  auth: AuthCounts
+  'auth/identities': IdentityDetail
+  authz: AuthzCounts
+  analytics: AnalyticsCounts
+  'analytics/active': ActiveAgents
+  'analytics/durations': CallDurations
+  'tools/calls': ToolCalls
+  knaph: KnaphCounts
+}
+
+export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
+export type KeyKind = 'ingest' | 'secret' | 'publishable'
+
+export interface Session {
+  account: { id: string; email: string; operator: boolean }
+  org: { id: string; slug: string; name: string }
+  role: Role
+  lacksSecondFactor: boolean // that the organization requires: it answers nothing until there is one
+  version: string
+  ingestUrl: string
+  insecure: boolean // plain HTTP off loopback
+}
+
+/** The password was right; a code is asked for before there is a session. */
+export interface HalfSignedIn {
+  secondFactor: true
+  token: string
+}
+
+export interface Overview {
+  total: number
+  byType: { [type: string]: number }
+}
+
+export interface Key {
+  id: string
+  kind: KeyKind
+  label: string
+  prefix: string
+  createdAt: string
+  lastUsedAt: string | null
+  lastUsedAddress: string | null
+  expiresAt: string | null
+  revokedAt: string | null
+  exposedAt: string | null
+  siteIds: string[]
+  scopes: string[]
+  behindProxy: boolean
+}
+
+export interface KeyWanted {
+  kind: KeyKind
+  label: string
+  scopes?: string[]
+  siteIds?: string[]
+  behindProxy?: boolean
+  expiresAt?: string | null
+}
+
+export interface EventPage {
+  events: ReceivedEvent[]
+  nextCursor: string | null
+  live: string // where the live stream goes on without a gap
+}
+
+/** What went wrong, in words a page can show. `requestId` is what a person quotes when asking for help. */
+export class ApiError extends Error {
+  readonly status: number // 0: no answer at all
+  readonly code: ErrorCode | 'unreachable' | 'not_ours'
+  readonly hint: string | null
+  readonly requestId: string | null
+  readonly issues: Issue[]
+  readonly retryAfterS: number | null
+  constructor(
+    status: number,
+    code: ApiError['code'],
+    message: string,
+    more: {
+      hint?: string | null
+      requestId?: string | null
+      issues?: Issue[]
+      retryAfterS?: number | null
+    } = {},
+  ) {
+    super(message)
+    this.name = 'ApiError'
+    this.status = status
+    this.code = code
+    this.hint = more.hint ?? null
+    this.requestId = more.requestId ?? null
+    this.issues = more.issues ?? []
+    this.retryAfterS = more.retryAfterS ?? null
+  }
+}
+
+let signedOut: () => void = () => {}
+
+/** Says what to do when the server no longer knows who is asking. */
+export function onSignedOut(listener: () => void): void {
+  signedOut = listener
+}
+
+let factorNeeded: () => void = () => {}
+
+/** Says what to do when the organization begins to require a second factor that its reader lacks. */
+export function onFactorNeeded(listener: () => void): void {
+  factorNeeded = listener
+}
+
+let cookie = { isChanging: false, idle: new AbortController() }
+
+/** Ends with the sign-in: for what is asked without need. */
+export const idleSignal = (): AbortSignal => cookie.idle.signal
+
+/**
+ * Runs a call after which the cookie is another one, or none. What was asked under the old one may be refused,
+ * without anybody's sign-in having ended.
+ */
+export async function changingCookie<T>(call: () => Promise<T>): Promise<T> {
+  cookie.isChanging = true
+  cookie.idle.abort()
+  try {
+    return await call()
+  } finally {
+    cookie = { isChanging: false, idle: new AbortController() }
+  }
+}
+
+function unreachable(): ApiError {
+  return new ApiError(0, 'unreachable', 'Sightglass does not answer.', {
+    hint: 'Check that it is running and that this machine can reach it, then try again.',
+  })
+}
+
+/** The error an answer stands for, whatever its body holds: a proxy on the way may answer in its own words. */
+async function errorOf(answer: Response): Promise<ApiError> {
+  const retryAfter = Number(answer.headers.get('retry-after') ?? 'none')
+  const retryAfterS = Number.isFinite(retryAfter) ? retryAfter : null
+  const requestId = answer.headers.get('x-request-id')
+  const body: unknown = await answer.json().catch(() => null)
+  if (typeof body !== 'object' || body === null || !('error' in body) || !('message' in body)) {
+    return new ApiError(
+      answer.status,
+      'not_ours',
+      `Something on the way answered with status ${answer.status}.`,
+      {
+        hint: 'If a proxy stands before Sightglass, look at its log.',
+        requestId,
+        retryAfterS,
+      },
+    )
+  }
+  const told = body as {
+    error: ErrorCode
+    message: string
+    reason?: string
+    hint?: string
+    issues?: Issue[]
+    requestId?: string
+  }
+  if (told.reason === 'second_factor_required') factorNeeded()
+  return new ApiError(answer.status, told.error, told.message, {
+    hint: told.hint ?? null,
+    requestId: told.requestId ?? requestId,
+    issues: told.issues ?? [],
+    retryAfterS,
+  })
+}
+
+const ask = (url: string, init: RequestInit): Promise<Response> =>
+  fetch(basePath + url, { credentials: 'same-origin', cache: 'no-store', ...init })
+
+/** Turns everything but a good answer into an `ApiError`, and a 401 into a visit to the sign-in page. */
+async function checked(
+  asking: Promise<Response>,
+  signal?: AbortSignal | null,
+  signingIn = false,
+): Promise<Response> {
+  const askedUnder = cookie
+  const answer = await asking.catch((cause: unknown) => {
+    if (signal?.aborted) throw cause
+    throw unreachable()
+  })
+  if (answer.ok) return answer
+  const error = await errorOf(answer)
+  if (answer.status === 401 && !signingIn && askedUnder === cookie && !cookie.isChanging) signedOut()
+  throw error
+}
+
+/** One exchange. Signing in answers 401 for a wrong password, so those calls keep their 401 to themselves. */
+export function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
+  return checked(ask(url, init), init.signal, signingIn)
+}
+
+/** A 200 whose body is not ours (a proxy's page, a cut connection) is an error like any other. */
+export async function json<T>(answer: Response): Promise<T> {
+  try {
+    return (await answer.json()) as T
+  } catch {
+    throw new ApiError(answer.status, 'not_ours', 'The answer could not be read.', {
+      hint: 'If a proxy stands before Sightglass, look at its log. Otherwise try again.',
+      requestId: answer.headers.get('x-request-id'),
+    })
+  }
+}
+
+export async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
+  return json<T>(await exchange(url, signal ? { signal } : {}))
+}
+
+export function post(url: string, body: unknown, signingIn = false): Promise<Response> {
+  const headers = { 'content-type': 'application/json' }
+  return exchange(url, { method: 'POST', headers, body: JSON.stringify(body) }, signingIn)
+}
+
+export const api = {
+  /** Asked first: whether anybody owns this appliance, and whether this browser is signed in to it. */
+  entryState: () => get<{ needsOwner: boolean; signedIn: boolean; provider: string | null }>('/api/setup'),
+  createOwner: async (owner: { token: string; email: string; password: string }) =>
+    json<Session>(await post('/api/setup', owner, true)),
+  signIn: async (who: { email: string; password: string }) =>
+    json<Session | HalfSignedIn>(await post('/api/sign-in', who, true)),
+  /** The second step, with a code of the app or a recovery code. */
+  signInWithCode: async (proof: { token: string; code: string }) =>
+    json<Session>(await post('/api/sign-in/code', proof, true)),
+  signOut: async () => void (await post('/api/sign-out', {})),
+  resetPassword: async (reset: { token: string; password: string }) =>
+    void (await post('/api/reset-password', reset, true)),
+
+  session: () => get<Session>('/api/session'),
+  overview: () => get<Overview>('/api/overview'),
+
+  keys: async (kind: KeyKind) => (await get<{ keys: Key[] }>(`/api/keys?kind=${kind}`)).keys,
+  createKey: async (key: KeyWanted) => json<{ key: Key; secret: string }>(await post('/api/keys', key)),
+  revokeKey: async (id: string) =>
+    (await json<{ key: Key }>(await post(`/api/keys/${encodeURIComponent(id)}/revoke`, {}))).key,
+
+  counts: <P extends keyof PageCounts>(page: P, params: URLSearchParams, signal?: AbortSignal) =>
+    get<PageCounts[P]>(`/api/${page}?${params}`, signal),
+  totals: (params: URLSearchParams) => get<Totals>(`/api/totals?${params}`),
+  why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),
+  /** Events by any filter of the gateway, newest first. */
+  eventsWhere: (params: URLSearchParams, signal?: AbortSignal) =>
+    get<EventPage>(`/api/events?${params}`, signal),
+
+  events: (
+    filter: EventFilter,
+    page: { limit: number; cursor?: string | null; until?: string | null },
+    signal?: AbortSignal,
+  ) => {
+    // A cursor carries its filters, so it goes alone.
+    const params = page.cursor ? new URLSearchParams({ cursor: page.cursor }) : filterParams(filter)
+    params.set('limit', `${page.limit}`)
+    if (page.until && !page.cursor) params.set('until', page.until)
+    return get<EventPage>(`/api/events?${params}`, signal)
+  },
+  histogram: (filter: EventFilter, timeZone: string, signal: AbortSignal) => {
+    const params = filterParams(filter)
+    params.set('zone', timeZone)
+    return get<Histogram>(`/api/histogram?${params}`, signal)
+  },
+  /** The answer as text, because JSON.parse would round numbers that the client sent exactly. */
+  eventText: async (id: string, signal: AbortSignal) =>
+    (await exchange(`/api/events/${encodeURIComponent(id)}`, { signal })).text(),
+  live: (filter: EventFilter, after: string, signal: AbortSignal) => {
+    const params = filterParams(filter)
+    params.set('after', after)
+    const init = { signal, headers: { accept: 'text/event-stream' } }
+    const direct = () => ask(`/api/live?${params}`, init)
+    return checked(sharedLive({ base: basePath, filter, after, signal, direct }), signal)
+  },
+}

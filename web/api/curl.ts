@@ -1,0 +1,72 @@
+/** The commands the dashboard offers to paste into a shell, and the sample each page asks for. */
+import { isoTime } from '../app/clock.ts'
+import { escapeHidden } from '../text/text.ts'
+
+/** A text as one word of a POSIX shell: nothing in it is read as anything else. */
+export function shellWord(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** The call that sends events; the line breaks are the shell's own. */
+export function sendCurl(url: string, key: string, body: string, path = '/v1/sdk/events'): string {
+  return [
+    `curl ${url.replace(/\/$/, '')}${path} \\`,
+    `  -H 'authorization: Bearer ${key}' \\`,
+    `  -H 'content-type: application/json' \\`,
+    `  -d ${shellWord(escapeHidden(body))}`,
+  ].join('\n')
+}
+
+export const keyPlaceholder = 'YOUR_INGEST_KEY'
+
+const samples: { [prefix: string]: { type: string; members: string } } = {
+  agent: {
+    type: 'agent.detected',
+    members:
+      `"agent":{"class":"crawler","trust":"detected","vendor":"OpenAI",` +
+      `\n       "name":"GPTBot","purpose":"training"}`,
+  },
+  auth: {
+    type: 'auth.identity_presented',
+    members:
+      `"agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"},` +
+      `\n       "metadata":{"protocol":"web-bot-auth","subject":"agent.example"}`,
+  },
+  authz: {
+    type: 'authz.evaluated',
+    members:
+      `"tool":"checkout.pay","agent":{"class":"dom","trust":"detected","vendor":"OpenAI","name":"Operator"},` +
+      `\n       "policy":{"decision":"deny","ruleId":"tool:checkout.pay","reason":"trust below verified"}`,
+  },
+  tool: {
+    type: 'tool.executed',
+    members:
+      `"tool":"cart.add","durationMs":84,` +
+      `\n       "agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"}`,
+  },
+  memory: {
+    type: 'memory.accessed',
+    members:
+      `"agent":{"class":"webmcp","trust":"declared","vendor":"Google","name":"Google-Agent"},` +
+      `\n       "metadata":{"page":"/products/17"}`,
+  },
+}
+
+export type SampleKind = 'agent' | 'auth' | 'authz' | 'tool' | 'memory'
+
+/** A first event of the kind a page shows. Its id carries the time: tomorrow's is another event. */
+export function sampleBody(kind: SampleKind, occurredAtMs: number): string {
+  const sample = samples[kind] ?? { type: 'agent.detected', members: '' }
+  const occurredAt = isoTime(occurredAtMs)
+  const outcome = kind === 'authz' ? 'blocked' : 'success'
+  return (
+    `{"events":[{"id":"evt_${occurredAtMs.toString(36)}","siteId":"my-site","sessionId":"s1",` +
+    `\n       "occurredAt":"${occurredAt}","type":"${sample.type}","outcome":"${outcome}",` +
+    `\n       ${sample.members}}]}`
+  )
+}
+
+/** The type of the sample, to say in a sentence what the page waits for. */
+export function sampleType(kind: SampleKind): string {
+  return samples[kind]?.type ?? 'agent.detected'
+}

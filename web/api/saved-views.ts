@@ -1,0 +1,117 @@
+/** Saved views of Logs: filters under a name, shared by the members of an organization. */
+import { signal } from '@preact/signals'
+import { exchange, get, json, post, type Session } from './api.ts'
+import { forgotten, remembered } from '../app/preferences.ts'
+import { session } from '../app/session.ts'
+
+export interface SavedView {
+  id: string
+  name: string
+  search: string // with its leading '?', or '' for everything
+}
+
+type Members = Pick<SavedView, 'name' | 'search'>
+
+export const viewNameCharsMax = 80
+
+const address = (id: string): string => `/api/views/${encodeURIComponent(id)}`
+const send = (method: 'PATCH' | 'DELETE', id: string, body: unknown): Promise<Response> =>
+  exchange(address(id), {
+    ...{ method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
+  })
+
+const held = signal<{ orgId: string; views: SavedView[] } | null>(null)
+
+const orgId = (): string => session.value?.org.id ?? ''
+
+/** Null until they were asked for; those of another organization are never shown. */
+export function savedViews(): SavedView[] | null {
+  return held.value?.orgId === orgId() ? held.value.views : null
+}
+
+export function maySaveViews(who: Session | null): boolean {
+  return who !== null && who.role !== 'viewer'
+}
+
+export async function loadViews(): Promise<void> {
+  const asked = orgId()
+  const { views } = await get<{ views: SavedView[] }>('/api/views')
+  if (asked === orgId()) held.value = { orgId: asked, views }
+}
+
+/** Saves under a new name, or puts these filters under a name that is there. */
+export async function saveView({ name, search }: Members): Promise<void> {
+  const same = savedViews()?.find((one) => one.name === name)
+  if (same) await send('PATCH', same.id, { search })
+  else await post('/api/views', { name, search })
+  await loadViews()
+}
+
+export async function renameView(id: string, name: string): Promise<void> {
+  await send('PATCH', id, { name })
+  await loadViews()
+}
+
+export async function deleteView(id: string): Promise<void> {
+  await send('DELETE', id, {})
+  await loadViews()
+}
+
+/** Makes a deleted view again: its name and filters come back, under a new id. */
+export async function restoreView({ name, search }: Members): Promise<void> {
+  await json(await post('/api/views', { name, search }))
+  await loadViews()
+}
+
+// ---------------------------------------------------------------- what browsers kept before
+
+const localKey = 'logs.views'
+
+/** What another version wrote, or a hand, is left out where it does not fit. */
+export function readLocalViews(text: string | null): Members[] {
+  try {
+    const found: unknown = JSON.parse(text ?? '[]')
+    return Array.isArray(found) ? found.filter(isView).map(({ name, search }) => ({ name, search })) : []
+  } catch {
+    return []
+  }
+}
+
+function isView(value: unknown): value is Members {
+  if (typeof value !== 'object' || value === null || !('name' in value) || !('search' in value)) return false
+  const { name, search } = value
+  return (
+    typeof name === 'string' && name.trim() !== '' && typeof search === 'string' && /^(\?|$)/.test(search)
+  )
+}
+
+/** Views that an earlier version kept in this browser alone and that were not imported or discarded yet. */
+export const localViews = (): Members[] => readLocalViews(remembered(localKey))
+
+export const discardLocalViews = (): void => forgotten(localKey)
+
+/** The local views that the organization lacks; a name that other filters have gets a number. */
+export function importable(local: readonly Members[], shared: readonly Members[]): Members[] {
+  const taken = new Map(shared.map(({ name, search }) => [name, search]))
+  const found: Members[] = []
+  for (const { name: whole, search } of local) {
+    const name = [...whole.trim()].slice(0, viewNameCharsMax).join('')
+    let free = name
+    for (let n = 2; taken.has(free) && taken.get(free) !== search; n++)
+      free = `${[...name].slice(0, viewNameCharsMax - 6).join('')} (${n})`
+    if (taken.has(free)) continue
+    taken.set(free, search)
+    found.push({ name: free, search })
+  }
+  return found
+}
+
+/** Once: what was imported leaves the browser, view by view, so that a failure in between loses none. */
+export async function importLocalViews(normal: (search: string) => string): Promise<void> {
+  let left = localViews().map(({ name, search }) => ({ name, search: normal(search) }))
+  await loadViews()
+  left = importable(left, savedViews() ?? [])
+  for (const view of left) await post('/api/views', view)
+  discardLocalViews()
+  await loadViews()
+}

@@ -1,0 +1,173 @@
+/** The shared stream: whoever joins when, and wherever it breaks, each tab gets each of its events once. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { ReceivedEvent } from '../api/event-shapes.ts'
+import { followLive } from './live.ts'
+import { createHub, type HubSource } from './hub.ts'
+
+const at = '2026-06-23T12:00:00.000Z'
+const received = (n: number): ReceivedEvent => ({
+  receivedAt: at,
+  event: {
+    ...{ id: `e${n}`, siteId: n % 2 === 0 ? 'even' : 'odd', sessionId: 'x' },
+    ...{ occurredAt: at, type: 'a.b', outcome: 'success' },
+  },
+})
+
+/** An appliance in memory: positions are arrival numbers, streams send what `arrive` brings. */
+function appliance() {
+  let last = 0
+  let opened = 0
+  const lines = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  const encoder = new TextEncoder()
+  const source: HubSource = {
+    async stream(signal) {
+      opened += 1
+      const from = last
+      let line: ReadableStreamDefaultController<Uint8Array>
+      const body = new ReadableStream<Uint8Array>({
+        start(controller) {
+          line = controller
+          lines.add(controller)
+          controller.enqueue(encoder.encode(`id: ${from}\nevent: ready\ndata: {}\n\n`))
+        },
+        cancel: () => void lines.delete(line),
+      })
+      signal.addEventListener('abort', () => lines.delete(line))
+      await Bun.sleep(0)
+      return new Response(body)
+    },
+    async missed({ where = [] }, after, until) {
+      await Bun.sleep(1)
+      const from = Number(after)
+      const to = Math.min(Number(until), from + 3) // pages are small, so that several are needed
+      const wanted = where[0]?.value
+      const events = Array.from({ length: Math.max(0, to - from) }, (_, index) => received(from + index + 1))
+      return Response.json({
+        events: events.filter(({ event }) => wanted === undefined || event.siteId === wanted),
+        position: `${Math.max(from, to)}`,
+        more: from < Number(until) && to < Number(until),
+        ahead: from > Number(until),
+      })
+    },
+    lingerMs: 20,
+  }
+  const send = (text: string) => {
+    for (const line of lines) line.enqueue(encoder.encode(text))
+  }
+  return {
+    source,
+    last: () => last,
+    opened: () => opened,
+    streams: () => lines.size,
+    arrive() {
+      last += 1
+      send(`id: ${last}\nevent: events\ndata: ${JSON.stringify({ events: [received(last)] })}\n\n`)
+    },
+    cut() {
+      for (const line of lines) line.close()
+      lines.clear()
+    },
+  }
+}
+
+function tab(hub: ReturnType<typeof createHub>, after: number, siteId: string | null) {
+  const stop = new AbortController()
+  const seen: string[] = []
+  const filter = {
+    types: [],
+    outcomes: [],
+    where: siteId === null ? [] : [{ name: 'siteId', value: siteId }],
+  }
+  const open = (from: string, signal: AbortSignal) =>
+    new Promise<Response>((resolve, reject) => {
+      const encoder = new TextEncoder()
+      let body: ReadableStreamDefaultController<Uint8Array>
+      const stream = new ReadableStream<Uint8Array>({ start: (controller) => void (body = controller) })
+      const close = hub.follow(filter, from, {
+        begin: () => resolve(new Response(stream)),
+        text: (text) => body.enqueue(encoder.encode(text)),
+        end: () => body.close(),
+        refuse: resolve,
+        unreachable: () => reject(new TypeError('no answer')),
+      })
+      // As an aborted fetch does.
+      signal.addEventListener('abort', () => {
+        close()
+        body.error(new DOMException('given up', 'AbortError'))
+        reject(new DOMException('given up', 'AbortError'))
+      })
+    })
+  const done = followLive({
+    after: `${after}`,
+    open,
+    onEvents: (events) => seen.push(...events.map(({ event }) => event.id)),
+    onState: () => {},
+    onForgotten: () => {},
+    signal: stop.signal,
+    wait: () => Bun.sleep(1),
+  })
+  const wanted = (last: number) =>
+    Array.from({ length: last - after }, (_, index) => received(after + index + 1).event)
+      .filter((event) => siteId === null || event.siteId === siteId)
+      .map((event) => event.id)
+  return { stop, seen, done, wanted }
+}
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.constant('arrive' as const) },
+  { weight: 2, arbitrary: fc.constantFrom('join' as const, 'join even' as const) },
+  { weight: 1, arbitrary: fc.constantFrom('cut' as const, 'leave' as const, 'pause' as const) },
+)
+
+test('each tab sees each of its events once and in order, over one stream', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(5), async (steps, behind) => {
+      const one = appliance()
+      const hub = createHub(one.source)
+      const tabs: ReturnType<typeof tab>[] = []
+      for (const what of [...steps, 'join' as const, 'arrive' as const]) {
+        if (what === 'arrive') one.arrive()
+        else if (what === 'cut') one.cut()
+        else if (what === 'pause') await Bun.sleep(3)
+        else if (what === 'leave') tabs.shift()?.stop.abort()
+        else tabs.push(tab(hub, Math.max(0, one.last() - behind), what === 'join' ? null : 'even'))
+        expect(one.streams()).toBeLessThanOrEqual(1)
+      }
+      const whole = () => tabs.every(({ seen, wanted }) => seen.length >= wanted(one.last()).length)
+      for (let waited = 0; waited < 400 && !whole(); waited++) await Bun.sleep(2)
+      for (const { seen, wanted } of tabs) expect(seen).toEqual(wanted(one.last()))
+      for (const { stop } of tabs) stop.abort()
+      await Promise.all(tabs.map(({ done }) => done))
+    }),
+    { numRuns: 60 },
+  )
+}, 30_000)
+
+test('a tab that comes back at once finds the stream still there; without tabs it ends', async () => {
+  const one = appliance()
+  const hub = createHub(one.source)
+  for (let time = 0; time < 5; time++) {
+    const visit = tab(hub, one.last(), null)
+    one.arrive()
+    while (visit.seen.length === 0) await Bun.sleep(1)
+    visit.stop.abort()
+    await visit.done
+  }
+  expect(one.opened()).toBe(1)
+  await Bun.sleep(60)
+  expect(one.streams()).toBe(0)
+})
+
+test('what the appliance refuses reaches the tab as it was said', async () => {
+  const one = appliance()
+  const hub = createHub({ ...one.source, missed: async () => new Response('no', { status: 400 }) })
+  const refused = Promise.withResolvers<Response>()
+  const nothing = () => {}
+  hub.follow({ types: [], outcomes: [] }, '0', {
+    ...{ begin: nothing, text: nothing, end: nothing, unreachable: nothing },
+    refuse: refused.resolve,
+  })
+  const answer = await refused.promise
+  expect([answer.status, await answer.text()]).toEqual([400, 'no'])
+})

@@ -1,0 +1,230 @@
+/**
+ * One stream for all tabs of a browser: it is read once, and each tab gets what its own filter asks for. What came
+ * between a tab's position and the stream's is fetched first, so a tab that joins has neither gap nor duplicate.
+ */
+import type { EventFilter, ReceivedEvent } from '../api/event-shapes.ts'
+import { isWanted } from './match.ts'
+import { messageReader, type StreamMessage } from './sse.ts'
+
+/** Where a tab's part of the stream goes, as text of a stream of its own. */
+export interface LiveSink {
+  begin(): void
+  text(text: string): void
+  end(): void
+  refuse(answer: Response): void // the appliance would not
+  unreachable(): void
+}
+
+export interface HubSource {
+  /** The whole stream, from now on. */
+  stream: (signal: AbortSignal) => Promise<Response>
+  /** What came of a filter from one position to another: `Missed`. */
+  missed: (filter: EventFilter, after: string, until: string, signal: AbortSignal) => Promise<Response>
+  lingerMs?: number
+  silenceMsMax?: number
+}
+
+interface Tab {
+  filter: EventFilter
+  sink: LiveSink
+  begun: boolean // it was told that its stream is there
+  waiting: StreamMessage[] | null // while what it missed is fetched
+  known: Set<string> // events it had before the stream brought them
+}
+
+interface Missed {
+  events: ReceivedEvent[]
+  position: string
+  more: boolean
+  ahead: boolean // the position asked from lies beyond the one asked to
+}
+
+/** A tab comes again with every recount: the stream outlives the short times without one. */
+const lingerMsDefault = 5_000
+
+const eventsText = (id: string, events: ReceivedEvent[]): string =>
+  `id: ${id}\nevent: events\ndata: ${JSON.stringify({ events })}\n\n`
+
+/** What a hub holds. */
+interface Hub {
+  source: HubSource
+  tabs: Set<Tab>
+  stream: { ready: Promise<Response | null>; stop: AbortController } | null
+  streamAt: string // the position that the stream has come to
+  linger: ReturnType<typeof setTimeout> | undefined
+}
+
+export function createHub(source: HubSource) {
+  const hub: Hub = { source, tabs: new Set(), stream: null, streamAt: '', linger: undefined }
+  return {
+    /** Follows from `after` until the function it returns is called, or the sink is told that it is over. */
+    follow(filter: EventFilter, after: string, sink: LiveSink): () => void {
+      const stop = new AbortController()
+      const tab: Tab = { filter, sink, begun: false, waiting: [], known: new Set() }
+      clearTimeout(hub.linger)
+      join(hub, tab, after, stop.signal).catch(() => {
+        // One that began and is not among them any more was told of the break already.
+        const told = !hub.tabs.delete(tab) && tab.begun
+        if (!stop.signal.aborted && !told) tellEnd(tab)
+      })
+      return () => {
+        stop.abort()
+        leave(hub, tab)
+      }
+    },
+  }
+}
+
+function tellEnd({ begun, sink }: Tab): void {
+  if (begun) sink.end()
+  else sink.unreachable()
+}
+
+/** Everybody hears of a break and comes back with the position where it stood. */
+function breakOff(hub: Hub, of: AbortController): void {
+  if (hub.stream?.stop !== of) return
+  of.abort()
+  hub.stream = null
+  for (const tab of hub.tabs) tellEnd(tab)
+  hub.tabs.clear()
+}
+
+/** Null when the stream is there; otherwise the answer that refused it. Rejects when there was no answer. */
+function opened(hub: Hub): Promise<Response | null> {
+  if (hub.stream !== null) return hub.stream.ready
+  const stop = new AbortController()
+  const ready = hub.source
+    .stream(stop.signal)
+    .then((answer) => (answer.ok ? begin(hub, answer, stop) : answer))
+  const forget = (): void => {
+    if (hub.stream?.stop === stop) hub.stream = null
+  }
+  ready.then((refused) => refused !== null && forget(), forget)
+  hub.stream = { ready, stop }
+  return ready
+}
+
+/** Resolves with the first message, which says where the stream begins. */
+function begin(hub: Hub, answer: Response, stop: AbortController): Promise<null> {
+  return new Promise((resolve, reject) => {
+    void readAll(answer, hub.source.silenceMsMax ?? 25_000, stop.signal, (messages) => {
+      hand(hub.tabs, messages)
+      hub.streamAt = messages.findLast(({ id }) => id !== null)?.id ?? hub.streamAt
+      if (messages.length > 0) resolve(null)
+    })
+      .catch(() => {})
+      .finally(() => {
+        breakOff(hub, stop)
+        reject(new TypeError('the stream ended'))
+      })
+  })
+}
+
+function leave(hub: Hub, tab: Tab): void {
+  hub.tabs.delete(tab)
+  clearTimeout(hub.linger)
+  if (hub.tabs.size > 0) return
+  hub.linger = setTimeout(() => {
+    if (hub.tabs.size === 0 && hub.stream !== null) breakOff(hub, hub.stream.stop)
+  }, hub.source.lingerMs ?? lingerMsDefault)
+}
+
+async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Promise<void> {
+  const { source, tabs } = hub
+  const refused = await opened(hub)
+  if (signal.aborted) return
+  if (refused !== null) return tab.sink.refuse(refused.clone())
+  // From here on the stream's events wait for it; what is fetched now ends where the stream has come to.
+  tabs.add(tab)
+  const until = hub.streamAt
+  const missed = await walk(source, tab.filter, [after, until], signal, ({ events, position }) => {
+    if (!tabs.has(tab)) return
+    if (!tab.begun) tab.sink.begin()
+    tab.begun = true
+    if (events.length > 0) tab.sink.text(eventsText(position, events))
+  })
+  // A tab may know more than the stream has brought so far: that must not come to it again.
+  const ahead =
+    missed === 'ahead' &&
+    (await walk(source, tab.filter, [until, after], signal, ({ events }) => {
+      for (const { event } of events) tab.known.add(event.id)
+    }))
+  const answer = missed instanceof Response ? missed : ahead
+  if (signal.aborted || !tabs.has(tab)) return
+  if (answer instanceof Response) {
+    tabs.delete(tab)
+    return tab.begun ? tab.sink.end() : tab.sink.refuse(answer)
+  }
+  const waiting = tab.waiting ?? []
+  tab.waiting = null
+  hand(new Set([tab]), waiting)
+}
+
+/** Page by page from one position to another; says whether the first is beyond the second, or what was refused. */
+async function walk(
+  source: HubSource,
+  filter: EventFilter,
+  [after, until]: [string, string],
+  signal: AbortSignal,
+  onPage: (page: Missed) => void,
+): Promise<'behind' | 'ahead' | Response> {
+  let position = after
+  for (;;) {
+    const answer = await source.missed(filter, position, until, signal)
+    if (!answer.ok) return answer
+    const page = (await answer.json()) as Missed
+    if (signal.aborted) return 'behind'
+    onPage(page)
+    if (page.ahead) return 'ahead'
+    if (!page.more) return 'behind'
+    position = page.position
+  }
+}
+
+/** Gives messages to tabs; an empty list says that the line lives. */
+function hand(tabs: ReadonlySet<Tab>, messages: StreamMessage[]): void {
+  for (const tab of tabs) {
+    if (tab.waiting !== null) tab.waiting.push(...messages)
+    else if (messages.length === 0) tab.sink.text(': quiet\n\n')
+  }
+  for (const message of messages) {
+    if (message.event !== 'events' || message.id === null) continue
+    const open = [...tabs].filter((tab) => tab.waiting === null)
+    if (open.length === 0) continue
+    const { events } = JSON.parse(message.data) as { events: ReceivedEvent[] }
+    for (const { filter, known, sink } of open) {
+      const mine = events.filter((one) => !known.has(one.event.id) && isWanted(filter, one))
+      sink.text(
+        mine.length > 0 ? eventsText(message.id, mine) : `id: ${message.id}\nevent: moved\ndata: {}\n\n`,
+      )
+    }
+  }
+}
+
+/** Resolves at the end of the stream, and when it was silent for too long. */
+async function readAll(
+  answer: Response,
+  silenceMsMax: number,
+  signal: AbortSignal,
+  onMessages: (messages: StreamMessage[]) => void,
+): Promise<void> {
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
+  if (!reader) return
+  const read = messageReader()
+  let silence: ReturnType<typeof setTimeout> | undefined
+  const cancel = (): void => void reader.cancel().catch(() => {})
+  signal.addEventListener('abort', cancel)
+  try {
+    for (;;) {
+      clearTimeout(silence)
+      silence = setTimeout(cancel, silenceMsMax)
+      const { done, value } = await reader.read()
+      if (done) return
+      onMessages(read(value))
+    }
+  } finally {
+    clearTimeout(silence)
+    signal.removeEventListener('abort', cancel)
+    cancel()
+  }
+}

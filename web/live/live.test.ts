@@ -1,0 +1,118 @@
+/** The stream's follower: every break is bridged at the place where it happened, nothing is skipped or repeated. */
+import { describe, expect, test } from 'bun:test'
+import { ApiError, type ReceivedEvent } from '../api/api.ts'
+import { followLive, type LiveState } from './live.ts'
+
+function received(n: number): ReceivedEvent {
+  const at = '2026-06-23T12:00:00.000Z'
+  return {
+    receivedAt: at,
+    event: { id: `e${n}`, siteId: 's', sessionId: 'x', occurredAt: at, type: 'a.b', outcome: 'success' },
+  }
+}
+
+const message = (n: number): string =>
+  `id: ${n}\nevent: events\ndata: ${JSON.stringify({ events: [received(n)] })}\n\n`
+
+/** A server of events 1 to `last`, whose connections break after the given numbers of characters. */
+function brokenServer(last: number, breaks: number[]) {
+  const asked: string[] = []
+  const done = Promise.withResolvers<void>()
+  const open = (after: string): Promise<Response> => {
+    asked.push(after)
+    const from = Number(after)
+    let text = ': hello\n\n'
+    for (let n = from + 1; n <= last; n++) text += message(n)
+    const cut = breaks.shift()
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode(cut === undefined ? text : text.slice(0, cut)))
+        if (cut !== undefined) controller.error(new Error('cut'))
+        else if (from === last) done.resolve()
+        else controller.close()
+      },
+    })
+    return Promise.resolve(new Response(body))
+  }
+  return { open, asked, done: done.promise }
+}
+
+async function follow(open: (after: string, signal: AbortSignal) => Promise<Response>, until: Promise<void>) {
+  const stop = new AbortController()
+  const seen: string[] = []
+  const states: LiveState['state'][] = []
+  let forgotten = 0
+  const following = followLive({
+    after: '0',
+    open,
+    onEvents: (events) => seen.push(...events.map((item) => item.event.id)),
+    onState: ({ state }) => states.push(state),
+    onForgotten: () => (forgotten += 1),
+    signal: stop.signal,
+    wait: () => Promise.resolve(),
+  })
+  await Promise.race([until, following])
+  stop.abort()
+  return { seen, states, forgotten }
+}
+
+test('events come once each, in order, however often and wherever the line breaks', async () => {
+  const whole = message(1).length
+  for (const breaks of [[], [0], [5, 20], [9 + whole, 9 + whole - 1, 40], [whole, whole, whole, whole]]) {
+    const server = brokenServer(6, [...breaks])
+    const { seen } = await follow(server.open, server.done)
+    expect(seen).toEqual(['e1', 'e2', 'e3', 'e4', 'e5', 'e6'])
+  }
+})
+
+test('a silent line is given up and opened again', async () => {
+  let opened = 0
+  const twice = Promise.withResolvers<void>()
+  const stop = new AbortController()
+  const following = followLive({
+    after: '0',
+    open: () => {
+      opened += 1
+      if (opened === 2) twice.resolve()
+      return Promise.resolve(new Response(new ReadableStream({})))
+    },
+    onEvents: () => {},
+    onState: () => {},
+    onForgotten: () => {},
+    signal: stop.signal,
+    wait: () => Promise.resolve(),
+    silenceMsMax: 20,
+  })
+  await twice.promise
+  stop.abort()
+  await following
+  expect(opened).toBeGreaterThanOrEqual(2)
+})
+
+describe('answers that are not a stream', () => {
+  const failing = (status: number) => () => Promise.reject(new ApiError(status, 'invalid_query', 'no'))
+
+  test('a position the server does not know starts the page over', async () => {
+    const { forgotten } = await follow(failing(400), new Promise(() => {}))
+    expect(forgotten).toBe(1)
+  })
+
+  test('an ended sign-in ends the following', async () => {
+    const { forgotten, states } = await follow(failing(401), new Promise(() => {}))
+    expect(forgotten).toBe(0)
+    expect(states).toEqual(['connecting'])
+  })
+
+  test('an overloaded server is asked again, and the reader is told meanwhile', async () => {
+    let left = 3
+    const server = brokenServer(1, [])
+    const open = (after: string): Promise<Response> =>
+      left-- > 0
+        ? Promise.reject(new ApiError(503, 'overloaded', 'busy', { retryAfterS: 1 }))
+        : server.open(after)
+    const { seen, states } = await follow(open, server.done)
+    expect(seen).toEqual(['e1'])
+    expect(states.slice(0, 2)).toEqual(['connecting', 'lost'])
+    expect(states).toContain('live')
+  })
+})

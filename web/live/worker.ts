@@ -1,0 +1,68 @@
+/** The shared worker: one stream of the appliance for all tabs of this browser (live-hub.ts). */
+import type { EventFilter } from '../api/event-shapes.ts'
+import { filterParams } from '../api/filter-params.ts'
+import { createHub } from './hub.ts'
+import { hereMsMax, type ToTab, type ToWorker } from './wire.ts'
+
+/** Another person or organization in the same browser has a stream of its own. */
+const hubs = new Map<string, ReturnType<typeof createHub>>()
+
+function hubOf(base: string, reader: string) {
+  const key = JSON.stringify([base, reader])
+  const known = hubs.get(key)
+  if (known) return known
+  const ask = (path: string, signal: AbortSignal, accept: string) =>
+    fetch(base + path, { credentials: 'same-origin', cache: 'no-store', signal, headers: { accept } })
+  const made = createHub({
+    stream: (signal) => ask('/api/live', signal, 'text/event-stream'),
+    missed: (filter: EventFilter, after: string, until: string, signal) => {
+      const params = filterParams(filter)
+      params.set('after', after)
+      params.set('to', until)
+      return ask(`/api/live/missed?${params}`, signal, 'application/json')
+    },
+  })
+  hubs.set(key, made)
+  return made
+}
+
+function serve(port: MessagePort): void {
+  const streams = new Map<number, () => void>()
+  const tell = (message: ToTab): void => port.postMessage(message)
+  let gone = 0
+  const leave = (): void => {
+    for (const close of streams.values()) close()
+    streams.clear()
+  }
+  const heard = (): void => {
+    clearTimeout(gone)
+    gone = Number(setTimeout(leave, hereMsMax))
+  }
+  const open = ({ n, base, reader, filter, after }: ToWorker & { kind: 'open' }): void => {
+    const close = hubOf(base, reader).follow(filter, after, {
+      begin: () => tell({ kind: 'begin', n }),
+      text: (text) => tell({ kind: 'text', n, text }),
+      end: () => tell({ kind: 'end', n }),
+      unreachable: () => tell({ kind: 'unreachable', n }),
+      refuse: (answer) =>
+        void answer.text().then((body) => {
+          tell({ kind: 'refused', n, status: answer.status, headers: [...answer.headers], body })
+        }),
+    })
+    streams.set(n, close)
+  }
+  port.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
+    heard()
+    if (data.kind === 'open') open(data)
+    else if (data.kind === 'close') {
+      streams.get(data.n)?.()
+      streams.delete(data.n)
+    } else if (data.kind === 'gone') leave()
+  })
+  port.start()
+  heard()
+}
+
+self.addEventListener('connect', (event) => {
+  for (const port of (event as MessageEvent).ports) serve(port)
+})

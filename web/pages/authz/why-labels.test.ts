@@ -1,0 +1,52 @@
+/** A denial counts once, attempts are those before it, and the evidence is what the event carries. */
+import { expect, test } from 'bun:test'
+import type { TraceEvent } from '../../api/api.ts'
+import { attempts, deedOf, evidenceOf, isRefusal, verdictOf } from './why-labels.ts'
+
+const event = (more: Partial<TraceEvent>): TraceEvent => ({
+  id: 'e',
+  siteId: 's',
+  sessionId: 'x',
+  occurredAt: '2026-11-20T12:00:00Z',
+  type: 'authz.evaluated',
+  outcome: 'success',
+  ...more,
+})
+
+test('refused is what was decided; without a decision, what was blocked; a blocked call is not another refusal', () => {
+  expect(isRefusal(event({ policy: { decision: 'deny' } }))).toBe(true)
+  expect(isRefusal(event({ outcome: 'blocked' }))).toBe(true)
+  expect(isRefusal(event({ outcome: 'blocked', policy: { decision: 'review' } }))).toBe(false)
+  expect(isRefusal(event({ outcome: 'blocked', type: 'tool.executed' }))).toBe(false)
+  expect(verdictOf(event({ policy: { decision: 'review' } }))).toBe('Held for review')
+  expect(verdictOf(event({}))).toBe('Allowed')
+})
+
+test('attempts: refusals before, and those for the same tool', () => {
+  const before = [
+    event({ outcome: 'blocked', tool: 'pay' }),
+    event({ outcome: 'blocked', tool: 'pay', type: 'tool.executed' }),
+    event({ outcome: 'blocked', tool: 'add' }),
+    event({ outcome: 'blocked' }),
+    event({ tool: 'pay' }),
+  ]
+  expect(attempts(event({ tool: 'pay' }), before)).toEqual({ refusals: 3, sameTool: 1 })
+  expect(attempts(event({}), before)).toEqual({ refusals: 3, sameTool: 0 })
+})
+
+test('evidence, whatever form the signals have', () => {
+  const agent = { userAgent: 'x/1', confidence: 0.934, signals: { webdriver: true, score: 3 } }
+  expect(evidenceOf(event({ agent } as Partial<TraceEvent>))).toEqual([
+    { name: 'Confidence', text: '93 % that it is an agent' },
+    { name: 'Signals', text: 'webdriver, score 3' },
+    { name: 'User agent', text: 'x/1' },
+  ])
+  const listed = event({ agent: { signals: ['a', 2] } } as unknown as Partial<TraceEvent>)
+  expect(evidenceOf(listed)).toEqual([{ name: 'Signals', text: 'a, 2' }])
+  expect(evidenceOf(event({ agent: null }))).toEqual([])
+})
+
+test('an unknown type is called by its own name', () => {
+  expect(deedOf(event({ type: 'shop.opened' }))).toBe('shop.opened')
+  expect(deedOf(event({ type: 'constructor' }))).toBe('constructor')
+})

@@ -1,0 +1,92 @@
+/** Your account: who you are here, your password, your second factor, and where you are signed in. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { Problem } from '../../../components/problem.tsx'
+import { useTask } from '../../../components/task.ts'
+import { Text } from '../../../components/text.tsx'
+import { identityApi, type OwnAccount } from '../../../api/identity-api.ts'
+import { session, signOut } from '../../../app/session.ts'
+import { Field, textOf } from '../../../components/form-dialog.tsx'
+import { SecondFactor } from './second-factor.tsx'
+import { SignInList } from './sign-in-list.tsx'
+
+export function Account() {
+  const account = useSignal<OwnAccount | null>(null)
+  const { problem, run } = useTask()
+  const load = () => run(async () => void (account.value = await identityApi.account()))
+  useEffect(() => void load(), [])
+  const who = session.value
+  if (!who) return null
+  const reload = () => void load()
+  return (
+    <section class="settings-section">
+      <dl class="settings-facts">
+        <dt>Email</dt>
+        <dd>
+          <Text value={who.account.email} />
+        </dd>
+        <dt>Organization</dt>
+        <dd>
+          <Text value={who.org.name} /> <span class="muted">({who.org.slug})</span>
+        </dd>
+        <dt>Role</dt>
+        <dd>
+          {who.role}
+          {who.account.operator && ', operator of this appliance'}
+        </dd>
+      </dl>
+      <button type="button" class="button" onClick={() => void run(signOut)}>
+        Sign out of this browser
+      </button>
+      {problem.value && <Problem error={problem.value} onRetry={reload} />}
+      <h3>Password</h3>
+      <PasswordForm onDone={reload} />
+      {account.value && <SecondFactor factor={account.value.secondFactor} onDone={reload} />}
+      {account.value && <SignInList signIns={account.value.signIns} onDone={reload} />}
+    </section>
+  )
+}
+
+function PasswordForm({ onDone }: { onDone: () => void }) {
+  const { busy, problem, run } = useTask()
+  const changed = useSignal(false)
+  const submit = async (form: HTMLFormElement): Promise<void> => {
+    const data = new FormData(form)
+    changed.value = await run(() =>
+      identityApi.changePassword({ current: textOf(data, 'current'), password: textOf(data, 'password') }),
+    )
+    if (!changed.value) return
+    form.reset()
+    onDone()
+  }
+  return (
+    <form
+      class="narrow-form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void submit(event.currentTarget)
+      }}
+    >
+      <Field
+        name="current"
+        label="Password of now"
+        type="password"
+        autocomplete="current-password"
+        required
+      />
+      <Field
+        name="password"
+        label="New password"
+        type="password"
+        autocomplete="new-password"
+        hint="At least 8 characters. It ends your sign-ins everywhere else."
+        required
+      />
+      {problem.value && <Problem error={problem.value} />}
+      {changed.value && <p role="status">The password is changed.</p>}
+      <button type="submit" class="button" aria-disabled={busy.value}>
+        Change password
+      </button>
+    </form>
+  )
+}

@@ -1,0 +1,31 @@
+/** How the audit log reads an entry's before and after, and what a filter asks for. */
+import { expect, test } from 'bun:test'
+import { isoTime } from '../../../app/clock.ts'
+import { dayStart } from '../../../app/zone.ts'
+import { differences, facts, filterBody, filterParams, noFilter } from './model.ts'
+
+test('only members that differ are told, with none for what is not there', () => {
+  const metadata = {
+    label: 'x',
+    before: { name: null, hidden: false, sites: ['a'] },
+    after: { name: 'Shop', hidden: false, sites: ['a', 'b'], extra: 1 },
+  }
+  expect(differences(metadata)).toEqual([
+    { name: 'name', before: 'none', after: 'Shop' },
+    { name: 'sites', before: '["a"]', after: '["a","b"]' },
+    { name: 'extra', before: 'none', after: '1' },
+  ])
+  expect(facts(metadata)).toEqual([{ name: 'label', value: 'x' }])
+  expect(differences({ before: 'text', after: ['list'] })).toEqual([])
+})
+
+test('an empty filter asks for everything, and the last day is meant whole', () => {
+  expect(filterBody(noFilter)).toEqual({})
+  const [start, end] = ['2026-06-01', '2026-07-01'].map((day) => isoTime(dayStart(day) ?? 0)) as [
+    string,
+    string,
+  ]
+  expect(`${filterParams({ q: 'a b', action: 'site.*', since: '2026-06-01', until: '2026-06-30' })}`).toBe(
+    `q=a+b&action=site.*&since=${encodeURIComponent(start)}&until=${encodeURIComponent(end)}`,
+  )
+})

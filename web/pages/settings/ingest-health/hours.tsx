@@ -1,0 +1,61 @@
+/** Events by hour as columns: accepted below, then deduped, then rejected. The table beside it has the numbers. */
+import { count, minuteTime } from '../../../text/format.ts'
+import { now } from '../../../app/clock.ts'
+import type { IngestHealth } from '../../../api/ingest-api.ts'
+import { hourColumns, shares, type Share } from './model.ts'
+
+const colours: { [share in Share]: string } = {
+  accepted: 'allow',
+  deduped: 'class-other',
+  rejected: 'error',
+}
+
+const height = 100
+const gap = 0.15 // of a column
+
+export function IngestHours({ health }: { health: IngestHealth }) {
+  const columns = hourColumns(health, now())
+  const highest = Math.max(
+    1,
+    ...columns.map((column) => shares.reduce((sum, share) => sum + column[share], 0)),
+  )
+  return (
+    <figure class="panel ingest-hours">
+      <figcaption>
+        Events an hour since {minuteTime(Date.parse(health.since))}; the highest has {count(highest)}.
+        <ul class="legend">
+          {shares.map((share) => (
+            <li key={share}>
+              <i class="series-mark" style={{ background: `var(--${colours[share]})` }} />
+              {share}
+            </li>
+          ))}
+        </ul>
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${columns.length} ${height}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`Events by hour: ${shares.map((share) => `${count(health.totals[share])} ${share}`).join(', ')}`}
+      >
+        {columns.map((column, n) => {
+          let below = 0
+          return shares.map((share) => {
+            const tall = (column[share] / highest) * height
+            below += tall
+            return tall === 0 ? null : (
+              <rect
+                key={`${n} ${share}`}
+                x={n + gap / 2}
+                y={height - below}
+                width={1 - gap}
+                height={tall}
+                style={{ fill: `var(--${colours[share]})` }}
+              />
+            )
+          })
+        })}
+      </svg>
+    </figure>
+  )
+}

@@ -1,0 +1,65 @@
+/** Settings, SDK ingest keys: how to install the client package, which this appliance serves itself. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { get } from '../../../api/api.ts'
+import { ownAddress } from '../../../app/base-path.ts'
+import { CodeBlock } from '../../../components/code-block.tsx'
+import { session } from '../../../app/session.ts'
+
+interface Manifest {
+  package: string
+  browser: { immutablePath: string; integrity: string }
+}
+
+export function ClientPackage() {
+  const manifest = useSignal<Manifest | null>(null)
+  useEffect(() => {
+    // Without it the first command still stands; the page that shows it does not fail for it.
+    get<Manifest>('/sdk/manifest.json').then(
+      (answer) => (manifest.value = answer),
+      () => {},
+    )
+  }, [])
+  const url = (session.value?.ingestUrl ?? ownAddress()).replace(/\/$/, '')
+  const browser = manifest.value?.browser
+  return (
+    <section class="settings-section" aria-labelledby="client-package">
+      <h3 id="client-package">Client package</h3>
+      <p class="muted">
+        This appliance serves the package itself, so no registry is needed. <code>README.md</code> in it has
+        the examples.
+      </p>
+      <CodeBlock
+        text={`npm install ${url}/sdk/sightglass-sdk.tgz`}
+        label="Command that installs the client package"
+        copyLabel="Copy command"
+      />
+      {browser && (
+        <>
+          <p class="muted">For a page without a bundler, with the relay of your server at /traces:</p>
+          <CodeBlock
+            text={pageSnippet(url + browser.immutablePath, browser.integrity)}
+            label="Script that traces from a page"
+            copyLabel="Copy script"
+          />
+        </>
+      )}
+    </section>
+  )
+}
+
+function pageSnippet(url: string, integrity: string): string {
+  return [
+    `<link rel="modulepreload" href="${url}"`,
+    `  integrity="${integrity}" crossorigin>`,
+    '<script type="module">',
+    `  import { createBrowserExporter, init } from '${url}'`,
+    '  const client = init({',
+    `    publishableKey: 'YOUR_PUBLISHABLE_KEY',`,
+    `    siteId: 'my-site',`,
+    `    exporters: [createBrowserExporter({ url: '/traces' })],`,
+    '  })',
+    `  client.trace({ type: 'tool.surfaced', metadata: { page: location.pathname } })`,
+    '</script>',
+  ].join('\n')
+}

@@ -1,0 +1,94 @@
+/** What a key may be limited to: sites and a proxy for ingest keys, scopes for secret ones, an end for each. */
+import type { Key, KeyKind, KeyWanted } from '../../../api/api.ts'
+import { isoTime } from '../../../app/clock.ts'
+import { dayOf, dayStart, zone } from '../../../app/zone.ts'
+import { Field, textOf } from '../../../components/form-dialog.tsx'
+
+const scopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
+
+/** `of`: the key whose limits are to be changed. */
+export function KeyTermsFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
+  return (
+    <details open={of !== undefined}>
+      <summary>Limits</summary>
+      <div class="key-form">
+        {kinds.includes('ingest') && (
+          <>
+            <Field
+              name="siteIds"
+              label="Sites"
+              value={of?.siteIds.join(', ') ?? ''}
+              hint="Ids with commas between; empty for every site."
+            />
+            <label>
+              <input type="checkbox" name="behindProxy" defaultChecked={of?.behindProxy ?? false} /> Behind a
+              proxy that leaves browser headers on
+            </label>
+          </>
+        )}
+        {kinds.includes('secret') && (
+          <fieldset class="kind-choice">
+            <legend>Scopes of a secret key (none: all of them)</legend>
+            {scopes.map((scope) => (
+              <label>
+                <input
+                  type="checkbox"
+                  name="scope"
+                  value={scope}
+                  defaultChecked={of?.scopes.includes(scope) ?? false}
+                />{' '}
+                {scope}
+              </label>
+            ))}
+          </fieldset>
+        )}
+        <Field
+          name="expires"
+          label="Ends on"
+          type="date"
+          value={endDay(of?.expiresAt ?? null)}
+          hint={`At the end of that day, ${zone.value}; empty for never.`}
+        />
+      </div>
+    </details>
+  )
+}
+
+function endDay(expiresAt: string | null): string {
+  return expiresAt === null ? '' : dayOf(Date.parse(expiresAt))
+}
+
+/** The last second of a day; a day that is none goes to the server as it is, which says so. */
+function endOf(day: string): string {
+  const nextMs = dayStart(day, 1)
+  return nextMs === null ? day : isoTime(nextMs - 1_000)
+}
+
+/** What the form says otherwise than the key; an end on the same day is left to the second. */
+export function changeOf(key: Key, form: FormData): Omit<Partial<KeyWanted>, 'kind'> {
+  const { siteIds = [], scopes = [], behindProxy = false, expiresAt = null } = termsOf(key.kind, form)
+  const label = textOf(form, 'label').trim()
+  const isSame = (a: string[], b: string[]) => JSON.stringify(a) === JSON.stringify(b)
+  return {
+    ...(label !== key.label && { label }),
+    ...(!isSame(siteIds, key.siteIds) && { siteIds }),
+    ...(!isSame(scopes, key.scopes) && { scopes }),
+    ...(behindProxy !== key.behindProxy && { behindProxy }),
+    ...(endDay(expiresAt) !== endDay(key.expiresAt) && { expiresAt }),
+  }
+}
+
+/** Scopes and sites only go with their kind of key, whatever the form still holds. */
+export function termsOf(kind: KeyKind, form: FormData): Omit<KeyWanted, 'kind' | 'label'> {
+  const day = textOf(form, 'expires')
+  const siteIds = textOf(form, 'siteIds')
+    .split(',')
+    .map((id) => id.trim())
+    .filter((id) => id !== '')
+  return {
+    ...(kind === 'ingest' && siteIds.length > 0 ? { siteIds } : {}),
+    ...(kind === 'ingest' && form.has('behindProxy') ? { behindProxy: true } : {}),
+    ...(kind === 'secret' ? { scopes: form.getAll('scope').map(String) } : {}),
+    ...(day === '' ? {} : { expiresAt: endOf(day) }),
+  }
+}

@@ -1,0 +1,283 @@
+/** People: who is in this organization, in which role, and who is invited. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Role } from '../../../api/api.ts'
+import { CopyButton } from '../../../components/copy-button.tsx'
+import { Dialog } from '../../../components/dialog.tsx'
+import { Problem } from '../../../components/problem.tsx'
+import { useTask } from '../../../components/task.ts'
+import { Text } from '../../../components/text.tsx'
+import { identityApi, type Invitation, type Member } from '../../../api/identity-api.ts'
+import { mayManage, session } from '../../../app/session.ts'
+import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { Day, Moment } from '../../../components/moment.tsx'
+
+const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
+const roleTexts: { [role in Role]: string } = {
+  owner: 'owner: everything, other owners too',
+  admin: 'admin: people, keys, sites, webhooks',
+  analyst: 'analyst: reads and exports, the audit log too',
+  viewer: 'viewer: reads the pages',
+}
+
+/** Only owners make owners. */
+function grantable(): { value: Role; text: string }[] {
+  const mine = session.value?.role
+  return roles
+    .filter((role) => role !== 'owner' || mine === 'owner')
+    .map((role) => ({ value: role, text: roleTexts[role] }))
+}
+
+export function People() {
+  const found = useSignal<{ members: Member[]; invitations: Invitation[] } | null>(null)
+  const inviting = useSignal(false)
+  const link = useSignal<{ email: string; link: string } | null>(null)
+  const changing = useSignal<Member | null>(null)
+  const removing = useSignal<Member | null>(null)
+  const { problem, run } = useTask()
+  const load = () => run(async () => void (found.value = await identityApi.people()))
+  const allowed = mayManage(session.value)
+  useEffect(() => void (allowed && load()), [])
+  if (!allowed)
+    return <p class="muted">People are for owners and admins; your role is {session.value?.role}.</p>
+  const reload = () => void load()
+  return (
+    <section class="settings-section">
+      <p class="about">
+        Each person has an account of their own, and here a role. An invitation is a link that works once;
+        send it by whatever way you trust.
+      </p>
+      <button
+        type="button"
+        class="button primary"
+        aria-haspopup="dialog"
+        onClick={() => (inviting.value = true)}
+      >
+        Invite somebody
+      </button>
+      {problem.value && <Problem error={problem.value} onRetry={reload} />}
+      {found.value && (
+        <MemberTable
+          members={found.value.members}
+          onChange={(member) => (changing.value = member)}
+          onRemove={(member) => (removing.value = member)}
+        />
+      )}
+      {found.value && <InvitationTable invitations={found.value.invitations} onDone={reload} />}
+      {inviting.value && (
+        <InviteDialog
+          onMade={(made) => {
+            link.value = made
+            reload()
+          }}
+          onClose={() => (inviting.value = false)}
+        />
+      )}
+      {link.value && <LinkDialog {...link.value} onClose={() => (link.value = null)} />}
+      {changing.value && (
+        <RoleDialog member={changing.value} onDone={reload} onClose={() => (changing.value = null)} />
+      )}
+      {removing.value && (
+        <RemoveDialog member={removing.value} onDone={reload} onClose={() => (removing.value = null)} />
+      )}
+    </section>
+  )
+}
+
+interface MemberTableProps {
+  members: Member[]
+  onChange: (member: Member) => void
+  onRemove: (member: Member) => void
+}
+
+function MemberTable({ members, onChange, onRemove }: MemberTableProps) {
+  return (
+    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Members">
+      <table class="key-table">
+        <thead>
+          <tr>
+            <th scope="col">Email</th>
+            <th scope="col">Role</th>
+            <th scope="col">Second factor</th>
+            <th scope="col">Last seen</th>
+            <th scope="col">
+              <span class="visually-hidden">Change</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {members.map((member) => (
+            <tr key={member.id}>
+              <th scope="row">
+                <Text value={member.email} max={40} />
+              </th>
+              <td>
+                {member.role}
+                {member.operator && <span class="muted">, operator</span>}
+              </td>
+              <td>{member.secondFactor ? 'on' : <span class="muted">off</span>}</td>
+              <td>
+                {member.lastSeenAt === null ? (
+                  <span class="muted">not signed in</span>
+                ) : (
+                  <Moment iso={member.lastSeenAt} />
+                )}
+              </td>
+              <td class="actions">
+                <button
+                  type="button"
+                  class="button"
+                  aria-label={`Change role of ${member.email}`}
+                  onClick={() => onChange(member)}
+                >
+                  Change role
+                </button>{' '}
+                <button
+                  type="button"
+                  class="button"
+                  aria-label={`Remove ${member.email}`}
+                  onClick={() => onRemove(member)}
+                >
+                  Remove
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function InvitationTable({ invitations, onDone }: { invitations: Invitation[]; onDone: () => void }) {
+  const { problem, run } = useTask()
+  if (invitations.length === 0) return null
+  return (
+    <>
+      <h3>Open invitations</h3>
+      {problem.value && <Problem error={problem.value} />}
+      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Open invitations">
+        <table class="key-table">
+          <thead>
+            <tr>
+              <th scope="col">Email</th>
+              <th scope="col">Role</th>
+              <th scope="col">Works until</th>
+              <th scope="col">
+                <span class="visually-hidden">Take back</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {invitations.map((invitation) => (
+              <tr key={invitation.id}>
+                <th scope="row">
+                  <Text value={invitation.email} max={40} />
+                </th>
+                <td>{invitation.role}</td>
+                <td>
+                  <Day iso={invitation.expiresAt} />
+                </td>
+                <td class="actions">
+                  <button
+                    type="button"
+                    class="button"
+                    aria-label={`Take back the invitation of ${invitation.email}`}
+                    onClick={() => void run(() => identityApi.revokeInvitation(invitation.id)).then(onDone)}
+                  >
+                    Take back
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  )
+}
+
+interface InviteDialogProps {
+  onMade: (made: { email: string; link: string }) => void
+  onClose: () => void
+}
+
+function InviteDialog({ onMade, onClose }: InviteDialogProps) {
+  const submit = async (form: FormData): Promise<void> => {
+    const role = roles.find((known) => known === form.get('role')) ?? 'viewer'
+    const { invitation, link } = await identityApi.invite({ email: textOf(form, 'email'), role })
+    onMade({ email: invitation.email, link })
+  }
+  return (
+    <FormDialog title="Invite somebody" action="Make the link" onSubmit={submit} onClose={onClose}>
+      <Field name="email" label="Email" type="email" required autofocus />
+      <Choice name="role" label="Role" options={grantable()} value="viewer" />
+    </FormDialog>
+  )
+}
+
+function LinkDialog({ email, link, onClose }: { email: string; link: string; onClose: () => void }) {
+  return (
+    <Dialog title="The invitation" sticky onClose={onClose}>
+      <p>
+        Send this link to <Text value={email} />. It works once, for seven days, and is not shown again.
+      </p>
+      <div class="secret">
+        <code tabIndex={0} aria-label="The invitation link">
+          {link}
+        </code>
+        <CopyButton text={link} label="Copy link" primary />
+      </div>
+      <div class="dialog-foot">
+        <button type="button" class="button" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+interface MemberDialogProps {
+  member: Member
+  onDone: () => void
+  onClose: () => void
+}
+
+function RoleDialog({ member, onDone, onClose }: MemberDialogProps) {
+  const submit = async (form: FormData): Promise<void> => {
+    const role = roles.find((known) => known === form.get('role')) ?? member.role
+    await identityApi.changeRole(member.id, role)
+    onDone()
+  }
+  return (
+    <FormDialog title="Change role" action="Change role" onSubmit={submit} onClose={onClose}>
+      <p>
+        <Text value={member.email} /> is signed out here and comes back in the new role.
+      </p>
+      <Choice name="role" label="Role" options={grantable()} value={member.role} />
+    </FormDialog>
+  )
+}
+
+function RemoveDialog({ member, onDone, onClose }: MemberDialogProps) {
+  const submit = async (): Promise<void> => {
+    await identityApi.removeMember(member.id)
+    onDone()
+  }
+  return (
+    <FormDialog
+      title="Remove from this organization"
+      action="Remove"
+      danger
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <p>
+        <strong>
+          <Text value={member.email} />
+        </strong>{' '}
+        is signed out and no longer sees anything of this organization. What they did stays in the audit log.
+      </p>
+    </FormDialog>
+  )
+}

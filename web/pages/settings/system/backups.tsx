@@ -1,0 +1,200 @@
+/** Settings → Backups, for operators: make one, prove one, take one away, and see how the last one went. */
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { Problem } from '../../../components/problem.tsx'
+import { useTask } from '../../../components/task.ts'
+import { Text } from '../../../components/text.tsx'
+import { bytesText, count, fullTime } from '../../../text/format.ts'
+import { type Backup, type Backups as List, operateApi } from '../../../api/operate-api.ts'
+import { session } from '../../../app/session.ts'
+import { FormDialog } from '../../../components/form-dialog.tsx'
+import { Moment } from '../../../components/moment.tsx'
+
+/** While something runs its end is looked for; no stream tells of it. */
+const lookMs = 1_000
+
+export function Backups() {
+  if (!session.value?.account.operator) {
+    return (
+      <section class="settings-section">
+        <p>Backups hold the data of every organization, so they are for operators of the appliance.</p>
+      </section>
+    )
+  }
+  return <BackupList />
+}
+
+function BackupList() {
+  const known = useSignal<List | null>(null)
+  const removing = useSignal<Backup | null>(null)
+  const { problem, busy, run } = useTask()
+  const load = () => run(async () => void (known.value = await operateApi.backups()))
+  const works = known.value !== null && (known.value.running !== null || known.value.checking !== null)
+  useEffect(() => void load(), [])
+  useEffect(() => {
+    if (!works) return undefined
+    const timer = setInterval(() => void load(), lookMs)
+    return () => clearInterval(timer)
+  }, [works])
+  const change = (work: () => Promise<List>) => void run(async () => void (known.value = await work()))
+  return (
+    <section class="settings-section">
+      <p class="about">
+        A backup holds everything and is proven before it counts: opened, checked, its events and audit trails
+        counted. Restore one on the machine with <code>sightglass restore</code>.
+      </p>
+      <button
+        type="button"
+        class="button primary"
+        aria-disabled={busy.value || known.value?.running != null}
+        onClick={() => known.value?.running == null && change(operateApi.startBackup)}
+      >
+        {known.value?.running == null ? 'Make a backup now' : 'A backup is being made'}
+      </button>
+      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {known.value && <Schedule list={known.value} />}
+      {known.value?.backups.length === 0 && <p class="muted">There is no backup yet.</p>}
+      {known.value && known.value.backups.length > 0 && (
+        <BackupTable
+          list={known.value}
+          onProve={(backup) => change(() => operateApi.proveBackup(backup.name))}
+          onRemove={(backup) => (removing.value = backup)}
+        />
+      )}
+      {removing.value && (
+        <FormDialog
+          title="Delete backup"
+          action="Delete backup"
+          danger
+          onSubmit={async () => {
+            const name = removing.value?.name
+            if (name !== undefined) known.value = await operateApi.deleteBackup(name)
+          }}
+          onClose={() => (removing.value = null)}
+        >
+          <p>
+            Delete <strong>{removing.value.name}</strong>? This cannot be undone.
+          </p>
+        </FormDialog>
+      )}
+    </section>
+  )
+}
+
+function Schedule({ list }: { list: List }) {
+  const { schedule, lastRun } = list
+  return (
+    <dl class="settings-facts">
+      <dt>Schedule</dt>
+      <dd>
+        {schedule.cron === null ? (
+          <>
+            none; set <code>--backup-cron</code>
+          </>
+        ) : (
+          <>
+            <code>{schedule.cron}</code>, the newest {schedule.keep} are kept
+            {schedule.nextAt !== null && `, next ${fullTime(Date.parse(schedule.nextAt))}`}
+          </>
+        )}
+      </dd>
+      <dt>Encryption</dt>
+      <dd>{schedule.encrypted ? 'with the passphrase' : 'none'}</dd>
+      {lastRun !== null && (
+        <>
+          <dt>Last one</dt>
+          <dd>
+            <span class={lastRun.ok ? 'chip allow' : 'chip error'}>{lastRun.ok ? 'good' : 'failed'}</span>{' '}
+            <Moment iso={lastRun.at} />: <Text value={lastRun.message} max={300} />
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
+interface BackupTableProps {
+  list: List
+  onProve: (backup: Backup) => void
+  onRemove: (backup: Backup) => void
+}
+
+function BackupTable({ list, onProve, onRemove }: BackupTableProps) {
+  return (
+    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Backups">
+      <table class="key-table">
+        <thead>
+          <tr>
+            <th scope="col">Backup</th>
+            <th scope="col">Made</th>
+            <th scope="col">Events</th>
+            <th scope="col">Size</th>
+            <th scope="col">State</th>
+            <th scope="col">
+              <span class="visually-hidden">Do</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {list.backups.map((backup) => (
+            <tr key={backup.name}>
+              <th scope="row">
+                <Text value={backup.name} max={48} mono />
+              </th>
+              <td>
+                {backup.createdAt !== null && <Moment iso={backup.createdAt} />}
+                {backup.reason !== null && <span class="muted"> {backup.reason}</span>}
+              </td>
+              <td>{backup.events !== null && count(backup.events)}</td>
+              <td>{bytesText(backup.bytes)}</td>
+              <td>
+                <BackupState backup={backup} checking={list.checking === backup.name} />
+              </td>
+              <td class="actions">
+                <button
+                  type="button"
+                  class="button"
+                  aria-disabled={list.checking !== null}
+                  onClick={() => list.checking === null && onProve(backup)}
+                >
+                  Prove<span class="visually-hidden"> {backup.name}</span>
+                </button>{' '}
+                <a class="button" href={operateApi.backupHref(backup.name)} download data-native>
+                  Download<span class="visually-hidden"> {backup.name}</span>
+                </a>{' '}
+                <button type="button" class="button" onClick={() => onRemove(backup)}>
+                  Delete<span class="visually-hidden"> {backup.name}</span>
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function BackupState({ backup, checking }: { backup: Backup; checking: boolean }) {
+  if (checking) return <span class="chip plain">being proven</span>
+  const problem = backup.problem ?? (backup.checked?.ok === false ? backup.checked.problems.join(' ') : null)
+  if (problem !== null)
+    return (
+      <span class="chip error" title={problem}>
+        damaged
+      </span>
+    )
+  const provenAt = backup.checked?.at ?? backup.provenAt
+  return (
+    <>
+      <span class={provenAt === null ? 'chip plain' : 'chip allow'}>
+        {provenAt === null ? 'not proven' : 'proven'}
+      </span>
+      {provenAt !== null && (
+        <span class="muted">
+          {' '}
+          <Moment iso={provenAt} />
+        </span>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,182 @@
+/** How numbers and times are written everywhere in the dashboard. Times are in the chosen zone; UTC is on hover. */
+import { offsetAt, wallOf } from '../../server/text/time-zone.ts'
+import { now } from '../app/clock.ts'
+import { zone } from '../app/zone.ts'
+
+const integer = new Intl.NumberFormat('en-GB')
+const compact = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 })
+
+/** 12418 → "12,418" */
+export function count(n: number): string {
+  return integer.format(n)
+}
+
+/** 12418 → "12.4k", for places that only decorate. */
+export function compactCount(n: number): string {
+  return compact.format(n).toLowerCase()
+}
+
+/** "1 event", "12,418 events" */
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`
+}
+
+type Part =
+  'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'fractionalSecond' | 'timeZoneName' | 'weekday'
+
+const formatters = new Map<string, Intl.DateTimeFormat>()
+
+function parts(ms: number, timeZone = zone.value): { [part in Part]: string } {
+  let formatter = formatters.get(timeZone)
+  if (!formatter) {
+    formatter = new Intl.DateTimeFormat('en-GB', {
+      year: 'numeric',
+      month: 'short',
+      day: 'numeric',
+      weekday: 'short',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+      fractionalSecondDigits: 3,
+      timeZoneName: 'short',
+      hourCycle: 'h23',
+      timeZone,
+    })
+    formatters.set(timeZone, formatter)
+  }
+  const found: { [type: string]: string } = {}
+  for (const { type, value } of formatter.formatToParts(ms)) found[type] = value
+  return found as { [part in Part]: string }
+}
+
+/**
+ * The time of an event in a list: "14:02:11.482" today, "23 Jun 14:02:11" this year, "23 Jun 2025 14:02" before.
+ * Here and below `timeZone` is the chosen one by default.
+ */
+export function eventTime(ms: number, nowMs: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  const today = parts(nowMs, timeZone)
+  if (at.year !== today.year) return `${at.day} ${at.month} ${at.year} ${at.hour}:${at.minute}`
+  const time = `${at.hour}:${at.minute}:${at.second}`
+  if (at.month !== today.month || at.day !== today.day) return `${at.day} ${at.month} ${time}`
+  return `${time}.${at.fractionalSecond}`
+}
+
+/** "23 Jun 14:02", for filters; seconds where they matter. */
+export function shortTime(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  const seconds = at.second === '00' && at.fractionalSecond === '000' ? '' : `:${at.second}`
+  return `${at.day} ${at.month} ${at.hour}:${at.minute}${seconds}`
+}
+
+/** "Tue 23 Jun 2026, 14:02:11.482 CEST" */
+export function fullTime(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  const time = `${at.hour}:${at.minute}:${at.second}.${at.fractionalSecond}`
+  return `${at.weekday} ${at.day} ${at.month} ${at.year}, ${time} ${at.timeZoneName}`
+}
+
+/** "2026-06-23 12:00:00.000 UTC", for hovers. */
+export function utcTime(ms: number): string {
+  const at = parts(ms, 'UTC')
+  const month = `${'JanFebMarAprMayJunJulAugSepOctNovDec'.indexOf(at.month.slice(0, 3)) / 3 + 1}`.padStart(
+    2,
+    '0',
+  )
+  const date = `${at.year}-${month}-${at.day.padStart(2, '0')}`
+  return `${date} ${at.hour}:${at.minute}:${at.second}.${at.fractionalSecond} UTC`
+}
+
+/** "23 Jun 2026" */
+export function day(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  return `${at.day} ${at.month} ${at.year}`
+}
+
+const pad = (n: number, digits = 2): string => `${n}`.padStart(digits, '0')
+
+/** "2026-06-23 14:00 CEST", for tables and limits. */
+export function minuteTime(ms: number, timeZone?: string): string {
+  const text = new Date(wallOf(ms, timeZone ?? zone.value)).toISOString()
+  return `${text.slice(0, 10)} ${text.slice(11, 16)} ${parts(ms, timeZone).timeZoneName}`
+}
+
+/** "2026-06-23T14:00:00.000+02:00", for files: the zone's clock, and sure also where it goes back. */
+export function isoWithOffset(ms: number, timeZone = zone.value): string {
+  const offset = Math.round(offsetAt(ms, timeZone) / minuteMs)
+  const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
+  const wall = new Date(ms + offset * minuteMs).toISOString().slice(0, -1)
+  return offset === 0 ? `${wall}Z` : `${wall}${offset < 0 ? '-' : '+'}${pad(hours)}:${pad(minutes)}`
+}
+
+/** "Fri 14 Nov", with the year where that is another. */
+export function dayName(ms: number, timeZone?: string, nowMs = now()): string {
+  const at = parts(ms, timeZone)
+  const year = at.year === parts(nowMs, timeZone).year ? '' : ` ${at.year}`
+  return `${at.weekday} ${at.day} ${at.month}${year}`
+}
+
+/** "14:00" */
+export function clockTime(ms: number, timeZone?: string): string {
+  const at = parts(ms, timeZone)
+  return `${at.hour}:${at.minute}`
+}
+
+/** "Fri 14 Nov, 01:00" */
+export function hourTime(ms: number, timeZone?: string, nowMs = now()): string {
+  return `${dayName(ms, timeZone, nowMs)}, ${clockTime(ms, timeZone)}`
+}
+
+const monthNames = new Map<string, Intl.DateTimeFormat>()
+
+/** "November 2026" */
+export function monthName(ms: number, timeZone = zone.value): string {
+  const known = monthNames.get(timeZone)
+  const formatter = known ?? new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone })
+  monthNames.set(timeZone, formatter)
+  return formatter.format(ms)
+}
+
+/** "CET" or "GMT+5:30": what the zone is called at a moment. */
+export function zoneMark(ms: number, timeZone?: string): string {
+  return parts(ms, timeZone).timeZoneName
+}
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+
+/** "just now", "2 min ago", "3 h ago", "5 days ago", then the date. */
+export function ago(ms: number, nowMs: number, timeZone?: string): string {
+  const since = nowMs - ms
+  if (since < minuteMs) return 'just now'
+  if (since < hourMs) return `${Math.floor(since / minuteMs)} min ago`
+  if (since < dayMs) return `${Math.floor(since / hourMs)} h ago`
+  if (since < 14 * dayMs) return `${counted(Math.floor(since / dayMs), 'day')} ago`
+  return day(ms, timeZone)
+}
+
+/** A length of time in the unit that suits it: "0.4 ms", "84 ms", "1.2 s", "3 min", "2 h", "5 d". */
+export function duration(ms: number): string {
+  if (ms < 10 && !Number.isInteger(ms)) return `${ms.toFixed(1)} ms`
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
+  if (ms < hourMs) return `${Math.round(ms / minuteMs)} min`
+  if (ms < 2 * dayMs) return `${Math.round(ms / hourMs)} h`
+  return `${count(Math.round(ms / dayMs))} d`
+}
+
+const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const
+
+/** 1536 → "1.5 KB", by 1,024. */
+export function bytesText(bytes: number): string {
+  let amount = bytes
+  let unit = 0
+  // 1023.5 KB would be written as 1024 KB.
+  while (amount >= 1_023.5 && unit < byteUnits.length - 1) {
+    amount /= 1_024
+    unit += 1
+  }
+  const shown = unit === 0 || amount >= 99.95 ? integer.format(Math.round(amount)) : amount.toFixed(1)
+  return `${shown} ${bytes === 1 ? 'byte' : byteUnits[unit]}`
+}

@@ -1,0 +1,28 @@
+/** The words of the dashboard's numbers are written down once more for people: DESIGN.md has the very same ones. */
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { measures, pageMeasures } from './measures.ts'
+import { routes } from '../routes.ts'
+
+test('the table in DESIGN.md has every word with its definition', async () => {
+  const text = await Bun.file(join(import.meta.dir, 'DESIGN.md')).text()
+  const table = text.slice(text.indexOf('## Numbers'), text.indexOf('## Decisions'))
+  const cells = table
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+  const rows = cells.slice(2).map(([, word, definition]) => [word, definition])
+  expect(rows).toEqual(Object.values(measures).map(({ name, definition }) => [name, definition]))
+})
+
+test('no word stands for two numbers, and no type is counted under two words', () => {
+  const all = Object.values(measures)
+  expect(new Set(all.map(({ name }) => name)).size).toBe(all.length)
+  const types = all.flatMap(({ type }) => type ?? [])
+  expect(new Set(types).size).toBe(types.length)
+})
+
+test('the navigation and the head of Analytics count the same types', () => {
+  const inNavigation = routes.flatMap(({ counted }) => counted ?? [])
+  expect(pageMeasures.map(({ type }) => type)).toEqual(inNavigation)
+})
