@@ -19,6 +19,8 @@ const entries = [
   'web/index.html',
   'sdk/build.ts',
   'scripts/run.mjs',
+  'scripts/measure-house.ts',
+  'scripts/user-strings.ts',
   ...verbs,
 ]
 

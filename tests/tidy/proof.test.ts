@@ -4,6 +4,9 @@ import { functionLength } from './function-length.ts'
 import { deadFiles, dependencyRules, missingDocuments } from './house-rules.ts'
 import { barrel, cycles, importRules } from './import-rules.ts'
 import { importsOf } from './imports.ts'
+import { upwardImports } from './layers.ts'
+import { slivers } from './slivers.ts'
+import { userStrings } from './user-strings.ts'
 import { blank, type Finding, type Source } from './source.ts'
 import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './text-rules.ts'
 
@@ -234,4 +237,42 @@ test('document', () => {
   const missing = missingDocuments(new Set(['README.md'])).map(({ path }) => path)
   expect(missing).not.toContain('README.md')
   expect(missing).toContain('server/DESIGN.md')
+})
+
+test('sliver: a small file with one importer, tests not counted', () => {
+  const importer = imports('server/b.ts', "import { a } from './a.ts'")
+  const tested = imports('server/a.test.ts', "import { a } from './a.ts'")
+  const second = imports('server/c.ts', "import { a } from './a.ts'")
+  const small = source('server/a.ts', 'x\n'.repeat(59))
+  expect(rulesOf(slivers([small], [...importer, ...tested]))).toEqual(['sliver'])
+  expect(slivers([small], [...importer, ...second])).toEqual([])
+  expect(slivers([source('server/a.ts', 'x\n'.repeat(60))], importer)).toEqual([])
+})
+
+test.each([
+  ['server/http/a.ts', "import type { B } from '../cli/b.ts'", "import { b } from '../text/b.ts'"],
+  ['server/audit/a.ts', "import { b } from '../services.ts'", "import { b } from '../identity/b.ts'"],
+  ['db/contract/a.ts', "import { b } from '../sqlite/b.ts'", "import { b } from '../rules/b.ts'"],
+  ['web/charts/a.ts', "import { b } from '../pages/b.ts'", "import { b } from '../text/b.ts'"],
+])('upward in %s', (path, bad, good) => {
+  expect(rulesOf(upwardImports(imports(path, bad)))).toEqual(['upward'])
+  expect(upwardImports(imports(path, good))).toEqual([])
+  expect(upwardImports(imports(path.replace('.ts', '.test.ts'), bad))).toEqual([])
+})
+
+test('user-facing strings are prose of strings, templates and JSX, without code and class names', () => {
+  const text = [
+    "const a = 'No events yet. Add one.'",
+    "const b = 'server/http/listener.ts'",
+    'const c = `Newest ${list.map((x) => `${x}`)} sessions`',
+    "const d = 'SELECT id FROM event'",
+    'const e = <p class="panel wide">Deleted <b>for good</b>, {n} of them</p>',
+    '// a comment of words',
+  ].join('\n')
+  expect(userStrings(source('web/a.tsx', text)).map((each) => `${each.line} ${each.text}`)).toEqual([
+    '1 No events yet. Add one.',
+    '3 Newest … sessions',
+    '5 for good',
+  ])
+  expect(userStrings(source('web/a.test.tsx', text))).toEqual([])
 })

@@ -1,0 +1,128 @@
+/**
+ * `bun scripts/measure-house.ts`: measures the code. Prints the number of source files, their median length, small
+ * files with a single importer, the top levels, and how many files one has to read to follow five paths through the
+ * product. Part of `npm run check`; exits with 1 when a measure misses its goal without a written reason.
+ */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { exceptions } from '../tests/tidy/exceptions.ts'
+import { importsOf } from '../tests/tidy/imports.ts'
+import { slivers } from '../tests/tidy/slivers.ts'
+import { isCode, isTest, readSources, root, type Source } from '../tests/tidy/source.ts'
+
+interface Measure {
+  name: string
+  value: number
+  goal: number
+  /** Why the goal is not met. */
+  reason?: string
+}
+
+const sources = readSources()
+const product = sources.filter(
+  ({ path }) => /^(server|db|web|sdk)\//.test(path) && isCode(path) && !isTest(path),
+)
+const edges = sources.flatMap(importsOf)
+const linesOf = ({ text }: Source): number => text.trimEnd().split('\n').length
+
+const median = (values: number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+
+const topLevel = (folder: string): number =>
+  readdirSync(join(root, folder), { withFileTypes: true }).filter((entry) => entry.isFile()).length
+
+/** Files that a reader meets: those that `starts` import, directly or not, for what they do (types left out). */
+function walk(starts: string[]): { files: number; lines: number } {
+  const next = new Map<string, string[]>()
+  for (const { from, to, typeOnly } of edges)
+    if (to !== null && !typeOnly) next.set(from, [...(next.get(from) ?? []), to])
+  const seen = new Set<string>()
+  const waiting = [...starts]
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (seen.has(path)) continue
+    const source = product.find((each) => each.path === path)
+    if (source === undefined) {
+      if (starts.includes(path)) throw new Error(`measure-house: no such file: ${path}`)
+      continue
+    }
+    seen.add(path)
+    waiting.push(...(next.get(path) ?? []))
+  }
+  return {
+    files: seen.size,
+    lines: product.filter(({ path }) => seen.has(path)).reduce((sum, each) => sum + linesOf(each), 0),
+  }
+}
+
+/** Where each path begins: the code that HTTP, a queue or a thread calls. Injected parts are starts of their own. */
+const walks: { name: string; goal: number; starts: string[]; reason?: string }[] = [
+  {
+    name: 'POST /v1/sdk/events, from the route to the disk',
+    goal: 30,
+    starts: [
+      'server/ingest/routes.ts',
+      'db/sqlite/threads/append-queue.ts',
+      'db/sqlite/threads/group.ts',
+      'db/sqlite/events/write/append.ts',
+    ],
+  },
+  {
+    name: 'GET /v1/traces',
+    goal: 22,
+    starts: ['server/api/traces/routes.ts', 'db/sqlite/events/read/page.ts'],
+  },
+  {
+    name: 'live stream',
+    goal: 16,
+    starts: ['server/api/live/routes.ts', 'db/sqlite/events/read/tail.ts'],
+  },
+  {
+    name: 'one webhook delivery',
+    goal: 15,
+    starts: [
+      'server/webhooks/delivery/run.ts',
+      'server/webhooks/delivery/attempt.ts',
+      'db/sqlite/webhooks/record-and-claim.ts',
+    ],
+  },
+  { name: 'Detect page in the browser', goal: 25, starts: ['web/pages/detect/page.tsx'] },
+]
+
+const small = slivers(sources, edges)
+const explained = small.filter(({ path }) =>
+  exceptions.some((each) => each.rule === 'sliver' && each.path === path),
+)
+
+const measures: Measure[] = [
+  { name: 'source files', value: product.length, goal: 450 },
+  { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
+  { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },
+  { name: 'files directly in server/', value: topLevel('server'), goal: 10 },
+  { name: 'files directly in db/', value: topLevel('db'), goal: 2 },
+  { name: 'files directly in db/sqlite/', value: topLevel('db/sqlite'), goal: 4 },
+  { name: 'files directly in web/', value: topLevel('web'), goal: 5 },
+  ...walks.map(({ name, goal, starts, reason }) => ({
+    name: `files to read: ${name}`,
+    value: walk(starts).files,
+    goal,
+    ...(reason === undefined ? {} : { reason }),
+  })),
+]
+
+process.stdout.write(`median length of a source file: ${median(product.map(linesOf))} lines\n`)
+let missed = 0
+for (const { name, value, goal, reason } of measures) {
+  const met = value <= goal
+  if (!met && reason === undefined) missed++
+  const verdict = met ? 'ok  ' : reason === undefined ? 'MISS' : 'why '
+  process.stdout.write(
+    `${verdict} ${name}: ${value} (goal: at most ${goal})${met || reason === undefined ? '' : `. ${reason}`}\n`,
+  )
+}
+for (const { name, starts } of walks) {
+  const { files, lines } = walk(starts)
+  process.stdout.write(`     ${name}: ${files} files, ${lines} lines\n`)
+}
+if (process.argv.includes('--slivers'))
+  for (const { path, message } of small) process.stdout.write(`${path}: ${message}\n`)
+process.exitCode = missed === 0 ? 0 : 1

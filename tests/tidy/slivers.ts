@@ -1,0 +1,24 @@
+/** Finds files too small to be a place of their own: under 60 lines and imported by a single other file. */
+import type { Import } from './imports.ts'
+import { type Finding, isCode, isTest, type Source } from './source.ts'
+
+const linesMin = 60
+
+export function slivers(sources: Source[], edges: Import[]): Finding[] {
+  const isProduct = (path: string): boolean =>
+    /^(server|db|web|sdk)\//.test(path) && isCode(path) && !isTest(path)
+  const importers = new Map<string, Set<string>>()
+  for (const { from, to } of edges) {
+    if (to === null || !isProduct(from)) continue
+    const all = importers.get(to) ?? new Set()
+    importers.set(to, all.add(from))
+  }
+  return sources.flatMap(({ path, text }) => {
+    if (!isProduct(path)) return []
+    const lines = text.trimEnd().split('\n').length
+    const [only, second] = [...(importers.get(path) ?? [])]
+    if (lines >= linesMin || only === undefined || second !== undefined) return []
+    const message = `${lines} lines with one importer: belongs inside ${only}`
+    return [{ rule: 'sliver', path, line: 1, message }]
+  })
+}
