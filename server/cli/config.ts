@@ -16,7 +16,7 @@ import type { OidcConfig } from '../identity/sign-in/provider-config.ts'
 import { backupDirOf, type BackupConfig } from '../operations/backup/config.ts'
 import type { TlsFiles } from '../http/tls.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
-import type { WebhookConfig } from '../webhooks/config.ts'
+import type { WebhookConfig } from '../webhooks/start.ts'
 
 export type Environment = Record<string, string | undefined>
 

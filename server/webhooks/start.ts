@@ -1,18 +1,17 @@
 /** Puts the webhook parts of a running server together: what routes, jobs and command line verbs work with. */
 import { readFileSync } from 'node:fs'
-import type { Store } from '../../db/contract/store.ts'
-import type { Clock } from '../clock.ts'
 import { limits } from '../limits.ts'
-import type { Log } from '../log.ts'
 import { openSecretBox } from '../system/secrets.ts'
 import { addressGuard } from './delivery/address-guard.ts'
-import type { WebhookConfig } from './config.ts'
 import { makeDispatcher } from './delivery/dispatcher.ts'
-import type { EndpointParts } from './endpoints/endpoints.ts'
 import { resolveWith, systemResolver, type Resolver } from './delivery/resolve.ts'
 import { makeRun, pruneDeliveries } from './delivery/run.ts'
 import { startWake, type Wake } from './delivery/wake.ts'
 import { makeWatch } from './alerts/evaluate.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { EndpointParts } from './endpoints/endpoints.ts'
 
 export interface WebhookOptions {
   config: WebhookConfig
@@ -95,4 +94,14 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       await idle()
     },
   }
+}
+
+/** What the operator chooses about webhooks when the appliance starts. */
+export interface WebhookConfig {
+  cron: string // of the dispatcher; seconds field allowed
+  backoffMs: number[] // one step before each of the retries
+  allow: string[] // private ranges that deliveries may reach
+  sinkDir: string | null // the folder below which file sinks lie
+  caFile: string | null // PEM of further certificate authorities
+  proxy: string | null // the HTTP proxy through which http and https go
 }

@@ -6,7 +6,7 @@ import { newSigningSecret } from '../../server/ids.ts'
 import { lazySecretBox } from '../../server/system/secrets.ts'
 import { applySetup } from '../../server/operations/setup/apply.ts'
 import { readSetupText } from '../../server/operations/setup/file.ts'
-import { sealPurpose } from '../../server/webhooks/endpoints/seal-purpose.ts'
+import { sealPurpose } from '../../server/webhooks/delivery/signing.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(90_000)

@@ -1,7 +1,7 @@
 /** Has a webhook endpoint of a set-up file, known by its label in its organization. */
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 import { AppError } from '../../errors.ts'
-import { checkUrl } from '../../webhooks/delivery/check-url.ts'
+import { checkUrl } from '../../webhooks/delivery/destination.ts'
 import {
   changeEndpoint,
   createEndpoint,
@@ -9,7 +9,7 @@ import {
   type EndpointParts,
 } from '../../webhooks/endpoints/endpoints.ts'
 import { readFilters } from '../../webhooks/endpoints/endpoint-fields.ts'
-import { sealPurpose } from '../../webhooks/endpoints/seal-purpose.ts'
+import { sealPurpose } from '../../webhooks/delivery/signing.ts'
 import type { Acting, Applied } from './change.ts'
 import type { SetupEndpoint } from './form.ts'
 

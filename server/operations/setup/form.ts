@@ -5,7 +5,7 @@ import { limits } from '../../limits.ts'
 import { UsageError } from '../../cli/option-values.ts'
 import { isSlug, nameProblem } from '../../identity/organizations/names.ts'
 import { readRetryWaits } from '../../webhooks/endpoints/endpoint-fields.ts'
-import { signingKey } from '../../webhooks/endpoints/secret.ts'
+import { signingKey } from '../../webhooks/delivery/signing.ts'
 import { membersOf, type Members } from './members.ts'
 
 /** `at` says where it stands in the file, for messages. */

@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { wrongBody } from '../delivery/check-url.ts'
+import { wrongBody } from '../delivery/destination.ts'
 import { ruleView } from '../view.ts'
 
 interface RuleParts {

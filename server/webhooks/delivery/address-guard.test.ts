@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { addressGuard } from './address-guard.ts'
-import { readIp } from './ip.ts'
+import { readIp } from './address-guard.ts'
 import { resolveWith } from './resolve.ts'
 import { readTarget } from './destination.ts'
 

@@ -2,15 +2,14 @@
 import type { Claim } from '../../../db/contract/webhooks.ts'
 import type { Clock } from '../../clock.ts'
 import type { SecretBox } from '../../system/secrets.ts'
-import { readRetryAfter } from './backoff.ts'
-import { classify, statusFault, type Fault } from './classify.ts'
+import { classify, statusFault, type Fault } from './failure.ts'
 import { post, sendDatagrams, sendStream, type Route } from './send.ts'
 import { excerptText } from './excerpt.ts'
 import { appendLines } from '../sinks/file.ts'
 import { messageLines } from '../sinks/message-lines.ts'
-import { isPrivateName } from './private-name.ts'
+import { isPrivateName } from './resolve.ts'
 import type { Resolution, Resolve } from './resolve.ts'
-import { sealPurpose } from '../endpoints/seal-purpose.ts'
+import { sealPurpose } from './signing.ts'
 import { signedHeaders } from './signing.ts'
 import { datagram, octetCounted, syslogMessage, thisSource } from '../sinks/syslog.ts'
 import { readTarget, RefusedUrl, type HttpTarget, type SyslogTarget } from './destination.ts'
@@ -190,4 +189,19 @@ async function sendSyslog(
     await sendStream(peer, octetCounted(messages), signal)
   }
   return delivered
+}
+
+export const retryAfterMsMax = 3_600_000
+
+/**
+ * Reads a `Retry-After` header, seconds or an HTTP date, as at most one hour; null when it says nothing usable.
+ * Fractions are no HTTP, but receivers send them: rounded up, they are what was meant. A negative number is ignored.
+ */
+export function readRetryAfter(header: string | null, nowMs: number): number | null {
+  const text = header?.trim() ?? ''
+  if (/^\d+(?:\.\d+)?$/.test(text)) return Math.min(Math.ceil(Number(text) * 1_000), retryAfterMsMax)
+  // Date.parse takes far more than HTTP dates, so the shape is asked first.
+  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return null
+  const atMs = Date.parse(text)
+  return Number.isNaN(atMs) ? null : Math.min(Math.max(0, atMs - nowMs), retryAfterMsMax)
 }

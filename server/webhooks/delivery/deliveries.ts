@@ -6,7 +6,7 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
-import { checkUrl, type UrlRules } from './check-url.ts'
+import { checkUrl, type UrlRules } from './destination.ts'
 import { orgSecret, type SecretParts } from '../endpoints/org-secret.ts'
 import { laneOf, type HttpTarget } from './destination.ts'
 

@@ -1,11 +1,11 @@
 /** The dispatcher over a store that fails: outcomes are kept until they can be recorded, retries stay untouched. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { StoreError } from '../../../db/contract/errors.ts'
-import type { Claim, Outcome, WebhookStore } from '../../../db/contract/webhooks.ts'
+import { type Claim, type Outcome, type WebhookStore } from '../../../db/contract/webhooks.ts'
 import { until } from '../../../tests/support/until.ts'
 import { startLog } from '../../log.ts'
 import { addressGuard } from './address-guard.ts'
-import { makeDispatcher, type Dispatcher } from './dispatcher.ts'
+import { makeDispatcher, type Dispatcher, coalesce } from './dispatcher.ts'
 import { resolveWith } from './resolve.ts'
 import { secretBox } from '../../system/secrets.ts'
 
@@ -143,4 +143,36 @@ test('a secret that does not open is our own fault', async () => {
     { attempt: { counted: false, error: expect.stringMatching(/^secret_sealed: /) } },
   ])
   await dispatcher.stop(0)
+})
+
+test('never two at a time, one more run for all who asked meanwhile', async () => {
+  let now = 0
+  let most = 0
+  let runs = 0
+  const ask = coalesce(async () => {
+    runs++
+    most = Math.max(most, ++now)
+    await Bun.sleep(2)
+    now--
+  })
+  await Promise.all([ask(), ask(), ask()])
+  expect([runs, most]).toEqual([2, 1])
+  const first = ask()
+  await Bun.sleep(1)
+  await Promise.all([first, ask(), ask()])
+  expect([runs, most]).toEqual([4, 1])
+})
+
+test('who asks during a run waits for one that began later', async () => {
+  let value = 0
+  const seen: number[] = []
+  const ask = coalesce(async () => {
+    seen.push(value)
+    await Bun.sleep(2)
+  })
+  const first = ask()
+  value = 1
+  await ask()
+  await first
+  expect(seen.at(-1)).toBe(1)
 })

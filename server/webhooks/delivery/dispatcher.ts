@@ -1,13 +1,12 @@
 /** Sends what is due: claims within the limits, sends at the same time, records what came of it. */
-import type { Store } from '../../../db/contract/store.ts'
-import type { Claim, ClaimRequest, Outcome } from '../../../db/contract/webhooks.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import type { Log } from '../../log.ts'
 import { attempt, type AttemptParts } from './attempt.ts'
-import { coalesce } from './coalesce.ts'
 import { judge } from './retry-policy.ts'
 import { makeLanes, type Lanes } from './slots.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Claim, ClaimRequest, Outcome } from '../../../db/contract/webhooks.ts'
+import type { Log } from '../../log.ts'
 
 export interface DispatcherParts extends AttemptParts {
   store: Pick<Store, 'webhooks'>
@@ -162,4 +161,24 @@ function tell(
   const fields = { deliveryId, next: next.status, durationMs, error: error?.split(':')[0], detail }
   const isTold = next.status === 'dead_letter' || detail !== undefined
   log[isTold ? 'warn' : 'debug']('webhook_attempt', fields)
+}
+
+/** The promise settles when a run that began after the call has ended. `work` must not reject. */
+export function coalesce(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null
+  let isAskedAgain = false
+
+  async function runs(): Promise<void> {
+    while (isAskedAgain) {
+      isAskedAgain = false
+      await work()
+    }
+    running = null
+  }
+
+  return () => {
+    isAskedAgain = true
+    running ??= runs()
+    return running
+  }
 }

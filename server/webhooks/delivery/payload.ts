@@ -5,7 +5,7 @@ import { mediaType } from '../../http/media-type.ts'
 import { exactJson } from '../../text/exact-json.ts'
 import { skipString, skipValue } from '../../text/json-scan.ts'
 import { limits } from '../../limits.ts'
-import { wrongBody } from './check-url.ts'
+import { wrongBody } from './destination.ts'
 
 const envelopeBytesMax = 16 * 1024 // the url, names and white space around the payload
 

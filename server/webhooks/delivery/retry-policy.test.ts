@@ -1,10 +1,11 @@
 /** The life of a delivery as laws: 1 + 3 counted attempts at most, our own faults never; 410 and five days pause. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Claim } from '../../../db/contract/webhooks.ts'
-import type { AttemptResult } from './attempt.ts'
-import { classify, statusFault } from './classify.ts'
-import { failingMsMax, judge, probeEveryMs } from './retry-policy.ts'
+import { type Claim } from '../../../db/contract/webhooks.ts'
+import { type AttemptResult } from './attempt.ts'
+import { classify, statusFault } from './failure.ts'
+import { failingMsMax, judge, probeEveryMs, nextAttemptAt } from './retry-policy.ts'
+import { readRetryAfter, retryAfterMsMax } from './attempt.ts'
 
 const stepsMs = [1_000, 2_000, 3_000]
 const now = 1_700_000_000_000
@@ -119,4 +120,51 @@ describe('endpoints', () => {
       resume: { action: 'webhook_endpoint.resumed' },
     })
   })
+})
+
+const waitsMs = [60_000, 300_000, 1_800_000]
+
+test('each retry waits its step, up to a fifth more, or what the receiver asked for, an hour at most', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 8 }),
+      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      fc.option(fc.integer({ min: 0, max: 1e9 })),
+      (attempts, random, retryAfterMs) => {
+        const at = nextAttemptAt({ attempts, stepsMs: waitsMs, retryAfterMs, atMs: 1_000, random })
+        const stepMs = waitsMs[attempts - 1]
+        if (stepMs === undefined) return expect(at).toBeNull()
+        const waited = at! - 1_000
+        const asked = Math.min(retryAfterMs ?? 0, retryAfterMsMax)
+        expect(waited).toBeGreaterThanOrEqual(Math.max(stepMs, asked))
+        expect(waited).toBeLessThanOrEqual(Math.max(stepMs * 1.2, asked))
+      },
+    ),
+  )
+})
+
+test.each([
+  ['120', 120_000],
+  [' 5 ', 5_000],
+  ['0', 0],
+  ['Sat, 21 Nov 2026 00:01:00 GMT', 60_000],
+  ['Fri, 20 Nov 2026 23:00:00 GMT', 0],
+  ['', null],
+  ['-5', null],
+  ['1.5', 1_500],
+  ['0.0001', 1],
+  ['1.', null],
+  ['1e9', null],
+  ['+5', null],
+  ['0x10', null],
+  ['9999999999', retryAfterMsMax],
+  ['9'.repeat(400), retryAfterMsMax],
+  ['3600', 3_600_000],
+  ['3601', retryAfterMsMax],
+  ['Wed, 31 Dec 9999 23:59:59 GMT', retryAfterMsMax],
+  ['soon', null],
+  ['2026', 2_026_000],
+  ['2026-11-21', null],
+])('Retry-After %s', (header, expected) => {
+  expect(readRetryAfter(header, Date.UTC(2026, 10, 21))).toBe(expected)
 })

@@ -1,10 +1,9 @@
 /** Decides what follows from an attempt: delivered, tried again and when, or a dead letter, maybe with a pause. */
+import { newId } from '../../ids.ts'
+import { faultText } from './failure.ts'
 import type { AuditEntry } from '../../../db/contract/store.ts'
 import type { Claim, Outcome } from '../../../db/contract/webhooks.ts'
-import { newId } from '../../ids.ts'
-import type { AttemptResult } from './attempt.ts'
-import { nextAttemptAt } from './backoff.ts'
-import { faultText } from './classify.ts'
+import { retryAfterMsMax, type AttemptResult } from './attempt.ts'
 
 const gone = 410
 const dayMs = 24 * 3_600_000
@@ -90,4 +89,23 @@ function endpointAudit(
   const action = `webhook_endpoint.${did}`
   const about = { orgId, actor: 'system', action, target: endpointId ?? '', occurredAtMs }
   return { id: newId('aud'), ...about, metadata: { url, ...metadata } }
+}
+
+/** When a failed delivery is tried again: a step for each retry, jitter on top, and what the receiver asked for. */
+const jitterShareMax = 0.2
+
+interface Failure {
+  attempts: number // counted ones, this failure included
+  stepsMs: readonly number[] // one for each retry
+  retryAfterMs: number | null
+  atMs: number
+  random: number // 0 inclusive to 1 exclusive
+}
+
+/** Milliseconds since 1970 of the next attempt, or null when the retries are used up. Never earlier than the step. */
+export function nextAttemptAt({ attempts, stepsMs, retryAfterMs, atMs, random }: Failure): number | null {
+  const stepMs = stepsMs[attempts - 1]
+  if (stepMs === undefined) return null
+  const askedMs = Math.min(retryAfterMs ?? 0, retryAfterMsMax)
+  return atMs + Math.max(Math.round(stepMs * (1 + jitterShareMax * random)), askedMs)
 }

@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { connect, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { noteCall } from '../../system/outbound.ts'
-import { credentialsRefused, proxyFault } from './proxy-error.ts'
+import { credentialsRefused, proxyFault } from './failure.ts'
 
 export const excerptBytesMax = 16 * 1024
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { newSigningSecret } from '../../ids.ts'
-import { signingKey } from '../endpoints/secret.ts'
+import { signingKey } from './signing.ts'
 import { signedHeaders } from './signing.ts'
 
 const message = { id: 'wh_1', body: '{"a":"ü 🎈"}' }

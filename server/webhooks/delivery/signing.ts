@@ -1,6 +1,5 @@
 /** Standard Webhooks 1.0.0: what is signed, how, and the three headers that carry it. */
 import { createHmac } from 'node:crypto'
-import { signingKey } from '../endpoints/secret.ts'
 
 export interface Message {
   id: string // the same for every attempt
@@ -21,4 +20,24 @@ export function signedHeaders(secrets: string[], message: Message, nowMs: number
     'webhook-timestamp': String(timestampS),
     'webhook-signature': secrets.map((secret) => signature(secret, message, timestampS)).join(' '),
   }
+}
+
+/** Reads signing secrets in the form Standard Webhooks gives them: `whsec_` and the base64 of random bytes. */
+const prefix = 'whsec_'
+const bytesMin = 24
+const bytesMax = 64
+
+/** The key inside a `whsec_` secret; throws when the text is not one of 24 to 64 bytes. */
+export function signingKey(secret: string): Buffer {
+  const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : ''
+  const key = Buffer.from(text, 'base64')
+  // Buffer skips what is not base64, so only a text that comes back equal was one.
+  const isExact = key.toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '')
+  if (!isExact || key.length < bytesMin || key.length > bytesMax) throw new Error('not a signing secret')
+  return key
+}
+
+/** What a signing secret is sealed for, so that it opens only for the endpoint or organization it signs for. */
+export function sealPurpose({ orgId, endpointId }: { orgId: string; endpointId: string | null }): string {
+  return endpointId === null ? `webhook-org:${orgId}` : `webhook-endpoint:${endpointId}`
 }

@@ -2,7 +2,7 @@
 import type { EndpointFilter } from '../../../db/contract/webhooks.ts'
 import { limits } from '../../limits.ts'
 import { waitMs } from '../../cli/option-values.ts'
-import { wrongBody } from '../delivery/check-url.ts'
+import { wrongBody } from '../delivery/destination.ts'
 
 const valuesMax = 100
 

@@ -6,11 +6,11 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { newId, newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { checkUrl, wrongBody, type UrlRules } from '../delivery/check-url.ts'
+import { checkUrl, wrongBody, type UrlRules } from '../delivery/destination.ts'
 import { readBatchSize, readFilters, readLabel, readRetryWaits } from './endpoint-fields.ts'
 import { unknownTypes, warningsOf, type Warning } from './known-types.ts'
 import type { SecretParts } from './org-secret.ts'
-import { sealPurpose } from './seal-purpose.ts'
+import { sealPurpose } from '../delivery/signing.ts'
 import { endpointView } from '../view.ts'
 
 export interface EndpointParts extends SecretParts, UrlRules {

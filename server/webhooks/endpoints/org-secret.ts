@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts'
 import { newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import type { SecretBox } from '../../system/secrets.ts'
-import { sealPurpose } from './seal-purpose.ts'
+import { sealPurpose } from '../delivery/signing.ts'
 
 export interface SecretParts {
   store: Pick<Store, 'webhooks'>

@@ -2,7 +2,7 @@
 import type { EventStore } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { parseTime } from '../../text/time.ts'
-import { wrongBody } from '../delivery/check-url.ts'
+import { wrongBody } from '../delivery/destination.ts'
 import { findEndpoint, type EndpointJson, type EndpointParts } from './endpoints.ts'
 import { positionBefore } from './position.ts'
 

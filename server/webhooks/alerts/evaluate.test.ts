@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import type { ApiKey } from '../../../db/contract/store.ts'
 import type { Rule, RuleKind } from '../../../db/contract/webhooks.ts'
-import { findings, type OrgView } from './findings.ts'
-import { makeRates, windowMs } from './rates.ts'
+import { findings, type OrgView } from './evaluate.ts'
+import { makeRates, windowMs } from './org-state.ts'
 
 const now = 1_700_000_000_000
 const minuteMs = 60_000

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { Incident } from '../../../db/contract/webhooks.ts'
 import { chatText, incidentSentence, linkOf, worstFirst } from './alerts.ts'
-import { alertNotices, endpointNotices } from './notices.ts'
+import { alertNotices, endpointNotices } from './alerts.ts'
 import { makeEndpoint } from '../../../tests/store/webhook-make.ts'
 
 const share = { share: 0.7234, threshold: 0.5, events: 1_200, windowMinutes: 60 }
