@@ -15,6 +15,7 @@ const textOf = (path: string): string => sources.find((source) => source.path ==
 const verbs = [...textOf('scripts/run.mjs').matchAll(/'(\w+)'/g)].map((match) => `scripts/${match[1]}.ts`)
 const entries = [
   'server/main.ts',
+  'scripts/pictures.ts',
   ...workerEntries,
   'web/index.html',
   'sdk/build.ts',
