@@ -28,7 +28,7 @@ import { liveRoutes } from './api/live/routes.ts'
 import { memoryRoutes } from './api/site-memory/routes.ts'
 import { metricsRoutes } from './api/metrics/routes.ts'
 import { orgRoutes } from './identity/organizations/routes.ts'
-import type { Parts } from './services.ts'
+import type { Services } from './services.ts'
 import { prometheusRoutes } from './operations/metrics-endpoint/routes.ts'
 import { retentionRoutes } from './operations/retention/routes.ts'
 import { siteRoutes } from './identity/sites/routes.ts'
@@ -55,46 +55,46 @@ function withRateLimits(request: Request, response: Response): Response {
   return response
 }
 
-export function createApp(parts: Parts): App {
+export function createApp(services: Services): App {
   const fail = (thrown: unknown, request: Request) => {
     const { id } = contextOf(request)
-    return errorResponse(toAppError(thrown, id, parts.log), id)
+    return errorResponse(toAppError(thrown, id, services.log), id)
   }
   // Elysia's own host shortcut breaks wildcard routes for short Host headers, and its normalisation drops members.
   const app = new Elysia({ handler: { standardHostname: false }, normalize: false })
     .onError(({ error, code, request }) => (code === 'NOT_FOUND' ? noRoute(request) : fail(error, request)))
     .onBeforeHandle({ as: 'global' }, ({ request, route }) => void (contextOf(request).route = route))
-    .use(healthRoutes(parts))
-    .use(docsRoutes(parts))
-    .use(clientPackageRoutes(parts))
-    .use(prometheusRoutes(parts))
-    .use(ingestRoutes(parts))
-    .use(ingestHealthRoutes(parts))
-    .use(toolRoutes(parts))
-    .use(memoryRoutes(parts))
-    .use(metricsRoutes(parts))
-    .use(sessionRoutes(parts))
-    .use(dashboardCountRoutes(parts))
-    .use(traceRoutes(parts))
-    .use(webhookRoutes(parts))
-    .use(auditRoutes(parts))
-    .use(authRoutes(parts))
-    .use(signInRoutes(parts))
-    .use(providerRoutes(parts))
-    .use(accountRoutes(parts))
-    .use(peopleRoutes(parts))
-    .use(orgRoutes(parts))
-    .use(retentionRoutes(parts))
-    .use(siteRoutes(parts))
-    .use(keyRoutes(parts))
-    .use(backupRoutes(parts))
-    .use(doctorRoutes(parts))
-    .use(clockRoutes(parts))
-    .use(dashboardAuditRoutes(parts))
-    .use(dashboardTraceRoutes(parts))
-    .use(logsRoutes(parts).use(viewRoutes(parts)))
-    .use(dashboardWebhookRoutes(parts))
-    .use(liveRoutes(parts))
+    .use(healthRoutes(services))
+    .use(docsRoutes(services))
+    .use(clientPackageRoutes(services))
+    .use(prometheusRoutes(services))
+    .use(ingestRoutes(services))
+    .use(ingestHealthRoutes(services))
+    .use(toolRoutes(services))
+    .use(memoryRoutes(services))
+    .use(metricsRoutes(services))
+    .use(sessionRoutes(services))
+    .use(dashboardCountRoutes(services))
+    .use(traceRoutes(services))
+    .use(webhookRoutes(services))
+    .use(auditRoutes(services))
+    .use(authRoutes(services))
+    .use(signInRoutes(services))
+    .use(providerRoutes(services))
+    .use(accountRoutes(services))
+    .use(peopleRoutes(services))
+    .use(orgRoutes(services))
+    .use(retentionRoutes(services))
+    .use(siteRoutes(services))
+    .use(keyRoutes(services))
+    .use(backupRoutes(services))
+    .use(doctorRoutes(services))
+    .use(clockRoutes(services))
+    .use(dashboardAuditRoutes(services))
+    .use(dashboardTraceRoutes(services))
+    .use(logsRoutes(services).use(viewRoutes(services)))
+    .use(dashboardWebhookRoutes(services))
+    .use(liveRoutes(services))
   const routes = routesOf(app)
   const methodsOf = methodFinder(routes)
 
@@ -103,7 +103,7 @@ export function createApp(parts: Parts): App {
     const methods = methodsOf(pathOf(request))
     if (methods.length === 0) {
       const readable = request.method === 'GET' || request.method === 'HEAD'
-      const page = readable ? assetAnswer(parts.assets, request) : null
+      const page = readable ? assetAnswer(services.assets, request) : null
       return page ?? fail(new AppError('not_found', 'There is nothing at this address.'), request)
     }
     const headers = { allow: methods.join(', ') }
@@ -117,7 +117,7 @@ export function createApp(parts: Parts): App {
     routes,
     async handle(request) {
       try {
-        parts.rateLimits.address(request)
+        services.rateLimits.address(request)
         return withRateLimits(request, await app.fetch(request))
       } catch (thrown) {
         return withRateLimits(request, fail(thrown, request))

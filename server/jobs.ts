@@ -18,7 +18,7 @@ import { expireAll, type RetentionRule } from './operations/retention/expire-all
 import type { Recount } from './operations/retention/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
-interface JobParts {
+interface JobServices {
   dataDir: string
   log: Log
   auditKey: SigningKey
@@ -40,9 +40,9 @@ interface JobParts {
 /** One that deletes what is old waits while the clock cannot be trusted. */
 type TableJob = Job & { deletes?: true }
 
-export function jobTable(parts: JobParts): Job[] {
-  const { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey } = parts
-  const { backups, backupCron } = parts
+export function jobTable(services: JobServices): Job[] {
+  const { store, lastUses, disk, webhooks, dispatchCron, dataDir, log, auditKey } = services
+  const { backups, backupCron } = services
   const backup: TableJob[] =
     backupCron === null
       ? []
@@ -50,9 +50,9 @@ export function jobTable(parts: JobParts): Job[] {
   const table: TableJob[] = [
     ...backup,
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
-    { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => parts.fsyncProbe.look() },
-    { id: 'memory-watch', schedule: '* * * * * *', run: async () => parts.memory.look() },
-    { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => parts.ingestCounts.flush() },
+    { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => services.fsyncProbe.look() },
+    { id: 'memory-watch', schedule: '* * * * * *', run: async () => services.memory.look() },
+    { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },
     {
       id: 'sign-in-prune',
@@ -71,7 +71,7 @@ export function jobTable(parts: JobParts): Job[] {
       deletes: true,
       schedule: '0 13 3 * * *',
       run: (now, ending) =>
-        trimAll({ store, key: auditKey, dataDir, rule: parts.retention, log }, now, ending),
+        trimAll({ store, key: auditKey, dataDir, rule: services.retention, log }, now, ending),
     },
     {
       id: 'org-deletion',
@@ -85,12 +85,12 @@ export function jobTable(parts: JobParts): Job[] {
       schedule: '0 19 4 * * *',
       run: async (now) => void (await store.invitations.prune(now)),
     },
-    { id: 'rollup-recount', schedule: '0 2 * * * *', run: parts.recount.run },
+    { id: 'rollup-recount', schedule: '0 2 * * * *', run: services.recount.run },
     {
       id: 'retention',
       deletes: true,
       schedule: '0 */10 * * * *',
-      run: (now, ending) => expireAll({ store, rule: parts.retention, log }, now, ending),
+      run: (now, ending) => expireAll({ store, rule: services.retention, log }, now, ending),
     },
     { id: 'webhook-dispatch', schedule: dispatchCron, run: webhooks.run },
     { id: 'webhook-prune', schedule: '0 23 * * * *', run: webhooks.prune, deletes: true },
@@ -98,7 +98,7 @@ export function jobTable(parts: JobParts): Job[] {
   return table.map(({ deletes, run, ...job }) => ({
     ...job,
     run: async (now, ending) => {
-      if (deletes && parts.clockGuard.hold() !== null) return
+      if (deletes && services.clockGuard.hold() !== null) return
       await run(now, ending)
     },
   }))

@@ -29,7 +29,7 @@ import type { Erasures } from './operations/retention/erasures.ts'
 import type { Recount } from './operations/retention/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
-export interface Parts {
+export interface Services {
   store: Store
   clock: Clock
   clockGuard: ClockGuard

@@ -1,19 +1,32 @@
 /** The audit page: entries by who, what, when and any text, and exports of exactly what is filtered. */
 import { Elysia } from 'elysia'
-import type { Org } from '../../db/contract/store.ts'
+import type { Org, Store } from '../../db/contract/store.ts'
 import { rolesOf } from '../identity/permissions.ts'
 import { json } from '../http/response.ts'
 import { readJsonObject } from '../http/body.ts'
 import { contextOf } from '../http/request-context.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../services.ts'
+import type { SigningKey } from './signing-key.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../clock.ts'
+import type { Shares } from '../http/shares.ts'
+import type { Log } from '../log.ts'
 import { targetName } from './entry.ts'
 import { entryView, exportAudit } from './export.ts'
 import { exportOfBody, filterOfQuery, filterParameters } from './filter.ts'
 
-export function dashboardAuditRoutes(parts: Parts) {
-  const { store, signIns } = parts
+export interface DashboardAuditRoutesServices {
+  store: Store
+  clock: Clock
+  log: Log
+  signIns: SignIns
+  auditKey: SigningKey
+  exportShares: Shares
+}
+
+export function dashboardAuditRoutes(services: DashboardAuditRoutesServices) {
+  const { store, signIns } = services
   return new Elysia()
     .get('/api/audit', async ({ request }) => {
       const { org } = await signIns.require(request, rolesOf('audit.read'))
@@ -24,7 +37,7 @@ export function dashboardAuditRoutes(parts: Parts) {
       )
       const beforeSeq = wholeNumber('before', query.one('before'))
       const page = await store.audit.list({ orgId: org.id, limit, beforeSeq, filter: filterOfQuery(query) })
-      const names = await namesNow(parts, org)
+      const names = await namesNow(services, org)
       const entries = page.entries.map((entry) => {
         const { actorLabel, address } = entry.metadata
         return {
@@ -43,7 +56,7 @@ export function dashboardAuditRoutes(parts: Parts) {
         const { org, account } = await signIns.require(request, rolesOf('audit.export'))
         const bytes = { bytesMax: limits.jsonBodyBytesMax }
         const wanted = exportOfBody(await readJsonObject(request, bytes, { emptyIsObject: true }))
-        const answer = await exportAudit(parts, { orgId: org.id, actor: `user:${account.id}` }, wanted)
+        const answer = await exportAudit(services, { orgId: org.id, actor: `user:${account.id}` }, wanted)
         contextOf(request).keepOpen()
         return answer
       },
@@ -52,7 +65,7 @@ export function dashboardAuditRoutes(parts: Parts) {
 }
 
 /** What is called how today, for entries that do not say it themselves. */
-async function namesNow({ store }: Parts, org: Org): Promise<Map<string, string>> {
+async function namesNow({ store }: DashboardAuditRoutesServices, org: Org): Promise<Map<string, string>> {
   const [accounts, keys, endpoints] = await Promise.all([
     store.accounts.list(),
     store.keys.list(org.id),

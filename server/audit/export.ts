@@ -1,15 +1,24 @@
 /** Exports audit entries as JSON or CSV (contract §8): its own row first, then the chain up to there, page by page. */
-import type { AuditEntry, AuditFilter } from '../../db/contract/store.ts'
-import { isoTime } from '../clock.ts'
+import type { AuditEntry, AuditFilter, Store } from '../../db/contract/store.ts'
+import { isoTime, type Clock } from '../clock.ts'
 import { csvRow } from '../text/csv.ts'
-import type { Share } from '../http/shares.ts'
+import type { Share, Shares } from '../http/shares.ts'
 import { streamText } from '../http/stream-text.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../services.ts'
+import type { SigningKey } from './signing-key.ts'
+import type { Log } from '../log.ts'
 import { takeExport } from '../api/traces/export-share.ts'
 import { auditEntry, type Actor } from './entry.ts'
 import type { ExportBody } from './filter.ts'
 import { emptyHead, signHead } from './signed-head.ts'
+
+export interface AuditExportServices {
+  store: Store
+  clock: Clock
+  log: Log
+  auditKey: SigningKey
+  exportShares: Shares
+}
 
 export const auditColumns = ['id', 'orgId', 'actor', 'action', 'target', 'metadata', 'occurredAt']
 
@@ -17,13 +26,13 @@ const pageEntries = 500
 
 /** The answer begins once the export's own row is on disk; the signed head stands for exactly what is in it. */
 export async function exportAudit(
-  parts: Pick<Parts, 'store' | 'clock' | 'log' | 'auditKey' | 'exportShares'>,
+  services: AuditExportServices,
   who: Actor,
   wanted: ExportBody,
 ): Promise<Response> {
-  const share = takeExport(parts.exportShares, who.orgId, who.actor)
+  const share = takeExport(services.exportShares, who.orgId, who.actor)
   try {
-    return await begin(parts, who, wanted, share)
+    return await begin(services, who, wanted, share)
   } catch (error) {
     share.release()
     throw error
@@ -31,12 +40,12 @@ export async function exportAudit(
 }
 
 async function begin(
-  parts: Pick<Parts, 'store' | 'clock' | 'log' | 'auditKey'>,
+  services: AuditExportServices,
   who: Actor,
   { format, raw, filter }: ExportBody,
   share: Share,
 ): Promise<Response> {
-  const { store, clock, log, auditKey } = parts
+  const { store, clock, log, auditKey } = services
   const now = clock.now()
   const metadata = { format, filter: { ...filter } }
   await store.audit.append(auditEntry(who, { action: 'audit.exported', target: who.orgId, metadata }, now))
@@ -62,7 +71,7 @@ async function begin(
 
 /** Pages of entries, newest first, before a position. */
 export async function* walkAudit(
-  store: Pick<Parts['store'], 'audit'>,
+  store: Pick<Store, 'audit'>,
   from: { orgId: string; filter: AuditFilter; beforeSeq: number | null },
 ): AsyncGenerator<AuditEntry[]> {
   let { beforeSeq } = from

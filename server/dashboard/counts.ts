@@ -1,5 +1,5 @@
 /** The counts of each page: which events it is about, and by which members they are divided. */
-import type { Parts } from '../services.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { agentRows } from './agents.ts'
 import { cut, type CutQuery } from './cut.ts'
 import { hourlyFilter } from './dimensions.ts'
@@ -9,7 +9,7 @@ import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts, Total
 import { noTally, totalsOf, typeCounts } from './type-counts.ts'
 
 export interface Asked {
-  store: Pick<Parts['store'], 'events' | 'sites'>
+  store: Pick<Store, 'events' | 'sites'>
   orgId: string
   period: Period
   rowsMax?: number // of each cut

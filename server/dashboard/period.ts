@@ -4,7 +4,7 @@ import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
 import { parseQueryTime } from '../http/query-time.ts'
 import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../text/time-zone.ts'
 import type { CountFilter } from './dimensions.ts'
-import type { Parts } from '../services.ts'
+import type { Store } from '../../db/contract/store.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {
@@ -85,7 +85,7 @@ export function readZone(query: Query): string {
 
 /** The same, with the store asked where all time begins. */
 export async function periodOf(
-  store: { retention: Pick<Parts['store']['retention'], 'firstHour'> },
+  store: { retention: Pick<Store['retention'], 'firstHour'> },
   orgId: string,
   query: Query,
   nowMs: number,

@@ -3,7 +3,9 @@ import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
 import { invalidQuery, type ParameterKind, type Query, readQuery } from '../http/query.ts'
-import type { Parts } from '../services.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../clock.ts'
 import { activeAgents, callDurations } from './activity.ts'
 import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts, periodTotals } from './counts.ts'
 import { readCountFilter } from './dimensions.ts'
@@ -12,6 +14,12 @@ import { identityDetail, vendorDetail } from './newest.ts'
 import { periodOf, periodParameters } from './period.ts'
 import { detectTrust } from './trust.ts'
 import { why } from './why.ts'
+
+export interface DashboardCountRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+}
 
 const filtered = { ...periodParameters, filter: 'many' } as const
 const withRows = { ...filtered, rows: 'one' } as const
@@ -24,7 +32,7 @@ function readRows(query: Query): { rowsMax?: number } {
   return { rowsMax: Number.MAX_SAFE_INTEGER }
 }
 
-export function dashboardCountRoutes({ store, signIns, clock }: Parts) {
+export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRoutesServices) {
   const answer =
     (
       find: (asked: Asked, query: Query) => Promise<unknown>,

@@ -4,13 +4,21 @@ import { rolesOf } from '../identity/permissions.ts'
 import { json } from '../http/response.ts'
 import { readMembers } from '../http/body-fields.ts'
 import { readQuery } from '../http/query.ts'
-import type { Parts } from '../services.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../clock.ts'
 import { changeView, createView, deleteView, viewOf } from './saved-views.ts'
+
+export interface ViewRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+}
 
 const unparsed = { parse: 'none' } as const
 
-export function viewRoutes(parts: Parts) {
-  const { store, signIns } = parts
+export function viewRoutes(services: ViewRoutesServices) {
+  const { store, signIns } = services
   const manager = async (request: Request) => {
     const { org, account } = await signIns.require(request, rolesOf('view.manage'))
     readQuery(request, {})
@@ -27,7 +35,7 @@ export function viewRoutes(parts: Parts) {
       async ({ request }) => {
         const who = await manager(request)
         const asked = await readMembers(request, { name: 'text', search: 'text' })
-        return json({ view: viewOf(await createView(parts, who, asked)) }, 201)
+        return json({ view: viewOf(await createView(services, who, asked)) }, 201)
       },
       unparsed,
     )
@@ -36,14 +44,14 @@ export function viewRoutes(parts: Parts) {
       async ({ request, params }) => {
         const who = await manager(request)
         const asked = await readMembers(request, { name: 'text?', search: 'text?' })
-        return json({ view: viewOf(await changeView(parts, who, params.id, asked)) })
+        return json({ view: viewOf(await changeView(services, who, params.id, asked)) })
       },
       unparsed,
     )
     .delete(
       '/api/views/:id',
       async ({ request, params }) => {
-        await deleteView(parts, await manager(request), params.id)
+        await deleteView(services, await manager(request), params.id)
         return json({ ok: true })
       },
       unparsed,

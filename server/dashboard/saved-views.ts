@@ -8,7 +8,7 @@ import { wrongMember } from '../http/body-fields.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'views'>
   clock: Clock
 }
@@ -18,7 +18,7 @@ export const viewOf = ({ id, name, search, createdBy, createdAtMs }: SavedView) 
 })
 
 export async function createView(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   { accountId, ...who }: Actor & { accountId: string },
   asked: { name: string; search: string },
 ): Promise<SavedView> {
@@ -37,7 +37,7 @@ export async function createView(
 
 /** Gives a view another name, or the filters that are now to stand under it. */
 export async function changeView(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   who: Actor,
   id: string,
   asked: { name?: string | undefined; search?: string | undefined },
@@ -57,13 +57,13 @@ export async function changeView(
   return { ...before, ...after }
 }
 
-export async function deleteView({ store, clock }: Parts, who: Actor, id: string): Promise<void> {
+export async function deleteView({ store, clock }: Services, who: Actor, id: string): Promise<void> {
   const { name, search } = await viewWith(store, who.orgId, id)
   const act = { action: 'view.deleted', target: id, metadata: { name, search } }
   await store.views.remove({ orgId: who.orgId, id, audit: auditEntry(who, act, clock.now()) })
 }
 
-async function viewWith(store: Parts['store'], orgId: string, id: string): Promise<SavedView> {
+async function viewWith(store: Services['store'], orgId: string, id: string): Promise<SavedView> {
   const view = (await store.views.list(orgId)).find((one) => one.id === id)
   if (view === undefined) throw new AppError('not_found', 'There is no saved view with this id.')
   return view

@@ -1,15 +1,14 @@
 /** Why an agent was refused: the decision, what its session did before, and the tool's descriptor as it stood then. */
-import type { StoredEvent } from '../../db/contract/store.ts'
+import type { StoredEvent, Store } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import type { Parts } from '../services.ts'
 import type { Why } from './shapes.ts'
 
 const earlierMax = 100
 const versionsMax = 100
 
 /** Throws 404 for an event that is not there or is no decision. */
-export async function why(store: Pick<Parts['store'], 'events' | 'registry'>, orgId: string, id: string) {
+export async function why(store: Pick<Store, 'events' | 'registry'>, orgId: string, id: string) {
   const stored = await store.events.byId(orgId, id)
   const event = stored === null ? null : (JSON.parse(stored.json) as Decision)
   if (stored === null || event === null || !event.type.startsWith('authz.')) {
@@ -51,7 +50,7 @@ const shown = (event: StoredEvent) => ({
 
 /** The newest version that was pushed before the decision; null when none is kept. */
 async function toolThen(
-  store: Pick<Parts['store'], 'registry'>,
+  store: Pick<Store, 'registry'>,
   orgId: string,
   { siteId, tool }: Decision,
   atMs: number,

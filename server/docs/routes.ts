@@ -6,18 +6,24 @@ import type { Assets } from '../http/assets.ts'
 import { jsonText } from '../http/response.ts'
 import { pageCsp } from '../http/headers.ts'
 import { readQuery } from '../http/query.ts'
-import type { Parts } from '../services.ts'
+import type { Clock } from '../clock.ts'
 import { withCurrentTimes } from './current-times.ts'
 import { documentText, openApiDocument } from './openapi.ts'
 import { pageScript } from './page-script.ts'
 import { pageStyle } from './page-style.ts'
 import { referencePage } from './page.ts'
 
+export interface DocsRoutesServices {
+  clock: Clock
+  version: string
+  publicUrl: string | null
+  basePath: string
+  assets: Assets
+}
+
 const hourMs = 3_600_000
 
-type Shown = Pick<Parts, 'version' | 'publicUrl' | 'basePath' | 'assets' | 'clock'>
-
-export function docsRoutes({ version, assets, clock, ...where }: Shown) {
+export function docsRoutes({ version, assets, clock, ...where }: DocsRoutesServices) {
   const { basePath } = where
   let document: { hour: number; text: string } | null = null // made when first asked for in an hour
   return new Elysia()

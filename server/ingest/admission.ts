@@ -4,14 +4,23 @@ import { AppError } from '../errors.ts'
 import { requireBodyRoom } from '../http/body.ts'
 import { retryAfter } from '../http/errors.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../services.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { DiskWatch } from '../operations/health/disk.ts'
+import type { Turns } from './parse-queue.ts'
+
+export interface AdmissionServices {
+  store: Store
+  disk: DiskWatch
+  turns: Turns
+  fail(reason: string, holdsOnlyCopy?: boolean): void
+}
 
 /**
  * 507 while the disk is full, 503 while more waits for the disk than may or too many bodies are under way: before
  * anything of the body is taken.
  */
 export async function requireRoom(
-  { disk, store, turns }: Pick<Parts, 'disk' | 'store' | 'turns'>,
+  { disk, store, turns }: Pick<AdmissionServices, 'disk' | 'store' | 'turns'>,
   request: Request,
 ): Promise<void> {
   if (disk.full()) throw diskFull()
@@ -25,16 +34,19 @@ export async function requireRoom(
 }
 
 /** Waits for a write of ingest; a full disk is remembered, and after a failed device nothing more is acknowledged. */
-export async function writeOrExplain<T>(parts: Pick<Parts, 'disk' | 'fail'>, write: Promise<T>): Promise<T> {
+export async function writeOrExplain<T>(
+  services: Pick<AdmissionServices, 'disk' | 'fail'>,
+  write: Promise<T>,
+): Promise<T> {
   try {
     return await write
   } catch (thrown) {
     if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
-      parts.disk.sawFull()
+      services.disk.sawFull()
       throw diskFull()
     }
     // After a failed write or fsync nobody knows what the disk holds: acknowledge nothing more, restart from it.
-    if (thrown instanceof StoreError && thrown.kind === 'io') parts.fail(thrown.message)
+    if (thrown instanceof StoreError && thrown.kind === 'io') services.fail(thrown.message)
     throw thrown
   }
 }

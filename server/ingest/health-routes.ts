@@ -4,13 +4,31 @@ import { json } from '../http/response.ts'
 import { invalidQuery, readQuery } from '../http/query.ts'
 import { parseQueryTime } from '../http/query-time.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../services.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../clock.ts'
+import type { IngestCounts } from './counts.ts'
+import type { Rejections } from './rejections.ts'
 import { ingestHealth } from './health.ts'
+
+export interface IngestHealthRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+  rejections: Rejections
+  ingestCounts: IngestCounts
+}
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-export function ingestHealthRoutes({ store, clock, signIns, ingestCounts, rejections }: Parts) {
+export function ingestHealthRoutes({
+  store,
+  clock,
+  signIns,
+  ingestCounts,
+  rejections,
+}: IngestHealthRoutesServices) {
   return new Elysia().get('/api/ingest/health', async ({ request }) => {
     const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
     const now = clock.now()

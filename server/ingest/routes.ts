@@ -1,15 +1,21 @@
 /** POST /v1/sdk/events (contract §4) and GET /v1/limits: checked in the contract's order, answered after the fsync. */
 import { Elysia } from 'elysia'
-import type { ApiKey, AppendResult, EventRecord } from '../../db/contract/store.ts'
+import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
 import { contextOf } from '../http/request-context.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../services.ts'
+import type { Clock } from '../clock.ts'
+import type { ClockGuard } from '../system/clock-guard.ts'
+import type { DiskWatch } from '../operations/health/disk.ts'
+import type { KeyGuard } from '../http/guard.ts'
+import type { RateLimits } from '../http/rate-limit.ts'
+import type { Rejections } from './rejections.ts'
+import type { Turns } from './parse-queue.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
-import { batchCount, type RequestCount } from './counts.ts'
+import { batchCount, type RequestCount, type IngestCounts } from './counts.ts'
 import { linesText } from './lines-text.ts'
 import { nearMisses } from './near-misses.ts'
 import { publishedLimits } from './published-limits.ts'
@@ -18,24 +24,37 @@ import { refuseRestricted } from './refuse-restricted.ts'
 import { requireRoom, writeOrExplain } from './admission.ts'
 import { eventSamples, requestSample } from './samples.ts'
 
-export function ingestRoutes(parts: Parts) {
+export interface IngestRoutesServices {
+  store: Store
+  clock: Clock
+  clockGuard: ClockGuard
+  guard: KeyGuard
+  rateLimits: RateLimits
+  disk: DiskWatch
+  rejections: Rejections
+  ingestCounts: IngestCounts
+  turns: Turns
+  fail(reason: string, holdsOnlyCopy?: boolean): void
+}
+
+export function ingestRoutes(services: IngestRoutesServices) {
   return new Elysia()
     .get('/v1/limits', ({ request }) => {
       readQuery(request, {})
-      return json({ ...publishedLimits, rateLimits: parts.rateLimits.told })
+      return json({ ...publishedLimits, rateLimits: services.rateLimits.told })
     })
     .post(
       '/v1/sdk/events',
       async ({ request }) => {
-        const key = await parts.guard.ingest(request)
-        return parts.ingestCounts.request(key, async (count) => {
-          await requireRoom(parts, request)
-          const taken = await takeEvents(parts, request, key)
-          const { records, ...rest } = await refuseRestricted(parts.store, key, taken)
+        const key = await services.guard.ingest(request)
+        return services.ingestCounts.request(key, async (count) => {
+          await requireRoom(services, request)
+          const taken = await takeEvents(services, request, key)
+          const { records, ...rest } = await refuseRestricted(services.store, key, taken)
           count.newestMs = newestOf(records)
           // What waits for the disk is kept by the store alone, packed: the records are garbage from here on.
-          const result = await append(parts, { request, key }, records, rest.rejected.length, count)
-          return answer(parts, key, rest, result, count)
+          const result = await append(services, { request, key }, records, rest.rejected.length, count)
+          return answer(services, key, rest, result, count)
         })
       },
       { parse: 'none' },
@@ -43,27 +62,31 @@ export function ingestRoutes(parts: Parts) {
 }
 
 /** Reads and checks the body; a request refused as a whole is remembered for the ingest-health page. */
-async function takeEvents(parts: Parts, request: Request, key: ApiKey): Promise<Accepted> {
+async function takeEvents(services: IngestRoutesServices, request: Request, key: ApiKey): Promise<Accepted> {
   let text = ''
   try {
     readQuery(request, {})
     const mediaType = eventsMediaType(request.headers.get('content-type'))
     const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
     const bytes = await readBytes(request, bodyLimits)
-    await parts.turns.take(bytes.length)
+    await services.turns.take(bytes.length)
     text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
     const accepted = acceptEvents(text, mediaType, key.siteIds)
-    noteNearMisses(parts, key, accepted)
+    noteNearMisses(services, key, accepted)
     return accepted
   } catch (thrown) {
     if (thrown instanceof AppError)
-      parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
+      services.rejections.keep([requestSample(key, services.clock.now(), thrown, text)])
     throw thrown
   }
 }
 
 /** Looks at one event of a request: what a sender misspells in one event, it misspells in all. */
-function noteNearMisses({ ingestCounts }: Parts, key: ApiKey, { records, rejected }: Accepted): void {
+function noteNearMisses(
+  { ingestCounts }: IngestRoutesServices,
+  key: ApiKey,
+  { records, rejected }: Accepted,
+): void {
   const json = records[0]?.json ?? rejected[0]?.excerpt
   if (json === undefined) return
   try {
@@ -75,22 +98,22 @@ function noteNearMisses({ ingestCounts }: Parts, key: ApiKey, { records, rejecte
 }
 
 async function append(
-  parts: Parts,
+  services: IngestRoutesServices,
   { request, key }: { request: Request; key: ApiKey },
   records: EventRecord[],
   rejected: number,
   count: RequestCount,
 ): Promise<AppendResult> {
   if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [] }
-  const now = parts.clock.now()
-  const receivedAtMs = Math.round(parts.clockGuard.arrival())
+  const now = services.clock.now()
+  const receivedAtMs = Math.round(services.clockGuard.arrival())
   const batch = {
     ...{ orgId: key.orgId, keyId: key.id, receivedAtMs, events: records },
     count: batchCount(rejected, count.newestMs, now),
   }
-  const appended = parts.store.events.append(batch)
+  const appended = services.store.events.append(batch)
   contextOf(request).body?.release() // from here on it counts as queued
-  const result = await writeOrExplain(parts, appended)
+  const result = await writeOrExplain(services, appended)
   count.isWritten = true
   return result
 }
@@ -103,7 +126,7 @@ function newestOf(records: EventRecord[]): number | null {
 
 /** 202 with the counts; the issues when some were rejected; 400 or 403 when all were. */
 function answer(
-  parts: Parts,
+  services: IngestRoutesServices,
   key: ApiKey,
   accepted: Omit<Accepted, 'records'>,
   result: AppendResult,
@@ -118,7 +141,7 @@ function answer(
   if (rejected.length === 0)
     return json({ ok: true, accepted: result.accepted, deduped: result.deduped }, 202)
   rejected.sort((a, b) => a.index - b.index)
-  parts.rejections.keep(eventSamples(key, parts.clock.now(), rejected))
+  services.rejections.keep(eventSamples(key, services.clock.now(), rejected))
   if (rejected.length === accepted.sent) throw allRejected(rejected)
   const errors = rejected.flatMap((event) => event.issues)
   const counts = { accepted: result.accepted, deduped: result.deduped, rejected: rejected.length }

@@ -30,7 +30,7 @@ import { jobTable } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/last-use.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
-import type { Parts } from '../services.ts'
+import type { Services } from '../services.ts'
 import { makeHttpTimes } from '../operations/metrics-endpoint/http-times.ts'
 import { makeWebhookOutcomes } from '../operations/metrics-endpoint/webhook-outcomes.ts'
 import { makeErasures } from '../operations/retention/erasures.ts'
@@ -54,18 +54,18 @@ export interface ServerOptions {
   exhausted(): void
 }
 
-/** The parts, and what only whoever stops the server needs beside them. */
-export interface MadeParts {
-  parts: Parts
+/** The services, and what only whoever stops the server needs beside them. */
+export interface MadeServices {
+  services: Services
   jobs: Jobs
   lastUses: LastUses
 }
 
-export async function makeParts(options: ServerOptions): Promise<MadeParts> {
+export async function makeServices(options: ServerOptions): Promise<MadeServices> {
   const running = await startRunning(options)
   const { lastUses, rateLimits, jobs, ...shared } = running
   const { config, store, clock, log } = options
-  const parts: Parts = {
+  const services: Services = {
     ...shared,
     store,
     clock,
@@ -100,8 +100,8 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     },
     state: { stopping: false, storeFailed: null },
     fail(reason, holdsOnlyCopy = false) {
-      if (parts.state.storeFailed !== null) return
-      parts.state.storeFailed = reason
+      if (services.state.storeFailed !== null) return
+      services.state.storeFailed = reason
       log.error('store_failed_for_good', { reason })
       // A supervisor would start the server again on an empty folder, and the last copy would be gone.
       if (holdsOnlyCopy) void jobs.stop()
@@ -109,8 +109,8 @@ export async function makeParts(options: ServerOptions): Promise<MadeParts> {
     },
   }
   // Whoever's write met it, a request's or a job's: nobody knows what the disk holds until a new process has read it.
-  void store.broken.then(({ message, kind }) => parts.fail(message, kind === 'deleted'))
-  return { parts, jobs, lastUses }
+  void store.broken.then(({ message, kind }) => services.fail(message, kind === 'deleted'))
+  return { services, jobs, lastUses }
 }
 
 /** What works on its own, by jobs or by events, whether a request comes or not. */

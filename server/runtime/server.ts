@@ -1,4 +1,4 @@
-/** Opens the listeners over a server's parts; `stop` takes it all down in the safe order. */
+/** Opens the listeners over a server's services; `stop` takes it all down in the safe order. */
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import type { ServerState } from '../operations/doctor/server-checks.ts'
@@ -9,7 +9,7 @@ import { limitConnections } from '../http/connection-limit.ts'
 import { listen, type Listener } from '../http/listener.ts'
 import { senderReader } from '../http/proxy.ts'
 import { clearSocket } from '../http/socket-file.ts'
-import { makeParts, type MadeParts, type ServerOptions } from './make-services.ts'
+import { makeServices, type MadeServices, type ServerOptions } from './make-services.ts'
 import type { ListenAddress } from '../cli/option-values.ts'
 import type { Webhooks } from '../webhooks/start.ts'
 
@@ -35,10 +35,10 @@ const backupStopMs = 3_000 // one that takes longer is given up and made anew
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
-  const made = await makeParts(options)
+  const made = await makeServices(options)
   const listeners = openListeners(options, made)
   // Only now: a server that cannot listen sends nothing either.
-  if (options.wakesWebhooks !== false) made.parts.webhooks.startWake()
+  if (options.wakesWebhooks !== false) made.services.webhooks.startWake()
   const { main, ingest, metrics } = listeners
   return {
     url: main.url,
@@ -46,12 +46,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     ingestUrl: ingest?.url ?? null,
     ingestLink: linkOf(ingest ?? main),
     metricsUrl: metrics?.url ?? null,
-    webhooks: made.parts.webhooks,
-    state: () => serverState(made.parts, main.url),
-    failed: () => made.parts.state.storeFailed !== null,
+    webhooks: made.services.webhooks,
+    state: () => serverState(made.services, main.url),
+    failed: () => made.services.state.storeFailed !== null,
     reload: listeners.reload,
     async stop() {
-      made.parts.state.stopping = true
+      made.services.state.stopping = true
       await listeners.stop()
       await settle(options, made)
     },
@@ -70,8 +70,8 @@ function addressesOf({
   return [main, ingestListen, metricsListen].filter((at) => at !== null)
 }
 
-function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
-  const { handle } = createApp(parts)
+function openListeners({ config, log }: ServerOptions, { services }: MadeServices) {
+  const { handle } = createApp(services)
   const certificate = watchCertificate(config.tls, log)
   const { listen: address, publicUrl, allowedHosts, basePath } = config
   const hostRule = { listenHosts: [address.host], publicUrl, allowedHosts }
@@ -82,12 +82,12 @@ function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
       // The other two are addresses of their own, which no proxy puts below a path.
       basePath: kind === 'main' ? basePath : '',
       handle,
-      observe: parts.httpTimes.note,
+      observe: services.httpTimes.note,
       hostRule,
       sender: senderReader(config.trustedProxies),
-      stopping: () => parts.state.stopping,
-      isShed: (path) => isShed(path, parts.memory.pressure()),
-      underWay: parts.underWay,
+      stopping: () => services.state.stopping,
+      isShed: (path) => isShed(path, services.memory.pressure()),
+      underWay: services.underWay,
       log,
       tls: certificate.pair(),
     })
@@ -106,29 +106,29 @@ function openListeners({ config, log }: ServerOptions, { parts }: MadeParts) {
     async stop() {
       certificate.stop()
       connections.stop()
-      for (const stream of parts.streams) stream.abort()
+      for (const stream of services.streams) stream.abort()
       await Promise.all(all.map((listener) => listener.stop(drainMs)))
     },
   }
 }
 
 /** After the last request: ends what runs by itself and writes what was only remembered. */
-async function settle({ config, store, clock, log }: ServerOptions, made: MadeParts): Promise<void> {
-  const { parts, jobs, lastUses } = made
+async function settle({ config, store, clock, log }: ServerOptions, made: MadeServices): Promise<void> {
+  const { services, jobs, lastUses } = made
   await jobs.stop()
   // A machine that never runs at the hour of the daily job has its checkpoints all the same. After a failure of the
   // store the folder may be another one, which this process must not write into.
-  const trail = { store, key: parts.auditKey, dataDir: config.dataDir, log }
-  if (parts.state.storeFailed === null)
+  const trail = { store, key: services.auditKey, dataDir: config.dataDir, log }
+  if (services.state.storeFailed === null)
     await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>
       log.warn('audit_checkpoint_not_written', { message: String(error) }),
     )
-  await parts.fsyncProbe.close()
-  await parts.webhooks.stop()
-  await parts.erasures.stop()
-  await parts.backups.settle(backupStopMs)
-  await parts.rejections.settled()
-  await parts.ingestCounts.flush()
+  await services.fsyncProbe.close()
+  await services.webhooks.stop()
+  await services.erasures.stop()
+  await services.backups.settle(backupStopMs)
+  await services.rejections.settled()
+  await services.ingestCounts.flush()
   await lastUses
     .flush()
     .catch((error: unknown) => log.warn('last_use_not_written', { message: String(error) }))

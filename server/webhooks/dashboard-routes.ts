@@ -8,25 +8,32 @@ import { json } from '../http/response.ts'
 import { readJsonObject } from '../http/body.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
-import type { Parts } from '../services.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { ClockGuard } from '../system/clock-guard.ts'
 import type { Access } from './access.ts'
 import { requestHeaders } from './delivery/attempt.ts'
 import { findDelivery, replayDead } from './delivery/deliveries.ts'
-import { deliveryRoutes } from './delivery/delivery-routes.ts'
-import { endpointRoutes } from './endpoints/endpoint-routes.ts'
+import { deliveryRoutes, type DeliveryRoutesServices } from './delivery/delivery-routes.ts'
+import { endpointRoutes, type EndpointRoutesServices } from './endpoints/endpoint-routes.ts'
 import { unknownTypes } from './endpoints/known-types.ts'
 import { alertNotices, endpointNotices, type Notice } from './alerts/alerts.ts'
 import { orgSecret, rotateOrgSecret, type ShownSecret } from './endpoints/org-secret.ts'
-import { ruleRoutes } from './alerts/rule-routes.ts'
+import { ruleRoutes, type RuleRoutesServices } from './alerts/rule-routes.ts'
 import { snippets } from './endpoints/snippets.ts'
 import { incidentView } from './view.ts'
+
+export interface DashboardWebhookRoutesServices
+  extends EndpointRoutesServices, RuleRoutesServices, DeliveryRoutesServices {
+  clockGuard: ClockGuard
+  signIns: SignIns
+}
 
 const unparsed = { parse: 'none' } as const
 const managers = ['owner', 'admin'] as const
 const alertsCounted = 1_000
 
-export function dashboardWebhookRoutes(parts: Parts) {
-  const { store, clock, signIns, webhooks } = parts
+export function dashboardWebhookRoutes(services: DashboardWebhookRoutesServices) {
+  const { store, clock, signIns, webhooks } = services
   const admit = async (request: Request, roles?: readonly Role[]) => {
     const { org, account } = await signIns.require(request, roles)
     return { orgId: org.id, actor: `user:${account.id}` }
@@ -41,7 +48,7 @@ export function dashboardWebhookRoutes(parts: Parts) {
       readQuery(request, {})
       const open = await store.webhooks.incidents({ orgId, isOpen: true, limit: alertsCounted })
       const endpoints = await store.webhooks.bareEndpoints(orgId)
-      const clock = await clockNotices(parts, request)
+      const clock = await clockNotices(services, request)
       return json({ notices: [...clock, ...alertNotices(open), ...endpointNotices(endpoints)] })
     })
     .get('/api/webhooks/unknown-types', async ({ request }) => {
@@ -85,11 +92,11 @@ export function dashboardWebhookRoutes(parts: Parts) {
       readQuery(request, {})
       const { delivery, attempts } = await findDelivery(store, who.orgId, params.id)
       const atMs = attempts.at(-1)?.atMs ?? clock.now()
-      return json(await requestView(parts, delivery, atMs))
+      return json(await requestView(services, delivery, atMs))
     })
-    .use(endpointRoutes(parts, '/api/webhooks/endpoints', access))
-    .use(ruleRoutes(parts, '/api/webhooks', access, (incidents) => namedIncidents(store, incidents)))
-    .use(deliveryRoutes(parts, '/api/webhooks', access))
+    .use(endpointRoutes(services, '/api/webhooks/endpoints', access))
+    .use(ruleRoutes(services, '/api/webhooks', access, (incidents) => namedIncidents(store, incidents)))
+    .use(deliveryRoutes(services, '/api/webhooks', access))
 }
 
 /** With the name of whoever acknowledged each, which the public API leaves to the audit log. */
@@ -116,7 +123,11 @@ function secretView({ secret, previousUntilMs }: ShownSecret) {
 }
 
 /** The request as it goes out at `atMs`, signed with the secret of today: what a receiver can check its code with. */
-async function requestView({ webhooks, store }: Parts, delivery: Delivery, atMs: number) {
+async function requestView(
+  { webhooks, store }: DashboardWebhookRoutesServices,
+  delivery: Delivery,
+  atMs: number,
+) {
   const { id, orgId, endpointId, url, body } = delivery
   const sealedSecrets = await sealedSecretsOf(store, orgId, endpointId)
   const headers = requestHeaders(webhooks, { delivery, sealedSecrets }, atMs)
@@ -137,7 +148,10 @@ async function sealedSecretsOf(
 }
 
 /** For operators, who alone can confirm the clock. */
-async function clockNotices({ signIns, clockGuard }: Parts, request: Request): Promise<Notice[]> {
+async function clockNotices(
+  { signIns, clockGuard }: DashboardWebhookRoutesServices,
+  request: Request,
+): Promise<Notice[]> {
   const { account } = await signIns.require(request)
   const hold = account.operator ? clockGuard.hold() : null
   if (hold === null) return []

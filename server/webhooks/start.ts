@@ -11,7 +11,7 @@ import { makeWatch } from './alerts/evaluate.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
-import type { EndpointParts } from './endpoints/endpoints.ts'
+import type { EndpointServices } from './endpoints/endpoints.ts'
 
 export interface WebhookOptions {
   config: WebhookConfig
@@ -27,7 +27,7 @@ export interface WebhookOptions {
   leaseMs?: number
 }
 
-export interface Webhooks extends EndpointParts {
+export interface Webhooks extends EndpointServices {
   version: string
   /** From now on new events and due deliveries wake the dispatcher. */
   startWake(): void

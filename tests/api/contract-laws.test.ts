@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../server/app.ts'
 import { operations } from '../../server/docs/operations.ts'
-import type { Parts } from '../../server/services.ts'
+import type { Services } from '../../server/services.ts'
 import { event } from '../support/events.ts'
 import { person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -29,7 +29,7 @@ interface Refusal {
 /** Every route that may read a body, the dashboard's too, with whoever may call it. */
 function bodyRoutes(): { method: string; path: string; headers: Record<string, string> }[] {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  return createApp(anything as Parts)
+  return createApp(anything as Services)
     .routes.filter(({ method }) => method === 'POST' || method === 'PATCH')
     .map(({ method, path }) => {
       const key = path.startsWith('/v1/sdk') ? keys.ingest : keys.secret
@@ -105,7 +105,7 @@ test('an empty cursor, since or until counts as absent, on every operation that 
 
 test('the pages of the dashboard read empty times as absent too', async () => {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  const pages = createApp(anything as Parts)
+  const pages = createApp(anything as Services)
     .routes.filter(({ method, path }) => method === 'GET' && path.startsWith('/api/') && !path.includes(':'))
     .filter(({ path }) => path !== '/api/live')
   let taking = 0

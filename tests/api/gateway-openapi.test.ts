@@ -5,7 +5,7 @@ import { createApp } from '../../server/app.ts'
 import type { Issue } from '../../server/errors.ts'
 import { checkSchema, type Schema } from '../../server/http/validate.ts'
 import { mintKey } from '../../server/identity/keys/mint.ts'
-import type { Parts } from '../../server/services.ts'
+import type { Services } from '../../server/services.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 interface Parameter {
@@ -144,7 +144,7 @@ function resolved<V>(value: V, schemas: Document['components']['schemas']): V {
 
 test('it names exactly the routes of the public API', () => {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  const routes = createApp(anything as Parts)
+  const routes = createApp(anything as Services)
     .routes.filter(({ path }) => /^\/(v1\/|healthz|readyz)/.test(path))
     .map(({ method, path }) => `${method} ${path}`)
   const named = calls.map(({ method, path }) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`)

@@ -1,16 +1,16 @@
 /** The route table of the whole appliance, as data: what tests go through that must forget no route. */
 import { createApp } from '../../server/app.ts'
 import type { Route } from '../../server/http/routes-of.ts'
-import type { Parts } from '../../server/services.ts'
+import type { Services } from '../../server/services.ts'
 
-/** Putting the routes together touches the parts of a server, but uses none of them. */
-function untouchedParts(): Parts {
+/** Putting the routes together touches the services of a server, but uses none of them. */
+function untouchedServices(): Services {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
-  return anything as Parts
+  return anything as Services
 }
 
 export function allRoutes(): Route[] {
-  return createApp(untouchedParts()).routes.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+  return createApp(untouchedServices()).routes.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
 }
 
 export function nameOf({ method, path }: Route): string {

@@ -1,18 +1,26 @@
 /** GET /api/live: the Logs page's event stream over server-sent events, resumable by Last-Event-ID. */
 import { Elysia } from 'elysia'
-import type { StoredEvent } from '../../../db/contract/store.ts'
+import type { StoredEvent, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
 import { contextOf, ownerOf } from '../../http/request-context.ts'
 import { retryAfter } from '../../http/errors.ts'
-import type { Owner, Share } from '../../http/shares.ts'
+import type { Owner, Share, Shares } from '../../http/shares.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
 import type { Seal } from '../../http/cursor-cipher.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import { liveEvents } from './stream.ts'
+
+export interface LiveRoutesServices {
+  store: Store
+  signIns: SignIns
+  seal: Seal
+  streams: Set<AbortController>
+  streamShares: Shares
+}
 
 const purpose = 'live-position'
 const heartbeatMs = 10_000
@@ -24,10 +32,10 @@ export function livePosition(seal: Seal, orgId: string, seq: number): string {
   return seal.close(purpose, [orgId, seq])
 }
 
-export function liveRoutes(parts: Parts) {
-  const { store, seal, signIns, streams } = parts
+export function liveRoutes(services: LiveRoutesServices) {
+  const { store, seal, signIns, streams } = services
   return new Elysia()
-    .get('/api/live/missed', ({ request }) => missed(parts, request))
+    .get('/api/live/missed', ({ request }) => missed(services, request))
     .get('/api/live', async ({ request }) => {
       const view = await signIns.require(request)
       const query = readQuery(request, { after: 'one', ...streamFilters })
@@ -39,7 +47,7 @@ export function liveRoutes(parts: Parts) {
       if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'This position is not one of ours.')
       const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
       if (request.method === 'HEAD') return new Response(null, { headers: streamHeaders })
-      const share = takeStream(parts, ownerOf(contextOf(request)))
+      const share = takeStream(services, ownerOf(contextOf(request)))
       const ended = new AbortController()
       const signal = AbortSignal.any([request.signal, ended.signal])
       streams.add(ended)
@@ -74,7 +82,7 @@ export function liveRoutes(parts: Parts) {
     })
 }
 
-function takeStream({ streamShares }: Parts, owner: Owner): Share {
+function takeStream({ streamShares }: LiveRoutesServices, owner: Owner): Share {
   const share = streamShares.take(owner, 1)
   if (share !== null) return share
   const message = 'As many live streams are open as you may have; close some, or try again later.'
@@ -84,7 +92,7 @@ function takeStream({ streamShares }: Parts, owner: Owner): Share {
 const missedMax = 1_000
 
 /** What a tab missed before it joined a stream that has come to `to`: in order of arrival, and where that ends. */
-async function missed({ store, seal, signIns }: Parts, request: Request): Promise<Response> {
+async function missed({ store, seal, signIns }: LiveRoutesServices, request: Request): Promise<Response> {
   const view = await signIns.require(request)
   const query = readQuery(request, { after: 'one', to: 'one', ...streamFilters })
   const orgId = view.org.id

@@ -1,9 +1,14 @@
 /** GET /api/breakdown: counts by one member of events, for the dashboard's charts and tables. */
 import type { BreakdownQuery, CountedMember } from '../../../db/contract/event-counts.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
 import { rangeParameters, readRange } from './range.ts'
+
+export interface BreakdownServices {
+  store: Store
+  clock: Clock
+}
 
 const countedMembers = {
   class: true,
@@ -23,11 +28,7 @@ const hourMs = 3_600_000
 const stepHoursMax = 24 * 366
 
 /** `by` names the member, `step` the whole hours of a row's step (left out: one step for the whole range). */
-export async function readBreakdown(
-  { store, clock }: Pick<Parts, 'store' | 'clock'>,
-  orgId: string,
-  request: Request,
-) {
+export async function readBreakdown({ store, clock }: BreakdownServices, orgId: string, request: Request) {
   const query = readQuery(request, { ...rangeParameters, type: 'many', by: 'one', step: 'one' })
   const by = query.one('by') ?? ''
   if (!Object.hasOwn(countedMembers, by))

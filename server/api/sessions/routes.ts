@@ -1,26 +1,35 @@
 /** GET /v1/sessions and GET /v1/sessions/{id}: the story of one agent; the same for the dashboard. */
 import { Elysia } from 'elysia'
-import type { EventFilter, EventPosition } from '../../../db/contract/store.ts'
+import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import { AppError } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
 import { closeCursor, readCursor, readLimit } from '../../http/paging.ts'
 import { readQuery, type ParameterKind } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { KeyGuard } from '../../http/guard.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import { sessionView } from './view.ts'
 
-export function sessionRoutes(parts: Parts) {
-  const gateway = async (request: Request) => (await parts.guard.gateway(request, 'traces:read')).orgId
-  const dashboard = async (request: Request) => (await parts.signIns.require(request)).org.id
+export interface SessionRoutesServices {
+  store: Store
+  guard: KeyGuard
+  signIns: SignIns
+  seal: Seal
+}
+
+export function sessionRoutes(services: SessionRoutesServices) {
+  const gateway = async (request: Request) => (await services.guard.gateway(request, 'traces:read')).orgId
+  const dashboard = async (request: Request) => (await services.signIns.require(request)).org.id
   return new Elysia()
-    .get('/v1/sessions', async ({ request }) => list(parts, request, await gateway(request)))
+    .get('/v1/sessions', async ({ request }) => list(services, request, await gateway(request)))
     .get('/v1/sessions/:id', async ({ request, params }) =>
-      story(parts, request, await gateway(request), params.id),
+      story(services, request, await gateway(request), params.id),
     )
-    .get('/api/sessions', async ({ request }) => list(parts, request, await dashboard(request)))
+    .get('/api/sessions', async ({ request }) => list(services, request, await dashboard(request)))
     .get('/api/sessions/:id', async ({ request, params }) =>
-      story(parts, request, await dashboard(request), params.id),
+      story(services, request, await dashboard(request), params.id),
     )
 }
 
@@ -30,7 +39,11 @@ const listParameters: Record<string, ParameterKind> = { ...sessionFilters, limit
 /** Where a walk stands, and the ceiling of arrivals it covers. */
 type Position = EventPosition & { ceilingSeq: number }
 
-async function list({ store, seal }: Parts, request: Request, orgId: string): Promise<Response> {
+async function list(
+  { store, seal }: SessionRoutesServices,
+  request: Request,
+  orgId: string,
+): Promise<Response> {
   const query = readQuery(request, listParameters)
   const limit = readLimit(query, limits.tracesPageDefault, limits.tracesPageMax)
   const asked = readFilter(query)
@@ -58,7 +71,12 @@ async function list({ store, seal }: Parts, request: Request, orgId: string): Pr
   return jsonText(JSON.stringify({ sessions: page.sessions.map(sessionView), nextCursor }))
 }
 
-async function story({ store, seal }: Parts, request: Request, orgId: string, id: string): Promise<Response> {
+async function story(
+  { store, seal }: SessionRoutesServices,
+  request: Request,
+  orgId: string,
+  id: string,
+): Promise<Response> {
   const query = readQuery(request, { limit: 'one', cursor: 'one' })
   const limit = readLimit(query, limits.tracesPageMax, limits.tracesPageMax)
   const cursor = readCursor<string, Position>(seal, 'session-cursor', orgId, query, id)

@@ -1,6 +1,6 @@
 /** POST /v1/sdk/memory (contract §5), and what is known of each site: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
-import type { ApiKey } from '../../../db/contract/store.ts'
+import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import { periodOf, periodParameters } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
@@ -10,58 +10,78 @@ import { invalidPush, readPush } from '../../ingest/push.ts'
 import { requireRoom, writeOrExplain } from '../../ingest/admission.ts'
 import { requestSample } from '../../ingest/samples.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../../clock.ts'
+import type { DiskWatch } from '../../operations/health/disk.ts'
+import type { KeyGuard } from '../../http/guard.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
+import type { IngestCounts } from '../../ingest/counts.ts'
+import type { Rejections } from '../../ingest/rejections.ts'
+import type { Turns } from '../../ingest/parse-queue.ts'
 import { differences } from '../tools/differences.ts'
 import { memoryBodyModel } from './model.ts'
 import { memoryRecord } from './record.ts'
 import { knaphCounts } from './use.ts'
 import { memoryView, versionView } from './view.ts'
 
+export interface MemoryRoutesServices {
+  store: Store
+  clock: Clock
+  guard: KeyGuard
+  signIns: SignIns
+  seal: Seal
+  disk: DiskWatch
+  rejections: Rejections
+  ingestCounts: IngestCounts
+  turns: Turns
+  fail(reason: string, holdsOnlyCopy?: boolean): void
+}
+
 type Site = { siteId: string }
 
-export function memoryRoutes(parts: Parts) {
-  const gateway = async (request: Request) => (await parts.guard.gateway(request, 'traces:read')).orgId
-  const dashboard = async (request: Request) => (await parts.signIns.require(request)).org.id
+export function memoryRoutes(services: MemoryRoutesServices) {
+  const gateway = async (request: Request) => (await services.guard.gateway(request, 'traces:read')).orgId
+  const dashboard = async (request: Request) => (await services.signIns.require(request)).org.id
   return new Elysia()
     .post(
       '/v1/sdk/memory',
       async ({ request }) => {
-        const key = await parts.guard.ingest(request)
-        return parts.ingestCounts.request(key, async () => {
-          await requireRoom(parts, request)
-          return json({ ok: true, siteId: await push(parts, request, key) }, 202)
+        const key = await services.guard.ingest(request)
+        return services.ingestCounts.request(key, async () => {
+          await requireRoom(services, request)
+          return json({ ok: true, siteId: await push(services, request, key) }, 202)
         })
       },
       { parse: 'none' },
     )
-    .get('/v1/memory', async ({ request }) => list(parts, request, await gateway(request)))
+    .get('/v1/memory', async ({ request }) => list(services, request, await gateway(request)))
     .get('/v1/memory/:siteId', async ({ request, params }) =>
-      one(parts, request, await gateway(request), params),
+      one(services, request, await gateway(request), params),
     )
     .get('/v1/memory/:siteId/versions/:version', async ({ request, params }) =>
-      version(parts, request, await gateway(request), params),
+      version(services, request, await gateway(request), params),
     )
     .get('/api/knaph', async ({ request }) => {
       const orgId = await dashboard(request)
       const query = readQuery(request, periodParameters)
-      const period = await periodOf(parts.store, orgId, query, parts.clock.now())
-      return json(await knaphCounts(parts, orgId, period))
+      const period = await periodOf(services.store, orgId, query, services.clock.now())
+      return json(await knaphCounts(services, orgId, period))
     })
-    .get('/api/memory', async ({ request }) => list(parts, request, await dashboard(request)))
+    .get('/api/memory', async ({ request }) => list(services, request, await dashboard(request)))
     .get('/api/memory/:siteId', async ({ request, params }) =>
-      one(parts, request, await dashboard(request), params),
+      one(services, request, await dashboard(request), params),
     )
     .get('/api/memory/:siteId/versions/:version', async ({ request, params }) =>
-      version(parts, request, await dashboard(request), params),
+      version(services, request, await dashboard(request), params),
     )
 }
 
-async function push(parts: Parts, request: Request, key: ApiKey): Promise<string> {
+async function push(services: MemoryRoutesServices, request: Request, key: ApiKey): Promise<string> {
   let text = ''
   try {
     readQuery(request, {})
     const { siteId, body, exact } = await readPush(
-      parts.store,
+      services.store,
       request,
       key,
       memoryBodyModel,
@@ -71,12 +91,12 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<string
     const sent = typeof body['score'] === 'number' ? body['score'] : null
     const record = memoryRecord(snapshot, sent, JSON.stringify(exact['snapshot']))
     const result = await writeOrExplain(
-      parts,
-      parts.store.registry.pushMemory({
+      services,
+      services.store.registry.pushMemory({
         orgId: key.orgId,
         siteId,
         ...record,
-        now: parts.clock.now(),
+        now: services.clock.now(),
         sitesMax: limits.sitesPerOrgMax,
         versionsMax: limits.memoryVersionsMax,
       }),
@@ -88,14 +108,18 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<string
     return siteId
   } catch (thrown) {
     if (thrown instanceof AppError)
-      parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
+      services.rejections.keep([requestSample(key, services.clock.now(), thrown, text)])
     throw thrown
   }
 }
 
 const cursorOf = 'memory-cursor'
 
-async function list({ store, seal }: Parts, request: Request, orgId: string): Promise<Response> {
+async function list(
+  { store, seal }: MemoryRoutesServices,
+  request: Request,
+  orgId: string,
+): Promise<Response> {
   const query = readQuery(request, { siteId: 'many', limit: 'one', cursor: 'one' })
   const limit = readLimit(query, limits.registryPageDefault, limits.registryPageMax)
   const given = query.many('siteId')
@@ -110,7 +134,12 @@ async function list({ store, seal }: Parts, request: Request, orgId: string): Pr
   return jsonText(`{"memory":[${memories.map(memoryView).join(',')}],"nextCursor":${JSON.stringify(next)}}`)
 }
 
-async function one({ store }: Parts, request: Request, orgId: string, { siteId }: Site): Promise<Response> {
+async function one(
+  { store }: MemoryRoutesServices,
+  request: Request,
+  orgId: string,
+  { siteId }: Site,
+): Promise<Response> {
   readQuery(request, {})
   const memory = await store.registry.memory({ orgId, siteId, version: null })
   if (memory === null) throw new AppError('not_found', 'This site has pushed no memory.')
@@ -119,7 +148,7 @@ async function one({ store }: Parts, request: Request, orgId: string, { siteId }
 }
 
 async function version(
-  { store }: Parts,
+  { store }: MemoryRoutesServices,
   request: Request,
   orgId: string,
   { siteId, version: text }: Site & { version: string },

@@ -1,11 +1,11 @@
 /** How often site memory was read and changed over a period, from the events that say so. */
 import { noTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
 import { type Period, periodView } from '../../dashboard/period.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
 import type { KnaphCounts } from './use-shapes.ts'
 
 export async function knaphCounts(
-  { store }: { store: Pick<Parts['store'], 'events' | 'sites'> },
+  { store }: { store: Pick<Store, 'events' | 'sites'> },
   orgId: string,
   period: Period,
 ): Promise<KnaphCounts> {

@@ -1,17 +1,16 @@
 /** Calls of tools over a period, site by site: the counts are of events, so a tool nobody registered shows too. */
-import type { Breakdown, Durations } from '../../../db/contract/store.ts'
+import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { noTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
 import { type Period, periodView } from '../../dashboard/period.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
 import type { ToolCallRow, ToolCalls } from './call-shapes.ts'
 
 const types = ['tool.executed']
 
 /** Counted by member, sites are not told apart: each is asked for alone. */
 export async function toolCalls(
-  { store }: { store: Pick<Parts['store'], 'events' | 'sites'> },
+  { store }: { store: Pick<Store, 'events' | 'sites'> },
   orgId: string,
   period: Period,
 ): Promise<ToolCalls> {
@@ -32,7 +31,7 @@ export async function toolCalls(
 }
 
 async function siteCalls(
-  events: Pick<Parts['store']['events'], 'breakdown' | 'durations'>,
+  events: Pick<Store['events'], 'breakdown' | 'durations'>,
   orgId: string,
   siteId: string,
   { sinceMs, untilMs, before: earlier }: Period,

@@ -1,6 +1,6 @@
 /** POST /v1/sdk/tools (contract §5), and the registry as it stands: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
-import type { ApiKey } from '../../../db/contract/store.ts'
+import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import { periodOf, periodParameters } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
@@ -9,53 +9,73 @@ import { invalidPush, readPush } from '../../ingest/push.ts'
 import { requireRoom, writeOrExplain } from '../../ingest/admission.ts'
 import { requestSample } from '../../ingest/samples.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../../clock.ts'
+import type { DiskWatch } from '../../operations/health/disk.ts'
+import type { KeyGuard } from '../../http/guard.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
+import type { IngestCounts } from '../../ingest/counts.ts'
+import type { Rejections } from '../../ingest/rejections.ts'
+import type { Turns } from '../../ingest/parse-queue.ts'
 import { toolCalls } from './calls.ts'
 import { toolsBodyModel } from './model.ts'
 import { readToolPage } from './page.ts'
 import { toolRecords } from './records.ts'
 import { toolHistory } from './view.ts'
 
-export function toolRoutes(parts: Parts) {
-  const gateway = async (request: Request) => (await parts.guard.gateway(request, 'traces:read')).orgId
-  const dashboard = async (request: Request) => (await parts.signIns.require(request)).org.id
+export interface ToolRoutesServices {
+  store: Store
+  clock: Clock
+  guard: KeyGuard
+  signIns: SignIns
+  seal: Seal
+  disk: DiskWatch
+  rejections: Rejections
+  ingestCounts: IngestCounts
+  turns: Turns
+  fail(reason: string, holdsOnlyCopy?: boolean): void
+}
+
+export function toolRoutes(services: ToolRoutesServices) {
+  const gateway = async (request: Request) => (await services.guard.gateway(request, 'traces:read')).orgId
+  const dashboard = async (request: Request) => (await services.signIns.require(request)).org.id
   return new Elysia()
     .post(
       '/v1/sdk/tools',
       async ({ request }) => {
-        const key = await parts.guard.ingest(request)
-        return parts.ingestCounts.request(key, async () => {
-          await requireRoom(parts, request)
-          return json({ ok: true, tools: await push(parts, request, key) }, 202)
+        const key = await services.guard.ingest(request)
+        return services.ingestCounts.request(key, async () => {
+          await requireRoom(services, request)
+          return json({ ok: true, tools: await push(services, request, key) }, 202)
         })
       },
       { parse: 'none' },
     )
-    .get('/v1/tools', async ({ request }) => list(parts, request, await gateway(request)))
+    .get('/v1/tools', async ({ request }) => list(services, request, await gateway(request)))
     .get('/v1/tools/:siteId/:name', async ({ request, params }) =>
-      one(parts, request, await gateway(request), params),
+      one(services, request, await gateway(request), params),
     )
     .get('/api/tools/calls', async ({ request }) => {
       const orgId = await dashboard(request)
       const query = readQuery(request, periodParameters)
-      const period = await periodOf(parts.store, orgId, query, parts.clock.now())
-      return json(await toolCalls(parts, orgId, period))
+      const period = await periodOf(services.store, orgId, query, services.clock.now())
+      return json(await toolCalls(services, orgId, period))
     })
-    .get('/api/tools', async ({ request }) => list(parts, request, await dashboard(request)))
+    .get('/api/tools', async ({ request }) => list(services, request, await dashboard(request)))
     .get('/api/tools/:siteId/:name', async ({ request, params }) =>
-      one(parts, request, await dashboard(request), params),
+      one(services, request, await dashboard(request), params),
     )
 }
 
 /** Stores all tools of the body or none; returns how many were received. */
-async function push(parts: Parts, request: Request, key: ApiKey): Promise<number> {
+async function push(services: ToolRoutesServices, request: Request, key: ApiKey): Promise<number> {
   let text = ''
   try {
     const mode = readQuery(request, { mode: 'one' }).one('mode')
     if (mode !== undefined && mode !== 'replace')
       throw invalidQuery('mode', 'mode must be replace, or left out')
     const { siteId, body, exact } = await readPush(
-      parts.store,
+      services.store,
       request,
       key,
       toolsBodyModel,
@@ -63,13 +83,13 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<number
     )
     const sent = body['tools'] as unknown[]
     const result = await writeOrExplain(
-      parts,
-      parts.store.registry.pushTools({
+      services,
+      services.store.registry.pushTools({
         orgId: key.orgId,
         siteId,
         tools: toolRecords(sent, exact['tools'] as unknown[]),
         replace: mode === 'replace',
-        now: parts.clock.now(),
+        now: services.clock.now(),
         sitesMax: limits.sitesPerOrgMax,
         toolsMax: limits.toolsPerSiteMax,
         versionsMax: limits.toolVersionsMax,
@@ -79,7 +99,7 @@ async function push(parts: Parts, request: Request, key: ApiKey): Promise<number
     return sent.length
   } catch (thrown) {
     if (thrown instanceof AppError)
-      parts.rejections.keep([requestSample(key, parts.clock.now(), thrown, text)])
+      services.rejections.keep([requestSample(key, services.clock.now(), thrown, text)])
     throw thrown
   }
 }
@@ -90,13 +110,13 @@ function overIssue(over: 'sites' | 'tools') {
   return { path: String(path), code: 'too_many', message: `is one too many: ${whose} ${max} ${over}` }
 }
 
-async function list({ store, seal }: Parts, request: Request, orgId: string): Promise<Response> {
+async function list({ store, seal }: ToolRoutesServices, request: Request, orgId: string): Promise<Response> {
   const { tools, nextCursor } = await readToolPage({ store, seal }, orgId, request)
   return jsonText(`{"tools":[${tools.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`)
 }
 
 async function one(
-  { store }: Parts,
+  { store }: ToolRoutesServices,
   request: Request,
   orgId: string,
   { siteId, name }: { siteId: string; name: string },

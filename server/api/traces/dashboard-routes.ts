@@ -5,10 +5,18 @@ import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
 import { readQuery } from '../../http/query.ts'
 import { livePosition, wrapEvents } from '../live/routes.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
 import { pageParameters, readPage } from './page.ts'
 
-export function dashboardTraceRoutes({ store, seal, signIns }: Parts) {
+export interface DashboardTraceRoutesServices {
+  store: Store
+  signIns: SignIns
+  seal: Seal
+}
+
+export function dashboardTraceRoutes({ store, seal, signIns }: DashboardTraceRoutesServices) {
   return new Elysia()
     .get('/api/events', async ({ request }) => {
       const { org } = await signIns.require(request)

@@ -1,16 +1,24 @@
 /** Streams every event that a filter takes, as NDJSON or CSV, in constant memory (contract §6). */
-import type { EventFilter } from '../../../db/contract/store.ts'
+import type { EventFilter, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { csvRow } from '../../text/csv.ts'
 import { retryAfter } from '../../http/errors.ts'
-import type { Share } from '../../http/shares.ts'
+import type { Share, Shares } from '../../http/shares.ts'
 import { takeExport } from './export-share.ts'
 import { streamText } from '../../http/stream-text.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { Clock } from '../../clock.ts'
+import type { Log } from '../../log.ts'
 import { csvColumns, eventRows } from './csv-columns.ts'
 import { countEvents, walkEvents } from './walk.ts'
+
+export interface TraceExportServices {
+  store: Store
+  clock: Clock
+  log: Log
+  exportShares: Shares
+}
 
 export type ExportType = 'application/x-ndjson' | 'text/csv'
 
@@ -27,12 +35,7 @@ export interface ExportWanted {
 export type ExportTraces = (wanted: ExportWanted, keepOpen: () => void) => Promise<Response>
 
 /** Builds the exporter of a server. */
-export function traceExporter({
-  store,
-  clock,
-  log,
-  exportShares,
-}: Pick<Parts, 'store' | 'clock' | 'log' | 'exportShares'>): ExportTraces {
+export function traceExporter({ store, clock, log, exportShares }: TraceExportServices): ExportTraces {
   async function begin(wanted: ExportWanted, share: Share): Promise<Response> {
     const { orgId, filter, type, raw, actor } = wanted
     const ceilingSeq = await store.events.lastSeq(orgId)

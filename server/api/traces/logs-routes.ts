@@ -1,22 +1,32 @@
 /** What the Logs page asks beside its rows: how they lie in time, and all of them as a file. */
 import { Elysia } from 'elysia'
-import type { EventFilter } from '../../../db/contract/store.ts'
-import { isoTime } from '../../clock.ts'
+import type { EventFilter, Store } from '../../../db/contract/store.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { rolesOf } from '../../identity/permissions.ts'
 import { readZone } from '../../dashboard/period.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { json } from '../../http/response.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { Shares } from '../../http/shares.ts'
+import type { Log } from '../../log.ts'
 import { filterParameters, readFilter } from './filter.ts'
 import { histogram } from './histogram.ts'
 import { traceExporter } from './export.ts'
 
+export interface LogsRoutesServices {
+  store: Store
+  clock: Clock
+  log: Log
+  signIns: SignIns
+  exportShares: Shares
+}
+
 const formats = { csv: 'text/csv', ndjson: 'application/x-ndjson' } as const
 
-export function logsRoutes(parts: Parts) {
-  const { store, clock, signIns } = parts
-  const exportTraces = traceExporter(parts)
+export function logsRoutes(services: LogsRoutesServices) {
+  const { store, clock, signIns } = services
+  const exportTraces = traceExporter(services)
   return new Elysia()
     .get('/api/histogram', async ({ request }) => {
       const { org } = await signIns.require(request)

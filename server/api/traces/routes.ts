@@ -5,16 +5,30 @@ import { acceptedType } from '../../http/accept.ts'
 import { jsonText } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { invalidQuery, readQuery, type Query } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Clock } from '../../clock.ts'
+import type { KeyGuard } from '../../http/guard.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
+import type { Shares } from '../../http/shares.ts'
+import type { Log } from '../../log.ts'
 import { traceExporter, type ExportType } from './export.ts'
 import { readFilter } from './filter.ts'
 import { pageParameters, readPage } from './page.ts'
 
+export interface TraceRoutesServices {
+  store: Store
+  clock: Clock
+  log: Log
+  guard: KeyGuard
+  seal: Seal
+  exportShares: Shares
+}
+
 const answerTypes = ['application/json', 'application/x-ndjson', 'text/csv'] as const
 
-export function traceRoutes(parts: Parts) {
-  const { store, guard, seal } = parts
-  const exportTraces = traceExporter(parts)
+export function traceRoutes(services: TraceRoutesServices) {
+  const { store, guard, seal } = services
+  const exportTraces = traceExporter(services)
   return new Elysia()
     .get('/v1/traces', async ({ request }) => {
       const key = await guard.gateway(request, 'traces:read')

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts'
 import type { ClockGuard } from '../../system/clock-guard.ts'
 import type { ServerState } from '../../operations/doctor/server-checks.ts'
 import type { Log } from '../../log.ts'
-import type { EndpointParts } from '../../webhooks/endpoints/endpoints.ts'
+import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
 import type { Params } from './params.ts'
 
 export interface VerbContext {
@@ -23,7 +23,7 @@ export interface VerbContext {
   /** What a running server says of itself. */
   state?(): Promise<ServerState>
   /** What webhook verbs work with. A server goes by the rules it was started with, not by the given ones. */
-  webhooks(given: { allow: string[]; sinkDir: string | null }): EndpointParts
+  webhooks(given: { allow: string[]; sinkDir: string | null }): EndpointServices
 }
 
 export type StoreVerb = (context: VerbContext, params: Params) => Promise<Json>

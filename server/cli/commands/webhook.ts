@@ -17,7 +17,7 @@ import {
   pauseEndpoint,
   resumeEndpoint,
   rotateEndpointSecret,
-  type EndpointParts,
+  type EndpointServices,
 } from '../../webhooks/endpoints/endpoints.ts'
 import { orgSecret, rotateOrgSecret } from '../../webhooks/endpoints/org-secret.ts'
 import { replayEndpoint } from '../../webhooks/endpoints/replay-range.ts'
@@ -27,7 +27,7 @@ import { requireOrg } from './org.ts'
 import { flagOf, numberOf, textOf, textOrNull, textsOf, type Params } from './params.ts'
 import type { StoreVerb, VerbContext } from './verb-context.ts'
 
-type Work = (parts: EndpointParts, who: Actor, params: Params) => Promise<Json>
+type Work = (parts: EndpointServices, who: Actor, params: Params) => Promise<Json>
 
 /** Every verb of webhooks works in one organization; the actor is the command line. */
 function inOrg(work: Work): StoreVerb {
@@ -95,7 +95,7 @@ export const replay = inOrg(async (parts, who, params) => {
 })
 
 async function replayRange(
-  parts: EndpointParts,
+  parts: EndpointServices,
   who: Actor,
   { id, from, until }: { id: string | null; from: string | null; until: string | null },
 ): Promise<Json> {

@@ -9,7 +9,7 @@ import { limits } from '../../limits.ts'
 import { newKey } from './mint.ts'
 import { checkTerms, readLabel, termsView } from './terms.ts'
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'keys'>
   clock: Clock
 }
@@ -23,7 +23,7 @@ export interface KeyChange {
 }
 
 export async function changeKey(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   who: Actor,
   keyId: string,
   change: KeyChange,
@@ -45,7 +45,7 @@ export async function changeKey(
 
 /** With no overlap the old key is refused from its next request on. */
 export async function rotateKey(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   who: Actor,
   keyId: string,
   overlapMs: number,

@@ -1,16 +1,22 @@
 /** Settings → keys: list, create (the key shown once), change, rotate and revoke, for owners and admins. */
 import { Elysia } from 'elysia'
-import type { ApiKey, KeyKind } from '../../../db/contract/store.ts'
+import type { ApiKey, KeyKind, Store } from '../../../db/contract/store.ts'
 import { rolesOf } from '../permissions.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { json } from '../../http/response.ts'
 import { readMembers, wrongMember } from '../../http/body-fields.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
 import { parseTime } from '../../text/time.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../sign-in/sign-ins.ts'
 import { changeKey, rotateKey } from './change.ts'
 import { mintKey } from './mint.ts'
 import { revokeKey } from './revoke.ts'
+
+export interface KeyRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+}
 
 const kinds: readonly string[] = ['ingest', 'secret', 'publishable']
 const unparsed = { parse: 'none' } as const
@@ -32,8 +38,8 @@ const changeMembers = {
   expiresAt: 'text|null?', // null: no end
 } as const
 
-export function keyRoutes(parts: Parts) {
-  const { store, clock, signIns } = parts
+export function keyRoutes(services: KeyRoutesServices) {
+  const { store, clock, signIns } = services
   const manager = async (request: Request) => {
     const { org, account } = await signIns.require(request, rolesOf('key.manage'))
     return { orgId: org.id, actor: `user:${account.id}` }
@@ -74,7 +80,7 @@ export function keyRoutes(parts: Parts) {
         const who = await manager(request)
         const { expiresAt, ...terms } = await readMembers(request, changeMembers)
         const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
-        const key = await changeKey(parts, who, params.id, { ...terms, expiresAtMs })
+        const key = await changeKey(services, who, params.id, { ...terms, expiresAtMs })
         return json({ key: keyView(key) })
       },
       unparsed,
@@ -84,7 +90,7 @@ export function keyRoutes(parts: Parts) {
       async ({ request, params }) => {
         const who = await manager(request)
         const { overlapHours } = await readMembers(request, { overlapHours: 'number' })
-        const { key, secret, old } = await rotateKey(parts, who, params.id, overlapHours * hourMs)
+        const { key, secret, old } = await rotateKey(services, who, params.id, overlapHours * hourMs)
         return json({ key: keyView(key), secret, old: keyView(old) }, 201)
       },
       unparsed,

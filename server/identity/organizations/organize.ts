@@ -9,7 +9,7 @@ import { limits } from '../../limits.ts'
 import type { Log } from '../../log.ts'
 import { makeSteps } from '../../operations/retention/steps.ts'
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'orgs'>
   clock: Clock
 }
@@ -19,7 +19,7 @@ export const applianceOrgId = 'org_system'
 
 /** `name` and `slug` are checked already; 409 when the slug is taken. With `ownerId` that account owns it. */
 export async function makeOrg(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   actor: string,
   { name, slug, ownerId }: { name: string; slug: string; ownerId?: string },
 ): Promise<Org> {
@@ -34,7 +34,7 @@ export async function makeOrg(
 }
 
 export async function renameOrg(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   actor: string,
   org: Org,
   name: string,
@@ -51,7 +51,7 @@ export async function renameOrg(
 
 /** The same rule again is done without a word. */
 export async function changeSignInRule(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   actor: string,
   org: Org,
   rule: SignInRule,
@@ -65,7 +65,7 @@ export async function changeSignInRule(
 }
 
 export async function deletionOf(
-  { store }: Pick<Parts, 'store'>,
+  { store }: Pick<Services, 'store'>,
   orgId: string,
 ): Promise<OrgDeletion | null> {
   return (await store.orgs.deletions()).find((each) => each.orgId === orgId) ?? null
@@ -73,7 +73,7 @@ export async function deletionOf(
 
 /** `typed` must be the slug: nobody deletes an organization by a slip. */
 export async function askDeletion(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   actor: string,
   org: Org,
   typed: string,
@@ -94,7 +94,7 @@ export async function askDeletion(
   return deletion
 }
 
-export async function keepOrg({ store, clock }: Parts, actor: string, org: Org): Promise<void> {
+export async function keepOrg({ store, clock }: Services, actor: string, org: Org): Promise<void> {
   const act = { action: 'org.kept', target: org.id, metadata: { name: org.name } }
   const now = clock.now()
   await store.orgs.keep({ orgId: org.id, now, audit: auditEntry({ orgId: org.id, actor }, act, now) })

@@ -1,21 +1,27 @@
 /** Organizations on the dashboard: those of the account, making one, and the settings of the one that is shown. */
 import { Elysia } from 'elysia'
-import type { Org, OrgDeletion } from '../../../db/contract/store.ts'
+import type { Org, OrgDeletion, Store } from '../../../db/contract/store.ts'
 import { listMembers } from '../people/members.ts'
 import { rolesOf } from '../permissions.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { readMembers, wrongMember } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../sign-in/sign-ins.ts'
 import { isSlug, nameProblem, slugCharsMax, slugOf } from './names.ts'
 import { askDeletion, changeSignInRule, deletionOf, keepOrg, makeOrg, renameOrg } from './organize.ts'
 
+export interface OrgRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+}
+
 const unparsed = { parse: 'none' } as const
 
-export function orgRoutes(parts: Parts) {
-  const { store, signIns } = parts
+export function orgRoutes(services: OrgRoutesServices) {
+  const { store, signIns } = services
   const asOwner = async (request: Request) => {
     const { org, account } = await signIns.require(request, rolesOf('org.manage'))
     return { org, actor: `user:${account.id}` }
@@ -44,7 +50,7 @@ export function orgRoutes(parts: Parts) {
           const form = `lower-case letters, digits and single dashes, at most ${slugCharsMax}`
           throw wrongMember('slug', `The short name must be ${form}.`)
         }
-        const org = await makeOrg(parts, `user:${account.id}`, { name, slug, ownerId: account.id })
+        const org = await makeOrg(services, `user:${account.id}`, { name, slug, ownerId: account.id })
         return json({ org: orgView(org) }, 201)
       },
       unparsed,
@@ -54,7 +60,7 @@ export function orgRoutes(parts: Parts) {
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
         const { name } = await readMembers(request, { name: 'text' })
-        return json({ org: orgView(await renameOrg(parts, actor, org, readName(name))) })
+        return json({ org: orgView(await renameOrg(services, actor, org, readName(name))) })
       },
       unparsed,
     )
@@ -63,9 +69,9 @@ export function orgRoutes(parts: Parts) {
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
         const { confirm } = await readMembers(request, { confirm: 'text' })
-        if (await deletionOf(parts, org.id))
+        if (await deletionOf(services, org.id))
           throw new AppError('conflict', 'This organization is to be deleted already.')
-        return json({ org: orgView(org, await askDeletion(parts, actor, org, confirm)) })
+        return json({ org: orgView(org, await askDeletion(services, actor, org, confirm)) })
       },
       unparsed,
     )
@@ -74,20 +80,20 @@ export function orgRoutes(parts: Parts) {
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
         await readMembers(request, {})
-        await keepOrg(parts, actor, org)
+        await keepOrg(services, actor, org)
         return json({ org: orgView(org) })
       },
       unparsed,
     )
-    .use(signInRuleRoutes(parts))
+    .use(signInRuleRoutes(services))
 }
 
 /** Whether members must have a second factor, and who has none yet. */
-function signInRuleRoutes(parts: Parts) {
-  const { store, signIns } = parts
+function signInRuleRoutes(services: OrgRoutesServices) {
+  const { store, signIns } = services
   const rule = async (orgId: string) => {
     const { secondFactorRequired } = await store.orgs.signInRule(orgId)
-    const lacking = (await listMembers(parts, orgId)).filter(({ secondFactor }) => !secondFactor)
+    const lacking = (await listMembers(services, orgId)).filter(({ secondFactor }) => !secondFactor)
     return json({ secondFactorRequired, lacking: lacking.map(({ id, email }) => ({ id, email })) })
   }
   return new Elysia()
@@ -107,7 +113,7 @@ function signInRuleRoutes(parts: Parts) {
             hint: 'Settings, Your account. Otherwise this switch would lock you out.',
           })
         }
-        await changeSignInRule(parts, `user:${account.id}`, org, { secondFactorRequired })
+        await changeSignInRule(services, `user:${account.id}`, org, { secondFactorRequired })
         return rule(org.id)
       },
       unparsed,

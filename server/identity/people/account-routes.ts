@@ -1,18 +1,30 @@
 /** Settings → Your account: password, second factor and sign-ins of whoever is signed in. */
 import { Elysia } from 'elysia'
-import type { Json, SignIn, SignInView } from '../../../db/contract/store.ts'
+import type { Json, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
 import { newRecoveryCodes, newSeed, seedPurpose, stepOf } from '../sign-in/second-factor.ts'
 import { confirmPassword } from '../sign-in/sign-in.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { readMembers, wrongMember } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../sign-in/sign-ins.ts'
+import type { Throttle } from '../sign-in/throttle.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
+import type { Webhooks } from '../../webhooks/start.ts'
+
+export interface AccountRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+  throttle: Throttle
+  briefSeal: Seal
+  webhooks: Webhooks
+}
 
 const unparsed = { parse: 'none' } as const
 const noContent = () => new Response(null, { status: 204 })
@@ -24,8 +36,8 @@ interface Draft {
   untilMs: number
 }
 
-export function accountRoutes(parts: Parts) {
-  const { store, signIns } = parts
+export function accountRoutes(services: AccountRoutesServices) {
+  const { store, signIns } = services
   return new Elysia()
     .get('/api/account', async ({ request }) => {
       const view = await signIns.requirePerson(request)
@@ -35,14 +47,14 @@ export function accountRoutes(parts: Parts) {
       const secondFactor = factor && { since: isoTime(factor.sinceMs), recoveryLeft: factor.recoveryLeft }
       return json({ email: view.account.email, secondFactor, signIns: live })
     })
-    .post('/api/account/password', ({ request }) => changePassword(parts, request), unparsed)
+    .post('/api/account/password', ({ request }) => changePassword(services, request), unparsed)
     .post(
       '/api/account/sign-ins/:id/end',
       async ({ request, params }) => {
         const view = await signIns.requirePerson(request)
         await readMembers(request, {})
         const accountId = view.account.id
-        const audit = entry(parts, view, 'session.revoked', params.id)
+        const audit = entry(services, view, 'session.revoked', params.id)
         await store.signIns.endById({ accountId, id: params.id, audit })
         return noContent()
       },
@@ -54,7 +66,7 @@ export function accountRoutes(parts: Parts) {
         const view = await signIns.requirePerson(request)
         await readMembers(request, {})
         const { account, signIn } = view
-        const audit = entry(parts, view, 'session.others_revoked', account.id)
+        const audit = entry(services, view, 'session.others_revoked', account.id)
         const ended = await store.signIns.endOthers({
           accountId: account.id,
           keepTokenHash: signIn.tokenHash,
@@ -64,11 +76,11 @@ export function accountRoutes(parts: Parts) {
       },
       unparsed,
     )
-    .use(secondFactorRoutes(parts))
+    .use(secondFactorRoutes(services))
 }
 
-function secondFactorRoutes(parts: Parts) {
-  const { store, signIns, briefSeal, clock, webhooks } = parts
+function secondFactorRoutes(services: AccountRoutesServices) {
+  const { store, signIns, briefSeal, clock, webhooks } = services
   return new Elysia()
     .post(
       '/api/account/second-factor/begin',
@@ -87,7 +99,7 @@ function secondFactorRoutes(parts: Parts) {
         const view = await signIns.requirePerson(request)
         const members = { token: 'text', code: 'text', password: 'text' } as const
         const { token, code, password } = await readMembers(request, members)
-        await confirmPassword(parts, view.account, password, contextOf(request).address)
+        await confirmPassword(services, view.account, password, contextOf(request).address)
         const draft = briefSeal.open(purpose, token) as Draft | null
         const now = clock.now()
         if (draft === null || draft.accountId !== view.account.id || draft.untilMs <= now)
@@ -99,7 +111,7 @@ function secondFactorRoutes(parts: Parts) {
         await store.secondFactors.set({
           factor: { accountId: view.account.id, sealedSeed, lastStep: step, sinceMs: now },
           recoveryHashes: hashes,
-          audit: entry(parts, view, 'account.second_factor_set', view.account.id),
+          audit: entry(services, view, 'account.second_factor_set', view.account.id),
         })
         return json({ recoveryCodes: codes })
       },
@@ -108,9 +120,9 @@ function secondFactorRoutes(parts: Parts) {
     .post(
       '/api/account/second-factor/recovery-codes',
       async ({ request }) => {
-        const view = await withPassword(parts, request)
+        const view = await withPassword(services, request)
         const { codes, hashes } = newRecoveryCodes()
-        const audit = entry(parts, view, 'account.recovery_codes_made', view.account.id)
+        const audit = entry(services, view, 'account.recovery_codes_made', view.account.id)
         await store.secondFactors.setRecovery({ accountId: view.account.id, recoveryHashes: hashes, audit })
         return json({ recoveryCodes: codes })
       },
@@ -119,9 +131,9 @@ function secondFactorRoutes(parts: Parts) {
     .post(
       '/api/account/second-factor/remove',
       async ({ request }) => {
-        const view = await withPassword(parts, request)
-        await requireRemovable(parts, view.account.id)
-        const audit = entry(parts, view, 'account.second_factor_removed', view.account.id)
+        const view = await withPassword(services, request)
+        await requireRemovable(services, view.account.id)
+        const audit = entry(services, view, 'account.second_factor_removed', view.account.id)
         await store.secondFactors.remove({ accountId: view.account.id, audit })
         return noContent()
       },
@@ -130,7 +142,7 @@ function secondFactorRoutes(parts: Parts) {
 }
 
 /** 409 while one of the account's organizations requires a second factor: without it the account would see nothing. */
-async function requireRemovable({ store }: Parts, accountId: string): Promise<void> {
+async function requireRemovable({ store }: AccountRoutesServices, accountId: string): Promise<void> {
   for (const { orgId } of (await store.accounts.find(accountId))?.memberships ?? []) {
     if (!(await store.orgs.signInRule(orgId)).secondFactorRequired) continue
     const name = (await store.orgs.find(orgId))?.name ?? orgId
@@ -141,30 +153,35 @@ async function requireRemovable({ store }: Parts, accountId: string): Promise<vo
 }
 
 /** Whoever finds a browser open must not be able to change what guards the account. */
-async function withPassword(parts: Parts, request: Request): Promise<SignInView> {
-  const view = await parts.signIns.requirePerson(request)
+async function withPassword(services: AccountRoutesServices, request: Request): Promise<SignInView> {
+  const view = await services.signIns.requirePerson(request)
   const { password } = await readMembers(request, { password: 'text' })
-  await confirmPassword(parts, view.account, password, contextOf(request).address)
+  await confirmPassword(services, view.account, password, contextOf(request).address)
   return view
 }
 
-async function changePassword(parts: Parts, request: Request): Promise<Response> {
-  const view = await parts.signIns.requirePerson(request)
+async function changePassword(services: AccountRoutesServices, request: Request): Promise<Response> {
+  const view = await services.signIns.requirePerson(request)
   const { account, signIn } = view
   const { current, password } = await readMembers(request, { current: 'text', password: 'text' })
   checkPasswordRules(password, account.email)
   if (current === password) throw new AppError('conflict', 'This is the password that you have already.')
-  await confirmPassword(parts, account, current, contextOf(request).address)
-  await parts.store.accounts.setPassword({
+  await confirmPassword(services, account, current, contextOf(request).address)
+  await services.store.accounts.setPassword({
     accountId: account.id,
     passwordHash: await hashPassword(password, 'known'),
     keepTokenHash: signIn.tokenHash,
-    audit: entry(parts, view, 'account.password_changed', account.id),
+    audit: entry(services, view, 'account.password_changed', account.id),
   })
   return noContent()
 }
 
-function entry({ clock }: Parts, { account, org }: SignInView, action: string, target: string) {
+function entry(
+  { clock }: AccountRoutesServices,
+  { account, org }: SignInView,
+  action: string,
+  target: string,
+) {
   const metadata: { [member: string]: Json } = { email: account.email }
   return auditEntry({ orgId: org.id, actor: `user:${account.id}` }, { action, target, metadata }, clock.now())
 }

@@ -10,14 +10,14 @@ import { limits } from '../../limits.ts'
 import { readEmail } from './email.ts'
 import { requireMayGrant, type Acting } from './members.ts'
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'invitations' | 'accounts' | 'orgs'>
   clock: Clock
 }
 
 /** The token is returned once; the store has its hash. 409 when the address is a member's already. */
 export async function invite(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   who: Acting,
   asked: { email: string; role: Role },
 ): Promise<{ invitation: Invitation; token: string }> {
@@ -45,7 +45,7 @@ export async function invite(
   return { invitation, token }
 }
 
-export async function revokeInvitation({ store, clock }: Parts, who: Acting, id: string): Promise<void> {
+export async function revokeInvitation({ store, clock }: Services, who: Acting, id: string): Promise<void> {
   const found = (await store.invitations.list(who.orgId)).find((each) => each.id === id)
   if (!found) throw new AppError('not_found', 'No invitation with this id is open in this organization.')
   requireMayGrant(who, found.role)
@@ -61,7 +61,10 @@ export interface OpenInvitation {
 }
 
 /** What the link stands for; null when it was used, revoked, replaced or is too old. */
-export async function openInvitation({ store, clock }: Parts, token: string): Promise<OpenInvitation | null> {
+export async function openInvitation(
+  { store, clock }: Services,
+  token: string,
+): Promise<OpenInvitation | null> {
   const invitation = await store.invitations.find(sha256Hex(token))
   if (invitation === null || invitation.expiresAtMs <= clock.now()) return null
   const org = await store.orgs.find(invitation.orgId)
@@ -74,7 +77,7 @@ export async function openInvitation({ store, clock }: Parts, token: string): Pr
  * drafts, all in one transaction; returns whose they are.
  */
 export async function acceptInvitation(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   { invitation, account }: OpenInvitation,
   password: string,
   begin: ((who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }) | null,

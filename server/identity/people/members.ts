@@ -8,7 +8,7 @@ import { wrongMember } from '../../http/body-fields.ts'
 
 export const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'accounts'>
   clock: Clock
 }
@@ -59,7 +59,7 @@ export async function listMembers({ store }: { store: Store }, orgId: string) {
 
 /** 409 for the last owner; the same role again is done without a word. Their sign-ins there end. */
 export async function changeRole(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   who: Acting,
   accountId: string,
   role: Role,
@@ -73,7 +73,11 @@ export async function changeRole(
     throw lastOwner()
 }
 
-export async function removeMember({ store, clock }: Parts, who: Acting, accountId: string): Promise<void> {
+export async function removeMember(
+  { store, clock }: Services,
+  who: Acting,
+  accountId: string,
+): Promise<void> {
   const { account, before } = await requireMember(store, who.orgId, accountId)
   requireMayGrant(who, before)
   const metadata = { email: account.email, role: before }

@@ -1,20 +1,28 @@
 /** Settings → People: members, their roles, and invitations by one-time link. */
 import { Elysia } from 'elysia'
-import type { Invitation } from '../../../db/contract/store.ts'
+import type { Invitation, Store } from '../../../db/contract/store.ts'
 import { rolesOf } from '../permissions.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { addressOf } from '../../http/address.ts'
 import { json } from '../../http/response.ts'
 import { readMembers } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../sign-in/sign-ins.ts'
 import { invite, revokeInvitation } from './invitations.ts'
 import { changeRole, listMembers, readRole, removeMember, type Acting } from './members.ts'
 
+export interface PeopleRoutesServices {
+  store: Store
+  clock: Clock
+  publicUrl: string | null
+  basePath: string
+  signIns: SignIns
+}
+
 const unparsed = { parse: 'none' } as const
 
-export function peopleRoutes(parts: Parts) {
-  const { store, signIns, clock } = parts
+export function peopleRoutes(services: PeopleRoutesServices) {
+  const { store, signIns, clock } = services
   const manager = async (request: Request): Promise<Acting> => {
     const { org, account, role } = await signIns.require(request, rolesOf('people.manage'))
     return { orgId: org.id, actor: `user:${account.id}`, role }
@@ -24,15 +32,15 @@ export function peopleRoutes(parts: Parts) {
       const { orgId } = await manager(request)
       readQuery(request, {})
       const open = (await store.invitations.list(orgId)).filter((each) => each.expiresAtMs > clock.now())
-      return json({ members: await listMembers(parts, orgId), invitations: open.map(invitationView) })
+      return json({ members: await listMembers(services, orgId), invitations: open.map(invitationView) })
     })
     .post(
       '/api/people/:id/role',
       async ({ request, params }) => {
         const who = await manager(request)
         const { role } = await readMembers(request, { role: 'text' })
-        await changeRole(parts, who, params.id, readRole(role))
-        return json({ members: await listMembers(parts, who.orgId) })
+        await changeRole(services, who, params.id, readRole(role))
+        return json({ members: await listMembers(services, who.orgId) })
       },
       unparsed,
     )
@@ -41,8 +49,8 @@ export function peopleRoutes(parts: Parts) {
       async ({ request, params }) => {
         const who = await manager(request)
         await readMembers(request, {})
-        await removeMember(parts, who, params.id)
-        return json({ members: await listMembers(parts, who.orgId) })
+        await removeMember(services, who, params.id)
+        return json({ members: await listMembers(services, who.orgId) })
       },
       unparsed,
     )
@@ -51,9 +59,9 @@ export function peopleRoutes(parts: Parts) {
       async ({ request }) => {
         const who = await manager(request)
         const { email, role } = await readMembers(request, { email: 'text', role: 'text' })
-        const { invitation, token } = await invite(parts, who, { email, role: readRole(role) })
+        const { invitation, token } = await invite(services, who, { email, role: readRole(role) })
         // Behind the # the token stays out of every request line and log on the way.
-        const link = `${addressOf(request, parts)}/invitation#${token}`
+        const link = `${addressOf(request, services)}/invitation#${token}`
         return json({ invitation: invitationView(invitation), link }, 201)
       },
       unparsed,
@@ -63,7 +71,7 @@ export function peopleRoutes(parts: Parts) {
       async ({ request, params }) => {
         const who = await manager(request)
         await readMembers(request, {})
-        await revokeInvitation(parts, who, params.id)
+        await revokeInvitation(services, who, params.id)
         return new Response(null, { status: 204 })
       },
       unparsed,

@@ -3,10 +3,25 @@ import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { addressOf } from '../../http/address.ts'
 import { contextOf } from '../../http/request-context.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { SignIns } from './sign-ins.ts'
+import type { Clock } from '../../clock.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
+import type { Log } from '../../log.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Errand, ProvenIdentity } from './provider.ts'
+import type { Errand, ProvenIdentity, Provider } from './provider.ts'
 import { homeOf } from './sign-in.ts'
+
+export interface ProviderRoutesServices {
+  store: Store
+  clock: Clock
+  log: Log
+  publicUrl: string | null
+  basePath: string
+  signIns: SignIns
+  briefSeal: Seal
+  provider: Provider | null
+}
 
 const cookieName = 'sightglass_errand'
 const purpose = 'oidc-errand'
@@ -15,15 +30,15 @@ const errandMs = 10 * 60_000
 /** Why a sign-in did not come about: told on the sign-in page. */
 type Refusal = 'unreachable' | 'failed' | 'no_account'
 
-export function providerRoutes(parts: Parts) {
-  const { basePath } = parts
-  const redirectUrl = (request: Request) => `${addressOf(request, parts)}/api/oidc/callback`
+export function providerRoutes(services: ProviderRoutesServices) {
+  const { basePath } = services
+  const redirectUrl = (request: Request) => `${addressOf(request, services)}/api/oidc/callback`
   const errandCookie = errandCookieUnder(basePath)
   const refuse = (request: Request, why: Refusal) =>
     redirect(`${basePath}/sign-in?refused=${why}`, errandCookie(request, '', 0))
   return new Elysia()
     .get('/api/oidc/start', async ({ request }) => {
-      const { provider, briefSeal, clock, log } = parts
+      const { provider, briefSeal, clock, log } = services
       readQuery(request, {})
       if (provider === null) throw noProvider()
       try {
@@ -36,19 +51,19 @@ export function providerRoutes(parts: Parts) {
       }
     })
     .get('/api/oidc/callback', async ({ request }) => {
-      if (parts.provider === null) throw noProvider()
-      const errand = errandOf(parts, request)
+      if (services.provider === null) throw noProvider()
+      const errand = errandOf(services, request)
       if (errand === null) return refuse(request, 'failed')
       const query = new URL(request.url).search
       try {
-        const proven = await parts.provider.finish(new URL(redirectUrl(request) + query), errand)
-        const cookie = await enter(parts, request, proven)
+        const proven = await services.provider.finish(new URL(redirectUrl(request) + query), errand)
+        const cookie = await enter(services, request, proven)
         if (cookie === null) return refuse(request, 'no_account')
         const answer = redirect(`${basePath}/`, cookie)
         answer.headers.append('set-cookie', errandCookie(request, '', 0))
         return answer
       } catch (error) {
-        parts.log.warn('provider_failed', { at: 'callback', message: String(error) })
+        services.log.warn('provider_failed', { at: 'callback', message: String(error) })
         return refuse(request, 'failed')
       }
     })
@@ -58,21 +73,25 @@ export function providerRoutes(parts: Parts) {
  * Only people who have an account come in: by the subject once it is known, at first by the verified address. Returns
  * the Set-Cookie header.
  */
-async function enter(parts: Parts, request: Request, proven: ProvenIdentity): Promise<string | null> {
+async function enter(
+  services: ProviderRoutesServices,
+  request: Request,
+  proven: ProvenIdentity,
+): Promise<string | null> {
   const { issuer, subject, email } = proven
-  const known = await parts.store.signIns.findExternal({ issuer, subject })
-  const account = known ?? (email === null ? null : await parts.store.accounts.findByEmail(email))
-  const orgId = account && (await homeOf(parts, account.id))
+  const known = await services.store.signIns.findExternal({ issuer, subject })
+  const account = known ?? (email === null ? null : await services.store.accounts.findByEmail(email))
+  const orgId = account && (await homeOf(services, account.id))
   if (!account || !orgId) return null
   const who = { accountId: account.id, orgId, email: account.email }
-  const { cookie } = await parts.signIns.begin(request, who, {
+  const { cookie } = await services.signIns.begin(request, who, {
     by: 'provider',
     external: { issuer, subject },
   })
   return cookie
 }
 
-function errandOf({ briefSeal, clock }: Parts, request: Request): Errand | null {
+function errandOf({ briefSeal, clock }: ProviderRoutesServices, request: Request): Errand | null {
   const cookies = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim())
   const sealed = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
   const errand =

@@ -7,23 +7,37 @@ import { contextOf } from '../../http/request-context.ts'
 import { readMembers } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import { newId, sha256Hex } from '../../ids.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Provider } from './provider.ts'
+import type { SignIns } from './sign-ins.ts'
+import type { Clock } from '../../clock.ts'
 import { checkPasswordRules, hashPassword } from './password.ts'
 import { requireSameOrigin } from '../same-origin.ts'
 import { sessionOf, sessionView } from './session-view.ts'
-import { senderName } from './throttle.ts'
+import { senderName, type Throttle } from './throttle.ts'
+
+export interface AuthRoutesServices {
+  store: Store
+  clock: Clock
+  version: string
+  publicUrl: string | null
+  basePath: string
+  signIns: SignIns
+  linkThrottle: Throttle
+  provider: Provider | null
+}
 
 const unparsed = { parse: 'none' } as const
 
-export function authRoutes(parts: Parts) {
-  const { store, clock, signIns } = parts
+export function authRoutes(services: AuthRoutesServices) {
+  const { store, clock, signIns } = services
   return new Elysia()
     .get('/api/setup', async ({ request }) => {
       readQuery(request, {})
       // `signedIn` spares a visitor's browser the 401 of /api/session, which it would report as an error of the page.
       const signedIn = await signIns.isLive(request)
       const needsOwner = !(await store.accounts.ownerExists())
-      return json({ needsOwner, signedIn, provider: parts.provider?.name ?? null })
+      return json({ needsOwner, signedIn, provider: services.provider?.name ?? null })
     })
     .post(
       '/api/setup',
@@ -39,12 +53,12 @@ export function authRoutes(parts: Parts) {
         }
         const claim = { email, password, linkHash: sha256Hex(token), signIn, actor: 'system' }
         const made = await createFirstOwner(store, claim, clock)
-        if (made.status === 'link_invalid') throw await linkRefused(parts, request, linkInvalid())
+        if (made.status === 'link_invalid') throw await linkRefused(services, request, linkInvalid())
         if (made.status === 'owner_exists')
           throw new AppError('conflict', 'This set-up link was used: the appliance already has an owner.', {
             hint: 'Sign in. For a lost password run “sightglass account reset-password” on the machine.',
           })
-        return json(await sessionOf(parts, request, cookie), 201, { 'set-cookie': cookie })
+        return json(await sessionOf(services, request, cookie), 201, { 'set-cookie': cookie })
       },
       unparsed,
     )
@@ -61,14 +75,14 @@ export function authRoutes(parts: Parts) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { token, password } = await readMembers(request, { token: 'text', password: 'text' })
-        await resetPassword(parts, request, token, password)
+        await resetPassword(services, request, token, password)
         return new Response(null, { status: 204 })
       },
       unparsed,
     )
     .get('/api/session', async ({ request }) => {
       readQuery(request, {})
-      return json(sessionView(parts, request, await signIns.requirePerson(request)))
+      return json(sessionView(services, request, await signIns.requirePerson(request)))
     })
     .post(
       '/api/session/org',
@@ -76,31 +90,36 @@ export function authRoutes(parts: Parts) {
         const view = await signIns.requirePerson(request)
         const { orgId } = await readMembers(request, { orgId: 'text' })
         const cookie = await signIns.switchOrg(request, view, orgId)
-        return json(await sessionOf(parts, request, cookie), 200, { 'set-cookie': cookie })
+        return json(await sessionOf(services, request, cookie), 200, { 'set-cookie': cookie })
       },
       unparsed,
     )
 }
 
 /** The link first: a hash is dear, and only its holder may ask for one. */
-async function resetPassword(parts: Parts, request: Request, token: string, password: string): Promise<void> {
-  const { accounts } = parts.store
+async function resetPassword(
+  services: AuthRoutesServices,
+  request: Request,
+  token: string,
+  password: string,
+): Promise<void> {
+  const { accounts } = services.store
   const linkHash = sha256Hex(token)
-  const link = await accounts.findLink({ hash: linkHash, now: parts.clock.now() })
+  const link = await accounts.findLink({ hash: linkHash, now: services.clock.now() })
   if (link?.purpose !== 'password' || link.accountId === null)
-    throw await linkRefused(parts, request, passwordLinkInvalid())
+    throw await linkRefused(services, request, passwordLinkInvalid())
   const account = await accounts.find(link.accountId)
   checkPasswordRules(password, account?.email ?? '')
   const passwordHash = await hashPassword(password)
   const { address } = contextOf(request)
   const reset = { linkHash, passwordHash, address, network: senderName(address) }
-  const command = { ...reset, now: parts.clock.now(), auditId: newId('aud') }
+  const command = { ...reset, now: services.clock.now(), auditId: newId('aud') }
   if ((await accounts.resetPassword(command)) === 'link_invalid') throw passwordLinkInvalid()
 }
 
 /** Guesses at links wait by sender, apart from sign-ins; a live link never does. Returns what to throw. */
 export async function linkRefused(
-  { linkThrottle }: Parts,
+  { linkThrottle }: AuthRoutesServices,
   request: Request,
   refusal: AppError,
 ): Promise<AppError> {

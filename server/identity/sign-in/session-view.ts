@@ -1,20 +1,26 @@
 /** The session as the dashboard sees it. */
-import type { SignInView } from '../../../db/contract/store.ts'
+import type { SignInView, Store } from '../../../db/contract/store.ts'
 import { addressOf } from '../../http/address.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { sha256Hex } from '../../ids.ts'
-import type { Parts } from '../../services.ts'
+
+export interface SessionViewServices {
+  store: Store
+  version: string
+  publicUrl: string | null
+  basePath: string
+}
 
 /** Right after its cookie was made. */
-export async function sessionOf(parts: Parts, request: Request, cookie: string) {
+export async function sessionOf(services: SessionViewServices, request: Request, cookie: string) {
   const token = cookie.slice(cookie.indexOf('=') + 1, cookie.indexOf(';'))
-  const view = await parts.store.signIns.find(sha256Hex(token))
+  const view = await services.store.signIns.find(sha256Hex(token))
   if (!view) throw new Error('a sign-in just made is not there')
-  return sessionView(parts, request, view)
+  return sessionView(services, request, view)
 }
 
 export function sessionView(
-  { version, ...where }: Parts,
+  { version, ...where }: SessionViewServices,
   request: Request,
   { account, org, role, lacksSecondFactor }: SignInView,
 ) {

@@ -6,26 +6,44 @@ import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { readMembers } from '../../http/body-fields.ts'
-import type { Parts } from '../../services.ts'
-import type { Who } from './half-sign-ins.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Provider } from './provider.ts'
+import type { Throttle } from './throttle.ts'
+import type { Clock } from '../../clock.ts'
+import type { Webhooks } from '../../webhooks/start.ts'
+import type { Who, HalfSignIns } from './half-sign-ins.ts'
 import { linkRefused } from './routes.ts'
 import { requireSameOrigin } from '../same-origin.ts'
 import { proofOf, seedPurpose } from './second-factor.ts'
 import { sessionOf } from './session-view.ts'
 import { checkPassword, signInWithPassword, throttledNames } from './sign-in.ts'
-import type { Begun } from './sign-ins.ts'
+import type { Begun, SignIns } from './sign-ins.ts'
+
+export interface SignInRoutesServices {
+  store: Store
+  clock: Clock
+  version: string
+  publicUrl: string | null
+  basePath: string
+  signIns: SignIns
+  throttle: Throttle
+  linkThrottle: Throttle
+  halfSignIns: HalfSignIns
+  provider: Provider | null
+  webhooks: Webhooks
+}
 
 const unparsed = { parse: 'none' } as const
 
-export function signInRoutes(parts: Parts) {
+export function signInRoutes(services: SignInRoutesServices) {
   return new Elysia()
     .post(
       '/api/sign-in',
       async ({ request }) => {
         requireSameOrigin(request)
         const { email, password } = await readMembers(request, { email: 'text', password: 'text' })
-        const who = await signInWithPassword(parts, email, password, contextOf(request).address)
-        return begin(parts, request, who)
+        const who = await signInWithPassword(services, email, password, contextOf(request).address)
+        return begin(services, request, who)
       },
       unparsed,
     )
@@ -34,7 +52,7 @@ export function signInRoutes(parts: Parts) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { token, code } = await readMembers(request, { token: 'text', code: 'text' })
-        return withCode(parts, request, token, code)
+        return withCode(services, request, token, code)
       },
       unparsed,
     )
@@ -43,7 +61,7 @@ export function signInRoutes(parts: Parts) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { token } = await readMembers(request, { token: 'text' })
-        const { invitation, orgName, account } = await requireInvitation(parts, request, token)
+        const { invitation, orgName, account } = await requireInvitation(services, request, token)
         const { email, role } = invitation
         return json({ email, role, orgName, hasAccount: account !== null })
       },
@@ -54,51 +72,60 @@ export function signInRoutes(parts: Parts) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { token, password } = await readMembers(request, { token: 'text', password: 'text' })
-        return accept(parts, request, await requireInvitation(parts, request, token), password)
+        return accept(services, request, await requireInvitation(services, request, token), password)
       },
       unparsed,
     )
 }
 
-async function requireInvitation(parts: Parts, request: Request, token: string): Promise<OpenInvitation> {
-  const open = await openInvitation(parts, token)
-  if (open === null) throw await linkRefused(parts, request, invitationOver())
+async function requireInvitation(
+  services: SignInRoutesServices,
+  request: Request,
+  token: string,
+): Promise<OpenInvitation> {
+  const open = await openInvitation(services, token)
+  if (open === null) throw await linkRefused(services, request, invitationOver())
   return open
 }
 
 /** Joins and signs in; an account with a second factor joins, and is asked for its code. */
 async function accept(
-  parts: Parts,
+  services: SignInRoutesServices,
   request: Request,
   open: OpenInvitation,
   password: string,
 ): Promise<Response> {
   const { account } = open
   // Whoever holds the link of somebody else's invitation must not get into their account with it.
-  if (account !== null) await checkPassword(parts, account, password, contextOf(request).address)
-  const factor = account && (await parts.store.secondFactors.find(account.id))
+  if (account !== null) await checkPassword(services, account, password, contextOf(request).address)
+  const factor = account && (await services.store.secondFactors.find(account.id))
   let cookie = ''
   const signIn = (who: { accountId: string; orgId: string }) => {
-    const draft = parts.signIns.draft(request, who)
+    const draft = services.signIns.draft(request, who)
     cookie = draft.cookie
     return draft
   }
-  const joined = await acceptInvitation(parts, open, password, factor === null ? signIn : null)
-  if (factor !== null) return begin(parts, request, joined)
-  return json(await sessionOf(parts, request, cookie), 200, { 'set-cookie': cookie })
+  const joined = await acceptInvitation(services, open, password, factor === null ? signIn : null)
+  if (factor !== null) return begin(services, request, joined)
+  return json(await sessionOf(services, request, cookie), 200, { 'set-cookie': cookie })
 }
 
 /** A session, or, where a second factor is set, a token that stands for the password for five minutes. */
-export async function begin(parts: Parts, request: Request, who: Who): Promise<Response> {
-  if ((await parts.store.secondFactors.find(who.accountId)) !== null)
-    return json({ secondFactor: true, token: parts.halfSignIns.begin(who) })
-  const begun = await parts.signIns.begin(request, who)
+export async function begin(services: SignInRoutesServices, request: Request, who: Who): Promise<Response> {
+  if ((await services.store.secondFactors.find(who.accountId)) !== null)
+    return json({ secondFactor: true, token: services.halfSignIns.begin(who) })
+  const begun = await services.signIns.begin(request, who)
   if (begun.status !== 'done') throw passwordChanged()
-  return json(await sessionOf(parts, request, begun.cookie), 200, { 'set-cookie': begun.cookie })
+  return json(await sessionOf(services, request, begun.cookie), 200, { 'set-cookie': begun.cookie })
 }
 
-async function withCode(parts: Parts, request: Request, token: string, code: string): Promise<Response> {
-  const { store, clock, throttle, halfSignIns, signIns, webhooks } = parts
+async function withCode(
+  services: SignInRoutesServices,
+  request: Request,
+  token: string,
+  code: string,
+): Promise<Response> {
+  const { store, clock, throttle, halfSignIns, signIns, webhooks } = services
   const half = halfSignIns.find(token)
   const account = half && (await store.accounts.find(half.accountId))
   const factor = half && (await store.secondFactors.find(half.accountId))
@@ -106,7 +133,7 @@ async function withCode(parts: Parts, request: Request, token: string, code: str
   if (!account.memberships.some(({ orgId }) => orgId === half.orgId)) throw startAgain()
   const { accountId, orgId, email } = half
   const { address } = contextOf(request)
-  const { names } = await throttledNames(parts, { account, email: accountId, address }, 'code')
+  const { names } = await throttledNames(services, { account, email: accountId, address }, 'code')
   let begun: Begun | null = null
   const { right, refusedBefore } = await throttle.attempt(names, async () => {
     const proof = proofOf(factor, webhooks.box.open(seedPurpose, factor.sealedSeed), code, clock.now())
@@ -126,7 +153,7 @@ async function withCode(parts: Parts, request: Request, token: string, code: str
   }
   const { status, cookie } = begun as Begun
   if (status !== 'done') throw startAgain()
-  return json(await sessionOf(parts, request, cookie), 200, { 'set-cookie': cookie })
+  return json(await sessionOf(services, request, cookie), 200, { 'set-cookie': cookie })
 }
 
 function startAgain(): AppError {

@@ -2,73 +2,80 @@
  * Checks e-mail and password: throttled by account and sender, audited, alike in time for unknown names. An address
  * from which the account signed in before has a throttle of its own, so an attacker elsewhere keeps nobody out.
  */
-import type { Account, AuditEntry } from '../../../db/contract/store.ts'
+import type { Account, AuditEntry, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { Clock } from '../../clock.ts'
 import type { Who } from './half-sign-ins.ts'
 import { hashPassword, needsRehash, verifyPassword, type HashLane } from './password.ts'
-import { senderName } from './throttle.ts'
+import { senderName, type Throttle } from './throttle.ts'
 
-type Needed = Pick<Parts, 'store' | 'clock' | 'throttle'>
+export interface SignInServices {
+  store: Store
+  clock: Clock
+  throttle: Throttle
+}
 
 /** Returns who signed in; throws 401 when name or password is wrong, 429 with `Retry-After` while they must wait. */
 export async function signInWithPassword(
-  parts: Needed,
+  services: SignInServices,
   email: string,
   password: string,
   address: string,
 ): Promise<Who> {
   const name = email.trim().toLowerCase()
-  const account = await parts.store.accounts.findByEmail(name)
-  const { names, lane } = await throttledNames(parts, { account, email: name, address })
+  const account = await services.store.accounts.findByEmail(name)
+  const { names, lane } = await throttledNames(services, { account, email: name, address })
   let orgId: string | null = null
-  const { right, refusedBefore } = await parts.throttle.attempt(names, async () => {
+  const { right, refusedBefore } = await services.throttle.attempt(names, async () => {
     const verified = await verifyPassword(password, account?.passwordHash ?? null, lane)
-    if (account && verified) orgId = await homeOf(parts, account.id)
+    if (account && verified) orgId = await homeOf(services, account.id)
     return orgId !== null
   })
   if (!right || account === null || orgId === null) {
-    await noteFailure(parts, account, address, refusedBefore)
+    await noteFailure(services, account, address, refusedBefore)
     throw new AppError('unauthorized', 'Email or password is wrong.', { reason: 'no_session' })
   }
   const passwordHash = needsRehash(account.passwordHash)
-    ? await rehash(parts, account.id, orgId, password)
+    ? await rehash(services, account.id, orgId, password)
     : account.passwordHash
   return { accountId: account.id, orgId, email: account.email, passwordHash }
 }
 
 /** Asks a known account for its password; throws 403 when it is wrong, under the same throttle as a sign-in. */
 export async function checkPassword(
-  parts: Needed,
+  services: SignInServices,
   account: Account,
   password: string,
   address: string,
 ): Promise<void> {
-  const { names, lane } = await throttledNames(parts, { account, email: account.email, address })
-  await requirePassword(parts, { account, password, address, names, lane })
+  const { names, lane } = await throttledNames(services, { account, email: account.email, address })
+  await requirePassword(services, { account, password, address, names, lane })
 }
 
 /** Asks the person of a sign-in once more. Strangers who guess at the account do not make them wait. */
 export async function confirmPassword(
-  parts: Needed,
+  services: SignInServices,
   account: Account,
   password: string,
   address: string,
 ): Promise<void> {
   const names = [`confirm ${account.id} ${senderName(address)}`]
-  await requirePassword(parts, { account, password, address, names, lane: 'known' })
+  await requirePassword(services, { account, password, address, names, lane: 'known' })
 }
 
 /** The organization that a new sign-in shows: the account's first. */
-export async function homeOf({ store }: Pick<Parts, 'store'>, accountId: string): Promise<string | null> {
+export async function homeOf(
+  { store }: Pick<SignInServices, 'store'>,
+  accountId: string,
+): Promise<string | null> {
   return (await store.accounts.find(accountId))?.memberships[0]?.orgId ?? null
 }
 
 /** What an attempt counts against; `kind` keeps passwords and codes apart. */
 export async function throttledNames(
-  { store, clock }: Pick<Parts, 'store' | 'clock'>,
+  { store, clock }: Pick<SignInServices, 'store' | 'clock'>,
   { account, email, address }: { account: Pick<Account, 'id'> | null; email: string; address: string },
   kind = 'password',
 ): Promise<{ names: string[]; lane: HashLane }> {
@@ -89,27 +96,27 @@ interface Asked {
 }
 
 async function requirePassword(
-  parts: Needed,
+  services: SignInServices,
   { account, password, address, names, lane }: Asked,
 ): Promise<void> {
-  const { right, refusedBefore } = await parts.throttle.attempt(names, () =>
+  const { right, refusedBefore } = await services.throttle.attempt(names, () =>
     verifyPassword(password, account.passwordHash, lane),
   )
   if (right) return
-  await noteFailure(parts, account, address, refusedBefore)
+  await noteFailure(services, account, address, refusedBefore)
   throw new AppError('forbidden', 'The password is wrong.', { reason: 'wrong_password' })
 }
 
 /** One row counts the refused attempts since the last failure, so that a flood cannot fill the audit log. */
 async function noteFailure(
-  parts: Needed,
+  services: SignInServices,
   account: Account | null,
   address: string,
   refused: number,
 ): Promise<void> {
   if (account === null) return
-  const { store, clock } = parts
-  const orgId = (await homeOf(parts, account.id)) ?? 'org_system'
+  const { store, clock } = services
+  const orgId = (await homeOf(services, account.id)) ?? 'org_system'
   const metadata = { email: account.email, address, ...(refused > 0 ? { refusedBefore: refused } : {}) }
   const act = { action: 'session.failed', target: account.id, metadata }
   await store.audit.append(auditEntry({ orgId, actor: `user:${account.id}` }, act, clock.now()))
@@ -117,7 +124,7 @@ async function noteFailure(
 
 /** Brings an old hash to today's parameters. Like every new password it ends the account's other sign-ins. */
 async function rehash(
-  { store, clock }: Needed,
+  { store, clock }: SignInServices,
   accountId: string,
   orgId: string,
   password: string,

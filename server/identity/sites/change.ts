@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts'
 import { wrongMember } from '../../http/body-fields.ts'
 import { limits } from '../../limits.ts'
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'sites'>
   clock: Clock
 }
@@ -18,7 +18,7 @@ export interface SiteChange {
 
 /** Also for a site that no event has come from yet: it may be named and restricted ahead. */
 export async function changeSite(
-  { store, clock }: Parts,
+  { store, clock }: Services,
   who: Actor,
   siteId: string,
   change: SiteChange,

@@ -4,11 +4,19 @@ import { rolesOf } from '../permissions.ts'
 import { json } from '../../http/response.ts'
 import { readMembers } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { SignIns } from '../sign-in/sign-ins.ts'
+import type { Clock } from '../../clock.ts'
 import { changeSite } from './change.ts'
 
-export function siteRoutes(parts: Parts) {
-  const { store, signIns } = parts
+export interface SiteRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+}
+
+export function siteRoutes(services: SiteRoutesServices) {
+  const { store, signIns } = services
   return new Elysia()
     .get('/api/sites', async ({ request }) => {
       const { org } = await signIns.require(request, rolesOf('site.read'))
@@ -22,7 +30,7 @@ export function siteRoutes(parts: Parts) {
         const members = { siteId: 'text', name: 'text?', hidden: 'flag?', restricted: 'flag?' } as const
         const { siteId, ...change } = await readMembers(request, members)
         const who = { orgId: org.id, actor: `user:${account.id}` }
-        return json({ site: await changeSite(parts, who, siteId, change) })
+        return json({ site: await changeSite(services, who, siteId, change) })
       },
       { parse: 'none' },
     )

@@ -4,8 +4,20 @@ import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { DiskWatch } from './disk.ts'
+import type { MemoryWatch } from './memory.ts'
+import type { Jobs } from '../../system/scheduler.ts'
 import { sizeText } from '../../text/size-text.ts'
+
+export interface HealthRoutesServices {
+  store: Store
+  version: string
+  disk: DiskWatch
+  memory: MemoryWatch
+  jobs: Pick<Jobs, 'late' | 'report'>
+  state: { stopping: boolean; storeFailed: string | null }
+}
 
 export interface Check {
   name: 'store' | 'disk' | 'queue' | 'memory' | 'jobs'
@@ -13,15 +25,15 @@ export interface Check {
   detail: string
 }
 
-export function healthRoutes(parts: Parts) {
+export function healthRoutes(services: HealthRoutesServices) {
   return new Elysia()
     .get('/healthz', ({ request }) => {
       readQuery(request, {})
-      return json({ status: 'ok', version: parts.version })
+      return json({ status: 'ok', version: services.version })
     })
     .get('/readyz', async ({ request }) => {
       readQuery(request, {})
-      const checks = await readiness(parts)
+      const checks = await readiness(services)
       if (checks.every((check) => check.ok)) return json({ status: 'ready', checks })
       const failing = checks.filter((check) => !check.ok)
       throw new AppError('not_ready', failing.map((check) => `${check.name}: ${check.detail}`).join('; '), {
@@ -31,7 +43,13 @@ export function healthRoutes(parts: Parts) {
 }
 
 /** The checks of contract §1, each with a sentence for the person who looks. */
-export async function readiness({ store, disk, memory, jobs, state }: Parts): Promise<Check[]> {
+export async function readiness({
+  store,
+  disk,
+  memory,
+  jobs,
+  state,
+}: HealthRoutesServices): Promise<Check[]> {
   const pressure = store.events.pressure()
   const late = jobs.late()
   const queueFull = pressure.queuedBytes > limits.queueBytesMax || pressure.oldestMs > limits.queueAgeMsMax

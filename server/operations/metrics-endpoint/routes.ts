@@ -1,36 +1,58 @@
 /** GET /metrics in Prometheus text: with the metrics token, or on the metrics listener; else there is nothing here. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
-import type { StoreHealth, StoreTimes } from '../../../db/contract/store.ts'
+import type { StoreHealth, StoreTimes, Store } from '../../../db/contract/store.ts'
 import { AppError } from '../../errors.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { unauthorized } from '../../http/guard.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { Clock } from '../../clock.ts'
+import type { DiskWatch } from '../health/disk.ts'
+import type { FsyncProbe } from '../health/fsync-probe.ts'
+import type { Jobs } from '../../system/scheduler.ts'
+import type { IngestCounts } from '../../ingest/counts.ts'
+import type { HttpTimes } from './http-times.ts'
+import type { WebhookOutcomes } from './webhook-outcomes.ts'
+import type { Recount } from '../retention/recount.ts'
 import { exposition } from './exposition.ts'
 import { metricsOf } from './gather.ts'
 
-export function prometheusRoutes(parts: Parts) {
-  const look = storeLook(parts)
+export interface PrometheusRoutesServices {
+  store: Store
+  clock: Clock
+  version: string
+  disk: DiskWatch
+  fsyncProbe: FsyncProbe
+  jobs: Pick<Jobs, 'late' | 'report'>
+  ingestCounts: IngestCounts
+  recount: Recount
+  httpTimes: HttpTimes
+  webhookOutcomes: WebhookOutcomes
+  metricsToken: string | null
+  streams: Set<AbortController>
+}
+
+export function prometheusRoutes(services: PrometheusRoutesServices) {
+  const look = storeLook(services)
   return new Elysia().get('/metrics', async ({ request }) => {
-    admit(request, parts.metricsToken)
+    admit(request, services.metricsToken)
     readQuery(request, {})
     const { health, times } = await look()
     const text = exposition(
       metricsOf({
-        version: parts.version,
-        ingest: parts.ingestCounts.totals(),
-        repairedRows: parts.recount.repaired(),
-        queue: parts.store.events.pressure(),
+        version: services.version,
+        ingest: services.ingestCounts.totals(),
+        repairedRows: services.recount.repaired(),
+        queue: services.store.events.pressure(),
         times,
-        fsync: parts.fsyncProbe.times(),
+        fsync: services.fsyncProbe.times(),
         health,
-        diskFreeBytes: parts.disk.freeBytes(),
-        jobs: parts.jobs.report(),
-        now: parts.clock.now(),
-        webhooks: parts.webhookOutcomes.totals(),
-        http: parts.httpTimes.report(),
-        liveStreams: parts.streams.size,
+        diskFreeBytes: services.disk.freeBytes(),
+        jobs: services.jobs.report(),
+        now: services.clock.now(),
+        webhooks: services.webhookOutcomes.totals(),
+        http: services.httpTimes.report(),
+        liveStreams: services.streams.size,
         memoryBytes: process.memoryUsage.rss(),
       }),
     )
@@ -57,7 +79,7 @@ const patienceMs = 10
  */
 function storeLook({
   store,
-}: Pick<Parts, 'store'>): () => Promise<{ health: StoreHealth; times: StoreTimes }> {
+}: Pick<PrometheusRoutesServices, 'store'>): () => Promise<{ health: StoreHealth; times: StoreTimes }> {
   let last: { health: StoreHealth; times: StoreTimes } | null = null
   let asking: Promise<{ health: StoreHealth; times: StoreTimes }> | null = null
   const ask = () => {

@@ -16,7 +16,7 @@ const dayMs = 24 * 3_600_000
 /** Counts outlive their events by far, but not for ever (contract §7). */
 const rollupsKeptMs = 400 * dayMs
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'orgs' | 'events' | 'retention'>
   rule: RetentionRule
   log: Log
@@ -24,7 +24,7 @@ interface Parts {
 
 /** Throws between two steps once `ending` is aborted; what they took is gone, and the next run takes the rest. */
 export async function expireAll(
-  { store, rule, log }: Parts,
+  { store, rule, log }: Services,
   now: number,
   ending: AbortSignal,
 ): Promise<void> {

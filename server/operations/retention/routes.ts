@@ -1,14 +1,25 @@
 /** Settings → Data: how long an organization's events are kept, what they take, and erasing a session or a subject. */
 import { Elysia } from 'elysia'
-import type { Org, RetentionSetting } from '../../../db/contract/store.ts'
+import type { Org, RetentionSetting, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { rolesOf } from '../../identity/permissions.ts'
 import { json } from '../../http/response.ts'
 import { readMembers, wrongMember } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Parts } from '../../services.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../../clock.ts'
+import type { RetentionRule } from './expire-all.ts'
+import type { Erasures } from './erasures.ts'
 import { countEvents } from '../../api/traces/walk.ts'
 import type { Erasure } from './erase-all.ts'
+
+export interface RetentionRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+  retention: RetentionRule
+  erasures: Erasures
+}
 
 const unparsed = { parse: 'none' } as const
 const daysMax = 36_500
@@ -16,13 +27,13 @@ const daysMax = 36_500
 /** Counting ends then, and the owner decides without the number. */
 const countMsMax = 8_000
 
-export function retentionRoutes(parts: Parts) {
-  const { store, signIns, clock, erasures } = parts
+export function retentionRoutes(services: RetentionRoutesServices) {
+  const { store, signIns, clock, erasures } = services
   const view = async (org: Org, own: RetentionSetting) => ({
     days: own.days,
     bytes: own.bytes,
     auditDays: own.auditDays,
-    appliance: parts.retention,
+    appliance: services.retention,
     eventBytes: await store.retention.eventBytes(org.id),
   })
   const asOwner = async (request: Request) => {

@@ -6,7 +6,7 @@ import {
   changeEndpoint,
   createEndpoint,
   rotateEndpointSecret,
-  type EndpointParts,
+  type EndpointServices,
 } from '../../webhooks/endpoints/endpoints.ts'
 import { readFilters } from '../../webhooks/endpoints/endpoint-fields.ts'
 import { sealPurpose } from '../../webhooks/delivery/signing.ts'
@@ -14,28 +14,28 @@ import type { Acting, Applied } from './change.ts'
 import type { SetupEndpoint } from './form.ts'
 
 export async function applyEndpoint(
-  parts: EndpointParts,
+  services: EndpointServices,
   { at: _, secret, ...wanted }: SetupEndpoint,
   { orgId, actor, dryRun }: Acting,
 ): Promise<Applied> {
-  const all = orgId === null ? [] : await parts.store.webhooks.endpoints(orgId)
+  const all = orgId === null ? [] : await services.store.webhooks.endpoints(orgId)
   const named = all.map(({ endpoint }) => endpoint).filter(({ label }) => label === wanted.label)
   if (named.length > 1)
     throw new AppError('conflict', `${named.length} endpoints have this label; rename all but one.`)
   const [known] = named
   readFilters(wanted)
   // A URL that stands already was checked when it came, maybe by other rules: that does not end a start.
-  const url = known?.url === wanted.url ? wanted.url : checkUrl(parts, wanted.url, false).url
+  const url = known?.url === wanted.url ? wanted.url : checkUrl(services, wanted.url, false).url
   if (known === undefined) {
     if (orgId === null || dryRun) return { did: 'created', note: null }
-    const { warnings } = await createEndpoint(parts, { orgId, actor }, wanted, secret ?? undefined)
+    const { warnings } = await createEndpoint(services, { orgId, actor }, wanted, secret ?? undefined)
     return { did: 'created', note: warnings.map(({ message }) => message).join(' ') || null }
   }
   const who = { orgId: known.orgId, actor }
   const changes = differing(known, { ...wanted, url })
-  const isNewSecret = secret !== null && openSecret(parts, known) !== secret
-  if (!dryRun && Object.keys(changes).length > 0) await changeEndpoint(parts, who, known.id, changes)
-  if (!dryRun && isNewSecret) await rotateEndpointSecret(parts, who, known.id, secret)
+  const isNewSecret = secret !== null && openSecret(services, known) !== secret
+  if (!dryRun && Object.keys(changes).length > 0) await changeEndpoint(services, who, known.id, changes)
+  if (!dryRun && isNewSecret) await rotateEndpointSecret(services, who, known.id, secret)
   return { did: Object.keys(changes).length > 0 || isNewSecret ? 'changed' : 'unchanged', note: null }
 }
 
@@ -54,7 +54,7 @@ function differing(
 }
 
 /** Null when it was sealed under another key file: then the file's secret is the one that counts. */
-function openSecret({ box }: EndpointParts, { orgId, id, sealedSecret }: Endpoint): string | null {
+function openSecret({ box }: EndpointServices, { orgId, id, sealedSecret }: Endpoint): string | null {
   try {
     return box.open(sealPurpose({ orgId, endpointId: id }), sealedSecret)
   } catch {

@@ -10,29 +10,29 @@ import { termsView } from '../../identity/keys/terms.ts'
 import type { Acting, Applied } from './change.ts'
 import type { SetupKey } from './form.ts'
 
-interface Parts {
+interface Services {
   store: Pick<Store, 'keys'>
   clock: Clock
 }
 
-export async function applyKey(parts: Parts, wanted: SetupKey, who: Acting): Promise<Applied> {
-  const known = await parts.store.keys.findByHash(wanted.hash)
-  if (known === null) return createKey(parts, wanted, who)
+export async function applyKey(services: Services, wanted: SetupKey, who: Acting): Promise<Applied> {
+  const known = await services.store.keys.findByHash(wanted.hash)
+  if (known === null) return createKey(services, wanted, who)
   if (known.orgId !== who.orgId || known.kind !== wanted.kind)
     throw new AppError('conflict', 'A key with this hash is of another organization or kind.')
   if (known.revokedAtMs !== null) return left(`revoked on ${isoTime(known.revokedAtMs)}`)
   if (isSame(known, wanted)) return { did: 'unchanged', note: null }
-  if (known.expiresAtMs !== null && known.expiresAtMs <= parts.clock.now())
+  if (known.expiresAtMs !== null && known.expiresAtMs <= services.clock.now())
     return left(`ended on ${isoTime(known.expiresAtMs)}`)
   if (!who.dryRun) {
     const { label, scopes, siteIds, behindProxy, expiresAtMs } = wanted
     const change = { label, scopes, siteIds, behindProxy, expiresAtMs }
-    await changeKey(parts, { orgId: known.orgId, actor: who.actor }, known.id, change)
+    await changeKey(services, { orgId: known.orgId, actor: who.actor }, known.id, change)
   }
   return { did: 'changed', note: null }
 }
 
-async function createKey({ store, clock }: Parts, wanted: SetupKey, who: Acting): Promise<Applied> {
+async function createKey({ store, clock }: Services, wanted: SetupKey, who: Acting): Promise<Applied> {
   const now = clock.now()
   const { hash, prefix, expiresAtMs } = wanted
   if (expiresAtMs !== null && expiresAtMs <= now) return left(`ended on ${isoTime(expiresAtMs)}`)

@@ -3,13 +3,13 @@ import type { Org, Store } from '../../../db/contract/store.ts'
 import { AppError } from '../../errors.ts'
 import { makeOrg, renameOrg } from '../../identity/organizations/organize.ts'
 import { changeSite } from '../../identity/sites/change.ts'
-import type { EndpointParts } from '../../webhooks/endpoints/endpoints.ts'
+import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
 import { applyEndpoint } from './apply-endpoint.ts'
 import { applyKey } from './apply-key.ts'
 import { unchanged, type Acting, type Applied, type SetupChange } from './change.ts'
 import type { Setup, SetupOrg, SetupSite } from './form.ts'
 
-export interface SetupParts extends EndpointParts {
+export interface SetupServices extends EndpointServices {
   store: Store
 }
 
@@ -18,34 +18,34 @@ export interface SetupParts extends EndpointParts {
  * audit row; doing it again does what is left to do.
  */
 export async function applySetup(
-  parts: SetupParts,
+  services: SetupServices,
   setup: Setup,
   { actor, dryRun }: Pick<Acting, 'actor' | 'dryRun'>,
 ): Promise<SetupChange[]> {
-  const planned = await walk(parts, setup, { actor, dryRun: true })
+  const planned = await walk(services, setup, { actor, dryRun: true })
   const isDone = planned.every(({ did }) => did === 'unchanged' || did === 'left')
-  return dryRun || isDone ? planned : walk(parts, setup, { actor, dryRun: false })
+  return dryRun || isDone ? planned : walk(services, setup, { actor, dryRun: false })
 }
 
 type Way = Pick<Acting, 'actor' | 'dryRun'>
 
-async function walk(parts: SetupParts, setup: Setup, way: Way): Promise<SetupChange[]> {
+async function walk(services: SetupServices, setup: Setup, way: Way): Promise<SetupChange[]> {
   const changes: SetupChange[] = []
   for (const wanted of setup.organizations) {
-    const { org, ...applied } = await at(wanted.at, () => applyOrg(parts, wanted, way))
+    const { org, ...applied } = await at(wanted.at, () => applyOrg(services, wanted, way))
     const who: Acting = { orgId: org?.id ?? null, ...way }
     const slug = org?.slug ?? wanted.slug
     changes.push({ kind: 'organization', org: slug, name: org?.name ?? wanted.name ?? slug, ...applied })
     for (const site of wanted.sites) {
-      const done = await at(site.at, () => applySite(parts, site, who))
+      const done = await at(site.at, () => applySite(services, site, who))
       changes.push({ kind: 'site', org: slug, name: site.siteId, ...done })
     }
     for (const key of wanted.keys) {
-      const done = await at(key.at, () => applyKey(parts, key, who))
+      const done = await at(key.at, () => applyKey(services, key, who))
       changes.push({ kind: 'key', org: slug, name: key.label, ...done })
     }
     for (const endpoint of wanted.endpoints) {
-      const done = await at(endpoint.at, () => applyEndpoint(parts, endpoint, who))
+      const done = await at(endpoint.at, () => applyEndpoint(services, endpoint, who))
       changes.push({ kind: 'endpoint', org: slug, name: endpoint.label, ...done })
     }
   }
@@ -63,7 +63,7 @@ async function at<T>(where: string, work: () => Promise<T>): Promise<T> {
 }
 
 async function applyOrg(
-  { store, clock }: SetupParts,
+  { store, clock }: SetupServices,
   { slug, name }: SetupOrg,
   { actor, dryRun }: Way,
 ): Promise<Applied & { org: Org | null }> {
@@ -78,7 +78,7 @@ async function applyOrg(
 }
 
 async function applySite(
-  { store, clock }: SetupParts,
+  { store, clock }: SetupServices,
   { siteId, name, hidden, restricted }: SetupSite,
   { orgId, actor, dryRun }: Acting,
 ): Promise<Applied> {

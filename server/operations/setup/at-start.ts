@@ -21,9 +21,9 @@ interface Start {
 export async function setUpAtStart({ config, store, clock, log }: Start, setup: Setup): Promise<void> {
   const { allow, sinkDir } = config.webhooks
   const resolve = resolveWith(systemResolver, addressGuard(allow))
-  const parts = { store, clock, box: lazySecretBox(config.dataDir), resolve, sinkDir }
+  const services = { store, clock, box: lazySecretBox(config.dataDir), resolve, sinkDir }
   try {
-    const changes = await applySetup(parts, setup, { actor: 'system', dryRun: false })
+    const changes = await applySetup(services, setup, { actor: 'system', dryRun: false })
     for (const change of changes) if (change.did !== 'unchanged') log.info('setup', { ...change })
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'storage_full') throw error

@@ -5,26 +5,37 @@ import { json } from '../../http/response.ts'
 import { readJsonObject } from '../../http/body.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Clock } from '../../clock.ts'
 import type { Access } from '../access.ts'
 import { worstFirst } from './alerts.ts'
 import { acknowledgeIncident, changeRule, createRule, deleteRule, listRules } from './rules.ts'
 import { incidentView } from '../view.ts'
+
+export interface RuleRoutesServices {
+  store: Store
+  clock: Clock
+}
 
 const unparsed = { parse: 'none' } as const
 const incidentsShown = 200
 /** More open alerts than this are not compared to find the worst. */
 const openMax = 1_000
 
-export function ruleRoutes({ store, clock }: Parts, base: string, access: Access, view = incidentsView) {
-  const parts = { store, clock }
+export function ruleRoutes(
+  { store, clock }: RuleRoutesServices,
+  base: string,
+  access: Access,
+  view = incidentsView,
+) {
+  const services = { store, clock }
   const found = (orgId: string, isOpen: boolean, limit: number) =>
     store.webhooks.incidents({ orgId, isOpen, limit })
   return new Elysia()
     .get(`${base}/rules`, async ({ request }) => {
       const { orgId } = await access.read(request)
       readQuery(request, {})
-      return json({ rules: await listRules(parts, orgId) })
+      return json({ rules: await listRules(services, orgId) })
     })
     .post(
       `${base}/rules`,
@@ -32,7 +43,7 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
         const who = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
-        return json({ rule: await createRule(parts, who, body) }, 201)
+        return json({ rule: await createRule(services, who, body) }, 201)
       },
       unparsed,
     )
@@ -42,7 +53,7 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
         const who = await access.write(request)
         readQuery(request, {})
         const body = await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax })
-        return json({ rule: await changeRule(parts, who, params.id, body) })
+        return json({ rule: await changeRule(services, who, params.id, body) })
       },
       unparsed,
     )
@@ -51,7 +62,7 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
       async ({ request, params }) => {
         const who = await access.write(request)
         readQuery(request, {})
-        await deleteRule(parts, who, params.id)
+        await deleteRule(services, who, params.id)
         return json({ ok: true })
       },
       unparsed,
@@ -70,7 +81,7 @@ export function ruleRoutes({ store, clock }: Parts, base: string, access: Access
         const who = await access.write(request)
         readQuery(request, {})
         await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
-        const [incident] = await view([await acknowledgeIncident(parts, who, params.id)])
+        const [incident] = await view([await acknowledgeIncident(services, who, params.id)])
         return json({ incident })
       },
       unparsed,

@@ -7,14 +7,14 @@ import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
 import { checkUrl, type UrlRules } from './destination.ts'
-import { orgSecret, type SecretParts } from '../endpoints/org-secret.ts'
+import { orgSecret, type SecretServices } from '../endpoints/org-secret.ts'
 import { laneOf, type HttpTarget } from './destination.ts'
 
 export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
 
 /** Schedules `payload` (JSON text) for the next run; returns the delivery's id. */
 export async function scheduleDelivery(
-  parts: SecretParts & UrlRules,
+  parts: SecretServices & UrlRules,
   who: Actor,
   wanted: { url: unknown; payload: string },
 ): Promise<string> {

@@ -5,16 +5,30 @@ import { json, jsonText } from '../../http/response.ts'
 import { readJsonObject } from '../../http/body.ts'
 import { readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Clock } from '../../clock.ts'
+import type { Seal } from '../../http/cursor-cipher.ts'
+import type { Webhooks } from '../start.ts'
 import type { Access } from '../access.ts'
 import { findDelivery, replayDelivery, scheduleDelivery } from './deliveries.ts'
 import { readDeliveryPage } from './delivery-page.ts'
 import { readTestBody } from './payload.ts'
 import { attemptView, deliveryText } from '../view.ts'
 
+export interface DeliveryRoutesServices {
+  store: Store
+  clock: Clock
+  seal: Seal
+  webhooks: Webhooks
+}
+
 const unparsed = { parse: 'none' } as const
 
-export function deliveryRoutes({ store, seal, clock, webhooks }: Parts, base: string, access: Access) {
+export function deliveryRoutes(
+  { store, seal, clock, webhooks }: DeliveryRoutesServices,
+  base: string,
+  access: Access,
+) {
   return new Elysia()
     .post(
       `${base}/test`,

@@ -4,7 +4,7 @@ import { json } from '../../http/response.ts'
 import { readJsonObject } from '../../http/body.ts'
 import { readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
-import type { Parts } from '../../services.ts'
+import type { Webhooks } from '../start.ts'
 import type { Access } from '../access.ts'
 import {
   changeEndpoint,
@@ -19,17 +19,21 @@ import {
 import { replayEndpoint } from './replay-range.ts'
 import { testEndpoint } from './test-batch.ts'
 
+export interface EndpointRoutesServices {
+  webhooks: Webhooks
+}
+
 const unparsed = { parse: 'none' } as const
 const bodyLimits = { bytesMax: limits.jsonBodyBytesMax }
 
 /** Nothing is asked of these bodies, but what is sent must be an object. */
 const emptyBody = (request: Request) => readJsonObject(request, bodyLimits, { emptyIsObject: true })
 
-export function endpointRoutes(parts: Parts, base: string, access: Access) {
-  return new Elysia().use(recordRoutes(parts, base, access)).use(actionRoutes(parts, base, access))
+export function endpointRoutes(services: EndpointRoutesServices, base: string, access: Access) {
+  return new Elysia().use(recordRoutes(services, base, access)).use(actionRoutes(services, base, access))
 }
 
-function recordRoutes({ webhooks }: Parts, base: string, access: Access) {
+function recordRoutes({ webhooks }: EndpointRoutesServices, base: string, access: Access) {
   const one = `${base}/:id` as const
   return new Elysia()
     .get(base, async ({ request }) => {
@@ -73,7 +77,7 @@ function recordRoutes({ webhooks }: Parts, base: string, access: Access) {
     )
 }
 
-function actionRoutes({ webhooks }: Parts, base: string, access: Access) {
+function actionRoutes({ webhooks }: EndpointRoutesServices, base: string, access: Access) {
   return new Elysia()
     .post(
       `${base}/:id/pause`,

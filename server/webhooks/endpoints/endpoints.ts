@@ -9,11 +9,11 @@ import { limits } from '../../limits.ts'
 import { checkUrl, wrongBody, type UrlRules } from '../delivery/destination.ts'
 import { readBatchSize, readFilters, readLabel, readRetryWaits } from './endpoint-fields.ts'
 import { unknownTypes, warningsOf, type Warning } from './known-types.ts'
-import type { SecretParts } from './org-secret.ts'
+import type { SecretServices } from './org-secret.ts'
 import { sealPurpose } from '../delivery/signing.ts'
 import { endpointView } from '../view.ts'
 
-export interface EndpointParts extends SecretParts, UrlRules {
+export interface EndpointServices extends SecretServices, UrlRules {
   store: Pick<Store, 'webhooks' | 'events'>
 }
 
@@ -21,7 +21,7 @@ export type EndpointJson = ReturnType<typeof endpointView>
 type Body = { [member: string]: unknown }
 
 export async function createEndpoint(
-  parts: EndpointParts,
+  parts: EndpointServices,
   who: Actor,
   body: Body,
   secret = newSigningSecret(),
@@ -82,7 +82,7 @@ export async function createEndpoint(
 
 /** Types are open, so one that no event has is accepted; whoever gave it hears of it. */
 async function warningsFor(
-  parts: EndpointParts,
+  parts: EndpointServices,
   orgId: string,
   types: readonly string[],
 ): Promise<Warning[]> {
@@ -99,13 +99,17 @@ async function takenUrl<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-export async function findEndpoint(parts: EndpointParts, orgId: string, id: string): Promise<EndpointJson> {
+export async function findEndpoint(
+  parts: EndpointServices,
+  orgId: string,
+  id: string,
+): Promise<EndpointJson> {
   const found = await parts.store.webhooks.endpoint(orgId, id)
   if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
   return endpointView(found)
 }
 
-export async function listEndpoints(parts: EndpointParts, orgId: string): Promise<EndpointJson[]> {
+export async function listEndpoints(parts: EndpointServices, orgId: string): Promise<EndpointJson[]> {
   return (await parts.store.webhooks.endpoints(orgId)).map(endpointView)
 }
 
@@ -116,7 +120,7 @@ const viewNames: { [name in keyof EndpointChange]?: keyof EndpointJson } = {
 
 /** Changes what `body` names; the audit row tells what it was before. */
 export async function changeEndpoint(
-  parts: EndpointParts,
+  parts: EndpointServices,
   who: Actor,
   id: string,
   body: Body,
@@ -141,20 +145,20 @@ export async function changeEndpoint(
   return { endpoint: await findEndpoint(parts, who.orgId, id), warnings }
 }
 
-function commandFor(parts: EndpointParts, who: Actor, id: string, did: string, metadata = {}) {
+function commandFor(parts: EndpointServices, who: Actor, id: string, did: string, metadata = {}) {
   const now = parts.clock.now()
   const audit = auditEntry(who, { action: `webhook_endpoint.${did}`, target: id, metadata }, now)
   return { orgId: who.orgId, endpointId: id, now, audit }
 }
 
-export async function pauseEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<EndpointJson> {
+export async function pauseEndpoint(parts: EndpointServices, who: Actor, id: string): Promise<EndpointJson> {
   const { url } = await findEndpoint(parts, who.orgId, id)
   const command = commandFor(parts, who, id, 'paused', { url, reason: 'asked' })
   await parts.store.webhooks.pauseEndpoint(command)
   return findEndpoint(parts, who.orgId, id)
 }
 
-export async function resumeEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<EndpointJson> {
+export async function resumeEndpoint(parts: EndpointServices, who: Actor, id: string): Promise<EndpointJson> {
   const { url } = await findEndpoint(parts, who.orgId, id)
   await parts.store.webhooks.resumeEndpoint(commandFor(parts, who, id, 'resumed', { url }))
   return findEndpoint(parts, who.orgId, id)
@@ -162,7 +166,7 @@ export async function resumeEndpoint(parts: EndpointParts, who: Actor, id: strin
 
 /** A new secret, shown once; for a day messages are signed with the old one too. */
 export async function rotateEndpointSecret(
-  parts: EndpointParts,
+  parts: EndpointServices,
   who: Actor,
   id: string,
   secret = newSigningSecret(),
@@ -177,7 +181,7 @@ export async function rotateEndpointSecret(
   return { endpoint: await findEndpoint(parts, who.orgId, id), secret }
 }
 
-export async function deleteEndpoint(parts: EndpointParts, who: Actor, id: string): Promise<void> {
+export async function deleteEndpoint(parts: EndpointServices, who: Actor, id: string): Promise<void> {
   const { url, label } = await findEndpoint(parts, who.orgId, id)
   await parts.store.webhooks.deleteEndpoint(commandFor(parts, who, id, 'deleted', { url, label }))
 }

@@ -7,7 +7,7 @@ import { limits } from '../../limits.ts'
 import type { SecretBox } from '../../system/secrets.ts'
 import { sealPurpose } from '../delivery/signing.ts'
 
-export interface SecretParts {
+export interface SecretServices {
   store: Pick<Store, 'webhooks'>
   clock: Clock
   box: SecretBox
@@ -18,7 +18,7 @@ export interface ShownSecret {
   previousUntilMs: number | null // while set and not over, the one before signs too
 }
 
-export async function orgSecret({ store, clock, box }: SecretParts, who: Actor): Promise<ShownSecret> {
+export async function orgSecret({ store, clock, box }: SecretServices, who: Actor): Promise<ShownSecret> {
   const purpose = sealPurpose({ orgId: who.orgId, endpointId: null })
   const now = clock.now()
   const found = await store.webhooks.orgSecret({
@@ -34,7 +34,7 @@ export async function orgSecret({ store, clock, box }: SecretParts, who: Actor):
 }
 
 /** Makes a new secret; for a day messages are signed with both. */
-export async function rotateOrgSecret(parts: SecretParts, who: Actor): Promise<ShownSecret> {
+export async function rotateOrgSecret(parts: SecretServices, who: Actor): Promise<ShownSecret> {
   const { store, clock, box } = parts
   const sealedSecret = box.seal(sealPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
   const now = clock.now()

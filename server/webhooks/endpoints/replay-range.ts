@@ -3,7 +3,7 @@ import type { EventStore } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { parseTime } from '../../text/time.ts'
 import { wrongBody } from '../delivery/destination.ts'
-import { findEndpoint, type EndpointJson, type EndpointParts } from './endpoints.ts'
+import { findEndpoint, type EndpointJson, type EndpointServices } from './endpoints.ts'
 import { positionBefore } from './position.ts'
 
 /**
@@ -11,7 +11,7 @@ import { positionBefore } from './position.ts'
  * behind the position `from` are delivered again, up to and including `until`; without it, up to where the endpoint is.
  */
 export async function replayEndpoint(
-  parts: EndpointParts,
+  parts: EndpointServices,
   who: Actor,
   id: string,
   body: { [member: string]: unknown },

@@ -4,13 +4,13 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
-import type { EndpointParts } from './endpoints.ts'
+import type { EndpointServices } from './endpoints.ts'
 
 /**
  * Returns the delivery's id. Its `sequence` is 0 and the endpoint's own does not move: real batches begin with 1 and
  * stay gapless.
  */
-export async function testEndpoint(parts: EndpointParts, who: Actor, endpointId: string): Promise<string> {
+export async function testEndpoint(parts: EndpointServices, who: Actor, endpointId: string): Promise<string> {
   const { store, clock } = parts
   const found = await store.webhooks.endpoint(who.orgId, endpointId)
   if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
