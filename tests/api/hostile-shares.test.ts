@@ -1,5 +1,7 @@
 /** One organization takes all it can of bodies, answers, exports and streams: another one is served all the same. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { ServeConfig } from '../../server/cli/config.ts'
 import { newId } from '../../server/ids.ts'
 import { makeShares } from '../../server/http/shares.ts'
 import { mintKey } from '../../server/identity/keys/mint.ts'
@@ -7,15 +9,24 @@ import { limits } from '../../server/limits.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { headOf, openStalled, postHead } from '../support/stalled.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
 let server: TestServer
 /** Of the hostile organization, and of another one. */
-let mine: { ingest: string; secret: string }
-let other: { ingest: string; secret: string }
+let mine: Keys
+let other: Keys
 
-beforeAll(async () => {
-  server = await testServer({ rateLimits: { gateway: null, ingest: null, dashboard: null } as never })
-  mine = { ingest: await server.key('ingest'), secret: await server.key('secret') }
+interface Keys {
+  ingest: string
+  secret: string
+}
+
+async function twoOrganizations(config: Partial<ServeConfig> = {}) {
+  const server = await testServer({
+    rateLimits: { gateway: null, ingest: null, dashboard: null } as never,
+    ...config,
+  })
+  const mine = { ingest: await server.key('ingest'), secret: await server.key('secret') }
   const now = server.clock.now()
   const org = { id: newId('org'), name: 'Other', slug: 'other', createdAtMs: now }
   const audit = {
@@ -25,13 +36,18 @@ beforeAll(async () => {
   await server.store.orgs.create({ org, owner: null, audit } as never)
   const keyOf = async (kind: 'ingest' | 'secret') =>
     (await mintKey(server.store, { orgId: org.id, kind, label: 'x', actor: 'cli' }, server.clock)).secret
-  other = { ingest: await keyOf('ingest'), secret: await keyOf('secret') }
+  const other = { ingest: await keyOf('ingest'), secret: await keyOf('secret') }
   const note = 'x'.repeat(60_000)
   for (let from = 0; from < 70; from += 35) {
     const events = Array.from({ length: 35 }, (_, n) => event(`e${from + n}`, { metadata: { note } }))
     const response = await server.call('/v1/sdk/events', { key: mine.ingest, body: { events } })
     expect(response.status).toBe(202)
   }
+  return { server, mine, other }
+}
+
+beforeAll(async () => {
+  ;({ server, mine, other } = await twoOrganizations())
 }, 60_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -40,7 +56,8 @@ async function until(holds: () => boolean): Promise<void> {
     if (performance.now() > endMs) throw new Error('it did not come true in 15 s')
 }
 
-async function othersAreServed(): Promise<void> {
+async function othersAreServed(on = { server, other }): Promise<void> {
+  const { server, other } = on
   const body = { events: [event(`of other ${performance.now()}`)] }
   const posted = await server.call('/v1/sdk/events', { key: other.ingest, body })
   const page = await server.call('/v1/traces?limit=5', { key: other.secret })
@@ -93,19 +110,24 @@ test('bodies of unknown length count as they arrive', async () => {
 }, 60_000)
 
 test('pages that nobody reads: beyond the share they get 503, another organization is not refused', async () => {
-  const head = headOf('GET /v1/traces?limit=200', mine.secret)
+  using folder = tempDir('unread')
+  // Over TCP the kernel buffers up to 4 MiB of each connection, a whole page; on a Unix socket 208 KiB.
+  const listen = { host: 'localhost', port: 0, unix: join(folder.path, 'listen') }
+  const over = await twoOrganizations({ listen })
+  await using server = over.server
+  const head = headOf('GET /v1/traces?limit=200', over.mine.secret)
   const unread = await Promise.all(
     Array.from({ length: 30 }, () => openStalled(server.url, head, '', { reads: false })),
   )
   let status = 200
   await until(() => {
-    void server.call('/v1/traces?limit=200', { key: mine.secret }).then((response) => {
+    void server.call('/v1/traces?limit=200', { key: over.mine.secret }).then((response) => {
       status = response.status
       void response.body?.cancel()
     })
     return status === 503
   })
-  await othersAreServed()
+  await othersAreServed(over)
   for (const one of unread) one.end()
 }, 60_000)
 

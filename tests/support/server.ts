@@ -108,9 +108,13 @@ function caller(url: string): TestServer['call'] {
     if (key !== undefined) sent['authorization'] = `Bearer ${key}`
     const plain = typeof body === 'string' || body instanceof Uint8Array || body instanceof ReadableStream
     if (body !== undefined && !plain) sent['content-type'] ??= 'application/json'
-    const init: RequestInit = { method: method ?? (body === undefined ? 'GET' : 'POST'), headers: sent }
+    const init: BunFetchRequestInit = {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: sent,
+    }
     if (body !== undefined) init.body = plain ? (body as string) : JSON.stringify(body)
-    return fetch(url + path, init)
+    if (!url.startsWith('unix:')) return fetch(url + path, init)
+    return fetch(`http://localhost${path}`, { ...init, unix: url.slice('unix:'.length) })
   }
 }
 

@@ -30,18 +30,17 @@ export async function openStalled(
     unsent = Buffer.concat([unsent, Buffer.from(bytes as string)])
     flush(socket)
   }
-  const { hostname, port } = new URL(url)
-  const socket = await Bun.connect({
-    hostname,
-    port: Number(port),
-    socket: {
-      open: (one) => (reads ? undefined : void one.pause()),
-      drain: flush,
-      data: (_, bytes) => void (text += bytes.toString('latin1')),
-      close: () => void (isClosed = true),
-      error: () => {},
-    },
-  })
+  const handlers: Bun.SocketHandler<undefined> = {
+    open: (one) => (reads ? undefined : void one.pause()),
+    drain: flush,
+    data: (_, bytes) => void (text += bytes.toString('latin1')),
+    close: () => void (isClosed = true),
+    error: () => {},
+  }
+  const { hostname, port, pathname } = new URL(url)
+  const socket = url.startsWith('unix:')
+    ? await Bun.connect({ unix: pathname, socket: handlers })
+    : await Bun.connect({ hostname, port: Number(port), socket: handlers })
   send(body)
   return { text: () => text, closed: () => isClosed, send, end: () => void socket.terminate() }
 }
