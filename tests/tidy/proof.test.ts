@@ -4,9 +4,11 @@ import { functionLength } from './function-length.ts'
 import { deadFiles, dependencyRules, missingDocuments } from './house-rules.ts'
 import { barrel, cycles, importRules } from './import-rules.ts'
 import { importsOf } from './imports.ts'
+import { deadExports } from './exports.ts'
 import { upwardImports } from './layers.ts'
 import { slivers } from './slivers.ts'
 import { userStrings } from './user-strings.ts'
+import { words } from './words.ts'
 import { blank, type Finding, type Source } from './source.ts'
 import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './text-rules.ts'
 
@@ -275,4 +277,18 @@ test('user-facing strings are prose of strings, templates and JSX, without code 
     '5 for good',
   ])
   expect(userStrings(source('web/a.test.tsx', text))).toEqual([])
+})
+
+test('dead-export: functions and values that no other file imports', () => {
+  const text = 'export function a() {}\nexport const b = 1\nexport interface C {}\nconst d = 2\n'
+  const user = source('server/user.ts', "import { a, type C } from './a.ts'")
+  const found = (...others: Source[]) => deadExports([source('server/a.ts', text), ...others], () => false)
+  expect(found(user).map(({ line }) => line)).toEqual([2])
+  expect(found(source('server/lazy.ts', "const all = await import('./a.ts')"))).toEqual([])
+  expect(deadExports([source('server/a.ts', text)], () => true)).toEqual([])
+})
+
+test('words: what the glossary avoids, in texts that people read', () => {
+  expect(rulesOf(words(source('web/a.ts', "const a = 'Rules that speak of it'")))).toEqual(['words'])
+  expect(words(source('web/a.ts', "const a = 'Alert rules of this organization' // told"))).toEqual([])
 })
