@@ -265,7 +265,10 @@ test('every route that changes something is called here, and no other', () => {
 /** The newest entry says from where it was done, and, where somebody was signed in, by whom. */
 async function expectSender(kind: 'key' | 'user'): Promise<void> {
   const newest = async (orgId: string) =>
-    (await server.store.audit.list({ orgId, limit: 1, beforeSeq: null })).entries[0]
+    (await server.store.audit.list({ orgId, limit: 20, beforeSeq: null })).entries.find(
+      // The dispatcher may pause an endpoint at any time.
+      ({ actor, action }) => actor !== 'system' || !action.startsWith('webhook_endpoint.'),
+    )
   const rows = await Promise.all(Object.keys(await server.store.audit.heads()).map(newest))
   const at = Math.max(...rows.map((row) => row?.occurredAtMs ?? 0))
   const row = rows.find((each) => each?.occurredAtMs === at)!
