@@ -2,7 +2,7 @@
 /** The executable's entry: reads the command line, runs the verb, and ends with its exit code. */
 import './system/gc-options.ts'
 import './system/production.ts'
-import { run } from './cli/commands/run.ts'
+import { run } from './cli/run.ts'
 import { takeEnvironment } from './cli/config.ts'
 
 // Everything we make is for this user alone, whatever the shell allows.

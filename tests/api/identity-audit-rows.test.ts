@@ -4,7 +4,7 @@ import { Secret, TOTP } from 'otpauth'
 import { prepareFirstOwner } from '../../server/identity/people/first-run.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
 import { storeVerbs } from '../../server/cli/commands/store-verbs.ts'
-import type { VerbContext } from '../../server/cli/commands/verb-context.ts'
+import type { VerbContext } from '../../server/runtime/verb-context.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import type { Log } from '../../server/log.ts'
 import {

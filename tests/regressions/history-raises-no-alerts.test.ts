@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { appendDemo } from '../../server/cli/commands/demo-work.ts'
 import { appendImport } from '../../server/cli/commands/import-work.ts'
-import type { VerbContext } from '../../server/cli/commands/verb-context.ts'
+import type { VerbContext } from '../../server/runtime/verb-context.ts'
 import { demoTraffic } from '../../server/demo/traffic.ts'
 import { event } from '../support/events.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'

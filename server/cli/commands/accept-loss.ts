@@ -6,7 +6,7 @@ import type { Invocation } from '../config.ts'
 import { AppError } from '../../errors.ts'
 import { openDataFolder } from '../../runtime/open-data-folder.ts'
 import { applianceOrgId } from './org.ts'
-import { print } from './print.ts'
+import { print } from '../print.ts'
 
 export async function acceptLoss({ values }: Invocation): Promise<number> {
   const dataDir = values['data-dir']

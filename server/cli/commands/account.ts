@@ -7,8 +7,8 @@ import { AppError } from '../../errors.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { applianceOrgId, requireOrg } from './org.ts'
-import { flagOf, textOf, textOrNull, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { flagOf, textOf, textOrNull, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 /** Without a password the account gets one nobody knows, and a link with which its owner sets the real one. */
 export async function createAccount(context: VerbContext, params: Params): Promise<Json> {

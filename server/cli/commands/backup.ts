@@ -10,10 +10,10 @@ import { viewJson } from '../../operations/backup/view.ts'
 import type { Invocation } from '../config.ts'
 import { UsageError } from '../option-values.ts'
 import { cell, minute, type DataVerb } from './data-verb.ts'
-import { textOf, textOrNull, type Params } from './params.ts'
-import { columns, print } from './print.ts'
+import { textOf, textOrNull, type Params } from '../../runtime/params.ts'
+import { columns, print } from '../print.ts'
 import { sizeText } from '../../text/size-text.ts'
-import type { VerbContext } from './verb-context.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export const backupCreateVerb: DataVerb = {
   writes: true,

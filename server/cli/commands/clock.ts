@@ -3,8 +3,8 @@ import type { Json } from '../../../db/contract/store.ts'
 import { startClockGuard, systemTime, type ClockGuard } from '../../system/clock-guard.ts'
 import { clockView, confirmClock } from '../../operations/health/clock.ts'
 import { cell, type Answer, type DataVerb } from './data-verb.ts'
-import { textOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { textOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 const params: DataVerb['params'] = ({ values }) => ({ dataDir: values['data-dir'] })
 

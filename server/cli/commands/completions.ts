@@ -2,7 +2,7 @@
 import { optionFits, optionNames, optionOf, type OptionName } from '../options.ts'
 import { UsageError } from '../option-values.ts'
 import { verbNames, type VerbName } from '../verb-names.ts'
-import { print } from './print.ts'
+import { print } from '../print.ts'
 import { verbTexts } from './verb-texts.ts'
 import type { Invocation } from '../config.ts'
 

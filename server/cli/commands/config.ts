@@ -2,7 +2,7 @@
 import type { Json } from '../../../db/contract/store.ts'
 import { serveConfig, type Invocation, type Setting } from '../config.ts'
 import { optionFits, optionOf } from '../options.ts'
-import { columns } from './print.ts'
+import { columns } from '../print.ts'
 
 export function configJson(invocation: Invocation): Json {
   const options = serveSettings(invocation).map((setting) => ({

@@ -1,7 +1,7 @@
 /** What a verb around the data is made of, and the pieces its text is written with. */
 import type { Json } from '../../../db/contract/store.ts'
 import type { Invocation } from '../config.ts'
-import type { Params } from './params.ts'
+import type { Params } from '../../runtime/params.ts'
 
 export type Answer = { [member: string]: Json }
 

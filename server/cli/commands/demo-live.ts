@@ -9,8 +9,8 @@ import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
 import type { OptionValues } from '../options.ts'
 import { dataPlace } from './data-verbs.ts'
-import { openData, type DataAccess } from './hand-over.ts'
-import { print } from './print.ts'
+import { openData, type DataAccess } from '../../runtime/store-access.ts'
+import { print } from '../print.ts'
 
 type Answer = { [member: string]: Json }
 

@@ -5,8 +5,8 @@ import { newId } from '../../ids.ts'
 import { acceptEvents } from '../../ingest/accept.ts'
 import { demoKeyId } from '../../ingest/sender-ids.ts'
 import { requireOrg } from './org.ts'
-import { numberOf, textOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { numberOf, textOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 /** One audit row for the whole filling, before its first batch; then what the site pushes of itself. */
 export async function beginDemo(context: VerbContext, params: Params): Promise<Json> {

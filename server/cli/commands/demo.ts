@@ -9,8 +9,8 @@ import { limits } from '../../limits.ts'
 import { UsageError } from '../option-values.ts'
 import { dataPlace } from './data-verbs.ts'
 import { demoLive } from './demo-live.ts'
-import { openData, type DataAccess } from './hand-over.ts'
-import { print } from './print.ts'
+import { openData, type DataAccess } from '../../runtime/store-access.ts'
+import { print } from '../print.ts'
 
 type Answer = { [member: string]: Json }
 

@@ -6,8 +6,8 @@ import type { Check } from '../../operations/doctor/check.ts'
 import { diagnose, unreachable } from '../../operations/doctor/diagnose.ts'
 import { diagnosedOf } from '../../operations/doctor/options.ts'
 import { checkHold, stateChecks } from '../../operations/doctor/server-checks.ts'
-import { oneLine, print } from './print.ts'
-import { askRunningServer } from './running-server.ts'
+import { oneLine, print } from '../print.ts'
+import { askRunningServer } from '../../runtime/running-server.ts'
 
 /** Exit code 1 for failures, 0 for warnings. */
 export async function doctor(invocation: Invocation): Promise<number> {

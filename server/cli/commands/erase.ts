@@ -5,8 +5,8 @@ import { UsageError } from '../option-values.ts'
 import { beyondErasure, eraseAll, type Erasure } from '../../operations/retention/erase-all.ts'
 import type { DataVerb } from './data-verb.ts'
 import { requireOrg } from './org.ts'
-import { textOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { textOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export async function erase({ store, clock }: VerbContext, params: Params): Promise<Json> {
   const kind = textOf(params, 'kind')

@@ -3,8 +3,8 @@ import type { Json } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { emptyHead } from '../../audit/signed-head.ts'
 import { applianceOrgId, requireOrg } from './org.ts'
-import { numberOf, textOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { numberOf, textOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export const pageRows = 1_000
 

@@ -8,11 +8,11 @@ import type { Invocation } from '../config.ts'
 import { csvRow } from '../../text/csv.ts'
 import { dataPlace } from './data-verbs.ts'
 import { pageRows } from './export-audit-work.ts'
-import { openData, type DataAccess } from './hand-over.ts'
+import { openData, type DataAccess } from '../../runtime/store-access.ts'
 import { applianceOrgId, requireOrg } from './org.ts'
-import { openOutput } from './output.ts'
-import { numberOf, textOf, type Params } from './params.ts'
-import { print } from './print.ts'
+import { openOutput } from '../output.ts'
+import { numberOf, textOf, type Params } from '../../runtime/params.ts'
+import { print } from '../print.ts'
 
 export async function exportAudit({ values }: Invocation): Promise<number> {
   const { out, yes, proof, org, json } = values

@@ -7,8 +7,8 @@ import { rangeParameters, readRange } from '../../api/metrics/range.ts'
 import { filterParameters, readFilter } from '../../api/traces/filter.ts'
 import { walkPage } from '../../api/traces/walk.ts'
 import { requireOrg } from './org.ts'
-import { numberOf, textOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { numberOf, textOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 /** Fixes what the export covers and writes the row that tells of it. */
 export async function beginTraces(context: VerbContext, params: Params): Promise<Json> {

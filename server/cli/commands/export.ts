@@ -5,10 +5,10 @@ import { csvRow } from '../../text/csv.ts'
 import type { MetricsAnswer } from '../../api/metrics/answer.ts'
 import { csvColumns, eventRows } from '../../api/traces/csv-columns.ts'
 import { dataPlace } from './data-verbs.ts'
-import { openData, type DataAccess } from './hand-over.ts'
-import { openOutput } from './output.ts'
-import type { Params } from './params.ts'
-import { print } from './print.ts'
+import { openData, type DataAccess } from '../../runtime/store-access.ts'
+import { openOutput } from '../output.ts'
+import type { Params } from '../../runtime/params.ts'
+import { print } from '../print.ts'
 
 export async function exportData({ verb, values }: Invocation): Promise<number> {
   const { org, filter, format, raw, out, yes, json } = values

@@ -4,7 +4,7 @@ import type { Invocation } from '../config.ts'
 import { UsageError } from '../option-values.ts'
 import type { OptionName, VerbName } from '../options.ts'
 import { cell, rows, type DataVerb } from './data-verb.ts'
-import { columns, oneLine } from './print.ts'
+import { columns, oneLine } from '../print.ts'
 
 function shown(value: Json | undefined): string {
   return oneLine(cell(value))

@@ -21,8 +21,8 @@ import { changeSite as chooseForSite } from '../../identity/sites/change.ts'
 import { readSpan } from './expiry.ts'
 import { keyView, orgOfKey } from './key.ts'
 import { requireOrg } from './org.ts'
-import { textOf, textOrNull, textsOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { textOf, textOrNull, textsOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 /** Who has the machine may do everything. */
 async function machine(store: Pick<Store, 'orgs'>, params: Params): Promise<Acting> {

@@ -5,8 +5,8 @@ import type { Issue } from '../../errors.ts'
 import { acceptEvents } from '../../ingest/accept.ts'
 import { importKeyId } from '../../ingest/sender-ids.ts'
 import { requireOrg } from './org.ts'
-import { textOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { textOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export const issuesShown = 20
 

@@ -3,10 +3,10 @@ import type { Invocation } from '../config.ts'
 import type { Issue } from '../../errors.ts'
 import { limits } from '../../limits.ts'
 import { dataPlace } from './data-verbs.ts'
-import { openData, type DataAccess } from './hand-over.ts'
+import { openData, type DataAccess } from '../../runtime/store-access.ts'
 import { issuesShown } from './import-work.ts'
 import { linesOf } from './lines-of.ts'
-import { oneLine, print } from './print.ts'
+import { oneLine, print } from '../print.ts'
 
 export async function importEvents({ words, values }: Invocation): Promise<number> {
   const path = words[0] ?? '-'

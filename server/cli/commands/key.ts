@@ -9,8 +9,8 @@ import { limits } from '../../limits.ts'
 import { UsageError } from '../option-values.ts'
 import { readExpiry } from './expiry.ts'
 import { requireOrg } from './org.ts'
-import { flagOf, textOf, textOrNull, textsOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { flagOf, textOf, textOrNull, textsOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export async function createKey({ store, clock }: VerbContext, params: Params): Promise<Json> {
   const kind = textOf(params, 'kind') as KeyKind

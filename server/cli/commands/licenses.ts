@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Invocation } from '../config.ts'
 import { AppError } from '../../errors.ts'
-import { print } from './print.ts'
+import { print } from '../print.ts'
 
 export function licenses({ values }: Invocation): Promise<number> {
   const folder = join(import.meta.dir, 'licenses')

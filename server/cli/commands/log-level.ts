@@ -4,8 +4,8 @@ import { AppError } from '../../errors.ts'
 import type { LogLevel } from '../../log.ts'
 import { oneOf, UsageError } from '../option-values.ts'
 import { cell, type DataVerb } from './data-verb.ts'
-import { textOf, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { textOf, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 const readLevel: (text: string) => LogLevel = oneOf('debug', 'info', 'warn', 'error').read
 

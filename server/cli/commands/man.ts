@@ -2,7 +2,7 @@
 import { environmentTwin, optionFits, optionNames, optionOf } from '../options.ts'
 import { verbNames } from '../verb-names.ts'
 import { version } from '../../system/version.ts'
-import { print } from './print.ts'
+import { print } from '../print.ts'
 import { verbTexts } from './verb-texts.ts'
 
 export function man(): Promise<number> {

@@ -7,7 +7,7 @@ import { isoTime, systemClock } from '../../clock.ts'
 import type { Invocation } from '../config.ts'
 import { AppError } from '../../errors.ts'
 import { minute } from './data-verb.ts'
-import { columns, print } from './print.ts'
+import { columns, print } from '../print.ts'
 
 /** Exit code 1 for data that a newer release wrote. */
 export async function migrateStatus({ values }: Invocation): Promise<number> {

@@ -5,8 +5,8 @@ import { AppError } from '../../errors.ts'
 import { UsageError } from '../option-values.ts'
 import { isSlug, nameProblem, slugCharsMax, slugOf } from '../../identity/organizations/names.ts'
 import { applianceOrgId, makeOrg } from '../../identity/organizations/organize.ts'
-import { textOf, textOrNull, type Params } from './params.ts'
-import type { VerbContext } from './verb-context.ts'
+import { textOf, textOrNull, type Params } from '../../runtime/params.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export { applianceOrgId }
 

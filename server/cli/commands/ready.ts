@@ -1,8 +1,8 @@
 /** `sightglass ready`: asks `/readyz` of the server that holds the data folder, for health checks of containers. */
 import type { Invocation } from '../config.ts'
 import { AppError } from '../../errors.ts'
-import { print } from './print.ts'
-import { askRunningServer } from './running-server.ts'
+import { print } from '../print.ts'
+import { askRunningServer } from '../../runtime/running-server.ts'
 
 const patienceMs = 5_000
 

@@ -5,7 +5,7 @@ import { systemClock } from '../../clock.ts'
 import type { Invocation } from '../config.ts'
 import { UsageError } from '../option-values.ts'
 import { minute } from './data-verb.ts'
-import { print } from './print.ts'
+import { print } from '../print.ts'
 
 export async function restore({ words, values }: Invocation): Promise<number> {
   const [given] = words

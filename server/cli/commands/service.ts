@@ -13,7 +13,7 @@ import {
   unitName,
   unitText,
 } from '../../operations/service/unit.ts'
-import { print } from './print.ts'
+import { print } from '../print.ts'
 
 /** The options of serve that were given stand in the unit; the data folder is systemd's unless one was given. */
 export async function serviceInstall(invocation: Invocation): Promise<number> {

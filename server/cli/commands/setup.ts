@@ -5,9 +5,9 @@ import { applySetup } from '../../operations/setup/apply.ts'
 import { readSetupFile } from '../../operations/setup/file.ts'
 import type { Setup } from '../../operations/setup/form.ts'
 import { cell, rows, type DataVerb } from './data-verb.ts'
-import { flagOf, textOrNull, textsOf, type Params } from './params.ts'
-import { columns } from './print.ts'
-import type { VerbContext } from './verb-context.ts'
+import { flagOf, textOrNull, textsOf, type Params } from '../../runtime/params.ts'
+import { columns } from '../print.ts'
+import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export async function setUp(context: VerbContext, params: Params): Promise<Json> {
   const rules = { allow: textsOf(params, 'allow'), sinkDir: textOrNull(params, 'sinkDir') }

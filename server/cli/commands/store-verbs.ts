@@ -13,7 +13,7 @@ import { createOrg, listOrgs } from './org.ts'
 import { beginExport, exportPage } from './export-audit-work.ts'
 import { tellState } from './server-state.ts'
 import { setUp } from './setup.ts'
-import type { StoreVerb } from './verb-context.ts'
+import type { StoreVerb } from '../../runtime/verb-context.ts'
 import * as webhook from './webhook.ts'
 
 export const storeVerbs: { readonly [verb: string]: StoreVerb } = {

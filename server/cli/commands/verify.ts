@@ -7,7 +7,7 @@ import type { Invocation } from '../config.ts'
 import { verifyTrail, type TrailVerdict } from '../../audit/verify.ts'
 import type { ProofVerdict } from '../../audit/verify-proof.ts'
 import { UsageError } from '../option-values.ts'
-import { oneLine, print } from './print.ts'
+import { oneLine, print } from '../print.ts'
 
 const parts = ['audit', 'events'] as const
 

@@ -2,8 +2,8 @@
 import type { Invocation } from '../config.ts'
 import { UsageError } from '../option-values.ts'
 import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
-import type { Params } from './params.ts'
-import { columns } from './print.ts'
+import type { Params } from '../../runtime/params.ts'
+import { columns } from '../print.ts'
 
 /** The word behind the verb, which every one of these needs. */
 function wordOf({ verb, words }: Invocation, what: string, hint: string): string {

@@ -24,8 +24,8 @@ import { replayEndpoint } from '../../webhooks/endpoints/replay-range.ts'
 import { testEndpoint } from '../../webhooks/endpoints/test-batch.ts'
 import { attemptView, deliveryText } from '../../webhooks/view.ts'
 import { requireOrg } from './org.ts'
-import { flagOf, numberOf, textOf, textOrNull, textsOf, type Params } from './params.ts'
-import type { StoreVerb, VerbContext } from './verb-context.ts'
+import { flagOf, numberOf, textOf, textOrNull, textsOf, type Params } from '../../runtime/params.ts'
+import type { StoreVerb, VerbContext } from '../../runtime/verb-context.ts'
 
 type Work = (parts: EndpointServices, who: Actor, params: Params) => Promise<Json>
 

@@ -1,14 +1,14 @@
 /** Runs one command line, verb to answer; exit code 0 done, 1 refused or failed, 2 not understood. */
-import { readInvocation, serveConfig, type Environment, type Invocation } from '../config.ts'
-import { UsageError } from '../option-values.ts'
-import { version } from '../../system/version.ts'
-import { configJson, configText } from './config.ts'
-import { helpJson, helpText } from './help.ts'
-import { environmentTwin } from '../options.ts'
-import { operateVerbs } from './operate-verbs.ts'
+import { readInvocation, serveConfig, type Environment, type Invocation } from './config.ts'
+import { UsageError } from './option-values.ts'
+import { version } from '../system/version.ts'
+import { configJson, configText } from './commands/config.ts'
+import { helpJson, helpText } from './commands/help.ts'
+import { environmentTwin } from './options.ts'
+import { operateVerbs } from './commands/operate-verbs.ts'
 import { print, printError } from './print.ts'
-import { problemOf } from './problem.ts'
-import { recordVerbs } from './record-verbs.ts'
+import { problemOf } from '../runtime/problem.ts'
+import { recordVerbs } from './commands/record-verbs.ts'
 
 export async function run(args: string[], environment: Environment): Promise<number> {
   try {
@@ -56,24 +56,24 @@ async function runVerb(invocation: Invocation): Promise<number> {
         () => configText(invocation),
       )
     case 'openapi': {
-      const { openApiDocument } = await import('../../docs/openapi.ts')
+      const { openApiDocument } = await import('../docs/openapi.ts')
       print(JSON.stringify(openApiDocument(version), null, values.json ? undefined : 2))
       return 0
     }
     case 'serve': {
       // The dashboard and its API are a large part of the program; the other verbs start without them.
-      const { serve } = await import('../../runtime/serve.ts')
+      const { serve } = await import('../runtime/serve.ts')
       return serve(serveConfig(invocation))
     }
     case 'demo':
     case 'demo remove': {
-      const { demo } = await import('./demo.ts')
+      const { demo } = await import('./commands/demo.ts')
       return demo(invocation)
     }
     default: {
       const own = operateVerbs[verb] ?? recordVerbs[verb]
       if (own) return own(invocation)
-      const { dataVerbs, runDataVerb } = await import('./data-verbs.ts')
+      const { dataVerbs, runDataVerb } = await import('./commands/data-verbs.ts')
       const work = dataVerbs[verb]
       if (!work) throw new Error(`nothing is written for "${verb}"`)
       const answer = await runDataVerb(verb, work, invocation)

@@ -1,8 +1,8 @@
 /** Asks the server that holds a data folder what it says of itself, over the control socket. */
 import { existsSync } from 'node:fs'
-import { controlPath, type ControlAnswer } from '../../runtime/control-socket.ts'
-import type { ServerState } from '../../operations/doctor/server-checks.ts'
-import { version } from '../../system/version.ts'
+import { controlPath, type ControlAnswer } from './control-socket.ts'
+import type { ServerState } from '../operations/doctor/server-checks.ts'
+import { version } from '../system/version.ts'
 
 const patienceMs = 2_000
 

@@ -1,8 +1,8 @@
 /** Where an export goes: standard output, or a file that is only left behind when it is whole. */
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { syncFolder } from '../../../db/rules/durable-files.ts'
-import { AppError } from '../../errors.ts'
+import { syncFolder } from '../../db/rules/durable-files.ts'
+import { AppError } from '../errors.ts'
 import { print } from './print.ts'
 
 export interface Output {

@@ -1,10 +1,10 @@
 /** What a verb's work gets: the store, the time, and the addresses it may print. */
-import type { Json, Store } from '../../../db/contract/store.ts'
-import type { Clock } from '../../clock.ts'
-import type { ClockGuard } from '../../system/clock-guard.ts'
-import type { ServerState } from '../../operations/doctor/server-checks.ts'
-import type { Log } from '../../log.ts'
-import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
+import type { Json, Store } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import type { ClockGuard } from '../system/clock-guard.ts'
+import type { ServerState } from '../operations/doctor/server-checks.ts'
+import type { Log } from '../log.ts'
+import type { EndpointServices } from '../webhooks/endpoints/endpoints.ts'
 import type { Params } from './params.ts'
 
 export interface VerbContext {

@@ -1,24 +1,19 @@
 /** Gets a verb's work done: by the server that holds the data folder, or here when none does. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { isStoreErrorKind, StoreError } from '../../../db/contract/errors.ts'
-import type { Json } from '../../../db/contract/store.ts'
-import type { Clock } from '../../clock.ts'
-import {
-  controlPath,
-  type ControlAnswer,
-  type ControlError,
-  type ControlRequest,
-} from '../../runtime/control-socket.ts'
-import { AppError, errorStatus, type ErrorCode } from '../../errors.ts'
-import { UsageError } from '../option-values.ts'
-import { lazySecretBox } from '../../system/secrets.ts'
-import { version } from '../../system/version.ts'
-import { addressGuard } from '../../webhooks/delivery/address-guard.ts'
-import { resolveWith, systemResolver } from '../../webhooks/delivery/resolve.ts'
-import { openDataFolder, openToRead } from '../../runtime/open-data-folder.ts'
+import { isStoreErrorKind, StoreError } from '../../db/contract/errors.ts'
+import type { Json } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import { controlPath, type ControlAnswer, type ControlError, type ControlRequest } from './control-socket.ts'
+import { AppError, errorStatus, type ErrorCode } from '../errors.ts'
+import { UsageError } from '../cli/option-values.ts'
+import { lazySecretBox } from '../system/secrets.ts'
+import { version } from '../system/version.ts'
+import { addressGuard } from '../webhooks/delivery/address-guard.ts'
+import { resolveWith, systemResolver } from '../webhooks/delivery/resolve.ts'
+import { openDataFolder, openToRead } from './open-data-folder.ts'
 import type { Params } from './params.ts'
-import { storeVerbs } from './store-verbs.ts'
+import { storeVerbs } from '../cli/commands/store-verbs.ts'
 import type { VerbContext } from './verb-context.ts'
 
 export interface DataAccess {
