@@ -58,6 +58,16 @@ export class AppError extends Error {
   }
 }
 
+/** A command line, configuration or set-up file that cannot be used: one line and a hint, exit code 2. */
+export class UsageError extends Error {
+  readonly hint: string | null
+  constructor(message: string, hint: string | null = null) {
+    super(message)
+    this.name = 'UsageError'
+    this.hint = hint
+  }
+}
+
 /** The JSON text of an error answer. */
 export function errorBody(error: AppError, requestId: string): string {
   const { reason, hint, issues, members } = error.details

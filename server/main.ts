@@ -3,8 +3,9 @@
 import './system/gc-options.ts'
 import './system/production.ts'
 import { run } from './cli/run.ts'
-import { takeEnvironment } from './cli/config.ts'
+import { secretVariables } from './cli/config.ts'
+import { takeEnvironment } from './system/environment.ts'
 
 // Everything we make is for this user alone, whatever the shell allows.
 process.umask(0o077)
-process.exit(await run(process.argv.slice(2), takeEnvironment()))
+process.exit(await run(process.argv.slice(2), takeEnvironment(secretVariables)))

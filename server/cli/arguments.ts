@@ -1,7 +1,7 @@
 /** Reads the command line: which verb, its words, and the text of every flag; flags may stand anywhere. */
 import { parseArgs } from 'node:util'
 import { nearest } from '../text/nearest.ts'
-import { UsageError } from './option-values.ts'
+import { UsageError } from '../errors.ts'
 import { optionFits, optionNames, optionOf, verbNames, type OptionName, type VerbName } from './options.ts'
 
 export interface Arguments {

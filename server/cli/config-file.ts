@@ -1,7 +1,7 @@
 /** Reads the optional TOML file: keys are the names of options, values their text, numbers, switches or lists. */
 import { readFileSync } from 'node:fs'
 import { nearest } from '../text/nearest.ts'
-import { UsageError } from './option-values.ts'
+import { UsageError } from '../errors.ts'
 import { optionNames, optionOf, type OptionName } from './options.ts'
 
 export function readConfigFile(path: string): Map<OptionName, string> {

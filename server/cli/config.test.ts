@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { readInvocation, serveConfig, takeEnvironment, type Environment } from './config.ts'
+import { takeEnvironment, type Environment } from '../system/environment.ts'
+import { readInvocation, secretVariables, serveConfig } from './config.ts'
 import { readConfigText } from './config-file.ts'
-import { UsageError } from './option-values.ts'
+import { UsageError } from '../errors.ts'
 import { environmentTwin, optionNames, optionOf } from './options.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-config-'))
@@ -120,7 +121,7 @@ describe('sources', () => {
       SIGHTGLASS_ADMIN_PASSWORD: 'secret',
       PATH: '/bin',
     }
-    expect(takeEnvironment(environment)['SIGHTGLASS_ADMIN_PASSWORD']).toBe('secret')
+    expect(takeEnvironment(secretVariables, environment)['SIGHTGLASS_ADMIN_PASSWORD']).toBe('secret')
     expect(Object.keys(environment)).toEqual(['PATH'])
   })
 

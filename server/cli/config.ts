@@ -1,8 +1,10 @@
-/** Settles the configuration: flag beats environment beats file beats default; the only reader of the environment. */
+/** Settles the configuration: flag beats environment beats file beats default; every setting remembers its source. */
 import { readFileSync } from 'node:fs'
+import type { Environment } from '../system/environment.ts'
 import { readArguments, type Arguments } from './arguments.ts'
 import { readConfigFile } from './config-file.ts'
-import { listenText, UsageError, type ListenAddress, type RateLimit } from './option-values.ts'
+import { listenText } from '../http/address.ts'
+import { UsageError } from '../errors.ts'
 import {
   environmentTwin,
   optionFits,
@@ -12,13 +14,10 @@ import {
   type OptionValues,
   type VerbName,
 } from './options.ts'
+import type { ServeConfig } from '../runtime/serve-config.ts'
 import type { OidcConfig } from '../identity/sign-in/provider-config.ts'
-import { backupDirOf, type BackupConfig } from '../operations/backup/config.ts'
+import { backupDirOf } from '../operations/backup/config.ts'
 import type { TlsFiles } from '../http/tls.ts'
-import type { RetentionRule } from '../operations/retention/expire-all.ts'
-import type { WebhookConfig } from '../webhooks/start.ts'
-
-export type Environment = Record<string, string | undefined>
 
 /** Where a value came from, so that `sightglass config` can say it. */
 export interface Setting {
@@ -37,55 +36,8 @@ export interface Invocation {
   warnings: string[]
 }
 
-/** What `serve` starts with. */
-export interface ServeConfig {
-  listen: ListenAddress
-  ingestListen: ListenAddress | null
-  dataDir: string // absolute
-  publicUrl: string | null // origin, without a slash at the end
-  basePath: string // such as /sightglass, or nothing
-  allowedHosts: string[]
-  metricsListen: ListenAddress | null
-  metricsToken: string | null
-  trustedProxies: string[] // addresses and CIDR ranges
-  diskFloorBytes: number
-  memoryLimitBytes: number | null // null: what the machine or the container leaves
-  rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
-  tls: TlsFiles | null
-  retention: RetentionRule
-  backup: BackupConfig
-  webhooks: WebhookConfig
-  oidc: OidcConfig | null
-  logLevel: 'debug' | 'info' | 'warn' | 'error'
-  admin: { email: string; password: string } | null
-  setupFile: string | null // absolute
-  warnings: string[] // for the log: settings that look like a mistake
-}
-
-const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
-
-/**
- * Copies the environment and takes out of the process what must not act behind our back: fetch obeys proxy variables
- * even for loopback, and a password has no business in the environment of whatever we might start.
- */
-export function takeEnvironment(environment: Environment = process.env): Environment {
-  const copy = { ...environment }
-  for (const name of proxyVariables) {
-    delete environment[name]
-    delete environment[name.toLowerCase()]
-  }
-  for (const name of optionNames) {
-    if (optionOf(name).secret) delete environment[environmentTwin(name)]
-  }
-  return copy
-}
-
-/** Sets a variable that the runtime reads when a process begins; false when somebody has set it already. */
-export function setForRuntime(name: string, value: string, environment: Environment = process.env): boolean {
-  if (environment[name] !== undefined) return false
-  environment[name] = value
-  return true
-}
+/** Environment variables that hold secrets. */
+export const secretVariables = optionNames.filter((name) => optionOf(name).secret).map(environmentTwin)
 
 /** Reads a whole invocation; every mistake is a `UsageError` with one clear line. */
 export function readInvocation(args: string[], environment: Environment): Invocation {

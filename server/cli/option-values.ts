@@ -3,22 +3,10 @@ import { nearest } from '../text/nearest.ts'
 import { Cron } from 'croner'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-
-/** Wrong usage of the command line or configuration: one clear line, exit code 2. */
-export class UsageError extends Error {
-  readonly hint: string | null
-  constructor(message: string, hint: string | null = null) {
-    super(message)
-    this.name = 'UsageError'
-    this.hint = hint
-  }
-}
-
-export interface ListenAddress {
-  host: string // without brackets
-  port: number // 0 lets the system pick one
-  unix?: string // path of a socket instead, reached from this machine alone; the host is localhost then
-}
+import { UsageError } from '../errors.ts'
+import type { ListenAddress } from '../http/address.ts'
+import type { RateLimit } from '../http/token-buckets.ts'
+import { waitMs } from '../text/time.ts'
 
 /** Linux takes 107 bytes for the path of a socket. */
 const socketPathBytesMax = 107
@@ -53,12 +41,6 @@ export function basePath(text: string): string {
   if (path === '') return ''
   if (/^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/.test(path)) return path
   throw new UsageError(`"${text}" is not a path such as /sightglass`)
-}
-
-/** `host:port` again, with brackets where a URL needs them. */
-export function listenText({ host, port, unix }: ListenAddress): string {
-  if (unix !== undefined) return `unix:${unix}`
-  return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
 }
 
 const hostNamePattern = /^(?=.{1,253}$)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i
@@ -214,12 +196,6 @@ export function metricsToken(text: string): string {
   return text
 }
 
-/** How many requests in a window, which is also how many at once. */
-export interface RateLimit {
-  count: number
-  windowMs: number
-}
-
 /** A limit such as `1200/m`, or `off` as null. */
 export function rateLimit(text: string): RateLimit | null {
   if (text === 'off') return null
@@ -266,18 +242,10 @@ export function sizeOrOff(text: string): number | null {
   return text === 'off' ? null : sizeBytes(text)
 }
 
-const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
-
-/** Three waits such as `60s,300s,1800s`: one before each retry. */
-/** `60s` or `5m` in milliseconds; NaN for anything else. */
-export function waitMs(text: string): number {
-  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text)
-  return match ? Number(match[1]) * unitMs[match[2] as keyof typeof unitMs] : Number.NaN
-}
-
+/** Three waits such as `60s,300s,1800s`, one before each retry. */
 export function retrySteps(text: string): number[] {
   const steps = splitList(text).map(waitMs)
-  if (steps.length !== 3 || steps.some((ms) => !(ms <= 24 * unitMs.h))) {
+  if (steps.length !== 3 || steps.some((ms) => !(ms <= 24 * 3_600_000))) {
     throw new UsageError(`"${text}" is not three waits like 60s,300s,1800s, a day each at most`)
   }
   return steps

@@ -1,6 +1,7 @@
 /** Runs one command line, verb to answer; exit code 0 done, 1 refused or failed, 2 not understood. */
-import { readInvocation, serveConfig, type Environment, type Invocation } from './config.ts'
-import { UsageError } from './option-values.ts'
+import { readInvocation, serveConfig, type Invocation } from './config.ts'
+import { UsageError } from '../errors.ts'
+import type { Environment } from '../system/environment.ts'
 import { version } from '../system/version.ts'
 import { configJson, configText } from './commands/config.ts'
 import { helpJson, helpText } from './commands/help.ts'

@@ -1,6 +1,7 @@
 /** The options of how webhook deliveries leave the machine, and of what is delivered again. */
 import { option } from './option-form.ts'
-import { plainText, UsageError } from './option-values.ts'
+import { plainText } from './option-values.ts'
+import { UsageError } from '../errors.ts'
 
 const serving = ['serve', 'config'] as const
 

@@ -1,4 +1,5 @@
 /** The address under which people and programs reach this appliance, as far as a request or the settings tell. */
+import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { contextOf } from './request-context.ts'
 
@@ -20,4 +21,17 @@ export function reachableHost(host: string, interfaces = networkInterfaces()): s
   const usable = outer.filter(({ internal, address }) => !internal && !/^(?:fe80|169\.254)/i.test(address))
   const found = usable.find(({ family }) => family === 'IPv4') ?? (host === '::' ? usable[0] : undefined)
   return found?.address ?? (host === '::' ? '::1' : '127.0.0.1')
+}
+
+/** The address a listener binds to. */
+export interface ListenAddress {
+  host: string // without brackets; localhost for a socket
+  port: number // 0: the system chooses
+  unix?: string // path of a Unix socket, used instead of host and port
+}
+
+/** `host:port` with brackets around IPv6, or `unix:PATH`. */
+export function listenText({ host, port, unix }: ListenAddress): string {
+  if (unix !== undefined) return `unix:${unix}`
+  return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -1,6 +1,11 @@
 /** Token buckets by name: a burst of n, then n in every window, in bounded memory. */
 import { elapsedMs, type Clock } from '../clock.ts'
-import type { RateLimit } from '../cli/option-values.ts'
+
+/** `count` requests per window; the same number is the burst. */
+export interface RateLimit {
+  count: number
+  windowMs: number
+}
 
 export interface Taken {
   count: number // of the limit

@@ -7,9 +7,8 @@ import type { Params } from './params.ts'
 import { problemOf } from './problem.ts'
 import { storeVerbs } from '../cli/commands/store-verbs.ts'
 import type { VerbContext } from './verb-context.ts'
-import { AppError } from '../errors.ts'
+import { AppError, UsageError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { UsageError } from '../cli/option-values.ts'
 import { version } from '../system/version.ts'
 
 export interface ControlRequest {

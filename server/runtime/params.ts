@@ -1,6 +1,6 @@
 /** Reads the parameters of a verb's work, which may have come through the control socket, member by member. */
 import type { Json } from '../../db/contract/store.ts'
-import { UsageError } from '../cli/option-values.ts'
+import { UsageError } from '../errors.ts'
 
 export type Params = { [member: string]: Json }
 

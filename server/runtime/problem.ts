@@ -1,7 +1,6 @@
 /** What went wrong with a command line, in words and as the JSON of `--json`: the members of the API's errors. */
 import { StoreError } from '../../db/contract/errors.ts'
-import { AppError, type Issue } from '../errors.ts'
-import { UsageError } from '../cli/option-values.ts'
+import { AppError, type Issue, UsageError } from '../errors.ts'
 
 export interface Problem {
   error: string // a code of the API, of the store, `wrong_usage` or `failed`

@@ -2,7 +2,7 @@
 import { prepareFirstOwner } from '../identity/people/first-run.ts'
 import { systemClock } from '../clock.ts'
 import { startClockGuard, systemTime } from '../system/clock-guard.ts'
-import type { ServeConfig } from '../cli/config.ts'
+import type { ServeConfig } from './serve-config.ts'
 import { startControl } from './control-socket.ts'
 import { memoryAllowed, requireMemory } from '../operations/health/memory.ts'
 import { startLog } from '../log.ts'

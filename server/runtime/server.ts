@@ -10,7 +10,7 @@ import { listen, type Listener } from '../http/listener.ts'
 import { senderReader } from '../http/proxy.ts'
 import { clearSocket } from '../http/socket-file.ts'
 import { makeServices, type MadeServices, type ServerOptions } from './make-services.ts'
-import type { ListenAddress } from '../cli/option-values.ts'
+import type { ListenAddress } from '../http/address.ts'
 import type { Webhooks } from '../webhooks/start.ts'
 
 export interface RunningServer {

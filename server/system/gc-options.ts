@@ -1,6 +1,6 @@
 /** Has the runtime collect garbage as on a small machine: by itself it lets it grow with the memory that is there. */
 import { totalmem } from 'node:os'
-import { setForRuntime } from '../cli/config.ts'
+import { setForRuntime } from './environment.ts'
 
 /** What the runtime takes for the machine's memory. */
 const memoryBytes = 384 * 1024 * 1024

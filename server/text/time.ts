@@ -94,3 +94,11 @@ function isLeapSecond(ms: number): boolean {
   const isMidnight = Math.floor(ms / 1000) % 86_400 === 0
   return isMidnight && date.getUTCDate() === 1 && (date.getUTCMonth() === 0 || date.getUTCMonth() === 6)
 }
+
+const waitUnitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
+
+/** `60s` or `5m` in milliseconds; NaN for anything else. */
+export function waitMs(text: string): number {
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text)
+  return match ? Number(match[1]) * waitUnitMs[match[2] as keyof typeof waitUnitMs] : Number.NaN
+}

@@ -86,7 +86,7 @@ test('file-name', () => {
 })
 
 test.each([
-  ['environment', 'server/a.ts', 'const a = process.env.HOME', 'server/cli/config.ts'],
+  ['environment', 'server/a.ts', 'const a = process.env.HOME', 'server/system/environment.ts'],
   ['environment', 'db/a.ts', 'const a = Bun.env.HOME', 'scripts/a.ts'],
   ['time', 'server/a.ts', 'const a = Date.now()', 'server/clock.ts'],
   ['time', 'sdk/a.ts', 'const a = new Date()', 'tests/a.ts'],

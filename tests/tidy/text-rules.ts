@@ -71,8 +71,8 @@ const bans: Ban[] = [
   {
     rule: 'environment',
     pattern: /\b(process|Bun|import\.meta)\.env\b/,
-    message: 'only server/cli/config.ts reads the environment',
-    where: (path) => isProduct(path) && path !== 'server/cli/config.ts',
+    message: 'only server/system/environment.ts reads the environment',
+    where: (path) => isProduct(path) && path !== 'server/system/environment.ts',
   },
   {
     rule: 'time',

@@ -1,6 +1,6 @@
 /** `sightglass completions`: what a shell needs to complete verbs and flags, made from the tables of both. */
 import { optionFits, optionNames, optionOf, type OptionName } from '../options.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { verbNames, type VerbName } from '../verb-names.ts'
 import { print } from '../print.ts'
 import { verbTexts } from './verb-texts.ts'

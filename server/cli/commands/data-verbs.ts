@@ -1,9 +1,9 @@
 /** The verbs around the data: their parameters out of the options, and their answers as text for people. */
 import type { Json } from '../../../db/contract/store.ts'
 import { systemClock } from '../../clock.ts'
-import { reachableHost } from '../../http/address.ts'
+import { listenText, reachableHost } from '../../http/address.ts'
 import type { Invocation } from '../config.ts'
-import { listenText, UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import type { OptionValues, VerbName } from '../options.ts'
 import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
 import { openData } from '../../runtime/store-access.ts'

@@ -1,7 +1,7 @@
 /** `sightglass erase`: takes the events of a session or a subject out for good, and says what it cannot reach. */
 import type { Json } from '../../../db/contract/store.ts'
 import type { Invocation } from '../config.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { beyondErasure, eraseAll, type Erasure } from '../../operations/retention/erase-all.ts'
 import type { DataVerb } from './data-verb.ts'
 import { requireOrg } from './org.ts'

@@ -1,5 +1,5 @@
 /** Reads when a key ends: a span from now, a day, or a full time; always in the future. */
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 
 const spanMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 }
 const yearsMax = 100

@@ -1,7 +1,7 @@
 /** The verbs around people, organizations, sites and keys in use: parameters from options, answers as text. */
 import type { Json } from '../../../db/contract/store.ts'
 import type { Invocation } from '../config.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import type { OptionName, VerbName } from '../options.ts'
 import { cell, rows, type DataVerb } from './data-verb.ts'
 import { columns, oneLine } from '../print.ts'

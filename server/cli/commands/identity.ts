@@ -5,9 +5,8 @@ import { readEmail } from '../../identity/people/email.ts'
 import { changeRole, readRole, removeMember as takeOut, type Acting } from '../../identity/people/members.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
-import { AppError } from '../../errors.ts'
+import { AppError, UsageError } from '../../errors.ts'
 import { changeKey as changeTerms, rotateKey as makeSuccessor } from '../../identity/keys/change.ts'
-import { UsageError } from '../option-values.ts'
 import { nameProblem } from '../../identity/organizations/names.ts'
 import {
   applianceOrgId,

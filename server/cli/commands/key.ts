@@ -1,12 +1,11 @@
 /** `sightglass key`: creates, lists and revokes the keys of an organization. */
 import type { ApiKey, Json, KeyKind, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
-import { AppError } from '../../errors.ts'
+import { AppError, UsageError } from '../../errors.ts'
 import { mintKey } from '../../identity/keys/mint.ts'
 import { revokeKey } from '../../identity/keys/revoke.ts'
 import { scopes } from '../../identity/keys/terms.ts'
 import { limits } from '../../limits.ts'
-import { UsageError } from '../option-values.ts'
 import { readExpiry } from './expiry.ts'
 import { requireOrg } from './org.ts'
 import { flagOf, textOf, textOrNull, textsOf, type Params } from '../../runtime/params.ts'

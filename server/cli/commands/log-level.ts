@@ -1,8 +1,8 @@
 /** `sightglass log-level`: changes how much a running server logs, until it is started again. */
 import type { Json } from '../../../db/contract/store.ts'
-import { AppError } from '../../errors.ts'
+import { AppError, UsageError } from '../../errors.ts'
 import type { LogLevel } from '../../log.ts'
-import { oneOf, UsageError } from '../option-values.ts'
+import { oneOf } from '../option-values.ts'
 import { cell, type DataVerb } from './data-verb.ts'
 import { textOf, type Params } from '../../runtime/params.ts'
 import type { VerbContext } from '../../runtime/verb-context.ts'

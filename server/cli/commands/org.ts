@@ -1,8 +1,7 @@
 /** `sightglass org`: creates and lists organizations. */
 import type { Json, Org, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
-import { AppError } from '../../errors.ts'
-import { UsageError } from '../option-values.ts'
+import { AppError, UsageError } from '../../errors.ts'
 import { isSlug, nameProblem, slugCharsMax, slugOf } from '../../identity/organizations/names.ts'
 import { applianceOrgId, makeOrg } from '../../identity/organizations/organize.ts'
 import { textOf, textOrNull, type Params } from '../../runtime/params.ts'

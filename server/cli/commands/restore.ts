@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { planRestore, restoreBackup, undoRestore, type Restored } from '../../operations/backup/restore.ts'
 import { systemClock } from '../../clock.ts'
 import type { Invocation } from '../config.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { minute } from './data-verb.ts'
 import { print } from '../print.ts'
 

@@ -1,7 +1,6 @@
 /** `sightglass service`: installs the appliance as a systemd service, removes it, says how it is. */
 import { dirname } from 'node:path'
-import type { Invocation, Setting } from '../config.ts'
-import { serveConfig } from '../config.ts'
+import { type Invocation, type Setting, serveConfig } from '../config.ts'
 import { AppError } from '../../errors.ts'
 import { folderPath } from '../option-values.ts'
 import { optionFits, optionOf, type OptionValues } from '../options.ts'

@@ -1,6 +1,6 @@
 /** `sightglass setup`: applies a set-up file, or says what it would do. */
 import type { Json } from '../../../db/contract/store.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { applySetup } from '../../operations/setup/apply.ts'
 import { readSetupFile } from '../../operations/setup/file.ts'
 import type { Setup } from '../../operations/setup/form.ts'

@@ -6,7 +6,7 @@ import type { EventVerdict } from '../../../db/contract/store.ts'
 import type { Invocation } from '../config.ts'
 import { verifyTrail, type TrailVerdict } from '../../audit/verify.ts'
 import type { ProofVerdict } from '../../audit/verify-proof.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { oneLine, print } from '../print.ts'
 
 const parts = ['audit', 'events'] as const

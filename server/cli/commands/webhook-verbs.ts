@@ -1,6 +1,6 @@
 /** The webhook verbs: their parameters out of the options, and their answers as text for people. */
 import type { Invocation } from '../config.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { cell, minute, rows, type Answer, type DataVerb } from './data-verb.ts'
 import type { Params } from '../../runtime/params.ts'
 import { columns } from '../print.ts'

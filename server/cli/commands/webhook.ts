@@ -2,7 +2,7 @@
 import type { Json } from '../../../db/contract/store.ts'
 import type { Actor } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
-import { UsageError } from '../option-values.ts'
+import { UsageError } from '../../errors.ts'
 import {
   deliveryStatuses,
   findDelivery,

@@ -1,10 +1,10 @@
 /** Checks of how the appliance is reached: encryption on the way, and proxies that are believed. */
 import { isIP } from 'node:net'
-import type { ServeConfig } from '../../cli/config.ts'
-import { listenText } from '../../cli/option-values.ts'
+import type { Diagnosed } from './options.ts'
+import { listenText } from '../../http/address.ts'
 import { failure, ok, warning, type Check } from './check.ts'
 
-type Reached = Pick<ServeConfig, 'listen' | 'publicUrl' | 'trustedProxies'>
+type Reached = Pick<Diagnosed, 'listen' | 'publicUrl' | 'trustedProxies'>
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))

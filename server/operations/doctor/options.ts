@@ -1,18 +1,29 @@
 /** The options that `doctor` judges: those of the running server when one holds the folder, else its own. */
 import { resolve } from 'node:path'
-import type { ServeConfig } from '../../cli/config.ts'
+import type { ListenAddress } from '../../http/address.ts'
+import type { TlsFiles } from '../../http/tls.ts'
+import type { BackupConfig } from '../backup/config.ts'
+import type { RetentionRule } from '../retention/expire-all.ts'
 import { ok, warning, type Check } from './check.ts'
 
 /** No secret is among them: they travel over the control socket. */
-export interface Diagnosed extends Pick<
-  ServeConfig,
-  'dataDir' | 'diskFloorBytes' | 'listen' | 'publicUrl' | 'trustedProxies' | 'retention'
-> {
+export interface Diagnosed {
+  dataDir: string
+  diskFloorBytes: number
+  listen: ListenAddress
+  publicUrl: string | null
+  trustedProxies: string[]
+  retention: RetentionRule
   hasTls: boolean
   backup: { dir: string; cron: string | null; keep: number; isEncrypted: boolean }
 }
 
-export function diagnosedOf(config: ServeConfig): Diagnosed {
+interface Options extends Omit<Diagnosed, 'backup' | 'hasTls'> {
+  backup: BackupConfig
+  tls: TlsFiles | null
+}
+
+export function diagnosedOf(config: Options): Diagnosed {
   const { dataDir, diskFloorBytes, listen, publicUrl, trustedProxies, retention, backup, tls } = config
   const { dir, cron, keep, passphrase } = backup
   return {

@@ -1,8 +1,7 @@
 /** Has a key of a set-up file, known by its hash: made, brought to its terms, or left when people ended it. */
 import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
-import type { Clock } from '../../clock.ts'
-import { isoTime } from '../../clock.ts'
+import { type Clock, isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { changeKey } from '../../identity/keys/change.ts'
 import { newKey, storeKey } from '../../identity/keys/mint.ts'

@@ -2,7 +2,6 @@
 import { StoreError } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
-import type { ServeConfig } from '../../cli/config.ts'
 import type { Log } from '../../log.ts'
 import { lazySecretBox } from '../../system/secrets.ts'
 import { addressGuard } from '../../webhooks/delivery/address-guard.ts'
@@ -11,7 +10,7 @@ import { applySetup } from './apply.ts'
 import type { Setup } from './form.ts'
 
 interface Start {
-  config: Pick<ServeConfig, 'dataDir' | 'webhooks'>
+  config: { dataDir: string; webhooks: { allow: string[]; sinkDir: string | null } }
   store: Store
   clock: Clock
   log: Log

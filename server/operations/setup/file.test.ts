@@ -1,7 +1,7 @@
 /** Set-up files: what they mean, and that every mistake is told with its line and member. */
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
-import { UsageError } from '../../cli/option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { readSetupFile, readSetupText } from './file.ts'
 

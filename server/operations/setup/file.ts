@@ -1,7 +1,7 @@
 /** Reads a set-up file from the disk; messages name the file, the line and the member. */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { UsageError } from '../../cli/option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { readSetup, type Setup } from './form.ts'
 import { brokenLine, lineOf } from './line-of.ts'
 

@@ -2,7 +2,7 @@
 import type { KeyKind } from '../../../db/contract/store.ts'
 import { parseTime } from '../../text/time.ts'
 import { limits } from '../../limits.ts'
-import { UsageError } from '../../cli/option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { isSlug, nameProblem } from '../../identity/organizations/names.ts'
 import { readRetryWaits } from '../../webhooks/endpoints/endpoint-fields.ts'
 import { signingKey } from '../../webhooks/delivery/signing.ts'

@@ -1,5 +1,5 @@
 /** Reads the members of one table of a set-up file by name and kind; a member nobody asked for is a mistake. */
-import { UsageError } from '../../cli/option-values.ts'
+import { UsageError } from '../../errors.ts'
 import { nearest } from '../../text/nearest.ts'
 
 type Problem = (text: string) => string | null

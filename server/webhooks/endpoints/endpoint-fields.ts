@@ -1,7 +1,7 @@
 /** Reads the members of an endpoint that people give: its label and the filters of what it hears. */
 import type { EndpointFilter } from '../../../db/contract/webhooks.ts'
 import { limits } from '../../limits.ts'
-import { waitMs } from '../../cli/option-values.ts'
+import { waitMs } from '../../text/time.ts'
 import { wrongBody } from '../delivery/destination.ts'
 
 const valuesMax = 100
