@@ -70,7 +70,8 @@ export const limits = {
   filterBytesMax: 3_000, // all filters of a query as JSON: a cursor carries them
   cursorCharsMax: 6_000,
   metricsDefaultMs: 30 * 24 * 3_600_000, // before now, without `since`
-  histogramMsMax: 1_500, // of counting stored events for the bars above Logs; then the newest are looked at
+  histogramMsMax: 1_500, // of counting stored events for the bars above Logs; older ones are left out then
+  topMsMax: 5_000, // of grouping the newest events by their values
   filteredCountMsMax: 5_000, // of counting stored events under filters, which rollups cannot
   metricsRowsMax: 100_000,
   sessionEventsMax: 10_000, // counted and told of one session, the newest

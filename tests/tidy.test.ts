@@ -64,6 +64,7 @@ describe('the house', () => {
       'class',
       'focus',
       'type-escape',
+      'stored-json',
     ],
     ...['db-alone', 'sdk-alone', 'web-types-only', 'server-alone', 'engine-behind-seam', 'elysia', 'driver'],
     ...['extension', 'cycle', 'dead-file', 'dependency', 'document'],

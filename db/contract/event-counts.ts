@@ -1,4 +1,5 @@
-/** What the store counts, checks and takes away: metrics, breakdowns, the verdict on its events, retention. */
+/** Queries that count events (metrics, breakdowns, histograms, newest values), and commands that delete events. */
+import type { EventFieldName } from './event-fields.ts'
 import type { EventFilter } from './event-filter.ts'
 
 /** Which hours to count, by occurredAt; both ends are cut down to the hour. */
@@ -87,8 +88,17 @@ export interface TallyQuery {
   filter: EventFilter // without times and text
   also?: AlsoFilter[]
   edges: number[] // moments, ascending: an event counts in the step that begins last before it
+  by?: 'occurred' | 'received' // the time that `edges` divide; 'occurred' when left out
+  arrivals?: Arrivals // without it, all of them
   cuts: TallyCut[]
   budgetMs: number
+}
+
+/** A range of arrival numbers. */
+export interface Arrivals {
+  afterSeq: number // exclusive
+  untilSeq: number // inclusive
+  exceptKeys?: string[] // events that these keys sent are left out
 }
 
 /** Exact for what is stored, at the moment it was asked; texts and rollups are not looked at. */
@@ -102,6 +112,56 @@ export interface EventTally {
   /** Events of the time that retention took and that the filter may have taken, at most. */
   expired: number
   complete: boolean // false: there were too many for the budget, and the counts are empty
+}
+
+export interface HistogramQuery {
+  orgId: string
+  filter: EventFilter
+  edges: number[] // moments, ascending: where the steps begin, and where the last one ends
+  budgetMs: number
+}
+
+/** Stored events by outcome and step, counted from the newest back. With `filter.text` every candidate is parsed. */
+export interface EventHistogram {
+  rows: { outcome: string; startMs: number; count: number }[]
+  exactSinceMs: number // events before it are counted in part; the first edge unless the budget was used up
+}
+
+/** A field that the store indexes, or one that it reads from the event's JSON: `agent.userAgent` and `error`. */
+export type TopField = EventFieldName | 'userAgent' | 'error'
+
+export interface TopQuery {
+  orgId: string
+  filter: EventFilter // without text
+  also?: AlsoFilter[]
+  eventsMax: number // of the newest matching events
+  groups: { by: TopField[]; max: number }[]
+  budgetMs: number
+}
+
+/** The values among the newest matching events. */
+export interface Top {
+  events: number // how many were counted
+  complete: boolean // whether that is every matching event
+  newestMs: number | null
+  oldestMs: number | null
+  /** As `groups` were asked for; the most frequent first, then in the order of their values. */
+  groups: {
+    distinct: number // how many there are, of which `rows` has the first `max`
+    rows: { values: (string | null)[]; count: number; lastMs: number }[] // null: the event lacks the field
+  }[]
+}
+
+export interface NewValuesQuery {
+  orgId: string
+  field: EventFieldName
+  arrivals: Arrivals
+  max: number // ends the search
+}
+
+/** Values that no stored event before had, whoever sent it; in order of their first arrival. */
+export interface NewValues {
+  values: { value: string; seq: number; receivedAtMs: number }[]
 }
 
 /** A member's value, or why it has none: events may lack the member, and values past a limit count as one. */

@@ -1,9 +1,8 @@
 /** Every field of an event that the store knows by name: one row each, from which columns and indexes follow. */
 import type { EventFilter } from './event-filter.ts'
-import type { EventRecord } from './store.ts'
 
 export interface EventField {
-  name: Exclude<keyof EventRecord, 'json'>
+  name: string // in `EventRecord`
   /** Where it lies in the event's JSON. */
   path: readonly string[]
   /** Its number in terms, postings and rollups, and its column in a block; never used again for another field. */
@@ -165,6 +164,8 @@ export const eventFields = [
     indexVersion: 2,
   },
 ] as const satisfies readonly EventField[]
+
+export type EventFieldName = (typeof eventFields)[number]['name']
 
 /** What a segment that is sealed now gets. */
 export const indexVersion = Math.max(...eventFields.map((field) => field.indexVersion))

@@ -24,12 +24,18 @@ import type {
   EraseCommand,
   EraseCursor,
   EraseResult,
-  ExpireCommand,
+  EventHistogram,
   EventTally,
+  ExpireCommand,
   ExpireResult,
+  HistogramQuery,
   Metrics,
   MetricsQuery,
   MetricsText,
+  NewValues,
+  NewValuesQuery,
+  Top,
+  TopQuery,
   TrustReached,
   TrustReachedQuery,
   TallyQuery,
@@ -158,6 +164,12 @@ export interface EventStore {
   agents(query: AgentsQuery): Promise<AgentCounts>
   /** Counts stored events under any filter; what rollups can count is asked of them. */
   tally(query: TallyQuery): Promise<EventTally>
+  /** Counts stored events by outcome and time under any filter, the newest first, until the budget is used up. */
+  histogram(query: HistogramQuery): Promise<EventHistogram>
+  /** The most frequent values, and combinations of values, among the newest matching events. */
+  top(query: TopQuery): Promise<Top>
+  /** The values of a field that were first stored in a range of arrivals. */
+  newValues(query: NewValuesQuery): Promise<NewValues>
   /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
   durations(query: DurationsQuery): Promise<Durations>
   /** What trust the sessions of some events reached, exact; null when time is up. Read in slices, beside others. */

@@ -101,7 +101,7 @@ function watchFiles(requirePresent: () => Promise<void>): () => void {
 
 const takingVerbs = /^(events|orgs|retention)\./
 const countingVerbs =
-  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|tally|trustReached|distinct|durations)$/
+  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|tally|histogram|trustReached|distinct|durations)$/
 
 /** What takes events or whole organizations away changes counts, even where it failed half way. */
 function tellingChanges({ write }: Verbs, kept: KeptAnswers): Verbs['write'] {
@@ -143,6 +143,9 @@ function eventStore(
     agents: (query) => read('events.agents', query),
     trustReached: (query) => read('events.trustReached', query),
     tally: (query) => read('events.tally', query),
+    histogram: (query) => read('events.histogram', query),
+    top: (query) => read('events.top', query),
+    newValues: (query) => read('events.newValues', query),
     distinct: (query) => read('events.distinct', query),
     durations: (query) => read('events.durations', query),
     watch(listener) {

@@ -8,6 +8,7 @@ import type {
   EventRecord,
   Metrics,
   MetricsText,
+  TopQuery,
 } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { agreesInSessions } from './session-model.ts'
@@ -234,6 +235,47 @@ function agreesInDurations({ reader }: Engine, orgId: string, counted: EventReco
   }
 }
 
+/** What is counted and grouped from columns, and which vendors and subjects were first stored in the second half. */
+function agreesInColumns({ reader }: Engine, orgId: string, events: EventRecord[]): void {
+  const times = events.map(({ occurredAtMs }) => occurredAtMs)
+  const first = Math.min(noon, ...times)
+  const edges = [first, first + 3_600_000, Math.max(noon, ...times) + 3_600_001]
+  const filter = { outcomes: ['success'], siteIds: ['shop'] }
+  const matching = newestFirst(events.filter((one) => one.outcome === 'success' && one.siteId === 'shop'))
+  const bars = reader.histogram({ orgId, filter, edges, budgetMs: 60_000 })
+  expect(bars.exactSinceMs).toBe(first)
+  expect(new Map(bars.rows.map((row) => [`${row.outcome} ${row.startMs}`, row.count]))).toEqual(
+    tally(
+      events.filter((one) => one.outcome === 'success' && one.siteId === 'shop'),
+      (one) => `${one.outcome} ${edges.findLast((edge) => edge <= one.occurredAtMs)!}`,
+    ),
+  )
+  const groups: TopQuery['groups'] = [
+    { by: ['sessionId', 'subject'], max: 1_000 },
+    { by: ['page'], max: 1 },
+  ]
+  const newest = matching.slice(0, 200)
+  const top = reader.top({ orgId, filter, eventsMax: 200, groups, budgetMs: 60_000 })
+  expect([top.events, top.complete]).toEqual([newest.length, matching.length <= 200])
+  const byId = new Map(events.map((one) => [one.json, one]))
+  const counted = newest.map((json) => byId.get(json)!)
+  expect(new Map(top.groups[0]!.rows.map(({ values, count }) => [JSON.stringify(values), count]))).toEqual(
+    tally(counted, (one) => JSON.stringify([one.sessionId, one.subject])),
+  )
+  expect(top.groups[1]!.distinct).toBe(new Set(counted.map(({ page }) => page)).size)
+  const seqs = reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 100_000 }).events.map(({ seq }) => seq)
+  const half = Math.floor(events.length / 2)
+  for (const field of ['vendor', 'subject'] as const) {
+    const old = new Set(events.slice(0, half).map((one) => one[field]))
+    const fresh = new Set(events.slice(half).map((one) => one[field]))
+    const arrivals = { afterSeq: seqs[half - 1] ?? 0, untilSeq: seqs.at(-1) ?? 0 }
+    const { values } = reader.newValues({ orgId, field, arrivals, max: 100_000 })
+    expect(values.map(({ value }) => value)).toEqual(
+      [...fresh].flatMap((value) => (value === null || old.has(value) ? [] : [value])),
+    )
+  }
+}
+
 /** Nothing in the tables contradicts anything else. */
 export function isSound({ reader }: Engine): void {
   expect(reader.verify().faults).toEqual([])
@@ -278,6 +320,7 @@ export function agrees(
   expect(walk(subject, orgId, { subjects }, 2)).toEqual(
     newestFirst(events.filter((event) => event.subject !== null && subjects.includes(event.subject))),
   )
+  agreesInColumns(subject, orgId, events)
   agreesInCounts(subject, orgId, [...expired, ...events])
   agreesInDistinct(subject, orgId, [...expired, ...events])
   agreesInDurations(subject, orgId, [...expired, ...events])

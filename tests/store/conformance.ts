@@ -12,6 +12,7 @@ import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
 import { invitationCases, memberCases, proofCases } from './people-cases.ts'
 import { auditCases, restCases } from './record-cases.ts'
+import { histogramCases, newValuesCases, topCases } from './column-cases.ts'
 import { classVendorCases } from './class-vendor-cases.ts'
 import { distinctCases, durationCases } from './sketch-cases.ts'
 import { tallyCases } from './tally-cases.ts'
@@ -51,6 +52,9 @@ const groups: { [name: string]: Cases } = {
   sessions: sessionCases,
   'classes and vendors': classVendorCases,
   'counts under any filter': tallyCases,
+  histograms: histogramCases,
+  'the newest values': topCases,
+  'new values': newValuesCases,
   durations: durationCases,
   'distinct counts': distinctCases,
   'tools and memory': registryCases,

@@ -93,6 +93,7 @@ test.each([
   ['random', 'server/a.ts', 'const a = randomUUID()', 'server/ids.ts'],
   ['random', 'db/a.ts', 'const a = randomBytes(8)', 'db/a.test.ts'],
   ['console', 'web/a.ts', 'console.log(1)', 'server/cli/a.ts'],
+  ['stored-json', 'server/a.ts', 'const a = JSON.parse(stored.json)', 'db/a.ts'],
 ])('%s in %s', (rule, path, text, allowed) => {
   expect(rulesOf(bannedCode(source(path, text)))).toEqual([rule])
   expect(bannedCode(source(allowed, text))).toEqual([])

@@ -92,6 +92,12 @@ const bans: Ban[] = [
     message: 'the log is log.ts, verbs print what they answer',
     where: (path) => isProduct(path) && !path.startsWith('server/cli/'),
   },
+  {
+    rule: 'stored-json',
+    pattern: /\bJSON\.parse\([\w.]*\bjson\)/,
+    message: 'stored events are parsed on a reader thread: add an engine verb',
+    where: (path) => path.startsWith('server/') && !isTest(path),
+  },
   { rule: 'any', pattern: /(:|\bas|[<,|&]|=>)\s*any\b(?!\s*[:?(])/, message: 'say the type, or unknown' },
   {
     rule: 'enum',

@@ -21,6 +21,7 @@ import type {
   EraseRange,
   EventBatch,
   EventCountQuery,
+  EventHistogram,
   EventPage,
   EventPageQuery,
   EventStore,
@@ -30,11 +31,16 @@ import type {
   EventVerdict,
   ExpireCommand,
   ExpireResult,
+  HistogramQuery,
   Metrics,
   MetricsQuery,
   MetricsText,
+  NewValues,
+  NewValuesQuery,
   RollupRepair,
   StoredEvent,
+  Top,
+  TopQuery,
   TrustReached,
   TrustReachedQuery,
   TallyQuery,
@@ -82,6 +88,9 @@ export interface EventReader {
   classVendor(query: ClassVendorQuery): Sliced<ClassVendor>
   agents(query: AgentsQuery): Sliced<AgentCounts>
   tally(query: TallyQuery): Sliced<EventTally>
+  histogram(query: HistogramQuery): Sliced<EventHistogram>
+  top(query: TopQuery): Sliced<Top>
+  newValues(query: NewValuesQuery): Sliced<NewValues>
   distinct(query: DistinctQuery): Sliced<Distinct>
   durations(query: DurationsQuery): Sliced<Durations>
   recount(query: { orgId: string; hourStartMs: number }): Sliced<RollupRepair[]>

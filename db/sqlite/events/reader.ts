@@ -18,6 +18,9 @@ import { keepHours } from './cache/hours.ts'
 import { keepIds } from './cache/ids.ts'
 import { keepMatches } from './cache/matches.ts'
 import { keepSketches } from './cache/sketches.ts'
+import { readHistogram } from './read/histogram.ts'
+import { readNewValues } from './read/new-values.ts'
+import { noTop, readTop } from './read/top.ts'
 import { readMetrics, readMetricsText } from './read/metrics.ts'
 import { storedLastSeq } from './write/org-state.ts'
 import { readOverview } from './read/overview.ts'
@@ -79,10 +82,7 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
     breakdown: (query) => inSlices(query.orgId, { rows: [] }, (org) => readBreakdown(db, org, query)),
     classVendor: (query) => inSlices(query.orgId, { rows: [] }, (org) => readClassVendor(db, org, query)),
     agents: (query) => inSlices(query.orgId, { rows: [] }, (org) => readAgents(db, org, query)),
-    tally: (query) =>
-      inSlices(query.orgId, { rows: [], cuts: query.cuts.map(() => []), expired: 0, complete: true }, (org) =>
-        readTally(db, org, seed.values, query),
-      ),
+    ...columnQueries(db, seed.values, inSlices, except),
     distinct: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDistinct(db, org, query)),
     durations: (query) => inSlices(query.orgId, { rows: [] }, (org) => readDurations(db, org, query)),
     trustReached: (query) =>
@@ -103,6 +103,33 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
     firstHour: (orgId) => inSlices<number | null>(orgId, null, (org) => firstHour(db, org)),
     verify: () => verifyEvents(db, fingerprintBits),
     overview: (orgId) => inSlices(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
+  }
+}
+
+type InSlices = ReturnType<typeof snapshots>['inSlices']
+type Except = (org: number, range: { exceptKeys?: string[] }) => ReadonlySet<number>
+
+/** The queries under any filter, which read columns rather than rollups. */
+function columnQueries(
+  db: Database,
+  hashSeed: number,
+  inSlices: InSlices,
+  except: Except,
+): Pick<EventReader, 'tally' | 'histogram' | 'top' | 'newValues'> {
+  return {
+    tally: (query) =>
+      inSlices(query.orgId, { rows: [], cuts: query.cuts.map(() => []), expired: 0, complete: true }, (org) =>
+        readTally(db, org, hashSeed, query, except(org, query.arrivals ?? {})),
+      ),
+    histogram: (query) =>
+      inSlices(query.orgId, { rows: [], exactSinceMs: query.edges[0] ?? 0 }, (org) =>
+        readHistogram(db, org, hashSeed, query),
+      ),
+    top: (query) => inSlices(query.orgId, noTop(query), (org) => readTop(db, org, hashSeed, query)),
+    newValues: (query) =>
+      inSlices(query.orgId, { values: [] }, (org) =>
+        readNewValues({ db, org, hashSeed }, query, except(org, query.arrivals)),
+      ),
   }
 }
 

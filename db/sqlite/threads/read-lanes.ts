@@ -13,6 +13,9 @@ const longVerbs = new Set([
   'sessions.story',
   'events.count',
   'events.tally',
+  'events.histogram',
+  'events.top',
+  'events.newValues',
   'events.trustReached',
   'audit.list',
 ])

@@ -1,5 +1,5 @@
-/** How the events that a filter takes lie in time: from the hourly counts where they can say it, else by looking. */
-import type { EventFilter, EventStore, StoredEvent } from '../../../db/contract/store.ts'
+/** Counts the events of a filter by time and outcome: from hourly counts where these suffice, else from columns. */
+import type { EventFilter, EventStore } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { stepAt } from '../../dashboard/period.ts'
 import { limits } from '../../limits.ts'
@@ -38,7 +38,7 @@ export function spanOf(
   return { edges: edgesOf(from, to, long, zone).edges, stepMs: steps[long].hours * hourMs }
 }
 
-type Events = Pick<EventStore, 'page' | 'metrics' | 'tally'>
+type Events = Pick<EventStore, 'metrics' | 'histogram'>
 
 export async function histogram(
   events: Events,
@@ -50,7 +50,7 @@ export async function histogram(
   const hourly = countsCanSay(filter, now)
   const span = spanOf(filter, now, zone, hourly ? hourMs : undefined)
   if (hourly) return fromCounts(events, orgId, filter, span)
-  return (await fromColumns(events, orgId, filter, span)) ?? byLooking(events, orgId, filter, span)
+  return fromColumns(events, orgId, filter, span)
 }
 
 const hoursWorthCounting = 12
@@ -112,8 +112,7 @@ async function fromCounts(
     rowsMax: limits.metricsRowsMax,
     ...(siteIds && { siteIds }),
   })
-  if (truncated)
-    return (await fromColumns(events, orgId, filter, span)) ?? byLooking(events, orgId, filter, span)
+  if (truncated) return fromColumns(events, orgId, filter, span)
   const takes = matcher(types)
   const count = counter(span)
   for (const row of rows) {
@@ -123,62 +122,19 @@ async function fromCounts(
   return { ...count.done(), complete: true, lookedSince: isoTime(sinceMs) }
 }
 
-/** Every stored event that the filter takes, exactly; null for a search, and where there are too many for the time. */
+/** Exact, unless counting takes longer than `histogramMsMax`: then steps before `lookedSince` are counted in part. */
 async function fromColumns(
   events: Events,
   orgId: string,
-  { sinceMs, untilMs, text, ...filter }: EventFilter,
+  filter: EventFilter,
   span: Span,
-): Promise<Histogram | null> {
-  if (text !== undefined) return null
-  const [startMs, endMs] = endsOf(span.edges)
-  const [fromMs, toMs] = [Math.max(startMs, sinceMs ?? startMs), Math.min(endMs, untilMs ?? endMs)]
-  const inner = span.edges.filter((edge) => edge > fromMs && edge < toMs)
-  const edges = [fromMs, ...inner, toMs]
-  const { rows, complete } = await events.tally({
-    ...{ orgId, filter, edges, cuts: [], budgetMs: limits.histogramMsMax },
+): Promise<Histogram> {
+  const { edges } = span
+  const { rows, exactSinceMs } = await events.histogram({
+    ...{ orgId, filter, edges, budgetMs: limits.histogramMsMax },
   })
-  if (!complete) return null
   const count = counter(span)
   for (const row of rows) count.add(row.outcome, row.startMs, row.count)
-  return { ...count.done(), complete: true, lookedSince: isoTime(startMs) }
-}
-
-const pageEvents = 2_000
-const lookedMax = 10_000
-/** Large events are looked at by their bytes: parsing them holds this thread, and with it everybody. */
-const pageBytesMax = 1024 * 1024
-const pagesMax = 8
-
-/** The newest matches; what is older is said to be not looked at. */
-async function byLooking(events: Events, orgId: string, filter: EventFilter, span: Span): Promise<Histogram> {
-  const [sinceMs, untilMs] = endsOf(span.edges)
-  const within = { ...filter, sinceMs: filter.sinceMs ?? sinceMs, untilMs: filter.untilMs ?? untilMs }
-  const count = counter(span)
-  let looked = 0
-  let pages = 0
-  let lookedSinceMs = untilMs
-  let before: Awaited<ReturnType<EventStore['page']>>['next'] = null
-  let ceilingSeq: number | null = null
-  do {
-    const page: Awaited<ReturnType<EventStore['page']>> = await events.page({
-      orgId,
-      filter: within,
-      limit: pageEvents,
-      bytesMax: pageBytesMax,
-      before,
-      ceilingSeq,
-    })
-    for (const event of page.events) count.add(outcomeOf(event), event.occurredAtMs, 1)
-    looked += page.events.length
-    pages++
-    before = page.next
-    ceilingSeq = page.ceilingSeq
-    lookedSinceMs = before?.occurredAtMs ?? sinceMs
-  } while (before !== null && looked < lookedMax && pages < pagesMax && within.text === undefined)
-  return { ...count.done(), complete: before === null, lookedSince: isoTime(lookedSinceMs) }
-}
-
-function outcomeOf(event: StoredEvent): string {
-  return (JSON.parse(event.json) as { outcome: string }).outcome
+  const complete = exactSinceMs <= (edges[0] ?? 0)
+  return { ...count.done(), complete, lookedSince: isoTime(exactSinceMs) }
 }

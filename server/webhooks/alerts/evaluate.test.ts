@@ -73,8 +73,8 @@ test('vendors first seen since the rule, keys that leaked', () => {
 
 test('rates forget what is older than an hour, minute by minute', () => {
   const rates = makeRates()
-  rates.addExecution(now, 'pay', true)
-  rates.addExecution(now, 'pay', false)
+  rates.addExecutions(now, 'pay', { total: 1, bad: 1 })
+  rates.addExecutions(now, 'pay', { total: 1, bad: 0 })
   rates.addBlocked(now, { total: 2, bad: 0 })
   rates.addBlocked(now + minuteMs, { total: 1, bad: 1 })
   expect(rates.blocked(now + minuteMs)).toEqual({ total: 3, bad: 1 })

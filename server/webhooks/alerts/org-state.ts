@@ -1,7 +1,7 @@
 /** What the rules remember of one organization: read on from where it was, or after a start from an hour back. */
 import { demoKeyId, importKeyId } from '../../ingest/sender-ids.ts'
 import { lastArrival, positionBefore, type Arrival } from '../endpoints/position.ts'
-import type { EventCountQuery, EventStore, StoredEvent } from '../../../db/contract/store.ts'
+import type { Arrivals, EventCountQuery, EventStore } from '../../../db/contract/store.ts'
 import type { RuleKind } from '../../../db/contract/webhooks.ts'
 
 /** Counts of the last hour of one organization, minute by minute: what the rules about shares look at. */
@@ -13,7 +13,7 @@ export interface Share {
 interface Rates {
   /** Arrivals around `atMs`, and how many of them were blocked. */
   addBlocked(atMs: number, share: Share): void
-  addExecution(atMs: number, tool: string, isError: boolean): void
+  addExecutions(atMs: number, tool: string, share: Share): void
   /** Blocked among all events of the hour before `now`. */
   blocked(now: number): Share
   /** Errors among the executions of each tool in the hour before `now`. */
@@ -50,10 +50,10 @@ export function makeRates(): Rates {
       const minute = minuteOf(atMs)
       minute.all = plus(minute.all, share)
     },
-    addExecution(atMs, tool, isError) {
+    addExecutions(atMs, tool, share) {
       const { tools } = minuteOf(atMs)
       if (!tools.has(tool) && tools.size >= toolsMax) return
-      tools.set(tool, plus(tools.get(tool) ?? none, { total: 1, bad: isError ? 1 : 0 }))
+      tools.set(tool, plus(tools.get(tool) ?? none, share))
     },
     blocked(now) {
       forget(now)
@@ -91,8 +91,9 @@ export interface OrgMemory {
  */
 const historyKeys = [demoKeyId, importKeyId]
 
-const tailMax = 1_000
-const vendorsMax = 10_000
+/** Arrivals of one query: the store counts 100,000 in about 50 ms. */
+const arrivalsMax = 100_000
+const tallyMsMax = 5_000
 export const newVendorMs = 24 * 3_600_000
 /** A day's new vendors at most: whoever sends random names must not make a message of each. */
 const newVendorsMax = 100
@@ -101,39 +102,43 @@ const sliceMs = 5 * 60_000
 
 export async function orgMemory(events: EventStore, orgId: string, now: number): Promise<OrgMemory> {
   const memory = { rates: makeRates(), newVendors: [] as OrgMemory['newVendors'] }
-  const vendors = new Set<string>() // seen since the start; asked once whether they are new
   let position = await positionBefore(events, orgId, now - windowMs)
 
-  /** Any earlier event of the vendor, as far back as events are kept, makes it an old acquaintance. */
-  async function meet(vendor: string, { seq, receivedAtMs }: StoredEvent): Promise<void> {
-    if (vendor === '' || vendors.has(vendor) || memory.newVendors.length >= newVendorsMax) return
-    if (vendors.size >= vendorsMax) vendors.clear() // asked again, that is all
-    vendors.add(vendor)
-    const query = { orgId, filter: { vendors: [vendor] }, limit: 1, before: null, ceilingSeq: seq - 1 }
-    const earlier = await events.page(query)
-    if (earlier.events.length === 0) memory.newVendors.push({ vendor, firstAtMs: receivedAtMs })
+  /** A vendor is new when no stored event before, of whatever key, has it. */
+  async function addNewVendors(arrivals: Arrivals): Promise<void> {
+    const max = newVendorsMax - memory.newVendors.length
+    if (max <= 0) return
+    const { values } = await events.newValues({ orgId, field: 'vendor', arrivals, max })
+    for (const { value, receivedAtMs } of values)
+      memory.newVendors.push({ vendor: value, firstAtMs: receivedAtMs })
   }
 
-  async function readEvents(untilSeq: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
-    const wantsAll = kinds.has('new_vendor')
-    if (!wantsAll && !kinds.has('tool_error_rate')) return
-    const filter = wantsAll ? {} : { types: ['tool.executed'] }
-    for (let afterSeq = position; afterSeq < untilSeq;) {
-      const tail = await events.tail({ orgId, filter, afterSeq, limit: tailMax, exceptKeys: historyKeys })
-      for (const stored of tail.events.filter(({ seq }) => seq <= untilSeq)) {
-        const { type, outcome, tool, agent } = JSON.parse(stored.json) as EventParts
-        if (type === 'tool.executed' && tool)
-          memory.rates.addExecution(stored.receivedAtMs, tool, outcome === 'error')
-        if (wantsAll) await meet(agent?.vendor ?? '', stored)
-      }
-      if (tail.lastSeq <= afterSeq) break
-      afterSeq = tail.lastSeq
+  /** By the minute of arrival. Tools beyond the store's limit of values count as none. */
+  async function addExecutions(arrivals: Arrivals, at: number): Promise<void> {
+    const firstMinute = Math.floor((at - windowMs) / minuteMs) * minuteMs
+    const minutes = Array.from({ length: (2 * windowMs) / minuteMs }, (_, n) => firstMinute + n * minuteMs)
+    const { cuts } = await events.tally({
+      ...{ orgId, arrivals, by: 'received', edges: minutes },
+      ...{ filter: { types: ['tool.executed'] }, cuts: [{ by: 'tool' }], budgetMs: tallyMsMax },
+    })
+    for (const { value, outcome, startMs, count } of cuts[0] ?? []) {
+      if (value === null || value === '') continue
+      memory.rates.addExecutions(startMs, value, { total: count, bad: outcome === 'error' ? count : 0 })
+    }
+  }
+
+  async function readEvents(untilSeq: number, at: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
+    for (let afterSeq = position; afterSeq < untilSeq; afterSeq += arrivalsMax) {
+      const last = Math.min(afterSeq + arrivalsMax, untilSeq)
+      const arrivals = { afterSeq, untilSeq: last, exceptKeys: historyKeys }
+      if (kinds.has('tool_error_rate')) await addExecutions(arrivals, at)
+      if (kinds.has('new_vendor')) await addNewVendors(arrivals)
     }
   }
 
   async function readTo(untilSeq: number, atMs: number, kinds: ReadonlySet<RuleKind>): Promise<void> {
     if (untilSeq <= position) return
-    await readEvents(untilSeq, kinds)
+    await readEvents(untilSeq, atMs, kinds)
     if (kinds.has('blocked_share')) {
       const range = { orgId, afterSeq: position, ceilingSeq: untilSeq }
       const bad = await countArrivals(events, { ...range, filter: { outcomes: ['blocked'] } })
@@ -174,11 +179,4 @@ async function countArrivals(events: EventStore, query: EventCountQuery): Promis
     afterSeq = lastSeq
   }
   return total
-}
-
-interface EventParts {
-  type: string
-  outcome: string
-  tool?: string | null
-  agent?: { vendor?: string | null } | null
 }

@@ -20,10 +20,14 @@ export interface OpenBlock {
   at(row: number): number
   /** The code of the ingest key that sent a row (`keyCodes`). */
   key(row: number): number
+  /** When a row arrived, ms. */
+  received(row: number): number
+  /** The code of a field; 0 when it is missing, and for the type of a removed event. */
+  code(member: number, row: number): number
   /** Whether a row is an event (not a removed one) that all clauses take. */
   matches(row: number, clauses: readonly Clause[]): boolean
   event(row: number): StoredEvent
-  /** The codes of a member, row by row; 0 when it is missing, and for the type of a removed event. */
+  /** The codes of a field, row by row. */
   codes(member: number): Float64Array
   /** The session as JSON text. */
   session(row: number): string
@@ -70,6 +74,8 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     rows: columns.rows,
     at: (row) => columns.value(extra.at, row),
     key: (row) => columns.value(extra.key, row),
+    received: (row) => columns.value(extra.received, row),
+    code: (index, row) => columns.value(index, row),
     matches(row, clauses) {
       if (columns.value(member.type, row) === 0) return false
       for (const clause of clauses) {

@@ -27,10 +27,6 @@ export interface Bounds {
   ceilingSeq: number // inclusive
 }
 
-/**
- * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first one that ends
- * before its last event ends the search, also where millions of events have the same time.
- */
 export function* readPage(
   db: Database,
   org: number,
@@ -38,9 +34,30 @@ export function* readPage(
   query: EventPageQuery,
   ceilingSeq: number,
 ): Sliced<EventPage> {
+  const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, query, ceilingSeq)
+  return yield* opened(rows, { next, ceilingSeq }, query.bytesMax ?? Infinity)
+}
+
+export interface NewestRows {
+  rows: Found[]
+  next: EventPosition | null
+}
+
+/**
+ * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first one that ends
+ * before its last event ends the search, also where millions of events have the same time. Rows must match `clauses`;
+ * `indexed` are those of them that a segment index knows.
+ */
+export function* newestRows(
+  db: Database,
+  org: number,
+  { indexed, clauses }: { indexed: readonly Clause[]; clauses: readonly Clause[] },
+  query: Pick<EventPageQuery, 'filter' | 'before' | 'limit'>,
+  ceilingSeq: number,
+): Sliced<NewestRows> {
   const bounds = boundsOf(query, ceilingSeq)
   const best = newestOf(query.limit + 1)
-  const parts = partsOf(db, org, clauses, 0).filter((part) => overlaps(part, bounds))
+  const parts = partsOf(db, org, indexed, 0).filter((part) => overlaps(part, bounds))
   for (const part of parts.sort(newestFirst)) {
     if (best.isFull() && endsBefore(part, best.oldest())) break
     if (isSliceOver()) yield
@@ -54,7 +71,7 @@ export function* readPage(
   const last = found[query.limit - 1]
   const next =
     found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
-  return yield* opened(found.slice(0, query.limit), { next, ceilingSeq }, query.bytesMax ?? Infinity)
+  return { rows: found.slice(0, query.limit), next }
 }
 
 /** Opens the texts of the rows, until they are too long together: then the page ends before the first one too many. */

@@ -6,6 +6,8 @@ import type { Zone } from '../blocks/block-table.ts'
 import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
 import { agentNames } from '../blocks/agents.ts'
 import { agentMember, isHash, member, memberAt } from '../blocks/fields.ts'
+import { extra } from '../blocks/block.ts'
+import { seqOf } from '../blocks/row-key.ts'
 import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
 import { hourMs, otherCode, outcomesSpan } from '../rollups/counts.ts'
 import { termTexts } from '../blocks/term-texts.ts'
@@ -18,6 +20,9 @@ type Counts = Map<number, number> // by code, outcome and step
 
 interface Counting {
   edges: readonly number[]
+  time: number // the column that `edges` divide
+  arrivals: { afterSeq: number; untilSeq: number }
+  exceptKeys: ReadonlySet<number>
   clauses: readonly Clause[] // all of them; the index knows only some
   types: Counts
   cuts: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
@@ -31,7 +36,8 @@ export function* readTally(
   db: Database,
   org: number,
   hashSeed: number,
-  { filter, also = [], edges, cuts, budgetMs }: TallyQuery,
+  { filter, also = [], edges, by = 'occurred', arrivals = everyArrival, cuts, budgetMs }: TallyQuery,
+  exceptKeys: ReadonlySet<number>,
 ): Sliced<EventTally> {
   const endMs = performance.now() + budgetMs
   const indexed = filterClauses(db, org, hashSeed, filter)
@@ -41,6 +47,9 @@ export function* readTally(
   ]
   const counting: Counting = {
     edges,
+    time: by === 'occurred' ? extra.at : extra.received,
+    arrivals,
+    exceptKeys,
     clauses,
     types: new Map(),
     cuts: cuts.map(({ by, and, types }) => ({
@@ -51,12 +60,14 @@ export function* readTally(
     })),
   }
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
-  const meets = ({ minAt, maxAt }: { minAt: number; maxAt: number }) => maxAt >= since && minAt < until
-  for (const part of partsOf(db, org, indexed, 0)) {
+  const meets = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
+    by === 'received' || (maxAt >= since && minAt < until)
+  for (const part of partsOf(db, org, indexed, arrivals.afterSeq)) {
+    if (part.firstSeq > arrivals.untilSeq) break
     if (!meets(part)) continue
     if (isSliceOver()) yield
     for (const zone of part.zones()) {
-      if (!meets(zone)) continue
+      if (!meets(zone) || !holdsArrival(zone, arrivals)) continue
       if (isSliceOver()) yield
       if (performance.now() > endMs) return { rows: [], cuts: [], expired: 0, complete: false }
       const block = readBlock(db, zone, clauses)
@@ -71,8 +82,18 @@ export function* readTally(
   }
 }
 
+const everyArrival = { afterSeq: 0, untilSeq: Number.MAX_SAFE_INTEGER }
+
+function holdsArrival(
+  { place, events }: Zone,
+  { afterSeq, untilSeq }: { afterSeq: number; untilSeq: number },
+) {
+  const firstSeq = seqOf(place)
+  return firstSeq <= untilSeq && firstSeq + events - 1 > afterSeq
+}
+
 function countBlock(
-  { edges, clauses, types, cuts }: Counting,
+  { edges, time, arrivals, exceptKeys, clauses, types, cuts }: Counting,
   block: OpenBlock,
   part: Part,
   zone: Zone,
@@ -83,10 +104,14 @@ function countBlock(
     first: block.codes(first),
     second: second === null ? null : block.codes(second),
   }))
+  const times = block.codes(time)
+  const first = Math.max(0, arrivals.afterSeq + 1 - block.firstSeq)
+  const end = Math.min(block.rows, arrivals.untilSeq + 1 - block.firstSeq)
   let step = 0
-  for (let row = 0; row < block.rows; row++) {
+  for (let row = first; row < end; row++) {
     if (!part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
-    const at = block.at(row)
+    if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
+    const at = times[row]!
     if (at < edges[0]! || at >= edges[steps - 1]!) continue
     step = stepAt(edges, at, step)
     const place = outcomes[row]! * steps + step
@@ -112,7 +137,7 @@ function add(counts: Counts, key: number): void {
 }
 
 /** The events of a block lie close together, so the step of one is mostly that of the next. */
-function stepAt(edges: readonly number[], at: number, near: number): number {
+export function stepAt(edges: readonly number[], at: number, near: number): number {
   let step = edges[near]! <= at ? near : 0
   while (edges[step + 1]! <= at) step++
   return step
