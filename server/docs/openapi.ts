@@ -1,9 +1,14 @@
 /** Makes the OpenAPI 3.1 document from the operations: the schemas in it are those that check bodies and answers. */
 import { errorStatus, type ErrorCode } from '../errors.ts'
-import { namedSchemas, referring } from './named-schemas.ts'
-import { errorsOf, type Answer, type Operation, type Parameter } from './operation.ts'
+import { errorsOf, type Answer, type Operation, type Parameter } from './operation-model.ts'
 import { operations } from './operations.ts'
 import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
+import { eventModel } from '../ingest/model.ts'
+import { sessionModel } from '../api/sessions/model.ts'
+import { toolModel, toolViewModel } from '../api/tools/model.ts'
+import { auditEntryModel } from './service-model.ts'
+import { delivery, endpoint } from './webhooks-model.ts'
+import type { Schema } from '../http/validate.ts'
 
 type Json = { [member: string]: unknown }
 
@@ -178,4 +183,43 @@ const errorSchema: Json = {
     },
     requestId: { type: 'string' },
   },
+}
+
+/** The schemas that OpenAPI names, and the reference to one wherever an operation holds its schema. */
+const named: { [name: string]: Schema } = {
+  Event: eventModel,
+  Session: sessionModel,
+  Tool: toolViewModel,
+  ToolDescriptor: toolModel,
+  Delivery: delivery,
+  Endpoint: endpoint,
+  AuditEntry: auditEntryModel,
+}
+
+/** Equal text means the same schema: TypeBox copies what it is made of. */
+const nameOf = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
+
+/** The components of the document, each whole but for the others in it. */
+function namedSchemas(): Json {
+  return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, inside(plain(schema))]))
+}
+
+/** A schema for the document: without the library's own symbols, and naming what has a name. */
+function referring(schema: Schema): Json {
+  return refer(plain(schema)) as Json
+}
+
+function refer(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const name = nameOf.get(JSON.stringify(value))
+  return name === undefined ? inside(value) : { $ref: `#/components/schemas/${name}` }
+}
+
+function inside(value: object): unknown {
+  if (Array.isArray(value)) return value.map(refer)
+  return Object.fromEntries(Object.entries(value).map(([member, each]) => [member, refer(each)]))
+}
+
+function plain(schema: Schema): object {
+  return JSON.parse(JSON.stringify(schema)) as object
 }

@@ -1,11 +1,11 @@
 /** Every operation of the public API, in the order of the reference; a test holds the list against the routes. */
-import { auditOperations } from './audit-model.ts'
-import { ingestOperations } from './ingest-model.ts'
-import type { Operation } from './operation.ts'
+import { auditOperations } from './service-model.ts'
+import { ingestOperations } from './events-model.ts'
+import type { Operation } from './operation-model.ts'
 import { registryOperations } from './registry-model.ts'
-import { sessionOperations } from './sessions-model.ts'
+import { sessionOperations } from './events-model.ts'
 import { serviceOperations } from './service-model.ts'
-import { traceOperations } from './traces-model.ts'
+import { traceOperations } from './events-model.ts'
 import { webhookOperations } from './webhook-operations-model.ts'
 
 export const operations: readonly Operation[] = [

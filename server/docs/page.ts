@@ -1,10 +1,9 @@
 /** The reference as one page of HTML that needs nothing from elsewhere. */
 import { errorStatus } from '../errors.ts'
-import { curlText } from './curl.ts'
-import { errorsOf, type Answer, type Operation } from './operation.ts'
+import { errorsOf, type Answer, type Operation } from './operation-model.ts'
 import { operations } from './operations.ts'
 import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
-import { schemaRows, typeText, type SchemaRow } from './schema-rows.ts'
+import type { Schema } from '../http/validate.ts'
 
 export interface PageParts {
   about: string
@@ -158,4 +157,90 @@ function example(label: string, text: string, button: string): string {
 
 function escape(text: string): string {
   return Bun.escapeHTML(text)
+}
+
+/** Keys stand as variables of the shell: they do not belong into a history. */
+const keyVariable = { ingest: 'SIGHTGLASS_INGEST_KEY', secret: 'SIGHTGLASS_SECRET_KEY' } as const
+
+function curlText(operation: Operation, baseUrl: string): string {
+  const { method, key, body } = operation
+  const lines = [`curl ${shellWord(baseUrl + exampleAddress(operation))}`]
+  if (method !== 'get' && !(method === 'post' && body !== undefined)) lines.push(`-X ${method.toUpperCase()}`)
+  if (key !== 'none') lines.push(`-H "authorization: Bearer $${keyVariable[key]}"`)
+  if (body !== undefined) {
+    lines.push(`-H 'content-type: application/json'`, `-d ${shellWord(JSON.stringify(body.example))}`)
+  }
+  return lines.join(' \\\n  ')
+}
+
+/** The path with its example parameters, and the query of the example. */
+function exampleAddress({ path, params = {}, query = {} }: Operation): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(params[name]?.example ?? name),
+  )
+  const search = new URLSearchParams()
+  for (const [name, { example }] of Object.entries(query))
+    if (example !== undefined) search.set(name, example)
+  return search.size === 0 ? filled : `${filled}?${search}`
+}
+
+/** One word of a POSIX shell: nothing in it is read as anything else. */
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** Flattens a schema into the rows of a table: which members there are, of what type, and what they mean. */
+interface SchemaRow {
+  name: string // dotted; [] for the items of a list
+  type: string
+  required: boolean
+  description: string
+}
+
+const depthMax = 4
+
+function schemaRows(schema: Schema, prefix = '', depth = 0): SchemaRow[] {
+  const inner = members(schema)
+  if (depth >= depthMax) return []
+  if (inner.type === 'array' && inner.items !== undefined) {
+    return schemaRows(inner.items, `${prefix}[]`, depth)
+  }
+  return Object.entries(inner.properties ?? {}).flatMap(([name, member]) => {
+    const path = prefix === '' ? name : `${prefix}.${name}`
+    const row = {
+      name: path,
+      type: typeText(member),
+      required: inner.required?.includes(name) === true,
+      description: descriptionOf(member),
+    }
+    return [row, ...schemaRows(member, path, depth + 1)]
+  })
+}
+
+/** Of a choice between one thing and null: the thing. */
+function members(schema: Schema): Schema {
+  const others = schema.anyOf?.filter(({ type }) => type !== 'null') ?? []
+  return others.length === 1 && others[0] !== undefined ? others[0] : schema
+}
+
+function typeText(schema: Schema): string {
+  const { anyOf, type, items, const: only, maxLength, minimum, maximum, maxItems } = schema
+  if (anyOf !== undefined) return anyOf.map(typeText).join(' | ')
+  if (only !== undefined) return JSON.stringify(only)
+  if (type === 'array') {
+    const most = maxItems === undefined ? '' : `, at most ${maxItems.toLocaleString('en-GB')}`
+    return `list of ${items === undefined ? 'anything' : typeText(items)}${most}`
+  }
+  if (maxLength !== undefined) return `${type}, at most ${maxLength.toLocaleString('en-GB')} characters`
+  if (minimum !== undefined && maximum !== undefined && maximum < 1e9)
+    return `${type}, ${minimum} to ${maximum}`
+  return type ?? 'anything'
+}
+
+function descriptionOf(schema: Schema): string {
+  return (
+    schema.description ??
+    schema.anyOf?.find(({ description }) => description !== undefined)?.description ??
+    ''
+  )
 }

@@ -4,8 +4,8 @@ import { limits } from '../limits.ts'
 import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../api/site-memory/model.ts'
 import { toolHistoryModel, toolPageModel } from '../api/tools/model.ts'
 import { exampleMemory, exampleTime, exampleTool } from './examples.ts'
-import type { Operation } from './operation.ts'
-import { cursor, limit, siteIds } from './parameters-model.ts'
+import type { Operation } from './operation-model.ts'
+import { cursor, limit, siteIds } from './operation-model.ts'
 
 const tool = {
   siteId: 'shop-acme',

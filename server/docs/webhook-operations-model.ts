@@ -1,8 +1,8 @@
 /** The reference of webhooks: deliveries, endpoints, rules. */
 import { t } from 'elysia'
 import { exampleTime } from './examples.ts'
-import type { Operation } from './operation.ts'
-import { cursor, limit } from './parameters-model.ts'
+import type { Operation } from './operation-model.ts'
+import { cursor, limit } from './operation-model.ts'
 import * as model from './webhooks-model.ts'
 
 const url = 'https://hooks.example.com/sightglass'

@@ -1,6 +1,6 @@
 /** Examples are about now, and stay as far from each other as they were written. */
 import { expect, test } from 'bun:test'
-import { withCurrentTimes } from './current-times.ts'
+import { withCurrentTimes } from './examples.ts'
 
 const now = Date.UTC(2027, 1, 3, 9, 47, 12)
 
