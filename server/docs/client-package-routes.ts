@@ -1,6 +1,6 @@
 /**
- * The client package from the appliance itself (contract §15): as `npm install` takes it, and as one module for pages.
- * Served without a key and to every origin, because it is the same for everybody.
+ * Routes of the client package (contract §15): a tarball for `npm install` and one module for pages.
+ * They need no key and allow every origin, because the files are the same for everybody.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -11,13 +11,13 @@ import { type Asset, assetResponse, type Assets, loadAssets } from '../http/asse
 
 interface ClientPackage {
   files: Assets
-  /** Changes with every change of the module, so that its address may be cached for ever. */
+  /** The address contains this hash, so it may be cached forever. */
   browserHash: string
   /** Subresource Integrity of `browser.js`, for `<script integrity>`. */
   browserIntegrity: string
 }
 
-/** The built files lie inside the executable, or in `dist/client-package` when run from source. */
+/** The files are embedded in the executable; when run from source, they are in `dist/client-package`. */
 function loadClientPackage(): ClientPackage {
   const folder = Bun.isStandaloneExecutable
     ? join(import.meta.dir, 'client-package')
@@ -32,16 +32,15 @@ function loadClientPackage(): ClientPackage {
   }
 }
 
-/** Any page may load the module, and any program the package. */
-const forEverybody = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' }
+const publicHeaders = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' }
 
 export function clientPackageRoutes({ version }: { version: string }) {
-  let loaded: ClientPackage | undefined // with the first request; 60 KB that most processes never send
+  let loaded: ClientPackage | undefined // loaded on the first request; most processes never send these 60 KB
   const clientPackage = (): ClientPackage => (loaded ??= loadClientPackage())
   const send = (request: Request, name: string, cacheControl: string): Response => {
     const asset: Asset = clientPackage().files.get(name)!
     const type = name.endsWith('.js') ? 'text/javascript; charset=utf-8' : 'application/gzip'
-    return assetResponse(request, { ...asset, type }, { ...forEverybody, 'cache-control': cacheControl })
+    return assetResponse(request, { ...asset, type }, { ...publicHeaders, 'cache-control': cacheControl })
   }
   return new Elysia()
     .get('/sdk/sightglass-sdk.tgz', ({ request }) => send(request, '/sightglass-sdk.tgz', 'no-cache'))
@@ -49,8 +48,8 @@ export function clientPackageRoutes({ version }: { version: string }) {
     .get('/sdk/:hash/browser.js', ({ request, params }) => {
       const { browserHash } = clientPackage()
       if (params.hash !== browserHash) {
-        const hint = `This release has /sdk/${browserHash}/browser.js; /sdk/browser.js is always the newest.`
-        throw new AppError('not_found', 'There is no browser module with this hash.', { hint })
+        const hint = `This release has /sdk/${browserHash}/browser.js. /sdk/browser.js is always the newest.`
+        throw new AppError('not_found', 'No browser module with this hash.', { hint })
       }
       return send(request, '/browser.js', 'public, max-age=31536000, immutable')
     })
@@ -58,6 +57,6 @@ export function clientPackageRoutes({ version }: { version: string }) {
       const { browserHash, browserIntegrity: integrity } = clientPackage()
       const browser = { path: '/sdk/browser.js', immutablePath: `/sdk/${browserHash}/browser.js`, integrity }
       const manifest = { version, package: '/sdk/sightglass-sdk.tgz', browser }
-      return json(manifest, 200, { ...forEverybody, 'cache-control': 'no-cache' })
+      return json(manifest, 200, { ...publicHeaders, 'cache-control': 'no-cache' })
     })
 }

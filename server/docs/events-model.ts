@@ -1,4 +1,4 @@
-/** The reference of the ingest endpoints: events, tools, memory. */
+/** The reference of ingest, traces and sessions. */
 import { t } from 'elysia'
 import { eventModel, eventsBodyModel, ingestAnswerModel } from '../ingest/model.ts'
 import { memoryAnswerModel, memoryBodyModel } from '../api/site-memory/model.ts'
@@ -15,11 +15,12 @@ export const ingestOperations: Operation[] = [
     method: 'post',
     path: '/v1/sdk/events',
     tag: 'Ingest',
-    summary: 'Send trace events',
+    summary: 'Send events',
     about:
-      'The answer comes when the events are on disk. An id that is known already counts as deduped, so sending again ' +
-      'is safe. When some events are bad the good ones are stored and the answer lists the rest; when all are, it is ' +
-      '400 and nothing is stored. Also takes one event a line as application/x-ndjson, and gzip, deflate, br or zstd.',
+      'Responds when the events are on disk. An event whose id is already stored counts as deduped, so retries are ' +
+      'safe. When some events are invalid, the valid ones are stored and the response lists the rest. When all are ' +
+      'invalid, the status is 400 and nothing is stored. Accepts JSON, or one event per line as application/x-ndjson, ' +
+      'and content-encoding gzip, deflate, br or zstd.',
     key: 'ingest',
     body: {
       schema: eventsBodyModel,
@@ -41,13 +42,13 @@ export const ingestOperations: Operation[] = [
     tag: 'Ingest',
     summary: 'Push a tool registry',
     about:
-      'Adds and changes tools by site and name; the same list again changes nothing. All or nothing. A changed ' +
-      'descriptor makes a new version.',
+      'Adds and updates tools by site and name. Either all tools are stored or none. A changed descriptor creates a new ' +
+      'version; pushing the same list again changes nothing.',
     key: 'ingest',
     query: {
       mode: {
         schema: t.Literal('replace'),
-        description: 'replace: tools of the site that are not in this list are marked removed.',
+        description: 'replace marks tools of the site as removed when they are not in this list.',
       },
     },
     body: { schema: toolsBodyModel, example: { siteId: 'shop-acme', tools: [exampleTool] } },
@@ -58,8 +59,9 @@ export const ingestOperations: Operation[] = [
     method: 'post',
     path: '/v1/sdk/memory',
     tag: 'Ingest',
-    summary: 'Push a site-memory snapshot',
-    about: 'Replaces what is known of the site; versions are kept. Without a score one is computed.',
+    summary: 'Push a site memory snapshot',
+    about:
+      'Replaces the site memory and stores the previous version. Without a score, the server computes one.',
     key: 'ingest',
     body: { schema: memoryBodyModel, example: { siteId: 'shop-acme', snapshot: exampleMemory, score: 87 } },
     answers: {
@@ -68,7 +70,6 @@ export const ingestOperations: Operation[] = [
   },
 ]
 
-/** The reference of traces: the filters, pages and exports of GET /v1/traces. */
 export const traceFilters: { [name: string]: Parameter } = {
   since,
   until,
@@ -77,41 +78,41 @@ export const traceFilters: { [name: string]: Parameter } = {
       maxLength: limits.typeCharsMax + 2,
       pattern: /^([a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?)?$/.source,
     }),
-    description: 'A kind of event, or a prefix such as authz.*. Repeat it for any of.',
+    description: 'An event type, or a prefix such as authz.*.',
     repeats: true,
     example: 'authz.*',
   },
-  agentClass: anyOf('The class of the agent.', limits.classCharsMax, 'dom'),
-  class: anyOf('The same as agentClass.', limits.classCharsMax, 'dom'),
-  vendor: anyOf("The agent's vendor.", limits.vendorCharsMax, 'Operator'),
-  name: anyOf('The name of the bot, agent.name.', limits.nameCharsMax, 'GPTBot'),
+  agentClass: anyOf('The agent class.', limits.classCharsMax, 'dom'),
+  class: anyOf('Alias of agentClass.', limits.classCharsMax, 'dom'),
+  vendor: anyOf('The agent vendor.', limits.vendorCharsMax, 'Operator'),
+  name: anyOf('The bot name (agent.name).', limits.nameCharsMax, 'GPTBot'),
   purpose: anyOf(
-    'What it came for, agent.purpose; known: training, search, assistant, user.',
+    'The bot purpose (agent.purpose). Known values: training, search, assistant, user.',
     limits.purposeCharsMax,
     'training',
   ),
-  trust: anyOf('The trust in its identity.', limits.trustCharsMax, 'detected'),
+  trust: anyOf('The trust level of the agent.', limits.trustCharsMax, 'detected'),
   outcome: {
     schema: t.String({ maxLength: limits.outcomeCharsMax, pattern: /^([a-z][a-z0-9_-]*)?$/.source }),
-    description: 'How it ended. Repeat it for any of.',
+    description: 'The outcome.',
     repeats: true,
     example: 'blocked',
   },
-  siteId: anyOf('The site.', limits.idCharsMax, 'shop-acme'),
-  sessionId: anyOf('The session.', limits.idCharsMax, 'sess_1'),
-  tool: anyOf('The tool.', limits.toolCharsMax, 'checkout.pay'),
-  protocol: anyOf('How identity was proved.', limits.protocolCharsMax, 'web-bot-auth'),
+  siteId: anyOf('The site id.', limits.idCharsMax, 'shop-acme'),
+  sessionId: anyOf('The session id.', limits.idCharsMax, 'sess_1'),
+  tool: anyOf('The tool name.', limits.toolCharsMax, 'checkout.pay'),
+  protocol: anyOf('The protocol that proved the identity.', limits.protocolCharsMax, 'web-bot-auth'),
   decision: anyOf(
-    'policy.decision; without it an evaluation that was blocked counts as deny, a success as allow.',
+    'The decision (policy.decision). An evaluation without one counts as deny when blocked and allow on success.',
     limits.decisionCharsMax,
     'deny',
   ),
-  subject: anyOf('The verified identity.', limits.subjectCharsMax, ''),
+  subject: anyOf('The verified subject.', limits.subjectCharsMax, ''),
   q: {
     schema: t.String({ minLength: 1, maxLength: limits.searchCharsMax }),
     description:
-      'A part of any text in the event, whatever its case. Needs since. A page may come back short, even empty, with ' +
-      'a nextCursor: go on with it.',
+      'Text in any string of the event, case-insensitive. Requires since. A page may be short or empty and still have ' +
+      'a nextCursor; continue with it.',
     example: 'verified',
   },
 }
@@ -124,11 +125,12 @@ export const traceOperations: Operation[] = [
     tag: 'Traces',
     summary: 'List or export events',
     about:
-      'Newest first by occurredAt; one that is more than 5 minutes ahead of its arrival counts as the arrival time, in ' +
-      'lists, filters and counts alike. Walking to the end by cursor gives every matching event exactly once, even ' +
-      'while new ones arrive. ' +
-      'With accept: application/x-ndjson or text/csv all matches are streamed, without limit and cursor: NDJSON ends ' +
-      'with {"_end":{"count":n}}, CSV says its rows in the header x-row-count and disarms formulas unless raw=true.',
+      'Newest first by occurredAt. Repeat a filter to match any of several values; an empty value matches events ' +
+      'without the field. An occurredAt more than 5 minutes ahead of the arrival counts as the arrival time, in ' +
+      'lists, filters and counts. Following nextCursor to the end returns every matching event exactly once, even ' +
+      'while new events arrive. ' +
+      'With accept: application/x-ndjson or text/csv, all matches are streamed, without limit and cursor. NDJSON ends ' +
+      'with {"_end":{"count":n}}. CSV has the header x-row-count and escapes formulas unless raw=true.',
     key: 'secret',
     scope: 'traces:read',
     query: {
@@ -137,22 +139,22 @@ export const traceOperations: Operation[] = [
       ...traceFilters,
       raw: {
         schema: t.Union([t.Literal('true'), t.Literal('false')]),
-        description: 'With text/csv only: true leaves formulas as they are.',
+        description: 'For text/csv: true disables the escaping of formulas.',
       },
     },
     answers: {
       200: [
         {
-          description: 'A page of events as they were sent.',
+          description: 'A page of events, as they were sent.',
           schema: t.Object({ events: t.Array(eventModel), nextCursor: t.Union([t.String(), t.Null()]) }),
           example: { events: [exampleEvent], nextCursor: null },
         },
         {
-          description: 'One event a line.',
+          description: 'One event per line.',
           type: 'application/x-ndjson',
           example: `${JSON.stringify(exampleEvent)}\n{"_end":{"count":1}}\n`,
         },
-        { description: 'A table.', type: 'text/csv' },
+        { description: 'One event per row.', type: 'text/csv' },
       ],
     },
     errors: ['not_acceptable'],
@@ -162,15 +164,16 @@ export const traceOperations: Operation[] = [
     method: 'get',
     path: '/v1/traces/{id}',
     tag: 'Traces',
-    summary: 'One event as it was sent',
+    summary: 'Get an event',
     key: 'secret',
     scope: 'traces:read',
-    params: { id: { description: 'The id of the event.', example: 'evt_1' } },
-    answers: { 200: { description: 'The event.', schema: eventModel, example: exampleEvent } },
+    params: { id: { description: 'The event id.', example: 'evt_1' } },
+    answers: {
+      200: { description: 'The event, as it was sent.', schema: eventModel, example: exampleEvent },
+    },
   },
 ]
 
-/** The reference of sessions. */
 const session = {
   id: 'sess_1',
   siteIds: ['shop-acme'],
@@ -191,8 +194,8 @@ export const sessionOperations: Operation[] = [
     path: '/v1/sessions',
     summary: 'List sessions',
     about:
-      'Sessions with an event that matches, by the newest such event; what is counted are all events of the session. A ' +
-      'page may come back short with a nextCursor: go on with it.',
+      'Sessions with a matching event, newest matching event first. The filters work as in GET /v1/traces. Counts cover all events of a session. A page may be ' +
+      'short and still have a nextCursor; continue with it.',
     query: { limit: limit(limits.tracesPageDefault, limits.tracesPageMax), cursor, ...filters },
     answers: {
       200: {
@@ -206,12 +209,12 @@ export const sessionOperations: Operation[] = [
     ...reads,
     id: 'getSession',
     path: '/v1/sessions/{id}',
-    summary: 'One session and its events in order',
-    params: { id: { description: 'The id of the session.', example: 'sess_1' } },
+    summary: 'Get a session',
+    params: { id: { description: 'The session id.', example: 'sess_1' } },
     query: { limit: limit(limits.tracesPageMax, limits.tracesPageMax), cursor },
     answers: {
       200: {
-        description: 'The session, and its events from the first on.',
+        description: 'The session and its events, oldest first.',
         schema: sessionStoryModel,
         example: { session, events: [exampleEvent], nextCursor: null },
       },

@@ -1,4 +1,4 @@
-/** The values that the examples of the reference are made of. */
+/** Example values of the reference, and the shift of their times to now, so that a pasted example is current. */
 
 export const exampleEvent = {
   id: 'evt_1',
@@ -16,7 +16,7 @@ export const exampleEvent = {
 
 export const exampleTool = {
   name: 'checkout.pay',
-  description: 'Pays for what is in the cart.',
+  description: 'Pays for the items in the cart.',
   group: 'checkout',
   page: '/checkout',
   inputSchema: { type: 'object', properties: { cartId: { type: 'string' } }, required: ['cartId'] },
@@ -31,17 +31,16 @@ export const exampleMemory = {
 
 export const exampleTime = '2026-06-23T12:00:00.000Z'
 
-// Times in examples move to the current hour, so that a pasted example is not months old.
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-/** What the examples are written around (examples.ts). */
+/** The time that the examples above are written for. */
 const writtenMs = Date.UTC(2026, 5, 23, 12)
 
-/** A time, also as it stands in an address, or a bare date, of the two months that the examples use. */
+/** A time (also URL-encoded) or a date in the two months that the examples use. */
 const times = /\b2026-0[67]-\d\d(?:T(\d\d)(:|%3A)(\d\d)(?::|%3A)(\d\d)(\.\d{3})?Z)?(?![\d-])/g
 
-/** The same text with its times as far from the running hour as they were from the written one; dates by whole days. */
+/** Shifts times by the hours between `writtenMs` and the current hour, and dates by whole days. */
 export function withCurrentTimes(text: string, nowMs: number): string {
   const byMs = Math.floor(nowMs / hourMs) * hourMs - writtenMs
   return text.replace(times, (found: string, _hour?: string, colon?: string) => {

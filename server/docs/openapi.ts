@@ -1,4 +1,4 @@
-/** Makes the OpenAPI 3.1 document from the operations: the schemas in it are those that check bodies and answers. */
+/** Builds the OpenAPI 3.1 document from the operations, with the same schemas that validate requests. */
 import { errorStatus, type ErrorCode } from '../errors.ts'
 import { errorsOf, type Answer, type Operation, type Parameter } from './operation-model.ts'
 import { operations } from './operations.ts'
@@ -10,13 +10,13 @@ import { auditEntryModel } from './service-model.ts'
 import { delivery, endpoint } from './webhooks-model.ts'
 import type { Schema } from '../http/validate.ts'
 
-type Json = { [member: string]: unknown }
+type Json = { [field: string]: unknown }
 
 export const documentText = [
-  'Sightglass takes trace events of AI agents, keeps them, and gives them back exactly as they were sent.',
-  'Keys go as "authorization: Bearer <key>": an ingest key writes to /v1/sdk/*, a secret key reads everything else. ' +
-    'Times are RFC 3339; those we make are UTC with milliseconds. Unknown query parameters are refused by name. ' +
-    'Every answer has the header x-request-id, every error the same shape with a stable code.',
+  'Sightglass stores trace events of AI agents and returns them exactly as they were sent.',
+  'Send the key as "authorization: Bearer <key>". An ingest key writes to /v1/sdk/*; a secret key does everything else. ' +
+    'Times are RFC 3339. Times made by the server are UTC with milliseconds. Unknown query parameters are rejected. ' +
+    'Every response has the header x-request-id. Every error has the same shape and a stable code.',
 ].join('\n\n')
 
 export function openApiDocument(version: string, basePath = ''): Json {
@@ -76,13 +76,13 @@ function operationObject(operation: Operation): Json {
 }
 
 const signatureHeaders: { [name: string]: string } = {
-  'webhook-id': 'The id of the delivery, the same on every attempt.',
-  'webhook-timestamp': 'When this attempt was signed: seconds since 1970.',
+  'webhook-id': 'The delivery id. It is the same on every attempt.',
+  'webhook-timestamp': 'The time this attempt was signed, in seconds since 1970.',
   'webhook-signature':
-    'v1 and the base64 HMAC-SHA256 of id.timestamp.body (Standard Webhooks), several while a secret rotates.',
+    'v1 and the base64 HMAC-SHA256 of id.timestamp.body (Standard Webhooks). Two signatures while a secret rotates.',
 }
 
-/** A message that a receiver gets, as an operation of the receiver. */
+/** A webhook message as an operation of the receiver. */
 function webhookObject({ type, summary, about: description, schema, examples }: WebhookMessage): Json {
   const named = examples.map((value, index) => [`example${index + 1}`, { value }])
   return {
@@ -101,7 +101,7 @@ function webhookObject({ type, summary, about: description, schema, examples }: 
       required: true,
       content: { 'application/json': { schema: referring(schema), examples: Object.fromEntries(named) } },
     },
-    responses: { '2XX': { description: 'Delivered. Anything else is retried; 410 pauses the endpoint.' } },
+    responses: { '2XX': { description: 'Delivered. Any other status is retried; 410 pauses the endpoint.' } },
   }
 }
 
@@ -143,7 +143,6 @@ function successes({ answers }: Operation): Json {
   )
 }
 
-/** The errors of an operation by status, each with its codes. */
 function failures(operation: Operation): Json {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of errorsOf(operation)) {
@@ -164,9 +163,9 @@ const errorSchema: Json = {
   required: ['error', 'message', 'requestId'],
   properties: {
     error: { enum: Object.keys(errorStatus) },
-    message: { type: 'string', description: 'For people.' },
-    reason: { type: 'string', description: 'Which of several causes.' },
-    hint: { type: 'string', description: 'What to do about it.' },
+    message: { type: 'string', description: 'What is wrong, for people. The wording may change.' },
+    reason: { type: 'string', description: 'The cause, where one code has several.' },
+    hint: { type: 'string', description: 'What to do next.' },
     issues: {
       type: 'array',
       items: {
@@ -185,7 +184,7 @@ const errorSchema: Json = {
   },
 }
 
-/** The schemas that OpenAPI names, and the reference to one wherever an operation holds its schema. */
+/** The schemas under `components`; operations refer to them by name. */
 const named: { [name: string]: Schema } = {
   Event: eventModel,
   Session: sessionModel,
@@ -196,15 +195,14 @@ const named: { [name: string]: Schema } = {
   AuditEntry: auditEntryModel,
 }
 
-/** Equal text means the same schema: TypeBox copies what it is made of. */
+/** Schemas are compared as text, because TypeBox copies the schemas it combines. */
 const nameOf = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]))
 
-/** The components of the document, each whole but for the others in it. */
 function namedSchemas(): Json {
   return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, inside(plain(schema))]))
 }
 
-/** A schema for the document: without the library's own symbols, and naming what has a name. */
+/** The schema as plain JSON, with references in place of named schemas. */
 function referring(schema: Schema): Json {
   return refer(plain(schema)) as Json
 }
@@ -217,7 +215,7 @@ function refer(value: unknown): unknown {
 
 function inside(value: object): unknown {
   if (Array.isArray(value)) return value.map(refer)
-  return Object.fromEntries(Object.entries(value).map(([member, each]) => [member, refer(each)]))
+  return Object.fromEntries(Object.entries(value).map(([field, each]) => [field, refer(each)]))
 }
 
 function plain(schema: Schema): object {

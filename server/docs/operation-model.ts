@@ -1,4 +1,4 @@
-/** What the reference says of one operation of the public API; OpenAPI and the page at /docs are made from these. */
+/** The shape of an API operation, from which OpenAPI and /docs are built, and the query parameters they share. */
 import { t } from 'elysia'
 import { integer } from '../http/wire-types.ts'
 import { limits } from '../limits.ts'
@@ -9,14 +9,13 @@ import type { ErrorCode } from '../errors.ts'
 export interface Parameter {
   schema: Schema
   description: string
-  repeats?: true // any of
+  repeats?: true // matches any of the values
   example?: string
 }
 
 export interface Answer {
   description: string
-  /** JSON unless named. */
-  type?: string
+  type?: string // JSON by default
   schema?: Schema
   example?: unknown
 }
@@ -34,11 +33,11 @@ export interface Operation {
   query?: { [name: string]: Parameter }
   body?: { schema: Schema; example: unknown; optional?: true; otherTypes?: string[] }
   answers: { [status: number]: Answer | Answer[] }
-  /** Errors beyond those that every operation of its kind has. */
+  /** In addition to the errors that every operation of this kind has. */
   errors?: ErrorCode[]
 }
 
-/** Every error code an operation can answer, by what kind it is. */
+/** Every error code that an operation can answer. */
 export function errorsOf({ key, body, query, params, errors = [] }: Operation): ErrorCode[] {
   const codes: ErrorCode[] = [
     'invalid_query',
@@ -62,37 +61,40 @@ export function errorsOf({ key, body, query, params, errors = [] }: Operation): 
   return query === undefined && body === undefined ? codes : [...new Set(codes)]
 }
 
-/** Query parameters that several operations share. */
 const time = t.String({
-  description: 'RFC 3339, or a bare date',
+  description: 'RFC 3339, or a date',
   examples: ['2026-06-23T12:00:00Z', '2026-06-23'],
 })
 
 export const since: Parameter = {
   schema: time,
-  description: 'From here on, inclusive.',
+  description: 'Events at this time or later.',
   example: '2026-06-01',
 }
-export const until: Parameter = { schema: time, description: 'Up to here, exclusive.', example: '2026-07-01' }
+export const until: Parameter = {
+  schema: time,
+  description: 'Events before this time.',
+  example: '2026-07-01',
+}
 
 export function limit(standard: number, max: number): Parameter {
   return {
     schema: integer({ minimum: 1, default: standard }),
-    description: `How many at most; above ${max} it means ${max}.`,
+    description: `Maximum number of results. Values above ${max} count as ${max}.`,
     example: '10',
   }
 }
 
 export const cursor: Parameter = {
   schema: t.String({ maxLength: limits.cursorCharsMax }),
-  description: 'The nextCursor of the page before. It carries its filters: send it alone.',
+  description: 'The nextCursor of the previous page. It contains the filters, so send it alone.',
 }
 
-/** Exact and case-sensitive. */
-export function anyOf(what: string, charsMax: number, example: string): Parameter {
+/** A filter that compares the whole value, case-sensitively. Repeated, it matches any of its values. */
+export function anyOf(description: string, charsMax: number, example: string): Parameter {
   return {
     schema: t.String({ maxLength: charsMax }),
-    description: `${what} Repeat it for any of; empty: events without it.`,
+    description,
     repeats: true,
     example,
   }
@@ -100,7 +102,7 @@ export function anyOf(what: string, charsMax: number, example: string): Paramete
 
 export const siteIds: Parameter = {
   schema: t.String({ maxLength: limits.idCharsMax }),
-  description: 'Only this site. Repeat it for any of.',
+  description: 'Only this site.',
   repeats: true,
   example: 'shop-acme',
 }

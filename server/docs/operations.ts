@@ -1,4 +1,4 @@
-/** Every operation of the public API, in the order of the reference; a test holds the list against the routes. */
+/** Lists the operations of the public API in the order of the reference. A test compares the list with the routes. */
 import { auditOperations } from './service-model.ts'
 import { ingestOperations } from './events-model.ts'
 import type { Operation } from './operation-model.ts'

@@ -1,4 +1,4 @@
-/** The style of the reference; colours, sizes and radii are the dashboard's tokens, whose sheet is linked first. */
+/** Style and script of the reference and the guide. Colours and sizes are tokens of the dashboard's style sheet. */
 
 export const pageStyle = `
 .reference { display: grid; grid-template-columns: 260px minmax(0, 1fr); min-height: 100dvh; }
@@ -52,10 +52,10 @@ summary { cursor: pointer; color: var(--ink-2); }
 @media print { .reference { display: block; } .reference > nav, .example .button { display: none; } }
 `
 
-/** The script of the reference: the reader's theme, and buttons that copy. Without it everything can still be read. */
+/** Applies the theme chosen in the dashboard and adds copy buttons. The pages can be read without it. */
 export const pageScript = `
-const kept = (() => { try { return localStorage.getItem('sightglass.theme') } catch { return null } })()
-if (kept === 'light' || kept === 'dark') document.documentElement.dataset.theme = kept
+const theme = (() => { try { return localStorage.getItem('sightglass.theme') } catch { return null } })()
+if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme
 
 for (const button of document.querySelectorAll('button[data-copy]')) {
   button.hidden = false
@@ -66,9 +66,9 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
       await navigator.clipboard.writeText(text)
       button.textContent = 'Copied'
     } catch {
-      // Without https the browser keeps the clipboard to itself: select the text, so that a key press copies it.
+      // The clipboard needs https or localhost. Select the text, so that Ctrl-C copies it.
       getSelection().selectAllChildren(button.parentElement.querySelector('pre'))
-      button.textContent = 'Press Ctrl-C'
+      button.textContent = 'Press Ctrl+C'
     }
     setTimeout(() => { button.textContent = label }, 2000)
   })

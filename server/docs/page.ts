@@ -1,19 +1,19 @@
-/** The reference as one page of HTML that needs nothing from elsewhere. */
+/** Renders the API reference at /docs as one HTML page without external resources. */
 import { errorStatus } from '../errors.ts'
 import { errorsOf, type Answer, type Operation } from './operation-model.ts'
 import { operations } from './operations.ts'
 import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
 import type { Schema } from '../http/validate.ts'
 
-export interface PageParts {
+export interface ReferenceOptions {
   about: string
   version: string
-  baseUrl: string // of the calls to copy
+  baseUrl: string // of the curl examples
   basePath: string // of the page's own links
-  links: string[] // the link elements of the dashboard's own page: its icon and its style sheet
+  links: string[] // link elements of the dashboard's icon and style sheet
 }
 
-export function referencePage({ about, version, baseUrl, basePath, links }: PageParts): string {
+export function referencePage({ about, version, baseUrl, basePath, links }: ReferenceOptions): string {
   const tags = [...new Set(operations.map(({ tag }) => tag))]
   const link = ({ id, summary }: Operation) => `<a href="#${id}">${escape(summary)}</a>`
   const contents = tags
@@ -43,15 +43,14 @@ ${links.join('\n')}
 <header>
 <h1>API reference</h1>
 <p class="docs-lead">${escape(about)}</p>
-<p class="docs-lead">Version ${escape(version)}. The same as <a href="${basePath}/openapi.json">OpenAPI 3.1</a>.</p>
+<p class="docs-lead">Version ${escape(version)}. Also as <a href="${basePath}/openapi.json">OpenAPI 3.1</a>.</p>
 </header>
 <section class="panel operation" id="client-package" aria-labelledby="client-package-title">
 <h2 id="client-package-title">Client package</h2>
-<p>This appliance serves the package <code>@sightglass/sdk</code> itself, for Node.js and for pages. It is in no
-registry.</p>
+<p>This appliance serves the package <code>@sightglass/sdk</code> for Node.js and for pages.</p>
 ${example('npm', `npm install ${baseUrl}/sdk/sightglass-sdk.tgz`, 'Copy command')}
-<p>A page without a bundler imports <code>${escape(baseUrl)}/sdk/browser.js</code>. The address that may be cached for
-ever, and its integrity value, are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.json</a>.</p>
+<p>A page without a bundler imports <code>${escape(baseUrl)}/sdk/browser.js</code>. The immutable address and its
+integrity value are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.json</a>.</p>
 </section>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
 ${webhookMessages.map(messageSection).join('\n')}
@@ -65,9 +64,9 @@ ${webhookMessages.map(messageSection).join('\n')}
 function operationSection(operation: Operation, baseUrl: string): string {
   const { id, method, path, summary, about, key, scope, body } = operation
   const keyText = {
-    none: 'No key needed.',
-    ingest: 'With an ingest key.',
-    secret: `With a secret key that carries ${scope ?? 'any scope'}.`,
+    none: 'Needs no key.',
+    ingest: 'Needs an ingest key.',
+    secret: `Needs a secret key with ${scope === undefined ? 'any scope' : `the scope ${scope}`}.`,
   }[key]
   return `<section class="panel operation" id="${id}" aria-labelledby="${id}-title">
 <h2 id="${id}-title"><span class="method ${method}">${method.toUpperCase()}</span> ${escape(summary)}
@@ -83,7 +82,6 @@ ${details('Errors', errorTable(operation))}
 </section>`
 }
 
-/** What a receiver gets, not what a client sends. */
 function messageSection({ type, summary, about, schema, examples }: WebhookMessage): string {
   const shown = examples.map((value) => example('message', JSON.stringify(value, null, 2), 'Copy')).join('\n')
   return `<section class="panel operation" id="${type}" aria-labelledby="${type}-title">
@@ -96,14 +94,14 @@ ${shown}
 
 function parameterTable({ params = {}, query = {} }: Operation): string {
   const rows = [
-    ...Object.entries(params).map(([name, { description }]) => [name, 'in the path', description]),
+    ...Object.entries(params).map(([name, { description }]) => [name, 'path', description]),
     ...Object.entries(query).map(([name, { schema, repeats, description }]) => [
       name,
-      repeats === true ? `${typeText(schema)}, may repeat` : typeText(schema),
+      repeats === true ? `${typeText(schema)}, repeatable` : typeText(schema),
       description,
     ]),
   ]
-  return rows.length === 0 ? '' : table(['Parameter', 'Type', 'Meaning'], rows)
+  return rows.length === 0 ? '' : table(['Parameter', 'Type', 'Description'], rows)
 }
 
 function answerBlock(status: string, answer: Answer | Answer[]): string {
@@ -112,7 +110,7 @@ function answerBlock(status: string, answer: Answer | Answer[]): string {
       const shown =
         value === undefined
           ? ''
-          : example('answer', typeof value === 'string' ? value : JSON.stringify(value, null, 2), 'Copy')
+          : example('response', typeof value === 'string' ? value : JSON.stringify(value, null, 2), 'Copy')
       const rows = schema === undefined ? [] : schemaRows(schema)
       const title = `${status} ${description}${type === 'application/json' ? '' : ` (${type})`}`
       return details(title, `${rows.length === 0 ? '' : rowTable(rows)}${shown}`)
@@ -122,12 +120,12 @@ function answerBlock(status: string, answer: Answer | Answer[]): string {
 
 function errorTable(operation: Operation): string {
   const codes = errorsOf(operation).map((code) => [String(errorStatus[code]), code])
-  return table(['Status', 'error'], codes.sort())
+  return table(['Status', 'Code'], codes.sort())
 }
 
 function rowTable(rows: SchemaRow[]): string {
   return table(
-    ['Member', 'Type', 'Meaning'],
+    ['Field', 'Type', 'Description'],
     rows.map(({ name, type, required, description }) => [
       name,
       required ? type : `${type}, optional`,
@@ -159,7 +157,7 @@ function escape(text: string): string {
   return Bun.escapeHTML(text)
 }
 
-/** Keys stand as variables of the shell: they do not belong into a history. */
+/** Keys are shell variables, so that they do not end up in the shell history. */
 const keyVariable = { ingest: 'SIGHTGLASS_INGEST_KEY', secret: 'SIGHTGLASS_SECRET_KEY' } as const
 
 function curlText(operation: Operation, baseUrl: string): string {
@@ -173,7 +171,7 @@ function curlText(operation: Operation, baseUrl: string): string {
   return lines.join(' \\\n  ')
 }
 
-/** The path with its example parameters, and the query of the example. */
+/** The path and query with the example values of their parameters. */
 function exampleAddress({ path, params = {}, query = {} }: Operation): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(params[name]?.example ?? name),
@@ -184,12 +182,11 @@ function exampleAddress({ path, params = {}, query = {} }: Operation): string {
   return search.size === 0 ? filled : `${filled}?${search}`
 }
 
-/** One word of a POSIX shell: nothing in it is read as anything else. */
+/** Quotes text as one word of a POSIX shell. */
 function shellWord(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** Flattens a schema into the rows of a table: which members there are, of what type, and what they mean. */
 interface SchemaRow {
   name: string // dotted; [] for the items of a list
   type: string
@@ -200,25 +197,25 @@ interface SchemaRow {
 const depthMax = 4
 
 function schemaRows(schema: Schema, prefix = '', depth = 0): SchemaRow[] {
-  const inner = members(schema)
+  const inner = withoutNull(schema)
   if (depth >= depthMax) return []
   if (inner.type === 'array' && inner.items !== undefined) {
     return schemaRows(inner.items, `${prefix}[]`, depth)
   }
-  return Object.entries(inner.properties ?? {}).flatMap(([name, member]) => {
+  return Object.entries(inner.properties ?? {}).flatMap(([name, field]) => {
     const path = prefix === '' ? name : `${prefix}.${name}`
     const row = {
       name: path,
-      type: typeText(member),
+      type: typeText(field),
       required: inner.required?.includes(name) === true,
-      description: descriptionOf(member),
+      description: descriptionOf(field),
     }
-    return [row, ...schemaRows(member, path, depth + 1)]
+    return [row, ...schemaRows(field, path, depth + 1)]
   })
 }
 
-/** Of a choice between one thing and null: the thing. */
-function members(schema: Schema): Schema {
+/** The schema behind a nullable one. */
+function withoutNull(schema: Schema): Schema {
   const others = schema.anyOf?.filter(({ type }) => type !== 'null') ?? []
   return others.length === 1 && others[0] !== undefined ? others[0] : schema
 }

@@ -1,4 +1,4 @@
-/** The reference of what was pushed: tools and site memory with their versions. */
+/** The reference of the read API for tools and site memory, with their versions. */
 import { t } from 'elysia'
 import { limits } from '../limits.ts'
 import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../api/site-memory/model.ts'
@@ -22,7 +22,7 @@ const tool = {
 const version = { version: 1, at: exampleTime, score: 87, scoreComputed: false, bytes: 160 }
 const memory = { siteId: 'shop-acme', firstSeenAt: exampleTime, ...version, snapshot: exampleMemory }
 
-const siteParam = { description: 'The site.', example: 'shop-acme' }
+const siteParam = { description: 'The site id.', example: 'shop-acme' }
 const paging = { siteId: siteIds, limit: limit(limits.registryPageDefault, limits.registryPageMax), cursor }
 const reads = { method: 'get', key: 'secret', scope: 'traces:read', tag: 'Registry' } as const
 
@@ -31,13 +31,13 @@ export const registryOperations: Operation[] = [
     ...reads,
     id: 'listTools',
     path: '/v1/tools',
-    summary: 'The tool registry',
-    about: 'By site and name. Each entry has the descriptor as it was sent.',
+    summary: 'List tools',
+    about: 'Sorted by site and name. Each entry has the descriptor as it was sent.',
     query: {
       ...paging,
       removed: {
         schema: t.Union([t.Literal('true'), t.Literal('false')]),
-        description: 'true: with those that were removed.',
+        description: 'true includes removed tools.',
       },
     },
     answers: {
@@ -52,11 +52,12 @@ export const registryOperations: Operation[] = [
     ...reads,
     id: 'getTool',
     path: '/v1/tools/{siteId}/{name}',
-    summary: 'One tool and its versions',
-    params: { siteId: siteParam, name: { description: 'The name of the tool.', example: 'checkout.pay' } },
+    summary: 'Get a tool and its versions',
+    params: { siteId: siteParam, name: { description: 'The tool name.', example: 'checkout.pay' } },
     answers: {
       200: {
-        description: 'The tool, its versions newest first, and what differs in each.',
+        description:
+          'The tool and its versions, newest first, each with the differences from the previous one.',
         schema: toolHistoryModel,
         example: {
           tool,
@@ -69,11 +70,11 @@ export const registryOperations: Operation[] = [
     ...reads,
     id: 'listMemory',
     path: '/v1/memory',
-    summary: 'The newest memory of each site',
+    summary: 'List site memory',
     query: paging,
     answers: {
       200: {
-        description: 'A page of sites.',
+        description: 'A page of sites with their newest snapshot.',
         schema: memoryPageModel,
         example: { memory: [memory], nextCursor: null },
       },
@@ -83,11 +84,11 @@ export const registryOperations: Operation[] = [
     ...reads,
     id: 'getMemory',
     path: '/v1/memory/{siteId}',
-    summary: 'The memory of one site and its versions',
+    summary: 'Get the memory of a site',
     params: { siteId: siteParam },
     answers: {
       200: {
-        description: 'The newest snapshot, and when each version came.',
+        description: 'The newest snapshot, and the list of versions.',
         schema: memoryHistoryModel,
         example: { memory, versions: [version] },
       },
@@ -97,11 +98,11 @@ export const registryOperations: Operation[] = [
     ...reads,
     id: 'getMemoryVersion',
     path: '/v1/memory/{siteId}/versions/{version}',
-    summary: 'One version of the memory of a site',
-    params: { siteId: siteParam, version: { description: 'Its number, from 1.', example: '1' } },
+    summary: 'Get a version of the memory of a site',
+    params: { siteId: siteParam, version: { description: 'The version number, from 1.', example: '1' } },
     answers: {
       200: {
-        description: 'The snapshot, and what differs from the version before.',
+        description: 'The snapshot, and the differences from the previous version.',
         schema: memoryVersionModel,
         example: { memory, differences: [] },
       },

@@ -1,4 +1,4 @@
-/** GET /openapi.json, and the reference at /docs: one page, its style and its script, from this appliance alone. */
+/** Routes of /openapi.json, the API reference at /docs, the operations guide and the audit proof format. */
 import { Elysia } from 'elysia'
 import { guidePage, proofPage } from '../guide/page.ts'
 import { addressOf } from '../http/address.ts'
@@ -25,7 +25,8 @@ const hourMs = 3_600_000
 
 export function docsRoutes({ version, assets, clock, ...where }: DocsRoutesServices) {
   const { basePath } = where
-  let document: { hour: number; text: string } | null = null // made when first asked for in an hour
+  // Rebuilt once per hour, because its examples have current times.
+  let document: { hour: number; text: string } | null = null
   return new Elysia()
     .get('/openapi.json', ({ request }) => {
       readQuery(request, {})
@@ -58,7 +59,7 @@ function file(type: string, text: string): Response {
   return new Response(text, { headers })
 }
 
-/** What the dashboard's own page links: its icon, and the sheet with the tokens and the ground of its look. */
+/** The icon and the style sheet of the dashboard, whose colours and sizes these pages share. */
 function dashboardLinks(assets: Assets): string[] {
   const shell = assets.get('/index.html')?.bytes.get('identity')
   if (shell === undefined) return []

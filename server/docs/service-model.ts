@@ -1,4 +1,4 @@
-/** The reference of metrics, limits and health. */
+/** The reference of metrics, limits, health and the audit export. */
 import { t } from 'elysia'
 import { integer } from '../http/wire-types.ts'
 import { publishedLimits } from '../ingest/published-limits.ts'
@@ -25,13 +25,14 @@ export const serviceOperations: Operation[] = [
     method: 'get',
     path: '/v1/metrics',
     tag: 'Metrics',
-    summary: 'Counts by type, outcome and hour',
-    about: 'Exact at every moment: what was accepted and not erased, the running hour included.',
+    summary: 'Get event counts',
+    about:
+      'Counts by type, outcome and hour of all events that were accepted and not erased. Exact, including the current hour.',
     key: 'secret',
     scope: 'metrics:read',
     query: {
-      since: { ...since, description: 'From this hour on; left out: the last 30 days.' },
-      until: { ...until, description: 'Up to this hour, exclusive.' },
+      since: { ...since, description: 'From this hour. Default: the last 30 days.' },
+      until: { ...until, description: 'Before this hour.' },
       siteId: siteIds,
     },
     answers: {
@@ -64,7 +65,7 @@ export const serviceOperations: Operation[] = [
     method: 'get',
     path: '/v1/limits',
     tag: 'Service',
-    summary: 'The limits of ingest',
+    summary: 'Get the limits of ingest',
     key: 'none',
     answers: {
       200: {
@@ -79,11 +80,11 @@ export const serviceOperations: Operation[] = [
     method: 'get',
     path: '/healthz',
     tag: 'Service',
-    summary: 'Whether the process answers',
+    summary: 'Check that the process responds',
     key: 'none',
     answers: {
       200: {
-        description: 'It does.',
+        description: 'The process responds.',
         schema: t.Object({ status: t.Literal('ok'), version: t.String() }),
         example: { status: 'ok', version: '1.0.0' },
       },
@@ -94,11 +95,11 @@ export const serviceOperations: Operation[] = [
     method: 'get',
     path: '/readyz',
     tag: 'Service',
-    summary: 'Whether it can do its work',
+    summary: 'Check that the server is ready',
     key: 'none',
     answers: {
       200: {
-        description: 'It can.',
+        description: 'All checks pass.',
         schema: t.Object({ status: t.Literal('ready'), checks: t.Array(checkModel) }),
         example: { status: 'ready', checks: [{ name: 'store', ok: true, detail: 'writable' }] },
       },
@@ -107,7 +108,6 @@ export const serviceOperations: Operation[] = [
   },
 ]
 
-/** The reference of the audit export. */
 const texts = t.Optional(t.Union([t.String(), t.Array(t.String()), t.Null()]))
 const time = t.Optional(t.Union([t.String({ examples: ['2026-06-23T12:00:00Z'] }), t.Null()]))
 
@@ -120,7 +120,7 @@ const bodyModel = t.Object(
     action: texts,
     target: texts,
     q: texts,
-    raw: t.Optional(t.Boolean({ description: 'With csv: leaves formulas as they are.' })),
+    raw: t.Optional(t.Boolean({ description: 'For csv: disables the escaping of formulas.' })),
   },
   { additionalProperties: false },
 )
@@ -150,15 +150,15 @@ export const auditOperations: Operation[] = [
     method: 'post',
     path: '/v1/audit/export',
     tag: 'Audit',
-    summary: 'Export the audit trail',
-    about: 'Newest first, this export itself among them. An empty body means everything as JSON.',
+    summary: 'Export the audit log',
+    about: 'Newest first, including the entry for this export. An empty body exports everything as JSON.',
     key: 'secret',
     scope: 'audit:read',
     body: { schema: bodyModel, example: { format: 'json', since: '2026-06-01' }, optional: true },
     answers: {
       200: [
         {
-          description: 'The entries, and the signed head of their chain.',
+          description: 'The entries and the signed head of their chain.',
           schema: t.Object({
             entries: t.Array(auditEntryModel),
             count: integer({ minimum: 0 }),
@@ -187,7 +187,7 @@ export const auditOperations: Operation[] = [
             },
           },
         },
-        { description: 'With format csv: an attachment with the same columns.', type: 'text/csv' },
+        { description: 'With format csv, an attachment with the same columns.', type: 'text/csv' },
       ],
     },
   },

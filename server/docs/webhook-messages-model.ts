@@ -1,4 +1,4 @@
-/** The messages that webhooks carry, for the reference: what a receiver gets, with schemas and examples. */
+/** The reference of the messages that a webhook receiver gets, with schemas and examples. */
 import { t } from 'elysia'
 import { integer, nullable, time as wireTime } from '../http/wire-types.ts'
 import { exampleEvent, exampleTime } from './examples.ts'
@@ -14,7 +14,7 @@ export interface WebhookMessage {
 const time = (description: string) => wireTime(description)
 const envelope = <T extends string>(type: T) => ({
   type: t.Literal(type),
-  timestamp: time('When the message was made.'),
+  timestamp: time('When the message was created.'),
 })
 const strict = { additionalProperties: false } as const
 
@@ -25,14 +25,14 @@ const batch = t.Object(
       {
         sequence: integer({
           minimum: 0,
-          description: 'Gapless per endpoint, from 1. A test has 0 and moves nothing.',
+          description: 'Per endpoint, from 1, without gaps. A test message has 0 and does not count.',
         }),
         events: t.Array(t.Object({}, { additionalProperties: true }), {
           minItems: 1,
           maxItems: 100,
-          description: 'Events as they were sent, in the order of arrival.',
+          description: 'Events as they were sent, in order of arrival.',
         }),
-        test: t.Optional(t.Literal(true, { description: 'Only in what "Send test" sends.' })),
+        test: t.Optional(t.Literal(true, { description: 'Only in test messages.' })),
       },
       strict,
     ),
@@ -48,37 +48,47 @@ const alert = <T extends string>(type: T, resolvedAt: ReturnType<typeof nullable
       ...envelope(type),
       text: t.String({
         description:
-          'One sentence for people, which Slack, Mattermost and Microsoft Teams show. Names of strangers in it cannot ' +
-          'become links or mentions; the exact values are in data.',
+          'One sentence for people, shown by Slack, Mattermost and Microsoft Teams. Names from events are escaped, so ' +
+          'they cannot become links or mentions. The exact values are in data.',
       }),
       data: t.Object(
         {
           rule: t.Union(kinds.map((kind) => t.Literal(kind))),
           ruleId: t.String(),
-          incidentId: t.String({ description: 'The same when it is resolved.' }),
+          incidentId: t.String({ description: 'Also in the message that resolves the alert.' }),
           subject: t.String({
-            description: 'The vendor, tool or key it is about; empty for the organization.',
+            description: 'The vendor, tool or key. Empty for the organization.',
           }),
           severity: t.Union(severities.map((severity) => t.Literal(severity))),
           link: t.String({
             description:
-              'The page of the dashboard that shows it, with range and filter: a path, or a whole address with --public-url.',
+              'The dashboard page of the alert, with range and filter. A path, or a URL when --public-url is set.',
           }),
           openedAt: time('When the alert opened.'),
           resolvedAt,
-          vendor: t.Optional(t.String({ description: 'Of new_vendor.' })),
-          firstSeenAt: t.Optional(time('Of new_vendor: the arrival of its first event.')),
-          tool: t.Optional(t.String({ description: 'Of tool_error_rate.' })),
-          share: t.Optional(t.Number({ description: 'Of blocked_share and tool_error_rate, 0 to 1.' })),
-          threshold: t.Optional(t.Number({ description: 'Of the same.' })),
-          events: t.Optional(integer({ description: 'Of the same: the events the share is of.' })),
-          windowMinutes: t.Optional(integer({ description: 'Of the same.' })),
-          minutes: t.Optional(integer({ description: 'Of silence.' })),
-          lastEventAt: t.Optional(time('Of silence: the arrival of the last event.')),
-          keyId: t.Optional(t.String({ description: 'Of key_leaked.' })),
-          label: t.Optional(t.String({ description: 'Of key_leaked.' })),
-          prefix: t.Optional(t.String({ description: 'Of key_leaked: the first characters of the key.' })),
-          exposedAt: t.Optional(time('Of key_leaked.')),
+          vendor: t.Optional(t.String({ description: 'new_vendor only.' })),
+          firstSeenAt: t.Optional(time('new_vendor only: arrival of its first event.')),
+          tool: t.Optional(t.String({ description: 'tool_error_rate only.' })),
+          share: t.Optional(
+            t.Number({ description: 'blocked_share and tool_error_rate only: the measured share, 0 to 1.' }),
+          ),
+          threshold: t.Optional(
+            t.Number({ description: 'blocked_share and tool_error_rate only: the threshold of the rule.' }),
+          ),
+          events: t.Optional(
+            integer({
+              description: 'blocked_share and tool_error_rate only: the number of events in the window.',
+            }),
+          ),
+          windowMinutes: t.Optional(
+            integer({ description: 'blocked_share and tool_error_rate only: the length of the window.' }),
+          ),
+          minutes: t.Optional(integer({ description: 'silence only: minutes without events.' })),
+          lastEventAt: t.Optional(time('silence only: arrival of the last event.')),
+          keyId: t.Optional(t.String({ description: 'key_leaked only: the key id.' })),
+          label: t.Optional(t.String({ description: 'key_leaked only: the label of the key.' })),
+          prefix: t.Optional(t.String({ description: 'key_leaked only: the first characters of the key.' })),
+          exposedAt: t.Optional(time('key_leaked only: when the key arrived from a browser.')),
         },
         strict,
       ),
@@ -112,10 +122,10 @@ const vendor = {
 export const webhookMessages: WebhookMessage[] = [
   {
     type: 'trace.batch',
-    summary: 'New events of an endpoint',
+    summary: 'New events for an endpoint',
     about:
-      'At most 100 events and 512 KiB per message. The order in which messages arrive is not promised: sort by sequence. ' +
-      'A message can arrive twice with the same webhook-id.',
+      'At most 100 events and 512 KiB per message. Messages may arrive out of order; sort them by sequence. A message may ' +
+      'arrive more than once, with the same webhook-id.',
     schema: batch,
     examples: [
       { type: 'trace.batch', timestamp: exampleTime, data: { sequence: 1, events: [exampleEvent] } },
@@ -129,7 +139,7 @@ export const webhookMessages: WebhookMessage[] = [
   {
     type: 'alert.opened',
     summary: 'An alert opened',
-    about: 'Sent once per alert to the endpoint of its rule, whatever the filters of the endpoint are.',
+    about: 'Sent once per alert to the endpoint of its rule. The filters of the endpoint do not apply.',
     schema: alert('alert.opened', t.Null() as never),
     examples: [
       { type: 'alert.opened', timestamp: exampleTime, text: sentence, data: blocked },
@@ -138,9 +148,9 @@ export const webhookMessages: WebhookMessage[] = [
   },
   {
     type: 'alert.resolved',
-    summary: 'An alert is over',
+    summary: 'An alert was resolved',
     about: 'Sent once, with the incidentId of the message that opened it.',
-    schema: alert('alert.resolved', wireTime('When it was over.') as never),
+    schema: alert('alert.resolved', wireTime('When the alert was resolved.') as never),
     examples: [
       {
         type: 'alert.resolved',
@@ -156,9 +166,10 @@ export const webhookMessages: WebhookMessage[] = [
   },
   {
     type: 'endpoint.probe',
-    summary: 'A failing endpoint is tried again',
+    summary: 'A probe of a failing endpoint',
     about:
-      'Sent once an hour to an endpoint that is paused for failing, when none of its deliveries is waiting.',
+      'Sent once per hour to an endpoint that was paused because it failed, when it has no pending delivery. A 2xx response ' +
+      'resumes the endpoint.',
     schema: t.Object({ ...envelope('endpoint.probe'), data: t.Object({}, strict) }, strict),
     examples: [{ type: 'endpoint.probe', timestamp: exampleTime, data: {} }],
   },

@@ -1,4 +1,4 @@
-/** The reference of webhooks: deliveries, endpoints, rules. */
+/** The reference of webhooks: deliveries, endpoints, alert rules and incidents. */
 import { t } from 'elysia'
 import { exampleTime } from './examples.ts'
 import type { Operation } from './operation-model.ts'
@@ -77,15 +77,15 @@ const reads = { method: 'get', key: 'secret', scope: 'webhooks:read', tag: 'Webh
 const writes = { method: 'post', key: 'secret', scope: 'webhooks:write', tag: 'Webhooks' } as const
 const deliveryParam = { id: { description: 'The id of the delivery.', example: 'wh_example' } }
 const endpointParam = { id: { description: 'The id of the endpoint.', example: 'ep_example' } }
-const ruleParam = { id: { description: 'The id of the rule.', example: 'rul_example' } }
+const ruleParam = { id: { description: 'The alert rule id.', example: 'rul_example' } }
 const noBody = { schema: model.empty, example: {}, optional: true } as const
 const oneEndpoint = {
-  description: 'As it is now.',
+  description: 'The endpoint.',
   schema: t.Object({ endpoint: model.endpoint }),
   example: { endpoint },
 }
 const secretOnce = {
-  description: 'With its signing secret, shown once.',
+  description: 'The endpoint and its new signing secret, which is shown once.',
   schema: model.withSecret,
   example: { endpoint, secret: 'whsec_…' },
 }
@@ -95,11 +95,11 @@ const deliveries: Operation[] = [
     ...writes,
     id: 'testWebhook',
     path: '/v1/webhooks/test',
-    summary: 'Schedule one delivery',
+    summary: 'Send a payload to a URL',
     about:
-      'Sent within a second, signed by Standard Webhooks with the signing secret of the organization. The payload is `{}` ' +
-      'when left out. A private address, `localhost` and other schemes than http and https are refused at once. A host name ' +
-      'is looked up when the delivery is sent: an unknown one, or one that leads to a private address, fails then.',
+      'Sends the payload (default {}) within a second, signed with the signing secret of the organization (Standard ' +
+      'Webhooks). Private addresses, localhost and schemes other than http and https are rejected. A host name is resolved ' +
+      'when the delivery is sent; the attempt fails when the name is unknown or resolves to a private address.',
     body: { schema: model.testBody, example: { url, payload: { hello: 'world' } } },
     answers: {
       202: {
@@ -113,10 +113,14 @@ const deliveries: Operation[] = [
     ...reads,
     id: 'listDeliveries',
     path: '/v1/webhooks',
-    summary: 'List deliveries, dead letters included',
+    summary: 'List deliveries',
     query: {
-      status: { schema: model.status, description: 'Only those in this state.', example: 'pending' },
-      endpointId: { schema: t.String(), description: 'Only those of this endpoint.' },
+      status: {
+        schema: model.status,
+        description: 'Only deliveries with this status. Dead letters are deliveries, too.',
+        example: 'pending',
+      },
+      endpointId: { schema: t.String(), description: 'Only deliveries to this endpoint.' },
       limit: limit(50, 200),
       cursor,
     },
@@ -135,11 +139,11 @@ const deliveries: Operation[] = [
     ...reads,
     id: 'getDelivery',
     path: '/v1/webhooks/{id}',
-    summary: 'One delivery and its attempts',
+    summary: 'Get a delivery and its attempts',
     params: deliveryParam,
     answers: {
       200: {
-        description: 'The delivery.',
+        description: 'The delivery and its attempts.',
         schema: model.deliveryWithAttempts,
         example: { ...delivery, attemptLog: [] },
       },
@@ -150,12 +154,13 @@ const deliveries: Operation[] = [
     id: 'replayDelivery',
     path: '/v1/webhooks/{id}/replay',
     summary: 'Send a delivery again',
-    about: 'The same record and message id; attempts count from 0. A pending one answers 409.',
+    about:
+      'Keeps the delivery and its message id, and resets the attempts to 0. A pending delivery answers 409.',
     params: deliveryParam,
     body: noBody,
     answers: {
       202: {
-        description: 'Pending again.',
+        description: 'The delivery is pending again.',
         schema: model.scheduled,
         example: { ok: true, deliveryId: 'wh_example' },
       },
@@ -172,7 +177,7 @@ const endpoints: Operation[] = [
     summary: 'List endpoints',
     answers: {
       200: {
-        description: 'All of them.',
+        description: 'All endpoints.',
         schema: t.Object({ endpoints: t.Array(model.endpoint) }),
         example: { endpoints: [endpoint] },
       },
@@ -183,14 +188,15 @@ const endpoints: Operation[] = [
     id: 'createEndpoint',
     path: '/v1/webhooks/endpoints',
     summary: 'Create an endpoint',
-    about: 'From now on matching events go there in batches with gapless sequence numbers.',
+    about:
+      'Events that match the filters and arrive from now on are sent in batches, with sequence numbers without gaps.',
     body: {
       schema: model.endpointBody,
       example: { url, label: 'Warehouse', types: ['authz.*'], outcomes: ['blocked'] },
     },
     answers: {
       201: {
-        description: 'With its signing secret, shown once.',
+        description: 'The endpoint and its signing secret, which is shown once.',
         schema: model.created,
         example: { endpoint, secret: 'whsec_…', warnings: [] },
       },
@@ -201,7 +207,7 @@ const endpoints: Operation[] = [
     ...reads,
     id: 'getEndpoint',
     path: '/v1/webhooks/endpoints/{id}',
-    summary: 'One endpoint',
+    summary: 'Get an endpoint',
     params: endpointParam,
     answers: { 200: oneEndpoint },
   },
@@ -210,18 +216,26 @@ const endpoints: Operation[] = [
     method: 'patch',
     id: 'changeEndpoint',
     path: '/v1/webhooks/endpoints/{id}',
-    summary: 'Change an endpoint',
+    summary: 'Update an endpoint',
     params: endpointParam,
     body: { schema: model.endpointChange, example: { label: 'Warehouse, nightly' } },
     answers: {
-      200: { description: 'As it is now.', schema: model.changed, example: { endpoint, warnings: [] } },
+      200: {
+        description: 'The endpoint, and warnings.',
+        schema: model.changed,
+        example: { endpoint, warnings: [] },
+      },
     },
   },
   ...(['pause', 'resume'] as const).map((action): Operation => ({
     ...writes,
     id: `${action}Endpoint`,
     path: `/v1/webhooks/endpoints/{id}/${action}`,
-    summary: action === 'pause' ? 'Pause an endpoint; nothing is lost' : 'Resume an endpoint',
+    summary: action === 'pause' ? 'Pause an endpoint' : 'Resume an endpoint',
+    about:
+      action === 'pause'
+        ? 'Stops sending. Events stay in the log and are sent after the endpoint is resumed.'
+        : 'Continues at the position where the endpoint was paused.',
     params: endpointParam,
     body: noBody,
     answers: { 200: oneEndpoint },
@@ -230,8 +244,8 @@ const endpoints: Operation[] = [
     ...writes,
     id: 'rotateEndpointSecret',
     path: '/v1/webhooks/endpoints/{id}/rotate-secret',
-    summary: 'Give an endpoint a new signing secret',
-    about: 'For 24 hours messages are signed with the old one too.',
+    summary: 'Rotate the signing secret of an endpoint',
+    about: 'Messages are signed with both secrets for 24 hours.',
     params: endpointParam,
     body: noBody,
     answers: { 200: secretOnce },
@@ -240,10 +254,10 @@ const endpoints: Operation[] = [
     ...writes,
     id: 'testEndpoint',
     path: '/v1/webhooks/endpoints/{id}/test',
-    summary: 'Send an endpoint a test',
+    summary: 'Send a test message to an endpoint',
     about:
-      'A trace.batch with one sample event that passes its filters, signed with its secret. It is marked with "test": true, ' +
-      'has the sequence 0, and the sequence of the endpoint stays as it is. A paused endpoint answers 409.',
+      'Sends a trace.batch with one sample event that matches the filters of the endpoint, signed with its secret. The ' +
+      'message has "test": true and the sequence 0, and does not advance the sequence. A paused endpoint answers 409.',
     params: endpointParam,
     body: noBody,
     answers: {
@@ -259,15 +273,15 @@ const endpoints: Operation[] = [
     ...writes,
     id: 'replayEndpoint',
     path: '/v1/webhooks/endpoints/{id}/replay',
-    summary: 'Deliver a range again',
+    summary: 'Replay a range of events',
     about:
-      'The position goes back to the beginning of the range, and with its end jumps to where it was: what is new waits that ' +
-      'long. Batches get new sequence numbers and ids.',
+      'Moves the endpoint back to the start of the range. New events wait until the range is sent. Batches get new ids and ' +
+      'sequence numbers.',
     params: endpointParam,
     body: { schema: model.replayBody, example: { from: 0 } },
     answers: {
       202: {
-        description: 'The range is sent before what is new.',
+        description: 'The replay has started.',
         schema: t.Object({ ok: t.Literal(true), endpoint: model.endpoint }),
         example: { ok: true, endpoint },
       },
@@ -280,7 +294,7 @@ const endpoints: Operation[] = [
     path: '/v1/webhooks/endpoints/{id}',
     summary: 'Delete an endpoint',
     params: endpointParam,
-    answers: { 200: { description: 'Gone.', schema: model.done, example: { ok: true } } },
+    answers: { 200: { description: 'Deleted.', schema: model.done, example: { ok: true } } },
   },
 ]
 
@@ -289,10 +303,10 @@ const rules: Operation[] = [
     ...reads,
     id: 'listRules',
     path: '/v1/webhooks/rules',
-    summary: 'List rules that speak',
+    summary: 'List alert rules',
     answers: {
       200: {
-        description: 'All of them.',
+        description: 'All alert rules.',
         schema: t.Object({ rules: t.Array(model.rule) }),
         example: { rules: [rule] },
       },
@@ -302,10 +316,12 @@ const rules: Operation[] = [
     ...writes,
     id: 'createRule',
     path: '/v1/webhooks/rules',
-    summary: 'Create a rule',
-    about: 'What it finds is told to its endpoint as alert.opened and alert.resolved.',
+    summary: 'Create an alert rule',
+    about: 'The endpoint receives alert.opened and alert.resolved.',
     body: { schema: model.ruleBody, example: { kind: 'silence', endpointId: 'ep_example', minutes: 30 } },
-    answers: { 201: { description: 'Made.', schema: t.Object({ rule: model.rule }), example: { rule } } },
+    answers: {
+      201: { description: 'The alert rule.', schema: t.Object({ rule: model.rule }), example: { rule } },
+    },
     errors: ['conflict'],
   },
   {
@@ -313,12 +329,12 @@ const rules: Operation[] = [
     method: 'patch',
     id: 'changeRule',
     path: '/v1/webhooks/rules/{id}',
-    summary: 'Change the numbers of a rule',
-    about: 'What it has open stays open until the next look, which resolves it when the new numbers say so.',
+    summary: 'Update an alert rule',
+    about: 'Open alerts stay open until the next evaluation with the new values.',
     params: ruleParam,
     body: { schema: model.ruleChange, example: { minutes: 45 } },
     answers: {
-      200: { description: 'As it is now.', schema: t.Object({ rule: model.rule }), example: { rule } },
+      200: { description: 'The alert rule.', schema: t.Object({ rule: model.rule }), example: { rule } },
     },
   },
   {
@@ -326,21 +342,25 @@ const rules: Operation[] = [
     method: 'delete',
     id: 'deleteRule',
     path: '/v1/webhooks/rules/{id}',
-    summary: 'Delete a rule',
+    summary: 'Delete an alert rule',
     params: ruleParam,
-    answers: { 200: { description: 'Gone.', schema: model.done, example: { ok: true } } },
+    answers: { 200: { description: 'Deleted.', schema: model.done, example: { ok: true } } },
   },
   {
     ...reads,
     id: 'listIncidents',
     path: '/v1/webhooks/incidents',
-    summary: 'List what rules found',
+    summary: 'List incidents',
     query: {
-      status: { schema: model.incidentStatus, description: 'Only those in this state.', example: 'open' },
+      status: {
+        schema: model.incidentStatus,
+        description: 'Only incidents with this status.',
+        example: 'open',
+      },
     },
     answers: {
       200: {
-        description: 'The worst first: open, then acknowledged, then resolved ones; 200 at most.',
+        description: 'At most 200 incidents: open, then acknowledged, then resolved.',
         schema: t.Object({ incidents: t.Array(model.incident) }),
         example: { incidents: [incident] },
       },
@@ -350,14 +370,14 @@ const rules: Operation[] = [
     ...writes,
     id: 'acknowledgeIncident',
     path: '/v1/webhooks/incidents/{id}/acknowledge',
-    summary: 'Acknowledge an open alert',
+    summary: 'Acknowledge an incident',
     about:
-      'It says that somebody takes care of it. A second time changes nothing; a resolved alert answers 409.',
-    params: { id: { description: 'The id of the alert.', example: 'inc_example' } },
+      'Records who takes care of it. Acknowledging it again changes nothing. A resolved incident answers 409.',
+    params: { id: { description: 'The incident id.', example: 'inc_example' } },
     body: noBody,
     answers: {
       200: {
-        description: 'As it is now.',
+        description: 'The incident.',
         schema: t.Object({ incident: model.incident }),
         example: {
           incident: {

@@ -1,4 +1,4 @@
-/** The wire shapes of webhooks, for the reference. */
+/** The request and response schemas of webhooks, for the reference. */
 import { t } from 'elysia'
 import { integer, nullable, time as wireTime } from '../http/wire-types.ts'
 import { limits } from '../limits.ts'
@@ -6,14 +6,14 @@ import { limits } from '../limits.ts'
 const count = integer({ minimum: 0 })
 const time = wireTime()
 const url = t.String({ examples: ['https://hooks.example.com/sightglass'] })
-const words = (charsMax: number) =>
+const filterList = (charsMax: number) =>
   t.Optional(nullable(t.Array(t.String({ maxLength: charsMax + 2 }), { maxItems: 100 })))
 const label = t.Optional(nullable(t.String({ maxLength: limits.labelCharsMax })))
 const filters = {
-  types: words(limits.typeCharsMax),
-  outcomes: words(limits.outcomeCharsMax),
-  classes: words(limits.classCharsMax),
-  sites: words(limits.idCharsMax),
+  types: filterList(limits.typeCharsMax),
+  outcomes: filterList(limits.outcomeCharsMax),
+  classes: filterList(limits.classCharsMax),
+  sites: filterList(limits.idCharsMax),
 }
 
 export const status = t.Union([t.Literal('pending'), t.Literal('delivered'), t.Literal('dead_letter')])
@@ -62,7 +62,7 @@ const retryWaits = t.Optional(
     t.Array(t.Union([integer({ minimum: 1 }), t.String()]), {
       maxItems: limits.webhookWaitsMax,
       description:
-        'Waits before the retries: seconds, or texts such as "5m"; 24 hours in all. null: those of the server.',
+        'Waits before each retry, in seconds or as "5m"; 24 hours in total. null uses the waits of the server.',
     }),
   ),
 )
@@ -80,7 +80,7 @@ export const endpoint = t.Object({
   sites: t.Array(t.String()),
   batchSize: integer({ minimum: 1 }),
   retryWaits: nullable(
-    t.Array(integer({ minimum: 1 }), { description: 'In seconds. null: those of the server.' }),
+    t.Array(integer({ minimum: 1 }), { description: 'In seconds. null uses the waits of the server.' }),
   ),
   status: t.Union([t.Literal('active'), t.Literal('paused')]),
   pausedReason: nullable(t.String()),
@@ -99,33 +99,40 @@ export const endpoint = t.Object({
   nextProbeAt: nullable(time),
   oldSecretUntil: nullable(time),
 })
-const secret = t.String({ description: 'Signs its messages. Shown once.', examples: ['whsec_…'] })
+const secret = t.String({
+  description: 'Signs the messages of the endpoint. Shown once.',
+  examples: ['whsec_…'],
+})
 const warnings = t.Array(
   t.Object({ path: t.String(), code: t.Literal('unknown_type'), message: t.String() }),
   {
-    description: 'What was accepted but may be a typing error: types that no event has yet.',
+    description: 'Accepted, but possibly misspelt: types that no event has yet.',
   },
 )
 
 export const withSecret = t.Object({ endpoint, secret })
 export const created = t.Object({ endpoint, secret, warnings })
 export const changed = t.Object({ endpoint, warnings })
-const place = (description: string) =>
-  t.Union([count, time], { description: `A position, or a time of arrival. ${description}` })
+const position = (description: string) =>
+  t.Union([count, time], { description: `A position, or an arrival time. ${description}` })
 
 export const replayBody = t.Object({
-  from: place('What lies behind the position, or arrived at the time or later, is delivered again.'),
+  from: position('Replays events after this position, or events that arrived at this time or later.'),
   until: t.Optional(
     nullable(
-      place('Up to and including the position, or before the time. Left out: up to where the endpoint is.'),
+      position(
+        'Ends at this position, inclusive, or before this time. Default: the current position of the endpoint.',
+      ),
     ),
   ),
 })
 
 const ruleNumbers = {
-  threshold: t.Optional(t.Unknown({ description: 'Of blocked_share and tool_error_rate: 0 to 1.' })),
-  minutes: t.Optional(integer({ minimum: 1, description: 'Of silence.' })),
-  eventsMin: t.Optional(t.Unknown({ description: 'Of the same: how many events it takes, from 1.' })),
+  threshold: t.Optional(t.Unknown({ description: 'blocked_share and tool_error_rate only: 0 to 1.' })),
+  minutes: t.Optional(integer({ minimum: 1, description: 'silence only: minutes without events.' })),
+  eventsMin: t.Optional(
+    t.Unknown({ description: 'blocked_share and tool_error_rate only: minimum number of events, from 1.' }),
+  ),
 }
 
 export const ruleBody = t.Object({
@@ -154,11 +161,11 @@ export const incident = t.Object({
   subject: t.String(),
   status: t.Union([t.Literal('open'), t.Literal('acknowledged'), t.Literal('resolved')]),
   severity: t.Union([t.Literal('critical'), t.Literal('warning'), t.Literal('info')]),
-  message: t.String({ description: 'What it is about, for people.' }),
-  link: t.String({ description: 'The page of the dashboard that shows it, with range and filter.' }),
+  message: t.String({ description: 'One sentence for people.' }),
+  link: t.String({ description: 'The dashboard page of the incident, with range and filter.' }),
   openedAt: time,
   acknowledgedAt: nullable(time),
-  acknowledgedBy: nullable(t.String({ description: 'As in the audit log: user:… or key:…' })),
+  acknowledgedBy: nullable(t.String({ description: 'user:… or key:…, as in the audit log.' })),
   resolvedAt: nullable(time),
   data: t.Object({}, { additionalProperties: true }),
 })

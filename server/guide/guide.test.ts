@@ -1,4 +1,4 @@
-/** The operations guide: every option and command is in it, its commands and its file work, its messages exist. */
+/** The operations guide has every option and command, its examples work, and the messages it explains exist. */
 import { describe, expect, test } from 'bun:test'
 import { Glob } from 'bun'
 import { readFileSync } from 'node:fs'
@@ -11,25 +11,25 @@ import { guidePage, operationsGuide } from './page.ts'
 
 const guide = operationsGuide()
 
-test('every option of serve and every command is told, and what people look for has a heading', () => {
+test('lists every option of serve and every command, and has a heading for each operator task', () => {
   for (const name of optionNames.filter(
     (each) => optionFits(each, 'serve') && !optionOf(each).environmentOnly,
   ))
     expect(guide).toContain(`| \`--${name}`)
   for (const verb of verbNames) expect(guide).toContain(`| \`sightglass ${verb}`)
   const names = guideOf(guide).sections.map(({ name }) => name)
-  const wanted = ['Install', 'TLS', 'Reverse proxy', 'Backup', 'Restore', 'Upgrade', 'Size']
-  for (const name of [...wanted, 'When something is wrong', 'Every option of serve', 'Every command'])
+  const headings = ['Install', 'TLS', 'Reverse proxy', 'Backup', 'Restore', 'Upgrade', 'Size']
+  for (const name of [...headings, 'When something is wrong', 'Options of serve', 'Commands'])
     expect(names).toContain(name)
 })
 
-test('the set-up file it shows is one', () => {
+test('the set-up file in it is valid', () => {
   const file = /```toml\n([\s\S]*?)```/.exec(guide)?.[1] ?? ''
   const [org] = readSetupText(file, 'guide', () => '').organizations
   expect(org).toMatchObject({ sites: [{ restricted: true }], keys: [{ kind: 'ingest' }], endpoints: [{}] })
 })
 
-test('every command line it shows is understood', () => {
+test('every command line in it parses', () => {
   const lines = [...guide.matchAll(/^ {4}(?:sudo )?(?:\.\/)?sightglass (.*)$/gm)].map(
     ([, words = '']) => words,
   )
@@ -37,14 +37,14 @@ test('every command line it shows is understood', () => {
   for (const line of lines) expect(() => readArguments(line.split(' '))).not.toThrow()
 })
 
-test('every message it explains is one that we write', () => {
+test('every message it explains is in the source', () => {
   const root = join(import.meta.dir, '../..')
   const files = [...new Glob('{server,db}/**/*.ts').scanSync(root)].filter((path) => !path.includes('.test.'))
   const source = files
     .map((path) => readFileSync(join(root, path), 'utf8'))
     .join('\n')
     .toLowerCase()
-  const table = guide.slice(guide.indexOf('## When something'), guide.indexOf('## Every option'))
+  const table = guide.slice(guide.indexOf('## When something'), guide.indexOf('## Options of serve'))
   const messages = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, message = '']) => message)
   expect(messages.length).toBeGreaterThan(15)
   for (const message of messages) {
@@ -55,7 +55,7 @@ test('every message it explains is one that we write', () => {
 })
 
 describe('the page', () => {
-  test('names everything below the base path and has no open ends', () => {
+  test('puts every link below the base path and has no dead anchors', () => {
     const page = guidePage({ basePath: '/sightglass', links: [] })
     expect(
       [...page.matchAll(/(?:href|src)="(\/[^"]*)"/g)].every(([, to]) => to!.startsWith('/sightglass/')),
@@ -66,7 +66,7 @@ describe('the page', () => {
     expect(page).not.toMatch(/```|^ {4}sightglass|\*\*/m)
   })
 
-  test('what is written shows as it is written', () => {
+  test('Markdown becomes escaped HTML', () => {
     const { html, title } = guideOf(
       '# A <b>\n\nOne `a < b` and **two**.\n\n    x <y>\n\n    z\n\n| a | b |\n| - | - |\n| `1` | 2 |\n',
     )

@@ -1,4 +1,4 @@
-/** Turns the Markdown that our guides are written in into HTML: headings, paragraphs, code, tables, lists, links. */
+/** Converts the Markdown of our guides to HTML: headings, paragraphs, code, tables, lists, links. */
 
 export interface Guide {
   title: string
@@ -24,7 +24,7 @@ export function guideOf(markdown: string): Guide {
   return { title, html: html.join('\n'), sections }
 }
 
-/** Blocks are apart by empty lines; a fence keeps its own. */
+/** Splits at empty lines, except inside a code fence or an indented block. */
 function blocksOf(markdown: string): string[] {
   const blocks: string[] = []
   let open: string[] = []
@@ -37,7 +37,7 @@ function blocksOf(markdown: string): string[] {
       blocks.push(open.join('\n'))
       open = []
     } else if (open.length > 0) open.push(line)
-    // What follows an indented block without an indent is another block.
+    // A line without an indent ends an indented block.
     if (open.length > 1 && !fenced && !isCode(line) && line !== '' && isCode(open[0])) {
       blocks.push(open.slice(0, -1).join('\n').trimEnd())
       open = [line]
@@ -85,7 +85,7 @@ function table([head = '', , ...rows]: string[]): string {
   return `<div class="table" tabindex="0"><table>${all}</table></div>`
 }
 
-/** Code first: what stands in it is not looked at again. */
+/** Splits off code first, so that nothing inside it is formatted. */
 function inline(text: string): string {
   return text
     .split(/(`[^`]+`)/)

@@ -1,11 +1,11 @@
-/** The operations guide as one page: what is written in operations.md, then every option and every command. */
+/** Renders the operations guide (operations.md, then all options and commands) and the audit proof format as pages. */
 import { environmentTwin, optionFits, optionNames, optionOf, verbNames } from '../cli/options.ts'
 import { verbTexts } from '../cli/commands/verb-texts.ts'
 import { guideOf } from './markdown.ts'
 import proofText from '../audit/PROOF.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }
 
-/** The guide without a page around it; options and commands come from the tables that the program itself goes by. */
+/** The guide as Markdown. Options and commands come from the tables that the command line itself uses. */
 export function operationsGuide(): string {
   return `${text}\n${everyOption()}\n${everyCommand()}`
 }
@@ -18,13 +18,13 @@ function everyOption(): string {
       const flag = environmentOnly ? environmentTwin(name) : `--${name}${value === null ? '' : ` ${value}`}`
       return `| \`${inCell(flag)}\` | ${inCell(help)} | ${byDefault ? `\`${inCell(byDefault)}\`` : ''} |`
     })
-  return `## Every option of serve
+  return `## Options of serve
 
-Each is an environment variable too (\`--data-dir\` is \`SIGHTGLASS_DATA_DIR\`), and a key of the TOML file that
-\`--config\` names. A flag beats the environment, the environment beats the file. \`sightglass config\` shows what holds
-and where it came from. A secret may come from a file, a systemd credential too: its variable with \`_FILE\` behind.
+Each option is also an environment variable (\`--data-dir\` is \`SIGHTGLASS_DATA_DIR\`) and a key of the TOML file in
+\`--config\`. A flag overrides the environment, which overrides the file. \`sightglass config\` shows each value and its
+source. To read a secret from a file, such as a systemd credential, append \`_FILE\` to its variable.
 
-| option | what it is | without it |
+| Option | Description | Default |
 | ------ | ---------- | ---------- |
 ${rows.join('\n')}
 `
@@ -35,37 +35,37 @@ function everyCommand(): string {
     const { summary, usage } = verbTexts[verb]
     return `| \`sightglass ${inCell(usage)}\` | ${inCell(summary)} |`
   })
-  return `## Every command
+  return `## Commands
 
-\`sightglass help COMMAND\` says more. With \`--json\` each answers one JSON value. Exit code 0: done. 1: refused or
-failed. 2: not understood.
+\`sightglass help COMMAND\` explains a command. With \`--json\` a command prints one JSON value. Exit codes: 0 success,
+1 refused or failed, 2 invalid arguments.
 
-| command | what it does |
-| ------- | ------------ |
+| Command | Description |
+| ------- | ----------- |
 ${rows.join('\n')}
 `
 }
 
-/** A bar would end the cell of a table. */
+/** A bar would end the table cell. */
 function inCell(text: string): string {
   return text.replaceAll('|', '/')
 }
 
-export interface GuidePageParts {
+export interface GuidePageOptions {
   basePath: string
-  links: string[] // the link elements of the dashboard's own page: its icon and its style sheet
+  links: string[] // link elements of the dashboard's icon and style sheet
 }
 
-export function guidePage(parts: GuidePageParts): string {
-  return documentPage(parts, operationsGuide())
+export function guidePage(options: GuidePageOptions): string {
+  return documentPage(options, operationsGuide())
 }
 
-/** The format of audit proofs, with a verifier: for whoever has the appliance but not its source. */
-export function proofPage(parts: GuidePageParts): string {
-  return documentPage(parts, proofText)
+/** The format of audit proofs, with a verifier, for readers without the source. */
+export function proofPage(options: GuidePageOptions): string {
+  return documentPage(options, proofText)
 }
 
-function documentPage({ basePath, links }: GuidePageParts, markdown: string): string {
+function documentPage({ basePath, links }: GuidePageOptions, markdown: string): string {
   const { title, html, sections } = guideOf(markdown)
   const contents = sections.map(({ id, name }) => `<a href="#${id}">${Bun.escapeHTML(name)}</a>`).join('')
   return `<!doctype html>

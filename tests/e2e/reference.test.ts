@@ -1,4 +1,4 @@
-/** The reference at /docs in a real Chromium: whole without a network, in both themes, its calls ready to paste. */
+/** The API reference at /docs in Chromium: complete, without a network, in both themes, with curl calls that work. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
@@ -18,7 +18,7 @@ interface Document {
   paths: { [path: string]: { [method: string]: { operationId: string; summary: string } } }
 }
 
-test('every operation and message of the document is on the page, with its link and its example', async () => {
+test('every operation and message of the OpenAPI document has a link, a section and an example', async () => {
   const api = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document
   const ids = Object.values(api.paths).flatMap((path) => Object.values(path).map((one) => one.operationId))
   await withPage(`${server.url}/docs`, async (page) => {
@@ -35,8 +35,9 @@ test('every operation and message of the document is on the page, with its link 
   })
 })
 
-test('the sentence about OpenAPI stands in one line', async () => {
+test.each([1440, 390])('the sentence about OpenAPI fits in one line at %i px', async (width) => {
   await withPage(`${server.url}/docs`, async (page) => {
+    await page.setViewportSize({ width, height: 900 })
     const lines = await page
       .locator('header .docs-lead')
       .last()
@@ -50,7 +51,7 @@ test('the sentence about OpenAPI stands in one line', async () => {
   })
 })
 
-test('copy as curl copies the call, with this appliance in it', async () => {
+test('"Copy as curl" copies a call to this appliance', async () => {
   await withPage(
     `${server.url}/docs`,
     async (page) => {
@@ -77,7 +78,7 @@ test('the copied call works in a shell', async () => {
     .replaceAll('&quot;', '"')
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&')
-  // The shell's own words of the call, without needing curl on this machine.
+  // The shell splits the call into words, so the test needs no curl.
   const words = Bun.spawnSync(['sh', '-c', `curl() { printf '%s\\0' "$@"; }; ${text}`], {
     env: { PATH: process.env.PATH ?? '', SIGHTGLASS_INGEST_KEY: key.key },
   })
@@ -92,7 +93,7 @@ test('the copied call works in a shell', async () => {
   expect([response.status, await response.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
 })
 
-test('the format of audit proofs is a page of the appliance, with a verifier that runs as it stands there', async () => {
+test('the audit proof format is a page with a complete verifier', async () => {
   await withPage(`${server.url}/docs`, async (page) => {
     await page.getByRole('link', { name: 'Audit proofs' }).click()
     await page.waitForURL('**/docs/proof')
@@ -109,7 +110,7 @@ test('the format of audit proofs is a page of the appliance, with a verifier tha
 })
 
 test.each(['light', 'dark'] as const)(
-  'in %s it has the look of the dashboard, also on a phone',
+  'in %s it has the colours of the dashboard and fits a phone',
   async (colorScheme) => {
     await withPage(
       `${server.url}/docs`,
