@@ -39,7 +39,7 @@ linkBelowBase()
 startTheme()
 followLinks()
 listenForShortcuts()
-onSignedOut(() => leave('Your sign-in has ended. Sign in again to go on where you were.'))
+onSignedOut(() => leave('You were signed out. Sign in to continue where you left off.'))
 onFactorNeeded(() => {
   // Many answers say so at once; the first one is enough.
   if (session.peek()?.lacksSecondFactor === false)

@@ -18,11 +18,11 @@ import { type Shortcut, useShortcuts } from './app/shortcuts.ts'
 import { zone } from './app/zone.ts'
 
 const own: Shortcut[] = [
-  { keys: ['?'], shown: '?', does: 'Show this list', run: () => (shortcutsOpen.value = true) },
+  { keys: ['?'], shown: '?', does: 'Show keyboard shortcuts', run: () => (shortcutsOpen.value = true) },
   {
     keys: ['Control+k'],
     shown: 'Ctrl K',
-    does: 'Go to a page or do something',
+    does: 'Search pages and actions',
     run: () => (paletteOpen.value = true),
   },
   ...routes.map((route) => ({
@@ -38,7 +38,7 @@ export function Shell() {
   return (
     <div class="shell">
       <a class="skip-link" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <nav class="navigation wide" aria-label="Pages">
         <Navigation />
@@ -67,9 +67,9 @@ export function Shell() {
 function InsecureBanner() {
   return (
     <p class="insecure" role="note">
-      <strong>This connection is not encrypted.</strong> Everybody on the way can read what you see and type
-      here. Start Sightglass with <code>--tls-cert</code> and <code>--tls-key</code>, or put a proxy with
-      HTTPS before it and set <code>--public-url</code>.
+      <strong>This connection is not encrypted.</strong> Anyone on the network path can read what you see and
+      type. Start Sightglass with <code>--tls-cert</code> and <code>--tls-key</code>, or put an HTTPS proxy in
+      front of it and set <code>--public-url</code>.
     </p>
   )
 }
@@ -116,10 +116,10 @@ function PageFailed(props: { route: PageRoute }) {
     <>
       <PageBar title={props.route.name} />
       <div class="page">
-        <p>This page could not be loaded. Sightglass may have been updated or stopped meanwhile.</p>
+        <p>This page failed to load. Sightglass may have been updated or stopped.</p>
         <p>
           <a href={props.route.path} data-native>
-            Load the dashboard again
+            Reload the dashboard
           </a>
         </p>
       </div>
@@ -130,10 +130,10 @@ function PageFailed(props: { route: PageRoute }) {
 function NoSuchPage() {
   return (
     <>
-      <PageBar title="No such page" />
+      <PageBar title="Page not found" />
       <div class="page">
         <p>
-          There is no page at this address. All pages are in the navigation, for example{' '}
+          No page exists at this address. Go to{' '}
           <a href={frontPage}>{routes.find((route) => route.path === frontPage)?.name}</a>.
         </p>
       </div>

@@ -95,7 +95,7 @@ test('skip link, palette and the list of shortcuts', async () => {
     await signIn(page)
     await page.reload()
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
-    await tabTo(page, 'Skip to the page')
+    await tabTo(page, 'Skip to content')
     await page.keyboard.press('Enter')
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main')
 

@@ -96,7 +96,7 @@ test('paused, nothing moves and arrivals are counted; resumed, they are there', 
       event('p2', { type: 'pause.test', tool: 'while-a' }),
       event('p3', { type: 'pause.test', tool: 'while-b' }),
     ])
-    await page.getByText('Paused, 2 events came').waitFor({ timeout: 2_000 })
+    await page.getByText('Paused, 2 new events').waitFor({ timeout: 2_000 })
     expect(await rows(page)).toHaveLength(1)
     await page.getByRole('button', { name: 'Resume' }).click()
     await row(page, 'while-b').waitFor()

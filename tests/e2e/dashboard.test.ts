@@ -112,7 +112,7 @@ test('a sign-in that ended elsewhere leads to the form and back', async () => {
       await allAsked
       await page.context().clearCookies()
       await page.getByRole('link', { name: 'Settings' }).click()
-      await page.getByText('Your sign-in has ended').waitFor()
+      await page.getByText('You were signed out').waitFor()
       await signIn(page)
       await page.getByRole('heading', { name: 'Settings' }).waitFor()
     },

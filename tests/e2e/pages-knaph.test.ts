@@ -68,7 +68,7 @@ test('score, what would raise it, tree, policies, and what each version changed'
     await page.getByRole('heading', { name: 'shop', exact: true }).waitFor()
     const told = (await score(page).innerText()).replaceAll(/\s+/g, ' ')
     expect(told).toStartWith('50 of 100')
-    expect(told).toContain('17 pts from 33 in version 1. Computed here: 3 of 6 parts are filled.')
+    expect(told).toContain('17 pts from 33 in version 1. Computed: 3 of 6 parts are filled.')
     expect(told).toContain(
       'What would raise it: filling siteMap.navigation makes it 67; 3 parts are missing in all.',
     )
@@ -83,7 +83,7 @@ test('score, what would raise it, tree, policies, and what each version changed'
     expect((await newest.innerText()).replaceAll(/\s+/g, ' ')).toContain(
       'policies › returns before: Within 30 days. after: Within 14 days.',
     )
-    await page.getByText('The snapshot as pushed').click()
+    await page.getByText('Snapshot as pushed').click()
     const json = await page.getByLabel('The snapshot as JSON').innerText()
     expect(JSON.parse(json)).toEqual(second)
     await expectAccessibleInBothThemes(page)
@@ -114,7 +114,7 @@ test('a score that was sent is shown as sent; sites are compared; reads are coun
     await send(appliance.url, key, [read('m5')])
     await headline(page, 'Memory reads').filter({ hasText: /^4$/ }).waitFor({ timeout: 5_000 })
     await page.getByRole('link', { name: 'best', exact: true }).click()
-    await page.getByText('Sent with the snapshot. By its parts it would be 0.').waitFor()
+    await page.getByText('Sent with the snapshot. The computed score would be 0.').waitFor()
     await page.locator('.range-choice select').first().selectOption('shop')
     await headline(page, 'Memory reads').filter({ hasText: /^3$/ }).waitFor()
     await expectAccessibleInBothThemes(page)

@@ -210,7 +210,7 @@ test('Detect shows the trust that sessions reached, as a share and as bars', asy
   await withPage(`${appliance.url}/detect`, async (page) => {
     await signIn(page)
     await goTo(page, '/detect', '')
-    const bars = page.locator('.bars').filter({ hasText: 'By trust reached in session' })
+    const bars = page.locator('.bars').filter({ hasText: 'By highest trust in session' })
     await bars.waitFor()
     const numbers = await bars.locator('li b').allInnerTexts()
     const all = numbers.reduce((total, text) => total + numberIn(text), 0)

@@ -87,12 +87,12 @@ test('any member filters, by choosing it and by the address, alone and together'
   await visit('/logs', 'Logs', async (page) => {
     await shown(page, 25)
     await page.getByRole('button', { name: 'Add filter' }).click()
-    await page.getByLabel('Member').selectOption('vendor')
+    await page.getByLabel('Field').selectOption('vendor')
     expect(await page.locator('.more-filters option[value="FewBot"]').count()).toBe(1)
     await page.getByLabel('Value').fill('FewBot')
     await page.getByLabel('Value').press('Enter')
     await shown(page, others.filter((one) => (one['agent'] as { vendor: string }).vendor === 'FewBot').length)
-    await page.getByLabel('Member').selectOption('siteId')
+    await page.getByLabel('Field').selectOption('siteId')
     await page.getByLabel('Value').fill('even')
     await page.getByRole('button', { name: 'Add', exact: true }).click()
     await shown(page, 3)
@@ -132,7 +132,7 @@ test('each filter of the address shows exactly what passes it', async () => {
       const expected = [...story, ...others].filter(passes).length
       expect(expected).toBeGreaterThan(0)
       await shown(page, expected)
-      await page.getByText('These are all.').waitFor()
+      await page.getByText('End of list.').waitFor()
     }
   })
 }, 90_000)
@@ -143,7 +143,7 @@ test('text is found in any member, whatever its case, and the bars count what th
     await page.getByText('Live', { exact: true }).waitFor()
     await page.getByLabel('Find text in events').fill('needle')
     await shown(page, 2)
-    await page.getByText('Search, not live').waitFor()
+    await page.getByText('Search (not live)').waitFor()
     expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(0)
     const bars = page.getByRole('region', { name: 'Events over time' })
     await bars.getByText(/^2 events in this time/).waitFor()
@@ -173,7 +173,7 @@ test('text is found in any member, whatever its case, and the bars count what th
 test('an empty result offers a longer range, which finds what is older', async () => {
   const since = new Date(Date.now() - 3_600_000).toISOString()
   await visit(`/logs?${new URLSearchParams({ q: 'needle', since })}`, 'Logs', async (page) => {
-    await page.getByRole('heading', { name: 'No event matches' }).waitFor()
+    await page.getByRole('heading', { name: 'No matching events' }).waitFor()
     await expectAccessibleInBothThemes(page)
     await picture(page, 'longer-range')
     await page.locator('.no-match').getByRole('link', { name: 'Last 24 hours' }).click()
@@ -218,7 +218,7 @@ test('sessions: each once with its counts, and one told from detection to its la
     expect(cells.slice(3, 8)).toEqual(['4.0 s', '5', '2', '1', '1'])
     await expectAccessibleInBothThemes(page)
     await row.click()
-    const steps = page.getByRole('region', { name: 'What happened' }).locator('li')
+    const steps = page.getByRole('region', { name: 'Timeline' }).locator('li')
     await steps.nth(4).waitFor()
     const told = (await steps.allInnerTexts()).map((text) =>
       text.replaceAll(/\s+/g, ' ').replace(' event', ''),
@@ -234,7 +234,7 @@ test('sessions: each once with its counts, and one told from detection to its la
     ])
     await steps.nth(5).waitFor({ timeout: 10_000 })
     expect(await steps.nth(5).innerText()).toContain('late.call')
-    await page.getByRole('link', { name: 'See them in Logs' }).click()
+    await page.getByRole('link', { name: 'Open in Logs' }).click()
     await shown(page, 6)
   })
 }, 90_000)
@@ -261,7 +261,7 @@ test('the bars of a filter are never drawn above the rows of another, whatever t
       })
     })
     await page.getByRole('button', { name: 'Add filter' }).click()
-    await page.getByLabel('Member').selectOption('siteId')
+    await page.getByLabel('Field').selectOption('siteId')
     await page.getByLabel('Value').fill('stays')
     await page.getByLabel('Value').press('Enter')
     await shown(page, 2)
@@ -299,7 +299,7 @@ test('hostile sessions and filters stretch nothing on a phone', async () => {
       await page.locator('.data-table tbody tr').first().waitFor()
       await expectNoSidewaysScroll(page)
       await page.goto(`${appliance.url}/logs?sessionId=${encodeURIComponent(evil)}&vendor=${'v'.repeat(200)}`)
-      await page.getByRole('heading', { name: 'No event matches' }).waitFor()
+      await page.getByRole('heading', { name: 'No matching events' }).waitFor()
       await page.getByRole('button', { name: 'Add filter' }).click()
       await expectNoSidewaysScroll(page)
       await expectAccessibleInBothThemes(page)

@@ -99,8 +99,8 @@ test('Detect: headline, comparison, vendors and classes are those of the posted 
         .sort(),
     )
     await page.getByText('Show as table').click()
-    await page.getByRole('table', { name: /Detections in three hours/ }).waitFor()
-    const steps = await table(page, /Detections in three hours/)
+    await page.getByRole('table', { name: /Detections per 3 hours/ }).waitFor()
+    const steps = await table(page, /Detections per 3 hours/)
     const sum = steps.reduce((total, row) => total + Number(row.at(-1)?.replaceAll(',', '')), 0)
     expect([steps.length, sum]).toEqual([56, count({ type })])
   })
@@ -166,8 +166,8 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
         shown(all.filter((one) => one.metadata.protocol === name).length),
       ]),
     )
-    await page.getByRole('table', { name: 'Subjects whose identity was accepted' }).waitFor()
-    const identities = await table(page, 'Subjects whose identity was accepted')
+    await page.getByRole('table', { name: 'Accepted subjects' }).waitFor()
+    const identities = await table(page, 'Accepted subjects')
     const times = identities.reduce((sum, row) => sum + Number(row[4]), 0)
     expect(times).toBe(all.filter((one) => one.outcome === 'success').length)
     await page.getByRole('link', { name: 'Analytics', exact: true }).click()
@@ -178,7 +178,7 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
     )
     const called = matching(sent, { type: 'tool.executed' }, week().since, week().until)
     const took = called.map((one) => one.durationMs).sort((a, b) => a - b)
-    const durations = page.locator('.chart-panel').filter({ hasText: 'Durations of tool calls' })
+    const durations = page.locator('.chart-panel').filter({ hasText: 'Tool call duration' })
     await durations.getByText(`${shown(took.length)} calls, within 2 %`).waitFor()
     const quantiles = (await durations.locator('.legend li').allInnerTexts()).map((one) =>
       Number(/, ([0-9]+) ms in all/.exec(one)?.[1]),
@@ -187,12 +187,12 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
       const exact = took[Math.ceil(share * took.length) - 1] ?? 0
       expect(Math.abs((quantiles[at] ?? 0) - exact)).toBeLessThanOrEqual(0.5 + exact * 0.02)
     }
-    const agents = page.locator('.chart-panel').filter({ hasText: 'Active agents a day' })
+    const agents = page.locator('.chart-panel').filter({ hasText: 'Active agents per day' })
     await agents.getByText('Show as table').click()
-    await page.getByRole('table', { name: /Active agents a day/ }).waitFor()
+    await page.getByRole('table', { name: /Active agents per day/ }).waitFor()
     const today = new Date().toISOString().slice(0, 10)
     const mine = sent.filter((one) => one.occurredAt.startsWith(today))
-    const rows30 = await table(page, /Active agents a day/)
+    const rows30 = await table(page, /Active agents per day/)
     expect(rows30).toHaveLength(30)
     const sessions = Number(rows30.at(-1)?.[1])
     expect(Math.abs(sessions - new Set(mine.map((one) => one.sessionId)).size)).toBeLessThanOrEqual(1)
@@ -326,7 +326,7 @@ test('a bar and a step of the chart lead to exactly their events in Logs', async
       .getByRole('link', { name: 'Open vendor Operator in Logs' })
       .click()
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
-    await page.getByText(`${mine.length} event${mine.length === 1 ? '' : 's'}. These are all.`).waitFor()
+    await page.getByText(`${mine.length} event${mine.length === 1 ? '' : 's'}. End of list.`).waitFor()
     expect(await page.getByRole('button', { name: 'Remove filter vendor Operator' }).count()).toBe(1)
     await page.goBack()
     await page.locator('.stack-chart').focus()
@@ -334,7 +334,7 @@ test('a bar and a step of the chart lead to exactly their events in Logs', async
     const last = { since: new Date(Date.parse(day.until) - 3_600_000).toISOString(), until: day.until }
     const stepped = matching(sent, { type: 'agent.detected', siteId: 'blog' }, last.since, last.until)
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
-    if (stepped.length === 0) await page.getByText('No event matches').waitFor()
+    if (stepped.length === 0) await page.getByText('No matching events').waitFor()
     else await page.getByText(new RegExp(`^${stepped.length} events?\\. These are all`)).waitFor()
   })
 }, 40_000)
@@ -365,7 +365,7 @@ test('pages made ready unseen leave the open one as it is, and never show', asyn
 
 test('a chart of a range without any event says so', async () => {
   await open('/detect?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z', async (page) => {
-    await page.locator('.chart-panel', { hasText: 'None in this range.' }).waitFor()
+    await page.locator('.chart-panel', { hasText: 'No events in this range.' }).waitFor()
     expect(await page.locator('.stack-chart').count()).toBe(0)
   })
 }, 90_000)

@@ -164,8 +164,8 @@ export async function changingCookie<T>(call: () => Promise<T>): Promise<T> {
 }
 
 function unreachable(): ApiError {
-  return new ApiError(0, 'unreachable', 'Sightglass does not answer.', {
-    hint: 'Check that it is running and that this machine can reach it, then try again.',
+  return new ApiError(0, 'unreachable', 'Sightglass is not responding.', {
+    hint: 'Check that it is running and reachable from this computer, then try again.',
   })
 }
 
@@ -176,16 +176,11 @@ async function errorOf(answer: Response): Promise<ApiError> {
   const requestId = answer.headers.get('x-request-id')
   const body: unknown = await answer.json().catch(() => null)
   if (typeof body !== 'object' || body === null || !('error' in body) || !('message' in body)) {
-    return new ApiError(
-      answer.status,
-      'not_ours',
-      `Something on the way answered with status ${answer.status}.`,
-      {
-        hint: 'If a proxy stands before Sightglass, look at its log.',
-        requestId,
-        retryAfterS,
-      },
-    )
+    return new ApiError(answer.status, 'not_ours', `Unexpected response with status ${answer.status}.`, {
+      hint: 'If a proxy is in front of Sightglass, check its log.',
+      requestId,
+      retryAfterS,
+    })
   }
   const told = body as {
     error: ErrorCode
@@ -234,8 +229,8 @@ export async function json<T>(answer: Response): Promise<T> {
   try {
     return (await answer.json()) as T
   } catch {
-    throw new ApiError(answer.status, 'not_ours', 'The answer could not be read.', {
-      hint: 'If a proxy stands before Sightglass, look at its log. Otherwise try again.',
+    throw new ApiError(answer.status, 'not_ours', 'The response could not be parsed.', {
+      hint: 'If a proxy is in front of Sightglass, check its log. Otherwise try again.',
       requestId: answer.headers.get('x-request-id'),
     })
   }

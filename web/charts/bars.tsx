@@ -41,7 +41,7 @@ export function Bars({ title, unit, bars, rest, restName, empty, wide }: BarsPro
         <h2>{title}</h2>
         <small class="muted">{unit}</small>
       </header>
-      {shown.length === 0 && left === 0 && <p class="muted">{empty ?? 'None in this range.'}</p>}
+      {shown.length === 0 && left === 0 && <p class="muted">{empty ?? 'No data in this range.'}</p>}
       <ul>
         {shown.map((bar) => (
           <li key={bar.key}>

@@ -6,12 +6,12 @@ export interface Change {
   text: string
 }
 
-/** "▲ 18 %"; "new" where there was nothing; "12 times" where a percentage would say little. */
+/** "▲ 18 %"; "new" where there was nothing; "12×" where a percentage would say little. */
 export function changeOf(now: number, before: number): Change {
   if (now === before) return { arrow: '', text: now === 0 ? '' : 'no change' }
   if (before === 0) return { arrow: '', text: 'new' }
   const arrow = now > before ? '▲' : '▼'
-  if (now >= 11 * before) return { arrow, text: `${count(Math.round(now / before))} times` }
+  if (now >= 11 * before) return { arrow, text: `${count(Math.round(now / before))}×` }
   const percent = Math.round((Math.abs(now - before) / before) * 100)
   return { arrow, text: percent === 0 ? 'under 1 %' : `${percent} %` }
 }

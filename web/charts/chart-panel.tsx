@@ -33,13 +33,13 @@ interface ChartPanelProps {
 }
 
 const stepWords: { [hours: number]: string } = {
-  1: 'an hour',
-  3: 'in three hours',
-  6: 'in six hours',
-  24: 'a day',
-  168: 'a week',
-  730: 'a month',
-  8760: 'a year',
+  1: 'per hour',
+  3: 'per 3 hours',
+  6: 'per 6 hours',
+  24: 'per day',
+  168: 'per week',
+  730: 'per month',
+  8760: 'per year',
 }
 
 export function ChartPanel({ what, period, divisions, filter, showValue, note }: ChartPanelProps) {
@@ -70,7 +70,7 @@ export function ChartPanel({ what, period, divisions, filter, showValue, note }:
         )}
       </header>
       {empty ? (
-        <p class="muted chart-empty">None in this range.</p>
+        <p class="muted chart-empty">No events in this range.</p>
       ) : (
         <>
           <ul class="legend">
@@ -121,7 +121,7 @@ function Divide({ divisions, shown, chosen }: DivideProps) {
   const group = useId()
   return (
     <fieldset class="divide">
-      <legend class="visually-hidden">Divide by</legend>
+      <legend class="visually-hidden">Group by</legend>
       {divisions.map(({ name }) => (
         <label key={name}>
           <input

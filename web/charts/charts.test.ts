@@ -138,7 +138,7 @@ describe('words', () => {
     expect(told(50, 100)).toBe('▼50 %')
     expect(told(0, 100)).toBe('▼100 %')
     expect(told(10_001, 10_000)).toBe('▲under 1 %')
-    expect(told(1_200, 100)).toBe('▲12 times')
+    expect(told(1_200, 100)).toBe('▲12×')
     expect(told(5, 0)).toBe('new')
     expect(told(7, 7)).toBe('no change')
     expect(told(0, 0)).toBe('')

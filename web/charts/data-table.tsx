@@ -104,7 +104,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         )}
       </header>
       {rows.length === 0 ? (
-        <p class="muted no-rows">{props.empty ?? 'Nothing in this range.'}</p>
+        <p class="muted no-rows">{props.empty ?? 'No data in this range.'}</p>
       ) : (
         <Rows {...props} rows={drawn} sort={by.value} onSort={sortBy} />
       )}
@@ -145,7 +145,7 @@ function SaveCsv<Row>({ file, columns, rows, leaves }: SaveCsvProps<Row>) {
         aria-disabled={busy.value}
         onClick={() => void save()}
       >
-        {busy.value ? 'Reading all rows …' : 'Save as CSV'}
+        {busy.value ? 'Exporting…' : 'Save as CSV'}
       </button>
       {problem.value && <Problem error={problem.value} onRetry={() => void save()} />}
     </>

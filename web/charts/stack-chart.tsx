@@ -32,7 +32,7 @@ interface Drawn {
 }
 
 const keyHelp =
-  'Arrow keys read it step by step, with Shift they choose a range, Enter takes it or opens Logs.'
+  'Arrow keys move between steps. Shift and arrow keys select a range. Enter applies it or opens Logs.'
 
 export function StackChart(props: StackChartProps) {
   const host = useRef<HTMLDivElement>(null)

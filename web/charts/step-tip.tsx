@@ -50,10 +50,10 @@ export function StepTip(props: StepTipProps) {
       </p>
       {showValue === undefined && (
         <p>
-          <b>{count(total)}</b> in all
+          <b>{count(total)}</b> total
         </p>
       )}
-      {showValue !== undefined && rows.length === 0 && <p>none</p>}
+      {showValue !== undefined && rows.length === 0 && <p>No data</p>}
       <ul>
         {rows.slice(0, rowsMax).map((one) => (
           <li key={one.name}>

@@ -32,12 +32,12 @@ export function CountFilters({ period }: { period: PeriodView }) {
         <a class="button quiet" href={logsHref({ siteIds, since, until })}>
           Open in Logs
         </a>
-        {unknown.length > 0 && <small class="muted">Logs has no filter by {words}.</small>}
+        {unknown.length > 0 && <small class="muted">Logs cannot filter by {words}.</small>}
       </div>
       {period.expired > 0 && (
         <p class="muted">
-          Filters count stored events. Retention deleted up to {counted(period.expired, 'event')} of this
-          range that may match.
+          Filtered counts cover stored events only. Retention deleted up to {counted(period.expired, 'event')}{' '}
+          in this range that may match.
         </p>
       )}
     </>
@@ -48,8 +48,8 @@ export function CountFilters({ period }: { period: PeriodView }) {
 export function TooMuch() {
   return (
     <section class="panel nothing-here">
-      <h2>Too many events to count under these filters</h2>
-      <p class="muted">The count was stopped after 5 s. Choose a shorter range or clear the filters.</p>
+      <h2>Too many events to count with these filters</h2>
+      <p class="muted">Counting stopped after 5 s. Choose a shorter range or clear the filters.</p>
       <p>
         {(['24h', '7d'] as const).map((range) => (
           <>

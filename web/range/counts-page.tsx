@@ -19,6 +19,7 @@ import { chooseRange } from '../query/use-counts.ts'
 interface CountsPageProps<T extends { period: PeriodView }> {
   title: string
   missing: string // title of the empty state: "No agents yet"
+  nouns: string // what the page counts: "detections"
   kind: SampleKind
   model: CountsModel<T>
   /** Whether events of the page were ever kept. */
@@ -47,7 +48,7 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
             title={props.missing}
             lead={
               <>
-                {title} fills from <code>{sampleType(props.kind)}</code> events.
+                {title} shows <code>{sampleType(props.kind)}</code> events.
               </>
             }
             kind={props.kind}
@@ -59,7 +60,9 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
             <PeriodLine period={data.period} />
             <CountFilters period={data.period} />
             {!data.period.complete && <TooMuch />}
-            {data.period.complete && props.isEmpty(data) && <NothingHere period={data.period} />}
+            {data.period.complete && props.isEmpty(data) && (
+              <NothingHere period={data.period} nouns={props.nouns} />
+            )}
             {data.period.complete && drawn}
           </div>
         )}
@@ -91,18 +94,17 @@ function CountsProblem<T>({ model }: { model: CountsModel<T> }) {
 }
 
 /** Said above the numbers, which stay: nothing now is an answer beside what was before. */
-function NothingHere({ period }: { period: PeriodView }) {
+function NothingHere({ period, nouns }: { period: PeriodView; nouns: string }) {
   const choice = choiceOf(query.value)
   return (
     <section class="panel nothing-here">
-      <h2>Nothing {rangeWords(period)}</h2>
-      <p class="muted">
-        {period.filters.length > 0
-          ? 'No event of this range passes the filters.'
-          : choice.siteIds.length > 0
-            ? 'No event of this page came from the chosen site in this time.'
-            : 'No event of this page has its time in this range.'}
-      </p>
+      <h2>
+        No {nouns} {rangeWords(period)}
+      </h2>
+      {period.filters.length > 0 && <p class="muted">No {nouns} match these filters.</p>}
+      {period.filters.length === 0 && choice.siteIds.length > 0 && (
+        <p class="muted">No {nouns} from this site.</p>
+      )}
       <p>
         {longerRanges(period).map((range) => (
           <>

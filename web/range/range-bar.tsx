@@ -23,7 +23,7 @@ interface RangeBarProps {
 export function RangeBar({ title, period, connection }: RangeBarProps) {
   return (
     <PageBar title={title}>
-      <div class="range-controls" role="group" aria-label="What is counted">
+      <div class="range-controls" role="group" aria-label="Range and site">
         <LiveDot connection={connection} />
         <SiteChoice period={period} />
         <RangeSelect period={period} />
@@ -41,7 +41,7 @@ export function RangeBar({ title, period, connection }: RangeBarProps) {
   )
 }
 
-const liveWords = { live: 'Live', connecting: 'Connecting', lost: 'Connection lost, trying again' } as const
+const liveWords = { live: 'Live', connecting: 'Connecting', lost: 'Connection lost, retrying' } as const
 
 export function liveText(connection: LiveState): string {
   const refused = connection.state === 'lost' && isRefused(connection.error)
@@ -111,7 +111,7 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
           <option value="custom">
             {period?.range === 'custom'
               ? `${hourTime(Date.parse(period.since))} – ${hourTime(Date.parse(period.until))}`
-              : 'Chosen range'}
+              : 'Custom range'}
           </option>
         )}
         <option value="dates">Choose dates…</option>

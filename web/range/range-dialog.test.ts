@@ -16,12 +16,12 @@ test('days are whole, also where clocks change; times are optional, each for its
   expect(iso(rangeOf({ ...days, fromTime: '12:30' }, 'Asia/Kathmandu'))).toEqual([
     ...['2026-10-25T06:45:00.000Z', '2026-10-25T18:15:00.000Z'],
   ])
-  expect(rangeOf({ ...days, toDay: '2026-10-24' }, 'UTC')).toBe('The end must be after the beginning.')
+  expect(rangeOf({ ...days, toDay: '2026-10-24' }, 'UTC')).toBe('The end must be after the start.')
   expect(rangeOf({ ...days, fromTime: '12:00', toTime: '12:00' }, 'UTC')).toBe(
-    'The end must be after the beginning.',
+    'The end must be after the start.',
   )
   for (const wrong of ['', '2026-13-01', 'x']) {
-    expect(rangeOf({ ...days, fromDay: wrong }, 'UTC')).toBe('Give a first and a last day.')
+    expect(rangeOf({ ...days, fromDay: wrong }, 'UTC')).toBe('Enter a start and an end date.')
   }
 })
 

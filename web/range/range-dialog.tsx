@@ -27,8 +27,8 @@ export function rangeOf({ fromDay, fromTime, toDay, toTime }: Fields, timeZone =
     time === '' ? dayStart(day, later, timeZone) : localMoment(`${day}T${time}`, timeZone)
   const sinceMs = at(fromDay, fromTime, 0)
   const untilMs = at(toDay, toTime, 1)
-  if (sinceMs === null || untilMs === null) return 'Give a first and a last day.'
-  if (untilMs <= sinceMs) return 'The end must be after the beginning.'
+  if (sinceMs === null || untilMs === null) return 'Enter a start and an end date.'
+  if (untilMs <= sinceMs) return 'The end must be after the start.'
   return { sinceMs, untilMs }
 }
 
@@ -83,7 +83,9 @@ export function RangeDialog({ sinceMs, untilMs, onChoose, onClose }: RangeDialog
           onDay={(day) => set({ toDay: day })}
           onTime={(time) => set({ toTime: time })}
         />
-        <p class="muted">{zone.value}. Without a time, days are meant whole. Counts are kept for 400 days.</p>
+        <p class="muted">
+          {zone.value}. Leave the times empty for whole days. Counts are stored for 400 days.
+        </p>
         {wrong.value !== '' && (
           <p class="range-wrong" role="alert">
             {wrong.value}
@@ -127,7 +129,7 @@ function Moment({ name, day, time, onDay, onTime, first }: MomentProps) {
         />
       </label>
       <label for={id}>
-        <span class="visually-hidden">{name}, </span>time, optional
+        <span class="visually-hidden">{name}, </span>time (optional)
         <input id={id} type="time" value={time} onInput={(event) => onTime(event.currentTarget.value)} />
       </label>
     </div>

@@ -96,9 +96,11 @@ test('the sentence says what the counts cannot: no comparison, no older hours, n
   const none = { since: period.since, until: period.since }
   const all: PeriodView = { ...period, range: 'all', since: '2025-05-01T00:00:00.000Z', before: none }
   expect(periodSentence(all, true)).toBe(
-    'Thu 1 May 2025, 00:00 to now, UTC. Counts are kept for 400 days. There is nothing to compare it with.',
+    'Thu 1 May 2025, 00:00 to now, UTC. Counts are stored for 400 days. No earlier period to compare with.',
   )
-  expect(periodSentence(all, false)).toBe('Thu 1 May 2025, 00:00 to now, UTC. Counts are kept for 400 days.')
+  expect(periodSentence(all, false)).toBe(
+    'Thu 1 May 2025, 00:00 to now, UTC. Counts are stored for 400 days.',
+  )
   const half: PeriodView = {
     ...period,
     zone: 'Asia/Kolkata',
@@ -106,8 +108,8 @@ test('the sentence says what the counts cannot: no comparison, no older hours, n
     edges: [Date.parse(period.since)],
   }
   expect(periodSentence(half, false)).toBe(
-    'Sat 14 Nov, 06:30 to now, Asia/Kolkata. Counts are by UTC hour: in Asia/Kolkata hours are counted from :30, ' +
-      'and days from 23:30.',
+    'Sat 14 Nov, 06:30 to now, Asia/Kolkata. Counts use UTC hours: in Asia/Kolkata, hours start at :30 ' +
+      'and days at 23:30.',
   )
 })
 

@@ -137,7 +137,7 @@ export function compares(period: Pick<PeriodView, 'before'>, choice: Pick<RangeC
 
 /** "in the last 7 days", to be put behind a number. */
 export function rangeWords(period: PeriodView): string {
-  if (period.range === 'all') return 'of all time'
+  if (period.range === 'all') return 'across all time'
   if (period.range !== 'custom') return `in the ${runningRanges[period.range].toLowerCase()}`
   const { since, until } = period
   return `from ${hourTime(Date.parse(since), period.zone)} to ${hourTime(Date.parse(until), period.zone)}`
@@ -162,12 +162,12 @@ export function periodSentence(period: PeriodView, compare: boolean): string {
 function limitsOf(period: PeriodView, compare: boolean): string {
   const old = Date.parse(period.since) < Date.parse(period.now) - countedDays * dayMs
   const notes = [
-    (old || period.range === 'all') && `Counts are kept for ${countedDays} days.`,
+    (old || period.range === 'all') && `Counts are stored for ${countedDays} days.`,
     compare &&
       !compares(period, { compare }) &&
       (period.range === 'all'
-        ? 'There is nothing to compare it with.'
-        : `Not compared: counts of the time before are older than ${countedDays} days.`),
+        ? 'No earlier period to compare with.'
+        : `No comparison: counts older than ${countedDays} days are deleted.`),
     !period.onTheHour && utcHours(period),
   ]
   return notes.flatMap((note) => (note === false ? [] : [` ${note}`])).join('')
@@ -177,5 +177,5 @@ function limitsOf(period: PeriodView, compare: boolean): string {
 function utcHours({ edges, zone: timeZone }: PeriodView): string {
   const minutes =
     edges.map((ms) => clockTime(ms, timeZone).slice(3)).find((minute) => minute !== '00') ?? '00'
-  return `Counts are by UTC hour: in ${timeZone} hours are counted from :${minutes}, and days from 23:${minutes}.`
+  return `Counts use UTC hours: in ${timeZone}, hours start at :${minutes} and days at 23:${minutes}.`
 }

@@ -5,7 +5,7 @@ import { measures, pageMeasures } from './measures.ts'
 import { routes } from '../routes.ts'
 
 test('the table in DESIGN.md has every word with its definition', async () => {
-  const text = await Bun.file(join(import.meta.dir, 'DESIGN.md')).text()
+  const text = await Bun.file(join(import.meta.dir, '../DESIGN.md')).text()
   const table = text.slice(text.indexOf('## Numbers'), text.indexOf('## Decisions'))
   const cells = table
     .split('\n')

@@ -17,7 +17,7 @@ interface ActiveProps {
 
 const dayMs = 86_400_000
 const names = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ')
-const about = 'Counted by a sketch: about, with a standard error of 1.6 %'
+const about = 'Estimate with a standard error of 1.6 %'
 
 /** "2026-11" → "Nov 2026" */
 function monthName(month: string): string {
@@ -74,7 +74,7 @@ function Days({ active: { days, now }, period }: { active: ActiveAgents; period:
       divisions={[{ name: 'kind', series, filterOf: () => ({}) }]}
       filter={{}}
       showValue={count}
-      note="last 30 UTC days, about: standard error 1.6 %"
+      note="last 30 UTC days, estimates with a standard error of 1.6 %"
     />
   )
 }
@@ -85,7 +85,7 @@ function sketched(name: string, of: (row: Month) => number): Column<Month> {
   return {
     name,
     about,
-    unit: 'about',
+    unit: 'estimate',
     number: true,
     value: of,
     show: (row) => (
@@ -111,12 +111,12 @@ function Months({ months }: { months: Month[] }) {
   return (
     <DataTable
       title="Monthly active agents"
-      about="different ones in a UTC month, whatever the range above; sessions and subjects about"
+      about="distinct per UTC month, independent of the range above; sessions and subjects are estimates"
       csv={{ page: 'analytics', table: 'monthly-agents' }}
       rows={first === -1 ? [] : months.slice(first)}
       keyOf={(row) => row.month}
       sortBy="Month"
-      empty="No agent came in the last twelve months."
+      empty="No agents in the last 12 months."
       columns={columns}
     />
   )

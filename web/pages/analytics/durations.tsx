@@ -23,16 +23,16 @@ export function Durations({ calls }: { calls: number }) {
   const { period, whole, steps } = found
   const series = quantiles.map(({ name, of, colour }): Series => {
     const counts = steps.map((step) => step?.[of] ?? Number.NaN)
-    return { name: `${name}, ${duration(whole[of])} in all`, value: null, colour, counts }
+    return { name: `${name}, ${duration(whole[of])} overall`, value: null, colour, counts }
   })
   return (
     <ChartPanel
-      what="Durations of tool calls"
+      what="Tool call duration"
       period={period}
       divisions={[{ name: 'quantile', series, filterOf: () => ({}) }]}
       filter={{ type: 'tool.executed' }}
       showValue={duration}
-      note={`${counted(whole.count, 'call')}, within 2 %`}
+      note={`${counted(whole.count, 'call')}, accurate to 2 %`}
     />
   )
 }

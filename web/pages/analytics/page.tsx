@@ -28,7 +28,8 @@ export default function AnalyticsPage() {
   return (
     <CountsPage
       title="Analytics"
-      missing="Nothing to count yet"
+      missing="No events yet"
+      nouns={measures.events.unit}
       kind="agent"
       model={model}
       isMine={() => true}
@@ -77,8 +78,7 @@ function Everything({ data }: { data: AnalyticsCounts }) {
       <Tops data={data} />
       {period.filters.length > 0 ? (
         <p class="muted">
-          Durations of tool calls and active agents are counted without filters. Clear the filters to see
-          them.
+          Tool call durations and active agents cannot be filtered. Clear the filters to see them.
         </p>
       ) : (
         <>

@@ -4,7 +4,7 @@ import { pillarCounts, pillarSeries } from './pillars.ts'
 
 const tally = (count: number, before: number) => ({ count, before, steps: [count, 0], outcomes: {} })
 
-test('auth and authz are told apart; what belongs to none is counted with the others', () => {
+test('auth and authz are separate pillars; other types are counted together', () => {
   const counts = pillarCounts(
     { 'auth.x': tally(1, 2), 'authz.evaluated': tally(3, 0), authz: tally(4, 1), 'sdk.error': tally(5, 0) },
     2,
@@ -21,6 +21,6 @@ test('auth and authz are told apart; what belongs to none is counted with the ot
   expect(pillarSeries(counts).map(({ name, counts: steps }) => [name, ...steps])).toEqual([
     ['Auth (auth.*)', 1, 0],
     ['Authz (authz.*)', 7, 0],
-    ['others', 5, 0],
+    ['other', 5, 0],
   ])
 })

@@ -48,7 +48,7 @@ export function pillarSeries(counts: readonly PillarCounts[]): Series[] {
   return counts
     .filter((one) => one.count > 0)
     .map(({ pillar, steps }) => ({
-      name: pillar === null ? 'others' : `${pillar.name} (${pillar.prefix}.*)`,
+      name: pillar === null ? 'other' : `${pillar.name} (${pillar.prefix}.*)`,
       value: pillar?.prefix ?? null,
       colour: pillar?.colour ?? 'class-other',
       counts: steps,

@@ -62,11 +62,11 @@ export function Identities({ period, presented }: IdentitiesProps) {
   if (!found) return null
   const from = found.complete
     ? `from all ${counted(found.looked, 'event')} in this range`
-    : `from the newest ${counted(found.looked, 'event')} of this range`
+    : `from the newest ${counted(found.looked, 'event')} in this range`
   return (
     <>
       <DataTable
-        title="Subjects whose identity was accepted"
+        title="Accepted subjects"
         about={from}
         csv={{
           page: 'auth',
@@ -77,12 +77,12 @@ export function Identities({ period, presented }: IdentitiesProps) {
         rows={found.subjects}
         keyOf={(row) => JSON.stringify([row.subject, row.protocol, row.trust])}
         sortBy={measures.accepted.name}
-        empty="None with a name."
+        empty="No named subjects in this range."
         columns={columns}
       />
       <Later>
         <Bars
-          title="Why identities were not accepted"
+          title="Reasons for not accepted identities"
           wide
           unit={from}
           bars={found.failures.map(({ name, count }) => ({
@@ -93,7 +93,7 @@ export function Identities({ period, presented }: IdentitiesProps) {
             href: logsHref({ type: 'auth.identity_presented', outcome: 'error', siteIds: period.siteIds }),
           }))}
           rest={{ names: 0, count: 0 }}
-          empty="Every one was accepted."
+          empty="All identities were accepted."
         />
       </Later>
     </>

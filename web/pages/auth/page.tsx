@@ -11,6 +11,7 @@ import { cutSeries, outcomeSeries, trustOrder, trustRank } from '../../charts/se
 import { Later } from '../../components/later.tsx'
 import { Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
+import { counted } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
@@ -31,6 +32,7 @@ export default function AuthPage() {
     <CountsPage
       title="Auth"
       missing="No identities yet"
+      nouns={measures.identities.unit}
       kind="auth"
       model={model}
       isMine={(one) => one.startsWith('auth.')}
@@ -60,7 +62,7 @@ function Presented({ data }: { data: AuthCounts }) {
             },
             {
               name: 'protocol',
-              series: cutSeries(protocols.rows, presented, { without: 'no protocol or others' }),
+              series: cutSeries(protocols.rows, presented, { without: 'other or no protocol' }),
               filterOf: (protocol) => ({ type, protocol }),
             },
             {
@@ -87,8 +89,10 @@ function Presented({ data }: { data: AuthCounts }) {
       </Later>
       {cleared.count > 0 && (
         <p class="muted">
-          <a href={logsHref({ ...of, type: 'auth.identity_cleared' })}>{cleared.count} identities</a> were
-          cleared {rangeWords(period)}.
+          <a href={logsHref({ ...of, type: 'auth.identity_cleared' })}>
+            {counted(cleared.count, 'identity', 'identities')}
+          </a>{' '}
+          {cleared.count === 1 ? 'was' : 'were'} cleared {rangeWords(period)}.
         </p>
       )}
     </>

@@ -39,7 +39,7 @@ export function DecisionTable({ title, head, member, of: name, data }: DecisionT
       rows={rowsOf(data[name], { ...data, evaluated })}
       keyOf={(row) => `${row.kind} ${row.value}`}
       sortBy={measures.decisions.name}
-      empty={`No decision of this range names a ${noun}.`}
+      empty={`No decision in this range has a ${noun}.`}
       columns={[
         {
           name: head,

@@ -6,7 +6,7 @@ import { now } from '../../app/clock.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { counted, eventTime, fullTime, utcTime } from '../../text/format.ts'
+import { count, counted, eventTime, fullTime, utcTime } from '../../text/format.ts'
 import { filterable } from '../../range/filters.ts'
 import { useAnswer } from '../../query/use-query.ts'
 import { askAhead } from '../../query/query-cache.ts'
@@ -46,12 +46,12 @@ export function Denials({ period, denied, onOpen }: DenialsProps) {
   if (problem) return <Problem error={problem} />
   if (!found) return null
   const unknown = period.filters.find(({ name }) => filterable[name]?.logs == null)
-  if (unknown) return <p class="muted">Single denials cannot be filtered by {unknown.name}.</p>
+  if (unknown) return <p class="muted">Denials cannot be filtered by {unknown.name}.</p>
   const rows = denied === 0 ? [] : found.events
   return (
     <DataTable
       title="Newest denials"
-      about={`${counted(rows.length, 'event')} of ${counted(denied, 'denial')}. Open one to see why.`}
+      about={`${count(rows.length)} of ${counted(denied, 'denial')}. Open one to see why.`}
       csv={{
         page: 'authz',
         table: 'denials',
@@ -68,7 +68,7 @@ export function Denials({ period, denied, onOpen }: DenialsProps) {
       keyOf={(row) => row.event.id}
       sortBy="Time"
       onOpen={(row) => onOpen(row.event.id)}
-      empty="Nothing was denied in this range."
+      empty="No denials in this range."
       columns={columns(now())}
     />
   )

@@ -77,7 +77,7 @@ export function OutcomeTable({ data }: { data: AuthzCounts }) {
   return (
     <DataTable
       title="Decisions by outcome"
-      about={`what was decided, and how it ended: ${sentence(rows, evaluated.count)}`}
+      about={sentence(rows, evaluated.count)}
       csv={{ page: 'authz', table: 'decisions-by-outcome', period }}
       rows={rows}
       keyOf={(row) => row.name}

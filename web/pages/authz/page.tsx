@@ -38,6 +38,7 @@ export default function AuthzPage() {
       <CountsPage
         title="Authz"
         missing="No decisions yet"
+        nouns={measures.decisions.unit}
         kind="authz"
         model={model}
         isMine={(one) => one.startsWith('authz.')}
@@ -75,7 +76,7 @@ function Decisions({ data }: { data: AuthzCounts }) {
           ]}
         />
         <Bars
-          title="Reasons given"
+          title="Reasons"
           wide
           unit="decisions"
           bars={cutBars(reasons, {
@@ -84,7 +85,7 @@ function Decisions({ data }: { data: AuthzCounts }) {
             colour: () => 'block',
           })}
           rest={{ names: reasons.more?.values ?? 0, count: cutRest(reasons, sumOf(reasons)).count }}
-          empty="No decision of this range gives a reason."
+          empty="No decision in this range has a reason."
         />
       </div>
       <OutcomeTable data={data} />

@@ -5,7 +5,7 @@ import { Dialog } from '../../components/dialog.tsx'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { duration, fullTime, utcTime } from '../../text/format.ts'
+import { count, duration, fullTime, utcTime } from '../../text/format.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { useAnswer } from '../../query/use-query.ts'
 import { attempts, deedOf, evidenceOf, verdictOf } from './why-labels.ts'
@@ -19,7 +19,7 @@ export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) 
       {found && event && <Explained why={found} event={event} />}
       <footer>
         <a class="button" href={`/logs?event=${encodeURIComponent(id)}`}>
-          The whole event
+          Open event
         </a>
         <button type="button" class="button" onClick={onClose} data-first-focus>
           Close
@@ -45,7 +45,7 @@ function Explained({ why, event }: { why: Why; event: TraceEvent }) {
         <Fact name="Agent">
           <span class="with-mark">
             {event.agent?.class != null && <ClassMark class={event.agent.class} />}
-            <Text value={event.agent?.vendor ?? 'without a name'} max={60} />
+            <Text value={event.agent?.vendor ?? 'unnamed'} max={60} />
             {event.agent?.class != null && <Text value={event.agent.class} max={30} />}
           </span>
         </Fact>
@@ -89,14 +89,14 @@ function Answer(props: { event: TraceEvent; refusalNumber: number; complete: boo
   return (
     <p class="why-answer">
       {ruleId === null ? (
-        'The event names no rule'
+        'No rule'
       ) : (
         <>
-          Rule <Text value={ruleId} max={80} mono /> decided
+          Rule <Text value={ruleId} max={80} mono />
         </>
       )}
       {reason === null ? (
-        ', and it carries no reason.'
+        ', no reason.'
       ) : (
         <>
           :{' '}
@@ -119,14 +119,17 @@ function Answer(props: { event: TraceEvent; refusalNumber: number; complete: boo
           .
         </>
       )}{' '}
-      {complete && `${ordinals[refusalNumber] ?? `${refusalNumber}th`} denial in this session.`}
+      {complete &&
+        (refusalNumber < ordinals.length
+          ? `${ordinals[refusalNumber]} denial in this session.`
+          : `Denial ${count(refusalNumber)} in this session.`)}
     </p>
   )
 }
 
 function Identity({ event }: { event: TraceEvent }) {
   const { subject, protocol } = event.metadata ?? {}
-  if (typeof subject !== 'string' && typeof protocol !== 'string') return <>none presented</>
+  if (typeof subject !== 'string' && typeof protocol !== 'string') return <>No identity presented</>
   return (
     <>
       {typeof subject === 'string' && <Text value={subject} max={100} mono />}
@@ -137,10 +140,10 @@ function Identity({ event }: { event: TraceEvent }) {
 }
 
 function ToolThen({ why }: { why: Why }) {
-  if (!why.tool) return <span class="muted">(no version of it is kept from before this moment)</span>
+  if (!why.tool) return <span class="muted">(not registered at that time)</span>
   return (
     <span class="muted">
-      version {why.tool.version}, in force since {fullTime(Date.parse(why.tool.since))}
+      version {why.tool.version}, since {fullTime(Date.parse(why.tool.since))}
       {why.tool.description !== null && (
         <>
           : <Text value={why.tool.description} max={160} />
@@ -160,14 +163,12 @@ interface EarlierProps {
 const shownMax = 12
 
 function Earlier({ why, event, earlier, sameTool }: EarlierProps) {
-  if (earlier.length === 0) return <p class="muted">Nothing: this was the first that was seen of it.</p>
+  if (earlier.length === 0) return <p class="muted">No earlier events in this session.</p>
   const atMs = Date.parse(event.occurredAt)
   return (
     <>
       {sameTool > 0 && (
-        <p class="muted">
-          It was denied {sameTool === 1 ? 'once' : `${sameTool} times`} before for the same tool.
-        </p>
+        <p class="muted">Denied {sameTool === 1 ? 'once' : `${sameTool} times`} before for the same tool.</p>
       )}
       <ol class="earlier">
         {earlier.slice(0, shownMax).map((one) => (
@@ -182,8 +183,10 @@ function Earlier({ why, event, earlier, sameTool }: EarlierProps) {
       </ol>
       {(earlier.length > shownMax || !why.earlierComplete) && (
         <p class="muted">
-          And more before.{' '}
-          <a href={logsHref({ sessionId: event.sessionId, siteIds: [event.siteId] })}>The session in Logs</a>
+          There are more earlier events.{' '}
+          <a href={logsHref({ sessionId: event.sessionId, siteIds: [event.siteId] })}>
+            Open the session in Logs
+          </a>
         </p>
       )}
     </>

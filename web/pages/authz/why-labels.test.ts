@@ -37,7 +37,7 @@ test('attempts: refusals before, and those for the same tool', () => {
 test('evidence, whatever form the signals have', () => {
   const agent = { userAgent: 'x/1', confidence: 0.934, signals: { webdriver: true, score: 3 } }
   expect(evidenceOf(event({ agent } as Partial<TraceEvent>))).toEqual([
-    { name: 'Confidence', text: '93 % that it is an agent' },
+    { name: 'Confidence', text: '93 %' },
     { name: 'Signals', text: 'webdriver, score 3' },
     { name: 'User agent', text: 'x/1' },
   ])

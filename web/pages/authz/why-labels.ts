@@ -24,15 +24,15 @@ const deeds: { [type: string]: string } = {
   'agent.detected': 'Detected',
   'agent.missed': 'Not recognized',
   'auth.identity_presented': 'Presented an identity',
-  'auth.identity_cleared': 'Gave its identity up',
+  'auth.identity_cleared': 'Cleared its identity',
   'authz.policies_set': 'Policies set',
-  'authz.evaluated': 'Asked for',
+  'authz.evaluated': 'Requested',
   'memory.accessed': 'Read site memory',
   'memory.updated': 'Changed site memory',
   'tool.registered': 'Registered',
   'tool.executed': 'Called',
-  'tool.surfaced': 'Was shown tools',
-  'tool.progressed': 'Went on with',
+  'tool.surfaced': 'Received tools',
+  'tool.progressed': 'Progressed',
   'sdk.error': 'Client error',
 }
 
@@ -48,7 +48,7 @@ export function evidenceOf(event: TraceEvent): { name: string; text: string }[] 
     if (typeof text === 'string' && text !== '') found.push({ name, text })
   }
   if (typeof agent['confidence'] === 'number') {
-    add('Confidence', `${Math.round(agent['confidence'] * 100)} % that it is an agent`)
+    add('Confidence', `${Math.round(agent['confidence'] * 100)} %`)
   }
   const { signals } = agent
   if (typeof signals === 'object' && signals !== null) add('Signals', signalText(signals))

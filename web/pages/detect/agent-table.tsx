@@ -35,7 +35,7 @@ function newWords(period: PeriodView): string {
   const [since, until] = [period.before.since, period.before.until].map((time) =>
     hourTime(Date.parse(time), period.zone),
   )
-  return `detected in this range, and not once in the ${lengthName(period)} before (${since} to ${until})`
+  return `detected in this range but not in the ${lengthName(period)} before (${since} to ${until})`
 }
 
 /** Blocked are decisions of the vendor that ended so, counted once each. */
@@ -138,13 +138,13 @@ const columns: Column<AgentRow>[] = [
   { name: 'Vendor', value: (row) => valueName(row, 'vendor'), show: (row) => <VendorName row={row} /> },
   {
     name: 'Agent',
-    about: 'agent.name of the detections',
+    about: 'agent.name in detections',
     value: (row) => row.agent && agentName(row.agent),
     show: (row) => <AgentName row={row} />,
   },
   {
     name: 'Purpose',
-    about: 'agent.purpose of the detections',
+    about: 'agent.purpose in detections',
     value: (row) => row.purpose || null,
     show: (row) => row.purpose && <Text value={row.purpose} max={48} />,
   },

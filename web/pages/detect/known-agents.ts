@@ -78,7 +78,7 @@ export function knownAgent(vendor: string): KnownAgent | null {
 }
 
 export const purposeWords: { [purpose in Purpose]: string } = {
-  training: 'collects text for models',
-  search: 'builds an index that answers cite',
-  assistant: 'fetches for a person who asked',
+  training: 'collects text to train models',
+  search: 'builds a search index',
+  assistant: 'fetches pages on request of a person',
 }

@@ -92,9 +92,9 @@ export function Matrix({ period, detected, of }: MatrixProps) {
 
 /** While events come, the two numbers are asked a moment apart: only fewer is worth a word. */
 function aboutOf(inPairs: number, detected: number): string {
-  if (inPairs >= detected) return `all ${counted(inPairs, 'detection')} of this range`
+  if (inPairs >= detected) return `all ${counted(inPairs, 'detection')} in this range`
   const missing = counted(detected - inPairs, 'detection')
-  return `${counted(inPairs, 'detection')}; of ${missing} more, only class and vendor alone are still known`
+  return `${counted(inPairs, 'detection')}; ${missing} were deleted before this breakdown existed`
 }
 
 const vendorColumn: Column<MatrixRow> = {

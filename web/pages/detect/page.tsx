@@ -50,6 +50,7 @@ export default function DetectPage() {
       <CountsPage
         title="Detect"
         missing="No agents yet"
+        nouns={measures.detections.unit}
         kind="agent"
         model={model}
         isMine={(one) => one.startsWith('agent.')}
@@ -87,7 +88,7 @@ function Detections({ data }: { data: DetectCounts }) {
       {vendors.more && (
         <p class="muted">
           {counted(vendors.more.values, 'vendor')} with {counted(vendors.more.count, 'detection')} are in the
-          totals and have no row.
+          totals but not listed.
         </p>
       )}
       <Later>
@@ -110,7 +111,7 @@ function NameAndPurpose({ data: { period, detected, names, purposes } }: { data:
           colour: () => 'accent',
         })}
         rest={cutRest(names, detected)}
-        restName="no name, others"
+        restName="other or no name"
       />
       <Bars
         title="By purpose"

@@ -24,10 +24,10 @@ export function provedShare(reached: DetectTrust | null): number | null {
 }
 
 export function reachedNote(reached: DetectTrust | null, detected: number): string {
-  if (reached === null) return 'being counted'
-  if (reached.isTooMuch) return 'too many events to say; choose a shorter range'
-  if (reached.complete) return 'of detections, later or earlier in their session'
-  return `of ${count(sum(reached.rows))} of ${count(detected)} detections`
+  if (reached === null) return 'counting…'
+  if (reached.isTooMuch) return 'too many events; choose a shorter range'
+  if (reached.complete) return 'of detections, at any time in their session'
+  return `based on ${count(sum(reached.rows))} of ${count(detected)} detections`
 }
 
 export function TrustBars({ detected }: { detected: number }) {
@@ -35,7 +35,7 @@ export function TrustBars({ detected }: { detected: number }) {
   if (reached === null || reached.isTooMuch) return null
   return (
     <Bars
-      title="By trust reached in session"
+      title="By highest trust in session"
       unit={measures.detections.unit}
       bars={reached.rows.flatMap(({ trust, count: events }, index) =>
         trust === null
@@ -51,7 +51,7 @@ export function TrustBars({ detected }: { detected: number }) {
             ],
       )}
       rest={{ names: 0, count: sum(reached.rows.filter(({ trust }) => trust === null)) }}
-      restName="no known trust"
+      restName="unknown trust"
     />
   )
 }

@@ -23,7 +23,7 @@ export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () 
   const known = knownAgent(vendor)
   return (
     <Dialog title={visibleText(vendor).slice(0, 120)} class="vendor-dialog" onClose={onClose}>
-      {known ? <Known known={known} /> : <p class="muted">Nothing is known here about this name.</p>}
+      {known ? <Known known={known} /> : <p class="muted">No information about this vendor.</p>}
       {problem && <Problem error={problem} />}
       {found && <Doings detail={found} />}
       <footer>
@@ -31,7 +31,7 @@ export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () 
           Filter this page
         </a>
         <a class="button" href={logsHref({ vendor, siteIds: choiceOf(query.value).siteIds })}>
-          Its events in Logs
+          Open in Logs
         </a>
         <button type="button" class="button" onClick={onClose} data-first-focus>
           Close
@@ -61,7 +61,7 @@ function Known({ known }: { known: KnownAgent }) {
       )}
       <p>
         <a href={known.source} target="_blank" rel="noreferrer noopener">
-          {new URL(known.source).hostname}: documentation
+          Documentation on {new URL(known.source).hostname}
         </a>
       </p>
     </section>
@@ -69,7 +69,7 @@ function Known({ known }: { known: KnownAgent }) {
 }
 
 function Doings({ detail }: { detail: VendorDetail }) {
-  if (detail.looked === 0) return <p class="muted">No event of this vendor is kept in this range.</p>
+  if (detail.looked === 0) return <p class="muted">No stored events from this vendor in this range.</p>
   return (
     <section class="doings">
       <dl class="seen">
@@ -78,18 +78,17 @@ function Doings({ detail }: { detail: VendorDetail }) {
           <dd>{count(detail.events)}</dd>
         </div>
         <div>
-          <dt>First seen in it</dt>
+          <dt>First seen</dt>
           <dd>{detail.firstAt !== null && <Seen at={detail.firstAt} isHour={detail.firstIsHour} />}</dd>
         </div>
         <div>
-          <dt>Last seen in it</dt>
+          <dt>Last seen</dt>
           <dd>{detail.lastAt !== null && <Seen at={detail.lastAt} isHour={false} />}</dd>
         </div>
       </dl>
       <p>
-        {detail.complete ? 'From ' : 'From the newest '}
-        {counted(detail.looked, 'event')} {detail.complete ? 'in this range' : 'of this range'}, in{' '}
-        {counted(detail.sessions, 'session')}:
+        {detail.complete ? 'Based on ' : 'Based on the newest '}
+        {counted(detail.looked, 'event')} in this range, in {counted(detail.sessions, 'session')}:
       </p>
       <div class="name-lists">
         <Names title="Classes" names={detail.classes} mark={(name) => <ClassMark class={name} />} />
@@ -107,7 +106,7 @@ function Doings({ detail }: { detail: VendorDetail }) {
 function Seen({ at, isHour }: { at: string; isHour: boolean }) {
   const ms = Date.parse(at)
   return (
-    <time dateTime={at} title={`${isHour ? 'in the hour from ' : ''}${fullTime(ms)}\n${utcTime(ms)}`}>
+    <time dateTime={at} title={`${isHour ? 'within the hour from ' : ''}${fullTime(ms)}\n${utcTime(ms)}`}>
       {ago(ms, now())}
     </time>
   )

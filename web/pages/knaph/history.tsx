@@ -83,7 +83,7 @@ function Version({ siteId, version, before, open }: VersionProps) {
           </span>
         </summary>
         {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
-        {version.version === 1 && <p class="muted">The first one: nothing to compare with.</p>}
+        {version.version === 1 && <p class="muted">First version.</p>}
         {found.value !== null && <Found list={found.value} before={before} score={version.score} />}
       </details>
     </li>
@@ -93,10 +93,10 @@ function Version({ siteId, version, before, open }: VersionProps) {
 function Found(props: { list: Difference[]; before: MemoryVersion | null; score: number }) {
   const { list, before, score } = props
   if (list.length > 0) return <Differences list={list} />
-  if (before === null) return <p class="muted">The version before is no longer kept.</p>
+  if (before === null) return <p class="muted">The previous version is no longer stored.</p>
   return (
     <p class="muted">
-      The snapshot is the same; {before.score === score ? 'how its score came about' : 'its score'} changed.
+      The snapshot is unchanged; {before.score === score ? 'the source of its score' : 'its score'} changed.
     </p>
   )
 }

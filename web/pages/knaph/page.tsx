@@ -80,8 +80,7 @@ function Nothing() {
       title="No site memory yet"
       lead={
         <>
-          Knaph fills from the snapshots that your backend pushes, and from <code>memory.accessed</code>{' '}
-          events.
+          Knaph shows the site memory that your backend pushes and <code>memory.accessed</code> events.
         </>
       }
       kind="memory"
@@ -119,10 +118,12 @@ function Body({ memories, use }: { memories: Pushed<Memory>; use: KnaphCounts })
       )}
       {list.length > 1 && <Sites list={list} />}
       {hasMore && (
-        <p class="muted">The first {count(list.length)} sites are listed. Choose a site to see others.</p>
+        <p class="muted">The first {count(list.length)} sites are listed. Select a site to see others.</p>
       )}
       {open === undefined ? (
-        <p class="panel lead">No snapshot was pushed for this site; its memory is only read.</p>
+        <p class="panel lead">
+          No snapshot pushed for this site. Push one to <code>/v1/sdk/memory</code>.
+        </p>
       ) : (
         <SiteView key={open.siteId} siteId={open.siteId} version={open.version} />
       )}
@@ -173,7 +174,7 @@ const columns: Column<Memory>[] = [
     ),
     number: true,
   },
-  { name: 'Made', value: (memory) => (memory.scoreComputed ? 'computed' : 'sent') },
+  { name: 'Score source', value: (memory) => (memory.scoreComputed ? 'computed' : 'sent') },
   { name: 'Pages', value: (memory) => siteMapOf(memory.snapshot).pages, number: true },
   { name: 'Version', value: (memory) => memory.version, number: true },
   {

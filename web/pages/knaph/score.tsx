@@ -36,8 +36,8 @@ export function Score({ memory, before }: { memory: Memory; before: MemoryVersio
             </>
           )}
           {memory.scoreComputed
-            ? `Computed here: ${filled} of ${parts.length} parts are filled.`
-            : `Sent with the snapshot. By its parts it would be ${ours}.`}
+            ? `Computed: ${filled} of ${parts.length} parts are filled.`
+            : `Sent with the snapshot. The computed score would be ${ours}.`}
         </small>
       </div>
       <ul class="score-parts">
@@ -53,12 +53,12 @@ export function Score({ memory, before }: { memory: Memory; before: MemoryVersio
       </ul>
       <p>
         {missing.length === 0 ? (
-          'All parts are filled: nothing is missing.'
+          'All parts are filled.'
         ) : (
           <>
-            <b>What would raise it:</b> filling <code>{missing[0]?.name}</code>
-            {memory.scoreComputed ? ` makes it ${scoreWith(filled + 1)}` : ' fills one more part'}
-            {missing.length > 1 && `; ${missing.length} parts are missing in all`}.
+            <b>To raise the score:</b> add <code>{missing[0]?.name}</code>
+            {memory.scoreComputed && ` (raises it to ${scoreWith(filled + 1)})`}.
+            {missing.length > 1 && ` ${missing.length} parts are missing.`}
           </>
         )}
       </p>

@@ -13,7 +13,7 @@ export function SiteTree({ map }: { map: SiteMap }) {
         <small class="muted">{counted(map.pages, 'page')}</small>
       </header>
       {map.pages === 0 ? (
-        <p class="muted">The snapshot names no pages.</p>
+        <p class="muted">The snapshot has no pages.</p>
       ) : (
         <div class="site-tree" tabIndex={0} role="region" aria-label="Site map">
           <ul aria-label="Pages of the site">
@@ -23,8 +23,12 @@ export function SiteTree({ map }: { map: SiteMap }) {
           </ul>
         </div>
       )}
-      {map.odd > 0 && <p class="muted">{counted(map.odd, 'entry', 'entries')} without a path not drawn.</p>}
-      {map.cut && <p class="muted">The first 1,000 pages are drawn; the snapshot has them all.</p>}
+      {map.odd > 0 && (
+        <p class="muted">
+          {counted(map.odd, 'entry', 'entries')} without a path {map.odd === 1 ? 'is' : 'are'} not shown.
+        </p>
+      )}
+      {map.cut && <p class="muted">The first 1,000 pages are shown. The snapshot has all of them.</p>}
     </section>
   )
 }

@@ -110,7 +110,7 @@ function Policies({ memory }: Pick<Opened, 'memory'>) {
                 <dd key={index}>
                   <Text value={text.slice(0, textCharsMax)} multiline />
                   {text.length > textCharsMax && (
-                    <span class="muted"> … the whole is in the snapshot below</span>
+                    <span class="muted"> … full text in the snapshot below</span>
                   )}
                 </dd>
               ))}
@@ -139,12 +139,12 @@ function Snapshot({ memory, text }: Pick<Opened, 'memory' | 'text'>) {
     <section class="panel lead">
       <details onToggle={(event) => (open.value = event.currentTarget.open)}>
         <summary>
-          <b>The snapshot as pushed</b>{' '}
+          <b>Snapshot as pushed</b>{' '}
           <span class="muted">
             {bytesText(memory.bytes)}
             {others.length > 0 && (
               <>
-                , also with <Text value={others.join(', ')} max={80} />
+                , other fields: <Text value={others.join(', ')} max={80} />
               </>
             )}
           </span>

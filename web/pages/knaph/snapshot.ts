@@ -110,12 +110,12 @@ export function policiesOf(snapshot: JsonObject): Policy[] {
 
 /** The six parts of contract §5, of which a computed score is the share that is filled. */
 const parts: { path: [string] | [string, string]; says: string }[] = [
-  { path: ['siteMap', 'pages'], says: 'which pages there are and what each is for' },
-  { path: ['siteMap', 'navigation'], says: 'how an agent gets from one page to another' },
-  { path: ['workflows'], says: 'the steps of what people come for' },
-  { path: ['policies'], says: 'what holds for returns, privacy, payment and the like' },
-  { path: ['uiGuidance'], says: 'how to speak and act on the site' },
-  { path: ['pageContexts'], says: 'what an agent should know on a page' },
+  { path: ['siteMap', 'pages'], says: 'pages and what each is for' },
+  { path: ['siteMap', 'navigation'], says: 'how to move between pages' },
+  { path: ['workflows'], says: 'steps of common tasks' },
+  { path: ['policies'], says: 'rules for returns, privacy, payment and similar' },
+  { path: ['uiGuidance'], says: 'how agents should behave on the site' },
+  { path: ['pageContexts'], says: 'context for individual pages' },
 ]
 
 function isFilled(part: Json | undefined): boolean {

@@ -47,7 +47,7 @@ export function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs
       <TextFact name="Decision" value={event.policy?.decision} />
       <TextFact name="Protocol" value={event.metadata?.protocol} />
       <TextFact name="Identity" value={event.metadata?.subject} mono />
-      {event.durationMs != null && <Fact name="Took">{duration(event.durationMs)}</Fact>}
+      {event.durationMs != null && <Fact name="Duration">{duration(event.durationMs)}</Fact>}
       <Fact name="Occurred">
         <time dateTime={event.occurredAt} title={utcTime(occurredAtMs)}>
           {fullTime(occurredAtMs)}
@@ -58,14 +58,14 @@ export function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs
           {delayMs > 1_000
             ? `${duration(delayMs)} later`
             : delayMs < -1_000
-              ? `${duration(-delayMs)} before`
-              : 'at once'}
+              ? `${duration(-delayMs)} earlier`
+              : 'immediately'}
         </span>
       </Fact>
       {aheadMs(occurredAtMs, receivedAtMs) > 0 && (
         <Fact name="Clock">
           The sender's clock is {duration(aheadMs(occurredAtMs, receivedAtMs))} ahead. The event is listed by
-          its arrival.
+          its arrival time.
         </Fact>
       )}
       <TextFact name="Site" value={event.siteId} mono />

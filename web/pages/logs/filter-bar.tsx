@@ -111,8 +111,8 @@ function TypeChoices(props: { chosen: string[] }) {
       {shown.length === 0 && (
         <p class="muted">
           {isTypeFilter(wanted)
-            ? 'No such event yet. Enter filters by it all the same.'
-            : 'A type is lower-case words with dots between them.'}
+            ? 'No events of this type yet. Press Enter to filter by it anyway.'
+            : 'A type is lowercase words separated by dots.'}
         </p>
       )}
     </>

@@ -97,7 +97,7 @@ function TimeChoice() {
             {name}
           </option>
         ))}
-        {value === 'chosen' && <option value="chosen">Chosen time</option>}
+        {value === 'chosen' && <option value="chosen">Custom range</option>}
         <option value="dates">Choose dates…</option>
       </select>
       {asking.value && (
@@ -115,7 +115,7 @@ function TimeChoice() {
 function Export() {
   return (
     <div class="export-choices">
-      <p>Every event that passes the filters, not only those on the screen.</p>
+      <p>Exports all events that match the filters.</p>
       <a class="button" href={exportHref(query.value, 'csv')} download data-native>
         CSV
       </a>
@@ -123,7 +123,7 @@ function Export() {
         NDJSON
       </a>
       {hasText(query.value) && (
-        <p class="muted">A search looks at every event of the time, so it may take a while.</p>
+        <p class="muted">Text search reads every event in the range, so the export can take a while.</p>
       )}
     </div>
   )

@@ -30,6 +30,15 @@ export function Histogram({ model, filter }: { model: LogsModel; filter: EventFi
   return useMemo(() => (found ? <Drawn shown={found} /> : <NoBars />), [found])
 }
 
+const unitsByMs: { readonly [ms: number]: string } = {
+  60_000: 'minute',
+  3_600_000: 'hour',
+  86_400_000: 'day',
+}
+
+/** 3600000 → "hour", 600000 → "10 min": what follows "one bar per". */
+const stepText = (stepMs: number): string => unitsByMs[stepMs] ?? duration(stepMs)
+
 const NoBars = () => <div class="panel histogram" aria-busy="true" />
 
 function Drawn({ shown }: { shown: Counts }) {
@@ -38,15 +47,15 @@ function Drawn({ shown }: { shown: Counts }) {
   const startMs = edges[0] ?? 0
   const untilMs = edges.at(-1) ?? startMs
   const span = `${fullTime(startMs)} to ${fullTime(untilMs)}`
-  const label = `${counted(shown.total, 'event')} in steps of ${duration(stepMs)}, ${span}`
+  const label = `${counted(shown.total, 'event')}, one bar per ${stepText(stepMs)}, ${span}`
   return (
     <section class="panel histogram" aria-label="Events over time">
       <p class="muted">
-        {counted(shown.total, 'event')}
-        {query.value.has('since') ? ' in this time' : ' in the last day'}, a bar for {duration(stepMs)}. Drag
-        to choose a time.
+        {shown.total === 0 ? 'No events' : counted(shown.total, 'event')}{' '}
+        {query.value.has('since') ? 'in this range' : 'in the last 24 hours'}
+        {shown.total > 0 && `, one bar per ${stepText(stepMs)}. Drag to select a time range`}.
         {!shown.complete &&
-          ` The newest were counted, back to ${fullTime(Date.parse(shown.lookedSince))}.`}{' '}
+          ` Only the newest events were counted, back to ${fullTime(Date.parse(shown.lookedSince))}.`}{' '}
         <span class="zone-name">{zone.value}</span>
       </p>
       {series.length > 0 && (

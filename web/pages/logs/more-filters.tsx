@@ -28,9 +28,9 @@ export function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
   }
   return (
     <fieldset class="more-filters">
-      <legend>Another member</legend>
+      <legend>Other field</legend>
       <select
-        aria-label="Member"
+        aria-label="Field"
         value={member.value}
         onChange={(event) => {
           member.value = event.currentTarget.value
@@ -45,7 +45,7 @@ export function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
       </select>
       <input
         aria-label="Value"
-        placeholder="exactly"
+        placeholder="Exact value"
         autocomplete="off"
         spellcheck={false}
         list={list}

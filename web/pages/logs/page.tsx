@@ -7,7 +7,7 @@ import { filterParams } from '../../api/filter-params.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { count } from '../../text/format.ts'
+import { count, counted } from '../../text/format.ts'
 import { isRefused } from '../../live/live.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { rehearse } from '../../app/prerender.ts'
@@ -113,7 +113,7 @@ function LogsBody({ model, filter, active, opened }: ShownProps) {
   return (
     <div class={model.stale.value ? 'logs-split stale' : 'logs-split'} aria-busy={model.stale.value}>
       {empty && filterIsOpen && opened === null ? (
-        <FirstEvent title="No events yet" lead="Every event shows here the moment it arrives." kind="agent" />
+        <FirstEvent title="No events yet" lead="Events appear here as they arrive." kind="agent" />
       ) : empty && opened === null ? (
         <NothingMatches searching={model.loadingOlder.value} />
       ) : (
@@ -133,7 +133,7 @@ function WrongFilter({ error }: { error: ApiError }) {
     <Problem error={error}>
       {known.length > 0 && (
         <a class="button" href={place.value.path + without}>
-          Take {known.join(', ')} out of the filters
+          Remove {known.join(', ')} from the filters
         </a>
       )}
     </Problem>
@@ -146,18 +146,16 @@ function NothingMatches({ searching }: { searching: boolean }) {
     return (
       <section class="panel no-match" aria-busy="true">
         <h2>Searching</h2>
-        <p class="muted">Nothing found so far; older events are looked at.</p>
+        <p class="muted">No matches yet. Searching older events.</p>
       </section>
     )
   }
   return (
     <section class="panel no-match">
-      <h2>No event matches</h2>
+      <h2>No matching events</h2>
       <p class="muted">
-        {total > 0 ? `${count(total)} events are kept, but none passes these filters. ` : ''}
-        {hasText(query.value)
-          ? 'A longer range may have some.'
-          : 'One that comes now and passes them will show here.'}
+        {total > 0 ? `None of the ${counted(total, 'stored event')} match these filters. ` : ''}
+        {hasText(query.value) ? 'Try a longer range.' : 'New matches appear here as they arrive.'}
       </p>
       <p>
         <LongerTimes />
@@ -211,23 +209,23 @@ function useLogsShortcuts(model: LogsModel, active: { value: string | null }): v
   }
   const mine: Shortcut[] = [
     { keys: ['j', 'ArrowDown'], shown: 'j or ↓', does: 'Next event', run: () => move(1) },
-    { keys: ['k', 'ArrowUp'], shown: 'k or ↑', does: 'Event before', run: () => move(-1) },
+    { keys: ['k', 'ArrowUp'], shown: 'k or ↑', does: 'Previous event', run: () => move(-1) },
     {
       keys: ['Enter'],
       shown: 'Enter',
-      does: 'Open the event',
+      does: 'Open event',
       run: () => active.value && showEvent(active.value),
     },
     {
       keys: ['Escape'],
       shown: 'Esc',
-      does: 'Close the event',
+      does: 'Close event',
       run: () => query.peek().has('event') && showEvent(null),
     },
     {
       keys: ['p'],
       shown: 'p',
-      does: 'Pause or resume',
+      does: 'Pause or resume the stream',
       run: () => {
         model.pause(!model.paused.peek())
         if (!model.paused.peek()) scrollTableToTop()
@@ -236,7 +234,7 @@ function useLogsShortcuts(model: LogsModel, active: { value: string | null }): v
     {
       keys: ['f'],
       shown: 'f',
-      does: 'Add a filter',
+      does: 'Add filter',
       run: () => document.getElementById('add-filter')?.click(),
     },
   ]

@@ -7,13 +7,13 @@ import { scrollTableToTop } from './table.tsx'
 function statusOf(model: LogsModel): { tone: string; text: string } {
   const connection = model.connection.value
   if (model.still.value && connection.state !== 'lost')
-    return { tone: 'search', text: model.loadingOlder.value ? 'Searching' : 'Search, not live' }
+    return { tone: 'search', text: model.loadingOlder.value ? 'Searching' : 'Search (not live)' }
   // Told below by name; trying again would not help.
   if (isRefused(model.error.value)) return { tone: 'lost', text: 'Not live' }
-  if (connection.state === 'lost') return { tone: 'lost', text: 'Connection lost, trying again' }
+  if (connection.state === 'lost') return { tone: 'lost', text: 'Connection lost, retrying' }
   if (model.paused.value) {
     const waiting = model.waiting.value
-    return { tone: 'paused', text: waiting === 0 ? 'Paused' : `Paused, ${counted(waiting, 'event')} came` }
+    return { tone: 'paused', text: waiting === 0 ? 'Paused' : `Paused, ${counted(waiting, 'new event')}` }
   }
   if (connection.state === 'connecting') return { tone: 'connecting', text: 'Connecting' }
   return { tone: 'live', text: 'Live' }

@@ -66,10 +66,10 @@ export function EventTable({ model, activeId, openedId, onOpen }: EventTableProp
         foot={
           <p class="table-foot muted">
             {model.loadingOlder.value
-              ? 'Loading older events'
+              ? 'Loading older events…'
               : model.hasOlder.value
                 ? ''
-                : `${counted(entries.length, 'event')}. These are all.`}
+                : `${counted(entries.length, 'event')}. End of list.`}
           </p>
         }
       />
@@ -127,7 +127,7 @@ function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
 
 /** What the mark of a sender's wrong clock means. */
 function aheadTitle({ occurredAtMs, receivedAtMs }: Entry): string {
-  return `The sender's clock said ${utcTime(occurredAtMs)}. Listed by its arrival, ${utcTime(receivedAtMs)}.`
+  return `The sender's clock said ${utcTime(occurredAtMs)}. Listed by its arrival time, ${utcTime(receivedAtMs)}.`
 }
 
 function timeTitle(entry: Entry): string {

@@ -47,7 +47,7 @@ function ViewPanel() {
       {views?.length === 0 && (
         <p class="muted">
           {may
-            ? 'No saved views yet. Name these filters to share them.'
+            ? 'No saved views yet. Save these filters under a name to share them.'
             : 'No saved views yet. An analyst or admin can save one.'}
         </p>
       )}
@@ -75,8 +75,8 @@ function ViewPanel() {
       {may && <SaveForm views={views ?? []} run={run} />}
       <p class="muted">
         {may
-          ? 'Every member of the organization sees saved views.'
-          : 'Saved views are shared in the organization.'}
+          ? 'Saved views are visible to all members of the organization.'
+          : 'Saved views are shared with the organization.'}
       </p>
     </>
   )
@@ -99,7 +99,7 @@ function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }
     return (
       <li class="view-form">
         <input
-          aria-label={`New name of ${visibleText(view.name)}`}
+          aria-label={`New name for ${visibleText(view.name)}`}
           maxLength={viewNameCharsMax}
           autocomplete="off"
           value={name.value}
@@ -188,15 +188,15 @@ function LocalViews({ run }: { run: Run }) {
   return (
     <div class="local-views">
       <p>
-        {counted(local.value.length, 'view')} of an earlier version {local.value.length === 1 ? 'is' : 'are'}{' '}
-        kept in this browser only.
+        {counted(local.value.length, 'view')} from an earlier version{' '}
+        {local.value.length === 1 ? 'is' : 'are'} stored only in this browser.
       </p>
       <button
         type="button"
         class="button"
         onClick={() => void run(() => importLocalViews(viewSearch)).then(again)}
       >
-        Share in the organization
+        Share with the organization
       </button>{' '}
       <button
         type="button"

@@ -11,7 +11,7 @@ function verdict(event: TraceEvent): 'refused' | 'review' | 'failed' | null {
   return null
 }
 
-const deed = { refused: 'refused it', review: 'asks for a review', failed: 'was asked' } as const
+const deed = { refused: 'denied this event', review: 'requires a review', failed: 'applied' } as const
 
 /** The rule and what it did, the reason given, how far the agent's trust reached: each when the event says it. */
 export function Why({ event }: { event: TraceEvent }) {
@@ -30,8 +30,8 @@ export function Why({ event }: { event: TraceEvent }) {
             {told === null ? '. ' : ': '}
           </>
         )}
-        {told === null ? 'The event carries no reason.' : <Text value={told} multiline />}
-        {ruleId === null && found === 'refused' && ' (no rule is named)'}
+        {told === null ? 'The event has no reason.' : <Text value={told} multiline />}
+        {ruleId === null && found === 'refused' && ' (no rule)'}
       </p>
       {trust !== null && (
         <p>

@@ -131,7 +131,7 @@ function List({ newest }: { newest: SessionPage }) {
     <>
       <DataTable
         title="Sessions"
-        about={`${counted(rows.length, 'session')}${next === null ? '' : ', newest; older are kept'}`}
+        about={next === null ? counted(rows.length, 'session') : `Newest ${counted(rows.length, 'session')}`}
         csv={{
           page: 'sessions',
           table: 'list',
@@ -151,7 +151,7 @@ function List({ newest }: { newest: SessionPage }) {
         sortBy="Last seen"
         onOpen={(session) => navigate(sessionHref(session.id))}
         firstRows={24}
-        empty="No session passes these filters."
+        empty="No sessions match these filters."
       />
       {rows.length === 0 && next === null && hasTime(query.value) && (
         <p>
@@ -220,7 +220,7 @@ const columns: Column<AgentSession>[] = [
     show: (session) => <Moment iso={session.lastSeenAt} />,
   },
   {
-    name: 'Lasted',
+    name: 'Duration',
     unit: 's',
     csv: (session) => (Date.parse(session.lastSeenAt) - Date.parse(session.firstSeenAt)) / 1_000,
     value: (session) => Date.parse(session.lastSeenAt) - Date.parse(session.firstSeenAt),

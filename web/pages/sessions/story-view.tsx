@@ -75,7 +75,7 @@ function Story({ story }: { story: SessionStory }) {
   return (
     <>
       <Head session={session} />
-      <section class="panel story" aria-label="What happened">
+      <section class="panel story" aria-label="Timeline">
         <ol>
           {steps(all).map((step) => (
             <StepLine key={step.id} step={step} />
@@ -84,7 +84,7 @@ function Story({ story }: { story: SessionStory }) {
         {problem.value && <Problem error={problem.value} onRetry={() => void more()} />}
         {next !== null && (
           <button type="button" class="button" onClick={() => void more()}>
-            Show what came after
+            Load more events
           </button>
         )}
       </section>
@@ -128,7 +128,7 @@ function Head({ session }: { session: AgentSession }) {
             <Chip value={outcome} /> {count(events)}
           </span>
         ))}
-        <a href={logsHref({ sessionId: session.id })}>See them in Logs</a>
+        <a href={logsHref({ sessionId: session.id })}>Open in Logs</a>
       </p>
     </header>
   )

@@ -76,7 +76,7 @@ function tell(event: TraceEvent, tone: Tone): Told {
         trust: text(agent?.trust),
       })
     case 'agent.missed':
-      return told('Not recognised', { detail: page })
+      return told('Not recognized', { detail: page })
     case 'auth.identity_presented':
       return told('Identity', {
         subject: text(metadata?.protocol),

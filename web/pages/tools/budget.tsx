@@ -39,9 +39,9 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
     remember('tools.budget', `${tokens}`)
   }
   return (
-    <section class="panel budget" aria-label="Token cost of each page">
+    <section class="panel budget" aria-label="Token cost per page">
       <header>
-        <h2>Tokens a page</h2>
+        <h2>Tokens per page</h2>
         <label for={field}>
           Budget{' '}
           <input
@@ -49,7 +49,7 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
             inputMode="numeric"
             size={6}
             value={`${of}`}
-            title="Kept in this browser"
+            title="Stored in this browser"
             onChange={(event) => {
               set(event.currentTarget.value)
               event.currentTarget.value = `${budget()}`
@@ -60,7 +60,7 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
       <p class="muted">
         {over === 0
           ? `${counted(pages.length, 'page')}, all within ${count(of)} tokens.`
-          : `${counted(over, 'page')} of ${count(pages.length)} over ${count(of)} tokens.`}
+          : `${count(over)} of ${counted(pages.length, 'page')} over ${count(of)} tokens.`}
       </p>
       <ul>
         {pages.slice(0, shownMax).map((page) => (
@@ -74,9 +74,7 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
         ))}
       </ul>
       {pages.length > shownMax && (
-        <p class="muted">
-          {counted(pages.length - shownMax, 'cheaper page')} not drawn; all are in the table.
-        </p>
+        <p class="muted">{counted(pages.length - shownMax, 'more page')} in the table below.</p>
       )}
     </section>
   )

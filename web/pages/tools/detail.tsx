@@ -62,8 +62,8 @@ export function ToolDetail({ siteId, name, row, period }: ToolDetailProps) {
       </header>
       {unknown && (
         <p class="panel lead">
-          This name was called at <Text value={siteId} max={80} />, but no registry of the site has it. Push
-          the tool with your registry, or find out who calls a tool that is not there.
+          Agents called this tool on <Text value={siteId} max={80} />, but the site’s registry does not
+          contain it. Register the tool, or find out who calls it.
         </p>
       )}
       {problem.value && !unknown && <Problem error={problem.value} />}
@@ -176,7 +176,7 @@ function Use({ row, siteId, name, period, lastCall }: UseProps) {
         )}
         .{' '}
         {lastCall === null ? (
-          'No call of it is kept.'
+          'No stored calls.'
         ) : (
           <>
             Last called{' '}
@@ -194,18 +194,20 @@ function Use({ row, siteId, name, period, lastCall }: UseProps) {
 
 function Took({ took }: { took: Quantiles }) {
   const parts: [string, number][] = [
-    ['Half', took.p50Ms],
-    ['95 of 100', took.p95Ms],
-    ['99 of 100', took.p99Ms],
+    ['p50', took.p50Ms],
+    ['p95', took.p95Ms],
+    ['p99', took.p99Ms],
   ]
   return (
     <p class="tool-took">
-      {parts.map(([words, ms], index) => (
+      Duration:{' '}
+      {parts.map(([name, ms], index) => (
         <>
-          {index === 0 ? words : `, ${words}`} took at most <b>{duration(ms)}</b>
+          {index > 0 && ', '}
+          {name} <b>{duration(ms)}</b>
         </>
       ))}
-      . <span class="muted">Of {counted(took.count, 'call')} with a duration, within 2 %.</span>
+      . <span class="muted">From {counted(took.count, 'call')} with a duration, accurate to 2 %.</span>
     </p>
   )
 }
@@ -221,13 +223,13 @@ function Descriptor({ opened }: { opened: Opened }) {
   return (
     <>
       <section class="panel lead">
-        <h3>What agents read</h3>
+        <h3>Description</h3>
         {typeof description === 'string' && description.trim() !== '' ? (
           <p class="description">
             <Text value={description} multiline />
           </p>
         ) : (
-          <p class="muted">It has no description.</p>
+          <p class="muted">No description.</p>
         )}
         <dl class="tool-facts">
           <dt>Tokens</dt>
@@ -263,8 +265,8 @@ function Descriptor({ opened }: { opened: Opened }) {
               ))}
         </dl>
       </section>
-      <SchemaView title="What it takes" schema={inputSchema} none="It has no input schema." />
-      <SchemaView title="What it gives back" schema={outputSchema} none="It has no output schema." />
+      <SchemaView title="Input" schema={inputSchema} none="No input schema." />
+      <SchemaView title="Output" schema={outputSchema} none="No output schema." />
       <Versions versions={versions} />
       <section class="panel lead">
         <JsonView json={json} title="As pushed" label="The tool as JSON" />

@@ -32,7 +32,7 @@ test('instructions are found wherever they stand', () => {
   expect(lint('find', deep)).toEqual([
     {
       code: 'instructions',
-      says: 'tells the agent to set aside its instructions',
+      says: 'tells the agent to ignore its instructions',
       where: '/inputSchema/properties/q/description',
     },
   ])

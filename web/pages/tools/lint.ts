@@ -17,12 +17,12 @@ const instructionSigns: { pattern: RegExp; says: string }[] = [
   {
     pattern:
       /\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|other|all|system)\b[^.]{0,40}\b(?:instructions?|prompts?|rules?|messages?|guidelines?)\b/i,
-    says: 'tells the agent to set aside its instructions',
+    says: 'tells the agent to ignore its instructions',
   },
   {
     pattern:
       /\b(?:do not|don't|never|without)\b[^.]{0,30}\b(?:tell|telling|mention|mentioning|inform|informing|reveal|revealing|notify|notifying)\b[^.]{0,30}\b(?:user|human|person|anyone)\b/i,
-    says: 'asks the agent to keep something from its user',
+    says: 'asks the agent to hide something from its user',
   },
   {
     pattern: /<\/?(?:system|important|instructions?|assistant|secret)\b[^>]*>/i,
@@ -30,13 +30,13 @@ const instructionSigns: { pattern: RegExp; says: string }[] = [
   },
   {
     pattern: /\b(?:system prompt|you are now|new instructions?:)/i,
-    says: 'speaks to the agent as its operator',
+    says: 'addresses the agent as its operator',
   },
   {
     pattern: /\b(?:before|instead of|after)\b[^.]{0,20}\busing\b[^.]{0,20}\bany other tools?\b/i,
     says: 'steers the use of other tools',
   },
-  { pattern: /<!--/, says: 'has a comment that is not shown' },
+  { pattern: /<!--/, says: 'has a hidden comment' },
 ]
 
 const words = (text: string): Set<string> => new Set(text.split(' '))
@@ -107,7 +107,7 @@ export function lint(name: string, tool: JsonObject): Finding[] {
   if (!nameRule.test(name))
     add(
       'name',
-      'has a name that agents may refuse: 1 to 128 of letters, digits, dot, dash, underscore',
+      'has a name that agents may reject; use 1 to 128 letters, digits, dots, dashes or underscores',
       '/name',
     )
   const description = tool['description']
@@ -118,7 +118,7 @@ export function lint(name: string, tool: JsonObject): Finding[] {
   const readOnly =
     typeof hints === 'object' && hints !== null && !Array.isArray(hints) && hints['readOnlyHint'] === true
   if (readOnly && word !== null)
-    add('read_only', `says that it only reads, but its name says “${word}”`, '/annotations/readOnlyHint')
+    add('read_only', `claims to be read-only, but its name contains “${word}”`, '/annotations/readOnlyHint')
   return [...found.values()]
 }
 

@@ -11,7 +11,7 @@ import { outcomeSeries } from '../../charts/series.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { count } from '../../text/format.ts'
+import { count, counted } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
@@ -84,8 +84,7 @@ function Nothing() {
       title="No tools yet"
       lead={
         <>
-          WebMCP Tools fills from the registry that your backend pushes, and from <code>tool.executed</code>{' '}
-          events.
+          WebMCP Tools shows the registry that your backend pushes and <code>tool.executed</code> events.
         </>
       }
       kind="tool"
@@ -163,13 +162,13 @@ function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
       />
       {hasMore && (
         <p class="muted">
-          The first {count(toolsShownMax)} tools by site and name are counted here. Choose a site to see
-          others.
+          The first {count(toolsShownMax)} tools by site and name are listed. Select a site to see others.
         </p>
       )}
       {calls.sitesLeftOut > 0 && (
         <p class="muted">
-          Calls of {count(calls.sitesLeftOut)} more sites are not told apart. Choose a site to see them.
+          Calls from {counted(calls.sitesLeftOut, 'more site')} are not listed by tool. Select a site to see
+          them.
         </p>
       )}
     </>
@@ -202,7 +201,7 @@ function headlines(rows: ToolRow[], { period, executed }: ToolCalls): Headline[]
       note: sum.disabled === 0 ? 'all enabled' : `${count(sum.disabled)} disabled`,
     },
     {
-      ...{ kind: 'count', name: 'Tokens of them all', now: sum.tokens, before: null },
+      ...{ kind: 'count', name: 'Total tokens', now: sum.tokens, before: null },
       note: sum.estimated ? 'estimated' : 'as pushed',
     },
     {

@@ -49,7 +49,7 @@ test('calls go to the tool of their own site; names without a tool stand below',
     ['b', 'shop', 0, 0, true],
     ['a', 'other', 9, 0, false],
     ['gone', 'shop', 2, 0, false],
-    ['(no tool, or others)', '', 5, 0, false], // so that the calls of all rows are those of the range
+    ['(other or no tool)', '', 5, 0, false], // so that the calls of all rows are those of the range
   ])
 })
 

@@ -62,7 +62,7 @@ function withRest(rows: ToolRow[], { executed }: ToolCalls): ToolRow[] {
     0,
     rows.reduce((left, row) => left - row.before, executed.before),
   )
-  const row = rowOf(unregistered('', '(no tool, or others)'), undefined, false)
+  const row = rowOf(unregistered('', '(other or no tool)'), undefined, false)
   return [...rows, { ...row, calls: rest, before, isRest: true }]
 }
 

@@ -21,7 +21,7 @@ export function SchemaView({
       {schema == null && <p class="muted">{none}</p>}
       {schema != null && rows.length === 0 && (
         <p>
-          <Text value={typeOf(schema)} max={80} /> <span class="muted">without named members</span>
+          <Text value={typeOf(schema)} max={80} /> <span class="muted">without properties</span>
         </p>
       )}
       {rows.length > 0 && (
@@ -31,7 +31,7 @@ export function SchemaView({
               <tr>
                 <th scope="col">Name</th>
                 <th scope="col">Type</th>
-                <th scope="col">What it is</th>
+                <th scope="col">Description</th>
               </tr>
             </thead>
             <tbody>
@@ -42,7 +42,7 @@ export function SchemaView({
           </table>
         </div>
       )}
-      {more && <p class="muted">There is more than is shown; the whole is below, as it was pushed.</p>}
+      {more && <p class="muted">Not all fields are shown. The full descriptor is at the end of this page.</p>}
     </section>
   )
 }

@@ -1,10 +1,10 @@
-/** Schemas become rows with the right words, and no schema, however odd, breaks the page. */
+/** A schema becomes rows with types and limits, and no schema breaks the page. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Json, JsonObject } from '../../api/registry-api.ts'
 import { schemaTable, typeOf } from './schema.ts'
 
-test('members, nesting, lists and limits are told in words', () => {
+test('fields, nesting, arrays and limits become rows', () => {
   const schema: JsonObject = {
     type: 'object',
     required: ['query'],
@@ -19,26 +19,26 @@ test('members, nesting, lists and limits are told in words', () => {
   const { rows, more } = schemaTable(schema)
   expect(more).toBe(false)
   expect(rows.map(({ name, depth, type, required }) => [name, depth, type, required])).toEqual([
-    ['query', 0, 'text', true],
-    ['page', 0, 'whole number', false],
-    ['sort', 0, 'text', false],
-    ['filters', 0, 'list of object', false],
-    ['field', 1, 'text', false],
-    ['either', 0, 'text or nothing', false],
+    ['query', 0, 'string', true],
+    ['page', 0, 'integer', false],
+    ['sort', 0, 'string', false],
+    ['filters', 0, 'array of object', false],
+    ['field', 1, 'string', false],
+    ['either', 0, 'string or null', false],
   ])
-  expect(rows[0]?.limits).toEqual(['1 to 200 signs'])
+  expect(rows[0]?.limits).toEqual(['1 to 200 characters'])
   expect(rows[1]?.limits).toEqual(['at least 1', 'default 1'])
   expect(rows[2]?.choices).toEqual(['price', 'name'])
 })
 
-test('words of odd types', () => {
+test('names of unusual types', () => {
   expect(typeOf({ type: 'constructor' })).toBe('constructor')
   expect(typeOf({ $ref: '#/definitions/Money' })).toBe('Money')
-  expect(typeOf({ const: 3 })).toBe('always 3')
+  expect(typeOf({ const: 3 })).toBe('constant 3')
   expect(typeOf({ oneOf: ['string', 'integer', 'number', 'boolean'].map((type) => ({ type })) })).toBe(
     'one of 4 forms',
   )
-  expect(typeOf(false)).toBe('nothing')
+  expect(typeOf(false)).toBe('never')
 })
 
 test('every real tool has a row for each of its parameters', async () => {

@@ -1,13 +1,13 @@
-/** A JSON Schema laid out as rows that a person reads: one a member, with its type, whether it must be, and limits. */
+/** A JSON Schema laid out as rows that a person reads: one per field, with its type, whether it must be, and limits. */
 import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 export interface SchemaRow {
   name: string // of the member; "each" for items of a list
   depth: number
-  type: string // "text", "whole number", "list of text", "one of 3 forms"
+  type: string // "string", "array of string", "one of 3 forms"
   required: boolean
   description: string
-  limits: string[] // "1 to 100", "default 30", "at most 200 signs"
+  limits: string[] // "1 to 100", "default 30", "at most 200 characters"
   choices: string[] // an enumeration
 }
 
@@ -22,31 +22,18 @@ const depthMax = 6
 const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const typeNames: { [type: string]: string } = {
-  string: 'text',
-  integer: 'whole number',
-  number: 'number',
-  boolean: 'yes or no',
-  object: 'object',
-  array: 'list',
-  null: 'nothing',
-}
-
-const own = (names: { [name: string]: string }, name: string): string =>
-  Object.hasOwn(names, name) ? (names[name] ?? name) : name
-
 /** The words for a schema's type. */
 export function typeOf(schema: Json | undefined, depth = 0): string {
-  if (schema === true || schema === undefined) return 'anything'
-  if (schema === false) return 'nothing'
-  if (!isObject(schema) || depth > depthMax) return 'anything'
+  if (schema === true || schema === undefined) return 'any'
+  if (schema === false) return 'never'
+  if (!isObject(schema) || depth > depthMax) return 'any'
   const { type, items } = schema
-  if (typeof schema['$ref'] === 'string') return schema['$ref'].split('/').at(-1) || 'anything'
-  if (Array.isArray(schema['enum']) && type === undefined) return 'one of a list'
-  if (schema['const'] !== undefined) return `always ${JSON.stringify(schema['const'])}`
-  if (type === 'array') return items === undefined ? 'list' : `list of ${typeOf(items, depth + 1)}`
-  if (typeof type === 'string') return own(typeNames, type)
-  if (Array.isArray(type)) return type.map((one) => own(typeNames, `${one}`)).join(' or ')
+  if (typeof schema['$ref'] === 'string') return schema['$ref'].split('/').at(-1) || 'any'
+  if (Array.isArray(schema['enum']) && type === undefined) return 'enum'
+  if (schema['const'] !== undefined) return `constant ${JSON.stringify(schema['const'])}`
+  if (type === 'array') return items === undefined ? 'array' : `array of ${typeOf(items, depth + 1)}`
+  if (typeof type === 'string') return type
+  if (Array.isArray(type)) return type.map((one) => `${one}`).join(' or ')
   for (const member of ['anyOf', 'oneOf', 'allOf']) {
     const forms = schema[member]
     if (!Array.isArray(forms) || forms.length === 0) continue
@@ -55,7 +42,7 @@ export function typeOf(schema: Json | undefined, depth = 0): string {
       ? names.join(member === 'allOf' ? ' and ' : ' or ')
       : `one of ${forms.length} forms`
   }
-  return isObject(schema['properties']) ? 'object' : 'anything'
+  return isObject(schema['properties']) ? 'object' : 'any'
 }
 
 function rangeOf(schema: JsonObject, low: string, high: string, unit: string): string[] {
@@ -71,9 +58,9 @@ function limitsOf(schema: JsonObject): string[] {
   return [
     ...rangeOf(schema, 'minimum', 'maximum', ''),
     ...rangeOf(schema, 'exclusiveMinimum', 'exclusiveMaximum', 'exclusive'),
-    ...rangeOf(schema, 'minLength', 'maxLength', 'signs'),
+    ...rangeOf(schema, 'minLength', 'maxLength', 'characters'),
     ...rangeOf(schema, 'minItems', 'maxItems', 'items'),
-    ...(typeof format === 'string' ? [`as ${format}`] : []),
+    ...(typeof format === 'string' ? [`format ${format}`] : []),
     ...(typeof pattern === 'string' ? [`matches ${pattern}`] : []),
     ...(standard === undefined ? [] : [`default ${JSON.stringify(standard)}`]),
   ]

@@ -32,9 +32,7 @@ export function ToolTable({ rows, all, showSite, compare, csv }: ToolTableProps)
       title="Tools"
       firstRows={6}
       about={
-        rows.length === all
-          ? `${count(all)} in the registry or called`
-          : `${count(rows.length)} of ${count(all)}`
+        rows.length === all ? `${count(all)} registered or called` : `${count(rows.length)} of ${count(all)}`
       }
       csv={csv}
       columns={columnsOf(showSite, compare)}
@@ -42,7 +40,7 @@ export function ToolTable({ rows, all, showSite, compare, csv }: ToolTableProps)
       keyOf={(row) => `${row.siteId}\n${row.name}`}
       sortBy="Tokens"
       onOpen={(row) => !row.isRest && navigate(toolHref(row.siteId, row.name))}
-      empty="No tool is like that."
+      empty="No tools match these filters."
     />
   )
 }
@@ -86,8 +84,8 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
       ...shareColumn<ToolRow>('Error rate', (row) => shareOf(row.errors, row.calls)),
       show: (row) => (row.calls === 0 ? '' : percent(shareOf(row.errors, row.calls))),
     },
-    took('p50', 'Half of the calls took at most so long', (row) => row.took?.p50Ms),
-    took('p95', '95 of 100 calls took at most so long', (row) => row.took?.p95Ms),
+    took('p50', 'Median duration', (row) => row.took?.p50Ms),
+    took('p95', '95th percentile of the duration', (row) => row.took?.p95Ms),
     {
       name: 'Last called',
       time: true,
@@ -107,7 +105,7 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
 function took(name: string, says: string, of: (row: ToolRow) => number | null | undefined): Column<ToolRow> {
   return {
     name,
-    about: `${says}, within 2 %; calls without a duration are left out`,
+    about: `${says}, accurate to 2 %. Calls without a duration are not counted.`,
     unit: 'ms',
     value: (row) => of(row) ?? null,
     csv: (row) => sketchedCell(of(row)),
@@ -145,7 +143,7 @@ function ToolName({ row }: { row: ToolRow }) {
 function Tokens({ row }: { row: ToolRow }) {
   if (!row.estimated) return <>{count(row.tokens)}</>
   return (
-    <span title="Estimated from the descriptor: a quarter of its characters">
+    <span title="Estimated: one token per 4 characters of the descriptor">
       <span aria-hidden="true">≈ </span>
       <span class="visually-hidden">about </span>
       {count(row.tokens)}
@@ -159,7 +157,7 @@ function LastCalled({ row }: { row: ToolRow }) {
   const startMs = Date.parse(row.lastHour)
   const inHour = now() - startMs < hourMs
   return (
-    <time dateTime={row.lastHour} title={`In the hour from ${fullTime(startMs)}\n${utcTime(startMs)}`}>
+    <time dateTime={row.lastHour} title={`Within the hour from ${fullTime(startMs)}\n${utcTime(startMs)}`}>
       {inHour ? 'this hour' : ago(startMs, now())}
     </time>
   )

@@ -23,16 +23,14 @@ export function Versions({ versions }: { versions: ToolVersion[] }) {
               <summary>
                 <b>Version {version.version}</b> {words[version.change]} <Moment iso={version.at} />
                 {version.differences.length > 0 && (
-                  <span class="muted"> · {counted(version.differences.length, 'difference')}</span>
+                  <span class="muted"> · {counted(version.differences.length, 'change')}</span>
                 )}
               </summary>
               {version.differences.length > 0 ? (
                 <Differences list={version.differences} />
               ) : (
                 <p class="muted">
-                  {version.change === 'added'
-                    ? 'The first one: nothing to compare with.'
-                    : 'The descriptor is as before.'}
+                  {version.change === 'added' ? 'First version.' : 'The descriptor is unchanged.'}
                 </p>
               )}
             </details>
@@ -40,7 +38,7 @@ export function Versions({ versions }: { versions: ToolVersion[] }) {
         ))}
       </ol>
       {last !== undefined && last.change !== 'added' && (
-        <p class="muted">Older versions are kept but not listed here.</p>
+        <p class="muted">Older versions are stored but not listed here.</p>
       )}
     </section>
   )
