@@ -155,7 +155,7 @@ test('the drawer: why first, facts, exact digits, copies; keys move and close it
       await row(page, 'blocked').click()
       const drawer = page.getByRole('complementary', { name: 'Event' })
       expect(await drawer.locator('.why').innerText()).toMatch(
-        /Why\s+Rule tool:checkout\.pay refused it: trust below verified.*detected/s,
+        /Why\s+Rule tool:checkout\.pay denied this event: trust below verified.*detected/s,
       )
       expect(await drawer.locator('.facts').innerText()).toMatch(
         /Operator.*dom.*detected.*web-bot-auth.*sess_1/s,

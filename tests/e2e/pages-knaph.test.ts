@@ -70,7 +70,7 @@ test('score, what would raise it, tree, policies, and what each version changed'
     expect(told).toStartWith('50 of 100')
     expect(told).toContain('17 pts from 33 in version 1. Computed: 3 of 6 parts are filled.')
     expect(told).toContain(
-      'What would raise it: filling siteMap.navigation makes it 67; 3 parts are missing in all.',
+      'To raise the score: add siteMap.navigation (raises it to 67). 3 parts are missing.',
     )
     const tree = page.getByRole('list', { name: 'Pages of the site' })
     expect((await tree.innerText()).split(/\s+/)).toEqual(['/', 'Home', 'Start', '/shop', '/cart', 'pay'])

@@ -145,7 +145,7 @@ test('a click filters in place: chips, address, every number, back; Logs opens w
       ...[['GPTBot'], ['crawler'], 'agent.detected'],
     ])
     const overTime = page.getByRole('region', { name: 'Events over time' })
-    await overTime.getByText(new RegExp(`^${two.toLocaleString('en-GB')} events? in this time`)).waitFor()
+    await overTime.getByText(new RegExp(`^${two.toLocaleString('en-GB')} events? in this range`)).waitFor()
   })
 }, 120_000)
 

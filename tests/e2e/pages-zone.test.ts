@@ -67,7 +67,7 @@ test.each(['Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'UTC'])(
       const line = page.locator('.period-line')
       await line.getByText(`, ${zone}`).waitFor()
       const isHalf = !['Europe/Berlin', 'UTC'].includes(zone)
-      expect((await line.innerText()).includes('Counts are by UTC hour')).toBe(isHalf)
+      expect((await line.innerText()).includes('Counts use UTC hours')).toBe(isHalf)
       await page.getByText(`${zone} · drag to zoom`).waitFor()
       await page.getByText('Show as table').first().click()
       const rows = page.getByRole('table', { name: /^Detections/ }).locator('tbody tr')

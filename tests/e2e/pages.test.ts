@@ -179,9 +179,9 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
     const called = matching(sent, { type: 'tool.executed' }, week().since, week().until)
     const took = called.map((one) => one.durationMs).sort((a, b) => a - b)
     const durations = page.locator('.chart-panel').filter({ hasText: 'Tool call duration' })
-    await durations.getByText(`${shown(took.length)} calls, within 2 %`).waitFor()
+    await durations.getByText(`${shown(took.length)} calls, accurate to 2 %`).waitFor()
     const quantiles = (await durations.locator('.legend li').allInnerTexts()).map((one) =>
-      Number(/, ([0-9]+) ms in all/.exec(one)?.[1]),
+      Number(/, ([0-9]+) ms overall/.exec(one)?.[1]),
     )
     for (const [at, share] of [0.5, 0.95].entries()) {
       const exact = took[Math.ceil(share * took.length) - 1] ?? 0
@@ -248,7 +248,7 @@ test('a vendor opens: who is behind it and what it did; its link shows it again'
     const all = matching(sent, { vendor: 'Operator' }, week().since, week().until)
     await dialog.getByText(`${all.length} events in this range`).waitFor()
     expect(await dialog.innerText()).toContain(`${new Set(all.map((one) => one.sessionId)).size} sessions`)
-    const link = dialog.getByRole('link', { name: /documentation/ })
+    const link = dialog.getByRole('link', { name: /^Documentation/ })
     expect(await link.getAttribute('href')).toStartWith('https://openai.com/')
     await dialog.getByRole('button', { name: 'Close' }).click()
     expect(new URL(page.url()).search).toBe('')
@@ -335,7 +335,7 @@ test('a bar and a step of the chart lead to exactly their events in Logs', async
     const stepped = matching(sent, { type: 'agent.detected', siteId: 'blog' }, last.since, last.until)
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
     if (stepped.length === 0) await page.getByText('No matching events').waitFor()
-    else await page.getByText(new RegExp(`^${stepped.length} events?\\. These are all`)).waitFor()
+    else await page.getByText(new RegExp(`^${stepped.length} events?\\. End of list`)).waitFor()
   })
 }, 40_000)
 
