@@ -1,5 +1,5 @@
 /** The table of contents: every feature's routes, and what happens to a request before and after them. */
-import { Elysia } from 'elysia'
+import { Elysia, type AnyElysia } from 'elysia'
 import { accountRoutes } from './identity/people/account-routes.ts'
 import { peopleRoutes } from './identity/people/people-routes.ts'
 import { dashboardAuditRoutes } from './audit/dashboard-routes.ts'
@@ -13,14 +13,12 @@ import { backupRoutes } from './operations/backup/routes.ts'
 import { doctorRoutes } from './operations/doctor/routes.ts'
 import { AppError } from './errors.ts'
 import { docsRoutes } from './docs/routes.ts'
-import { clockRoutes } from './operations/health/clock-routes.ts'
+import { clockRoutes } from './operations/health/routes.ts'
 import { healthRoutes } from './operations/health/routes.ts'
 import { assetAnswer } from './http/assets.ts'
-import { contextOf } from './http/request-context.ts'
-import { errorResponse, toAppError } from './http/errors.ts'
-import { pathOf } from './http/path.ts'
+import { contextOf, pathOf } from './http/request-context.ts'
+import { errorResponse, toAppError } from './http/response.ts'
 import { rateLimitHeaders } from './http/rate-limit.ts'
-import { methodFinder, routesOf, type Route } from './http/routes-of.ts'
 import { ingestHealthRoutes } from './ingest/health-routes.ts'
 import { ingestRoutes } from './ingest/routes.ts'
 import { keyRoutes } from './identity/keys/routes.ts'
@@ -28,18 +26,17 @@ import { liveRoutes } from './api/live/routes.ts'
 import { memoryRoutes } from './api/site-memory/routes.ts'
 import { metricsRoutes } from './api/metrics/routes.ts'
 import { orgRoutes } from './identity/organizations/routes.ts'
-import type { Services } from './services.ts'
 import { prometheusRoutes } from './operations/metrics-endpoint/routes.ts'
 import { retentionRoutes } from './operations/retention/routes.ts'
 import { siteRoutes } from './identity/sites/routes.ts'
 import { sessionRoutes } from './api/sessions/routes.ts'
-import { dashboardTraceRoutes } from './api/traces/dashboard-routes.ts'
+import { dashboardTraceRoutes, logsRoutes } from './api/traces/dashboard-routes.ts'
 import { toolRoutes } from './api/tools/routes.ts'
-import { logsRoutes } from './api/traces/logs-routes.ts'
 import { traceRoutes } from './api/traces/routes.ts'
 import { dashboardWebhookRoutes } from './webhooks/dashboard-routes.ts'
 import { viewRoutes } from './dashboard/saved-view-routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
+import type { Services } from './services.ts'
 
 export interface App {
   /** Answers one request; never throws. The request must have a context (`http/context.ts`). */
@@ -123,5 +120,39 @@ export function createApp(services: Services): App {
         return withRateLimits(request, fail(thrown, request))
       }
     },
+  }
+}
+
+/** The route table of an Elysia app as data: which methods a path takes, for 405 with `Allow`. */
+export interface Route {
+  method: string
+  path: string // with :parameters
+}
+
+function routesOf(app: AnyElysia): Route[] {
+  return app.routes.map(({ method, path }) => ({ method, path }))
+}
+
+/** Returns a function from a path to the methods its route takes (HEAD with GET), empty when no route matches. */
+export function methodFinder(routes: Route[]): (path: string) => string[] {
+  const table = new Map<string, { pattern: RegExp; methods: Set<string>; isLiteral: boolean }>()
+  for (const { method, path } of routes) {
+    let row = table.get(path)
+    if (!row) {
+      // The router takes a trailing slash too.
+      const source = path.split('/').map((part) => (part.startsWith(':') ? '[^/]+' : RegExp.escape(part)))
+      const pattern = new RegExp(`^${source.join('/')}/?$`)
+      row = { pattern, methods: new Set(), isLiteral: !path.includes('/:') }
+      table.set(path, row)
+    }
+    row.methods.add(method)
+    if (method === 'GET') row.methods.add('HEAD')
+  }
+  return (path) => {
+    const rows = [...table.values()].filter(({ pattern }) => pattern.test(path))
+    // An address with a name of its own is not an id: what ids take does not count there.
+    const literal = rows.filter(({ isLiteral }) => isLiteral)
+    const found = (literal.length > 0 ? literal : rows).flatMap(({ methods }) => [...methods])
+    return [...new Set(found)].sort()
   }
 }

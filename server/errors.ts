@@ -41,7 +41,7 @@ export interface ErrorDetails {
   members?: Record<string, unknown> // extra members of the answer, e.g. readyz's failing checks
 }
 
-/** Thrown anywhere in the server; `http/errors.ts` turns it into the answer. `message` is for clients: no internals. */
+/** Thrown anywhere in the server; `http/response.ts` turns it into the answer. `message` is for clients: no internals. */
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails
@@ -80,4 +80,9 @@ export function errorBody(error: AppError, requestId: string): string {
     ...members,
     requestId,
   })
+}
+
+/** A `Retry-After` of 1 to 5 seconds, jittered so that refused senders do not come back together. */
+export function retryAfter(): Record<string, string> {
+  return { 'retry-after': String(1 + Math.floor(Math.random() * 5)) }
 }

@@ -126,3 +126,21 @@ export const limits = {
   webhookOldSecretMs: 24 * 3_600_000, // the previous secret signs too
   webhookStopGraceMs: 5_000,
 } as const
+
+/** What GET /v1/limits says beside the rate limits: what a client needs to size its requests. */
+export const publishedLimits = {
+  eventsPerRequestMax: limits.eventsPerRequestMax,
+  bodyBytesMax: limits.bodyBytesMax,
+  bodyRatioMax: limits.bodyRatioMax,
+  eventBytesMax: limits.eventBytesMax,
+  eventDepthMax: limits.eventDepthMax,
+  idCharsMax: limits.idCharsMax,
+  typeCharsMax: limits.typeCharsMax,
+  outcomeCharsMax: limits.outcomeCharsMax,
+  typesPerOrgMax: limits.typesPerOrgMax,
+  outcomesPerOrgMax: limits.outcomesPerOrgMax,
+  sitesPerOrgMax: limits.sitesPerOrgMax,
+  tracesPageMax: limits.tracesPageMax,
+  contentEncodings: ['gzip', 'deflate', 'br', 'zstd'],
+  contentTypes: ['application/json', 'application/x-ndjson'],
+}

@@ -1,6 +1,6 @@
 /** The log: one JSON object a line on standard error, redacted, and never a wait for whoever reads it. */
 import { isoTime, type Clock } from './clock.ts'
-import { openLogSink, type LogSink } from './log-sink.ts'
+import { closeSync, constants, fstatSync, openSync, readlinkSync, write } from 'node:fs'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -96,4 +96,153 @@ export function redact(text: string): string {
     .replace(/#[\w-]{20,}/g, '#[redacted]') // the part of a one-time link that opens it
     .replace(/(bearer|basic)\s+[\w+/=.~-]{8,}/gi, '$1 [redacted]')
     .replace(/(?<![\w-])[\w-]{43,50}(?![\w-])/g, '[redacted]') // 32 random bytes in base64url, our tokens, and a little
+}
+
+/** Writes log text in the background: lines that its reader does not read in time are dropped and counted. */
+interface LogSink {
+  write(line: string): void
+  /** Lines dropped since the last call; 0 while they cannot be reported. */
+  takeDropped(): number
+  flush(timeoutMs: number): Promise<void>
+  /** Opens the log file again after a rotation; false when the log is no file or the file cannot be opened. */
+  reopen?(): boolean
+}
+
+const pendingBytesMax = 1024 * 1024
+const chunkBytesMax = 64 * 1024
+const retryMs = 20
+/** A full disk or a failed device is tried again at this pace. */
+const failureRetryMs = 250
+
+interface LogSinkOptions {
+  /** Standard error by default. */
+  fd?: number
+  bytesMax?: number
+  /** Tests make writes fail. */
+  writeTo?: typeof write
+  /** Called when everything is written after lines were dropped. */
+  drained?(): void
+}
+
+export function openLogSink(options: LogSinkOptions = {}): LogSink {
+  const { bytesMax = pendingBytesMax, writeTo = write } = options
+  let fd = options.fd ?? nonBlocking(2)
+  const path = filePath(fd)
+  const lines: Buffer[] = []
+  let pendingBytes = 0
+  let dropped = 0
+  let writing = false
+  let failing = false
+  let broken = false
+
+  function next(): void {
+    if (lines.length === 0 || broken) {
+      writing = false
+      if (dropped > 0 && !broken) options.drained?.()
+      return
+    }
+    writing = true
+    writeFrom(chunkOf(lines), 0)
+  }
+
+  function writeFrom(chunk: Buffer, from: number): void {
+    writeTo(fd, chunk, from, chunk.length - from, null, (error, written) => {
+      if (error && gone.has(error.code ?? '')) {
+        // Nobody will read this descriptor again: the server continues without a log.
+        broken = true
+        lines.length = 0
+        pendingBytes = 0
+        return next()
+      }
+      const isBusy = error !== null && busy.has(error.code ?? '')
+      // While the disk is full the newest lines are dropped, because memory is bounded.
+      failing = error !== null && !isBusy
+      const done = error ? 0 : written
+      pendingBytes -= done
+      if (from + done === chunk.length) return next()
+      const waitMs = failing ? failureRetryMs : isBusy ? retryMs : 0
+      setTimeout(writeFrom, waitMs, chunk, from + done)
+    })
+  }
+
+  return {
+    write(line) {
+      if (broken) return
+      const bytes = Buffer.from(line)
+      if (pendingBytes + bytes.length > bytesMax) return void dropped++
+      lines.push(bytes)
+      pendingBytes += bytes.length
+      if (!writing) next()
+    },
+    takeDropped() {
+      const canReport = !failing && pendingBytes < bytesMax / 2
+      if (dropped === 0 || !canReport) return 0
+      const count = dropped
+      dropped = 0
+      return count
+    },
+    flush: (timeoutMs) => until(() => pendingBytes === 0, timeoutMs),
+    reopen() {
+      const opened = path === null ? null : openAgain(path)
+      if (opened === null) return false
+      const before = fd
+      fd = opened
+      // A write that is under way still uses the old descriptor, and standard error stays open for crash reports.
+      if (before > 2) setTimeout(() => closeSync(before), 1_000).unref()
+      return true
+    },
+  }
+}
+
+const busy: ReadonlySet<string> = new Set(['EAGAIN', 'EINTR'])
+const gone: ReadonlySet<string> = new Set(['EPIPE', 'EBADF', 'ECONNRESET'])
+
+async function until(isDone: () => boolean, timeoutMs: number): Promise<void> {
+  const deadlineMs = performance.now() + timeoutMs
+  while (!isDone() && performance.now() < deadlineMs) await Bun.sleep(5)
+}
+
+/** The next lines as one buffer: few large writes instead of one for each line. */
+function chunkOf(lines: Buffer[]): Buffer {
+  let bytes = 0
+  let count = 0
+  for (const line of lines) {
+    if (count > 0 && bytes + line.length > chunkBytesMax) break
+    bytes += line.length
+    count++
+  }
+  return Buffer.concat(lines.splice(0, count))
+}
+
+/** The path of a log file, asked once at the start: after a rotation the descriptor names the rotated file. */
+function filePath(fd: number): string | null {
+  try {
+    if (!fstatSync(fd).isFile()) return null
+    const path = readlinkSync(`/proc/self/fd/${fd}`)
+    return path.endsWith(' (deleted)') ? null : path
+  } catch {
+    return null
+  }
+}
+
+function openAgain(path: string): number | null {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, 0o600)
+  } catch {
+    return null // the old descriptor still works
+  }
+}
+
+/**
+ * A pipe whose reader sleeps would hold one thread of the small pool that also reads files and hashes passwords.
+ * Opened anew it gets a non-blocking mode of its own, without touching the mode others see on theirs.
+ */
+function nonBlocking(fd: number): number {
+  try {
+    if (fstatSync(fd).isFIFO())
+      return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch {
+    // No /proc, or a pipe of another user: the ordinary descriptor works too, only less gently.
+  }
+  return fd
 }

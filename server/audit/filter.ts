@@ -2,7 +2,7 @@
 import type { AuditFilter } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import type { ParameterKind, Query } from '../http/query.ts'
-import { parseQueryTime } from '../http/query-time.ts'
+import { parseQueryTime } from '../http/query.ts'
 import { limits } from '../limits.ts'
 
 export const filterParameters = {

@@ -1,6 +1,6 @@
 /** Reads the command line: which verb, its words, and the text of every flag; flags may stand anywhere. */
 import { parseArgs } from 'node:util'
-import { nearest } from '../text/nearest.ts'
+import { nearest } from '../text/text.ts'
 import { UsageError } from '../errors.ts'
 import { optionFits, optionNames, optionOf, verbNames, type OptionName, type VerbName } from './options.ts'
 

@@ -1,6 +1,6 @@
 /** Reads the optional TOML file: keys are the names of options, values their text, numbers, switches or lists. */
 import { readFileSync } from 'node:fs'
-import { nearest } from '../text/nearest.ts'
+import { nearest } from '../text/text.ts'
 import { UsageError } from '../errors.ts'
 import { optionNames, optionOf, type OptionName } from './options.ts'
 

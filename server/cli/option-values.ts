@@ -1,11 +1,11 @@
 /** Reads the text of one option into its value; every refusal is one line that says what would be right. */
-import { nearest } from '../text/nearest.ts'
+import { nearest } from '../text/text.ts'
 import { Cron } from 'croner'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import type { ListenAddress } from '../http/address.ts'
-import type { RateLimit } from '../http/token-buckets.ts'
+import type { RateLimit } from '../http/rate-limit.ts'
 import { waitMs } from '../text/time.ts'
 
 /** Linux takes 107 bytes for the path of a socket. */

@@ -1,7 +1,7 @@
 /** Which hours a dashboard page is about, in which steps, and the hours before that it is compared with. */
 import { isoTime } from '../clock.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
-import { parseQueryTime } from '../http/query-time.ts'
+import { parseQueryTime } from '../http/query.ts'
 import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../text/time-zone.ts'
 import type { CountFilter } from './dimensions.ts'
 import type { Store } from '../../db/contract/store.ts'

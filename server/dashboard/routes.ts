@@ -2,18 +2,19 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
-import { invalidQuery, type ParameterKind, type Query, readQuery } from '../http/query.ts'
-import type { Store } from '../../db/contract/store.ts'
-import type { SignIns } from '../identity/sign-in/sign-ins.ts'
-import type { Clock } from '../clock.ts'
+import { invalidQuery, readQuery, type ParameterKind, type Query } from '../http/query.ts'
 import { activeAgents, callDurations } from './activity.ts'
-import { analyticsCounts, type Asked, authCounts, authzCounts, detectCounts, periodTotals } from './counts.ts'
+import { analyticsCounts, authCounts, authzCounts, detectCounts, periodTotals, type Asked } from './counts.ts'
 import { readCountFilter } from './dimensions.ts'
 import { detectMatrix } from './matrix.ts'
 import { identityDetail, vendorDetail } from './newest.ts'
 import { periodOf, periodParameters } from './period.ts'
-import { detectTrust } from './trust.ts'
 import { why } from './why.ts'
+import { limits } from '../limits.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { Clock } from '../clock.ts'
+import type { DetectTrust } from './shapes.ts'
 
 export interface DashboardCountRoutesServices {
   store: Store
@@ -69,4 +70,17 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
       if (!params.id) throw new AppError('not_found', 'No decision with this id is stored here.')
       return json(await why(store, org.id, params.id))
     })
+}
+
+/** The trust that sessions of detections reached: an agent is detected first and proves itself afterwards. */
+async function detectTrust({ store, orgId, period }: Asked): Promise<DetectTrust> {
+  const { sinceMs, untilMs, siteIds, filter } = period
+  const found = await store.events.trustReached({
+    ...{ orgId, sinceMs, untilMs, types: ['agent.detected'], deadlineMs: limits.trustReachedMs },
+    ...(siteIds && { siteIds }),
+    ...(filter && { filter: filter.filter, also: filter.also }),
+  })
+  if (found === null) return { rows: [], complete: false, isTooMuch: true }
+  const rows = found.rows.map(({ trust, events, sessions }) => ({ trust, count: events, sessions }))
+  return { rows, complete: found.complete, isTooMuch: false }
 }

@@ -2,12 +2,16 @@
 import { Elysia } from 'elysia'
 import { rolesOf } from '../identity/permissions.ts'
 import { json } from '../http/response.ts'
-import { readMembers } from '../http/body-fields.ts'
+import { readMembers, wrongMember } from '../http/body-fields.ts'
 import { readQuery } from '../http/query.ts'
-import type { Store } from '../../db/contract/store.ts'
+import { StoreError } from '../../db/contract/errors.ts'
+import { auditEntry, type Actor } from '../audit/entry.ts'
+import { isoTime, type Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { limits } from '../limits.ts'
+import type { Json, SavedView, Store } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
-import type { Clock } from '../clock.ts'
-import { changeView, createView, deleteView, viewOf } from './saved-views.ts'
 
 export interface ViewRoutesServices {
   store: Store
@@ -56,4 +60,104 @@ export function viewRoutes(services: ViewRoutesServices) {
       },
       unparsed,
     )
+}
+
+/** Saved views of Logs: made, changed and deleted by those who may, each with its audit entry. */
+interface Services {
+  store: Pick<Store, 'views'>
+  clock: Clock
+}
+
+const viewOf = ({ id, name, search, createdBy, createdAtMs }: SavedView) => ({
+  ...{ id, name, search, createdBy, createdAt: isoTime(createdAtMs) },
+})
+
+async function createView(
+  { store, clock }: Services,
+  { accountId, ...who }: Actor & { accountId: string },
+  asked: { name: string; search: string },
+): Promise<SavedView> {
+  const view: SavedView = {
+    ...{ id: newId('view'), orgId: who.orgId, name: nameOf(asked.name), search: searchOf(asked.search) },
+    ...{ createdBy: accountId, createdAtMs: clock.now() },
+  }
+  const metadata = { name: view.name, search: view.search }
+  const audit = auditEntry(who, { action: 'view.created', target: view.id, metadata }, clock.now())
+  await told(view.name, store.views.create({ view, viewsMax: limits.viewsMax, audit }), async () => {
+    const all = await store.views.list(who.orgId)
+    return all.length >= limits.viewsMax && !all.some(({ name }) => name === view.name)
+  })
+  return view
+}
+
+/** Gives a view another name, or the filters that are now to stand under it. */
+async function changeView(
+  { store, clock }: Services,
+  who: Actor,
+  id: string,
+  asked: { name?: string | undefined; search?: string | undefined },
+): Promise<SavedView> {
+  const before = await viewWith(store, who.orgId, id)
+  const after = {
+    name: asked.name === undefined ? before.name : nameOf(asked.name),
+    search: asked.search === undefined ? before.search : searchOf(asked.search),
+  }
+  const metadata: { [member: string]: Json } = {
+    before: { name: before.name, search: before.search },
+    after,
+  }
+  const action = after.search === before.search ? 'view.renamed' : 'view.changed'
+  const audit = auditEntry(who, { action, target: id, metadata }, clock.now())
+  await told(after.name, store.views.change({ orgId: who.orgId, id, ...after, audit }))
+  return { ...before, ...after }
+}
+
+async function deleteView({ store, clock }: Services, who: Actor, id: string): Promise<void> {
+  const { name, search } = await viewWith(store, who.orgId, id)
+  const act = { action: 'view.deleted', target: id, metadata: { name, search } }
+  await store.views.remove({ orgId: who.orgId, id, audit: auditEntry(who, act, clock.now()) })
+}
+
+async function viewWith(store: Services['store'], orgId: string, id: string): Promise<SavedView> {
+  const view = (await store.views.list(orgId)).find((one) => one.id === id)
+  if (view === undefined) throw new AppError('not_found', 'There is no saved view with this id.')
+  return view
+}
+
+/** Says which of the two rules a conflict broke. */
+async function told(name: string, work: Promise<void>, isFull = async () => false): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
+    if (await isFull()) {
+      throw new AppError(
+        'conflict',
+        `The organization has ${limits.viewsMax} saved views, the most there can be.`,
+        {
+          hint: 'Delete one that nobody uses, then save this one.',
+        },
+      )
+    }
+    throw new AppError('conflict', `A saved view is called "${name}" already.`, {
+      hint: 'Choose another name, or replace the view of this name.',
+    })
+  }
+}
+
+function nameOf(asked: string): string {
+  const name = asked.trim()
+  const chars = [...name].length
+  if (chars === 0 || chars > limits.viewNameCharsMax || /[\u0000-\u001f\u007f]/.test(name))
+    throw wrongMember('name', `The name has 1 to ${limits.viewNameCharsMax} characters on one line.`)
+  return name
+}
+
+/** The query of an address of Logs. What it filters by is read when the view is opened, as with any address. */
+function searchOf(search: string): string {
+  if (search !== '' && !/^\?[!-~]+$/.test(search))
+    throw wrongMember('search', 'search is the query of an address, with its question mark, or empty')
+  if (search.length > limits.viewSearchCharsMax)
+    throw wrongMember('search', `search has at most ${limits.viewSearchCharsMax} characters`, 'too_long')
+  return search
 }

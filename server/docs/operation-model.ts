@@ -1,6 +1,6 @@
 /** The shape of an API operation, from which OpenAPI and /docs are built, and the query parameters they share. */
 import { t } from 'elysia'
-import { integer } from '../http/wire-types.ts'
+import { integer } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import type { Scope } from '../http/guard.ts'
 import type { Schema } from '../http/validate.ts'

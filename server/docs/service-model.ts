@@ -1,7 +1,7 @@
 /** The reference of metrics, limits, health and the audit export. */
 import { t } from 'elysia'
-import { integer } from '../http/wire-types.ts'
-import { publishedLimits } from '../ingest/published-limits.ts'
+import { integer } from '../http/validate.ts'
+import { publishedLimits } from '../limits.ts'
 import { metricsModel } from '../api/metrics/model.ts'
 import { exampleTime } from './examples.ts'
 import { since, siteIds, until } from './operation-model.ts'

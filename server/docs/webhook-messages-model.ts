@@ -1,6 +1,6 @@
 /** The reference of the messages that a webhook receiver gets, with schemas and examples. */
 import { t } from 'elysia'
-import { integer, nullable, time as wireTime } from '../http/wire-types.ts'
+import { integer, nullable, time as wireTime } from '../http/validate.ts'
 import { exampleEvent, exampleTime } from './examples.ts'
 
 export interface WebhookMessage {

@@ -1,6 +1,6 @@
 /** The request and response schemas of webhooks, for the reference. */
 import { t } from 'elysia'
-import { integer, nullable, time as wireTime } from '../http/wire-types.ts'
+import { integer, nullable, time as wireTime } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 
 const count = integer({ minimum: 0 })

@@ -1,9 +1,8 @@
 /** Serves the dashboard's files from memory, precompressed, with strong ETags; all its pages are one file. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isDashboardPage } from './dashboard-pages.ts'
-import { pageCsp } from './headers.ts'
-import { pathOf } from './path.ts'
+import { pageCsp } from './response.ts'
+import { pathOf } from './request-context.ts'
 
 /** One built file: its media type, content hash, and the encodings that made it smaller. */
 interface ManifestEntry {
@@ -103,4 +102,25 @@ function chooseEncoding(header: string | null, asset: Asset): string {
   }
   const weightOf = (name: string) => taken.get(name) ?? taken.get('*') ?? 0
   return ['br', 'zstd', 'gzip'].find((each) => asset.bytes.has(each) && weightOf(each) > 0) ?? 'identity'
+}
+
+/** Each with what lies below it. `tests/api/dashboard-addresses.test.ts` holds them against the router's table. */
+const withPlaces = [
+  '/detect',
+  '/auth',
+  '/authz',
+  '/tools',
+  '/knaph',
+  '/logs',
+  '/sessions',
+  '/analytics',
+  '/webhooks',
+  '/settings',
+]
+
+/** The ways in. */
+const alone = ['/', '/setup', '/sign-in', '/reset', '/invitation']
+
+export function isDashboardPage(path: string): boolean {
+  return alone.includes(path) || withPlaces.some((page) => path === page || path.startsWith(`${page}/`))
 }

@@ -2,8 +2,8 @@
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { AppError } from '../errors.ts'
 import type { Assets } from './assets.ts'
-import { errorResponse } from './errors.ts'
-import { pathOf } from './path.ts'
+import { errorResponse } from './response.ts'
+import { pathOf } from './request-context.ts'
 
 /** A supervisor asks these of the process itself, not through the proxy. */
 const besideIt = new Set(['/healthz', '/readyz', '/metrics'])

@@ -4,7 +4,7 @@ import zlib from 'node:zlib'
 import fc from 'fast-check'
 import { quickestMs } from '../../tests/support/quickest.ts'
 import { AppError } from '../errors.ts'
-import { contentEncoding, type Encoding, inflate } from './inflate.ts'
+import { contentEncoding, type Encoding, inflate } from './body.ts'
 
 const limits = { bytesMax: 4_000_000, ratioMax: 100 }
 

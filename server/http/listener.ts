@@ -1,20 +1,17 @@
 /** Opens a listener: gives each request its context, a deadline, the Host check, common headers and a log line. */
-import type { Server } from 'bun'
-import { chmodSync, rmSync } from 'node:fs'
-import { AppError } from '../errors.ts'
+import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { AppError, retryAfter } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
-import type { Log } from '../log.ts'
-import { listenText, type ListenAddress } from './address.ts'
-import { reachableHost } from './address.ts'
-import { counted } from './response.ts'
+import { listenText, reachableHost, type ListenAddress } from './address.ts'
+import { addCommonHeaders, counted, errorResponse } from './response.ts'
 import { takeBasePath } from './base-path.ts'
-import { setContext, withContext, type RequestContext } from './request-context.ts'
-import { errorResponse, retryAfter } from './errors.ts'
-import type { Acceptor } from './connection-limit.ts'
-import { addCommonHeaders } from './headers.ts'
+import { pathOf, setContext, withContext, withWholeUrl, type RequestContext } from './request-context.ts'
 import { hostAllowed, hostName, type HostRule } from './host-guard.ts'
-import { pathOf, withWholeUrl } from './path.ts'
+import { connect } from 'node:net'
+import type { Server } from 'bun'
+import type { Log } from '../log.ts'
+import type { Acceptor } from './connection-limit.ts'
 import type { Sender } from './proxy.ts'
 import type { TlsPair } from './tls.ts'
 
@@ -277,4 +274,25 @@ function isLoopbackHost(header: string | null): boolean {
     !!name &&
     (name === 'localhost' || name.endsWith('.localhost') || name.startsWith('127.') || name === '::1')
   )
+}
+
+/** Throws a sentence when the path is taken by anything but a dead socket. */
+export async function clearSocket(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found === undefined) return
+  if (!found.isSocket())
+    throw new Error(`cannot listen on unix:${path}: there is something else at this path`)
+  if (await answers(path)) throw new Error(`cannot listen on unix:${path}: another process answers there`)
+  rmSync(path, { force: true })
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
 }

@@ -27,3 +27,43 @@ export function mediaType<Known extends string>(
   }
   return found
 }
+
+/**
+ * The offered type the `accept` header likes best; between equals the first offered. No header means the first. 406
+ * when the client takes none of them.
+ */
+export function acceptedType<const Offered extends string>(
+  header: string | null,
+  offered: readonly [Offered, ...Offered[]],
+): Offered {
+  if (header === null || header.trim() === '') return offered[0]
+  const ranges = header.split(',').map(readRange)
+  let best: { type: Offered; quality: number } | null = null
+  for (const type of offered) {
+    const quality = qualityOf(type, ranges)
+    if (quality > 0 && (best === null || quality > best.quality)) best = { type, quality }
+  }
+  if (best === null) throw new AppError('not_acceptable', `This can be had as ${offered.join(', ')}.`)
+  return best.type
+}
+
+interface Range {
+  type: string
+  quality: number
+}
+
+function readRange(text: string): Range {
+  const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
+  const given = parameters.find((parameter) => parameter.startsWith('q='))
+  const quality = given === undefined ? 1 : Number(given.slice(2))
+  return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
+}
+
+/** By the most specific range that names the type; what no range names is not accepted. */
+function qualityOf(type: string, ranges: Range[]): number {
+  for (const name of [type, `${type.split('/')[0]}/*`, '*/*']) {
+    const range = ranges.find((one) => one.type === name)
+    if (range !== undefined) return range.quality
+  }
+  return 0
+}

@@ -1,7 +1,7 @@
 /** Times in a query string: every form of the contract, and what is refused. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
-import { parseQueryTime } from './query-time.ts'
+import { parseQueryTime } from './query.ts'
 
 test('reads every form as UTC', () => {
   const noon = Date.UTC(2026, 5, 23, 12)

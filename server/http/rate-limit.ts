@@ -1,12 +1,15 @@
 /** Rate limits as token buckets, per address and per key (contract §3): a burst of n, then n in every window. */
-import type { ApiKey } from '../../db/contract/store.ts'
 import { senderName } from '../identity/sign-in/throttle.ts'
-import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import type { RateLimit } from './token-buckets.ts'
-import { contextOf } from './request-context.ts'
-import { pathOf } from './path.ts'
-import { tokenBuckets } from './token-buckets.ts'
+import { contextOf, pathOf, type BucketState } from './request-context.ts'
+import { elapsedMs, type Clock } from '../clock.ts'
+import type { ApiKey } from '../../db/contract/store.ts'
+
+/** `count` requests per window; the same number is the burst. */
+export interface RateLimit {
+  count: number
+  windowMs: number
+}
 
 export interface RateLimits {
   /** Before anything else is looked at; throws 429 `rate_limited`. */
@@ -74,5 +77,59 @@ export function rateLimitHeaders(limits: NonNullable<ReturnType<typeof contextOf
     'ratelimit-policy': limits
       .map(({ policy, count, windowMs }) => `"${policy}";q=${count};w=${seconds(windowMs)}`)
       .join(', '),
+  }
+}
+
+/** Token buckets by name: a burst of n, then n in every window, in bounded memory. */
+/**
+ * What a bucket holds is kept in whole numbers, so that who waits as told is let in: a token is as many grains as the
+ * window has milliseconds, and each millisecond brings as many grains as the limit has tokens.
+ */
+interface Bucket {
+  grains: number
+  atMs: number
+  placedAtMs: number // when it went to the end of the map
+}
+
+const bucketsMax = 50_000
+
+/** A bucket in use moves to the end of the map this often: each move costs a map more than all else here. */
+const placeEveryMs = 1_000
+
+export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
+  const buckets = new Map<string, Bucket>()
+  const full = count * windowMs
+
+  /** The map is kept in order of last use, to a second: what is forgotten first has the fullest bucket. */
+  function bucketOf(name: string, now: number): Bucket {
+    let bucket = buckets.get(name)
+    if (bucket !== undefined && Math.abs(now - bucket.placedAtMs) < placeEveryMs) return bucket
+    bucket ??= { grains: full, atMs: now, placedAtMs: now }
+    bucket.placedAtMs = now
+    buckets.delete(name)
+    buckets.set(name, bucket)
+    if (buckets.size > bucketsMax) buckets.delete(buckets.keys().next().value!)
+    return bucket
+  }
+
+  return {
+    take(name: string): BucketState {
+      const now = Math.floor(elapsedMs(clock))
+      const bucket = bucketOf(name, now)
+      // A clock set back gives nothing, and takes nothing away.
+      const passedMs = Math.max(0, now - bucket.atMs)
+      const grains = Math.min(full, bucket.grains + passedMs * count)
+      const passes = grains >= windowMs
+      const left = passes ? grains - windowMs : grains
+      bucket.grains = left
+      bucket.atMs = now
+      return {
+        count,
+        windowMs,
+        remaining: Math.floor(left / windowMs),
+        fullMs: Math.ceil((full - left) / count),
+        waitMs: passes ? 0 : Math.ceil((windowMs - grains) / count),
+      }
+    },
   }
 }

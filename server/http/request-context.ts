@@ -2,7 +2,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ApiKey, SignInView } from '../../db/contract/store.ts'
 import type { Owner, Share, Shares } from './shares.ts'
-import type { Taken } from './token-buckets.ts'
+
+/** A token bucket after a request. */
+export interface BucketState {
+  count: number // of the limit
+  windowMs: number
+  remaining: number
+  fullMs: number // until the whole burst is there again
+  waitMs: number // 0: the request may pass; else until it would
+}
 
 export interface RequestContext {
   id: string // req_…, sent back as x-request-id
@@ -13,7 +21,7 @@ export interface RequestContext {
   listener: 'main' | 'ingest' | 'metrics'
   route?: string // the pattern that took it
   key?: ApiKey
-  rateLimits?: ({ policy: 'address' | 'key' } & Taken)[] // those that applied, passed or not
+  rateLimits?: ({ policy: 'address' | 'key' } & BucketState)[] // those that applied, passed or not
   signIn?: SignInView
   underWay: { bodies: Shares; answers: Shares } // bytes, of everybody
   body?: Share // what this request's body takes of them
@@ -56,4 +64,26 @@ export function contextOf(request: Request): RequestContext {
 /** Null for a request that came through no listener. */
 export function contextIfAny(request: Request): RequestContext | null {
   return contexts.get(request) ?? null
+}
+
+/**
+ * The request with an absolute address. Without a valid Host header Bun's `url` is the bare path, which this module and
+ * the router would cut at different places: a path checked here would not be the path that is served.
+ */
+export function withWholeUrl(request: Request): Request {
+  if (request.url.startsWith('http://')) return request
+  if (request.url.startsWith('https://')) {
+    // The router looks for the path behind `http://` only. The same object goes on: its body and its signal are bound
+    // to the connection, and who asks whether it was secure asks its context.
+    return Object.defineProperty(request, 'url', { value: `http${request.url.slice('https'.length)}` })
+  }
+  return new Request(`http://unnamed.invalid/${request.url.replace(/^\//, '')}`, request)
+}
+
+/** Needs an absolute address. */
+export function pathOf(request: Request): string {
+  const start = request.url.indexOf('/', request.url.indexOf('://') + 3)
+  if (start === -1) return '/'
+  const end = request.url.indexOf('?', start)
+  return end === -1 ? request.url.slice(start) : request.url.slice(start, end)
 }

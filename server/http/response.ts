@@ -1,10 +1,41 @@
 /** Answers made from JSON: a value to serialize, or text that is JSON already. */
-import { AppError } from '../errors.ts'
+import { AppError, errorBody, type ErrorCode, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { ownerOf, type RequestContext } from './request-context.ts'
-import { errorResponse, retryAfter } from './errors.ts'
-import { commonHeaders } from './headers.ts'
-import { streamText } from './stream-text.ts'
+import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
+import type { Log } from '../log.ts'
+
+/** The response headers every answer carries, and the stricter pair for pages (field notes §3). */
+const always: Record<string, string> = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+export const pageCsp =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+const dataCsp = "default-src 'none'; frame-ancestors 'none'; sandbox"
+
+const common = { ...always, 'content-security-policy': dataCsp, 'cache-control': 'no-store' }
+
+/** For an answer that has them from the start: setting them one by one costs as much as parsing its request. */
+function commonHeaders(contentType: string): Headers {
+  return new Headers({ ...common, 'content-type': contentType })
+}
+
+/** Adds the common headers to an answer; what a handler set itself stands. */
+export function addCommonHeaders(response: Response, requestId: string): Response {
+  const headers = response.headers
+  headers.set('x-request-id', requestId)
+  if (headers.has('x-content-type-options')) return response // made with `commonHeaders`
+  for (const name in always) if (!headers.has(name)) headers.set(name, always[name]!)
+  if (!headers.has('content-security-policy')) headers.set('content-security-policy', dataCsp)
+  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
+  return response
+}
 
 export function json(value: unknown, status = 200, headers: Record<string, string> = {}): Response {
   return jsonText(JSON.stringify(value), status, headers)
@@ -49,4 +80,115 @@ async function* pieces(text: string): AsyncGenerator<string> {
     yield text.slice(at, end)
     at = end
   }
+}
+
+/** Turns whatever was thrown into the one error shape of contract §3. */
+const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
+  storage_full: ['storage_full', 'There is no room left on the disk; nothing of this request was stored.'],
+  read_only: ['storage_full', 'The data folder does not take writes; nothing of this request was stored.'],
+  conflict: ['conflict', 'This conflicts with what is already there.'],
+  not_found: ['not_found', 'There is no such thing here.'],
+  closed: ['shutting_down', 'The server is shutting down; try again in a moment.'],
+  deadline: ['overloaded', 'The query took longer than it may; narrow it or try again.'],
+  io: ['not_ready', 'The disk failed; nothing of this request was acknowledged.'],
+  displaced: ['not_ready', 'The data folder was moved or replaced; nothing of this request was stored.'],
+  deleted: ['not_ready', 'The data folder was deleted; nothing of this request was stored.'],
+  corrupt: ['internal_error', 'The database is damaged; the log says where.'],
+  incomplete: ['internal_error', 'Something went wrong on our side.'],
+  older_schema: ['internal_error', 'Something went wrong on our side.'],
+  newer_schema: ['internal_error', 'Something went wrong on our side.'],
+  locked: ['internal_error', 'Something went wrong on our side.'],
+  internal: ['internal_error', 'Something went wrong on our side.'],
+}
+
+/** Expected, or logged once when the store failed: under load one line per request would fill the log. */
+const silent: readonly StoreErrorKind[] = ['conflict', 'not_found', 'closed', 'displaced', 'deleted']
+
+/** The error a client sees for `thrown`; anything unknown is logged and becomes 500 without detail. */
+export function toAppError(thrown: unknown, requestId: string, log: Log): AppError {
+  if (thrown instanceof AppError) return thrown
+  if (thrown instanceof StoreError) {
+    const [code, message] = storeCode[thrown.kind]
+    if (!silent.includes(thrown.kind)) {
+      log.error('store_failed', { requestId, kind: thrown.kind, message: thrown.message })
+    }
+    return new AppError(code, message, retryHeaders(code))
+  }
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+  log.error('unexpected_error', { requestId, message: error.message, stack: error.stack ?? '' })
+  return new AppError('internal_error', 'Something went wrong on our side.', {
+    hint: 'The server log has the details under this request id.',
+  })
+}
+
+function retryHeaders(code: ErrorCode): { headers?: Record<string, string> } {
+  return code === 'overloaded' || code === 'shutting_down' ? { headers: retryAfter() } : {}
+}
+
+// Every 401 names a scheme (RFC 9110 §11.6.1); where it is not a key that is missing, it is the session's cookie. No
+// browser asks for a password at a scheme that it does not know.
+const challenge = { 'www-authenticate': 'Cookie realm="sightglass"' }
+
+export function errorResponse(error: AppError, requestId: string): Response {
+  const fixed = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+  return new Response(errorBody(error, requestId), {
+    status: error.status,
+    headers: { ...fixed, ...(error.status === 401 ? challenge : {}), ...error.details.headers },
+  })
+}
+
+/** Answers with text as it is made: the next part is only asked for when the receiver has taken the last one. */
+const encoder = new TextEncoder()
+
+interface StreamedText {
+  parts: AsyncGenerator<string | Uint8Array>
+  stallMs: number // a receiver that takes nothing for so long is cut off
+  /** Called once, however it ends; `failed` is what the generator threw or the stall. */
+  ended(failed: unknown): void
+}
+
+/**
+ * The body of a streamed answer. When making it fails, the connection is cut without a proper end, so that no receiver
+ * takes a part for the whole.
+ */
+export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStream<Uint8Array> {
+  let stall: Timer | null = null
+  let isOver = false
+  const finish = (failed: unknown): void => {
+    if (stall !== null) clearTimeout(stall)
+    if (isOver) return
+    isOver = true
+    ended(failed)
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        if (stall !== null) clearTimeout(stall)
+        try {
+          const { done, value } = await parts.next()
+          if (isOver) return
+          if (done) {
+            finish(null)
+            controller.close()
+            return
+          }
+          controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
+          stall = setTimeout(() => {
+            const error = new Error(`the receiver took nothing for ${stallMs} ms`)
+            finish(error)
+            controller.error(error)
+            void parts.return(undefined)
+          }, stallMs)
+        } catch (error) {
+          finish(error)
+          controller.error(error)
+        }
+      },
+      async cancel() {
+        finish(null)
+        await parts.return(undefined)
+      },
+    },
+    { highWaterMark: 0 },
+  )
 }

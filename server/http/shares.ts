@@ -3,6 +3,7 @@
  * accounts. Nobody takes more than is left for the others: one organization alone gets half of the total, two a third
  * each; and in the same way each holder gets half of what its organization may have.
  */
+import { AppError, retryAfter } from '../errors.ts'
 
 export interface Owner {
   orgId: string // empty for somebody who is not known yet
@@ -68,4 +69,12 @@ function addTo(sums: Map<string, number>, key: string, amount: number): void {
   const sum = (sums.get(key) ?? 0) + amount
   if (sum === 0) sums.delete(key)
   else sums.set(key, sum)
+}
+
+/** Throws 503 when the organization, or who acts for it, has as many as it may. */
+export function takeExport(shares: Shares, orgId: string, actor: string): Share {
+  const share = shares.take({ orgId, holderId: actor }, 1)
+  if (share !== null) return share
+  const message = 'As many exports are running as you may have at a time; try again when one has ended.'
+  throw new AppError('overloaded', message, { headers: retryAfter() })
 }

@@ -1,6 +1,6 @@
 /** Streamed answers: made no faster than they are taken, cut when making them fails or nobody takes them. */
 import { expect, test } from 'bun:test'
-import { streamText } from './stream-text.ts'
+import { streamText } from './response.ts'
 
 function watched(parts: AsyncGenerator<string>, stallMs = 5_000) {
   const ends: unknown[] = []

@@ -6,7 +6,7 @@ import type { Issue } from '../errors.ts'
 import { memoryBodyModel } from '../api/site-memory/model.ts'
 import { toolsBodyModel } from '../api/tools/model.ts'
 import { checkSchema, type Schema } from './validate.ts'
-import { integer, optional } from './wire-types.ts'
+import { integer, optional } from './validate.ts'
 
 const issuesOf = (schema: Schema, value: unknown): [string, string][] => {
   const issues: Issue[] = []

@@ -1,12 +1,10 @@
 /** What every ingest endpoint asks of disk and queue before it takes anything, and does when a write fails. */
 import { StoreError } from '../../db/contract/errors.ts'
-import { AppError } from '../errors.ts'
+import { AppError, retryAfter } from '../errors.ts'
 import { requireBodyRoom } from '../http/body.ts'
-import { retryAfter } from '../http/errors.ts'
 import { limits } from '../limits.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { DiskWatch } from '../operations/health/disk.ts'
-import type { Turns } from './parse-queue.ts'
 
 export interface AdmissionServices {
   store: Store
@@ -59,4 +57,49 @@ function diskFull(): AppError {
       hint: 'What is stored stays readable. Free some space; ingest comes back by itself.',
     },
   )
+}
+
+/** What takes longer to take apart than waiting for a turn costs. */
+const largeBytes = 16 * 1024
+
+export interface Turns {
+  /** Fulfilled when it is this body's turn; at once for a small one. */
+  take(bytes: number): Promise<void> | undefined
+  /** Of the bodies whose turn has not come. */
+  waitingBytes(): number
+}
+
+export function makeTurns(nextTurn: (go: () => void) => unknown = setImmediate): Turns {
+  let waiting: { bytes: number; go: () => void }[] = []
+  let taken = 0 // of those waiting, from the first
+  let waitingBytes = 0
+  let isRunning = false
+
+  function next(): void {
+    const one = waiting[taken]
+    if (one === undefined) {
+      waiting = []
+      taken = 0
+      isRunning = false
+      return
+    }
+    taken++
+    waitingBytes -= one.bytes
+    nextTurn(next)
+    one.go()
+  }
+
+  return {
+    take(bytes) {
+      if (bytes < largeBytes) return undefined
+      if (!isRunning) {
+        isRunning = true
+        nextTurn(next)
+        return undefined
+      }
+      waitingBytes += bytes
+      return new Promise((go) => waiting.push({ bytes, go }))
+    },
+    waitingBytes: () => waitingBytes,
+  }
 }

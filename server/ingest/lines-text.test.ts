@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { exampleEvent } from '../../tests/fuzz/any-event.ts'
-import { acceptLines } from './accept-lines.ts'
-import { linesText } from './lines-text.ts'
+import { acceptLines } from './accept.ts'
+import { linesText } from './accept.ts'
 
 const good = Buffer.from(JSON.stringify(exampleEvent))
 const bytes = (...lines: (Buffer | string)[]): Buffer =>

@@ -1,6 +1,6 @@
 /** The wire schemas of ingest, for OpenAPI. `check-event.ts` is the same by hand, faster; a test compares the two. */
 import { t } from 'elysia'
-import { integer } from '../http/wire-types.ts'
+import { integer } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 
 const text = (maxLength: number, description?: string) =>

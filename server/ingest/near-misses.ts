@@ -1,5 +1,5 @@
 /** Fields of an event that are probably meant as others: misspelt, spelt in another way, or by another name. */
-import { nearest } from '../text/nearest.ts'
+import { nearest } from '../text/text.ts'
 
 export interface NearMiss {
   path: string // as sent, such as latencyMs or agent.user_agent

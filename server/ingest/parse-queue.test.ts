@@ -1,6 +1,6 @@
 /** Bodies take turns in the order they came; small ones do not wait; what waits is counted. */
 import { expect, test } from 'bun:test'
-import { makeTurns } from './parse-queue.ts'
+import { makeTurns } from './admission.ts'
 
 test('one large body a turn, in order, and small ones at once', async () => {
   const due: (() => void)[] = []

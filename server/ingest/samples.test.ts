@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { exampleEvent } from '../../tests/fuzz/any-event.ts'
 import { AppError } from '../errors.ts'
 import { acceptEvents } from './accept.ts'
-import { eventSamples, requestSample } from './samples.ts'
+import { eventSamples, requestSample } from './rejected.ts'
 
 const key = { id: 'key_1', orgId: 'org_1' }
 

@@ -1,7 +1,7 @@
 /** Everything `serve` starts with, made from the options of the command line. */
 import type { ListenAddress } from '../http/address.ts'
 import type { TlsFiles } from '../http/tls.ts'
-import type { RateLimit } from '../http/token-buckets.ts'
+import type { RateLimit } from '../http/rate-limit.ts'
 import type { OidcConfig } from '../identity/sign-in/provider-config.ts'
 import type { BackupConfig } from '../operations/backup/config.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'

@@ -88,3 +88,48 @@ export function hasMoreOpeners(text: string, max: number): boolean {
   for (let at = text.indexOf('['); at >= 0; at = text.indexOf('[', at + 1)) if (++count > max) return true
   return false
 }
+
+/** A text, number, boolean or null has depth 0, `{}` and `[]` have depth 1. */
+export function isDeeperThan(value: unknown, depthMax: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (depthMax <= 0) return true
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const item: unknown = value[i]
+      if (typeof item === 'object' && item !== null && isDeeperThan(item, depthMax - 1)) return true
+    }
+    return false
+  }
+  // for-in sees exactly the members that JSON.parse made, `__proto__` included: they are all own and enumerable.
+  for (const name in value) {
+    const item = (value as { [member: string]: unknown })[name]
+    if (typeof item === 'object' && item !== null && isDeeperThan(item, depthMax - 1)) return true
+  }
+  return false
+}
+
+/** Rewrites JSON text compactly with every number spelled as it was sent, for numbers that a double cannot hold. */
+// TypeScript's library does not know these yet; Bun 1.4.5 has both.
+const rawJson = (JSON as unknown as { rawJSON: (text: string) => unknown }).rawJSON
+
+/** The value of `text` as compact JSON: like `JSON.stringify(JSON.parse(text))`, but no number changes. */
+export function exactJson(text: string): string {
+  return JSON.stringify(JSON.parse(text, keepSpelling))
+}
+
+function keepSpelling(this: unknown, _name: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === 'number' && context?.source !== undefined ? rawJson(context.source) : value
+}
+
+/** The value of `text` in which numbers keep their spelling for `JSON.stringify`; they are no JavaScript numbers. */
+export function parseExact(text: string): unknown {
+  return JSON.parse(text, keepSpelling)
+}
+
+/** One text for all JSON values that are equal: members sorted by name, numbers as JavaScript writes them. */
+export function canonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([name, inner]) => `${JSON.stringify(name)}:${canonicalText(inner)}`).join(',')}}`
+}

@@ -1,7 +1,7 @@
 /** What is sent: batches within their limits, payloads to the last digit, lines for files and syslog, safe excerpts. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { exactJson } from '../text/exact-json.ts'
+import { exactJson } from '../text/json-scan.ts'
 import { limits } from '../limits.ts'
 import { excerptText } from './delivery/excerpt.ts'
 import { batchBody } from './delivery/fan-out.ts'

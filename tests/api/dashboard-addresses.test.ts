@@ -1,6 +1,6 @@
 /** Which addresses are there: the dashboard's pages; unknown ones answer 404, as a page to a browser, else as JSON. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { isDashboardPage } from '../../server/http/dashboard-pages.ts'
+import { isDashboardPage } from '../../server/http/assets.ts'
 import { routes } from '../../web/routes.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 

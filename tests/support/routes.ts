@@ -1,6 +1,6 @@
 /** The route table of the whole appliance, as data: what tests go through that must forget no route. */
 import { createApp } from '../../server/app.ts'
-import type { Route } from '../../server/http/routes-of.ts'
+import type { Route } from '../../server/app.ts'
 import type { Services } from '../../server/services.ts'
 
 /** Putting the routes together touches the services of a server, but uses none of them. */

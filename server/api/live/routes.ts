@@ -1,18 +1,16 @@
 /** GET /api/live: the Logs page's event stream over server-sent events, resumable by Last-Event-ID. */
 import { Elysia } from 'elysia'
-import type { StoredEvent, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
-import { AppError } from '../../errors.ts'
+import { AppError, retryAfter } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
 import { contextOf, ownerOf } from '../../http/request-context.ts'
-import { retryAfter } from '../../http/errors.ts'
-import type { Owner, Share, Shares } from '../../http/shares.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
+import { filterParameters, readFilter } from '../traces/filter.ts'
+import type { EventFilter, EventStore, Store, StoredEvent } from '../../../db/contract/store.ts'
+import type { Owner, Share, Shares } from '../../http/shares.ts'
 import type { Seal } from '../../http/cursor-cipher.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import { filterParameters, readFilter } from '../traces/filter.ts'
-import { liveEvents } from './stream.ts'
 
 export interface LiveRoutesServices {
   store: Store
@@ -133,4 +131,78 @@ export function eventsJson(events: StoredEvent[]): string {
 
 export function wrapEvents(events: StoredEvent[]): string {
   return events.map((e) => `{"receivedAt":"${isoTime(e.receivedAtMs)}","event":${e.json}}`).join(',')
+}
+
+/** A live stream of one organization's events: woken by commits, read in arrival order, pulled by the client. */
+interface LiveOptions {
+  events: Pick<EventStore, 'tail' | 'watch'>
+  orgId: string
+  filter: EventFilter
+  afterSeq: number
+  signal: AbortSignal
+  heartbeatMs: number
+  lifeMs: number // after it the stream ends and the client resumes where it was
+}
+
+export type LiveItem =
+  { kind: 'events'; events: StoredEvent[]; lastSeq: number } | { kind: 'quiet'; lastSeq: number }
+
+const pageMax = 200
+const bytesMax = limits.liveBytesMax
+
+/**
+ * Yields every matching event after `afterSeq` exactly once, in arrival order, and `quiet` when nothing came for a
+ * heartbeat. It is a generator, so a client that does not read holds no memory: the next page is read when it asks.
+ */
+export async function* liveEvents(options: LiveOptions): AsyncGenerator<LiveItem> {
+  const { events, orgId, filter, signal } = options
+  const bell = ringer(signal)
+  const unwatch = events.watch((orgIds) => {
+    if (orgIds.includes(orgId)) bell.ring()
+  })
+  const endAt = performance.now() + options.lifeMs
+  let lastSeq = options.afterSeq
+  try {
+    while (!signal.aborted && performance.now() < endAt) {
+      bell.reset()
+      const page = await events.tail({ orgId, filter, afterSeq: lastSeq, limit: pageMax, bytesMax })
+      if (signal.aborted) return
+      const moved = page.lastSeq > lastSeq
+      lastSeq = Math.max(lastSeq, page.lastSeq)
+      if (page.events.length > 0) yield { kind: 'events', events: page.events, lastSeq }
+      else if (!moved && !(await bell.wait(options.heartbeatMs))) yield { kind: 'quiet', lastSeq }
+    }
+  } finally {
+    unwatch()
+    bell.stop()
+  }
+}
+
+/** A bell that can ring before anybody waits for it, so that a commit during a read is not missed. */
+function ringer(signal: AbortSignal) {
+  let rung = false
+  let wake: (() => void) | null = null
+  const ring = () => {
+    rung = true
+    wake?.()
+  }
+  signal.addEventListener('abort', ring)
+  return {
+    ring,
+    reset: () => void (rung = false),
+    stop: () => signal.removeEventListener('abort', ring),
+    /** Waits until rung or the time is up; false when nothing rang. */
+    wait(timeoutMs: number): Promise<boolean> {
+      if (rung) return Promise.resolve(true)
+      return new Promise((resolve) => {
+        const timer = setTimeout(() => finish(false), timeoutMs)
+        const finish = (answer: boolean) => {
+          clearTimeout(timer)
+          wake = null
+          resolve(answer)
+        }
+        wake = () => finish(true)
+      })
+    },
+  }
 }

@@ -1,6 +1,6 @@
 /** The wire schemas of GET /v1/metrics. */
 import { t } from 'elysia'
-import { integer, nullable, time } from '../../http/wire-types.ts'
+import { integer, nullable, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 
 const count = integer({ minimum: 0 })

@@ -1,14 +1,13 @@
 /** GET /v1/metrics: counts by type, outcome and hour, exact at every moment (contract §7); also for the dashboard. */
 import { Elysia } from 'elysia'
 import { json, jsonText } from '../../http/response.ts'
-import { readQuery } from '../../http/query.ts'
+import { invalidQuery, readQuery } from '../../http/query.ts'
+import { metricsAnswer, rangeParameters, readRange } from './answer.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import type { Clock } from '../../clock.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import { metricsAnswer } from './answer.ts'
-import { readBreakdown } from './breakdown.ts'
-import { rangeParameters, readRange } from './range.ts'
+import type { BreakdownQuery, CountedMember } from '../../../db/contract/event-counts.ts'
 
 export interface MetricsRoutesServices {
   store: Store
@@ -34,4 +33,62 @@ export function metricsRoutes(services: MetricsRoutesServices) {
 
 async function readMetrics({ store, clock }: MetricsRoutesServices, orgId: string, request: Request) {
   return metricsAnswer(store, orgId, readRange(readQuery(request, rangeParameters), clock.now()))
+}
+
+/** GET /api/breakdown: counts by one member of events, for the dashboard's charts and tables. */
+interface BreakdownServices {
+  store: Store
+  clock: Clock
+}
+
+const countedMembers = {
+  class: true,
+  vendor: true,
+  name: true,
+  purpose: true,
+  trust: true,
+  tool: true,
+  protocol: true,
+  decision: true,
+  ruleId: true,
+  reason: true,
+  page: true,
+} satisfies { [M in CountedMember]: true }
+
+const hourMs = 3_600_000
+const stepHoursMax = 24 * 366
+
+/** `by` names the member, `step` the whole hours of a row's step (left out: one step for the whole range). */
+async function readBreakdown({ store, clock }: BreakdownServices, orgId: string, request: Request) {
+  const query = readQuery(request, { ...rangeParameters, type: 'many', by: 'one', step: 'one' })
+  const by = query.one('by') ?? ''
+  if (!Object.hasOwn(countedMembers, by))
+    throw invalidQuery('by', `by must be one of ${Object.keys(countedMembers).join(', ')}`)
+  const types = query.many('type')
+  const asked: BreakdownQuery = {
+    orgId,
+    ...readRange(query, clock.now()),
+    by: by as CountedMember,
+    stepMs: readStep(query.one('step')),
+    ...(types === undefined ? {} : { types }),
+  }
+  const { rows } = await store.events.breakdown(asked)
+  return {
+    since: isoTime(asked.sinceMs),
+    until: asked.untilMs === null ? null : isoTime(asked.untilMs),
+    rows: rows.map(({ value, outcome, startMs, count }) => ({
+      value,
+      outcome,
+      start: isoTime(startMs),
+      count,
+    })),
+  }
+}
+
+function readStep(text: string | undefined): number | null {
+  if (text === undefined) return null
+  const hours = /^[1-9][0-9]{0,4}$/.test(text) ? Number(text) : 0
+  if (hours < 1 || hours > stepHoursMax)
+    throw invalidQuery('step', `step must be a whole number of hours, 1 to ${stepHoursMax}`)
+  return hours * hourMs
 }

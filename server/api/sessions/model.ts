@@ -1,6 +1,6 @@
 /** The wire schemas of sessions: what one agent did, from its first event to its last. */
 import { t } from 'elysia'
-import { integer, nullable, time } from '../../http/wire-types.ts'
+import { integer, nullable, time } from '../../http/validate.ts'
 import { eventModel } from '../../ingest/model.ts'
 import { limits } from '../../limits.ts'
 

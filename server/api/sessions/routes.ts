@@ -1,16 +1,16 @@
 /** GET /v1/sessions and GET /v1/sessions/{id}: the story of one agent; the same for the dashboard. */
 import { Elysia } from 'elysia'
-import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import { AppError } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
-import { closeCursor, readCursor, readLimit } from '../../http/paging.ts'
-import { readQuery, type ParameterKind } from '../../http/query.ts'
+import { closeCursor, readCursor, readLimit, readQuery, type ParameterKind } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
+import { filterParameters, readFilter } from '../traces/filter.ts'
+import { isoTime } from '../../clock.ts'
+import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { Seal } from '../../http/cursor-cipher.ts'
-import { filterParameters, readFilter } from '../traces/filter.ts'
-import { sessionView } from './view.ts'
+import type { Session } from '../../../db/contract/sessions.ts'
 
 export interface SessionRoutesServices {
   store: Store
@@ -95,4 +95,20 @@ async function story(
   const texts = events.map(({ json }) => json).join(',')
   const told = JSON.stringify(sessionView(session))
   return jsonText(`{"session":${told},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`)
+}
+
+/** How a session looks in answers. */
+function sessionView(session: Session) {
+  const { id, siteIds, firstSeenAtMs, lastSeenAtMs, events, byPillar, byOutcome, isCut } = session
+  return {
+    id,
+    siteIds,
+    firstSeenAt: isoTime(firstSeenAtMs),
+    lastSeenAt: isoTime(lastSeenAtMs),
+    events,
+    agent: { class: session.class, vendor: session.vendor, trust: session.trust },
+    byPillar,
+    byOutcome,
+    ...(isCut ? { truncated: true } : {}),
+  }
 }

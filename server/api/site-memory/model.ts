@@ -1,6 +1,6 @@
 /** The wire schemas of site memory: what is pushed, and what reads answer. */
 import { t } from 'elysia'
-import { integer, nullable, time } from '../../http/wire-types.ts'
+import { integer, nullable, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { differenceModel, siteIdModel } from '../tools/model.ts'
 

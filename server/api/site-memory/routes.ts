@@ -1,28 +1,25 @@
 /** POST /v1/sdk/memory (contract §5), and what is known of each site: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
-import type { ApiKey, Store } from '../../../db/contract/store.ts'
-import { periodOf, periodParameters } from '../../dashboard/period.ts'
+import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
-import { closeCursor, readCursor, readLimit } from '../../http/paging.ts'
-import { readQuery } from '../../http/query.ts'
+import { closeCursor, readCursor, readLimit, readQuery } from '../../http/query.ts'
 import { invalidPush, readPush } from '../../ingest/push.ts'
-import { requireRoom, writeOrExplain } from '../../ingest/admission.ts'
-import { requestSample } from '../../ingest/samples.ts'
+import { requireRoom, writeOrExplain, type Turns } from '../../ingest/admission.ts'
+import { requestSample, type Rejections } from '../../ingest/rejected.ts'
 import { limits } from '../../limits.ts'
+import { differences } from '../tools/differences.ts'
+import { memoryBodyModel } from './model.ts'
+import { memoryRecord, memoryView, versionView } from './record.ts'
+import { noTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
+import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
 import type { DiskWatch } from '../../operations/health/disk.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { Seal } from '../../http/cursor-cipher.ts'
 import type { IngestCounts } from '../../ingest/counts.ts'
-import type { Rejections } from '../../ingest/rejections.ts'
-import type { Turns } from '../../ingest/parse-queue.ts'
-import { differences } from '../tools/differences.ts'
-import { memoryBodyModel } from './model.ts'
-import { memoryRecord } from './record.ts'
-import { knaphCounts } from './use.ts'
-import { memoryView, versionView } from './view.ts'
+import type { KnaphCounts } from './use-shapes.ts'
 
 export interface MemoryRoutesServices {
   store: Store
@@ -160,4 +157,22 @@ async function version(
   const before = await store.registry.memory({ orgId, siteId, version: wanted - 1 })
   const changed = before === null ? [] : differences(JSON.parse(before.json), JSON.parse(memory.json))
   return jsonText(`{"memory":${memoryView(memory)},"differences":${JSON.stringify(changed)}}`)
+}
+
+/** How often site memory was read and changed over a period, from the events that say so. */
+async function knaphCounts(
+  { store }: { store: Pick<Store, 'events' | 'sites'> },
+  orgId: string,
+  period: Period,
+): Promise<KnaphCounts> {
+  const [sites, counts] = await Promise.all([
+    store.sites.list(orgId),
+    typeCounts(store.events, orgId, period),
+  ])
+  return {
+    period: periodView(period, sites),
+    totals: totalsOf(counts),
+    accessed: counts.types.get('memory.accessed') ?? noTally(period),
+    updated: counts.types.get('memory.updated') ?? noTally(period),
+  }
 }

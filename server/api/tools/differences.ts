@@ -1,5 +1,5 @@
 /** What differs between two JSON values, member by member, for people who compare versions. */
-import { canonicalText } from '../../text/canonical.ts'
+import { canonicalText } from '../../text/json-scan.ts'
 import { limits } from '../../limits.ts'
 
 export interface Difference {

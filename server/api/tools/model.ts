@@ -1,6 +1,6 @@
 /** The wire schemas of tool registries: what is pushed, and what reads answer. */
 import { t } from 'elysia'
-import { integer, nullable, optional, time } from '../../http/wire-types.ts'
+import { integer, nullable, optional, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 
 const anyObject = t.Object({}, { additionalProperties: true })

@@ -1,7 +1,7 @@
 /** Turns pushed tools into the records that the store compares and keeps. */
 import type { ToolRecord } from '../../../db/contract/registry.ts'
 import { sha256Hex } from '../../ids.ts'
-import { canonicalText } from '../../text/canonical.ts'
+import { canonicalText } from '../../text/json-scan.ts'
 import { invalidPush } from '../../ingest/push.ts'
 import { limits } from '../../limits.ts'
 

@@ -1,27 +1,24 @@
 /** POST /v1/sdk/tools (contract §5), and the registry as it stands: for the gateway and for the dashboard. */
 import { Elysia } from 'elysia'
-import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import { periodOf, periodParameters } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
-import { invalidQuery, readQuery } from '../../http/query.ts'
+import { closeCursor, invalidQuery, readCursor, readLimit, readQuery } from '../../http/query.ts'
 import { invalidPush, readPush } from '../../ingest/push.ts'
-import { requireRoom, writeOrExplain } from '../../ingest/admission.ts'
-import { requestSample } from '../../ingest/samples.ts'
+import { requireRoom, writeOrExplain, type Turns } from '../../ingest/admission.ts'
+import { requestSample, type Rejections } from '../../ingest/rejected.ts'
 import { limits } from '../../limits.ts'
+import { toolCalls } from './calls.ts'
+import { toolsBodyModel } from './model.ts'
+import { toolRecords } from './records.ts'
+import { toolHistory, toolView } from './view.ts'
+import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
 import type { DiskWatch } from '../../operations/health/disk.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { Seal } from '../../http/cursor-cipher.ts'
 import type { IngestCounts } from '../../ingest/counts.ts'
-import type { Rejections } from '../../ingest/rejections.ts'
-import type { Turns } from '../../ingest/parse-queue.ts'
-import { toolCalls } from './calls.ts'
-import { toolsBodyModel } from './model.ts'
-import { readToolPage } from './page.ts'
-import { toolRecords } from './records.ts'
-import { toolHistory } from './view.ts'
 
 export interface ToolRoutesServices {
   store: Store
@@ -125,4 +122,45 @@ async function one(
   const found = await store.registry.tool({ orgId, siteId, name, limit: limits.versionsShownMax + 1 })
   if (found === null) throw new AppError('not_found', 'This site has pushed no such tool.')
   return jsonText(toolHistory(found))
+}
+
+/** One page of the tool registry: filters, limit and cursor read, the store asked, the next cursor sealed. */
+interface Asked {
+  siteIds: string[]
+  withRemoved: boolean
+}
+
+type Position = { siteId: string; name: string }
+
+const cursorPurpose = 'tools-cursor'
+
+/** The tools as JSON texts, by site and name. */
+async function readToolPage(
+  { store, seal }: { store: Pick<Store, 'registry'>; seal: Seal },
+  orgId: string,
+  request: Request,
+): Promise<{ tools: string[]; nextCursor: string | null }> {
+  const query = readQuery(request, { siteId: 'many', removed: 'one', limit: 'one', cursor: 'one' })
+  const limit = readLimit(query, limits.registryPageDefault, limits.registryPageMax)
+  const siteIds = query.many('siteId')
+  const removed = query.one('removed')
+  if (removed !== undefined && !['true', 'false'].includes(removed))
+    throw invalidQuery('removed', 'removed must be true or false')
+  const isAsked = siteIds !== undefined || removed !== undefined
+  const given: Asked = { siteIds: [...new Set(siteIds)].sort(), withRemoved: removed === 'true' }
+  const cursor = readCursor<Asked, Position>(seal, cursorPurpose, orgId, query, isAsked ? given : null)
+  const asked = cursor?.asked ?? given
+  const { tools, hasMore } = await store.registry.tools({
+    orgId,
+    ...asked,
+    after: cursor?.position ?? null,
+    limit,
+    bytesMax: limits.registryPageBytesMax,
+  })
+  const last = tools.at(-1)
+  const nextCursor =
+    hasMore && last !== undefined
+      ? closeCursor(seal, cursorPurpose, orgId, asked, { siteId: last.siteId, name: last.name })
+      : null
+  return { tools: tools.map(toolView), nextCursor }
 }

@@ -1,9 +1,8 @@
 /** How a stored tool and its versions look in answers: JSON text, the descriptor in it as it was sent. */
-import type { StoredTool, ToolVersion } from '../../../db/contract/registry.ts'
 import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { differences } from './differences.ts'
-import { tokenCost } from './tokens.ts'
+import type { StoredTool, ToolVersion } from '../../../db/contract/registry.ts'
 
 interface Descriptor {
   [member: string]: unknown
@@ -47,4 +46,17 @@ export function toolHistory({ tool, versions }: { tool: StoredTool; versions: To
 /** The JSON of `facts` with one more member whose value is JSON text already. */
 export function withMember(facts: { [member: string]: unknown }, name: string, json: string): string {
   return `${JSON.stringify(facts).slice(0, -1)},${JSON.stringify(name)}:${json}}`
+}
+
+/** What a tool costs a model that reads its descriptor: as the site says, or estimated (contract §5). */
+interface TokenCost {
+  tokens: number
+  estimated: boolean
+}
+
+function tokenCost(tool: { [member: string]: unknown }): TokenCost {
+  const { tokens, name, description, inputSchema, outputSchema } = tool
+  if (typeof tokens === 'number') return { tokens, estimated: false }
+  const chars = JSON.stringify({ name, description, inputSchema, outputSchema }).length
+  return { tokens: Math.ceil(chars / 4), estimated: true }
 }

@@ -1,7 +1,7 @@
 /** Reads the filters of contract §6 from a query string into the store's `EventFilter`. */
 import type { EventFilter } from '../../../db/contract/store.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../../http/query.ts'
-import { parseQueryTime } from '../../http/query-time.ts'
+import { parseQueryTime } from '../../http/query.ts'
 import { isLongerThan } from '../../text/text.ts'
 import { limits } from '../../limits.ts'
 

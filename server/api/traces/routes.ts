@@ -1,7 +1,7 @@
 /** GET /v1/traces and GET /v1/traces/{id}: the stored events, given back as they were sent (contract §6). */
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
-import { acceptedType } from '../../http/accept.ts'
+import { acceptedType } from '../../http/media-type.ts'
 import { jsonText } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { invalidQuery, readQuery, type Query } from '../../http/query.ts'

@@ -12,7 +12,7 @@ import { UsageError } from '../../errors.ts'
 import { cell, minute, type DataVerb } from './data-verb.ts'
 import { textOf, textOrNull, type Params } from '../../runtime/params.ts'
 import { columns, print } from '../print.ts'
-import { sizeText } from '../../text/size-text.ts'
+import { sizeText } from '../../text/text.ts'
 import type { VerbContext } from '../../runtime/verb-context.ts'
 
 export const backupCreateVerb: DataVerb = {

@@ -1,6 +1,6 @@
 /** `sightglass help`: the overview, and a page for each verb, both made from the tables of verbs and options. */
 import type { Json } from '../../../db/contract/store.ts'
-import { nearest } from '../../text/nearest.ts'
+import { nearest } from '../../text/text.ts'
 import { UsageError } from '../../errors.ts'
 import { environmentTwin, optionFits, optionNames, optionOf, verbNames, type VerbName } from '../options.ts'
 import { version } from '../../system/version.ts'

@@ -20,7 +20,7 @@ import { digestFile, digestOf, piecesOf, writePieces, type Digest } from './body
 import { encrypted, keyOf, newEncryption } from './cipher.ts'
 import { folderKeyId, readKeyFiles } from './key-files.ts'
 import { manifestBytes, readManifest, type BackupReason, type Manifest } from './manifest.ts'
-import { anchorsOf, differences, faultsOf } from './proof.ts'
+import { anchorsOf, differences, faultsOf } from './check.ts'
 
 export interface BackupWanted {
   dataDir: string

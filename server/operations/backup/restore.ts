@@ -2,20 +2,19 @@
  * Puts a backup in the place of a data folder's database. Everything is prepared and proven in a staging folder first;
  * what was there moves aside whole, from where one step brings it back.
  */
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { newestSchema, requireFreeFolder, settlePlacement } from '../../../db/backup.ts'
 import { writeWhole } from '../../../db/rules/durable-files.ts'
-import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { keyFileName, openSecretBox } from '../../system/secrets.ts'
 import { checkBackup, contentProblems } from './check.ts'
-import { keyFileNames } from './key-files.ts'
+import { folderKeyId, keyFileNames, keyIdOf, type KeyFiles } from './key-files.ts'
 import { readManifest, type Manifest } from './manifest.ts'
-import { keysToInstall } from './restore-keys.ts'
 import { asideName, factsOf, headsJson, newestAside, pauseEndpoints, place, recordIn } from './stage.ts'
 import { unpackBackup } from './unpack.ts'
+import type { Clock } from '../../clock.ts'
 
 const spareBytes = 32 * 1024 * 1024
 
@@ -191,4 +190,31 @@ function answer(manifest: Manifest, replaced: Restored['replaced'], keyMissing: 
     )
   }
   return { createdAt, schema, events, replaced, warnings }
+}
+
+/** The key files that come along, and whether the one that the backup's secrets need is then still missing. */
+function keysToInstall(
+  { dataDir, keyFile }: { dataDir: string; keyFile: string | null },
+  { keyId }: Manifest,
+  carried: KeyFiles | null, // null: in an encrypted backup that was not unpacked
+): { files: KeyFiles; missing: boolean } {
+  if (carried === null) return { files: {}, missing: false }
+  const files = { ...carried }
+  if (keyFile !== null) files[keyFileName] = readKeyFile(keyFile, keyId)
+  const installed = files[keyFileName]
+  const inPlace = installed === undefined ? folderKeyId(dataDir) : keyIdOf(installed)
+  return { files, missing: keyId !== null && inPlace !== keyId }
+}
+
+function readKeyFile(path: string, keyId: string | null): string {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch {
+    throw new AppError('not_found', `The key file ${path} cannot be read.`)
+  }
+  if (keyId !== null && keyIdOf(text) !== keyId) {
+    throw new AppError('conflict', `${path} is not the key that the backup's secrets were sealed under.`)
+  }
+  return text
 }

@@ -2,7 +2,7 @@
 import type { Checkup, SchemaState } from '../../../db/contract/backup.ts'
 import { listBackups, readLastRun, type LastRun, type Proof } from '../backup/backup-folder.ts'
 import { isoTime } from '../../clock.ts'
-import { sizeText } from '../../text/size-text.ts'
+import { sizeText } from '../../text/text.ts'
 import { failure, ok, warning, type Check } from './check.ts'
 
 const dayMs = 86_400_000

@@ -4,7 +4,7 @@ import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Checkup } from '../../../db/contract/backup.ts'
 import { asideFolders } from '../backup/stage.ts'
-import { sizeText } from '../../text/size-text.ts'
+import { sizeText } from '../../text/text.ts'
 import { failure, ok, warning, type Check } from './check.ts'
 
 export function checkFolder(dataDir: string): Check {

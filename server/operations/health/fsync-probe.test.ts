@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
-import { probeFsync } from './fsync-probe.ts'
+import { probeFsync } from './disk.ts'
 
 const taken = (counts: number[]) => counts.reduce((sum, count) => sum + count, 0)
 

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import type { Log } from '../../log.ts'
-import { sizeText } from '../../text/size-text.ts'
+import { sizeText } from '../../text/text.ts'
 
 /** `reads`: exports, lists and the dashboard wait; `all`: everything but health does; `out`: the process should end. */
 export type MemoryPressure = 'none' | 'reads' | 'all' | 'out'

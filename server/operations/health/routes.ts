@@ -4,11 +4,15 @@ import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
+import { sizeText } from '../../text/text.ts'
+import { requireOperator } from '../../identity/operator.ts'
+import { clockView, confirmClock } from './clock.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { DiskWatch } from './disk.ts'
 import type { MemoryWatch } from './memory.ts'
 import type { Jobs } from '../../system/scheduler.ts'
-import { sizeText } from '../../text/size-text.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { ClockGuard } from '../../system/clock-guard.ts'
 
 export interface HealthRoutesServices {
   store: Store
@@ -78,4 +82,29 @@ export async function readiness({
       detail: late.length === 0 ? 'on time' : `late: ${late.join(', ')}`,
     },
   ]
+}
+
+/** Settings → System, for operators: what the clock says, and the button that confirms it after a jump. */
+interface ClockRoutesServices {
+  store: Store
+  clockGuard: ClockGuard
+  signIns: SignIns
+}
+
+export function clockRoutes(services: ClockRoutesServices) {
+  const operator = async (request: Request): Promise<string> => {
+    const actor = await requireOperator(services.signIns, request)
+    readQuery(request, {})
+    return actor
+  }
+  return new Elysia()
+    .get('/api/clock', async ({ request }) => {
+      await operator(request)
+      return json(clockView(services.clockGuard))
+    })
+    .post(
+      '/api/clock/confirm',
+      async ({ request }) => json(await confirmClock(services, await operator(request))),
+      { parse: 'none' },
+    )
 }

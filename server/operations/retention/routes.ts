@@ -10,7 +10,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
 import type { RetentionRule } from './expire-all.ts'
 import type { Erasures } from './erasures.ts'
-import { countEvents } from '../../api/traces/walk.ts'
+import { countEvents } from '../../api/traces/export.ts'
 import type { Erasure } from './erase-all.ts'
 
 export interface RetentionRoutesServices {

@@ -1,6 +1,6 @@
 /** Reads the members of one table of a set-up file by name and kind; a member nobody asked for is a mistake. */
 import { UsageError } from '../../errors.ts'
-import { nearest } from '../../text/nearest.ts'
+import { nearest } from '../../text/text.ts'
 
 type Problem = (text: string) => string | null
 

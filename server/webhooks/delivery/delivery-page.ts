@@ -1,7 +1,7 @@
 /** One page of deliveries for a query: filters, limit and cursor read, the store asked, the next cursor sealed. */
 import type { Store } from '../../../db/contract/store.ts'
 import type { Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
-import { readLimit } from '../../http/paging.ts'
+import { readLimit } from '../../http/query.ts'
 import { invalidQuery, readQuery, type ParameterKind } from '../../http/query.ts'
 import type { Seal } from '../../http/cursor-cipher.ts'
 import { limits } from '../../limits.ts'

@@ -1,8 +1,8 @@
 /** Reads the body of a test delivery, and the payload in it as exact JSON text: what is sent is what was given. */
 import { parseJson, readBody } from '../../http/body.ts'
-import { isDeeperThan } from '../../text/json-depth.ts'
+import { isDeeperThan } from '../../text/json-scan.ts'
 import { mediaType } from '../../http/media-type.ts'
-import { exactJson } from '../../text/exact-json.ts'
+import { exactJson } from '../../text/json-scan.ts'
 import { skipString, skipValue } from '../../text/json-scan.ts'
 import { limits } from '../../limits.ts'
 import { wrongBody } from './destination.ts'

@@ -1,6 +1,6 @@
 /** Finds types in an endpoint's filter that no event has, so that a typing error is noticed. */
 import type { Store } from '../../../db/contract/store.ts'
-import { nearest } from '../../text/nearest.ts'
+import { nearest } from '../../text/text.ts'
 
 /** What our clients send and what the appliance makes itself. Types are open: others are accepted. */
 export const commonTypes = [

@@ -1,7 +1,7 @@
 /** Content negotiation: what clients send for Accept, and what they get. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
-import { acceptedType } from './accept.ts'
+import { acceptedType } from './media-type.ts'
 
 const offered = ['application/json', 'application/x-ndjson', 'text/csv'] as const
 

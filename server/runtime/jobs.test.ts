@@ -1,9 +1,9 @@
 /** A day of every job under a fast clock: each as often as it should, at its second, never over itself. */
 import { expect, test } from 'bun:test'
-import { fastClock } from '../tests/support/fast-clock.ts'
-import { startJobs, type Job } from './system/scheduler.ts'
-import { jobTable } from './jobs.ts'
-import type { Log } from './log.ts'
+import { fastClock } from '../../tests/support/fast-clock.ts'
+import { startJobs, type Job } from '../system/scheduler.ts'
+import { jobTable } from '../jobs.ts'
+import type { Log } from '../log.ts'
 
 const silent: Log = {
   debug: () => {},

@@ -1,7 +1,7 @@
 /** Every answer has the common headers, its own request id, and what its handler set. */
 import { expect, test } from 'bun:test'
 import { json } from './response.ts'
-import { addCommonHeaders } from './headers.ts'
+import { addCommonHeaders } from './response.ts'
 
 const of = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)
 

@@ -4,9 +4,9 @@ import { closeSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { newApiKey, newToken } from './ids.ts'
-import { openLogSink } from './log-sink.ts'
-import { logLine, redact, startLog, type LogLevel } from './log.ts'
+import { newApiKey, newToken } from '../ids.ts'
+import { openLogSink } from '../log.ts'
+import { logLine, redact, startLog, type LogLevel } from '../log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-log-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -77,7 +77,7 @@ test('keys, webhook secrets and tokens are blanked wherever they stand; ids stay
 
 test('a reader that never reads costs no time: lines are dropped, counted, and the count is told', async () => {
   const script = `
-    import { startLog } from ${JSON.stringify(join(import.meta.dir, 'log.ts'))}
+    import { startLog } from ${JSON.stringify(join(import.meta.dir, '../log.ts'))}
     const log = startLog({ level: 'info', clock: { now: () => 0 } })
     for (let round = 0; round < 50; round++) {
       for (let i = 0; i < 500; i++) log.info('flood', { text: 'x'.repeat(300) })

@@ -1,7 +1,7 @@
 /** The live stream: every event once, in order, woken by commits, ended by its signal. */
 import { expect, test } from 'bun:test'
 import type { EventTail, StoredEvent } from '../../../db/contract/store.ts'
-import { liveEvents, type LiveItem } from './stream.ts'
+import { liveEvents, type LiveItem } from './routes.ts'
 
 /** An event log in memory that commits while streams read, as the store does. */
 function memoryLog() {

@@ -1,6 +1,6 @@
 /** Which methods a path takes, for 405 answers. */
 import { expect, test } from 'bun:test'
-import { methodFinder } from './routes-of.ts'
+import { methodFinder } from '../../server/app.ts'
 
 test('an address with a name of its own does not take what ids take', () => {
   const find = methodFinder([

@@ -1,7 +1,7 @@
 /** Token buckets: a burst, then a steady rate, for each name alone, whatever the clock does. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { tokenBuckets } from './token-buckets.ts'
+import { tokenBuckets } from './rate-limit.ts'
 
 function at(startMs = 1_000_000) {
   let nowMs = startMs
