@@ -41,7 +41,7 @@ export interface ErrorDetails {
   members?: Record<string, unknown> // extra members of the answer, e.g. readyz's failing checks
 }
 
-/** Thrown anywhere in the server; `http/response.ts` turns it into the answer. `message` is for clients: no internals. */
+/** Thrown anywhere in the server; `http/response.ts` makes the answer. Clients read `message`: no internals in it. */
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails
