@@ -4,7 +4,6 @@ import { command } from './command.ts'
 
 const tidy = command([process.execPath, 'test', '--only-failures', './tests/tidy.test.ts', './tests/tidy'], {
   timeoutMs: 120_000,
-  quiet: true,
 }).then(({ code, output, durationMs }) => [{ name: 'tidy', ok: code === 0, output, durationMs }])
 
 const results = (await Promise.all([runChecks(), tidy])).flat()

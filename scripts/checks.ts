@@ -19,7 +19,7 @@ const checks: { name: string; args: string[] }[] = [
 export function runChecks(): Promise<Check[]> {
   return Promise.all(
     checks.map(async ({ name, args }) => {
-      const result = await command(args, { timeoutMs: 120_000, quiet: true })
+      const result = await command(args, { timeoutMs: 120_000 })
       return { name, ok: result.code === 0, output: result.output, durationMs: result.durationMs }
     }),
   )

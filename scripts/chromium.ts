@@ -19,7 +19,7 @@ export async function ensureChromium(): Promise<string | null> {
     ['apt-get', 'install', '--yes', '--no-install-recommends', 'chromium', 'fonts-liberation'],
   ]
   for (const step of steps) {
-    const result = await command(step, { timeoutMs: 10 * 60_000, quiet: true, env })
+    const result = await command(step, { timeoutMs: 10 * 60_000, env })
     if (result.code !== 0) return `${step.join(' ')} failed:\n${result.output.trimEnd()}\n${advice}`
   }
   return existsSync(chromiumPath) ? null : `apt-get did not leave ${chromiumPath}. ${advice}`

@@ -1,18 +1,18 @@
-/** Runs a command in the repository, its output shown or kept, with a deadline after which it and its children end. */
+/** Runs a command in the repository and collects its output, with a deadline after which it and its children end. */
 import { root } from './build.ts'
 
 export interface CommandResult {
   code: number
-  /** Both streams, in the order they came; empty when shown instead. */
+  /** Both streams, in the order they came. */
   output: string
   timedOut: boolean
   durationMs: number
+  /** Processor time of the command and of those of its children that it waited for. */
+  cpuMs: number
 }
 
 export interface CommandOptions {
   timeoutMs: number
-  /** Keep the output instead of showing it. */
-  quiet?: boolean
   env?: Record<string, string>
 }
 
@@ -21,13 +21,12 @@ const graceMs = 5_000
 
 export async function command(args: string[], options: CommandOptions): Promise<CommandResult> {
   const startMs = performance.now()
-  const kept = options.quiet === true
   const child = Bun.spawn(args, {
     cwd: root,
     env: { ...process.env, ...options.env },
     stdin: 'ignore',
-    stdout: kept ? 'pipe' : 'inherit',
-    stderr: kept ? 'pipe' : 'inherit',
+    stdout: 'pipe',
+    stderr: 'pipe',
   })
   let timedOut = false
   let killer: ReturnType<typeof setTimeout> | undefined
@@ -37,22 +36,22 @@ export async function command(args: string[], options: CommandOptions): Promise<
     killer = setTimeout(() => child.kill('SIGKILL'), graceMs)
   }, options.timeoutMs)
   const pieces: string[] = []
-  await Promise.all([keep(child.stdout, pieces), keep(child.stderr, pieces), child.exited])
+  const collected = Promise.all([collect(child.stdout, pieces), collect(child.stderr, pieces)])
+  const code = await child.exited
   clearTimeout(deadline)
   clearTimeout(killer)
+  // A grandchild that outlived a killed command may hold the streams open for ever.
+  await Promise.race([collected, Bun.sleep(graceMs)])
   return {
-    code: await child.exited,
+    code,
     output: pieces.join(''),
     timedOut,
     durationMs: performance.now() - startMs,
+    cpuMs: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1_000,
   }
 }
 
-async function keep(
-  stream: ReadableStream<Uint8Array<ArrayBuffer>> | undefined,
-  pieces: string[],
-): Promise<void> {
-  if (stream === undefined) return
+async function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>, pieces: string[]): Promise<void> {
   const decoder = new TextDecoder()
   for await (const chunk of stream) pieces.push(decoder.decode(chunk, { stream: true }))
 }

@@ -1,16 +1,19 @@
-/** The test suites in the order they run: cheap and telling ones first. */
+/** The test suites, their files and their time limits, for `npm test`. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './build.ts'
 
 export interface Suite {
   name: string
-  /** Files or folders; those that do not exist are left out, and a suite without any is skipped silently. */
+  /** Files or folders; those that do not exist are left out. */
   paths: string[]
   testTimeoutMs: number
-  /** Wall-clock cap of the whole suite; `runMsMax` caps all of them together. */
+  /** Cap on the time of all files of the suite added up; `runMsMax` caps the whole run. */
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean
-  /** How often a failing test is tried: twice with a browser, whose timing is the machine's. Both tries are printed. */
-  attempts: number
+  /** Runs while nothing else does, because it measures time. */
+  alone: boolean
 }
 
 const minuteMs = 60_000
@@ -18,9 +21,12 @@ const minuteMs = 60_000
 /** The whole run ends under 40 minutes, whatever hangs. */
 export const runMsMax = 38 * minuteMs
 
-/** How long a suite may take that starts so long after the first one; 1 ms when nothing is left. */
-export function capMs(suite: Suite, sinceFirstMs: number): number {
-  return Math.max(1, Math.min(suite.suiteTimeoutMs, runMsMax - sinceFirstMs))
+/** The slowest file needs a tenth of it. */
+export const fileMsMax = 5 * minuteMs
+
+/** Time limit of a file, given the time its suite has used and the time since the run began; 1 ms when none is left. */
+export function capMs(suite: Suite, usedMs: number, sinceStartMs: number): number {
+  return Math.max(1, Math.min(fileMsMax, suite.suiteTimeoutMs - usedMs, runMsMax - sinceStartMs))
 }
 
 function suite(name: string, paths: string[], testSeconds: number, minutes: number, needs: string): Suite {
@@ -31,7 +37,7 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
     suiteTimeoutMs: minutes * minuteMs,
     needsBinary: needs !== 'nothing',
     needsBrowser: needs === 'browser',
-    attempts: needs === 'browser' ? 2 : 1,
+    alone: name === 'bench',
   }
 }
 
@@ -48,3 +54,16 @@ export const suites: Suite[] = [
   suite('regressions', ['tests/regressions'], 60, 2, 'binary'),
   suite('bench', ['tests/bench'], 120, 8, 'browser'),
 ]
+
+/** Paths of the suite's test files, from the root of the repository. */
+export function filesOf(suite: Suite): string[] {
+  return suite.paths
+    .filter((path) => existsSync(join(root, path)))
+    .flatMap((path) => {
+      if (path.includes('.test.')) return [path]
+      const found = new Bun.Glob('**/*.test.{ts,tsx}').scanSync({ cwd: join(root, path) })
+      return [...found].map((name) => `${path}/${name}`)
+    })
+    .filter((path) => !path.includes('node_modules/'))
+    .toSorted()
+}

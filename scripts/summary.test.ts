@@ -2,7 +2,15 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../tests/support/temp-dir.ts'
-import { addCounts, closingLine, countRun } from './summary.ts'
+import {
+  addCounts,
+  closingLine,
+  countExpects,
+  countRun,
+  secondAttemptsLine,
+  suiteTable,
+  testTimes,
+} from './summary.ts'
 
 const junit = (attributes: string): string =>
   `<?xml version="1.0"?>\n<testsuites name="bun test" ${attributes}>\n`
@@ -37,7 +45,7 @@ test('the closing line names skipped tests only when there are some', () => {
 test('the pinned Bun writes the file that is read here', () => {
   using dir = tempDir()
   const inner = [
-    "test('good', () => {})",
+    "test('good <&>', () => {})",
     "test('bad', () => expect(1).toBe(2))",
     "test['sk' + 'ip']('left', () => {})",
   ]
@@ -47,6 +55,31 @@ test('the pinned Bun writes the file that is read here', () => {
     [process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${file}`, './inner.test.ts'],
     { cwd: dir.path, stdout: 'ignore', stderr: 'ignore' },
   )
-  const counts = countRun({ junit: readFileSync(file, 'utf8'), code: run.exitCode })
+  const written = readFileSync(file, 'utf8')
+  const counts = countRun({ junit: written, code: run.exitCode })
   expect(counts).toEqual({ passed: 1, failed: 1, skipped: 1 })
+  expect(countExpects(written)).toBe(1)
+  expect(testTimes(written)).toEqual(
+    ['good <&>', 'bad', 'left'].map((name) => ({ name, seconds: expect.any(Number) as number })),
+  )
+})
+
+test('second attempts are named on one line, and there is none without them', () => {
+  expect(secondAttemptsLine([])).toBeNull()
+  expect(secondAttemptsLine(['a.test.ts', 'b.test.ts'])).toBe(
+    'second attempts: 2 (a.test.ts, b.test.ts). A test that fails once is a bug to fix.',
+  )
+})
+
+test('the table adds up the files of each suite', () => {
+  const file = {
+    ...{ path: 'a', suite: 'unit', counts: { passed: 2, failed: 1, skipped: 0 } },
+    ...{ expects: 5, seconds: 1.2, cpuSeconds: 0.9, tests: [] },
+  }
+  const lines = suiteTable([file, { ...file, path: 'b' }, { ...file, suite: 'e2e' }]).split('\n')
+  expect(lines.map((line) => line.trim().split(/ {2,}/))).toEqual([
+    ['suite', 'files', 'tests', 'failed', 'expects', 'seconds', 'processor seconds'],
+    ['unit', '2', '6', '2', '10', '2', '2'],
+    ['e2e', '1', '3', '1', '5', '1', '1'],
+  ])
 })

@@ -1,4 +1,4 @@
-/** Counts what a run of `bun test` did, from the JUnit file it wrote. */
+/** Counts what a run of `bun test` did, from the JUnit file it wrote, for the summary of `npm test`. */
 
 export interface Counts {
   passed: number
@@ -12,13 +12,13 @@ export function addCounts(a: Counts, b: Counts): Counts {
   return { passed: a.passed + b.passed, failed: a.failed + b.failed, skipped: a.skipped + b.skipped }
 }
 
-export interface SuiteRun {
+export interface FileRun {
   junit: string | null // text of the file, null when none was written
   code: number
 }
 
-/** A run that ended badly counts at least one failure, whatever it wrote: a crash must never look like a pass. */
-export function countRun(run: SuiteRun): Counts {
+/** A run with a bad exit code counts at least one failure: a crash must never count as a pass. */
+export function countRun(run: FileRun): Counts {
   const counts = fromJunit(run.junit) ?? noCounts
   if (run.code !== 0 && counts.failed === 0) return { ...counts, failed: 1 }
   if (run.code === 0 && counts.passed + counts.failed + counts.skipped === 0) return { ...counts, failed: 1 }
@@ -26,15 +26,108 @@ export function countRun(run: SuiteRun): Counts {
 }
 
 function fromJunit(text: string | null): Counts | null {
-  const root = /<testsuites\b[^>]*>/.exec(text ?? '')?.[0]
-  if (root === undefined) return null
-  const attribute = (name: string): number => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(root)?.[1] ?? 0)
-  const failed = attribute('failures') + attribute('errors')
-  const skipped = attribute('skipped')
-  return { passed: attribute('tests') - failed - skipped, failed, skipped }
+  const root = rootOf(text)
+  if (root === null) return null
+  const failed = attribute(root, 'failures') + attribute(root, 'errors')
+  const skipped = attribute(root, 'skipped')
+  return { passed: attribute(root, 'tests') - failed - skipped, failed, skipped }
+}
+
+/** How many `expect` calls a run made. */
+export function countExpects(junit: string | null): number {
+  return attribute(rootOf(junit) ?? '', 'assertions')
+}
+
+export interface FileResult {
+  path: string
+  suite: string
+  counts: Counts
+  expects: number
+  seconds: number
+  cpuSeconds: number
+  tests: TestTime[]
+}
+
+export function totalOf(results: FileResult[]): Counts {
+  return results.reduce((sum, { counts }) => addCounts(sum, counts), noCounts)
+}
+
+export interface TestTime {
+  name: string
+  seconds: number
+}
+
+/** Each test of a run with its duration. */
+export function testTimes(junit: string | null): TestTime[] {
+  const cases = (junit ?? '').matchAll(/<testcase name="([^"]*)"[^>]*? time="([\d.]+)"/g)
+  return [...cases].map(([, name, seconds]) => ({
+    name: unescapeXml(name ?? ''),
+    seconds: Number(seconds),
+  }))
+}
+
+function rootOf(text: string | null): string | null {
+  return /<testsuites\b[^>]*>/.exec(text ?? '')?.[0] ?? null
+}
+
+function attribute(tag: string, name: string): number {
+  return Number(new RegExp(`\\b${name}="(\\d+)"`).exec(tag)?.[1] ?? 0)
+}
+
+const entities: Record<string, string> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' }
+
+function unescapeXml(text: string): string {
+  return text.replaceAll(/&(\w+);/g, (whole, name: string) => entities[name] ?? whole)
 }
 
 /** The last line of `npm test`. */
 export function closingLine({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
+}
+
+/** The line before the last one; null when every file passed or failed for good at its first attempt. */
+export function secondAttemptsLine(paths: string[]): string | null {
+  if (paths.length === 0) return null
+  return `second attempts: ${paths.length} (${paths.join(', ')}). A test that fails once is a bug to fix.`
+}
+
+/** One line per suite: files, tests, `expect` calls, and the seconds of its files added up. */
+export function suiteTable(results: FileResult[]): string {
+  const rows = [...Map.groupBy(results, ({ suite }) => suite)].map(([name, files]) => {
+    const { passed, failed, skipped } = totalOf(files)
+    const sum = (of: (file: FileResult) => number): number =>
+      files.reduce((total, file) => total + of(file), 0)
+    return [
+      ...[name, files.length, passed + failed + skipped, failed, sum(({ expects }) => expects)],
+      ...[sum(({ seconds }) => seconds).toFixed(0), sum(({ cpuSeconds }) => cpuSeconds).toFixed(0)],
+    ]
+  })
+  const heads = ['suite', 'files', 'tests', 'failed', 'expects', 'seconds', 'processor seconds']
+  const table = [heads, ...rows].map((row) => row.map(String))
+  const widths = heads.map((_, column) => Math.max(...table.map((row) => row[column]!.length)))
+  return table
+    .map((row) =>
+      row.map((cell, n) => (n === 0 ? cell.padEnd(widths[n]!) : cell.padStart(widths[n]!))).join('  '),
+    )
+    .join('\n')
+}
+
+const slowestShown = 25
+
+/** The slowest files with their processor time, and the slowest tests. */
+export function slowestLines(results: FileResult[]): string[] {
+  const files = results
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .map(
+      ({ path, seconds, cpuSeconds }) =>
+        `${seconds.toFixed(1)} s (processor ${cpuSeconds.toFixed(1)} s) ${path}`,
+    )
+  const tests = results
+    .flatMap(({ path, tests }) => tests.map((test) => ({ path, ...test })))
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .map(({ path, name, seconds }) => `${seconds.toFixed(1)} s ${path}: ${name}`)
+  return [
+    ...['\nslowest files:', ...files.slice(0, slowestShown)],
+    ...['\nslowest tests:', ...tests.slice(0, slowestShown), ''],
+  ]
 }

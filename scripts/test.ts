@@ -1,44 +1,70 @@
-/** `npm test [suite …]`: checks, builds, runs every suite, and says `N passed, N failed` as its last line. */
+/** `npm test [suite …]`: checks, builds, runs every test file, and prints `N passed, N failed` as its last line. */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { buildIfStale, root } from './build.ts'
+import { changedFiles, distances, readGraph } from './changed.ts'
 import { describeCheck, runChecks } from './checks.ts'
 import { ensureChromium } from './chromium.ts'
 import { command } from './command.ts'
-import { type Counts, addCounts, closingLine, countRun, noCounts } from './summary.ts'
-import { capMs, type Suite, suites } from './suites.ts'
+import {
+  addCounts,
+  closingLine,
+  type Counts,
+  countExpects,
+  countRun,
+  type FileResult,
+  noCounts,
+  secondAttemptsLine,
+  slowestLines,
+  suiteTable,
+  testTimes,
+  totalOf,
+} from './summary.ts'
+import { capMs, filesOf, type Suite, suites } from './suites.ts'
+import { type Capacity, type Job, runPool } from './test-pool.ts'
+import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timings.ts'
+
+const usage = `npm test [-- [suite …] [option …]]
+suites: ${suites.map(({ name }) => name).join(', ')}
+--changed  only the test files nearest to what differs from main, for about a minute
+--timings  print the slowest files and tests at the end
+--record   run one file at a time and write tests/timings.json, which orders the next run`
+
+const options = ['--changed', '--timings', '--record']
+
+/** More failed files than this are no accident of timing: they get no second attempt. */
+const secondAttemptsMax = 12
+
+const changedSecondsMax = 50
+
+const cores = availableParallelism()
+const capacity: Capacity = { load: cores * 1.1, jobs: cores * 3 }
+const oneAtATime: Capacity = { load: 0, jobs: 1 }
 
 const oneFailed: Counts = { passed: 0, failed: 1, skipped: 0 }
 const onePassed: Counts = { passed: 1, failed: 0, skipped: 0 }
 const junitDir = join(root, 'out', 'junit')
 
+interface FileJob extends Job {
+  suite: Suite
+}
+
 function say(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-function present(suite: Suite): string[] {
-  return suite.paths.filter((path) => existsSync(join(root, path))).filter(hasTests)
-}
-
-function hasTests(path: string): boolean {
-  if (path.includes('.test.')) return true
-  return !new Bun.Glob('**/*.test.{ts,tsx}').scanSync({ cwd: join(root, path) }).next().done
-}
-
-async function runSuite(suite: Suite, timeoutMs: number): Promise<Counts> {
-  const junit = join(junitDir, `${suite.name}.xml`)
-  say(`\n== ${suite.name}`)
-  const args = ['--no-orphans', 'test', `--timeout=${suite.testTimeoutMs}`, `--retry=${suite.attempts - 1}`]
-  args.push('--reporter=junit', `--reporter-outfile=${junit}`, ...present(suite).map((path) => `./${path}`))
-  const result = await command([process.execPath, ...args], {
-    timeoutMs,
-    env: { SIGHTGLASS_TEST_BINARY: 'built' }, // suites need not look for newer sources again
-  })
-  if (result.timedOut) say(`${suite.name} was ended after ${(timeoutMs / 60_000).toFixed(1)} minutes`)
-  const text = existsSync(junit) ? readFileSync(junit, 'utf8') : null
-  const counts = countRun({ junit: text, code: result.timedOut ? 1 : result.code })
-  say(`== ${suite.name}: ${closingLine(counts)} in ${(result.durationMs / 1_000).toFixed(1)} s`)
-  return counts
+function jobsOf(chosen: Suite[], changedOnly: boolean): FileJob[] {
+  const timings = readTimings()
+  const jobs = chosen.flatMap((suite) =>
+    filesOf(suite).map((path) => ({ path, suite, alone: suite.alone, ...timingOf(timings, path) })),
+  )
+  if (!changedOnly) return jobs
+  const near = distances(readGraph(), changedFiles())
+  const concerned = jobs.filter(({ path }) => near.has(path))
+  const { within, beyond } = nearestWithin(concerned, near, changedSecondsMax * cores)
+  say(`${within.length} test files import what changed most directly; ${beyond} more do from farther away`)
+  return within
 }
 
 async function builds(): Promise<boolean> {
@@ -53,38 +79,98 @@ async function builds(): Promise<boolean> {
   }
 }
 
-async function main(names: string[]): Promise<Counts> {
-  const unknown = names.filter((name) => !suites.some((suite) => suite.name === name))
-  if (unknown.length > 0) {
-    say(`no suite ${unknown.join(', ')}; there are ${suites.map((suite) => suite.name).join(', ')}`)
-    return oneFailed
+/** Checks and builds; returns the suites that cannot run without what is missing, too. */
+async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite[] }> {
+  let counts = noCounts
+  for (const check of await runChecks()) {
+    process.stdout.write(describeCheck(check))
+    counts = addCounts(counts, check.ok ? onePassed : oneFailed)
+  }
+  const hasBinary = await builds()
+  counts = addCounts(counts, hasBinary ? onePassed : oneFailed)
+  const noBrowser = chosen.some(({ needsBrowser }) => needsBrowser) ? await ensureChromium() : null
+  if (noBrowser !== null) say(noBrowser)
+  const unable = chosen.filter(
+    ({ needsBinary, needsBrowser }) => (needsBinary && !hasBinary) || (needsBrowser && noBrowser !== null),
+  )
+  for (const { name } of unable) {
+    say(`\n== ${name}: not run, counts as failed`)
+    counts = addCounts(counts, oneFailed)
+  }
+  return { counts, unable }
+}
+
+/** Runs one test file in a process of its own and prints its output in one piece. */
+async function runFile({ path, suite }: FileJob, timeoutMs: number): Promise<FileResult> {
+  const junit = join(junitDir, `${path.replaceAll('/', '-')}.xml`)
+  rmSync(junit, { force: true })
+  const args = ['--no-orphans', 'test', `--timeout=${suite.testTimeoutMs}`]
+  args.push('--reporter=junit', `--reporter-outfile=${junit}`, `./${path}`)
+  const result = await command([process.execPath, ...args], {
+    timeoutMs,
+    env: { SIGHTGLASS_TEST_BINARY: 'built' }, // files need not check for newer sources again
+  })
+  const text = existsSync(junit) ? readFileSync(junit, 'utf8') : null
+  const counts = countRun({ junit: text, code: result.timedOut ? 1 : result.code })
+  const late = result.timedOut ? `\nended after ${(timeoutMs / 60_000).toFixed(1)} minutes` : ''
+  const seconds = result.durationMs / 1_000
+  const output = result.output.replace(/^bun test v.*\n+/, '').replace(/\n \d+ pass\n[^]*?\nRan .*\n*$/, '')
+  say(`\n${output.trim()}${late}\n== ${path}: ${closingLine(counts)} in ${seconds.toFixed(1)} s`)
+  return {
+    ...{ path, suite: suite.name, counts, expects: countExpects(text) },
+    ...{ seconds, cpuSeconds: result.cpuMs / 1_000, tests: testTimes(text) },
+  }
+}
+
+/** Runs all jobs, then those that failed once more, each alone. Returns the last result of each file. */
+async function runAll(jobs: FileJob[], width: Capacity) {
+  const startedMs = performance.now()
+  const usedMs = new Map<Suite, number>()
+  const results = new Map<FileJob, FileResult>()
+  const run = async (job: FileJob): Promise<void> => {
+    const used = usedMs.get(job.suite) ?? 0
+    const result = await runFile(job, capMs(job.suite, used, performance.now() - startedMs))
+    usedMs.set(job.suite, (usedMs.get(job.suite) ?? 0) + result.seconds * 1_000)
+    results.set(job, result)
+  }
+  await runPool(jobs, width, run)
+  const failed = jobs.filter((job) => results.get(job)!.counts.failed > 0)
+  const again = failed.length > secondAttemptsMax ? [] : failed
+  for (const job of again) {
+    say(`\n== ${job.path}: second attempt`)
+    await run(job)
+  }
+  const passedThen = again.filter((job) => results.get(job)!.counts.failed === 0)
+  return { results: jobs.map((job) => results.get(job)!), secondAttempts: passedThen.map(({ path }) => path) }
+}
+
+async function main(args: string[]): Promise<{ total: Counts; notes: string[] }> {
+  const names = args.filter((arg) => !options.includes(arg))
+  if (names.some((name) => !suites.some((suite) => suite.name === name))) {
+    return { total: oneFailed, notes: [usage] }
   }
   rmSync(junitDir, { recursive: true, force: true })
   mkdirSync(junitDir, { recursive: true })
-  const chosen = suites
-    .filter((suite) => names.length === 0 || names.includes(suite.name))
-    .filter((suite) => present(suite).length > 0)
-  let total = noCounts
-  for (const check of await runChecks()) {
-    process.stdout.write(describeCheck(check))
-    total = addCounts(total, check.ok ? onePassed : oneFailed)
-  }
-  const hasBinary = await builds()
-  total = addCounts(total, hasBinary ? onePassed : oneFailed)
-  const noBrowser = chosen.some((suite) => suite.needsBrowser) ? await ensureChromium() : null
-  if (noBrowser !== null) say(noBrowser)
-  const startedMs = performance.now()
-  for (const suite of chosen) {
-    const lacking = (suite.needsBinary && !hasBinary) || (suite.needsBrowser && noBrowser !== null)
-    if (lacking) say(`\n== ${suite.name}: not run, counts as failed`)
-    total = addCounts(
-      total,
-      lacking ? oneFailed : await runSuite(suite, capMs(suite, performance.now() - startedMs)),
-    )
-  }
-  return total
+  const records = args.includes('--record')
+  const chosen = suites.filter(({ name }) => names.length === 0 || names.includes(name))
+  const jobs = jobsOf(chosen, args.includes('--changed'))
+  const { counts, unable } = await prepare(chosen.filter((suite) => jobs.some((job) => job.suite === suite)))
+  const { results, secondAttempts } = await runAll(
+    jobs.filter(({ suite }) => !unable.includes(suite)),
+    records ? oneAtATime : capacity,
+  )
+  if (records)
+    writeTimings(results.map(({ path, seconds, cpuSeconds }) => [path, [seconds, cpuSeconds]] as const))
+  const failed = results.filter((result) => result.counts.failed > 0).map(({ path }) => `failed: ${path}`)
+  const notes = [
+    suiteTable(results),
+    ...(args.includes('--timings') || records ? slowestLines(results) : []),
+    ...failed,
+    secondAttemptsLine(secondAttempts),
+  ]
+  return { total: addCounts(counts, totalOf(results)), notes: notes.filter((note) => note !== null) }
 }
 
-const total = await main(process.argv.slice(2))
-say(`\n${closingLine(total)}`)
+const { total, notes } = await main(process.argv.slice(2))
+say(`\n${[...notes, closingLine(total)].join('\n')}`)
 process.exitCode = total.failed === 0 ? 0 : 1

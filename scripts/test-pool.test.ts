@@ -1,0 +1,67 @@
+/** Tests of the order in which test files run, and of which run side by side. */
+import { expect, test } from 'bun:test'
+import { type Job, runPool } from './test-pool.ts'
+
+const job = (path: string, seconds: number, load: number, alone = false): Job => ({
+  ...{ path, seconds, load, alone },
+})
+
+/** Runs jobs by hand: `running` lists those under way, `end` ends one. */
+function stage(jobs: Job[], capacity: { load: number; jobs: number }) {
+  const ends = new Map<string, () => void>()
+  const whole = runPool(jobs, capacity, ({ path }) => {
+    const ended = Promise.withResolvers<void>()
+    ends.set(path, ended.resolve)
+    return ended.promise
+  })
+  return {
+    whole,
+    running: () => [...ends.keys()],
+    async end(path: string) {
+      ends.get(path)!()
+      ends.delete(path)
+      await Bun.sleep(0)
+    },
+  }
+}
+
+test('the longest start first, as many as the processors carry', async () => {
+  const { running, end, whole } = stage(
+    [job('short', 1, 0.5), job('long', 9, 1), job('middle', 5, 1), job('waits', 2, 0.1)],
+    { load: 2, jobs: 9 },
+  )
+  expect(running()).toEqual(['long', 'middle'])
+  await end('middle')
+  expect(running()).toEqual(['long', 'waits', 'short'])
+  for (const path of running()) await end(path)
+  await whole
+})
+
+test('never more jobs than allowed, however little they load', async () => {
+  const { running, end, whole } = stage(
+    ['a', 'b', 'c'].map((path) => job(path, 1, 0)),
+    { load: 2, jobs: 2 },
+  )
+  expect(running()).toEqual(['a', 'b'])
+  await end('a')
+  expect(running()).toEqual(['b', 'c'])
+  for (const path of running()) await end(path)
+  await whole
+})
+
+test('a job that loads more than there is still runs; jobs that run alone come last', async () => {
+  const { running, end, whole } = stage(
+    [job('bench', 99, 0.1, true), job('huge', 3, 5), job('other bench', 9, 0.1, true), job('small', 1, 0.1)],
+    { load: 2, jobs: 9 },
+  )
+  for (const path of ['huge', 'small', 'bench', 'other bench']) {
+    expect(running()).toEqual([path])
+    await end(path)
+  }
+  await whole
+})
+
+test('a job that throws ends the run with its error', async () => {
+  const failing = runPool([job('a', 1, 1)], { load: 1, jobs: 1 }, () => Promise.reject(new Error('broken')))
+  expect(await failing.catch(String)).toBe('Error: broken')
+})

@@ -1,0 +1,48 @@
+/** Runs jobs side by side for `npm test`: the longest first, as many as the processors carry. */
+
+export interface Job {
+  path: string
+  /** How long it took when its timing was recorded. */
+  seconds: number
+  /** Processors it kept busy meanwhile: 0.1 for one that mostly waits, more than 1 for one with busy children. */
+  load: number
+  /** Runs while nothing else does. */
+  alone: boolean
+}
+
+export interface Capacity {
+  /** Sum of the loads of the jobs that run at a time. */
+  load: number
+  jobs: number
+}
+
+/** Resolves when all jobs have run. A job whose load exceeds the capacity runs beside none. */
+export async function runPool<T extends Job>(
+  jobs: T[],
+  capacity: Capacity,
+  run: (job: T) => Promise<void>,
+): Promise<void> {
+  const queue = jobs.toSorted((a, b) => Number(a.alone) - Number(b.alone) || b.seconds - a.seconds)
+  const running = new Map<T, Promise<void>>()
+  while (queue.length > 0 || running.size > 0) {
+    for (let next = nextJob(queue, running, capacity); next !== null;) {
+      const job = next
+      queue.splice(queue.indexOf(job), 1)
+      running.set(
+        job,
+        run(job).finally(() => running.delete(job)),
+      )
+      next = nextJob(queue, running, capacity)
+    }
+    await Promise.race(running.values())
+  }
+}
+
+function nextJob<T extends Job>(queue: T[], running: Map<T, unknown>, capacity: Capacity): T | null {
+  if (running.size === 0) return queue[0] ?? null
+  if (running.size >= capacity.jobs) return null
+  const busy = [...running.keys()]
+  if (busy.some(({ alone }) => alone)) return null
+  const load = busy.reduce((sum, job) => sum + job.load, 0)
+  return queue.find((job) => !job.alone && load + job.load <= capacity.load) ?? null
+}
