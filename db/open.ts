@@ -36,7 +36,7 @@ export async function openStore(options: OpenOptions): Promise<Store> {
   })
   if (bootstrap === undefined) return store
   try {
-    await store.write('orgs.bootstrap', bootstrap)
+    await store.call('orgs.bootstrap', bootstrap)
     return store
   } catch (error) {
     await store.close()
@@ -60,5 +60,5 @@ export function verifyAudit(folder: string, anchors: AuditAnchor[] = []): Promis
 
 /** Checks every event, id, index and rollup of a folder, also while a server holds it. About 10 s a million events. */
 export function verifyEvents(folder: string): Promise<EventVerdict> {
-  return askOnce(folder, 'events.verify', null)
+  return askOnce(folder, 'events.verify')
 }

@@ -59,7 +59,11 @@ export function jobTable(services: JobServices): Job[] {
       deletes: true,
       schedule: '0 17 * * * *',
       run: async (now) =>
-        void (await store.signIns.prune(now, limits.signInIdleMs, now - limits.knownNetworkMs)),
+        void (await store.signIns.prune({
+          now,
+          idleMs: limits.signInIdleMs,
+          networksBeforeMs: now - limits.knownNetworkMs,
+        })),
     },
     {
       id: 'audit-checkpoint',
@@ -83,7 +87,7 @@ export function jobTable(services: JobServices): Job[] {
       id: 'invitation-prune',
       deletes: true,
       schedule: '0 19 4 * * *',
-      run: async (now) => void (await store.invitations.prune(now)),
+      run: async (now) => void (await store.invitations.prune({ now })),
     },
     { id: 'rollup-recount', schedule: '0 2 * * * *', run: services.recount.run },
     {

@@ -93,5 +93,5 @@ export interface AuditStore {
    * Checks every chain, row by row, from its trim on; who signed that is for the caller to check. Without opening a
    * store: `verifyAudit` of `db/open.ts`.
    */
-  verify(anchors?: AuditAnchor[]): Promise<AuditVerdict>
+  verify(anchors: AuditAnchor[]): Promise<AuditVerdict>
 }

@@ -34,9 +34,9 @@ export interface OrgStore {
   changeSignInRule(command: { orgId: string; rule: SignInRule; audit: AuditEntry }): Promise<void>
   deletions(): Promise<OrgDeletion[]>
   /** `conflict` when it is asked for already. */
-  askDeletion(command: OrgDeletion & { audit: AuditEntry }): Promise<void>
+  requestDeletion(command: OrgDeletion & { audit: AuditEntry }): Promise<void>
   /** `conflict` when nobody asked for it, or when the time has come and it is being removed. */
-  keep(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
+  cancelDeletion(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
   /**
    * One step of bounded length towards `remove`: takes deliveries, events and counts out of an organization whose time
    * has come, to be called until `done`; `conflict` before. `small` is for a full disk.
@@ -211,7 +211,7 @@ export interface InvitationStore {
     auditId: string
   }): Promise<'done' | 'link_invalid'>
   /** Forgets what expired before `now`; returns how many. */
-  prune(now: number): Promise<number>
+  prune(command: { now: number }): Promise<number>
 }
 
 /** The second factor of an account: a TOTP seed, sealed, and how many recovery codes are left. */
@@ -280,7 +280,7 @@ export interface SignInStore {
   knowsNetwork(query: { accountId: string; network: string; sinceMs: number }): Promise<boolean>
   /** The live sign-in with its account and role, or null. The caller judges idle and absolute ends. */
   find(tokenHash: string): Promise<SignInView | null>
-  touch(tokenHash: string, now: number): Promise<void>
+  touch(command: { tokenHash: string; now: number }): Promise<void>
   end(command: { tokenHash: string; audit: AuditEntry }): Promise<void>
   list(accountId: string): Promise<SignIn[]>
   /** `not_found` when the account has no such sign-in. */
@@ -297,7 +297,7 @@ export interface SignInStore {
   /** The account that an identity provider's subject stands for. */
   findExternal(identity: { issuer: string; subject: string }): Promise<Account | null>
   /** Deletes what ended before `now`, and networks last used before `networksBeforeMs`; returns how many sign-ins. */
-  prune(now: number, idleMs: number, networksBeforeMs?: number): Promise<number>
+  prune(command: { now: number; idleMs: number; networksBeforeMs?: number }): Promise<number>
 }
 
 // ---------------------------------------------------------------- keys
@@ -327,7 +327,7 @@ export type KeyTerms = Pick<ApiKey, 'label' | 'scopes' | 'siteIds' | 'behindProx
 
 export interface KeyStore {
   create(command: { key: ApiKey; audit: AuditEntry }): Promise<void>
-  list(orgId: string, kind?: KeyKind): Promise<ApiKey[]>
+  list(query: { orgId: string; kind?: KeyKind | undefined }): Promise<ApiKey[]>
   /** The key with this hash, whatever its state. Fast enough for every request: engines answer from memory. */
   findByHash(hash: string): Promise<ApiKey | null>
   /** not_found when the organization has no such key; revoking twice is done once (returns false, writes no audit). */

@@ -147,7 +147,7 @@ export interface EventStore {
   /** Bytes and milliseconds of appends that wait for the disk now, to decide on 503 before anything is taken. */
   pressure(): { queuedBytes: number; oldestMs: number }
   page(query: EventPageQuery): Promise<EventPage>
-  byId(orgId: string, id: string): Promise<StoredEvent | null>
+  byId(query: { orgId: string; id: string }): Promise<StoredEvent | null>
   /** Counts matches after arrival `afterSeq` up to `ceilingSeq`; go on after `lastSeq` until that is reached. */
   count(query: EventCountQuery): Promise<{ count: number; lastSeq: number }>
   /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhooks stand on it. */
@@ -233,7 +233,7 @@ export interface Store extends IdentityStore {
   retention: RetentionStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>
-    list(orgId: string, limit: number): Promise<RejectedSample[]>
+    list(query: { orgId: string; limit: number }): Promise<RejectedSample[]>
   }
   /** A secret of this store, made once (32 random bytes, hex), e.g. to seal cursors. */
   secret(name: 'cursor'): Promise<string>

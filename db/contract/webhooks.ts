@@ -224,7 +224,7 @@ export interface WebhookStore {
   /** When the first delivery becomes due after this time; null when none waits. */
   nextDueAt(afterMs: number): Promise<number | null>
   schedule(command: { delivery: NewDelivery; audit: AuditEntry }): Promise<void>
-  find(orgId: string, id: string): Promise<{ delivery: Delivery; attempts: Attempt[] } | null>
+  find(query: { orgId: string; id: string }): Promise<{ delivery: Delivery; attempts: Attempt[] } | null>
   list(query: DeliveryQuery): Promise<DeliveryPage>
   /** Makes an ended delivery pending again, attempts from 0. `conflict` when pending or its endpoint is gone. */
   replay(command: { orgId: string; id: string; now: number; audit: AuditEntry }): Promise<void>
@@ -236,7 +236,7 @@ export interface WebhookStore {
     audit: AuditEntry
   }): Promise<number>
   /** Records outcomes and claims what is due next, in one transaction. Outcomes of lost leases are dropped. */
-  turn(command: {
+  recordAndClaim(command: {
     now: number
     outcomes: Outcome[]
     released: { deliveryId: string; leaseId: string }[] // claims given back unsent
@@ -267,7 +267,10 @@ export interface WebhookStore {
   endpoints(orgId: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts }[]>
   /** Without their counts, which cost a look at every delivery that is kept. */
   bareEndpoints(orgId: string): Promise<Endpoint[]>
-  endpoint(orgId: string, id: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts } | null>
+  endpoint(query: {
+    orgId: string
+    id: string
+  }): Promise<{ endpoint: Endpoint; counts: EndpointCounts } | null>
   /** Active endpoints of all organizations: those whose positions can advance. */
   activeEndpoints(): Promise<Endpoint[]>
   changeEndpoint(command: EndpointCommand & { change: EndpointChange }): Promise<Endpoint>

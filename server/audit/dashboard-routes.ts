@@ -68,7 +68,7 @@ export function dashboardAuditRoutes(services: DashboardAuditRoutesServices) {
 async function namesNow({ store }: DashboardAuditRoutesServices, org: Org): Promise<Map<string, string>> {
   const [accounts, keys, endpoints] = await Promise.all([
     store.accounts.list(),
-    store.keys.list(org.id),
+    store.keys.list({ orgId: org.id }),
     store.webhooks.endpoints(org.id),
   ])
   return new Map([

@@ -9,7 +9,7 @@ const versionsMax = 100
 
 /** Throws 404 for an event that is not there or is no decision. */
 export async function why(store: Pick<Store, 'events' | 'registry'>, orgId: string, id: string) {
-  const stored = await store.events.byId(orgId, id)
+  const stored = await store.events.byId({ orgId, id })
   const event = stored === null ? null : (JSON.parse(stored.json) as Decision)
   if (stored === null || event === null || !event.type.startsWith('authz.')) {
     throw new AppError('not_found', 'No decision with this id is stored here.')

@@ -39,8 +39,8 @@ export function ingestHealthRoutes({
     await Promise.all([ingestCounts.flush(), rejections.settled()])
     const [counts, keys, samples, nearMisses] = await Promise.all([
       store.ingestCounts.list({ orgId: org.id, sinceMs }),
-      store.keys.list(org.id, 'ingest'),
-      store.rejected.list(org.id, limits.rejectedShownMax),
+      store.keys.list({ orgId: org.id, kind: 'ingest' }),
+      store.rejected.list({ orgId: org.id, limit: limits.rejectedShownMax }),
       store.ingestCounts.nearMisses({ orgId: org.id, sinceMs }),
     ])
     return json({ ...ingestHealth(counts, keys, samples, { sinceMs, now }), nearMisses })

@@ -110,7 +110,7 @@ async function namedIncidents(
     const [kind, id = ''] = actor.split(':')
     if (kind === 'user') names.set(actor, (await store.accounts.find(id))?.email ?? null)
     else if (kind !== 'key') names.set(actor, actor)
-    else names.set(actor, (await store.keys.list(orgId)).find((key) => key.id === id)?.label ?? null)
+    else names.set(actor, (await store.keys.list({ orgId })).find((key) => key.id === id)?.label ?? null)
   }
   return incidents.map((incident) => ({
     ...incidentView(incident),
@@ -143,7 +143,7 @@ async function sealedSecretsOf(
     const found = await store.webhooks.findOrgSecret(orgId)
     return found === null ? [] : [found.sealedSecret]
   }
-  const found = await store.webhooks.endpoint(orgId, endpointId)
+  const found = await store.webhooks.endpoint({ orgId, id: endpointId })
   return found === null ? [] : [found.endpoint.sealedSecret]
 }
 

@@ -161,7 +161,9 @@ test('what an acknowledged request counts is on disk with its events, before any
   const body = { events: [event('du1'), event('du1'), { ...event('du2'), type: 'NO' }] }
   expect((await server.call('/v1/sdk/events', { key, body })).status).toBe(202)
   const other = new Database(join(server.dataDir, 'sightglass.db'), { readonly: true }) // as after a crash
-  const { id } = (await server.store.keys.list(server.org.id)).find(({ label }) => label === 'durable')!
+  const { id } = (await server.store.keys.list({ orgId: server.org.id })).find(
+    ({ label }) => label === 'durable',
+  )!
   const row = other
     .query('SELECT requests, refused, accepted, deduped, rejected FROM ingest_hour WHERE key_id = ?')
     .get(id)

@@ -298,7 +298,7 @@ describe('keys', () => {
     const soon = () => ({ expiresAtMs: server.clock.now() + 100 })
     const revokedOf = async (kind: 'ingest' | 'secret') => {
       const key = await server.key(kind, { label: 'to revoke' })
-      const { id } = (await server.store.keys.list(server.org.id)).find(
+      const { id } = (await server.store.keys.list({ orgId: server.org.id })).find(
         (one) => one.prefix === key.slice(0, 16),
       )!
       const entry = { ...audit, id: `aud_${kind}`, orgId: server.org.id, metadata: {}, occurredAtMs: 0 }

@@ -115,7 +115,7 @@ test('names may be strange, and then are given back as they came; too long or br
     }
   }
   expect((await owner.post('/api/sites', { siteId: 'x'.repeat(201) })).status).toBe(400)
-  expect((await server.store.audit.verify()).faults).toEqual([])
+  expect((await server.store.audit.verify([])).faults).toEqual([])
 })
 
 test('of many who accept one invitation at once exactly one does, and a revoked one lets nobody in', async () => {

@@ -189,7 +189,7 @@ describe('refusing', () => {
       expect((await post({}, { 'sec-fetch-site': 'cross-site' }, leaked)).status).toBe(403)
     }
     expect((await post({}, { 'sec-fetch-mode': 'cors' }, leaked)).status).toBe(400)
-    const keys = await server.store.keys.list(server.org.id, 'ingest')
+    const keys = await server.store.keys.list({ orgId: server.org.id, kind: 'ingest' })
     expect(keys.find((key) => key.label === 'leaked')?.exposedAtMs).not.toBeNull()
     const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null })
     expect(entries.filter((entry) => entry.action === 'ingest_key.exposed').length).toBe(2)
@@ -198,7 +198,7 @@ describe('refusing', () => {
 
 test('rejected events are kept for the ingest-health page', async () => {
   await post({ events: [{ ...event('kept'), type: 'NOT A TYPE' }] })
-  const newest = async () => (await server.store.rejected.list(server.org.id, 1))[0]
+  const newest = async () => (await server.store.rejected.list({ orgId: server.org.id, limit: 1 }))[0]
   // It is kept after the answer: nobody waits for it but this test.
   while ((await newest())?.excerpt.includes('NOT A TYPE') !== true) await Bun.sleep(5)
   expect(await newest()).toMatchObject({ code: 'wrong_format', path: 'type' })

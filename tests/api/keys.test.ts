@@ -99,19 +99,19 @@ test('a key of another organization answers as an absent one', async () => {
   }
   await server.store.orgs.create({ org, audit })
   await server.key('ingest', { label: 'mine' })
-  const mine = (await server.store.keys.list(server.org.id)).find((key) => key.label === 'mine')!
+  const mine = (await server.store.keys.list({ orgId: server.org.id })).find((key) => key.label === 'mine')!
   await server.store.keys.create({
     key: { ...mine, id: newId('key'), orgId: org.id, hash: 'f'.repeat(64) },
     audit: { ...audit, id: newId('aud') },
   })
-  const foreign = (await server.store.keys.list(org.id))[0]!
+  const foreign = (await server.store.keys.list({ orgId: org.id }))[0]!
   const [absent, other] = [
     await api('/api/keys/key_nobody/revoke', {}),
     await api(`/api/keys/${foreign.id}/revoke`, {}),
   ]
   const text = async (response: Response) => (await response.text()).replace(/"req_[^"]+"/, '')
   expect([other.status, await text(other)]).toEqual([absent.status, await text(absent)])
-  expect((await server.store.keys.list(org.id))[0]!.revokedAtMs).toBeNull()
+  expect((await server.store.keys.list({ orgId: org.id }))[0]!.revokedAtMs).toBeNull()
 })
 
 test('no file of the data folder holds a key or password in clear', async () => {

@@ -82,7 +82,7 @@ async function attemptAt(url: string, by = webhooks) {
   await server.store.webhooks.schedule({ delivery, audit })
   await by.run(now)
   await by.idle()
-  const found = (await server.store.webhooks.find(orgId, id))!
+  const found = (await server.store.webhooks.find({ orgId, id }))!
   expect(found.attempts).toHaveLength(1)
   return { ...found.attempts[0]!, deliveryStatus: found.delivery.status }
 }

@@ -80,13 +80,13 @@ test('name servers that answer nothing at all use up no retry, and it goes out o
   isDown = true
   const id = await send('meanwhile')
   for (let i = 0; i < 6; i++) await run()
-  const down = (await store.webhooks.find(who.orgId, id))!
+  const down = (await store.webhooks.find({ orgId: who.orgId, id }))!
   expect(down.delivery).toMatchObject({ status: 'pending', attempts: 0 })
   expect(down.attempts).toHaveLength(6)
   expect(new Set(down.attempts.map(({ error }) => error?.split(':')[0]))).toEqual(new Set(['resolver_down']))
   isDown = false
   await run()
-  expect((await store.webhooks.find(who.orgId, id))!.delivery).toMatchObject({
+  expect((await store.webhooks.find({ orgId: who.orgId, id }))!.delivery).toMatchObject({
     status: 'delivered',
     attempts: 1,
   })

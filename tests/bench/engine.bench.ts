@@ -192,9 +192,9 @@ function reads(reader: ReaderAtOnce, source: EventSource, total: number, old: Ev
   time('page of 200 from the middle', () => {
     return reader.page({ orgId, filter: {}, limit: 200, before: middle, ceilingSeq: null }).events.length
   })
-  time('one by id, old', () => (reader.byId(orgId, old[3]?.id ?? '') === null ? 0 : 1))
-  time('one by id, newest', () => (reader.byId(orgId, old.at(-1)?.id ?? '') === null ? 0 : 1))
-  time('one by id, unknown', () => (reader.byId(orgId, 'nobody') === null ? 0 : 1))
+  time('one by id, old', () => (reader.byId({ orgId, id: old[3]?.id ?? '' }) === null ? 0 : 1))
+  time('one by id, newest', () => (reader.byId({ orgId, id: old.at(-1)?.id ?? '' }) === null ? 0 : 1))
+  time('one by id, unknown', () => (reader.byId({ orgId, id: 'nobody' }) === null ? 0 : 1))
   time(
     'tail of 200',
     () => reader.tail({ orgId, filter: {}, afterSeq: total - 200, limit: 200 }).events.length,

@@ -125,7 +125,7 @@ test('what an owner erases is in no byte of the folder, and everything else is a
   expect(dirtyFreeBytes(join(dataDir, 'sightglass.db')).dirty).toBe(0)
 
   expect((await verifyEvents(dataDir)).faults).toEqual([])
-  const kept = await store.webhooks.find(org.id, 'wh_test')
+  const kept = await store.webhooks.find({ orgId: org.id, id: 'wh_test' })
   expect((JSON.parse(kept!.delivery.body) as { data: { events: unknown[] } }).data.events).toEqual(
     all.slice(0, 30).filter((_, n) => n % 3 !== 0),
   )

@@ -60,7 +60,7 @@ async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>):
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     for (let from = 0; from < full; from += 200) await store.events.append(batch(org.id, from))
     const asked = { orgId: org.id, askedAtMs: noon, dueAtMs: noon + dayMs }
-    await store.orgs.askDeletion({ ...asked, audit: makeAudit(org.id) })
+    await store.orgs.requestDeletion({ ...asked, audit: makeAudit(org.id) })
     expect(existsSync(`${folder}/reserve`)).toBe(true)
     // Ingest stops at the floor, and an idle writer empties its log; then others take what is left of the disk.
     expect(await store.retention.truncateLog()).toBe(true)
@@ -86,8 +86,8 @@ test.if(mountable)(
         unending,
       )
       expect(await store.events.append(batch(orgId, full))).toMatchObject({ accepted: 200 })
-      expect(await store.events.byId(orgId, `evt_${full}`)).not.toBeNull()
-      expect(await store.events.byId(orgId, 'evt_0')).toBeNull()
+      expect(await store.events.byId({ orgId, id: `evt_${full}` })).not.toBeNull()
+      expect(await store.events.byId({ orgId, id: 'evt_0' })).toBeNull()
     }),
   60_000,
 )
@@ -101,7 +101,7 @@ test.if(mountable)(
       const next = makeOrg()
       await store.orgs.create({ org: next, audit: makeAudit(next.id) })
       expect(await store.events.append(batch(next.id, 0))).toMatchObject({ accepted: 200 })
-      expect(await store.events.byId(next.id, 'evt_0')).not.toBeNull()
+      expect(await store.events.byId({ orgId: next.id, id: 'evt_0' })).not.toBeNull()
     }),
   60_000,
 )

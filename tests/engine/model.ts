@@ -326,7 +326,7 @@ export function agrees(
   agreesInDurations(subject, orgId, [...expired, ...events])
   agreesInSessions(subject, orgId, events)
   for (const event of events.filter((_, n) => n % 11 === 0)) {
-    expect(reader.byId(orgId, event.id)?.json).toBe(event.json)
+    expect(reader.byId({ orgId, id: event.id })?.json).toBe(event.json)
   }
-  expect(reader.byId(orgId, 'never sent')).toBeNull()
+  expect(reader.byId({ orgId, id: 'never sent' })).toBeNull()
 }

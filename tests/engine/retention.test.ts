@@ -98,9 +98,9 @@ test('by bytes: what is left fits, the newest stay, and the file gives its room 
   const after = await store.retention.eventBytes('org_a')
   expect(after).toBeLessThanOrEqual(bytesMax)
   expect(after).toBeGreaterThan(bytesMax * 0.8)
-  const newest = await store.events.byId('org_a', `evt_${20 * 2_048 - 1}`)
+  const newest = await store.events.byId({ orgId: 'org_a', id: `evt_${20 * 2_048 - 1}` })
   expect(newest).not.toBeNull()
-  expect(await store.events.byId('org_a', 'evt_0')).toBeNull()
+  expect(await store.events.byId({ orgId: 'org_a', id: 'evt_0' })).toBeNull()
   expect(await store.retention.truncateLog()).toBe(true)
   // 8 MiB of pages stay free for what comes next.
   expect((await store.health()).bytes).toBeLessThan(fileBefore - (before - after) + 12 * 1024 * 1024)
@@ -203,7 +203,9 @@ test('events that a clock 400 days ahead has stamped go with the first that came
   for (const [index, receivedAtMs] of at.entries())
     await fill(store, 'org_a', index * 2_048, 2_048, receivedAtMs)
   const from = async () => {
-    const kept = await Promise.all(at.map((_, index) => store.events.byId('org_a', `evt_${index * 2_048}`)))
+    const kept = await Promise.all(
+      at.map((_, index) => store.events.byId({ orgId: 'org_a', id: `evt_${index * 2_048}` })),
+    )
     return kept.findIndex((event) => event !== null)
   }
   const byDays = (day: number) =>
@@ -230,8 +232,8 @@ test('by bytes the order of arrival counts: a block of a clock ahead does not ta
   const bytesMax = Math.floor((await store.retention.eventBytes('org_a')) * 0.5)
   const rule = { days: null, bytes: bytesMax, auditDays: null }
   await expireAll({ store, rule, log }, noon + 4 * dayMs, unending)
-  expect(await store.events.byId('org_a', `evt_${3 * 2_048}`)).not.toBeNull()
-  expect(await store.events.byId('org_a', 'evt_0')).toBeNull()
+  expect(await store.events.byId({ orgId: 'org_a', id: `evt_${3 * 2_048}` })).not.toBeNull()
+  expect(await store.events.byId({ orgId: 'org_a', id: 'evt_0' })).toBeNull()
   expect(await store.retention.eventBytes('org_a')).toBeLessThanOrEqual(bytesMax)
   expect((await verifyEvents(dir.path)).faults).toEqual([])
   await store.close()

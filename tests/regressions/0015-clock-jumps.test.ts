@@ -85,7 +85,7 @@ async function fill(store: Store): Promise<string> {
   const going = makeOrg({ slug: 'going' })
   await store.orgs.create({ org: going, audit: makeAudit(going.id, { occurredAtMs: start }) })
   const deletion = { orgId: going.id, askedAtMs: start, dueAtMs: start + 7 * day }
-  await store.orgs.askDeletion({ ...deletion, audit: makeAudit(going.id, { occurredAtMs: start }) })
+  await store.orgs.requestDeletion({ ...deletion, audit: makeAudit(going.id, { occurredAtMs: start }) })
   return id
 }
 

@@ -20,7 +20,7 @@ export const signInCases: Cases = {
     await writesOnce(store, created, () => store.signIns.create({ signIn, audit: created }))
     const view = await store.signIns.find(signIn.tokenHash)
     expect(view).toMatchObject({ signIn, account, role: 'admin', org: { id: orgId } })
-    await store.signIns.touch(signIn.tokenHash, noon + 5)
+    await store.signIns.touch({ tokenHash: signIn.tokenHash, now: noon + 5 })
     expect((await store.signIns.find(signIn.tokenHash))?.signIn.lastSeenAtMs).toBe(noon + 5)
     const ended = makeAudit(orgId)
     await writesOnce(store, ended, () => store.signIns.end({ tokenHash: signIn.tokenHash, audit: ended }))
@@ -49,8 +49,8 @@ export const signInCases: Cases = {
     for (const signIn of [live, idle, over]) {
       await store.signIns.create({ signIn, audit: makeAudit(org.id) })
     }
-    expect(await store.signIns.prune(noon, idleMs)).toBe(2)
-    expect(await store.signIns.prune(noon, idleMs)).toBe(0)
+    expect(await store.signIns.prune({ now: noon, idleMs })).toBe(2)
+    expect(await store.signIns.prune({ now: noon, idleMs })).toBe(0)
     expect(await store.signIns.find(live.tokenHash)).not.toBeNull()
     await store.close()
   },
@@ -64,9 +64,9 @@ export const keyCases: Cases = {
     expect(await store.keys.findByHash(key.hash)).toEqual(key)
     const secret = makeKey(orgId, { kind: 'secret', scopes: ['traces:read'], createdAtMs: noon + 1 })
     await store.keys.create({ key: secret, audit: makeAudit(orgId) })
-    expect(await store.keys.list(orgId)).toEqual([key, secret])
-    expect(await store.keys.list(orgId, 'secret')).toEqual([secret])
-    expect(await store.keys.list(newId('org'))).toEqual([])
+    expect(await store.keys.list({ orgId })).toEqual([key, secret])
+    expect(await store.keys.list({ orgId, kind: 'secret' })).toEqual([secret])
+    expect(await store.keys.list({ orgId: newId('org') })).toEqual([])
     expect(await store.keys.findByHash(sha256Hex('none'))).toBeNull()
   },
   async 'what a caller does with a found key changes no other look-up'({ store, orgId }) {
@@ -103,7 +103,7 @@ export const keyCases: Cases = {
     expect((await store.keys.findByHash(key.hash))?.revokedAtMs).toBe(noon + 3)
     const second = { orgId, keyId: key.id, now: noon + 4, audit: makeAudit(orgId) }
     expect(await writesNothing(store, orgId, () => store.keys.revoke(second))).toBe(false)
-    expect((await store.keys.list(orgId))[0]?.revokedAtMs).toBe(noon + 3)
+    expect((await store.keys.list({ orgId }))[0]?.revokedAtMs).toBe(noon + 3)
   },
   async 'exposure is marked once'({ store, orgId }) {
     const key = makeKey(orgId)
@@ -128,7 +128,7 @@ export const keyCases: Cases = {
     await store.keys.touch([])
     const used = { ...key, lastUsedAtMs: noon + 2, lastUsedAddress: '10.0.0.2' }
     expect(await store.keys.findByHash(key.hash)).toEqual(used)
-    expect(await store.keys.list(orgId)).toEqual([used])
+    expect(await store.keys.list({ orgId })).toEqual([used])
   },
   async 'look-ups say the same after the store was opened again'({ open }) {
     using dir = tempDir()

@@ -18,7 +18,7 @@ for (let n = 0; firstKind === null; n++) {
 }
 const smallAppend = await failure(store.events.append(makeBatch('org_a', [makeEvent('small')])))
 const smallAudit = await failure(store.audit.append(makeAudit('org_a')))
-const readable = (await store.events.byId('org_a', 'e0')) !== null
+const readable = (await store.events.byId({ orgId: 'org_a', id: 'e0' })) !== null
 const kinds = [firstKind, smallAppend.kind, smallAudit.kind]
 process.stdout.write(`${JSON.stringify({ kinds, readable, acknowledged })}\n`)
 await store.close()

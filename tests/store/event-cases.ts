@@ -13,15 +13,15 @@ export const appendCases: Cases = {
     const event = makeEvent('evt_1', { json: '{"id":"evt_1","n":12345678901234567890.10}', durationMs: 0.25 })
     const result = await store.events.append(makeBatch(orgId, [event]))
     expect(result).toEqual({ accepted: 1, deduped: 0, rejected: [] })
-    const stored = await store.events.byId(orgId, 'evt_1')
+    const stored = await store.events.byId({ orgId, id: 'evt_1' })
     expect(stored).toEqual({
       seq: await store.events.lastSeq(orgId),
       occurredAtMs: event.occurredAtMs,
       receivedAtMs: event.occurredAtMs + 1,
       json: event.json,
     })
-    expect(await store.events.byId(orgId, 'evt_2')).toBeNull()
-    expect(await store.events.byId('org_other', 'evt_1')).toBeNull()
+    expect(await store.events.byId({ orgId, id: 'evt_2' })).toBeNull()
+    expect(await store.events.byId({ orgId: 'org_other', id: 'evt_1' })).toBeNull()
   },
   async 'the first of equal ids stands: inside a batch, across batches, across a reopening'({ open }) {
     using dir = tempDir()
@@ -36,7 +36,7 @@ export const appendCases: Cases = {
     await store.close()
     const again = await open(dir.path)
     expect(await again.events.append(batch(second))).toMatchObject({ accepted: 0, deduped: 1 })
-    expect((await again.events.byId('org_a', 'a'))?.json).toBe(first.json)
+    expect((await again.events.byId({ orgId: 'org_a', id: 'a' }))?.json).toBe(first.json)
     expect(await again.events.overview('org_a')).toEqual({ total: 2, byType: { 'agent.detected': 2 } })
     await again.close()
   },
@@ -62,7 +62,7 @@ export const appendCases: Cases = {
     const afterTwo = await store.events.lastSeq(orgId)
     expect(afterTwo).toBeGreaterThan(afterOne)
     const seqs = await Promise.all(
-      ['1', '2', '3'].map(async (id) => (await store.events.byId(orgId, id))?.seq ?? 0),
+      ['1', '2', '3'].map(async (id) => (await store.events.byId({ orgId, id }))?.seq ?? 0),
     )
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
     expect(seqs[2]).toBe(afterTwo)
@@ -191,7 +191,7 @@ export const removeCases: Cases = {
     expect(
       await writesOnce(store, audit, () => store.events.removeSite({ orgId, siteId: 'demo', audit })),
     ).toBe(2)
-    expect(await store.events.byId(orgId, 'd1')).toBeNull()
+    expect(await store.events.byId({ orgId, id: 'd1' })).toBeNull()
     expect(await store.events.overview(orgId)).toEqual({ total: 1, byType: { 'agent.detected': 1 } })
     const again = await store.events.append(makeBatch(orgId, demo))
     expect(again).toMatchObject({ accepted: 2, deduped: 0 })

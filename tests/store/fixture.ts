@@ -170,7 +170,7 @@ export async function contentOf(store: Store): Promise<Content> {
   }
   for (const orgId of orgs) {
     const everywhere = { orgId, siteIds: [], limit: 100, bytesMax: 1_000_000, after: null }
-    found.keys.push(...(await store.keys.list(orgId)).map(({ hash }) => hash))
+    found.keys.push(...(await store.keys.list({ orgId })).map(({ hash }) => hash))
     found.endpoints.push(...(await store.webhooks.endpoints(orgId)).map(({ endpoint }) => endpoint.url))
     found.tools.push(
       ...(await store.registry.tools({ ...everywhere, withRemoved: true })).tools.map(({ json }) => json),

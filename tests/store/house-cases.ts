@@ -33,16 +33,18 @@ export const orgEndCases: Cases = {
     const refused = () => writesNothing(store, kept.id, () => failure(store.orgs.remove(remove)))
     expect((await refused()).kind).toBe('conflict')
     const asked = { orgId, askedAtMs: noon, dueAtMs: noon + 11, audit: makeAudit(orgId) }
-    await writesOnce(store, asked.audit, () => store.orgs.askDeletion(asked))
-    expect((await failure(store.orgs.askDeletion({ ...asked, audit: makeAudit(orgId) }))).kind).toBe(
+    await writesOnce(store, asked.audit, () => store.orgs.requestDeletion(asked))
+    expect((await failure(store.orgs.requestDeletion({ ...asked, audit: makeAudit(orgId) }))).kind).toBe(
       'conflict',
     )
     expect(await store.orgs.deletions()).toContainEqual({ orgId, askedAtMs: noon, dueAtMs: noon + 11 })
     expect((await refused()).kind).toBe('conflict')
     const keep = { orgId, now: noon + 10, audit: makeAudit(orgId) }
-    await writesOnce(store, keep.audit, () => store.orgs.keep(keep))
-    expect((await failure(store.orgs.keep({ ...keep, audit: makeAudit(orgId) }))).kind).toBe('conflict')
-    await store.orgs.askDeletion({ ...asked, dueAtMs: noon + 10, audit: makeAudit(orgId) })
+    await writesOnce(store, keep.audit, () => store.orgs.cancelDeletion(keep))
+    expect((await failure(store.orgs.cancelDeletion({ ...keep, audit: makeAudit(orgId) }))).kind).toBe(
+      'conflict',
+    )
+    await store.orgs.requestDeletion({ ...asked, dueAtMs: noon + 10, audit: makeAudit(orgId) })
     const chain = (await auditOf(store, orgId)).length
     await writesOnce(store, remove.audit, () => store.orgs.remove(remove))
     expect(await store.orgs.find(orgId)).toBeNull()
@@ -54,7 +56,7 @@ export const orgEndCases: Cases = {
     expect((await auditOf(store, orgId)).length).toBe(chain)
     expect((await store.events.overview(kept.id)).total).toBe(2)
     expect(await store.keys.findByHash(other.hash)).toEqual(other)
-    expect((await store.audit.verify()).faults).toEqual([])
+    expect((await store.audit.verify([])).faults).toEqual([])
   },
 }
 
@@ -88,7 +90,7 @@ export const keyInUseCases: Cases = {
     const command = { orgId, keyId: key.id, terms, audit: makeAudit(orgId) }
     await writesOnce(store, command.audit, () => store.keys.change(command))
     expect(await store.keys.findByHash(key.hash)).toEqual({ ...key, ...terms })
-    expect(await store.keys.list(orgId)).toEqual([{ ...key, ...terms }])
+    expect(await store.keys.list({ orgId })).toEqual([{ ...key, ...terms }])
     const foreign = { ...command, orgId: 'org_none', audit: makeAudit(orgId) }
     expect((await failure(store.keys.change(foreign))).kind).toBe('not_found')
     await store.keys.revoke({ orgId, keyId: key.id, now: noon, audit: makeAudit(orgId) })
@@ -105,7 +107,7 @@ export const keyInUseCases: Cases = {
     const again = { ...command, successor: makeKey(orgId), oldEndsAtMs: noon + 5, audit: makeAudit(orgId) }
     await store.keys.rotate(again)
     expect((await store.keys.findByHash(old.hash))?.expiresAtMs).toBe(noon + 5)
-    const listed = (await store.keys.list(orgId)).find(({ id }) => id === old.id)
+    const listed = (await store.keys.list({ orgId })).find(({ id }) => id === old.id)
     expect(listed?.expiresAtMs).toBe(noon + 5)
   },
 }

@@ -181,7 +181,7 @@ export const passwordLinkCases: Cases = {
     ).toEqual([false, true, true])
     expect(await knows('203.0.113.21', other.id)).toBe(false)
     expect(await knows('203.0.113.21', account.id, noon + 21)).toBe(false)
-    await store.signIns.prune(0, 0, noon + 21)
+    await store.signIns.prune({ now: 0, idleMs: 0, networksBeforeMs: noon + 21 })
     expect([await knows('203.0.113.20'), await knows('203.0.113.21')]).toEqual([false, true])
     const hash = sha256Hex(newToken())
     const link = { hash, purpose: 'password' as const, accountId: account.id, expiresAtMs: noon + 1 }

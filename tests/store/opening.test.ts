@@ -230,6 +230,6 @@ test('a read that takes too long ends with deadline, and the next one is answere
   }
   const nothing = { orgId: 'org_a', filter: { tools: ['none'] }, limit: 1, before: null, ceilingSeq: null }
   expect((await failure(store.events.page(nothing))).kind).toBe('deadline')
-  expect(await store.events.byId('org_a', '0-0')).not.toBeNull()
+  expect(await store.events.byId({ orgId: 'org_a', id: '0-0' })).not.toBeNull()
   await store.close()
 })

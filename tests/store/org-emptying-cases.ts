@@ -21,7 +21,7 @@ export const orgEmptyingCases: Cases = {
     const step = { orgId, now: noon + 10 }
     expect((await failure(store.orgs.empty(step))).kind).toBe('conflict')
     const asked = { orgId, askedAtMs: noon, dueAtMs: noon + 10, audit: makeAudit(orgId) }
-    await store.orgs.askDeletion(asked)
+    await store.orgs.requestDeletion(asked)
     expect((await failure(store.orgs.empty({ ...step, now: noon + 9 }))).kind).toBe('conflict')
     const took: number[] = []
     for (let done = false; !done;) {
@@ -32,9 +32,11 @@ export const orgEmptyingCases: Cases = {
     expect(took.reduce((sum, one) => sum + one, 0)).toBe(events.length)
     expect(Math.max(...took)).toBeLessThanOrEqual(64 * eventsOfBlock)
     expect((await store.events.overview(orgId)).total).toBe(0)
-    expect(await store.webhooks.find(orgId, `${orgId}-99`)).toBeNull()
+    expect(await store.webhooks.find({ orgId, id: `${orgId}-99` })).toBeNull()
     const keep = { orgId, now: noon + 10, audit: makeAudit(orgId) }
-    expect((await writesNothing(store, orgId, () => failure(store.orgs.keep(keep)))).kind).toBe('conflict')
+    expect((await writesNothing(store, orgId, () => failure(store.orgs.cancelDeletion(keep)))).kind).toBe(
+      'conflict',
+    )
     await store.orgs.remove({ ...step, audit: makeAudit(kept.id) })
     expect(await store.orgs.find(orgId)).toBeNull()
     expect((await store.events.overview(kept.id)).total).toBe(10)

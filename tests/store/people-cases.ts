@@ -134,8 +134,8 @@ export const invitationCases: Cases = {
       invitation: invitationTo(orgId, account.email),
       audit: makeAudit(orgId),
     })
-    expect(await store.invitations.prune(noon)).toBe(0)
-    expect(await store.invitations.prune(noon + 1)).toBe(1)
+    expect(await store.invitations.prune({ now: noon })).toBe(0)
+    expect(await store.invitations.prune({ now: noon + 1 })).toBe(1)
   },
 }
 

@@ -44,12 +44,12 @@ export const auditCases: Cases = {
     const key = makeKey(orgId)
     const error = await failure(store.keys.create({ key, audit: taken }))
     expect(error.kind).toBe('conflict')
-    expect(await store.keys.list(orgId)).toEqual([])
+    expect(await store.keys.list({ orgId })).toEqual([])
     expect(await store.keys.findByHash(key.hash)).toBeNull()
   },
   async 'parallel appends make one unforked chain'({ store, orgId }) {
     await Promise.all(Array.from({ length: 40 }, () => store.audit.append(makeAudit(orgId))))
-    const verdict = await store.audit.verify()
+    const verdict = await store.audit.verify([])
     expect(verdict.faults).toEqual([])
     const chain = verdict.chains.find((one) => one.orgId === orgId)
     expect(chain?.count).toBe((await auditOf(store, orgId)).length)
@@ -69,9 +69,9 @@ export const restCases: Cases = {
     await store.rejected.add(samples.slice(0, 600))
     await store.rejected.add(samples.slice(600))
     await store.rejected.add([])
-    expect(await store.rejected.list(orgId, 5_000)).toEqual(samples.slice(10).toReversed())
-    expect(await store.rejected.list(orgId, 2)).toEqual(samples.slice(-2).toReversed())
-    expect(await store.rejected.list('org_other', 10)).toEqual([other])
+    expect(await store.rejected.list({ orgId, limit: 5_000 })).toEqual(samples.slice(10).toReversed())
+    expect(await store.rejected.list({ orgId, limit: 2 })).toEqual(samples.slice(-2).toReversed())
+    expect(await store.rejected.list({ orgId: 'org_other', limit: 10 })).toEqual([other])
   },
   async 'a secret is made once and is the same after opening again'({ open }) {
     using dir = tempDir()

@@ -7,7 +7,7 @@ import type { Cases } from './subject.ts'
 import { drain, makeAttempt, makeClaim, makeDelivery } from './webhook-make.ts'
 
 async function stateOf(store: Store, orgId: string, id: string) {
-  return (await store.webhooks.find(orgId, id))!
+  return (await store.webhooks.find({ orgId, id }))!
 }
 
 export const claimCases: Cases = {
@@ -25,7 +25,7 @@ export const claimCases: Cases = {
       delivery: makeDelivery(orgId, 'later', 'third', { scheduledAtMs: 99_000 }),
       audit: makeAudit(orgId),
     })
-    const claims = await store.webhooks.turn({
+    const claims = await store.webhooks.recordAndClaim({
       now: 1_000,
       outcomes: [],
       released: [],
@@ -33,7 +33,7 @@ export const claimCases: Cases = {
     })
     expect(claims.map(({ delivery }) => delivery.id)).toEqual(['quick-1', 'slow-0', 'slow-1'])
     expect(
-      await store.webhooks.turn({ now: 1_001, outcomes: [], released: [], claim: makeClaim('l2') }),
+      await store.webhooks.recordAndClaim({ now: 1_001, outcomes: [], released: [], claim: makeClaim('l2') }),
     ).toEqual([])
     // One outcome frees one place, in the same turn.
     const done: Outcome = {
@@ -42,7 +42,7 @@ export const claimCases: Cases = {
       attempt: makeAttempt({ status: 204, error: null }),
       next: { status: 'delivered' },
     }
-    const next = await store.webhooks.turn({
+    const next = await store.webhooks.recordAndClaim({
       now: 1_002,
       outcomes: [done],
       released: [],
@@ -63,7 +63,7 @@ export const claimCases: Cases = {
         delivery: makeDelivery(orgId, `many-${i}`, `lane-${i}`),
         audit: makeAudit(orgId),
       })
-    const claims = await store.webhooks.turn({
+    const claims = await store.webhooks.recordAndClaim({
       now: 1_000,
       outcomes: [],
       released: [],
@@ -78,7 +78,7 @@ export const claimCases: Cases = {
     orgId,
   }) {
     const take = (leaseId: string, now: number, more: Partial<ClaimRequest>) =>
-      store.webhooks.turn({ now, outcomes: [], released: [], claim: makeClaim(leaseId, more) })
+      store.webhooks.recordAndClaim({ now, outcomes: [], released: [], claim: makeClaim(leaseId, more) })
     for (let i = 0; i < 6; i++) {
       await store.webhooks.schedule({
         delivery: makeDelivery(orgId, `ahead-${i}`, 'ahead'),
@@ -105,7 +105,7 @@ export const claimCases: Cases = {
     const third = await take('c3', 2_000, { ahead })
     expect(third.map(({ delivery }) => delivery.id)).toEqual(['ahead-0', 'ahead-1', 'ahead-5', 'beside'])
     const released = [{ deliveryId: 'ahead-5', leaseId: 'c3' }]
-    await store.webhooks.turn({ now: 2_001, outcomes: [], released, claim: null })
+    await store.webhooks.recordAndClaim({ now: 2_001, outcomes: [], released, claim: null })
     expect((await stateOf(store, orgId, 'ahead-5')).attempts).toEqual([])
     const fourth = await take('c4', 2_002, { ahead })
     expect(fourth.map(({ delivery }) => delivery.id)).toEqual(['ahead-5'])
@@ -119,7 +119,7 @@ export const claimCases: Cases = {
     await store.webhooks.schedule({ delivery: makeDelivery(orgId, 'lost', 'lost'), audit: makeAudit(orgId) })
     let now = 2_000
     for (let round = 1; round <= 7; round++) {
-      const claims = await store.webhooks.turn({
+      const claims = await store.webhooks.recordAndClaim({
         now,
         outcomes: [],
         released: [],
@@ -128,7 +128,9 @@ export const claimCases: Cases = {
       expect(claims.map(({ delivery }) => delivery.attempts)).toEqual([Math.max(0, round - 4)])
       now += 500
     }
-    expect(await store.webhooks.turn({ now, outcomes: [], released: [], claim: makeClaim('x8') })).toEqual([])
+    expect(
+      await store.webhooks.recordAndClaim({ now, outcomes: [], released: [], claim: makeClaim('x8') }),
+    ).toEqual([])
     const { delivery, attempts } = await stateOf(store, orgId, 'lost')
     expect(delivery).toMatchObject({ status: 'dead_letter', attempts: 4, nextAttemptAtMs: null })
     expect(attempts.map(({ counted }) => counted)).toEqual([false, false, false, true, true, true, true])
@@ -140,15 +142,15 @@ export const claimCases: Cases = {
       delivery: makeDelivery(orgId, 'guarded', 'guarded'),
       audit: makeAudit(orgId),
     })
-    await store.webhooks.turn({ now: 3_000, outcomes: [], released: [], claim: makeClaim('old') })
-    await store.webhooks.turn({ now: 3_500, outcomes: [], released: [], claim: makeClaim('new') })
+    await store.webhooks.recordAndClaim({ now: 3_000, outcomes: [], released: [], claim: makeClaim('old') })
+    await store.webhooks.recordAndClaim({ now: 3_500, outcomes: [], released: [], claim: makeClaim('new') })
     const late: Outcome = {
       deliveryId: 'guarded',
       leaseId: 'old',
       attempt: makeAttempt(),
       next: { status: 'dead_letter' },
     }
-    await store.webhooks.turn({ now: 3_501, outcomes: [late], released: [], claim: null })
+    await store.webhooks.recordAndClaim({ now: 3_501, outcomes: [late], released: [], claim: null })
     expect((await stateOf(store, orgId, 'guarded')).delivery).toMatchObject({
       status: 'pending',
       attempts: 0,
@@ -160,14 +162,19 @@ export const claimCases: Cases = {
     await store.webhooks.schedule({ delivery: makeDelivery(orgId, 'ours', 'ours'), audit: makeAudit(orgId) })
     for (let round = 0; round < 30; round++) {
       const leaseId = `o${round}`
-      await store.webhooks.turn({ now: 4_000, outcomes: [], released: [], claim: makeClaim(leaseId) })
+      await store.webhooks.recordAndClaim({
+        now: 4_000,
+        outcomes: [],
+        released: [],
+        claim: makeClaim(leaseId),
+      })
       const outcome: Outcome = {
         deliveryId: 'ours',
         leaseId,
         attempt: makeAttempt({ atMs: round, status: null, error: 'resolver_down', counted: false }),
         next: { status: 'pending', atMs: 4_000 },
       }
-      await store.webhooks.turn({ now: 4_000, outcomes: [outcome], released: [], claim: null })
+      await store.webhooks.recordAndClaim({ now: 4_000, outcomes: [outcome], released: [], claim: null })
     }
     const { delivery, attempts } = await stateOf(store, orgId, 'ours')
     expect(delivery).toMatchObject({ status: 'pending', attempts: 0, lastError: 'resolver_down' })
@@ -185,14 +192,14 @@ export const deliveryCases: Cases = {
       delivery: makeDelivery(orgId, 'again', 'again'),
       audit: makeAudit(orgId),
     })
-    await store.webhooks.turn({ now: 5_000, outcomes: [], released: [], claim: makeClaim('r1') })
+    await store.webhooks.recordAndClaim({ now: 5_000, outcomes: [], released: [], claim: makeClaim('r1') })
     const dead: Outcome = {
       deliveryId: 'again',
       leaseId: 'r1',
       attempt: makeAttempt(),
       next: { status: 'dead_letter' },
     }
-    await store.webhooks.turn({ now: 5_001, outcomes: [dead], released: [], claim: null })
+    await store.webhooks.recordAndClaim({ now: 5_001, outcomes: [dead], released: [], claim: null })
     expect((await stateOf(store, orgId, 'again')).delivery.status).toBe('dead_letter')
     await store.webhooks.replay({ orgId, id: 'again', now: 6_000, audit: makeAudit(orgId) })
     const { delivery, attempts } = await stateOf(store, orgId, 'again')
@@ -255,12 +262,17 @@ export const deliveryCases: Cases = {
     await store.webhooks.schedule({ delivery: makeDelivery(orgId, 'moved', 'moved'), audit })
     await store.webhooks.shiftTimes({ byMs: 50_000 })
     const turn = (now: number, dueMs: number) =>
-      store.webhooks.turn({ now, outcomes: [], released: [], claim: makeClaim(`m${now}`, { dueMs }) })
+      store.webhooks.recordAndClaim({
+        now,
+        outcomes: [],
+        released: [],
+        claim: makeClaim(`m${now}`, { dueMs }),
+      })
     expect(await turn(50_999, 50_999)).toEqual([])
     const [claim] = await turn(51_000, 51_000)
     expect(claim).toMatchObject({ delivery: { id: 'moved' }, pendingSinceMs: 51_000 })
     await store.webhooks.shiftTimes({ byMs: -50_000 })
-    expect((await store.webhooks.find(orgId, 'moved'))?.delivery.nextAttemptAtMs).toBe(1_000)
+    expect((await store.webhooks.find({ orgId, id: 'moved' }))?.delivery.nextAttemptAtMs).toBe(1_000)
     expect(await turn(1_499, 10_000)).toEqual([]) // its lease of 500 ms moved too
     expect((await turn(1_500, 10_000)).map(({ delivery }) => delivery.id)).toEqual(['moved'])
     await drain(store)
@@ -271,7 +283,7 @@ export const deliveryCases: Cases = {
       audit: makeAudit(orgId),
     })
     await store.webhooks.schedule({ delivery: makeDelivery(orgId, 'old', 'old'), audit: makeAudit(orgId) })
-    const claims = await store.webhooks.turn({
+    const claims = await store.webhooks.recordAndClaim({
       now: 20_000,
       outcomes: [],
       released: [],
@@ -284,13 +296,13 @@ export const deliveryCases: Cases = {
       attempt: makeAttempt({ error: null }),
       next: { status: 'delivered' },
     }
-    await store.webhooks.turn({ now: 20_000, outcomes: [ended], released: [], claim: null })
+    await store.webhooks.recordAndClaim({ now: 20_000, outcomes: [ended], released: [], claim: null })
     const prune = (deliveredBeforeMs: number) =>
       store.webhooks.prune({ deliveredBeforeMs, deadBeforeMs: 0, incidentsBeforeMs: 0, limit: 1_000 })
     await prune(20_000)
-    expect(await store.webhooks.find(orgId, 'old')).not.toBeNull()
+    expect(await store.webhooks.find({ orgId, id: 'old' })).not.toBeNull()
     expect(await prune(20_001)).toBeGreaterThan(0)
-    expect(await store.webhooks.find(orgId, 'old')).toBeNull()
-    expect(await store.webhooks.find(orgId, 'young')).not.toBeNull()
+    expect(await store.webhooks.find({ orgId, id: 'old' })).toBeNull()
+    expect(await store.webhooks.find({ orgId, id: 'young' })).not.toBeNull()
   },
 }

@@ -7,7 +7,7 @@ import { failure, writesNothing, writesOnce, type Cases } from './subject.ts'
 import { drain, makeAttempt, makeClaim, makeDelivery, makeEndpoint } from './webhook-make.ts'
 
 async function stateOf(store: Store, orgId: string, id: string) {
-  return (await store.webhooks.find(orgId, id))!
+  return (await store.webhooks.find({ orgId, id }))!
 }
 
 const batch = (orgId: string, id: string, endpointId: string) =>
@@ -43,9 +43,9 @@ export const endpointCases: Cases = {
     expect(await step(10, 1, null)).toBe('advanced')
     expect(await step(20, 1, 'b3')).toBe('advanced')
     expect(await step(30, 2, 'b4')).toBe('full')
-    const found = await store.webhooks.endpoint(orgId, 'ep_1')
+    const found = await store.webhooks.endpoint({ orgId, id: 'ep_1' })
     expect(found).toMatchObject({ endpoint: { position: 30, sequence: 2 }, counts: { pending: 2 } })
-    expect(await store.webhooks.endpoint('org_none', 'ep_1')).toBeNull()
+    expect(await store.webhooks.endpoint({ orgId: 'org_none', id: 'ep_1' })).toBeNull()
     await drain(store)
   },
 
@@ -59,7 +59,8 @@ export const endpointCases: Cases = {
     const step = (position: number, sequence: number, to: number) =>
       webhooks.advance({ ...about, from: { position, sequence }, position: to, delivery: null })
     const state = async () => {
-      const { position, replayUntil, resumePosition } = (await webhooks.endpoint(orgId, 'ep_r'))!.endpoint
+      const { position, replayUntil, resumePosition } = (await webhooks.endpoint({ orgId, id: 'ep_r' }))!
+        .endpoint
       return [position, replayUntil, resumePosition]
     }
     expect(await move(10, 20)).toMatchObject({ position: 10, replayUntil: 20, resumePosition: 50 })
@@ -104,10 +105,10 @@ export const endpointCases: Cases = {
     const command = { orgId, endpointId: 'ep_p', now: 7_000 }
     await store.webhooks.pauseEndpoint({ ...command, audit: makeAudit(orgId) })
     expect(
-      await store.webhooks.turn({ now: 7_000, outcomes: [], released: [], claim: makeClaim('p1') }),
+      await store.webhooks.recordAndClaim({ now: 7_000, outcomes: [], released: [], claim: makeClaim('p1') }),
     ).toEqual([])
     await store.webhooks.resumeEndpoint({ ...command, audit: makeAudit(orgId) })
-    const [claim] = await store.webhooks.turn({
+    const [claim] = await store.webhooks.recordAndClaim({
       now: 7_000,
       outcomes: [],
       released: [],
@@ -133,10 +134,10 @@ export const endpointCases: Cases = {
       next: { status: 'pending', atMs: 50_000 },
       pause: { ...failed.pause!, failingSinceMs: 6_000 },
     }
-    await store.webhooks.turn({ now: 7_001, outcomes: [stale], released: [], claim: null })
-    expect((await store.webhooks.endpoint(orgId, 'ep_p'))?.endpoint.status).toBe('active')
-    await store.webhooks.turn({ now: 8_001, outcomes: [failed], released: [], claim: null })
-    expect((await store.webhooks.endpoint(orgId, 'ep_p'))?.endpoint).toMatchObject({
+    await store.webhooks.recordAndClaim({ now: 7_001, outcomes: [stale], released: [], claim: null })
+    expect((await store.webhooks.endpoint({ orgId, id: 'ep_p' }))?.endpoint.status).toBe('active')
+    await store.webhooks.recordAndClaim({ now: 8_001, outcomes: [failed], released: [], claim: null })
+    expect((await store.webhooks.endpoint({ orgId, id: 'ep_p' }))?.endpoint).toMatchObject({
       status: 'paused',
       pausedReason: 'failing',
       failingSinceMs: 7_001,
@@ -145,10 +146,10 @@ export const endpointCases: Cases = {
       store.webhooks.startProbes({ now, nextProbeAtMs: now + 100, body: '{}', ids: ['pr'] })
     expect(await probes(8_999)).toBe(0)
     expect(
-      await store.webhooks.turn({ now: 9_000, outcomes: [], released: [], claim: makeClaim('p3') }),
+      await store.webhooks.recordAndClaim({ now: 9_000, outcomes: [], released: [], claim: makeClaim('p3') }),
     ).toEqual([])
     expect(await probes(9_000)).toBe(1)
-    const [probe, ...others] = await store.webhooks.turn({
+    const [probe, ...others] = await store.webhooks.recordAndClaim({
       now: 9_000,
       outcomes: [],
       released: [],
@@ -163,8 +164,8 @@ export const endpointCases: Cases = {
       next: { status: 'delivered' },
       resume: makeAudit(orgId, { action: 'webhook_endpoint.resumed' }),
     }
-    await store.webhooks.turn({ now: 9_001, outcomes: [worked], released: [], claim: null })
-    const { endpoint } = (await store.webhooks.endpoint(orgId, 'ep_p'))!
+    await store.webhooks.recordAndClaim({ now: 9_001, outcomes: [worked], released: [], claim: null })
+    const { endpoint } = (await store.webhooks.endpoint({ orgId, id: 'ep_p' }))!
     expect(endpoint).toMatchObject({ status: 'active', pausedReason: null, failingSinceMs: null })
     await drain(store)
   },
@@ -181,14 +182,14 @@ export const endpointCases: Cases = {
       previousUntilMs: 9_200,
       audit: makeAudit(orgId),
     })
-    const first = await store.webhooks.turn({
+    const first = await store.webhooks.recordAndClaim({
       now: 9_150,
       outcomes: [],
       released: [],
       claim: makeClaim('s1', { leaseMs: 10 }),
     })
     expect(first[0]?.sealedSecrets).toEqual(['newer', 'sealed-ep_s'])
-    const second = await store.webhooks.turn({
+    const second = await store.webhooks.recordAndClaim({
       now: 9_200,
       outcomes: [],
       released: [],
@@ -196,7 +197,7 @@ export const endpointCases: Cases = {
     })
     expect(second[0]?.sealedSecrets).toEqual(['newer'])
     await store.webhooks.deleteEndpoint({ ...command, audit: makeAudit(orgId) })
-    expect(await store.webhooks.endpoint(orgId, 'ep_s')).toBeNull()
+    expect(await store.webhooks.endpoint({ orgId, id: 'ep_s' })).toBeNull()
     expect((await stateOf(store, orgId, 'ep_s-2')).delivery).toMatchObject({
       status: 'dead_letter',
       lastError: expect.stringMatching(/^endpoint_deleted/),
@@ -244,18 +245,23 @@ export const webhookAuditCases: Cases = {
     await store.audit.append(taken)
     const delivery = makeDelivery(orgId, 'wh_untold', 'untold')
     const error = await failure(store.webhooks.schedule({ delivery, audit: taken }))
-    expect([error.kind, await store.webhooks.find(orgId, 'wh_untold')]).toEqual(['conflict', null])
+    expect([error.kind, await store.webhooks.find({ orgId, id: 'wh_untold' })]).toEqual(['conflict', null])
   },
 
   async 'all dead letters are replayed by one entry, those of deleted endpoints stay'({ store, orgId }) {
     await endpointWithTwo(store, orgId, 'ep_d1')
     await endpointWithTwo(store, orgId, 'ep_d2')
     const command = { orgId, endpointId: 'ep_d2', now: 3, audit: makeAudit(orgId) }
-    const claims = await store.webhooks.turn({ now: 2, outcomes: [], released: [], claim: makeClaim('d1') })
+    const claims = await store.webhooks.recordAndClaim({
+      now: 2,
+      outcomes: [],
+      released: [],
+      claim: makeClaim('d1'),
+    })
     const outcomes = claims.map(({ delivery, leaseId }): Outcome => {
       return { deliveryId: delivery.id, leaseId, attempt: makeAttempt(), next: { status: 'dead_letter' } }
     })
-    await store.webhooks.turn({ now: 2, outcomes, released: [], claim: null })
+    await store.webhooks.recordAndClaim({ now: 2, outcomes, released: [], claim: null })
     await store.webhooks.deleteEndpoint(command)
     const replay = () => ({ orgId, endpointId: null, now: 9, audit: makeAudit(orgId) })
     const first = replay()

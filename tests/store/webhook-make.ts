@@ -70,7 +70,7 @@ export async function drain(store: Store): Promise<void> {
   for (let round = 0; round < 50; round++) {
     const leaseId = `drain-${++drains}`
     const far = Number.MAX_SAFE_INTEGER - 1_000
-    const claims = await store.webhooks.turn({
+    const claims = await store.webhooks.recordAndClaim({
       now: far,
       outcomes: [],
       released: [],
@@ -85,7 +85,7 @@ export async function drain(store: Store): Promise<void> {
         next: { status: 'delivered' },
       }
     })
-    await store.webhooks.turn({ now: far, outcomes, released: [], claim: null })
+    await store.webhooks.recordAndClaim({ now: far, outcomes, released: [], claim: null })
   }
   throw new Error('there is always more')
 }

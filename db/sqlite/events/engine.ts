@@ -77,7 +77,7 @@ export interface EventWriter {
 /** One per reader's connection. What may run long runs in slices, all of one moment of the log but for `recount`. */
 export interface EventReader {
   page(query: EventPageQuery): Sliced<EventPage>
-  byId(orgId: string, id: string): StoredEvent | null
+  byId(query: { orgId: string; id: string }): StoredEvent | null
   /** Stops after a while, at a row whose arrival number it returns. */
   count(query: EventCountQuery): Sliced<{ count: number; lastSeq: number }>
   tail(query: EventTailQuery): Sliced<EventTail>

@@ -65,7 +65,7 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
         const log = { db, org, hashSeed: seed.values }
         return readStory(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
       }),
-    byId: (orgId, id) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
+    byId: ({ orgId, id }) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
     count: (query) =>
       inSlices(query.orgId, { count: 0, lastSeq: query.ceilingSeq }, (org) =>
         countEvents(db, org, filterClauses(db, org, seed.values, query.filter), query, except(org, query)),

@@ -11,12 +11,15 @@ export function createKey({ db, orm }: WriteContext, command: Parameters<KeyStor
   appendAudit(db, command.audit)
 }
 
-export function listKeys({ orm }: ReadContext, query: { orgId: string; kind: KeyKind | null }): ApiKey[] {
+export function listKeys(
+  { orm }: ReadContext,
+  query: { orgId: string; kind?: KeyKind | undefined },
+): ApiKey[] {
   const ofOrg = eq(apiKey.orgId, query.orgId)
   return orm
     .select()
     .from(apiKey)
-    .where(query.kind === null ? ofOrg : and(ofOrg, eq(apiKey.kind, query.kind)))
+    .where(query.kind === undefined ? ofOrg : and(ofOrg, eq(apiKey.kind, query.kind)))
     .orderBy(apiKey.createdAtMs, apiKey.id)
     .all()
 }

@@ -64,18 +64,21 @@ export function listOrgDeletions({ orm }: ReadContext): OrgDeletion[] {
   return orm.select().from(orgDeletion).orderBy(orgDeletion.dueAtMs).all()
 }
 
-export function askOrgDeletion(
+export function requestOrgDeletion(
   { db, orm }: WriteContext,
-  { orgId, askedAtMs, dueAtMs, audit }: Parameters<OrgStore['askDeletion']>[0],
+  { orgId, askedAtMs, dueAtMs, audit }: Parameters<OrgStore['requestDeletion']>[0],
 ): void {
   orm.insert(orgDeletion).values({ orgId, askedAtMs, dueAtMs }).run()
   appendAudit(db, audit)
 }
 
-export function keepOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['keep']>[0]): void {
+export function cancelOrgDeletion(
+  { db, orm }: WriteContext,
+  command: Parameters<OrgStore['cancelDeletion']>[0],
+): void {
   const { orgId, now } = command
   const [asked] = orm.delete(orgDeletion).where(eq(orgDeletion.orgId, orgId)).returning().all()
-  if (asked === undefined) throw new StoreError('conflict', `nobody asked to delete ${orgId}`)
-  if (asked.dueAtMs <= now) throw new StoreError('conflict', `${orgId} is being removed`)
+  if (asked === undefined) throw new StoreError('conflict', `the deletion of ${orgId} is not requested`)
+  if (asked.dueAtMs <= now) throw new StoreError('conflict', `${orgId} is being deleted`)
   appendAudit(db, command.audit)
 }

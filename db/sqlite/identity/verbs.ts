@@ -27,7 +27,7 @@ import { revokeKey, rotateKey, touchKeys } from './keys.ts'
 import { createLink, findLink, resetPassword } from './links.ts'
 import { removeMember, setOperator, setRole } from './members.ts'
 import { emptyOrg, removeOrg } from './org-removal.ts'
-import { askOrgDeletion, bootstrapOrg, createOrg, findOrg, keepOrg } from './orgs.ts'
+import { requestOrgDeletion, bootstrapOrg, createOrg, findOrg, cancelOrgDeletion } from './orgs.ts'
 import { changeSignInRule, listOrgDeletions, listOrgs, renameOrg, signInRule } from './orgs.ts'
 import { findSecondFactor, removeSecondFactor, setRecovery, setSecondFactor } from './second-factors.ts'
 import { createSignIn, endOtherSignIns, endSignIn, endSignInById, findExternal } from './sign-ins.ts'
@@ -41,8 +41,8 @@ export const identityWriteVerbs = {
   'orgs.bootstrap': bootstrapOrg,
   'orgs.rename': renameOrg,
   'orgs.changeSignInRule': changeSignInRule,
-  'orgs.askDeletion': askOrgDeletion,
-  'orgs.keep': keepOrg,
+  'orgs.requestDeletion': requestOrgDeletion,
+  'orgs.cancelDeletion': cancelOrgDeletion,
   'orgs.empty': emptyOrg,
   'orgs.remove': removeOrg,
   'sites.change': changeSite,

@@ -7,7 +7,7 @@ export const retentionWriteVerbs = {
   'retention.set': writeSetting,
   'retention.dropRollups': ({ events }: WriteContext, command: { orgId: string; beforeMs: number }) =>
     events.dropRollups(command),
-  'retention.release': (context: WriteContext, _: null) => releasePages(context),
+  'retention.release': releasePages,
   'retention.noteRecount': noteRecount,
 }
 

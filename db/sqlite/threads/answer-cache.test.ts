@@ -1,10 +1,10 @@
 /** Kept answers: asked once while nothing changes, anew after every change, never older than it. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { keptAnswers } from './answer-cache.ts'
+import { answerCache } from './answer-cache.ts'
 
 test('an answer is kept until its organization changes, and a failed one is not kept', async () => {
-  const kept = keptAnswers()
+  const kept = answerCache()
   let asked = 0
   const ask = async () => ++asked
   expect(await kept.of('a', 'q', ask)).toBe(1)
@@ -22,7 +22,7 @@ test('an answer is kept until its organization changes, and a failed one is not 
 })
 
 test('answers of many rows are not kept, and only so many others', async () => {
-  const kept = keptAnswers()
+  const kept = answerCache()
   let asked = 0
   const many = async () => ({ rows: Array<number>(++asked * 26_000).fill(0) })
   await kept.of('a', 'large', many)
@@ -54,7 +54,7 @@ test('whoever asks after a change sees it, however long questions take', async (
   )
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-      const kept = keptAnswers()
+      const kept = answerCache()
       let stored = 0
       const answers: Promise<void>[] = []
       for (const one of steps) {

@@ -4,7 +4,7 @@
  * change.
  */
 
-interface Kept {
+interface Entry {
   version: number
   answer: Promise<unknown>
   rows: number // 0 until it is there
@@ -16,15 +16,15 @@ const rowsMax = 150_000
 const rowsOfOneMax = 25_000
 const rowChars = 120 // of a row that is kept as JSON text
 
-export interface KeptAnswers {
+export interface AnswerCache {
   /** The kept answer to the question, or the one that `ask` gives now. */
   of<T>(orgId: string, question: string, ask: () => Promise<T>): Promise<T>
   /** Something was stored or taken away; null: of whatever organization. */
   changed(orgId: string | null): void
 }
 
-export function keptAnswers(): KeptAnswers {
-  const kept = new Map<string, Kept>() // the one asked for longest ago first
+export function answerCache(): AnswerCache {
+  const kept = new Map<string, Entry>() // the one asked for longest ago first
   const versions = new Map<string, number>()
   let ofAll = 0
   const versionOf = (orgId: string): number => ofAll + (versions.get(orgId) ?? 0)
@@ -55,7 +55,7 @@ export function keptAnswers(): KeptAnswers {
   }
 }
 
-function shrink(kept: Map<string, Kept>): void {
+function shrink(kept: Map<string, Entry>): void {
   let rows = 0
   for (const entry of kept.values()) rows += entry.rows
   for (const [key, entry] of kept) {

@@ -29,8 +29,7 @@ export const readVerbs = {
   'events.page': ({ events }: ReadContext, query: EventPageQuery) =>
     query.filter.text === undefined ? events.page(query) : searchPage(events, query, query.filter.text),
   'events.count': ({ events }: ReadContext, query: EventCountQuery) => events.count(query),
-  'events.byId': ({ events }: ReadContext, { orgId, id }: { orgId: string; id: string }) =>
-    events.byId(orgId, id),
+  'events.byId': ({ events }: ReadContext, query: { orgId: string; id: string }) => events.byId(query),
   'events.tail': ({ events }: ReadContext, query: Parameters<EventStore['tail']>[0]) => events.tail(query),
   'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
   'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),

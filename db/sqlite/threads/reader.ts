@@ -38,7 +38,7 @@ let reader: Reader | null = null
 serve((verb, command) => {
   if (verb === 'open') {
     reader = openReader(command as ReaderOpening)
-    return null
+    return Object.keys(readVerbs)
   }
   if (verb === 'close') {
     reader?.turns.end(new StoreError('closed', 'the store is closed'))

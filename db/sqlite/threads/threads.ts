@@ -6,23 +6,16 @@ import { packAppend, type AppendOutcome, type PackedBatch } from './protocol.ts'
 import { readQueue } from './read-queue.ts'
 import type { ReaderOpening } from './reader.ts'
 import type { ReadVerbs } from './read-verbs.ts'
-import type { Sliced } from './slices.ts'
-import type { WriteVerbs } from './write-verbs.ts'
+import type { CommandOf, ResultOf } from './remote-verbs.ts'
 import type { WriterOpening } from './writer.ts'
 
-type CommandOf<F> = F extends (context: never, command: infer C) => unknown ? C : never
-type ResultOf<F> = F extends (context: never, command: never) => infer R
-  ? R extends Sliced<infer T>
-    ? T
-    : Awaited<R>
-  : never
-
 export interface Threads {
-  write<K extends keyof WriteVerbs>(
-    verb: K,
-    command: CommandOf<WriteVerbs[K]>,
-  ): Promise<ResultOf<WriteVerbs[K]>>
-  read<K extends keyof ReadVerbs>(verb: K, query: CommandOf<ReadVerbs[K]>): Promise<ResultOf<ReadVerbs[K]>>
+  /** The names of the verbs, as the threads gave them when they opened. */
+  verbs: readonly string[]
+  /** Whether a verb runs on the writer. */
+  writes(verb: string): boolean
+  write(verb: string, command: unknown): Promise<unknown>
+  read(verb: string, query: unknown): Promise<unknown>
   append(batches: PackedBatch[]): Promise<AppendOutcome[]>
   commitTimes(): Promise<Histogram>
   /** Whether the log was copied into the database and emptied. */
@@ -56,17 +49,24 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
     givesWay: index > 0 && index === readers.length - 1,
   })
   try {
-    await writer.ask('open', opened)
-    await Promise.all(readers.map((reader, index) => reader.ask('open', readerOpening(index))))
+    const writing = (await writer.ask('open', opened)) as string[]
+    const opening = readers.map((reader, index) => reader.ask('open', readerOpening(index)))
+    const [reading = []] = (await Promise.all(opening)) as string[][]
+    return openedThreads(writer, readers, writing, reading)
   } catch (error) {
     await closeAll(writer, readers)
     throw error
   }
+}
 
+function openedThreads(writer: Port, readers: Port[], writing: string[], reading: string[]): Threads {
   const askReaders = readQueue(readers)
+  const written = new Set(writing)
   return {
-    write: (verb, command) => writer.ask(verb, command) as Promise<never>,
-    read: (verb, query) => askReaders(verb, query) as Promise<never>,
+    verbs: [...writing, ...reading],
+    writes: (verb) => written.has(verb),
+    write: writer.ask,
+    read: askReaders,
     append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
     truncateLog: () => writer.ask('truncate', null) as Promise<boolean>,
     dropReserve: () => writer.ask('dropReserve', null) as Promise<boolean>,
@@ -79,16 +79,20 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
 /** Threads that only read, of a folder that nobody here holds; whatever writes is refused. */
 export async function openReadThreads(folder: string, readDeadlineMs: number): Promise<Threads> {
   const reader = openPort('reader')
+  let verbs: string[] = []
   const refuse = () => Promise.reject(new StoreError('read_only', 'this command only reads the data folder'))
   try {
-    await reader.ask('open', { folder, deadlineMs: readDeadlineMs, looks: true } satisfies ReaderOpening)
+    const opening: ReaderOpening = { folder, deadlineMs: readDeadlineMs, looks: true }
+    verbs = (await reader.ask('open', opening)) as string[]
   } catch (error) {
     await closePorts([reader])
     throw error
   }
   return {
+    verbs,
+    writes: (verb) => !verbs.includes(verb),
     write: refuse,
-    read: (verb, query) => reader.ask(verb, query) as Promise<never>,
+    read: reader.ask,
     append: refuse,
     truncateLog: refuse,
     dropReserve: refuse,
@@ -102,7 +106,7 @@ export async function openReadThreads(folder: string, readDeadlineMs: number): P
 export async function askOnce<K extends keyof ReadVerbs>(
   folder: string,
   verb: K,
-  query: CommandOf<ReadVerbs[K]>,
+  ...query: CommandOf<ReadVerbs[K]>
 ): Promise<ResultOf<ReadVerbs[K]>> {
   const reader = openPort('reader')
   try {
@@ -111,7 +115,7 @@ export async function askOnce<K extends keyof ReadVerbs>(
       deadlineMs: Number.MAX_SAFE_INTEGER,
       looks: true,
     } satisfies ReaderOpening)
-    return (await reader.ask(verb, query)) as ResultOf<ReadVerbs[K]>
+    return (await reader.ask(verb, query[0])) as ResultOf<ReadVerbs[K]>
   } finally {
     await closePorts([reader])
   }

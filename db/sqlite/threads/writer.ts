@@ -53,7 +53,7 @@ serve((verb, command, parts) => {
   if (verb === 'open') {
     giveWay()
     writer = openWriter(command as WriterOpening)
-    return null
+    return Object.keys(writeVerbs)
   }
   if (verb === 'close') {
     writer?.close()

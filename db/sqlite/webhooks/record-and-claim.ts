@@ -19,7 +19,10 @@ const uncountedKept = 20
 /** Databases that this thread has taken a turn on: leases from before are those of a process that ended. */
 const turned = new WeakSet<WriteContext['db']>()
 
-export function turn(context: WriteContext, command: Parameters<WebhookStore['turn']>[0]): Claim[] {
+export function recordAndClaim(
+  context: WriteContext,
+  command: Parameters<WebhookStore['recordAndClaim']>[0],
+): Claim[] {
   for (const outcome of command.outcomes) settle(context, outcome, command.now)
   for (const { deliveryId, leaseId } of command.released) {
     context.db

@@ -15,13 +15,13 @@ import { rotateEndpointSecret, startProbes } from './endpoints.ts'
 import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
 import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
 import { acknowledgeIncident, openIncident, openIncidents, resolveIncident } from './rules.ts'
-import { nextDueAt, shiftTimes, turn } from './record-and-claim.ts'
+import { nextDueAt, recordAndClaim, shiftTimes } from './record-and-claim.ts'
 
 export const webhookWriteVerbs = {
   'webhooks.schedule': scheduleDelivery,
   'webhooks.replay': replayDelivery,
   'webhooks.replayDead': replayDeadDeliveries,
-  'webhooks.turn': turn,
+  'webhooks.recordAndClaim': recordAndClaim,
   'webhooks.shiftTimes': shiftTimes,
   'webhooks.prune': pruneDeliveries,
   'webhooks.orgSecret': orgSecret,

@@ -37,7 +37,7 @@ export function dashboardTraceRoutes({ store, seal, signIns }: DashboardTraceRou
     .get('/api/events/:id', async ({ request, params }) => {
       const { org } = await signIns.require(request)
       readQuery(request, {})
-      const event = params.id ? await store.events.byId(org.id, params.id) : null
+      const event = params.id ? await store.events.byId({ orgId: org.id, id: params.id }) : null
       if (!event) throw new AppError('not_found', 'No event with this id is stored here.')
       return jsonText(`{"receivedAt":"${isoTime(event.receivedAtMs)}","event":${event.json}}`)
     })

@@ -52,7 +52,7 @@ export function traceRoutes(services: TraceRoutesServices) {
     .get('/v1/traces/:id', async ({ request, params }) => {
       const key = await guard.gateway(request, 'traces:read')
       readQuery(request, {})
-      const event = params.id ? await store.events.byId(key.orgId, params.id) : null
+      const event = params.id ? await store.events.byId({ orgId: key.orgId, id: params.id }) : null
       if (!event) throw new AppError('not_found', 'No event with this id is stored here.')
       return jsonText(event.json)
     })

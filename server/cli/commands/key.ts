@@ -32,7 +32,7 @@ export async function createKey({ store, clock }: VerbContext, params: Params): 
 export async function listKeys({ store, clock }: VerbContext, params: Params): Promise<Json> {
   const org = await requireOrg(store, textOf(params, 'org'))
   const kind = textOrNull(params, 'kind') as KeyKind | null
-  const keys = await store.keys.list(org.id, ...(kind === null ? [] : [kind]))
+  const keys = await store.keys.list({ orgId: org.id, ...(kind !== null && { kind }) })
   return { keys: keys.map((key) => ({ ...keyView(key), state: keyState(key, clock.now()) })) }
 }
 
@@ -50,7 +50,7 @@ export async function orgOfKey(
 ): Promise<string> {
   const orgs = idOrSlug === null ? await store.orgs.list() : [await requireOrg(store, idOrSlug)]
   for (const org of orgs) {
-    if ((await store.keys.list(org.id)).some((key) => key.id === keyId)) return org.id
+    if ((await store.keys.list({ orgId: org.id })).some((key) => key.id === keyId)) return org.id
   }
   throw new AppError('not_found', `There is no key "${keyId}".`, { hint: 'sightglass key list' })
 }

@@ -74,7 +74,7 @@ async function requireLiveKey(
   keyId: string,
   now: number,
 ): Promise<ApiKey> {
-  const key = (await store.keys.list(orgId)).find((each) => each.id === keyId)
+  const key = (await store.keys.list({ orgId })).find((each) => each.id === keyId)
   if (!key) throw new AppError('not_found', 'No key with this id is in this organization.')
   const ended = key.revokedAtMs !== null || (key.expiresAtMs !== null && key.expiresAtMs <= now)
   if (ended) throw new AppError('conflict', 'This key has ended; make a new one.')

@@ -10,7 +10,7 @@ export async function revokeKey(
   { orgId, keyId, actor }: { orgId: string; keyId: string; actor: string },
   clock: Clock,
 ): Promise<ApiKey> {
-  const find = async () => (await store.keys.list(orgId)).find((key) => key.id === keyId)
+  const find = async () => (await store.keys.list({ orgId })).find((key) => key.id === keyId)
   const key = await find()
   if (!key) throw new AppError('not_found', 'No key with this id is in this organization.')
   const now = clock.now()

@@ -50,7 +50,7 @@ export function keyRoutes(services: KeyRoutesServices) {
       const kind = readQuery(request, { kind: 'one' }).one('kind')
       if (kind !== undefined && !kinds.includes(kind))
         throw invalidQuery('kind', `kind must be ${kinds.join(', ')}`)
-      const keys = await store.keys.list(orgId, kind as KeyKind | undefined)
+      const keys = await store.keys.list({ orgId, kind: kind as KeyKind | undefined })
       return json({ keys: keys.map(keyView) })
     })
     .post(

@@ -90,14 +90,18 @@ export async function askDeletion(
   const deletion = { orgId: org.id, askedAtMs: now, dueAtMs: now + limits.orgGraceMs }
   const metadata = { name: org.name, slug: org.slug, dueAt: isoTime(deletion.dueAtMs) }
   const act = { action: 'org.deletion_asked', target: org.id, metadata }
-  await store.orgs.askDeletion({ ...deletion, audit: auditEntry({ orgId: org.id, actor }, act, now) })
+  await store.orgs.requestDeletion({ ...deletion, audit: auditEntry({ orgId: org.id, actor }, act, now) })
   return deletion
 }
 
 export async function keepOrg({ store, clock }: Services, actor: string, org: Org): Promise<void> {
   const act = { action: 'org.kept', target: org.id, metadata: { name: org.name } }
   const now = clock.now()
-  await store.orgs.keep({ orgId: org.id, now, audit: auditEntry({ orgId: org.id, actor }, act, now) })
+  await store.orgs.cancelDeletion({
+    orgId: org.id,
+    now,
+    audit: auditEntry({ orgId: org.id, actor }, act, now),
+  })
 }
 
 /**

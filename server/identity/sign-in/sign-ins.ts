@@ -79,7 +79,7 @@ export function makeSignIns(
     contextOf(request).signIn = view
     const now = clock.now()
     if (now - view.signIn.lastSeenAtMs > touchEveryMs)
-      await store.signIns.touch(view.signIn.tokenHash, now).catch(unlessStored)
+      await store.signIns.touch({ tokenHash: view.signIn.tokenHash, now }).catch(unlessStored)
     return view
   }
   return {

@@ -40,8 +40,8 @@ export function makeWebhookOutcomes(): WebhookOutcomes {
   return {
     counted: (webhooks) => ({
       ...webhooks,
-      async turn(command) {
-        const result = await webhooks.turn(command)
+      async recordAndClaim(command) {
+        const result = await webhooks.recordAndClaim(command)
         for (const { next } of command.outcomes) {
           if (next.status === 'delivered') totals.delivered++
           else if (next.status === 'pending') totals.retried++

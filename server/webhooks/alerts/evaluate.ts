@@ -61,7 +61,7 @@ async function viewOf(
     blocked: memory.rates.blocked(now),
     toolErrors: memory.rates.toolErrors(now),
     lastEventAtMs: asks('silence') ? await memory.lastEventAt() : null,
-    exposedKeys: asks('key_leaked') ? exposed(await store.keys.list(orgId)) : [],
+    exposedKeys: asks('key_leaked') ? exposed(await store.keys.list({ orgId })) : [],
   }
 }
 

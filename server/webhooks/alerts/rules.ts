@@ -50,7 +50,7 @@ export async function createRule({ store, clock }: RuleParts, who: Actor, body: 
   if ((await store.webhooks.rules(who.orgId)).length >= limits.webhookRulesPerOrgMax) {
     throw new AppError('conflict', `An organization has at most ${limits.webhookRulesPerOrgMax} rules.`)
   }
-  if ((await store.webhooks.endpoint(who.orgId, endpointId)) === null) {
+  if ((await store.webhooks.endpoint({ orgId: who.orgId, id: endpointId })) === null) {
     throw wrongBody('endpointId', 'not_found', 'no endpoint with this id is in this organization')
   }
   const now = clock.now()

@@ -79,7 +79,7 @@ export async function findDelivery(
   orgId: string,
   id: string,
 ): Promise<{ delivery: Delivery; attempts: Attempt[] }> {
-  const found = await store.webhooks.find(orgId, id)
+  const found = await store.webhooks.find({ orgId, id })
   if (found === null) throw new AppError('not_found', 'No delivery with this id is in this organization.')
   return found
 }

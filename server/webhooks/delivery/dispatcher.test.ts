@@ -9,7 +9,7 @@ import { makeDispatcher, type Dispatcher, coalesce } from './dispatcher.ts'
 import { resolveWith } from './resolve.ts'
 import { secretBox } from '../../system/secrets.ts'
 
-type Turn = Parameters<WebhookStore['turn']>[0]
+type RecordAndClaim = Parameters<WebhookStore['recordAndClaim']>[0]
 
 let receiver: Bun.Server<undefined>
 const hits: string[] = []
@@ -56,14 +56,19 @@ function claimOf(id: string, path = '/'): Claim {
 
 /** A store that hands out the claims once, unless it is full. */
 function scripted(claims: Claim[]) {
-  const state = { isFull: false, turns: [] as Turn[], recorded: [] as Outcome[], waiting: claims }
-  const turn = async (command: Turn): Promise<Claim[]> => {
-    state.turns.push(command)
+  const state = {
+    isFull: false,
+    commands: [] as RecordAndClaim[],
+    recorded: [] as Outcome[],
+    waiting: claims,
+  }
+  const recordAndClaim = async (command: RecordAndClaim): Promise<Claim[]> => {
+    state.commands.push(command)
     if (state.isFull) throw new StoreError('storage_full', 'no room')
     state.recorded.push(...command.outcomes)
     return command.claim === null ? [] : state.waiting.splice(0, command.claim.limit)
   }
-  return { state, store: { webhooks: { turn } as unknown as WebhookStore } }
+  return { state, store: { webhooks: { recordAndClaim } as unknown as WebhookStore } }
 }
 
 function dispatcherOn(store: { webhooks: WebhookStore }): Dispatcher {
@@ -112,7 +117,7 @@ test('at most 32 are sent at a time, the rest as places come free', async () => 
   await dispatcher.dispatch(Date.now())
   await dispatcher.idle()
   expect(state.recorded).toHaveLength(80)
-  expect(Math.max(...state.turns.map(({ claim }) => claim?.limit ?? 0))).toBe(32)
+  expect(Math.max(...state.commands.map(({ claim }) => claim?.limit ?? 0))).toBe(32)
   await dispatcher.stop(0)
 })
 
@@ -127,10 +132,10 @@ test('a stop cuts off what hangs, uncounted and due at once; nothing is claimed 
     attempt: { counted: true, status: 500 },
     next: { status: 'pending' },
   })
-  const turns = state.turns.length
+  const commands = state.commands.length
   state.waiting = [claimOf('wh_late')]
   await dispatcher.dispatch(Date.now())
-  expect([state.turns.length, hits.includes('wh_late')]).toEqual([turns, false])
+  expect([state.commands.length, hits.includes('wh_late')]).toEqual([commands, false])
 })
 
 test('a secret that does not open is our own fault', async () => {

@@ -57,7 +57,7 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
     const claim = claimRequest(parts, dueMs, free(), lanes)
     try {
       const command = { now: clock.now(), ...toRecord(ended, back), claim }
-      lanes.add(await parts.store.webhooks.turn(command), performance.now())
+      lanes.add(await parts.store.webhooks.recordAndClaim(command), performance.now())
       start()
       tellEnded(parts, ended)
     } catch (error) {

@@ -104,7 +104,7 @@ export async function findEndpoint(
   orgId: string,
   id: string,
 ): Promise<EndpointJson> {
-  const found = await parts.store.webhooks.endpoint(orgId, id)
+  const found = await parts.store.webhooks.endpoint({ orgId, id })
   if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
   return endpointView(found)
 }

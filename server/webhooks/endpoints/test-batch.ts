@@ -12,7 +12,7 @@ import type { EndpointServices } from './endpoints.ts'
  */
 export async function testEndpoint(parts: EndpointServices, who: Actor, endpointId: string): Promise<string> {
   const { store, clock } = parts
-  const found = await store.webhooks.endpoint(who.orgId, endpointId)
+  const found = await store.webhooks.endpoint({ orgId: who.orgId, id: endpointId })
   if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
   const { endpoint } = found
   if (endpoint.status === 'paused') {

@@ -1,0 +1,38 @@
+/** Gives each verb of a noun as a method that runs it on its thread: `accounts.find` is `remote('accounts').find`. */
+import type { ReadVerbs } from './read-verbs.ts'
+import type { Sliced } from './slices.ts'
+import type { WriteVerbs } from './write-verbs.ts'
+
+type Verbs = ReadVerbs & WriteVerbs
+export type Verb = keyof Verbs
+type Noun = Verb extends infer V ? (V extends `${infer N}.${string}` ? N : never) : never
+
+export type CommandOf<F> = F extends (context: never) => unknown
+  ? []
+  : F extends (context: never, command: infer C) => unknown
+    ? [command: C]
+    : never
+export type ResultOf<F> = F extends (context: never, command: never) => infer R
+  ? R extends Sliced<infer T>
+    ? T
+    : Awaited<R>
+  : never
+export type Remote<V extends Verb> = (...command: CommandOf<Verbs[V]>) => Promise<ResultOf<Verbs[V]>>
+export type Nouns = {
+  [N in Noun]: { [V in Verb as V extends `${N}.${infer Name}` ? Name : never]: Remote<V> }
+}
+
+/** Runs a verb of the store, by the name under which its thread knows it. */
+export type CallVerb = <V extends Verb>(verb: V, ...command: CommandOf<Verbs[V]>) => ReturnType<Remote<V>>
+
+/** The methods are own properties, so that an object with some of them replaced can be spread from it. */
+export function remote<N extends Noun>(call: CallVerb, verbs: readonly string[], noun: N): Nouns[N] {
+  const method = (name: string) => (command?: unknown) =>
+    (call as (verb: string, command?: unknown) => unknown)(`${noun}.${name}`, command)
+  const names = verbs.filter((verb) => verb.startsWith(`${noun}.`)).map((verb) => verb.slice(noun.length + 1))
+  const own = Object.fromEntries(names.map((name) => [name, method(name)]))
+  // Verbs that are not listed change something, in a folder that is only read: their thread says so.
+  return new Proxy(own, {
+    get: (known, name) => known[String(name)] ?? (typeof name === 'string' ? method(name) : undefined),
+  }) as unknown as Nouns[N]
+}
