@@ -2,7 +2,7 @@
 import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import compiler from 'typescript/package.json'
-import { userAgent } from './wire/version.ts'
+import { userAgent } from './wire/request.ts'
 
 const root = join(import.meta.dir, '..')
 
@@ -22,7 +22,7 @@ export async function buildPackage(packageDir: string): Promise<void> {
   await Promise.all([writeDeclarations(packageDir), writeModules(packageDir)])
   const manifest = JSON.parse(readFileSync(join(import.meta.dir, 'package.json'), 'utf8')) as Manifest
   if (userAgent !== `sightglass-sdk/${manifest.version}`)
-    throw new Error('wire/version.ts is not package.json’s')
+    throw new Error('userAgent in wire/request.ts does not match the version in package.json')
   const { private: _isSource, exports, ...rest } = manifest // the sources themselves must not be published
   const published = { ...rest, main: './node.js', types: './node.d.ts', exports: publishedExports(exports) }
   writeFileSync(join(packageDir, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)

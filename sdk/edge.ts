@@ -11,7 +11,7 @@ export { createNodeRelay } from './relay/node-relay.ts'
 export { createRelayHandler } from './relay/relay.ts'
 export { createIntelSync } from './sync/intel-sync.ts'
 export { verifyWebhook, WebhookError } from './webhook/verify-webhook.ts'
-export { IntelError } from './wire/intel-error.ts'
+export { IntelError } from './wire/retry.ts'
 export type * from './node.ts'
 
 /** Throws on wrong options, such as a key of another kind; afterwards nothing throws. */

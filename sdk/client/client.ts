@@ -1,12 +1,11 @@
 /** `init`: the object a host calls `trace` on. It never throws into the host and does no work but the event's own. */
-import type { Platform } from '../platform/platform.ts'
-import type { Client, Exporter, InitOptions } from './client-options.ts'
-import { type CompleteEvent, completeEvent, type TraceEvent } from './event.ts'
+import { completeEvent, type CompleteEvent, type TraceEvent } from './event.ts'
 import { requireKey } from './keys.ts'
-import { type OnError, type Problem, reporter } from './problem.ts'
-import { isKept } from './sample.ts'
+import { reporter, type OnError, type Problem } from './problem.ts'
 import { createScrub } from './scrub.ts'
 import { visitorKey, visitorSessions } from './visitor-session.ts'
+import type { Platform } from '../platform/platform.ts'
+import type { Client, Exporter, InitOptions } from './client-options.ts'
 
 /** Throws on wrong options: they are the programmer's, and there at the first start. */
 export function startClient(
@@ -116,4 +115,27 @@ function textOf(error: unknown): string {
   } catch {
     return 'unknown error'
   }
+}
+
+/**
+ * Whether to keep the event at `rate` (0 to 1). Events of a session that the host named are kept or left together, so
+ * that what remains still tells whole stories; `random` decides about the others.
+ */
+export function isKept(
+  event: CompleteEvent,
+  rate: number,
+  named: string | undefined,
+  random: () => number,
+): boolean {
+  if (rate >= 1 || event.outcome === 'error' || event.outcome === 'blocked') return true
+  if (event.policy?.decision === 'deny') return true
+  return (named === undefined ? random() : share(named)) < rate
+}
+
+/** A number from 0 to 1 that depends only on the text: FNV-1a with its bits mixed once more. */
+export function share(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b)
+  return ((hash ^ (hash >>> 16)) >>> 0) / 0x1_0000_0000
 }

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { CompleteEvent } from './event.ts'
-import { isKept, share } from './sample.ts'
+import { isKept, share } from './client.ts'
 
 const event = (more: object = {}): CompleteEvent => ({
   ...{ id: 'e', siteId: 's', sessionId: 'x', occurredAt: '', type: 'a', outcome: 'success' },

@@ -2,14 +2,14 @@
  * Brings queued events to the appliance: one request at a time, so that order holds, and the same request again until
  * it is taken. Nothing here throws or rejects.
  */
+import { backoffMs, pause, type Pause } from '../wire/pause.ts'
+import { makeBatch, sendBatch, type Batch, type BatchResult } from './batch.ts'
+import { learnLimits, type IngestLimits } from './batch.ts'
 import type { Issue, OnError } from '../client/problem.ts'
 import type { Platform, Spool } from '../platform/platform.ts'
 import type { Connection } from '../wire/connection.ts'
-import { backoffMs, type Pause, pause } from '../wire/pause.ts'
 import type { Verdict } from '../wire/verdict.ts'
-import { type Batch, type BatchResult, makeBatch, sendBatch } from './batch.ts'
 import type { ExporterStats } from './exporter-options.ts'
-import { type IngestLimits, learnLimits } from './limits.ts'
 import type { Queue, QueuedEvent } from './queue.ts'
 
 export interface DeliveryOptions {
@@ -174,4 +174,28 @@ function refuse(state: Delivery, verdict: Verdict & { kind: 'refused' }): void {
 
 function bytesOf(events: QueuedEvent[]): number {
   return events.reduce((sum, event) => sum + event.bytes, 0)
+}
+
+/** True when it all left in time; false at the deadline, or at once while the appliance refuses everything. */
+export function flushWithin(state: Delivery, run: () => Promise<void>, timeoutMs: number): Promise<boolean> {
+  const { queue } = state
+  const target = state.settled + queue.count
+  if (queue.count === 0) return Promise.resolve(true)
+  if (state.refusal !== null) return Promise.resolve(false)
+  state.owed = queue.count
+  if (state.waiting?.isAsked === false) state.waiting.pause.cut() // a pause the appliance asked for is kept
+  return new Promise((resolve) => {
+    const end = (isEmpty: boolean): void => {
+      clearTimeout(timer)
+      state.onSettled.delete(check)
+      resolve(isEmpty)
+    }
+    const check = (): void => {
+      if (state.settled >= target) end(true)
+      else if (state.refusal !== null) end(false)
+    }
+    const timer = setTimeout(() => end(false), timeoutMs) // keeps the process alive, as a flush should
+    state.onSettled.add(check)
+    void run()
+  })
 }

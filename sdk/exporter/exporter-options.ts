@@ -2,7 +2,7 @@
 import type { Exporter } from '../client/client-options.ts'
 import type { CompleteEvent } from '../client/event.ts'
 import type { OnError } from '../client/problem.ts'
-import type { Fetch } from '../wire/fetch.ts'
+import type { Fetch } from '../wire/connection.ts'
 
 export interface IntelExporterOptions {
   /** Address of the appliance, such as https://sightglass.example. */

@@ -7,9 +7,9 @@ import { connectionTo, isLoopback } from '../wire/connection.ts'
 import { unref } from '../wire/pause.ts'
 import { type Delivery, deliver, isBatchFull } from './delivery.ts'
 import type { IntelExporter, IntelExporterOptions } from './exporter-options.ts'
-import { createDropReport, type DropReport } from './drop-report.ts'
-import { flushWithin } from './flush.ts'
-import { defaultLimits } from './limits.ts'
+import { createDropReport, type DropReport } from './queue.ts'
+import { flushWithin } from './delivery.ts'
+import { defaultLimits } from './batch.ts'
 import { createQueue } from './queue.ts'
 
 interface Parts {

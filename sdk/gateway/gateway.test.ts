@@ -1,7 +1,7 @@
 /** Tests of the gateway client: walking pages, repeating, and streaming. */
 import { afterEach, expect, test } from 'bun:test'
 import { type FakeAppliance, problem, secretKey, startFakeAppliance } from '../testing/fake-appliance.ts'
-import type { IntelError } from '../wire/intel-error.ts'
+import type { IntelError } from '../wire/retry.ts'
 import { createGateway } from './gateway.ts'
 
 const running: FakeAppliance[] = []

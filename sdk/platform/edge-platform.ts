@@ -1,7 +1,6 @@
 /** The platform of web standards alone: Cloudflare Workers, Vercel Edge, Deno, browsers. */
 import { nowMs } from './clock.ts'
 import type { Bytes, Platform } from './platform.ts'
-import { sha256 } from './sha256.ts'
 
 export const edgePlatform: Platform = {
   nowMs,
@@ -32,4 +31,57 @@ const isLow = (code: number): boolean => code >= 0xdc00 && code < 0xe000
 async function gzip(bytes: Bytes): Promise<Bytes> {
   const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('gzip'))
   return new Uint8Array(await new Response(stream).arrayBuffer())
+}
+
+/** First 32 bits of the fractional parts of the roots of the first primes: how the standard derives its constants. */
+function roots(count: number, exponent: number): number[] {
+  const found: number[] = []
+  for (let candidate = 2; found.length < count; candidate++) {
+    let isPrime = true
+    for (let factor = 2; factor * factor <= candidate; factor++) if (candidate % factor === 0) isPrime = false
+    if (isPrime) found.push((candidate ** exponent * 0x1_0000_0000) | 0)
+  }
+  return found
+}
+
+const rotate = (word: number, bits: number): number => (word >>> bits) | (word << (32 - bits))
+
+/** Lower-case hexadecimal hash of the text's UTF-8. Meant for short texts. */
+function sha256(text: string): string {
+  const initial = roots(8, 1 / 2)
+  const constants = roots(64, 1 / 3)
+  const bytes = new TextEncoder().encode(text)
+  const padded = new DataView(new ArrayBuffer((((bytes.length + 8) >> 6) + 1) << 6))
+  bytes.forEach((byte, at) => padded.setUint8(at, byte))
+  padded.setUint8(bytes.length, 0x80)
+  padded.setUint32(padded.byteLength - 4, bytes.length * 8)
+  const hash = initial
+  const words = new Int32Array(64)
+  for (let block = 0; block < padded.byteLength; block += 64) {
+    for (let at = 0; at < 64; at++) {
+      const w2 = words[at - 2]!
+      const w15 = words[at - 15]!
+      words[at] =
+        at < 16
+          ? padded.getInt32(block + at * 4)
+          : words[at - 16]! +
+            (rotate(w15, 7) ^ rotate(w15, 18) ^ (w15 >>> 3)) +
+            words[at - 7]! +
+            (rotate(w2, 17) ^ rotate(w2, 19) ^ (w2 >>> 10))
+    }
+    let [a, b, c, d, e, f, g, h] = hash as [number, number, number, number, number, number, number, number]
+    for (let at = 0; at < 64; at++) {
+      const first =
+        (h +
+          (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
+          ((e & f) ^ (~e & g)) +
+          constants[at]! +
+          words[at]!) |
+        0
+      const second = ((rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c))) | 0
+      ;[a, b, c, d, e, f, g, h] = [(first + second) | 0, a, b, c, (d + first) | 0, e, f, g]
+    }
+    for (const [at, word] of [a, b, c, d, e, f, g, h].entries()) hash[at] = (hash[at]! + word) | 0
+  }
+  return hash.map((word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }

@@ -2,11 +2,19 @@
  * Events on disk: lines of JSON in segment files beside each other (`<path>.000001`), and in `<path>.done` how far the
  * appliance has them. Segments end at 4 MiB and are deleted when done, so nothing is ever copied or compacted.
  */
-import { closeSync, ftruncateSync, mkdirSync, openSync, unlinkSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
-import type { Spool } from './platform.ts'
+import {
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { lockSpool } from './spool-lock.ts'
-import { readSpool, type Segment, segmentPath } from './spool-read.ts'
+import type { Spool } from './platform.ts'
 
 const segmentBytesMax = 4 * 1024 * 1024
 
@@ -116,4 +124,60 @@ function dropDoneSegments(state: State): void {
     unlinkSync(segmentPath(path, oldest.number))
     segments.shift()
   }
+}
+
+/** Reads what an earlier run left in a spool. */
+interface Segment {
+  number: number
+  bytes: number // of its whole lines
+}
+
+interface SpoolContents {
+  events: string[] // not yet done, oldest first
+  segments: Segment[] // that hold them
+  offset: number // bytes of the oldest segment that are done
+  lastNumber: number // highest segment number ever seen here
+}
+
+function segmentPath(path: string, number: number): string {
+  return `${path}.${String(number).padStart(6, '0')}`
+}
+
+/** Segments that are done altogether are deleted on the way. */
+function readSpool(path: string): SpoolContents {
+  const done = readDone(path)
+  const contents: SpoolContents = { events: [], segments: [], offset: 0, lastNumber: done.number }
+  for (const number of segmentNumbers(path)) {
+    contents.lastNumber = Math.max(contents.lastNumber, number)
+    const bytes = readFileSync(segmentPath(path, number))
+    const end = bytes.lastIndexOf(10) + 1 // a last line without its end was cut by a crash
+    const start = number < done.number ? end : number === done.number ? Math.min(done.offset, end) : 0
+    if (start >= end) {
+      unlinkSync(segmentPath(path, number))
+      continue
+    }
+    if (contents.segments.length === 0) contents.offset = start
+    contents.segments.push({ number, bytes: end })
+    for (const line of bytes.toString('utf8', start, end - 1).split('\n')) contents.events.push(line)
+  }
+  return contents
+}
+
+function readDone(path: string): { number: number; offset: number } {
+  try {
+    const [number, offset] = readFileSync(`${path}.done`, 'utf8').trim().split(' ').map(Number)
+    if (Number.isInteger(number) && Number.isInteger(offset))
+      return { number: number ?? 0, offset: offset ?? 0 }
+  } catch {
+    // No such file yet: nothing is done.
+  }
+  return { number: 0, offset: 0 }
+}
+
+function segmentNumbers(path: string): number[] {
+  const prefix = `${basename(path)}.`
+  return readdirSync(dirname(path))
+    .filter((name) => name.startsWith(prefix) && /^\d{6,}$/.test(name.slice(prefix.length)))
+    .map((name) => Number(name.slice(prefix.length)))
+    .sort((left, right) => left - right)
 }

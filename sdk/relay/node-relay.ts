@@ -1,6 +1,6 @@
 /** `createNodeRelay`: the same endpoint for Node's http server and Express. */
 import type { RelayOptions } from './relay-options.ts'
-import { createTakeEvents, type RelayRequest } from './take-events.ts'
+import { createTakeEvents, type RelayRequest } from './receive-events.ts'
 
 /** As much of Node's `IncomingMessage` as is used, so that no Node types are needed. */
 export interface NodeRequest extends AsyncIterable<Uint8Array | string> {

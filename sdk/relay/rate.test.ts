@@ -1,7 +1,7 @@
 /** Laws of the relay's rate: never more than the bucket and its refill, and a wait that is really enough. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createRate } from './rate.ts'
+import { createRate } from './receive-events.ts'
 
 test('law: in any minute pass at most a full bucket and a minute’s refill', () => {
   const step = fc.record({ waitMs: fc.nat(20_000), count: fc.integer({ min: 1, max: 30 }) })

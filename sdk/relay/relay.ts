@@ -1,6 +1,6 @@
 /** `createRelayHandler`: the endpoint browsers send to, for servers in the Fetch style (Bun, Hono, Elysia, Next.js). */
 import type { RelayOptions } from './relay-options.ts'
-import { createTakeEvents, type RelayRequest } from './take-events.ts'
+import { createTakeEvents, type RelayRequest } from './receive-events.ts'
 
 /** What the server hands over beside the request. Bun's server will do, as the second argument of its `fetch`. */
 export interface RelayContext {

@@ -1,7 +1,7 @@
 /** Tests of the pushes: bodies, numbers, repeats, and how they give up. */
 import { afterEach, expect, test } from 'bun:test'
 import { type FakeAppliance, ingestKey, problem, startFakeAppliance } from '../testing/fake-appliance.ts'
-import type { IntelError } from '../wire/intel-error.ts'
+import type { IntelError } from '../wire/retry.ts'
 import { createIntelSync, type IntelSyncOptions } from './intel-sync.ts'
 
 const running: FakeAppliance[] = []

@@ -1,8 +1,8 @@
 /** `createIntelSync`: pushes the tool registry and the site memory, which trace events do not carry. */
 import { nowMs } from '../platform/clock.ts'
 import { connectionTo } from '../wire/connection.ts'
-import type { Fetch } from '../wire/fetch.ts'
-import { callWithRetries } from './retry.ts'
+import type { Fetch } from '../wire/connection.ts'
+import { callWithRetries } from '../wire/retry.ts'
 
 export interface Tool {
   name: string

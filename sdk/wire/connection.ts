@@ -1,6 +1,8 @@
 /** An address of the appliance and the key for it, checked once, so that a mistake shows at the first start. */
-import { type KeyKind, requireKey } from '../client/keys.ts'
-import type { Fetch } from './fetch.ts'
+import { requireKey, type KeyKind } from '../client/keys.ts'
+
+/** The one part of the platform that every call goes through; tests and proxies may hand in their own. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 export interface Connection {
   /** Without a trailing slash. */

@@ -1,7 +1,9 @@
 /** One request to the appliance, always with an end: an answer, or a sentence on why there is none. */
 import type { Bytes } from '../platform/platform.ts'
 import type { Connection } from './connection.ts'
-import { userAgent } from './version.ts'
+
+/** What the client calls itself in the `user-agent` header; the build checks it against package.json. */
+export const userAgent = 'sightglass-sdk/0.1.0'
 
 export interface Call {
   method: 'GET' | 'POST'

@@ -1,6 +1,11 @@
 /** What the demo site tells agents about itself: three snapshots, each fuller than the one before. */
-import type { DemoPush } from './registry.ts'
 import { dayMs } from './rhythm.ts'
+
+/** What is pushed, and when. */
+export interface DemoPush<T> {
+  atMs: number
+  pushed: T
+}
 
 export interface DemoSnapshot {
   demo: true

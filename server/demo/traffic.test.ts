@@ -4,7 +4,7 @@ import known from 'crawler-user-agents'
 import { acceptEvents } from '../ingest/accept.ts'
 import crawlers from './crawlers.json'
 import { demoSiteId, type DemoEvent } from './event.ts'
-import { liveEvents } from './live-events.ts'
+import { liveEvents } from './traffic.ts'
 import { demoTools } from './tools.ts'
 import { dayOfTraffic, demoDays, demoTraffic } from './traffic.ts'
 

@@ -1,11 +1,11 @@
 /** Thirty days of demo traffic: the same seed, scale and day give the same events whenever they are made. */
 import { isoTime } from '../clock.ts'
-import type { AgentClass } from './cast.ts'
-import { deployment } from './deployment.ts'
 import { demoSiteId, type DemoEvent, type Step } from './event.ts'
 import { hash, randomFrom } from './random.ts'
 import { dayFactor, dayMs, momentOfDay, outage } from './rhythm.ts'
 import { agentOf, visitSteps } from './session.ts'
+import { demoTools } from './tools.ts'
+import type { AgentClass } from './cast.ts'
 
 export interface TrafficRequest {
   seed: number
@@ -75,4 +75,60 @@ export function dayOfTraffic(day: number, seed: number, events: number): DemoEve
     }
   }
   return out.sort((a, b) => (a.occurredAt < b.occurredAt ? -1 : a.occurredAt > b.occurredAt ? 1 : 0))
+}
+
+/** Steps without an agent: nobody visits, the site says what it now offers. `toolsMax` keeps it in scale. */
+function deployment(day: number, toolsMax: number): Step[] {
+  const weekday = (day + 4) % 7
+  if (weekday === 0 || weekday === 6) return []
+  const random = randomFrom('deployment', day)
+  const steps: Step[] = [
+    {
+      type: 'authz.policies_set',
+      outcome: 'success',
+      afterMs: random.whole(0, 1_800_000),
+      durationMs: random.whole(3, 20),
+      metadata: { demo: true, page: '/' },
+    },
+  ]
+  if (weekday !== 2) return steps
+  for (const tool of demoTools.slice(0, Math.min(40, toolsMax))) {
+    steps.push({
+      type: 'tool.registered',
+      outcome: 'success',
+      afterMs: random.whole(2, 30),
+      tool: tool.name,
+      metadata: { demo: true, page: tool.page },
+    })
+  }
+  return steps
+}
+
+/** Demo traffic that happens now: several visits at once, each event as its turn comes. */
+const visitsAtOnce = 8
+const mix: readonly { class: AgentClass; weight: number }[] = [
+  { class: 'crawler', weight: 4 },
+  { class: 'webmcp', weight: 4 },
+  { class: 'dom', weight: 3 },
+  { class: 'screenshot', weight: 1 },
+]
+
+/** Returns a function that gives the next event, for ever. Events of one visit come in their order. */
+export function liveEvents(seed: number, startedMs: number): (nowMs: number) => DemoEvent {
+  const mark = startedMs.toString(36)
+  const random = randomFrom(seed, startedMs)
+  const visits: { sessionId: string; steps: Step[] }[] = []
+  let sessions = 0
+  let events = 0
+  return (nowMs) => {
+    while (visits.length < visitsAtOnce) {
+      const steps = visitSteps(agentOf(random.weighted(mix).class, random), random, false)
+      visits.push({ sessionId: `demo_live_${mark}_s${sessions++}`, steps })
+    }
+    const visit = random.pick(visits)
+    const { afterMs: _, ...rest } = visit.steps.shift()!
+    if (visit.steps.length === 0) visits.splice(visits.indexOf(visit), 1)
+    const id = `demo_live_${mark}_${events++}`
+    return { id, siteId: demoSiteId, sessionId: visit.sessionId, occurredAt: isoTime(nowMs), ...rest }
+  }
 }

@@ -1,8 +1,8 @@
 /** The relay itself, apart from any server: from a browser's request to queued events and an answer. */
 import { nowMs } from '../platform/clock.ts'
-import { createRate, type Rate } from './rate.ts'
-import { type RelayOptions, type RelayRules, relayRules } from './relay-options.ts'
-import { stampEvent } from './stamp.ts'
+import { relayRules, type Identity, type RelayOptions, type RelayRules } from './relay-options.ts'
+import { detectAgent } from '../agents/detect-agent.ts'
+import type { CompleteEvent } from '../client/event.ts'
 
 /** A request in the words of no server. */
 export interface RelayRequest<Raw> {
@@ -139,4 +139,85 @@ function refusal(
 function json(status: number, body: object): RelayAnswer {
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return { status, headers, body: JSON.stringify(body) }
+}
+
+/** A token bucket for each address, with an upper bound on how many are remembered. */
+interface Rate {
+  /** 0 when `count` may pass now; otherwise the seconds until it may, and nothing is taken. */
+  take(address: string, count: number): number
+}
+
+const addressesMax = 10_000
+
+export function createRate(perMinute: number, nowMs: () => number): Rate {
+  const buckets = new Map<string, { tokens: number; atMs: number }>()
+  const perMs = perMinute / 60_000
+  return {
+    take(address, count) {
+      const ms = nowMs()
+      const bucket = buckets.get(address)
+      const tokens =
+        bucket === undefined ? perMinute : refilled(bucket.tokens + (ms - bucket.atMs) * perMs, perMinute)
+      const isAllowed = count <= tokens
+      buckets.delete(address) // and back in as the newest: the first of the map is the one unused for longest
+      buckets.set(address, { tokens: isAllowed ? tokens - count : tokens, atMs: ms })
+      if (buckets.size > addressesMax) buckets.delete(buckets.keys().next().value ?? address)
+      return isAllowed ? 0 : Math.ceil((Math.min(count, perMinute) - tokens) / perMs / 1_000)
+    },
+  }
+}
+
+const refilled = (tokens: number, max: number): number => Math.min(max, Math.max(0, tokens))
+
+/** Makes a browser's event one that the record can rely on: what only the server knows is the server's word. */
+interface Stamp {
+  siteId: string | null
+  userAgent: string | null
+  identity: Identity | null
+}
+
+type Members = { [member: string]: unknown }
+
+/** Null unless `value` is an object with an id: what cannot be told from its resend is not taken. */
+function stampEvent(value: unknown, { siteId, userAgent, identity }: Stamp): CompleteEvent | null {
+  if (!isMembers(value) || typeof value['id'] !== 'string' || value['id'] === '') return null
+  const claimed = isMembers(value['agent']) ? value['agent'] : null
+  const event: Members = { ...value }
+  if (siteId !== null) event['siteId'] = siteId
+  const agent = stampAgent(claimed ?? detectAgent(userAgent), userAgent, identity)
+  if (agent !== null) event['agent'] = agent
+  const metadata = stampMetadata(value['metadata'], identity)
+  if (metadata !== undefined) event['metadata'] = metadata
+  return event as CompleteEvent
+}
+
+function stampAgent(
+  agent: Members | null,
+  userAgent: string | null,
+  identity: Identity | null,
+): Members | null {
+  const seen = userAgent === null ? {} : { userAgent }
+  if (agent === null && identity === null) return userAgent === null ? null : seen
+  return { ...agent, ...seen, trust: trustOf(agent, identity) }
+}
+
+/** A browser may say what it is, but not that anybody checked it. */
+function trustOf(agent: Members | null, identity: Identity | null): string {
+  if (identity !== null) return identity.trust ?? 'verified'
+  return agent?.['trust'] === 'declared' ? 'declared' : 'detected'
+}
+
+function stampMetadata(value: unknown, identity: Identity | null): unknown {
+  if (value !== undefined && value !== null && !isMembers(value)) return value // for the appliance to reject
+  const { subject: _subject, protocol: _protocol, ...rest } = value ?? {}
+  const proved = {
+    ...(identity?.subject === undefined ? {} : { subject: identity.subject }),
+    ...(identity?.protocol === undefined ? {} : { protocol: identity.protocol }),
+  }
+  if (value === undefined && Object.keys(proved).length === 0) return undefined
+  return { ...rest, ...proved }
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

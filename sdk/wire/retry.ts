@@ -1,10 +1,9 @@
 /** Repeats one call to the appliance until it is taken, refused, or a minute has passed. */
-import { IntelError } from '../wire/intel-error.ts'
+import { backoffMs, pause } from './pause.ts'
+import { request, type Call } from './request.ts'
+import { verdictOf, type Verdict } from './verdict.ts'
 import type { Issue } from '../client/problem.ts'
-import type { Connection } from '../wire/connection.ts'
-import { backoffMs, pause } from '../wire/pause.ts'
-import { type Call, request } from '../wire/request.ts'
-import { type Verdict, verdictOf } from '../wire/verdict.ts'
+import type { Connection } from './connection.ts'
 
 export interface RetryOptions {
   nowMs: () => number
@@ -40,4 +39,18 @@ function errorOf(verdict: Exclude<Verdict, { kind: 'done' }>): IntelError {
   const issues: Issue[] = verdict.kind === 'rejected' ? verdict.issues : []
   const message = 'message' in verdict ? verdict.message : 'the appliance does not take this encoding'
   return new IntelError(message, { status, issues, cause: 'cause' in verdict ? verdict.cause : undefined })
+}
+
+/** The one error that pushes and gateway calls reject with. */
+export class IntelError extends Error {
+  /** Of the last answer; null when there was none. */
+  readonly status: number | null
+  /** What was wrong with which part of a body. */
+  readonly issues: Issue[]
+  constructor(message: string, details: { status: number | null; issues?: Issue[]; cause?: unknown }) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.name = 'IntelError'
+    this.status = details.status
+    this.issues = details.issues ?? []
+  }
 }
