@@ -1,12 +1,12 @@
-/** Who visits the demo shop: real crawlers, browser agents, WebMCP clients, and how each proves who it is. */
+/** The agents of the demo shop: crawlers, browser agents and WebMCP clients, and how each proves its identity. */
 import crawlers from './crawlers.json'
 
 export type AgentClass = 'crawler' | 'dom' | 'screenshot' | 'webmcp'
 
-/** How an agent proves its identity, and what trust that earns. */
+/** How an agent proves its identity, and the trust it gains. */
 export interface Proof {
   protocol: string
-  subject: string // {n} stands for a number of the session
+  subject: string // {n} is replaced by a number per session
   trust: 'declared' | 'verified' | 'linked'
   weight: number
 }
@@ -14,11 +14,10 @@ export interface Proof {
 export interface Agent {
   class: AgentClass
   vendor: string
-  /** Bots say which of their operator's they are, and what for. */
-  bot: { name: string; purpose: string } | null
+  bot: { name: string; purpose: string } | null // crawlers only
   userAgent: string
   detectionVersion: string
-  /** Share of sessions in which it presents an identity. */
+  /** Share of sessions that present an identity. */
   presents: number
   proofs: readonly Proof[]
   weight: number

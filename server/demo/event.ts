@@ -1,4 +1,4 @@
-/** The form of a demo event: an ordinary trace event of the contract, marked as demo data. */
+/** The type of a demo event: an ordinary trace event, marked as demo data. */
 import type { AgentClass } from './cast.ts'
 
 export const demoSiteId = 'demo-shop'
@@ -27,5 +27,5 @@ export interface DemoEvent {
   metadata: { demo: true; page: string; protocol?: string; subject?: string }
 }
 
-/** What happens, before it is known when, in which session and under which id. */
+/** An event before it gets an id, a session and a time. */
 export type Step = Omit<DemoEvent, 'id' | 'siteId' | 'sessionId' | 'occurredAt'> & { afterMs: number }

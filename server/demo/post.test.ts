@@ -1,4 +1,4 @@
-/** Posting like a backend: what counts as taken, what is tried again and when, what ends it. */
+/** Posting demo events: which responses count as stored, which are retried and when, and which end the demo. */
 import { expect, test } from 'bun:test'
 import { postEvents, retryAfterMs } from './post.ts'
 
@@ -11,9 +11,9 @@ async function against(answer: () => Response) {
   }
 }
 
-test('2xx is taken, with its counts', async () => {
+test('2xx counts as stored', async () => {
   const outcome = await against(() => Response.json({ ok: true, accepted: 1, deduped: 2 }, { status: 202 }))
-  expect(outcome).toEqual({ kind: 'taken', accepted: 1, deduped: 2 })
+  expect(outcome).toEqual({ kind: 'stored', accepted: 1, deduped: 2 })
 })
 
 test.each([
@@ -21,37 +21,37 @@ test.each([
   [503, '1', 1_000],
   [503, null, 2_000],
   [507, 'soon', 2_000],
-])('%i with Retry-After %p is tried again', async (status, header, afterMs) => {
+])('%i with Retry-After %p is retried', async (status, header, afterMs) => {
   const headers: Record<string, string> = header === null ? {} : { 'retry-after': header }
   expect(await against(() => new Response('busy', { status, headers }))).toMatchObject({
-    kind: 'again',
+    kind: 'retry',
     afterMs,
   })
 })
 
-test('401 and 403 end it with what the server said', async () => {
+test('401 and 403 end the demo with the message of the server', async () => {
   const said = { error: 'unauthorized', message: 'The key is revoked.', hint: 'Mint another.' }
   expect(await against(() => Response.json(said, { status: 401 }))).toEqual({
-    kind: 'refused',
+    kind: 'rejected',
     message: 'The key is revoked. Mint another.',
   })
   expect(await against(() => new Response('<html>', { status: 403 }))).toEqual({
-    kind: 'refused',
-    message: 'answer 403',
+    kind: 'rejected',
+    message: 'status 403',
   })
 })
 
-test('nobody there is tried again', async () => {
+test('a refused connection is retried', async () => {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
   const ingestUrl = `http://127.0.0.1:${server.port}`
   await server.stop(true)
   expect(await postEvents({ ingestUrl, key: 'k' }, [{}])).toMatchObject({
-    kind: 'again',
+    kind: 'retry',
     why: 'no connection',
   })
 })
 
-test('a wait is at most a minute', () => {
+test('a wait is at most 60 s', () => {
   expect(retryAfterMs('3600')).toBe(60_000)
   expect(retryAfterMs('-1')).toBe(2_000)
 })

@@ -1,4 +1,4 @@
-/** Posts events to the public ingest endpoint as a customer's backend does: patient with a busy or absent server. */
+/** Posts events to the public ingest endpoint for `demo --live`, and classifies the response. */
 
 export interface PostTarget {
   ingestUrl: string // without a slash at the end
@@ -6,9 +6,9 @@ export interface PostTarget {
 }
 
 export type PostOutcome =
-  | { kind: 'taken'; accepted: number; deduped: number }
-  | { kind: 'again'; afterMs: number; why: string } // the same events may be sent again: ingest is idempotent
-  | { kind: 'refused'; message: string }
+  | { kind: 'stored'; accepted: number; deduped: number }
+  | { kind: 'retry'; afterMs: number; why: string } // safe, because ingest is idempotent
+  | { kind: 'rejected'; message: string }
 
 const timeoutMs = 15_000
 const retryAfterMsMax = 60_000
@@ -26,33 +26,33 @@ export async function postEvents({ ingestUrl, key }: PostTarget, events: unknown
     text = await response.text()
   } catch (error) {
     const why =
-      error instanceof Error && error.name === 'TimeoutError' ? 'no answer in 15 s' : 'no connection'
-    return { kind: 'again', afterMs: 2_000, why }
+      error instanceof Error && error.name === 'TimeoutError' ? 'no response within 15 s' : 'no connection'
+    return { kind: 'retry', afterMs: 2_000, why }
   }
   const body = parsed(text)
   if (response.ok)
-    return { kind: 'taken', accepted: Number(body['accepted']), deduped: Number(body['deduped']) }
+    return { kind: 'stored', accepted: Number(body['accepted']), deduped: Number(body['deduped']) }
   if (response.status === 429 || response.status >= 500) {
     return {
-      kind: 'again',
+      kind: 'retry',
       afterMs: retryAfterMs(response.headers.get('retry-after')),
-      why: `answer ${response.status}`,
+      why: `status ${response.status}`,
     }
   }
   const { message, hint } = body
   return {
-    kind: 'refused',
-    message: [message ?? `answer ${response.status}`, hint].filter(Boolean).join(' '),
+    kind: 'rejected',
+    message: [message ?? `status ${response.status}`, hint].filter(Boolean).join(' '),
   }
 }
 
-/** `Retry-After` in seconds; a missing or strange one is two seconds. */
+/** `Retry-After` in seconds, at most 60. Missing or invalid values count as 2 s. */
 export function retryAfterMs(header: string | null): number {
   const seconds = header !== null && /^\d{1,6}$/.test(header.trim()) ? Number(header) : 2
   return Math.min(seconds * 1_000, retryAfterMsMax)
 }
 
-function parsed(text: string): { [member: string]: unknown } {
+function parsed(text: string): { [field: string]: unknown } {
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? { ...value } : {}

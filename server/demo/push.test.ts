@@ -1,4 +1,4 @@
-/** What the demo pushes: within the contract, covering every tool it calls, with a history. */
+/** The pushes of the demo are valid, cover every tool it calls, and have a history. */
 import { expect, test } from 'bun:test'
 import type { Issue } from '../errors.ts'
 import { checkSchema } from '../http/validate.ts'
@@ -19,7 +19,7 @@ const issuesOf = (schema: Parameters<typeof checkSchema>[0], body: object): Issu
   return issues
 }
 
-test('the newest registry has every tool that the demo calls, on the page where it is called', () => {
+test('the newest registry has every tool that the demo calls, with its page', () => {
   const pushes = demoRegistry(nowMs)
   for (const { pushed } of pushes) {
     expect(issuesOf(toolsBodyModel, { siteId: demoSiteId, tools: pushed })).toEqual([])
@@ -43,7 +43,7 @@ test('the first push is older than the first event, the second changes some tool
   expect(changes.filter((change) => change === 'changed').length).toBeWithin(8, 20)
 })
 
-test('each snapshot of the memory is fuller than the one before and scores higher', () => {
+test('each memory snapshot is fuller than the previous one and scores higher', () => {
   const pushes = demoMemory(nowMs)
   for (const { pushed } of pushes) {
     expect(issuesOf(memoryBodyModel, { siteId: demoSiteId, snapshot: pushed })).toEqual([])

@@ -1,4 +1,4 @@
-/** Pushes the demo site's tools and memory with the times they are told to have come at, unless they are there. */
+/** Pushes tools and site memory of the demo site, with versions in the past, unless they are already stored. */
 import registry from './tools.github.json'
 import { limits } from '../limits.ts'
 import { memoryRecord } from '../api/site-memory/record.ts'
@@ -9,7 +9,7 @@ import { dayMs } from './rhythm.ts'
 import { demoTools } from './tools.ts'
 import type { Store } from '../../db/contract/store.ts'
 
-/** Doing it again would put old versions on top of new ones. */
+/** Pushes only once, because a second time would store old versions after new ones. */
 export async function pushDemo(
   { registry }: Pick<Store, 'registry'>,
   orgId: string,
@@ -57,16 +57,16 @@ interface DemoDescriptor {
   demo: true
 }
 
-/** The last tools of the list came with the second push, every ninth was described more briefly before. */
+/** The last nine tools arrive with the second push. Every ninth tool has a shorter description in the first. */
 const laterTools = 9
-const describedAnew = 9
+const redescribedEvery = 9
 
-/** Oldest first. The first lies before the demo's first event, so that every call has a version that was in force. */
+/** Oldest first. The first push is older than all demo events, so that every call has a version of its tool. */
 export function demoRegistry(nowMs: number): DemoPush<DemoDescriptor[]>[] {
   const tools = registry.tools.map(descriptor)
   const first = tools
     .slice(0, -laterTools)
-    .map((tool, index) => (index % describedAnew === 0 ? earlier(tool) : tool))
+    .map((tool, index) => (index % redescribedEvery === 0 ? earlier(tool) : tool))
   return [
     { atMs: nowMs - 31 * dayMs, pushed: first },
     { atMs: nowMs - 12 * dayMs, pushed: tools },
@@ -82,7 +82,7 @@ function descriptor(tool: (typeof registry.tools)[number], index: number): DemoD
   }
 }
 
-/** The same tool with the first line of its description and without its last optional input. */
+/** The tool with a shorter description and without its last optional input. */
 function earlier(tool: DemoDescriptor): DemoDescriptor {
   const { properties, ...schema } = tool.inputSchema as { properties?: object; required?: string[] }
   const inputs = Object.entries(properties ?? {})

@@ -1,19 +1,19 @@
-/** Chance that repeats itself: the same seed gives the same choices on every machine and in every release. */
+/** Seeded random numbers: the same seed gives the same choices on every machine and in every release. */
 
 export interface Random {
   /** 0 inclusive to 1 exclusive. */
   next(): number
-  /** A whole number from `min` to `max`, both included. */
+  /** An integer from `min` to `max`, inclusive. */
   whole(min: number, max: number): number
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
   /** Picks by weight. */
   weighted<T extends { weight: number }>(from: readonly T[]): T
-  /** A time-like number: mostly near the median, now and then several times as long. */
+  /** A duration with a log-normal distribution: mostly near the median, sometimes several times as long. */
   spread(median: number, width: number): number
 }
 
-/** Generator mulberry32, seeded by hashing the parts (FNV-1a), so that every day and session has its own stream. */
+/** The generator mulberry32, seeded with a hash of the arguments, so that every day and class has its own sequence. */
 export function randomFrom(...parts: (string | number)[]): Random {
   let state = hash(parts.join('/'))
   const next = () => {
@@ -34,7 +34,7 @@ export function randomFrom(...parts: (string | number)[]): Random {
       return from.find(({ weight }) => (left -= weight) < 0) ?? from.at(-1)!
     },
     spread: (median, width) => {
-      // The sum of uniform numbers is close to a normal one; its exponential is a log-normal duration.
+      // The sum of uniform numbers is nearly normal; its exponential is log-normal.
       const normal = next() + next() + next() + next() - 2
       return median * Math.exp(normal * width * 1.7)
     },
@@ -44,7 +44,7 @@ export function randomFrom(...parts: (string | number)[]): Random {
 export function hash(text: string): number {
   let value = 0x811c9dc5
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)
-  // FNV alone leaves neighbouring inputs with neighbouring outputs; this last mix (murmur3) parts them.
+  // FNV-1a gives similar outputs for similar inputs; the finalizer of murmur3 separates them.
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
   value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)
   return (value ^ (value >>> 16)) >>> 0

@@ -1,4 +1,4 @@
-/** One visit from start to end: detected, identified or not, judged, then tools called, pages read, memory used. */
+/** Generates one visit: detection, identification, decisions, tool calls, pages and memory reads. */
 import { browserAgents, crawlerAgents, toolAgents, type Agent, type AgentClass } from './cast.ts'
 import type { Step } from './event.ts'
 import type { Random } from './random.ts'
@@ -22,7 +22,6 @@ export function agentOf(of: AgentClass, random: Random): Agent {
   return random.weighted(cast)
 }
 
-/** The steps of one visit, in order. */
 export function visitSteps(agent: Agent, random: Random, toolsFail: boolean): Step[] {
   const visit: Visit = { random, agent, proof: null, subject: null, trust: 'detected', toolsFail }
   const steps = [detection(visit)]
@@ -36,7 +35,7 @@ export function visitSteps(agent: Agent, random: Random, toolsFail: boolean): St
 
 function detection(visit: Visit): Step {
   const { random } = visit
-  // Now and then the first look misses an agent that only its later behaviour gives away.
+  // Some agents are only recognized later by their behaviour.
   const missed = visit.agent.class === 'screenshot' && random.chance(0.12)
   const page = random.pick(shopPages)
   return step(visit, missed ? 'agent.missed' : 'agent.detected', missed ? 'error' : 'success', page, {
@@ -68,7 +67,7 @@ function identification(visit: Visit): Step[] {
       'token audience does not match',
       'clock skew above 60 s',
     ])
-    // What was presented is known even though it was not accepted; whose it is, is not.
+    // A rejected identity has a protocol, but no subject.
     presented.metadata.protocol = proof.protocol
   }
   return [presented]

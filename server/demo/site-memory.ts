@@ -1,4 +1,4 @@
-/** What the demo site tells agents about itself: three snapshots, each fuller than the one before. */
+/** The site memory of the demo site: three snapshots, each fuller than the previous one. */
 import { dayMs } from './rhythm.ts'
 
 /** What is pushed, and when. */
@@ -61,7 +61,7 @@ const navigation = {
   footer: ['/blog', '/docs/api'],
 }
 
-/** Oldest first; scores are left to be computed: 50, 67 and 83, with one part still missing. */
+/** Oldest first. The server computes the scores 50, 67 and 83. */
 export function demoMemory(nowMs: number): DemoPush<DemoSnapshot>[] {
   const first: DemoSnapshot = {
     demo: true,

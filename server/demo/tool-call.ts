@@ -1,9 +1,9 @@
-/** One tool call of a visit: the decision about it, then its execution, its progress, or its refusal. */
+/** Generates one tool call of a visit: the decision, then progress and execution, or the refusal. */
 import type { Step } from './event.ts'
 import { demoTools, type DemoTool } from './tools.ts'
 import { step, tenths, type Visit } from './visit.ts'
 
-const rising = ['detected', 'declared', 'verified', 'linked']
+const trustLevels = ['detected', 'declared', 'verified', 'linked']
 
 const failures = [
   'upstream timeout after 10000 ms',
@@ -32,7 +32,7 @@ function decide(visit: Visit, tool: DemoTool): NonNullable<Step['policy']> {
   if (agent.class === 'screenshot' && tool.needs !== 'nothing') {
     return { decision: 'deny', ruleId: 'class:screenshot', reason: 'screenshot agents may only read' }
   }
-  if (tool.needs !== 'nothing' && rising.indexOf(trust) < rising.indexOf(tool.needs)) {
+  if (tool.needs !== 'nothing' && trustLevels.indexOf(trust) < trustLevels.indexOf(tool.needs)) {
     return { decision: 'deny', ruleId: `tool:${tool.name}`, reason: `trust below ${tool.needs}` }
   }
   if (agent.vendor === 'unknown' && random.chance(0.45)) {
@@ -44,7 +44,7 @@ function decide(visit: Visit, tool: DemoTool): NonNullable<Step['policy']> {
   return { decision: 'allow', ruleId: tool.needs === 'nothing' ? 'tool:read' : `tool:${tool.name}` }
 }
 
-/** Most SDKs also report the call that did not happen. */
+/** Most SDKs report a blocked call, too. */
 function refusal(visit: Visit, tool: DemoTool, policy: NonNullable<Step['policy']>): Step[] {
   if (!visit.random.chance(0.7)) return []
   return [

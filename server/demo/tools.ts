@@ -1,4 +1,4 @@
-/** The tools of the demo site: names from a real registry, each with its page, weight, duration and sensitivity. */
+/** The tools of the demo site: names from a real registry, with page, weight, duration and required trust. */
 import registry from './tools.github.json'
 
 export interface DemoTool {
@@ -10,7 +10,7 @@ export interface DemoTool {
   weight: number
 }
 
-/** The first match of the name decides where a tool lives. */
+/** The page of a tool; the first pattern that matches its name decides. */
 const pages: readonly (readonly [RegExp, string])[] = [
   [/pull_request|review|merge/, '/pulls'],
   [/issue|label|milestone/, '/issues'],
@@ -56,7 +56,7 @@ export const demoTools: readonly DemoTool[] = registry.tools.map(({ name, annota
   }
 })
 
-/** Few tools get most calls, the rest a long thin tail, reads more than writes. */
+/** A few tools get most calls. Reads are more frequent than writes. */
 function popularity(name: string, rank: number, reads: boolean): number {
   return favourites[name] ?? (reads ? 6 : 2.5) / (1 + (rank % 9))
 }

@@ -1,4 +1,4 @@
-/** Demo traffic: repeatable, within the contract, in order, and believable enough to show to a person. */
+/** Demo traffic is repeatable, valid, sorted and plausible. */
 import { describe, expect, test } from 'bun:test'
 import known from 'crawler-user-agents'
 import { acceptEvents } from '../ingest/accept.ts'
@@ -40,7 +40,7 @@ function counted(events: DemoEvent[], of: (event: DemoEvent) => string | undefin
 }
 
 describe('repeatable', () => {
-  test('the same seed gives the same bytes, another seed or scale shares no id', () => {
+  test('the same seed gives the same events; another seed or scale shares no id', () => {
     expect([...demoTraffic({ seed: 1, events: 20_000, nowMs })]).toEqual(days)
     const ids = new Set(all.map(({ id }) => id))
     expect(ids.size).toBe(all.length)
@@ -52,7 +52,7 @@ describe('repeatable', () => {
     }
   })
 
-  test('a day is the same whenever it is asked for, so a later filling only adds what is new', () => {
+  test('a day never changes, so a later run only adds new days', () => {
     const later = [...demoTraffic({ seed: 1, events: 20_000, nowMs: nowMs + 3 * dayMs })].flat()
     const before = new Map(all.map((event) => [event.id, event]))
     const shared = later.filter(({ id }) => before.has(id))
@@ -60,14 +60,14 @@ describe('repeatable', () => {
     for (const event of shared) expect(event).toEqual(before.get(event.id)!)
   })
 
-  test.each([1_000, 5_000, 20_000])('%i events asked for: within 8 %%', (events) => {
+  test.each([1_000, 5_000, 20_000])('%i requested events: within 8 %%', (events) => {
     const made = [...demoTraffic({ seed: 4, events, nowMs })].flat().length
     expect(Math.abs(made - events) / events).toBeLessThan(0.08)
   })
 })
 
-describe('within the contract', () => {
-  test('ingest takes every event, and every type is a known one', () => {
+describe('valid', () => {
+  test('ingest accepts every event, and every type is known', () => {
     for (let from = 0; from < all.length; from += 1_000) {
       const body = JSON.stringify({ events: all.slice(from, from + 1_000) })
       const { records, rejected } = acceptEvents(body, 'application/json', [demoSiteId])
@@ -89,8 +89,8 @@ describe('within the contract', () => {
   })
 })
 
-describe('in order', () => {
-  test('thirty days, each sorted, nothing in the future', () => {
+describe('sorted', () => {
+  test('30 days, each sorted, with no event in the future', () => {
     expect(days).toHaveLength(demoDays + 1) // the first and the last are parts of one
     expect(nowMs - Date.parse(all[0]!.occurredAt)).toBeWithin(29.5 * dayMs, demoDays * dayMs)
     for (const day of days) {
@@ -106,7 +106,7 @@ describe('in order', () => {
     }
   })
 
-  test('a visit begins with its detection; a call comes after its decision; trust never falls', () => {
+  test('a visit begins with its detection, a call follows its decision, trust never falls', () => {
     const trusts = ['detected', 'declared', 'verified', 'linked']
     let visits = 0
     for (const session of sessionsOf(all)) {
@@ -132,7 +132,7 @@ describe('in order', () => {
   })
 })
 
-describe('believable', () => {
+describe('plausible', () => {
   test('every class, every trust, most protocols, several vendors, real tools', () => {
     expect(Object.keys(counted(all, ({ agent }) => agent?.class)).sort()).toEqual([
       '',
@@ -154,7 +154,7 @@ describe('believable', () => {
     for (const { tool } of all) if (tool !== undefined) expect(names.has(tool)).toBe(true)
   })
 
-  test('most calls succeed, some fail with a text, some are blocked with a reason', () => {
+  test('most calls succeed, some fail with an error, some are blocked with a reason', () => {
     const calls = all.filter(({ type }) => type === 'tool.executed')
     const outcomes = counted(calls, ({ outcome }) => outcome)
     expect(outcomes['success']! / calls.length).toBeGreaterThan(0.75)
@@ -163,7 +163,7 @@ describe('believable', () => {
     for (const { outcome, error, policy, durationMs } of calls) {
       expect(error !== undefined).toBe(outcome === 'error')
       if (outcome === 'blocked') expect(policy?.reason).toBeString()
-      // What never ran took no time that could be told.
+      // A blocked call has no duration.
       if (outcome === 'blocked') expect(durationMs).toBeUndefined()
       else expect(durationMs).toBeGreaterThanOrEqual(0)
     }
@@ -172,7 +172,7 @@ describe('believable', () => {
     expect(durations[Math.floor(durations.length * 0.99)]!).toBeGreaterThan(1_000)
   })
 
-  test('people sleep and have weekends, crawlers do not', () => {
+  test('traffic by people drops at night and on weekends, crawlers do not', () => {
     const at = (event: DemoEvent) => new Date(event.occurredAt)
     const people = all.filter(({ agent }) => agent && agent.class !== 'crawler')
     const crawling = all.filter(({ agent }) => agent?.class === 'crawler')
@@ -186,14 +186,14 @@ describe('believable', () => {
     expect(weekend(crawling)).toBeGreaterThan(weekend(people))
   })
 
-  test('the crawlers carry user agents that real ones carry', () => {
+  test('crawlers have the user agents of real crawlers', () => {
     const instances = new Set(known.flatMap((crawler) => crawler.instances))
     for (const { userAgent } of crawlers)
       expect([userAgent, instances.has(userAgent)]).toEqual([userAgent, true])
   })
 })
 
-test('live events come one by one, each visit in its order, now, under ids of their own', () => {
+test('live events keep the order of each visit and have unique ids', () => {
   const next = liveEvents(1, nowMs)
   const events = Array.from({ length: 3_000 }, (_, at) => next(nowMs + at))
   expect(new Set(events.map(({ id }) => id)).size).toBe(3_000)

@@ -1,4 +1,4 @@
-/** Thirty days of demo traffic: the same seed, scale and day give the same events whenever they are made. */
+/** Generates 30 days of demo traffic and live traffic. The same seed, scale and day always give the same events. */
 import { isoTime } from '../clock.ts'
 import { demoSiteId, type DemoEvent, type Step } from './event.ts'
 import { hash, randomFrom } from './random.ts'
@@ -9,13 +9,13 @@ import type { AgentClass } from './cast.ts'
 
 export interface TrafficRequest {
   seed: number
-  events: number // about how many over all days
+  events: number // approximate total
   nowMs: number
 }
 
 export const demoDays = 30
 
-/** How the events of an average day divide among the classes. */
+/** Share of each class in the events of an average day. */
 const shares: readonly { class: AgentClass; share: number }[] = [
   { class: 'crawler', share: 0.27 },
   { class: 'webmcp', share: 0.43 },
@@ -23,10 +23,10 @@ const shares: readonly { class: AgentClass; share: number }[] = [
   { class: 'screenshot', share: 0.08 },
 ]
 
-// Weekends are quieter than the factor 1 of an average day says; this brings the sum back to what was asked for.
+// Compensates for the quieter weekends.
 const scale = 1.055
 
-/** The last thirty times 24 hours, a day at a time, each in the order things happened; nothing in the future. */
+/** The last 30 times 24 hours, one array per day, sorted by time, with no event in the future. */
 export function* demoTraffic({ seed, events, nowMs }: TrafficRequest): Generator<DemoEvent[]> {
   const since = isoTime(nowMs - demoDays * dayMs)
   const until = isoTime(nowMs)
@@ -40,7 +40,7 @@ export function* demoTraffic({ seed, events, nowMs }: TrafficRequest): Generator
 }
 
 export function dayOfTraffic(day: number, seed: number, events: number): DemoEvent[] {
-  // Another scale or seed is other traffic and must not share ids with this one.
+  // Ids contain the seed and the scale, because other traffic must not share ids.
   const mark = hash(`${seed}/${events}`).toString(36)
   const date = isoTime(day * dayMs)
     .slice(0, 10)
@@ -51,7 +51,7 @@ export function dayOfTraffic(day: number, seed: number, events: number): DemoEve
     const sessionId = `demo_${date}_${mark}_s${sessions++}`
     let atMs = startMs
     for (const { afterMs, ...rest } of steps) {
-      // Whole and rising milliseconds: the order of a session can be read from its times.
+      // Times rise by at least 1 ms, so that they give the order of a session.
       atMs += Math.max(1, Math.round(afterMs))
       const id = `demo_${date}_${mark}_${out.length}`
       out.push({ id, siteId: demoSiteId, sessionId, occurredAt: isoTime(atMs), ...rest })
@@ -62,22 +62,22 @@ export function dayOfTraffic(day: number, seed: number, events: number): DemoEve
   add(deployment(day, Math.floor(perDay / 50)), day * dayMs + 5 * 3_600_000)
   for (const { class: of, share } of shares) {
     const random = randomFrom(seed, events, day, of)
-    const wanted = perDay * share * dayFactor(day, of)
+    const target = perDay * share * dayFactor(day, of)
     const before = out.length
     for (;;) {
       const moment = momentOfDay(random, of)
       const toolsFail = down !== null && moment >= down.fromMs && moment < down.untilMs
       const steps = visitSteps(agentOf(of, random), random, toolsFail)
-      // The visit that would go beyond comes with the chance that makes the sum right on average.
-      const room = wanted - (out.length - before)
-      if (steps.length > room && !random.chance(room / steps.length)) break
+      // The last visit exceeds the target with a probability that keeps the average exact.
+      const missing = target - (out.length - before)
+      if (steps.length > missing && !random.chance(missing / steps.length)) break
       add(steps, day * dayMs + moment)
     }
   }
   return out.sort((a, b) => (a.occurredAt < b.occurredAt ? -1 : a.occurredAt > b.occurredAt ? 1 : 0))
 }
 
-/** Steps without an agent: nobody visits, the site says what it now offers. `toolsMax` keeps it in scale. */
+/** What the site reports about itself on weekdays: its policies, and once a week at most `toolsMax` tools. */
 function deployment(day: number, toolsMax: number): Step[] {
   const weekday = (day + 4) % 7
   if (weekday === 0 || weekday === 6) return []
@@ -104,7 +104,6 @@ function deployment(day: number, toolsMax: number): Step[] {
   return steps
 }
 
-/** Demo traffic that happens now: several visits at once, each event as its turn comes. */
 const visitsAtOnce = 8
 const mix: readonly { class: AgentClass; weight: number }[] = [
   { class: 'crawler', weight: 4 },
@@ -113,7 +112,7 @@ const mix: readonly { class: AgentClass; weight: number }[] = [
   { class: 'screenshot', weight: 1 },
 ]
 
-/** Returns a function that gives the next event, for ever. Events of one visit come in their order. */
+/** Returns a function that generates the next event of several concurrent visits. */
 export function liveEvents(seed: number, startedMs: number): (nowMs: number) => DemoEvent {
   const mark = startedMs.toString(36)
   const random = randomFrom(seed, startedMs)

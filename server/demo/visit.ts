@@ -1,9 +1,9 @@
-/** A visit as it goes on, and how one step of it looks from outside. */
+/** The state of a visit, and the event that each step produces. */
 import type { Agent, Proof } from './cast.ts'
 import type { DemoEvent, Step } from './event.ts'
 import type { Random } from './random.ts'
 
-/** What a session knows while it goes on; trust rises when an identity is accepted. */
+/** Trust rises when an identity is accepted. */
 export interface Visit {
   random: Random
   agent: Agent
@@ -13,7 +13,7 @@ export interface Visit {
   toolsFail: boolean // the tools behind the site are down
 }
 
-/** A step with the agent as it is seen at this moment of the visit. */
+/** A step with the agent as the site knows it at this point of the visit. */
 export function step(
   visit: Visit,
   type: string,

@@ -108,7 +108,7 @@ test('live: waits as long as a busy server says, and sends the same events again
   expect(performance.now() - startMs).toBeGreaterThan(1_000)
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
-  expect(await new Response(child.stderr).text()).toBe('sightglass: answer 429; trying again in 1 s\n')
+  expect(await new Response(child.stderr).text()).toBe('sightglass: status 429; retrying in 1 s\n')
   expect(bodies[1]).toBe(bodies[0]!)
   expect(bodies[2]).not.toBe(bodies[1]!)
   await busy.stop(true)

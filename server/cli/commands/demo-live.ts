@@ -77,15 +77,15 @@ async function send(target: PostTarget, { rate, seed }: OptionValues, signal: Ab
   while (!signal.aborted) {
     const events = Array.from({ length: perPost }, () => next(systemClock.now()))
     let outcome = await postEvents(target, events)
-    while (outcome.kind === 'again' && !signal.aborted) {
+    while (outcome.kind === 'retry' && !signal.aborted) {
       sum.retries++
-      print(`sightglass: ${outcome.why}; trying again in ${outcome.afterMs / 1_000} s`, 2)
+      print(`sightglass: ${outcome.why}; retrying in ${outcome.afterMs / 1_000} s`, 2)
       await pause(outcome.afterMs, signal)
       if (!signal.aborted) outcome = await postEvents(target, events)
     }
-    if (outcome.kind === 'refused')
-      throw new AppError('forbidden', `The server refused the events: ${outcome.message}`)
-    if (outcome.kind === 'taken') {
+    if (outcome.kind === 'rejected')
+      throw new AppError('forbidden', `The server rejected the events: ${outcome.message}`)
+    if (outcome.kind === 'stored') {
       sum.sent += events.length
       sum.accepted += outcome.accepted
       sum.deduped += outcome.deduped
