@@ -118,7 +118,7 @@ test('live: a refused key is one clear line and exit 1; without a server it says
   const refused = await appliance.cli('demo', '--live', '--url', appliance.url, '--key', 'agtx_ik_wrong')
   expect([refused.code, refused.stderr]).toEqual([
     1,
-    expect.stringMatching(/^sightglass: The server refused the events: [^\n]+\n$/),
+    expect.stringMatching(/^sightglass: The server rejected the events: [^\n]+\n$/),
   ])
   const lonely = Bun.spawnSync([binaryPath, 'demo', '--live', '--data-dir', `${appliance.dataDir}-none`])
   expect([lonely.exitCode, lonely.stderr.toString()]).toEqual([
