@@ -1,4 +1,4 @@
-/** The frame around every page: navigation, the banner for an open network, the page itself, and what opens over it. */
+/** The frame around every page: navigation, banners, the page itself and global dialogs. */
 import './styles/shell.css'
 import { useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -17,7 +17,7 @@ import { menuOpen, paletteOpen, shortcutsOpen } from './app/shell-state.ts'
 import { type Shortcut, useShortcuts } from './app/shortcuts.ts'
 import { zone } from './app/zone.ts'
 
-const own: Shortcut[] = [
+const globalShortcuts: Shortcut[] = [
   { keys: ['?'], shown: '?', does: 'Show keyboard shortcuts', run: () => (shortcutsOpen.value = true) },
   {
     keys: ['Control+k'],
@@ -34,7 +34,7 @@ const own: Shortcut[] = [
 ]
 
 export function Shell() {
-  useShortcuts(own)
+  useShortcuts(globalShortcuts)
   return (
     <div class="shell">
       <a class="skip-link" href="#main">
@@ -74,43 +74,43 @@ function InsecureBanner() {
   )
 }
 
-/** The page of the address. While the code of the next page comes, the old page stays. */
+/** The page for the URL. The old page stays until the code of the next page has loaded. */
 function CurrentPage() {
-  const arrived = useSignal(0)
+  const loads = useSignal(0)
   const failed = useSignal<PageRoute | null>(null)
-  const visited = useRef<PageRoute | null>(null)
-  const drawn = useRef<PageRoute | null>(null)
+  const requested = useRef<PageRoute | null>(null)
+  const shown = useRef<PageRoute | null>(null)
   useEffect(getReadyWhenIdle, [session.value?.org.id])
   useSignalEffect(() => {
     const here = path.value
-    // Leaving for the sign-in page changes the address while this frame is still drawn.
+    // Sign-out changes the URL while this frame is still rendered.
     if (entry.peek() !== 'signed-in') return
     if (here === '/' || here === '/sign-in' || here === '/setup')
       return navigate(frontPage, { replace: true })
     failed.value = null
     const route = routeOf(here)
-    if (route === visited.current) return
-    visited.current = route
+    if (route === requested.current) return
+    requested.current = route
     if (!route) return
     void refreshOverview()
     if (!route.counts) void refreshTotals()
     if (codeOf(route)) return
     loadCode(route).then(
-      () => (arrived.value += 1),
+      () => (loads.value += 1),
       () => routeOf(path.peek()) === route && (failed.value = route),
     )
   })
-  void arrived.value
+  void loads.value
   const route = routeOf(path.value)
   if (failed.value) return <PageFailed route={failed.value} />
   if (!route) return <NoSuchPage />
-  if (codeOf(route)) drawn.current = route
-  const Page = drawn.current && codeOf(drawn.current)
-  // In another time zone everything is another text, and what counts by day is asked anew.
-  return Page ? <Page key={`${drawn.current?.path} ${zone.value}`} /> : null
+  if (codeOf(route)) shown.current = route
+  const Page = shown.current && codeOf(shown.current)
+  // A new time zone remounts the page, because every time and every count by day changes.
+  return Page ? <Page key={`${shown.current?.path} ${zone.value}`} /> : null
 }
 
-/** A page's code is missing when Sightglass was updated while the dashboard stood open. */
+/** A page's code is missing if Sightglass was updated while the dashboard was open. */
 function PageFailed(props: { route: PageRoute }) {
   return (
     <>

@@ -33,7 +33,7 @@ test('an operator is told of the jump on every page, and confirms the clock', as
     if (shots !== undefined) await shoot(page, shots)
     await page.getByRole('button', { name: 'Confirm clock' }).click()
     const dialog = page.getByRole('dialog')
-    expect(await dialog.textContent()).toContain('that cannot be undone')
+    expect(await dialog.textContent()).toContain('This cannot be undone')
     if (shots !== undefined) await page.screenshot({ path: join(shots, 'clock-dialog.png') })
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     await page.getByRole('button', { name: 'Confirm clock' }).click()

@@ -52,7 +52,7 @@ test('a keyboard alone leads from sign-in to a new key', async () => {
     await page.getByRole('dialog').getByLabel('Label').waitFor()
     await page.keyboard.type('made by keyboard')
     await page.keyboard.press('Enter')
-    await page.getByLabel('The new key').waitFor()
+    await page.getByLabel('New key').waitFor()
     await tabTo(page, 'Done')
     await page.keyboard.press('Enter')
     await page.getByRole('rowheader', { name: 'made by keyboard' }).waitFor()
@@ -71,7 +71,7 @@ test('revoking asks first, names the key, and holds', async () => {
       await page.getByRole('radio', { name: kind }).check()
       await page.getByRole('dialog').getByLabel('Label').fill(label)
       await page.keyboard.press('Enter')
-      const key = await page.getByLabel('The new key').innerText()
+      const key = await page.getByLabel('New key').innerText()
       expect(key).toStartWith(kind === 'secret' ? 'agtx_sk_' : 'agtx_pk_')
       await page.getByRole('button', { name: 'Done' }).click()
     }

@@ -53,15 +53,15 @@ test('Escape asks before it closes the dialog that shows a key once', async () =
     await page.getByRole('button', { name: 'Create key' }).first().click()
     await page.getByLabel('Label').fill('shown once')
     await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click()
-    const secret = page.getByLabel('The new key')
+    const secret = page.getByLabel('New key')
     await secret.waitFor()
     for (const _ of [1, 2, 3]) await page.keyboard.press('Escape')
     await page.getByText('This is not shown again. Close it?').waitFor()
     await expectAccessibleInBothThemes(page)
-    await page.getByRole('button', { name: 'Keep it open' }).click()
+    await page.getByRole('button', { name: 'Keep open' }).click()
     expect(await secret.innerText()).toStartWith('agtx_ik_')
     await page.keyboard.press('Escape')
-    await page.getByRole('button', { name: 'Close for good' }).click()
+    await page.getByRole('button', { name: 'Close anyway' }).click()
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 }, 40_000)
@@ -73,7 +73,7 @@ test('navigation counts say what they count, and count what the headlines do', a
       .locator('nav small')
       .evaluateAll((all) => all.map((one) => [one.textContent, one.getAttribute('title'), one.ariaHidden]))
     expect(counts).toEqual([
-      ['7 days', 'Numbers below: in the last 7 days', 'true'],
+      ['7 days', 'Counts below: in the last 7 days', 'true'],
       ['80', '80 detections in the last 7 days, all sites', 'true'],
       ['80', '80 tool calls in the last 7 days, all sites', 'true'],
     ])

@@ -37,7 +37,7 @@ test('each page says what it waits for; its command works and changes the page b
         '/settings',
       )
       const command = await page
-        .getByLabel(/^Command that (?:sends a first event|makes a first push)/)
+        .getByLabel(/^Command that (?:sends a first event|sends a first push)/)
         .innerText()
       const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
       expect(await sent.json()).toMatchObject({ ok: true })

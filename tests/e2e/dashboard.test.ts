@@ -33,12 +33,12 @@ test('from the set-up link to the first event on Logs', async () => {
       const dialog = page.getByRole('dialog')
       await dialog.getByLabel('Label').fill('shop backend')
       await dialog.getByRole('button', { name: 'Create key' }).click()
-      const key = await dialog.getByLabel('The new key').innerText()
+      const key = await dialog.getByLabel('New key').innerText()
       expect(key).toMatch(/^agtx_ik_[A-Za-z0-9_-]{32}$/)
       await dialog.getByRole('button', { name: 'Copy key' }).click()
       await dialog.getByRole('button', { name: 'Copied' }).waitFor()
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key)
-      const ownCommand = await dialog.getByLabel('Command that uses the key').innerText()
+      const ownCommand = await dialog.getByLabel('Example command').innerText()
       await dialog.getByRole('button', { name: 'Done' }).click()
       expect(await page.locator('body').innerText()).not.toContain(key)
       expect(await page.getByRole('rowheader', { name: 'shop backend' }).count()).toBe(1)
@@ -66,7 +66,7 @@ test('a used set-up link says so and what to do', async () => {
   const link = await appliance.setupLink()
   await withPage(link, async (page) => {
     // Before anybody types a password into it.
-    await page.getByRole('heading', { name: 'This set-up link was used' }).waitFor()
+    await page.getByRole('heading', { name: 'This setup link was used' }).waitFor()
     expect(await page.getByLabel('Email').count()).toBe(0)
     await page.getByRole('link', { name: 'Sign in' }).click()
     await page.waitForURL('**/sign-in')
@@ -83,7 +83,7 @@ test('sign-in keeps the place, refuses a wrong password in words, and signing ou
       await page.getByLabel('Email').fill(owner.email)
       await page.getByLabel('Password').fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
-      expect(await page.getByRole('alert').innerText()).toContain('try again')
+      expect(await page.getByRole('alert').innerText()).toContain('Lost password?')
 
       await signIn(page)
       expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe(
@@ -127,7 +127,7 @@ test('a lost password is replaced by the link of the command line', async () => 
   await withPage(link, async (page) => {
     await page.getByLabel('New password').fill('a newer horse battery')
     await page.getByRole('button', { name: 'Set password' }).click()
-    await page.getByText('The password is changed').waitFor()
+    await page.getByText('Password changed').waitFor()
     await page.getByLabel('Email').fill(owner.email)
     await page.getByLabel('Password').fill('a newer horse battery')
     await page.getByRole('button', { name: 'Sign in' }).click()

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 /** Through the provider's own pages, as whoever `subject` is. */
 async function goThrough(page: Page, subject: string): Promise<void> {
-  await page.getByRole('link', { name: 'Go on with Example ID' }).click()
+  await page.getByRole('link', { name: 'Continue with Example ID' }).click()
   await page.getByPlaceholder('Enter any login').fill(subject)
   await page.getByPlaceholder('and password').fill('whatever')
   await page.getByRole('button', { name: 'Sign-in' }).click()
@@ -64,7 +64,7 @@ test('without an account, or with an address nobody verified, the page says why 
       appliance.url,
       async (page) => {
         await goThrough(page, subject)
-        await page.getByText('Nobody with this identity has an account here').waitFor()
+        await page.getByText('No account has this identity').waitFor()
         expect((await page.request.get(`${appliance.url}/api/session`)).status()).toBe(401)
       },
       { allow },

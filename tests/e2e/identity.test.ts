@@ -17,17 +17,17 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-test('an invitation by link: made, opened, accepted, and the new person sees what their role may see', async () => {
+test('an invitation link is created and accepted, and the new member sees what their role permits', async () => {
   const link = await withPage(`${appliance.url}/settings/people`, async (page) => {
     await signIn(page)
-    await page.getByRole('button', { name: 'Invite somebody' }).click()
+    await page.getByRole('button', { name: 'Invite member' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Email').fill('vera@example.com')
     await dialog.getByLabel('Role').selectOption('viewer')
-    await dialog.getByRole('button', { name: 'Make the link' }).click()
-    const shown = await page.getByLabel('The invitation link').innerText()
+    await dialog.getByRole('button', { name: 'Create link' }).click()
+    const shown = await page.getByLabel('Invitation link').innerText()
     await page.getByRole('button', { name: 'Done' }).click()
-    await page.getByRole('region', { name: 'Open invitations' }).getByText('vera@example.com').waitFor()
+    await page.getByRole('region', { name: 'Pending invitations' }).getByText('vera@example.com').waitFor()
     return shown
   })
   expect(link).toStartWith(`${appliance.url}/invitation#`)
@@ -37,9 +37,9 @@ test('an invitation by link: made, opened, accepted, and the new person sees wha
     await page.getByRole('button', { name: 'Accept' }).click()
     await page.locator('.shell').waitFor()
     await page.goto(`${appliance.url}/settings/people`)
-    await page.getByText('People are for owners and admins; your role is viewer.').waitFor()
+    await page.getByText('Only owners and admins can manage people. Your role is viewer.').waitFor()
     await page.goto(`${appliance.url}/settings/audit`)
-    await page.getByText('The audit log is for owners, admins and analysts.').waitFor()
+    await page.getByText('Only owners, admins and analysts can read the audit log.').waitFor()
   })
   await withPage(
     link,
@@ -50,7 +50,7 @@ test('an invitation by link: made, opened, accepted, and the new person sees wha
   )
 }, 90_000)
 
-/** What a camera in front of the screen would read. */
+/** Reads the QR code from a screenshot, as a camera would. */
 async function scan(page: Page, label: string): Promise<string> {
   const picture = (await page.getByRole('img', { name: label }).screenshot()).toString('base64')
   const { width, height, data } = await page.evaluate(async (base64) => {
@@ -61,10 +61,10 @@ async function scan(page: Page, label: string): Promise<string> {
     const { width, height, data } = canvas.getImageData(0, 0, bitmap.width, bitmap.height)
     return { width, height, data: [...data] }
   }, picture)
-  return jsQR(new Uint8ClampedArray(data), width, height)?.data ?? 'nothing that can be read'
+  return jsQR(new Uint8ClampedArray(data), width, height)?.data ?? 'unreadable'
 }
 
-test('a second factor: set up with an app, asked for, and a recovery code when the app is lost', async () => {
+test('a second factor is set up with an app and required at sign-in; a recovery code replaces the app', async () => {
   const password = 'a window of one’s own'
   const made = await appliance.cli(
     'account',
@@ -81,22 +81,22 @@ test('a second factor: set up with an app, asked for, and a recovery code when t
   await withPage(link, async (page) => {
     await page.getByLabel('New password').fill(password)
     await page.getByRole('button', { name: 'Set password' }).click()
-    await page.getByText('The password is changed').waitFor()
+    await page.getByText('Password changed').waitFor()
     await signInAs(page, 'theo@example.com', password)
     await page.locator('.shell').waitFor()
     await page.goto(`${appliance.url}/settings/account`)
     await page.getByRole('button', { name: 'Set up a second factor' }).click()
     const dialog = page.getByRole('dialog')
-    seed = (await dialog.getByLabel('The key for the app').innerText()).replaceAll(' ', '')
-    const scanned = await scan(page, 'Picture for the app to scan')
+    seed = (await dialog.getByLabel('Setup key').innerText()).replaceAll(' ', '')
+    const scanned = await scan(page, 'QR code for the authenticator app')
     expect(new URL(scanned).searchParams.get('secret')).toBe(seed)
     const code = new TOTP({ secret: Secret.fromBase32(seed) }).generate()
-    await dialog.getByLabel('Code').fill(code)
+    await dialog.getByLabel('Code', { exact: true }).fill(code)
     await dialog.getByLabel('Your password').fill(password)
     await dialog.getByRole('button', { name: 'Turn on' }).click()
     recovery = await page.getByLabel('Recovery codes').locator('li').first().innerText()
     await page.getByRole('button', { name: 'Done, I saved them' }).click()
-    await page.getByText('10 recovery codes are left').waitFor()
+    await page.getByText('10 recovery codes left').waitFor()
   })
   const withCode = (code: string, check: (page: Page) => Promise<void>, allow: RegExp[] = []) =>
     withPage(
@@ -104,7 +104,7 @@ test('a second factor: set up with an app, asked for, and a recovery code when t
       async (page) => {
         await signInAs(page, 'theo@example.com', password)
         await page.getByLabel('Code').fill(code)
-        await page.getByRole('button', { name: 'Go on' }).click()
+        await page.getByRole('button', { name: 'Continue' }).click()
         await check(page)
       },
       { allow },
@@ -114,10 +114,10 @@ test('a second factor: set up with an app, asked for, and a recovery code when t
     async (page) => expect(await page.getByRole('alert').innerText()).toContain('wrong or was used'),
     [/status of 401/],
   )
-  // The code of now is used; the next one counts already, because clocks differ.
+  // The current code is used up. The next one is accepted early, because clocks differ.
   const code = new TOTP({ secret: Secret.fromBase32(seed) }).generate({ timestamp: Date.now() + 30_000 })
-  await withCode(code, async (page) => page.getByText('10 recovery codes are left').waitFor())
-  await withCode(recovery, async (page) => page.getByText('9 recovery codes are left').waitFor())
+  await withCode(code, async (page) => page.getByText('10 recovery codes left').waitFor())
+  await withCode(recovery, async (page) => page.getByText('9 recovery codes left').waitFor())
 }, 90_000)
 
 const answeredLate = (then: Promise<void>) => async (route: Route) => {
@@ -127,16 +127,16 @@ const answeredLate = (then: Promise<void>) => async (route: Route) => {
   await route.fulfill({ status: answer.status, body: await answer.text() })
 }
 
-async function makeOrganization(page: Page, name: string): Promise<void> {
-  await page.getByRole('button', { name: 'New organization' }).click()
+async function createOrganization(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'Create organization' }).click()
   await page.getByRole('dialog').getByLabel('Name', { exact: true }).fill(name)
-  await page.getByRole('dialog').getByRole('button', { name: 'Create organization' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
 }
 
-test('an organization is made, opened, renamed and left to be deleted, and kept', async () => {
+test('an organization is created, opened, renamed, scheduled for deletion and restored', async () => {
   await withPage(`${appliance.url}/settings/organization`, async (page) => {
     await signIn(page)
-    await makeOrganization(page, 'Branch Office')
+    await createOrganization(page, 'Branch Office')
     await page.getByRole('button', { name: 'Open Branch Office' }).click()
     await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
     await page.getByRole('link', { name: 'branch-office' }).click()
@@ -146,22 +146,22 @@ test('an organization is made, opened, renamed and left to be deleted, and kept'
     await page.getByRole('definition').filter({ hasText: 'The Branch' }).waitFor()
     await page.getByRole('button', { name: 'Delete organization' }).click()
     await page.getByRole('dialog').getByLabel('Type branch-office to confirm').fill('branch-office')
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete in seven days' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete in 7 days' }).click()
     await page.getByText('This organization will be deleted on').waitFor()
-    await page.getByRole('button', { name: 'Keep it' }).click()
+    await page.getByRole('button', { name: 'Cancel deletion' }).click()
     await page.getByText('This organization will be deleted on').waitFor({ state: 'detached' })
   })
 }, 90_000)
 
-test('what was asked while another organization is opened is refused without ending the sign-in', async () => {
+test('a request sent before a switch of organization is refused without ending the sign-in', async () => {
   await withPage(
     `${appliance.url}/settings/organization`,
     async (page) => {
       await signIn(page)
-      await makeOrganization(page, 'Second Office')
+      await createOrganization(page, 'Second Office')
       const isOpen = Promise.withResolvers<void>()
       const refused = page.waitForResponse((answer) => answer.status() === 401)
-      // Asked under the cookie from before, answered after the change.
+      // Sent with the old cookie, answered after the switch.
       await page.route('**/api/overview', answeredLate(isOpen.promise), { times: 1 })
       await page.getByRole('link', { name: 'Detect', exact: true }).click()
       await page.goBack()
@@ -177,7 +177,7 @@ test('what was asked while another organization is opened is refused without end
   )
 }, 90_000)
 
-test('a key’s label, scopes, sites and end are edited, and the audit log tells before and after', async () => {
+test('a key’s label, scopes, sites and expiry are edited, and the audit log shows before and after', async () => {
   const make = (kind: string) => appliance.cli('key', 'create', '--kind', kind, '--label', `my ${kind}`)
   await Promise.all([make('ingest'), make('secret')])
   await withPage(`${appliance.url}/settings/ingest-keys`, async (page) => {
@@ -186,19 +186,19 @@ test('a key’s label, scopes, sites and end are edited, and the audit log tells
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Label').fill('the shop’s backend')
     await dialog.getByLabel('Sites').fill('shop-a, shop-b')
-    await dialog.getByLabel('Ends on').fill('2096-02-28')
+    await dialog.getByLabel('Expires on').fill('2096-02-28')
     await dialog.getByRole('button', { name: 'Save' }).click()
     const row = page.getByRole('row', { name: 'the shop’s backend' })
-    expect(await row.innerText()).toContain('sites shop-a, shop-b; until 2096-02-28 23:59 UTC')
+    expect(await row.innerText()).toContain('sites shop-a, shop-b; expires 2096-02-28 23:59 UTC')
 
     await page.getByRole('button', { name: 'Edit the shop’s backend' }).click()
     expect(await dialog.getByLabel('Sites').inputValue()).toBe('shop-a, shop-b')
     await dialog.getByLabel('Sites').fill('')
-    await dialog.getByLabel('Ends on').fill('')
+    await dialog.getByLabel('Expires on').fill('')
     await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.waitFor({ state: 'detached' })
     await row.getByText('shop-b').waitFor({ state: 'detached' })
-    expect(await row.innerText()).not.toContain('until')
+    expect(await row.innerText()).not.toContain('expires')
 
     await page.goto(`${appliance.url}/settings/api-keys`)
     await page.getByRole('button', { name: 'Edit my secret' }).click()
@@ -208,12 +208,12 @@ test('a key’s label, scopes, sites and end are edited, and the audit log tells
 
     await page.goto(`${appliance.url}/settings/audit`)
     await page.getByRole('button', { name: 'secret_key.changed' }).first().click()
-    const changed = await page.getByRole('table', { name: 'What changed' }).innerText()
+    const changed = await page.getByRole('table', { name: 'Changes' }).innerText()
     expect(changed).toMatch(/scopes\s+\[\]\s+\["audit:read"\]/)
   })
 }, 90_000)
 
-test('a site is named, a leaked key is replaced, and the audit log tells both, with before and after', async () => {
+test('a site is named, a leaked key is rotated, and the audit log shows both with before and after', async () => {
   const key = await ingestKey(appliance)
   const event = {
     id: 'e1',
@@ -232,7 +232,7 @@ test('a site is named, a leaked key is replaced, and the audit log tells both, w
   expect(leaked.status).toBe(403)
   await withPage(`${appliance.url}/settings/sites`, async (page) => {
     await signIn(page)
-    await page.getByRole('button', { name: `Change ${event.siteId}` }).click()
+    await page.getByRole('button', { name: `Edit ${event.siteId}` }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('textbox', { name: 'Name' }).fill('The shop')
     await dialog.getByRole('checkbox', { name: /Restricted/ }).check()
@@ -240,9 +240,9 @@ test('a site is named, a leaked key is replaced, and the audit log tells both, w
     await page.getByRole('cell', { name: 'The shop' }).waitFor()
 
     await page.goto(`${appliance.url}/settings/ingest-keys`)
-    await page.getByRole('button', { name: 'Replace this key' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Make the new key' }).click()
-    const fresh = await page.getByLabel('The new key').innerText()
+    await page.getByRole('button', { name: 'Rotate this key' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Create new key' }).click()
+    const fresh = await page.getByLabel('New key').innerText()
     expect(fresh).toMatch(/^agtx_ik_/)
     expect(fresh).not.toBe(key)
     await page.getByRole('button', { name: 'Done' }).click()
@@ -250,11 +250,11 @@ test('a site is named, a leaked key is replaced, and the audit log tells both, w
 
     await page.goto(`${appliance.url}/settings/audit`)
     await page.getByRole('button', { name: 'ingest_key.rotated' }).waitFor()
-    await page.getByLabel('Words').fill('The shop')
-    await page.getByRole('button', { name: 'Find' }).click()
+    await page.getByLabel('Search').fill('The shop')
+    await page.getByRole('button', { name: 'Search' }).click()
     await page.getByRole('button', { name: 'ingest_key.rotated' }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'site.changed' }).click()
-    const changed = page.getByRole('table', { name: 'What changed' })
+    const changed = page.getByRole('table', { name: 'Changes' })
     expect(await changed.innerText()).toMatch(/name\s+none\s+The shop/)
     await page.getByRole('button', { name: 'Close' }).click()
     const [download] = await Promise.all([
@@ -265,7 +265,7 @@ test('a site is named, a leaked key is replaced, and the audit log tells both, w
       .trim()
       .split('\n')
     expect(csv[0]).toBe('id,orgId,actor,action,target,metadata,occurredAt')
-    // The site's row, and the row of this export: it names what was asked for.
+    // The entry of the site and the entry of this export, which contains the search text.
     expect(csv.slice(1).map((line) => /(site\.changed|audit\.exported)/.exec(line)?.[0])).toEqual([
       'audit.exported',
       'site.changed',
@@ -273,15 +273,15 @@ test('a site is named, a leaked key is replaced, and the audit log tells both, w
   })
 }, 90_000)
 
-test('sign-ins elsewhere are ended from the account page, and the trail verifies', async () => {
+test('the account page ends other sign-ins, and the audit log verifies', async () => {
   await withPage(`${appliance.url}/settings/account`, async (page) => {
     await signIn(page)
-    await page.getByRole('button', { name: 'End all others' }).click()
-    await page.getByRole('button', { name: 'End all others' }).waitFor({ state: 'detached' })
-    await page.getByLabel('Password of now').fill(owner.password)
+    await page.getByRole('button', { name: 'Sign out everywhere else' }).click()
+    await page.getByRole('button', { name: 'Sign out everywhere else' }).waitFor({ state: 'detached' })
+    await page.getByLabel('Current password').fill(owner.password)
     await page.getByLabel('New password').fill('another horse battery')
     await page.getByRole('button', { name: 'Change password' }).click()
-    await page.getByText('The password is changed.').waitFor()
+    await page.getByText('Password changed.').waitFor()
   })
   const verified = await appliance.cli('verify', 'audit', '--json')
   expect([verified.code, verified.stderr]).toEqual([0, ''])

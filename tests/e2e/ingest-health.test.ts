@@ -62,17 +62,17 @@ async function numbers(page: Page, table: string, from: number): Promise<Map<str
 }
 
 async function facts(page: Page): Promise<number[]> {
-  const texts = await page.getByLabel('In all').locator('dd').allInnerTexts()
+  const texts = await page.getByLabel('Totals').locator('dd').allInnerTexts()
   return texts.map((text) => Number(text.replaceAll(',', '')))
 }
 
-test('empty at first, then equal to what was sent, with what was refused and senders that need a look', async () => {
+test('empty at first, then equal to the requests sent, with rejected requests and senders that need attention', async () => {
   const [one, two] = await Promise.all([keyNamed('one'), keyNamed('two')])
   await withPage(`${appliance.url}/settings/ingest-health`, async (page) => {
     await signIn(page)
-    await page.getByText('No sender has sent anything in this time.').waitFor()
-    expect(await page.getByText('Nothing has been refused or rejected.').isVisible()).toBe(true)
-    expect(await page.getByLabel('Needs a look').innerText()).toContain('one: never used.')
+    await page.getByText('No requests in this time range.').waitFor()
+    expect(await page.getByText('No rejected requests or events.').isVisible()).toBe(true)
+    expect(await page.getByLabel('Needs attention').innerText()).toContain('one: never used.')
 
     const sums: { [label: string]: Sums } = { one: [0, 0, 0, 0, 0], two: [0, 0, 0, 0, 0] }
     await Promise.all(
@@ -90,28 +90,28 @@ test('empty at first, then equal to what was sent, with what was refused and sen
     await post(two, { events: [good('from a page')] }, { origin: 'https://shop.example' }) // refused before it counts
     const all = plus(plus(sums['one']!, sums['two']!), [1, 0, 1, 0, 0])
 
-    await page.getByRole('button', { name: 'Look again' }).click()
-    await page.getByLabel('In all').waitFor()
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByLabel('Totals').waitFor()
     expect(await facts(page)).toEqual(all)
     const [, , accepted, deduped, rejected] = all
-    const chart = page.getByRole('img', { name: /^Events by hour: / })
+    const chart = page.getByRole('img', { name: /^Events per hour: / })
     expect(await chart.getAttribute('aria-label')).toBe(
-      `Events by hour: ${accepted} accepted, ${deduped} deduped, ${rejected} rejected`,
+      `Events per hour: ${accepted} accepted, ${deduped} deduplicated, ${rejected} rejected`,
     )
     const keys = await numbers(page, 'Keys', 5)
     for (const label of ['one', 'two']) expect(keys.get(label)).toEqual(sums[label]!.slice(2))
     expect(keys.get('idle')).toEqual([0, 0, 0])
 
-    const looks = await page.getByLabel('Needs a look').locator('li').allInnerTexts()
+    const looks = await page.getByLabel('Needs attention').locator('li').allInnerTexts()
     const has = (text: RegExp) => looks.some((look) => text.test(look))
     expect([
-      has(/^two: seen in a browser/),
+      has(/^two: sent from a browser/),
       has(/^late: clock 3 h behind/),
       has(/^idle: never used/),
     ]).toEqual([true, true, true])
-    expect(has(/^one: (never|clock|seen)/)).toBe(false)
+    expect(has(/^one: (never|clock|sent)/)).toBe(false)
 
-    expect(has(/latencyMs is not a known field; did you mean durationMs\?/)).toBe(true)
+    expect(has(/unknown field latencyMs\. Did you mean durationMs\?/)).toBe(true)
     const misses = page.getByRole('table', { name: 'Unknown fields' })
     expect(await misses.innerText()).toMatch(/one\s+latencyMs\s+durationMs\s+\d+/)
 
@@ -120,8 +120,8 @@ test('empty at first, then equal to what was sent, with what was refused and sen
     expect(await row.locator('pre').innerText()).toContain(markup)
     expect(await page.locator('.rejected-table img').count()).toBe(0)
     expect(await page.locator('.rejected-table tbody tr').count()).toBeGreaterThan(50)
-    await page.getByLabel('Time', { exact: true }).selectOption('the last 7 days')
-    await page.getByText(/Events an hour/).waitFor()
+    await page.getByLabel('Time range').selectOption('Last 7 days')
+    await page.getByText(/Events per hour/).waitFor()
     expect(await facts(page)).toEqual(all)
     const hours = await page.getByRole('table', { name: 'By hour and key' }).locator('tbody tr').count()
     expect(hours).toBeGreaterThanOrEqual(3)

@@ -29,10 +29,10 @@ afterAll(async () => {
 
 async function ask(page: Page, kind: 'Identity' | 'Session', value: string): Promise<void> {
   await page.getByRole('button', { name: 'Erase a session or an identity' }).click()
-  await page.getByLabel('What').selectOption(kind)
-  await page.getByLabel('Exactly this id or identity').fill(value)
-  await page.getByRole('button', { name: 'Find its events' }).click()
-  await page.getByRole('dialog', { name: 'Erase for good' }).waitFor()
+  await page.getByLabel('Kind').selectOption(kind)
+  await page.getByLabel('Exact session ID or identity').fill(value)
+  await page.getByRole('button', { name: 'Count events' }).click()
+  await page.getByRole('dialog', { name: 'Erase permanently' }).waitFor()
 }
 
 const onData = (visit: (page: Page) => Promise<void>, more = {}) =>
@@ -41,42 +41,42 @@ const onData = (visit: (page: Page) => Promise<void>, more = {}) =>
     async (page) => {
       await signIn(page)
       await page.goto(`${appliance.url}/settings/data`)
-      await page.getByText('Events kept', { exact: true }).waitFor()
+      await page.getByText('Stored events', { exact: true }).waitFor()
       await visit(page)
     },
     more,
   )
 
-const kept = (page: Page) => page.locator('dt:text-is("Events kept") + dd').textContent()
+const storedEvents = (page: Page) => page.locator('dt:text-is("Stored events") + dd').textContent()
 
-test('says how many events go, erases on the second word alone, and tells what it did', async () => {
+test('shows the number of events, erases only after confirmation, and shows the result', async () => {
   await onData(async (page) => {
-    expect(await kept(page)).toBe('42')
+    expect(await storedEvents(page)).toBe('42')
     await ask(page, 'Identity', 'Bob@example.com')
-    await page.getByText('No event that is kept here carries it').waitFor()
+    await page.getByText('No stored event matches').waitFor()
     await page.getByRole('button', { name: 'Cancel' }).click()
     expect(await page.getByRole('dialog').count()).toBe(0)
 
     await ask(page, 'Identity', hostile)
-    await page.getByText('30 events of it go').waitFor()
+    await page.getByText('30 events are erased').waitFor()
     expect(await page.getByRole('dialog').locator('strong').textContent()).toBe(hostile)
     await expectAccessibleInBothThemes(page)
     await picture(page, 'erase-asks')
     await page.keyboard.press('Escape')
-    expect(await kept(page)).toBe('42')
+    expect(await storedEvents(page)).toBe('42')
 
     await ask(page, 'Identity', hostile)
     await page.getByRole('button', { name: 'Erase 30 events' }).click()
     await page.getByText('Erased 30 events, 0 deliveries and 0 samples of an identity').waitFor()
-    await page.getByText('Out of reach: ').waitFor()
-    await page.locator('dt:text-is("Events kept") + dd:text-is("12")').waitFor()
-    await page.getByText('Out of reach: ').scrollIntoViewIfNeeded()
+    await page.getByText('Not erased: ').waitFor()
+    await page.locator('dt:text-is("Stored events") + dd:text-is("12")').waitFor()
+    await page.getByText('Not erased: ').scrollIntoViewIfNeeded()
     await expectAccessibleInBothThemes(page)
     await picture(page, 'erase-done')
   })
 })
 
-test('on a phone, of a session', async () => {
+test('erases a session on a phone', async () => {
   const more = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' as const }
   await onData(async (page) => {
     await ask(page, 'Session', 'ses_b')
@@ -87,18 +87,18 @@ test('on a phone, of a session', async () => {
   }, more)
 })
 
-test('who is no owner is not offered it', async () => {
+test('only owners see the erase button', async () => {
   const made = await appliance.cli('account', 'create', '--email=bo@example.com', '--role=admin', '--json')
   const { link } = JSON.parse(made.stdout) as { link: string }
   await withPage(link, async (page) => {
     const password = 'another horse battery'
     await page.getByLabel('New password').fill(password)
     await page.getByRole('button', { name: 'Set password' }).click()
-    await page.getByText('The password is changed').waitFor()
+    await page.getByText('Password changed').waitFor()
     await signInAs(page, 'bo@example.com', password)
     await page.locator('.shell').waitFor()
     await page.goto(`${appliance.url}/settings/data`)
-    await page.getByText('Limits are for owners').waitFor()
+    await page.getByText('Only owners can change limits').waitFor()
     expect(await page.getByRole('button', { name: 'Erase a session or an identity' }).count()).toBe(0)
   })
 })

@@ -42,7 +42,7 @@ test('empty, it says which push fills it; the command works and the page fills b
   await visit('', async (page) => {
     await page.getByRole('heading', { name: 'No site memory yet' }).waitFor()
     await expectAccessibleInBothThemes(page)
-    const command = await page.getByLabel('Command that makes a first push').innerText()
+    const command = await page.getByLabel('Command that sends a first push').innerText()
     const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
     expect(await sent.json()).toEqual({ ok: true, siteId: 'my-site' })
     await score(page).waitFor({ timeout: 5_000 })

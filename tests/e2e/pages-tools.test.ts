@@ -66,7 +66,7 @@ test('empty, it says which push fills it; the command works and the page fills b
       '/settings',
     )
     await expectAccessibleInBothThemes(page)
-    const command = await page.getByLabel('Command that makes a first push').innerText()
+    const command = await page.getByLabel('Command that sends a first push').innerText()
     const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
     expect(await sent.json()).toEqual({ ok: true, tools: 1 })
     await row(page, 'cart.add').waitFor({ timeout: 5_000 })

@@ -55,13 +55,13 @@ async function addEndpoint(page: Page, url: string, label: string): Promise<stri
   await dialog.getByText('No event has the type hook.test yet.').waitFor()
   await dialog.getByRole('button', { name: 'Add anyway' }).click()
   const secret = await page.getByLabel('Signing secret', { exact: true }).innerText()
-  await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+  await page.getByRole('button', { name: 'Done, I saved it' }).click()
   return secret
 }
 
-test('an endpoint is added in Settings, its secret is shown once, and the code beside it verifies what comes', async () => {
+test('an endpoint is added in Settings, its secret is shown once, and the sample code verifies its messages', async () => {
   await visit('/settings/webhooks', 'Settings', async (page) => {
-    await page.getByText('There is no endpoint yet.').waitFor()
+    await page.getByText('No endpoints yet. Add one to receive events as webhooks.').waitFor()
     const secret = await addEndpoint(page, `${receiver.url}/ok/good`, 'Good one')
     expect(secret).toMatch(/^whsec_/)
     await addEndpoint(page, `${receiver.url}/status/500`, 'Bad one')
@@ -71,10 +71,10 @@ test('an endpoint is added in Settings, its secret is shown once, and the code b
       .waitFor()
     for (const language of ['JavaScript', 'Python', 'Shell']) {
       await page.getByRole('button', { name: language }).click()
-      await page.getByLabel(`Verifying in ${language}`).waitFor()
+      await page.getByLabel(`Verification code: ${language}`).waitFor()
     }
     await page.getByRole('button', { name: 'JavaScript' }).click()
-    const code = await page.getByLabel('Verifying in JavaScript').innerText()
+    const code = await page.getByLabel('Verification code: JavaScript').innerText()
     await send(appliance.url, key, [
       recent('w1', { type: 'hook.test' }),
       recent('w2', { type: 'other.kind' }),
@@ -93,7 +93,7 @@ test('an endpoint is added in Settings, its secret is shown once, and the code b
   })
 }, 90_000)
 
-test('the page shows health, deliveries and dead letters; one opens with what went wrong and what was sent', async () => {
+test('the page shows health, deliveries and dead letters; a delivery shows its error, attempts and request', async () => {
   await visit('/webhooks', 'Webhooks', async (page) => {
     await line(page, 'Good one').getByText('healthy').waitFor()
     await line(page, 'Good one').getByText('1 delivered').waitFor()
@@ -105,25 +105,25 @@ test('the page shows health, deliveries and dead letters; one opens with what we
     expect(new URL(page.url()).search).toBe('?status=dead_letter')
     await expectAccessibleInBothThemes(page)
     await delivery(page, 'Bad one').click()
-    await page.getByText('Given up after 4 attempts.').waitFor()
+    await page.getByText('Failed after 4 attempts.').waitFor()
     expect(await page.locator('.verdict').innerText()).toContain('the receiver answered 500')
     expect(await page.locator('.attempts > li').count()).toBe(4)
-    await page.getByText('What it answered').first().click()
-    expect(await page.getByLabel('Answer of the receiver').first().innerText()).toBe('answered 500')
+    await page.locator('.attempts summary').first().click()
+    expect(await page.getByLabel('Response body').first().innerText()).toBe('answered 500')
     const sent = receiver.received('/status/500')
     expect(sent).toHaveLength(4)
-    expect(await page.getByLabel('Body of the request').innerText()).toBe(sent[0]?.body ?? '')
+    expect(await page.getByLabel('Request body').innerText()).toBe(sent[0]?.body ?? '')
     const headers = (await page.locator('.request-headers').innerText()).split(/\s*\n+\s*/)
     for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature', 'user-agent', 'content-type'])
       expect(headers[headers.indexOf(name) + 1]).toBe(sent[3]?.headers[name] ?? '')
     await expectAccessibleInBothThemes(page)
-    await page.getByRole('button', { name: 'Replay it' }).click()
+    await page.getByRole('button', { name: 'Replay', exact: true }).click()
     await receiver.wait('/status/500', 5, 20_000)
     await page.locator('.attempts > li').nth(4).waitFor({ timeout: 10_000 })
   })
 }, 120_000)
 
-test('pause, resume, rotate, replay of all and a test do what they say', async () => {
+test('pause, resume, rotate, replay of a time range and test messages work', async () => {
   await visit('/webhooks', 'Webhooks', async (page) => {
     await line(page, 'Good one').getByRole('button', { name: 'Pause' }).click()
     await line(page, 'Good one').getByText('paused', { exact: true }).waitFor()
@@ -133,8 +133,8 @@ test('pause, resume, rotate, replay of all and a test do what they say', async (
     await line(page, 'Good one').getByRole('button', { name: 'Resume' }).click()
     const [, second] = await receiver.wait('/ok/good', 2, 20_000)
     expect(second?.body).toContain('"w3"')
-    await line(page, 'Good one').getByRole('button', { name: 'Replay a range' }).click()
-    // What the field takes is the browser's own time of day.
+    await line(page, 'Good one').getByRole('button', { name: 'Replay time range' }).click()
+    // The field expects the browser's local time.
     const minuteOf = (agoMs: number) =>
       page.evaluate((ago) => {
         const at = new Date(Date.now() - ago)
@@ -149,17 +149,17 @@ test('pause, resume, rotate, replay of all and a test do what they say', async (
       .getByLabel('Until')
       .fill(await minuteOf(-120_000))
     await page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }).click()
-    await page.getByText('The range is sent again, beginning now.').waitFor()
+    await page.getByText('Replay started.').waitFor()
     const [, , third] = await receiver.wait('/ok/good', 3, 20_000)
     expect(third?.body).toContain('"sequence":3,"events":[{"id":"w1"')
     await line(page, 'Good one').getByRole('button', { name: 'Rotate secret' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
     await line(page, 'Good one').getByRole('button', { name: 'Rotate secret' }).click()
-    await page.getByRole('dialog').getByText('For 24 hours messages are signed with both.').waitFor()
+    await page.getByRole('dialog').getByText('Messages are signed with both secrets for 24 hours.').waitFor()
     await expectAccessibleInBothThemes(page)
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate secret' }).click()
     expect(await page.getByLabel('Signing secret', { exact: true }).innerText()).toMatch(/^whsec_/)
-    await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+    await page.getByRole('button', { name: 'Done, I saved it' }).click()
     await line(page, 'Bad one')
       .getByText(/[12] dead letters?/)
       .waitFor({ timeout: 30_000 })
@@ -168,17 +168,17 @@ test('pause, resume, rotate, replay of all and a test do what they say', async (
     await dialog.getByLabel('URL').fill(`${receiver.url}/ok/tried`)
     await dialog.getByLabel('Payload').fill('{"n": 1,')
     await dialog.getByRole('button', { name: 'Send test' }).click()
-    await dialog.getByText('The payload is not JSON.').waitFor()
+    await dialog.getByText('The payload is not valid JSON.').waitFor()
     await dialog.getByLabel('Payload').fill('{"text": "\u202e<b>"}')
     await dialog.getByRole('button', { name: 'Send test' }).click()
     const [tried] = await receiver.wait('/ok/tried', 1, 20_000)
     expect(JSON.parse(tried?.body ?? '')).toEqual({ text: '\u202e<b>' })
     await page.locator('.verdict.delivered').waitFor({ timeout: 10_000 })
-    expect(await page.getByLabel('Body of the request').innerText()).toContain('\\u202e<b>')
+    expect(await page.getByLabel('Request body').innerText()).toContain('\\u202e<b>')
   })
 }, 120_000)
 
-test('a typing error in a type is asked about; waits of its own; a test is a batch signed by the endpoint', async () => {
+test('an unknown type is confirmed; retry waits are stored; a test is a batch signed with the endpoint’s secret', async () => {
   await visit('/settings/webhooks', 'Settings', async (page) => {
     await page.getByRole('button', { name: 'Add endpoint' }).first().click()
     const dialog = page.getByRole('dialog')
@@ -193,10 +193,10 @@ test('a typing error in a type is asked about; waits of its own; a test is a bat
     expect(await dialog.getByLabel('Types').inputValue()).toBe('agent.detected, tool.executed')
     await dialog.getByRole('button', { name: 'Add endpoint' }).click()
     const secret = await page.getByLabel('Signing secret', { exact: true }).innerText()
-    await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
+    await page.getByRole('button', { name: 'Done, I saved it' }).click()
     await page
       .getByRole('row', { name: /Careful one/ })
-      .getByRole('button', { name: 'Change' })
+      .getByRole('button', { name: 'Edit' })
       .click()
     expect(await dialog.getByLabel('Retry waits').inputValue()).toBe('1m, 5m, 5m, 2h')
     await dialog.getByRole('button', { name: 'Cancel' }).click()
@@ -211,7 +211,7 @@ test('a typing error in a type is asked about; waits of its own; a test is a bat
   })
 }, 90_000)
 
-test('dead letters are replayed all at once; long addresses stretch nothing on a phone', async () => {
+test('all dead letters are replayed at once; long URLs fit a phone', async () => {
   await visit(
     '/webhooks',
     'Webhooks',
@@ -221,7 +221,7 @@ test('dead letters are replayed all at once; long addresses stretch nothing on a
         .waitFor({ timeout: 30_000 })
       const before = receiver.received('/status/500').length
       await page.getByRole('button', { name: 'Replay all dead letters' }).click()
-      await page.getByText(/dead letters? scheduled again/).waitFor()
+      await page.getByText(/Replaying \d+ dead letters?/).waitFor()
       await receiver.wait('/status/500', before + 1, 20_000)
       await expectNoSidewaysScroll(page)
       await expectAccessibleInBothThemes(page)
@@ -230,28 +230,28 @@ test('dead letters are replayed all at once; long addresses stretch nothing on a
   )
 }, 90_000)
 
-test('a replayed delivery that the list leaves out, as it is no dead letter any more, is followed to its end', async () => {
+test('a replayed delivery that the filter no longer shows is followed until it is delivered', async () => {
   const sent = await appliance.cli('webhook', 'test', `${receiver.url}/flaky/4`, '--json')
   expect([sent.code, sent.stderr]).toEqual([0, ''])
   await receiver.wait('/flaky/4', 4, 20_000)
   await visit('/webhooks', 'Webhooks', async (page) => {
     await page.getByRole('button', { name: 'Dead letters', exact: true }).click()
     await delivery(page, '/flaky/4').click({ timeout: 20_000 })
-    await page.getByText('Given up after 4 attempts.').waitFor()
-    await page.getByRole('button', { name: 'Replay it' }).click()
+    await page.getByText('Failed after 4 attempts.').waitFor()
+    await page.getByRole('button', { name: 'Replay', exact: true }).click()
     await page.locator('.verdict.delivered').waitFor({ timeout: 20_000 })
     expect(await page.locator('.attempts > li').count()).toBe(5)
     expect(receiver.received('/flaky/4')).toHaveLength(5)
   })
 }, 90_000)
 
-test('backups are made, proven, downloaded and deleted; the doctor and the kept data are shown', async () => {
+test('backups are created, verified, downloaded and deleted; health checks and stored data are shown', async () => {
   await visit('/settings/backups', 'Settings', async (page) => {
-    await page.getByRole('button', { name: 'Make a backup now' }).click()
+    await page.getByRole('button', { name: 'Back up now' }).click()
     const row = page.getByRole('region', { name: 'Backups' }).locator('tbody tr')
-    await row.getByText('proven', { exact: true }).waitFor({ timeout: 40_000 })
-    await row.getByRole('button', { name: /^Prove/ }).click()
-    await row.getByText('proven', { exact: true }).waitFor({ timeout: 40_000 })
+    await row.getByText('verified', { exact: true }).waitFor({ timeout: 40_000 })
+    await row.getByRole('button', { name: /^Verify/ }).click()
+    await row.getByText('verified', { exact: true }).waitFor({ timeout: 40_000 })
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       row.getByRole('link', { name: /^Download/ }).click(),
@@ -260,15 +260,15 @@ test('backups are made, proven, downloaded and deleted; the doctor and the kept 
     await expectAccessibleInBothThemes(page)
     await row.getByRole('button', { name: /^Delete/ }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete backup' }).click()
-    await page.getByText('There is no backup yet.').waitFor()
+    await page.getByText('No backups yet.').waitFor()
     await page.getByRole('link', { name: 'System', exact: true }).click()
-    await page.getByRole('region', { name: 'What the doctor found' }).waitFor({ timeout: 40_000 })
+    await page.getByRole('region', { name: 'Health checks' }).waitFor({ timeout: 40_000 })
     await expectAccessibleInBothThemes(page)
     await page.getByRole('link', { name: 'Data and retention' }).click()
-    await page.getByText('90 days as the appliance was started').waitFor()
+    await page.getByText('90 days (server default)').waitFor()
     await page.getByRole('button', { name: 'Change limits' }).click()
-    await page.getByRole('dialog').getByLabel('Days', { exact: true }).fill('45')
-    await page.getByRole('dialog').getByLabel('Size in GB').fill('1.5')
+    await page.getByRole('dialog').getByLabel('Retention in days', { exact: true }).fill('45')
+    await page.getByRole('dialog').getByLabel('Size limit in GB').fill('1.5')
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
     await page.getByText('45 days', { exact: true }).waitFor()
     await page.getByText('1.5 GB', { exact: true }).waitFor()
@@ -281,9 +281,9 @@ test('backups are made, proven, downloaded and deleted; the doctor and the kept 
       ['other.kind', '1'],
     ])
     await page.getByRole('button', { name: 'Erase a session or an identity' }).click()
-    await page.getByRole('dialog').getByLabel('What').selectOption('session')
-    await page.getByRole('dialog').getByLabel('Exactly this').fill('sess_1')
-    await page.getByRole('dialog').getByRole('button', { name: 'Find its events' }).click()
+    await page.getByRole('dialog').getByLabel('Kind').selectOption('session')
+    await page.getByRole('dialog').getByLabel('Exact session ID or identity').fill('sess_1')
+    await page.getByRole('dialog').getByRole('button', { name: 'Count events' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Erase 3 events', exact: true }).click()
     await page.getByText(/^Erased 3 events/).waitFor({ timeout: 20_000 })
     await expectAccessibleInBothThemes(page)

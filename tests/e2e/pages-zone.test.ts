@@ -97,7 +97,7 @@ test('UTC is chosen on any page, holds on all of them and after a reload, and is
     await page.getByRole('table', { name: 'Newest denials' }).getByText(`${utc.day} ${utc.time}:00`).waitFor()
     await page.getByLabel('Time zone').last().selectOption('Other time zone…')
     await page.getByRole('dialog').getByRole('combobox').fill('america/st_johns')
-    await page.getByRole('button', { name: 'Use this zone' }).click()
+    await page.getByRole('button', { name: 'Use time zone' }).click()
     await page.locator('.period-line').getByText(', America/St_Johns,').waitFor()
     await expectAccessibleInBothThemes(page)
     await page.reload()
@@ -127,7 +127,7 @@ test('date fields are days of the zone: the end of a key, the days of the audit 
     const asked = page.waitForRequest((request) => request.url().includes('/api/audit?since='))
     await page.getByLabel('From (America/St_Johns)').fill('2026-11-01')
     await page.getByLabel('To (America/St_Johns)').fill('2026-11-01')
-    await page.getByRole('button', { name: 'Find' }).click()
+    await page.getByRole('button', { name: 'Search' }).click()
     const { searchParams } = new URL((await asked).url())
     // The day on which the clocks of St John's go back has 25 hours.
     expect([searchParams.get('since'), searchParams.get('until')]).toEqual([

@@ -118,9 +118,9 @@ test('a page of another origin imports the module, under the integrity value of 
 test('Settings shows the command and the script with this appliance’s address', async () => {
   await withPage(`${appliance.url}/settings/ingest-keys`, async (page) => {
     await signIn(page)
-    const command = page.getByLabel('Command that installs the client package')
+    const command = page.getByLabel('Install command')
     expect(await command.textContent()).toBe(`npm install ${appliance.url}/sdk/sightglass-sdk.tgz`)
-    const script = (await page.getByLabel('Script that traces from a page').textContent()) ?? ''
+    const script = (await page.getByLabel('Browser script').textContent()) ?? ''
     expect(script).toContain(manifest.browser.integrity)
     expect(script).toContain(manifest.browser.immutablePath)
   })

@@ -19,8 +19,10 @@ afterAll(async () => {
 /** Through the dialog, which is open already. */
 async function setUp(page: Page, password: string): Promise<void> {
   const dialog = page.getByRole('dialog')
-  const seed = (await dialog.getByLabel('The key for the app').innerText()).replaceAll(' ', '')
-  await dialog.getByLabel('Code').fill(new TOTP({ secret: Secret.fromBase32(seed) }).generate())
+  const seed = (await dialog.getByLabel('Setup key').innerText()).replaceAll(' ', '')
+  await dialog
+    .getByLabel('Code', { exact: true })
+    .fill(new TOTP({ secret: Secret.fromBase32(seed) }).generate())
   await dialog.getByLabel('Your password').fill(password)
   await dialog.getByRole('button', { name: 'Turn on' }).click()
   await page.getByRole('list', { name: 'Recovery codes' }).waitFor()
@@ -35,13 +37,13 @@ test('the owner turns it on; a member without one sets it up and then sees the d
   await withPage(link, async (page) => {
     await page.getByLabel('New password').fill(member.password)
     await page.getByRole('button', { name: 'Set password' }).click()
-    await page.getByText('The password is changed').waitFor()
+    await page.getByText('Password changed').waitFor()
   })
   await withPage(
     `${appliance.url}/settings/organization`,
     async (page) => {
       await signIn(page)
-      await page.getByText('A second factor is optional for members. 2 members have none.').waitFor()
+      await page.getByText('A second factor is optional. 2 members have none.').waitFor()
       await page.getByRole('button', { name: 'Require a second factor' }).click()
       const dialog = page.getByRole('dialog')
       await dialog.getByText(member.email).waitFor()

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const dialog = (page: Page) => page.getByRole('dialog')
 const row = (page: Page, name: RegExp) =>
-  page.getByRole('region', { name: 'Rules' }).getByRole('row', { name })
+  page.getByRole('region', { name: 'Alert rules', exact: true }).getByRole('row', { name })
 const alert = (page: Page, text: string) => page.locator('.data-table tbody tr').filter({ hasText: text })
 const bar = (page: Page) => page.locator('.notice-bar')
 const types = () =>
@@ -40,60 +40,60 @@ const events = (from: number, count: number, outcome: string) =>
 async function acknowledge(page: Page): Promise<void> {
   await alert(page, 'High blocked share').getByRole('button', { name: 'Acknowledge' }).click()
   await alert(page, 'High blocked share').getByText('acknowledged', { exact: true }).waitFor()
-  await page.getByText('Your name is beside the alert.').waitFor()
+  await page.getByText('Alert acknowledged.').waitFor()
   await page.getByRole('link', { name: 'Logs' }).first().click()
   await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
-  expect(await bar(page).count()).toBe(0) // somebody takes care of it
+  expect(await bar(page).count()).toBe(0) // acknowledged alerts leave the bar
 }
 
-test('a rule is added and changed in Settings; what it finds is told everywhere, and is over when it is over', async () => {
+test('a rule is added and edited in Settings; its alert opens, is shown on every page, and resolves', async () => {
   await withPage(`${appliance.url}/settings/webhooks`, async (page) => {
     await enter(page, 'Settings')
-    await page.getByText('A rule needs an endpoint to tell.').waitFor()
+    await page.getByText('Add an endpoint before you create an alert rule.').waitFor()
     await page.getByRole('button', { name: 'Add endpoint' }).first().click()
     await dialog(page).getByLabel('URL').fill(`${receiver.url}/ok/alerts`)
     await dialog(page).getByLabel('Label').fill('Chat')
     await dialog(page).getByLabel('Types').fill('sdk.error')
-    await dialog(page).getByLabel('Events in a message').fill('7')
+    await dialog(page).getByLabel('Maximum events per message (1 to 100)').fill('7')
     await dialog(page).getByRole('button', { name: 'Add endpoint' }).click()
-    await page.getByRole('button', { name: 'I have put it where it is needed' }).click()
-    await page.getByRole('region', { name: 'Endpoints' }).getByRole('button', { name: 'Change' }).click()
-    expect(await dialog(page).getByLabel('Events in a message').inputValue()).toBe('7')
+    await page.getByRole('button', { name: 'Done, I saved it' }).click()
+    await page.getByRole('region', { name: 'Endpoints' }).getByRole('button', { name: 'Edit' }).click()
+    expect(await dialog(page).getByLabel('Maximum events per message (1 to 100)').inputValue()).toBe('7')
     await dialog(page).getByRole('button', { name: 'Cancel' }).click()
 
-    await page.getByRole('button', { name: 'Add rule' }).click()
-    await dialog(page).getByLabel('Speaks of').selectOption('silence')
-    await dialog(page).getByLabel('Minutes without an event').fill('45')
-    await dialog(page).getByRole('button', { name: 'Add rule' }).click()
-    await row(page, /Silence no event came for 45 minutes Chat quiet/).waitFor()
-    await page.getByRole('button', { name: 'Add rule' }).click()
-    await dialog(page).getByLabel('More than, in percent').fill('12.5')
-    await dialog(page).getByLabel('From so many on').fill('5')
+    await page.getByRole('button', { name: 'Add alert rule' }).click()
+    await dialog(page).getByLabel('Alert on').selectOption('silence')
+    await dialog(page).getByLabel('Minutes without events (1 to 10,080)').fill('45')
+    await dialog(page).getByRole('button', { name: 'Add alert rule' }).click()
+    await row(page, /Silence no events for 45 minutes Chat none open/).waitFor()
+    await page.getByRole('button', { name: 'Add alert rule' }).click()
+    await dialog(page).getByLabel('Threshold in percent of the last hour').fill('12.5')
+    await dialog(page).getByLabel('Minimum events (ignored below this)').fill('5')
     await expectAccessibleInBothThemes(page)
-    await dialog(page).getByRole('button', { name: 'Add rule' }).click()
-    await row(page, /more than 12\.5 % of the last hour’s events are blocked, from 5 events on/).waitFor()
+    await dialog(page).getByRole('button', { name: 'Add alert rule' }).click()
+    await row(page, /more than 12\.5 % of events in the last hour are blocked, minimum 5 events/).waitFor()
 
     await events(1, 6, 'blocked')
     await receiver.wait('/ok/alerts', 1, 20_000)
     await page.reload()
-    await row(page, /Share of blocked events .* 1 open/).waitFor()
+    await row(page, /Blocked share .* 1 open/).waitFor()
     await bar(page).getByText('High blocked share: 100 % of 6 events in the last hour').waitFor()
     await expectAccessibleInBothThemes(page)
     await page.getByRole('link', { name: 'Logs' }).first().click()
-    await bar(page).getByRole('link', { name: 'Look at it' }).click()
+    await bar(page).getByRole('link', { name: 'View' }).click()
     await alert(page, 'High blocked share').getByText('open', { exact: true }).waitFor()
-    expect(await bar(page).count()).toBe(0) // the page itself tells it
+    expect(await bar(page).count()).toBe(0) // the page itself shows it
     await expectAccessibleInBothThemes(page)
     await acknowledge(page)
 
     await page.goto(`${appliance.url}/settings/webhooks`)
-    await row(page, /Share of blocked events/)
-      .getByRole('button', { name: 'Change' })
+    await row(page, /Blocked share/)
+      .getByRole('button', { name: 'Edit' })
       .click()
-    expect(await dialog(page).getByLabel('More than, in percent').inputValue()).toBe('12.5')
-    await dialog(page).getByLabel('More than, in percent').fill('60')
+    expect(await dialog(page).getByLabel('Threshold in percent of the last hour').inputValue()).toBe('12.5')
+    await dialog(page).getByLabel('Threshold in percent of the last hour').fill('60')
     await dialog(page).getByRole('button', { name: 'Save' }).click()
-    await row(page, /more than 60 % of the last hour’s events/).waitFor()
+    await row(page, /more than 60 % of events in the last hour/).waitFor()
     await events(101, 6, 'success')
     await receiver.wait('/ok/alerts', 2, 20_000)
     expect(types()).toEqual(['alert.opened', 'alert.resolved'])
@@ -114,24 +114,24 @@ test('a rule is added and changed in Settings; what it finds is told everywhere,
   })
 }, 120_000)
 
-test('removing asks first; on a phone nothing is stretched', async () => {
+test('deleting a rule asks for confirmation; the page fits a phone', async () => {
   await withPage(
     `${appliance.url}/settings/webhooks`,
     async (page) => {
       await enter(page, 'Settings')
       await row(page, /Silence/)
-        .getByRole('button', { name: 'Remove' })
+        .getByRole('button', { name: 'Delete' })
         .click()
       await dialog(page).getByRole('button', { name: 'Cancel' }).click()
       await row(page, /Silence/)
-        .getByRole('button', { name: 'Remove' })
+        .getByRole('button', { name: 'Delete' })
         .click()
-      await dialog(page).getByText('no event came for 45 minutes').waitFor()
-      await dialog(page).getByRole('button', { name: 'Remove rule' }).click()
+      await dialog(page).getByText('no events for 45 minutes').waitFor()
+      await dialog(page).getByRole('button', { name: 'Delete alert rule' }).click()
       await row(page, /Silence/).waitFor({ state: 'detached' })
       await expectNoSidewaysScroll(page)
       await page.reload()
-      await row(page, /Share of blocked events/).waitFor()
+      await row(page, /Blocked share/).waitFor()
       expect(await row(page, /Silence/).count()).toBe(0)
     },
     { viewport: { width: 390, height: 844 } },

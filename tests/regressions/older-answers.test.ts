@@ -38,11 +38,11 @@ test('the audit log: a filter that changes while the one before is still asked',
     await actions.first().waitFor()
     await delay(page, (url) => url.searchParams.get('action') === 'ingest_key.*')
     const find = async (about: string) => {
-      await page.getByLabel('About').selectOption(about)
-      await page.getByRole('button', { name: 'Find' }).click()
+      await page.getByLabel('Action').selectOption(about)
+      await page.getByRole('button', { name: 'Search' }).click()
     }
-    await find('ingest keys')
-    await find('signing in and out')
+    await find('Ingest keys')
+    await find('Sign-ins and sign-outs')
     await Bun.sleep(slowMs)
     await page.getByText('ingest_key.created').waitFor({ state: 'detached' })
     await page
@@ -61,8 +61,8 @@ test('ingest health: another time while the one before is still asked', async ()
     const day = 24 * 3_600_000
     const isWeek = (url: URL) => Date.now() - Date.parse(url.searchParams.get('since') ?? '') > 3 * day
     await delay(page, (url) => url.pathname.endsWith('/api/ingest/health') && isWeek(url))
-    await page.getByLabel('Time', { exact: true }).selectOption('the last 7 days')
-    await page.getByLabel('Time', { exact: true }).selectOption({ index: 0 })
+    await page.getByLabel('Time range').selectOption('Last 7 days')
+    await page.getByLabel('Time range').selectOption({ index: 0 })
     await Bun.sleep(2 * slowMs)
     const columns = await page.locator('.ingest-hours svg').getAttribute('viewBox')
     expect(Number(columns?.split(' ')[2])).toBeLessThanOrEqual(25)

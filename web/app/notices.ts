@@ -1,22 +1,22 @@
-/** What people must be told on every page: alerts that are open, endpoints that need somebody. */
+/** The notices shown above every page: open alerts and endpoints that need attention. */
 import { signal } from '@preact/signals'
 import { type Notice, webhookApi } from '../api/webhook-api.ts'
 
 export const notices = signal<Notice[]>([])
 
-/** Rules are looked at once a minute. */
+/** Rules are evaluated once per minute. */
 export const refreshMs = 30_000
 
-/** An old answer is better than none, and the page that is shown says itself what fails. */
+/** Ignores errors: old notices are better than none, and the page shows its own errors. */
 export async function refreshNotices(): Promise<void> {
   try {
     notices.value = await webhookApi.notices()
   } catch {
-    // Kept as it was.
+    // The notices stay as they are.
   }
 }
 
-/** That an endpoint fails right now is said beside its name; it may be over with the next attempt. */
-export function pressing(all: Notice[]): Notice[] {
+/** Leaves out endpoints that fail right now: the next attempt may succeed, and the endpoint list shows it. */
+export function urgent(all: Notice[]): Notice[] {
   return all.filter(({ code }) => code !== 'endpoint_failing')
 }

@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { now } from '../app/clock.ts'
-import { useTurn } from '../components/later.tsx'
+import { useDeferred } from '../components/later.tsx'
 import { Problem } from '../components/problem.tsx'
 import { useTask } from '../components/task.ts'
 import { count, isoWithOffset } from '../text/format.ts'
@@ -84,7 +84,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const isLeaf = (row: Row): boolean => (props.childrenOf?.(row) ?? []).length === 0
   const rows = nest(props.rows)
   const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)
-  const drawn = useTurn() ? shown : shown.slice(0, props.firstRows ?? firstRowsMax)
+  const drawn = useDeferred() ? shown : shown.slice(0, props.firstRows ?? firstRowsMax)
   const sortBy = (column: Column<Row>): void => {
     const same = by.value.name === column.name
     by.value = { name: column.name, up: same ? !by.value.up : !column.number }

@@ -1,4 +1,4 @@
-/** A command or text to take away: shown whole, scrolled within its own box, with its copy button. */
+/** A block of code with a copy button. It scrolls instead of wrapping. */
 import './code-block.css'
 import { CopyButton } from './copy-button.tsx'
 

@@ -1,4 +1,4 @@
-/** A native modal dialog that is open for as long as it is drawn; Escape and the backdrop close it. */
+/** A native modal dialog, open while it is rendered. Escape and a click on the backdrop close it. */
 import './dialog.css'
 import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
@@ -7,7 +7,7 @@ import { useLayoutEffect, useId, useRef } from 'preact/hooks'
 export interface DialogProps {
   title: string
   onClose: () => void
-  /** What it shows is shown once: a click beside it does nothing, and Escape asks first. */
+  /** For content that is shown once: the backdrop does not close it, and Escape asks first. */
   sticky?: boolean
   class?: string
   children: ComponentChildren
@@ -16,13 +16,13 @@ export interface DialogProps {
 export function Dialog(props: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const titleId = useId()
-  const asking = useSignal(false)
-  // Before the paint: who types at once types into it.
+  const confirming = useSignal(false)
+  // Before paint, so that typing right away goes into the dialog.
   useLayoutEffect(() => {
     const element = dialog.current
     if (!element) return
     element.showModal()
-    // Not the autofocus attribute: the browser complains in its console when a page that has focus adds one.
+    // Not the autofocus attribute: browsers log a warning if the page already has focus.
     element.querySelector<HTMLElement>('[data-first-focus]')?.focus()
     return () => element.close()
   }, [])
@@ -32,14 +32,14 @@ export function Dialog(props: DialogProps) {
       class={`dialog ${props.class ?? ''}`}
       aria-labelledby={titleId}
       onKeyDown={(event) => {
-        // Before the browser takes it: the second time it would close the dialog without a word.
+        // Prevents the browser's default: a second Escape would close the dialog without onCancel.
         if (!props.sticky || event.key !== 'Escape') return
         event.preventDefault()
-        asking.value = !asking.value
+        confirming.value = !confirming.value
       }}
       onCancel={(event) => {
         event.preventDefault()
-        if (props.sticky) asking.value = true
+        if (props.sticky) confirming.value = true
         else props.onClose()
       }}
       onMouseDown={(event) => {
@@ -49,13 +49,15 @@ export function Dialog(props: DialogProps) {
       <div class="dialog-body">
         <h2 id={titleId}>{props.title}</h2>
         {props.children}
-        {asking.value && <ReallyClose onStay={() => (asking.value = false)} onClose={props.onClose} />}
+        {confirming.value && (
+          <ConfirmClose onStay={() => (confirming.value = false)} onClose={props.onClose} />
+        )}
       </div>
     </dialog>
   )
 }
 
-function ReallyClose({ onStay, onClose }: { onStay: () => void; onClose: () => void }) {
+function ConfirmClose({ onStay, onClose }: { onStay: () => void; onClose: () => void }) {
   const stay = useRef<HTMLButtonElement>(null)
   useLayoutEffect(() => stay.current?.focus(), [])
   return (
@@ -63,10 +65,10 @@ function ReallyClose({ onStay, onClose }: { onStay: () => void; onClose: () => v
       <p>This is not shown again. Close it?</p>
       <div class="dialog-foot">
         <button type="button" class="button" onClick={onClose}>
-          Close for good
+          Close anyway
         </button>
         <button type="button" class="button primary" ref={stay} onClick={onStay}>
-          Keep it open
+          Keep open
         </button>
       </div>
     </div>

@@ -1,4 +1,4 @@
-/** What changed between two versions of pushed JSON, place by place, the old beside the new. */
+/** The differences between two versions of pushed JSON, path by path, old beside new. */
 import './differences.css'
 import type { Difference, Json } from '../api/registry-api.ts'
 import { counted } from '../text/format.ts'
@@ -9,8 +9,8 @@ const shownMax = 30
 const charsMax = 600
 
 /** "/inputSchema/properties/q" → "inputSchema › properties › q" */
-export function placeName(pointer: string): string {
-  if (pointer === '') return 'the whole'
+export function pathLabel(pointer: string): string {
+  if (pointer === '') return 'whole document'
   return pointer
     .slice(1)
     .split('/')
@@ -27,7 +27,7 @@ export function Differences({ list }: { list: Difference[] }) {
           <div key={difference.path}>
             <dt>
               <span class={`change-word ${difference.change}`}>{difference.change}</span>{' '}
-              <Text value={placeName(difference.path)} max={120} mono />
+              <Text value={pathLabel(difference.path)} max={120} mono />
             </dt>
             {difference.change !== 'added' && (
               <Side name="before" has={'before' in difference} value={difference.before} />

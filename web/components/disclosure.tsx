@@ -1,4 +1,4 @@
-/** A button that opens a panel under it; Escape, a click elsewhere or leaving it with Tab closes it. */
+/** A button that opens a panel below it. Escape, a click outside and leaving it with Tab close it. */
 import './disclosure.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'

@@ -1,6 +1,4 @@
-/**
- * The page of an organization that has no event yet: what is missing, the call that changes it, and the way to a key.
- */
+/** The empty state of a page without events: what is missing, the command that sends the first event, and a key. */
 import './first-event.css'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
@@ -15,11 +13,11 @@ import { Brand } from './marks.tsx'
 
 export interface FirstEventProps {
   title: string
-  lead: ComponentChildren // what fills the page
+  lead: ComponentChildren // which data fills the page
   kind: SampleKind
-  /** What fills the page is pushed, not an event. */
+  /** For pages filled by a push instead of events. */
   push?: { path: string; body: string }
-  /** Follow the stream until something comes; the Logs page follows it anyway. */
+  /** Follow the live stream until the first event. Logs follows it anyway. */
   watch?: boolean
   children?: ComponentChildren
 }
@@ -29,7 +27,7 @@ export function FirstEvent(props: FirstEventProps) {
   useEffect(() => (props.watch ? watchForEvents() : undefined), [props.watch])
   const url = session.value?.ingestUrl ?? ownAddress()
   const { push } = props
-  const what = push === undefined ? 'send the first event' : 'make the first push'
+  const task = push === undefined ? 'send the first event' : 'send the first push'
   return (
     <section class="panel first-event">
       <Brand sizePx={40} empty />
@@ -40,7 +38,7 @@ export function FirstEvent(props: FirstEventProps) {
         {mayManage(session.value)
           ? 'Create an ingest key in Settings'
           : 'Ask an owner or admin for an ingest key'}
-        , put it in the place marked below, and {what}:
+        , insert it below, and {task}:
       </p>
       <CodeBlock
         text={
@@ -48,7 +46,7 @@ export function FirstEvent(props: FirstEventProps) {
             ? sendCurl(url, keyPlaceholder, body)
             : sendCurl(url, keyPlaceholder, push.body, push.path)
         }
-        label={push === undefined ? 'Command that sends a first event' : 'Command that makes a first push'}
+        label={push === undefined ? 'Command that sends a first event' : 'Command that sends a first push'}
         copyLabel="Copy command"
       />
       {mayManage(session.value) && (
@@ -60,7 +58,7 @@ export function FirstEvent(props: FirstEventProps) {
   )
 }
 
-/** Follows the live stream until the first event; the counts it then fetches change the page. */
+/** Follows the live stream until the first event, then refreshes the counts, which replaces the empty state. */
 function watchForEvents(): () => void {
   const stop = new AbortController()
   const filter = { types: [], outcomes: [] }
@@ -76,7 +74,7 @@ function watchForEvents(): () => void {
     })
   }
   watch().catch((error: unknown) => {
-    // The page stays right without the stream; opening it again shows what came.
+    // The page works without the stream; reopening it shows new events.
     if (!(error instanceof ApiError) && !stop.signal.aborted) throw error
   })
   return () => stop.abort()

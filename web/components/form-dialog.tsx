@@ -1,4 +1,4 @@
-/** A dialog that asks for something and does one thing with it; says what went wrong and stays open then. */
+/** A dialog with a form, its fields and one action. It closes on success and shows the error otherwise. */
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import { Dialog } from './dialog.tsx'
@@ -9,13 +9,12 @@ interface FormDialogProps {
   title: string
   action: string
   danger?: boolean
-  /** `stay`: something is asked about first, and the dialog stays open. */
+  /** `stay` keeps the dialog open, for example to confirm a warning. */
   onSubmit: (form: FormData) => Promise<void | 'stay'>
   onClose: () => void
   children: ComponentChildren
 }
 
-/** Closes by itself when what was asked for is done. */
 export function FormDialog({ title, action, danger, onSubmit, onClose, children }: FormDialogProps) {
   const { busy, problem, run } = useTask()
   return (
@@ -51,7 +50,7 @@ interface FieldProps {
   label: string
   hint?: string
   type?: 'text' | 'email' | 'password' | 'date' | 'datetime-local' | 'number'
-  min?: number // of a number
+  min?: number // of a number field
   max?: number
   step?: number | 'any'
   value?: string
@@ -120,7 +119,7 @@ export function Choice<T extends string>({ name, label, options, value, onChange
   )
 }
 
-/** A member of the form as text; empty when it is not there. */
+/** A field of the form as text; empty if it is missing. */
 export function textOf(form: FormData, name: string): string {
   return String(form.get(name) ?? '')
 }

@@ -1,9 +1,9 @@
-/** What the issues of an error say beyond its message: most errors with one issue say the same thing twice. */
+/** The issue texts of an error that differ from its message; many errors repeat it. */
 
 export function furtherIssues(error: { message: string; issues: { message: string }[] }): string {
-  const said = new Set([error.message])
+  const seen = new Set([error.message])
   return error.issues
     .map(({ message }) => message)
-    .filter((message) => !said.has(message) && said.add(message))
+    .filter((message) => !seen.has(message) && seen.add(message))
     .join(' ')
 }

@@ -1,4 +1,4 @@
-/** JSON as it was sent, laid out and coloured, with a button that copies it. */
+/** JSON as it was sent, formatted and coloured, with a copy button. */
 import './json-view.css'
 import { prettyJson, prettyTokens } from '../text/json-text.ts'
 import { CopyButton } from './copy-button.tsx'

@@ -1,24 +1,24 @@
-/** What lies below the first view: drawn after the page was painted, so that a click is answered by what is seen. */
+/** Renders content below the first view after the first paint, so that a click shows the visible part at once. */
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { printing } from '../app/printing.ts'
 
 export function Later({ children }: { children: ComponentChildren }) {
-  return useTurn() ? <>{children}</> : null
+  return useDeferred() ? <>{children}</> : null
 }
 
-/** False in the first frame. Turns come one by one, the highest on the page first; paper has no first view. */
-export function useTurn(): boolean {
-  const isThere = useSignal(false)
-  useEffect(() => takeTurn(() => (isThere.value = true)), [])
-  return isThere.value || printing.value
+/** False in the first frame. Components follow one per task, top of the page first. Always true when printing. */
+export function useDeferred(): boolean {
+  const isReady = useSignal(false)
+  useEffect(() => enqueue(() => (isReady.value = true)), [])
+  return isReady.value || printing.value
 }
 
 const waiting = new Set<() => void>()
 
-/** One a task: between two the browser may paint and hear the reader. Returns how to leave the queue. */
-function takeTurn(act: () => void): () => void {
+/** Runs one callback per task, so that the browser can paint and handle input in between. Returns a cancel function. */
+function enqueue(act: () => void): () => void {
   if (waiting.size === 0) setTimeout(next)
   waiting.add(act)
   return () => void waiting.delete(act)

@@ -1,12 +1,10 @@
-/**
- * The marks that carry meaning: trust as a filled vial, class as a square, outcome as a chip. A word goes with each.
- */
+/** The marks of the dashboard, each next to its label: trust as a filled vial, class as a square, outcome as a chip. */
 import './marks.css'
 import { Text } from './text.tsx'
 
 const fillOf: { [trust: string]: number } = { detected: 0.06, declared: 0.33, verified: 0.75, linked: 1 }
 
-/** The vial is drawn from the bottom: an unknown trust is an empty glass. */
+/** Filled from the bottom; an unknown trust is an empty vial. */
 export function Vial(props: { trust: string }) {
   const fill = Object.hasOwn(fillOf, props.trust) ? (fillOf[props.trust] ?? 0) : 0
   const height = 11.6 * fill
@@ -62,7 +60,7 @@ export function Chip(props: { value: string; max?: number }) {
   )
 }
 
-/** The brand: the glass through which the keeper looks. */
+/** The logo. */
 export function Brand(props: { sizePx?: number; empty?: boolean }) {
   const size = props.sizePx ?? 20
   return (

@@ -1,4 +1,4 @@
-/** A time as people say it, with the exact one on hover. */
+/** Times: relative with the exact time on hover, exact with the relative time on hover, and future times. */
 import { now } from '../app/clock.ts'
 import { ago, fullTime, utcTime } from '../text/format.ts'
 
@@ -11,7 +11,7 @@ export function Moment({ iso }: { iso: string }) {
   )
 }
 
-/** The exact time, with how long ago on hover: for what is evidence. */
+/** The exact time, with the relative time on hover, for evidence such as the audit log. */
 export function Instant({ iso }: { iso: string }) {
   const ms = Date.parse(iso)
   const [day, time] = fullTime(ms).split(', ')
@@ -22,7 +22,7 @@ export function Instant({ iso }: { iso: string }) {
   )
 }
 
-/** A time to come. */
+/** A time in the future. */
 export function Day({ iso }: { iso: string }) {
   const ms = Date.parse(iso)
   return (

@@ -1,4 +1,4 @@
-/** The list of all pages by group, with decorative counts, and whose dashboard this is. */
+/** The navigation: pages by group with counts, the organization, sign-out, time zone and theme. */
 import './navigation.css'
 import { useSignal } from '@preact/signals'
 import { compactCount, count } from '../text/format.ts'
@@ -18,13 +18,13 @@ import type { ApiError } from '../api/api.ts'
 
 const groups = ['Agents', 'Site', 'Record', 'Deliver'] as const
 
-/** What the page's headline counts, over the same range and sites. */
+/** The same count as the page's headline, with the same range and sites. */
 function countOf({ counted: type }: PageRoute): number {
   const byType = totals.value?.totals ?? {}
   return type !== undefined && Object.hasOwn(byType, type) ? (byType[type] ?? 0) : 0
 }
 
-/** From a million on the digits have no room beside a page's name. */
+/** Seven digits do not fit beside a page's name. */
 const digitsMax = 999_999
 
 function Count({ events, type }: { events: number; type: string }) {
@@ -54,12 +54,12 @@ function PageLink(props: { route: PageRoute; onFollow: () => void }) {
   )
 }
 
-/** Which range the numbers below are of. */
+/** The range of the counts below. */
 function CountedRange() {
   const period = totals.value?.period
   if (period === undefined || !routes.some((route) => countOf(route) > 0)) return null
   return (
-    <small aria-hidden="true" title={`Numbers below: ${rangeWords(period)}`}>
+    <small aria-hidden="true" title={`Counts below: ${rangeWords(period)}`}>
       {period.filters.length === 0 ? lengthName(period) : `${lengthName(period)}, filtered`}
     </small>
   )
@@ -69,7 +69,7 @@ export function Navigation(props: { onFollow?: () => void }) {
   const onFollow = props.onFollow ?? (() => {})
   return (
     <>
-      <a class="brand" href="/" aria-label="Sightglass, front page" onClick={onFollow}>
+      <a class="brand" href="/" aria-label="Sightglass home" onClick={onFollow}>
         <Brand />
         Sightglass
       </a>

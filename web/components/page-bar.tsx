@@ -1,4 +1,4 @@
-/** The bar above every page: its title, what the page puts beside it, and the way to everything else. */
+/** The bar above every page: title, the page's own controls, the menu button and the command palette. */
 import './page-bar.css'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
@@ -10,7 +10,7 @@ export function PageBar(props: { title: string; children?: ComponentChildren }) 
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     document.title = `${props.title} · Sightglass`
-    // After a change of page a reader of any kind goes on at the new title; the first load leaves focus to the browser.
+    // After navigation focus moves to the new title, for screen readers. The first load leaves focus to the browser.
     if (titlesShown > 0) heading.current?.focus({ preventScroll: true })
     titlesShown += 1
   }, [props.title])

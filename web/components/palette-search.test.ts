@@ -1,7 +1,7 @@
-/** What the palette finds stands in a sensible order, once each, whatever the names are. */
+/** Palette results are ranked and unique, for any names. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { bestOf, type Command, joined, matches, rank } from './palette-search.ts'
+import { bestOf, type Command, merged, matches, rank } from './palette-search.ts'
 
 const command = (name: string, kind = 'Vendor', events = 0): Command => ({
   name,
@@ -10,18 +10,18 @@ const command = (name: string, kind = 'Vendor', events = 0): Command => ({
   run: () => {},
 })
 
-test('a beginning comes before a word, a word before a part; the more frequent first among equals', () => {
+test('name prefixes rank before word prefixes, these before substrings; then by number of events', () => {
   const all = ['cart.add', 'add', 'padding', 'addition'].map((name, n) => command(name, 'Tool', n))
   expect(bestOf(all, 'ADD').map(({ name }) => name)).toEqual(['addition', 'add', 'cart.add', 'padding'])
   expect(bestOf(all, 'nothing')).toEqual([])
 })
 
-test('of each kind at most six, so that one kind does not push out the others', () => {
+test('at most six results per kind, so that one kind does not displace the others', () => {
   const many = Array.from({ length: 50 }, (_, n) => command(`bot ${n}`))
   expect(bestOf([...many, command('bot.run', 'Tool')], 'bot')).toHaveLength(7)
 })
 
-test('any text may be typed and be a name', () => {
+test('any text can be a query and a name', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (name, typed) => {
       const found = rank(`${name}${typed}`, typed)
@@ -32,9 +32,9 @@ test('any text may be typed and be a name', () => {
   expect(rank('ΟΔΟΣ 7', 'ΟΔΟΣ')).toBe(3)
 })
 
-test('a registered tool that is called stands once, and leads to its own page', () => {
+test('a registered tool that is also called appears once and opens its own page', () => {
   const [called, registered] = [command('pay', 'Tool', 7), command('pay', 'Tool', Number.MAX_SAFE_INTEGER)]
-  expect(joined([called, registered])).toEqual([registered])
-  expect(joined([registered, called])).toEqual([registered])
-  expect(joined([called, command('pay', 'Vendor')])).toHaveLength(2)
+  expect(merged([called, registered])).toEqual([registered])
+  expect(merged([registered, called])).toEqual([registered])
+  expect(merged([called, command('pay', 'Vendor')])).toHaveLength(2)
 })

@@ -1,4 +1,4 @@
-/** What the command palette finds beside pages and actions: values of the organization's events, and their order. */
+/** The command palette's search: values of the organization's events, and the ranking of matches. */
 import { api, get } from '../api/api.ts'
 import { isoTime, now } from '../app/clock.ts'
 import { navigate } from '../app/router.ts'
@@ -10,13 +10,13 @@ export interface Command {
   name: string
   kind: string // "Vendor"; '' for an action
   run: () => void
-  events?: number // how often it occurred: the most frequent first among equals
+  events?: number // more events rank first among equal matches
 }
 
-/** Sign by sign: a capital sigma is another letter at the end of a word, and a part would not be found. */
-const folded = (text: string): string => Array.from(text, (sign) => sign.toLowerCase()).join('')
+/** Per character: lowercasing a whole word changes a final capital sigma, and a part of the word would not match. */
+const folded = (text: string): string => Array.from(text, (character) => character.toLowerCase()).join('')
 
-/** 3: it begins so; 2: one of its words does; 1: it is somewhere in it; 0: no match. */
+/** 3: prefix of the name; 2: prefix of a word; 1: anywhere; 0: no match. */
 export function rank(name: string, typed: string): number {
   const [text, part] = [folded(name), folded(typed.trim())]
   if (part === '') return 1
@@ -26,7 +26,7 @@ export function rank(name: string, typed: string): number {
   return starts.test(text) ? 2 : 1
 }
 
-/** Whether the letters of `typed` come in `name` in their order. */
+/** True if `name` contains the letters of `typed` in order. */
 export function matches(name: string, typed: string): boolean {
   let from = 0
   const inName = folded(name)
@@ -39,7 +39,7 @@ export function matches(name: string, typed: string): boolean {
 
 const perKind = 6
 
-/** The best matches of each kind, the better ones first, then the more frequent. */
+/** The best matches of each kind, by rank, then by number of events. */
 export function bestOf(all: readonly Command[], typed: string): Command[] {
   const found = all
     .map((command) => ({ command, rank: rank(command.name, typed) }))
@@ -53,19 +53,19 @@ export function bestOf(all: readonly Command[], typed: string): Command[] {
   })
 }
 
-/** Members of events whose values are found by name, and the page that shows one of them. */
-const members: { by: string; kind: string; hrefOf: (value: string) => string }[] = [
+/** Event fields whose values are found by name, and the page that shows such a value. */
+const fields: { by: string; kind: string; hrefOf: (value: string) => string }[] = [
   { by: 'vendor', kind: 'Vendor', hrefOf: (vendor) => `/detect?${new URLSearchParams({ vendor })}` },
   { by: 'name', kind: 'Agent', hrefOf: (name) => `/logs?${new URLSearchParams({ name })}` },
   { by: 'tool', kind: 'Tool', hrefOf: (tool) => `/logs?${new URLSearchParams({ tool })}` },
 ]
 
 const dayMs = 86_400_000
-const countedDays = 399 // counts are kept 400 days
-const sessionsAsked = 100
-const toolsAsked = 1_000
+const countedDays = 399 // counts are stored for 400 days
+const sessionsMax = 100
+const toolsMax = 1_000
 
-async function valuesOf({ by, kind, hrefOf }: (typeof members)[number]): Promise<Command[]> {
+async function valuesOf({ by, kind, hrefOf }: (typeof fields)[number]): Promise<Command[]> {
   const since = isoTime(Math.floor(now() / dayMs) * dayMs - countedDays * dayMs)
   const { rows } = await get<{ rows: { value: string | null; count: number }[] }>(
     `/api/breakdown?${new URLSearchParams({ by, since })}`,
@@ -78,9 +78,9 @@ async function valuesOf({ by, kind, hrefOf }: (typeof members)[number]): Promise
   }))
 }
 
-/** Registered tools lead to their own page; those that are only called lead to their calls. */
+/** A registered tool opens its own page; a tool that is only called opens its calls. */
 async function registeredTools(signal: AbortSignal): Promise<Command[]> {
-  const { list } = await registryApi.tools([], toolsAsked, signal)
+  const { list } = await registryApi.tools([], toolsMax, signal)
   return list.map(({ siteId: site, name: tool }) => ({
     ...{ name: tool, kind: 'Tool', events: Number.MAX_SAFE_INTEGER },
     run: () => navigate(`/tools?${new URLSearchParams({ site, tool })}`),
@@ -92,7 +92,7 @@ const sessionCommand = (id: string): Command => ({
 })
 
 async function newestSessions(signal: AbortSignal): Promise<Command[]> {
-  const { sessions } = await sessionApi.list(new URLSearchParams({ limit: `${sessionsAsked}` }), signal)
+  const { sessions } = await sessionApi.list(new URLSearchParams({ limit: `${sessionsMax}` }), signal)
   return sessions.map(({ id }) => sessionCommand(id))
 }
 
@@ -104,11 +104,11 @@ async function views(): Promise<Command[]> {
 }
 
 /**
- * Gives what each source knows as it comes, so that a slow one holds none up. What a source cannot answer is left out:
- * pages and actions are found all the same, and the page that is opened says what is wrong.
+ * Reports the results of each source as they arrive, so that a slow source delays no other. Errors are ignored: pages
+ * and actions still work, and the opened page shows its own error.
  */
 export function loadCommands(found: (commands: Command[]) => void, signal: AbortSignal): void {
-  const sources = [...members.map(valuesOf), registeredTools(signal), newestSessions(signal), views()]
+  const sources = [...fields.map(valuesOf), registeredTools(signal), newestSessions(signal), views()]
   for (const source of sources)
     source.then(
       (commands) => signal.aborted || found(commands),
@@ -118,7 +118,7 @@ export function loadCommands(found: (commands: Command[]) => void, signal: Abort
 
 const idCharsMax = 200
 
-/** The session of exactly this id, however old: the newest ones are found by a part of theirs. */
+/** The session with exactly this ID, of any age. The newest sessions also match by part of their ID. */
 export async function exactSession(typed: string, signal: AbortSignal): Promise<Command | null> {
   const id = typed.trim()
   if (id.length < 3 || id.length > idCharsMax) return null
@@ -127,8 +127,8 @@ export async function exactSession(typed: string, signal: AbortSignal): Promise<
   return events.length === 0 ? null : sessionCommand(id)
 }
 
-/** One command a value: a registered tool is called too. */
-export function joined(groups: readonly Command[]): Command[] {
+/** One command per value: a tool may be both registered and called. */
+export function merged(groups: readonly Command[]): Command[] {
   const byName = new Map<string, Command>()
   for (const command of groups) {
     const key = `${command.kind}\n${command.name}`

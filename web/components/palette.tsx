@@ -1,4 +1,4 @@
-/** The command palette: a part of a page's, vendor's, agent's, tool's or session's name, Enter goes there. */
+/** The command palette: finds pages, actions, vendors, agents, tools and sessions by part of their name. */
 import './palette.css'
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -10,12 +10,12 @@ import { signOut } from '../app/session.ts'
 import { paletteOpen, shortcutsOpen } from '../app/shell-state.ts'
 import { theme, themes } from '../app/theme.ts'
 import { Dialog } from './dialog.tsx'
-import { bestOf, type Command, exactSession, joined, loadCommands, matches } from './palette-search.ts'
+import { bestOf, type Command, exactSession, loadCommands, matches, merged } from './palette-search.ts'
 import { Text } from './text.tsx'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
 
-/** Pages and actions: found by any letters of theirs in order, and shown before anything is typed. */
+/** Pages and actions, also shown before anything is typed. */
 function ownCommands(): Command[] {
   return [
     ...routes.map((route) => action(route.name, () => navigate(route.path))),
@@ -24,21 +24,21 @@ function ownCommands(): Command[] {
     ),
     ...themes.map((name) => action(`Theme: ${name}`, () => void (theme.value = name))),
     action('Keyboard shortcuts', () => void (shortcutsOpen.value = true)),
-    // A sign-out that fails leaves the reader signed in, and the page he is on goes on working.
+    // If sign-out fails, the person stays signed in and the page keeps working.
     action('Sign out', () => void signOut().catch(() => {})),
   ]
 }
 
 const dayMs = 86_400_000
 
-/** Whatever was typed may be a part of any text in an event. */
+/** Searches for the typed text in the events of the last 24 hours. */
 function findInEvents(typed: string): Command {
   const since = isoTime(Math.floor(now() / 3_600_000) * 3_600_000 - dayMs)
   const search = new URLSearchParams({ q: typed.trim().slice(0, 200), since })
   return { name: typed.trim(), kind: 'Find in events', run: () => navigate(`/logs?${search}`) }
 }
 
-/** The letters of an action need only be in order, but a real part of its name comes first. */
+/** Substring matches first, then names that contain the typed letters in order. */
 function ownMatches(typed: string): Command[] {
   const own = ownCommands()
   const parts = bestOf(
@@ -49,12 +49,12 @@ function ownMatches(typed: string): Command[] {
   return [...parts.flatMap((name) => own.filter((one) => one.name === name)), ...others]
 }
 
-function useFound(typed: string): Command[] {
+function useResults(typed: string): Command[] {
   const known = useSignal<Command[]>([])
   const exact = useSignal<Command | null>(null)
   useEffect(() => {
     const stop = new AbortController()
-    loadCommands((commands) => (known.value = joined([...known.peek(), ...commands])), stop.signal)
+    loadCommands((commands) => (known.value = merged([...known.peek(), ...commands])), stop.signal)
     return () => stop.abort()
   }, [])
   useEffect(() => {
@@ -75,7 +75,7 @@ function useFound(typed: string): Command[] {
   const session = exact.value
   return useMemo(() => {
     if (typed.trim() === '') return ownCommands()
-    const values = bestOf(joined(session === null ? all : [...all, session]), typed)
+    const values = bestOf(merged(session === null ? all : [...all, session]), typed)
     return [...ownMatches(typed), ...values, findInEvents(typed)]
   }, [typed, all, session])
 }
@@ -86,7 +86,7 @@ export function Palette() {
   const typed = useSignal('')
   const at = useSignal(0)
   const close = (): void => void (paletteOpen.value = false)
-  const found = useFound(typed.value)
+  const found = useResults(typed.value)
   const active = Math.min(at.value, found.length - 1)
   const run = (command: Command | undefined): void => {
     if (!command) return
@@ -121,7 +121,7 @@ export function Palette() {
         }}
         onKeyDown={onKeyDown}
       />
-      <ul id="commands" role="listbox" aria-label="Pages, actions and what events name">
+      <ul id="commands" role="listbox" aria-label="Results">
         {found.map((command, i) => (
           <li
             id={`command-${i}`}

@@ -1,4 +1,4 @@
-/** What went wrong, what to do about it, and the number to quote: every failed call is shown like this. */
+/** The error of a failed request: what happened, what to do, and the request ID to quote. */
 import './problem.css'
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api/api.ts'
@@ -16,7 +16,7 @@ export function Problem(props: { error: ApiError; onRetry?: () => void; children
       {error.hint !== null && <p>{error.hint}</p>}
       {error.requestId !== null && (
         <p class="muted">
-          Request <code>{error.requestId}</code>
+          Request ID <code>{error.requestId}</code>
         </p>
       )}
       {props.children}

@@ -1,4 +1,4 @@
-/** A QR code, dark on light in either theme, for cameras do not read it the other way round. */
+/** A QR code. Dark on light in both themes, because many cameras cannot read inverted codes. */
 import './qr-code.css'
 import { useMemo } from 'preact/hooks'
 import { qrPath } from './qr-path.ts'

@@ -1,9 +1,9 @@
-/** A QR reader reads from the path what went in, up to the longest address of an account. */
+/** A QR reader decodes the path to the input, up to the longest account URI. */
 import { expect, test } from 'bun:test'
 import jsQR from 'jsqr'
 import { qrPath, type QrPath } from './qr-path.ts'
 
-/** Draws the path as a browser would, some pixels a square. */
+/** Draws the path as a browser would, 4 pixels per square. */
 function drawn({ size, path }: QrPath): { pixels: Uint8ClampedArray; width: number } {
   const scale = 4
   const width = size * scale
@@ -21,7 +21,7 @@ const uri = (email: string) =>
   `otpauth://totp/Sightglass:${encodeURIComponent(email)}?issuer=Sightglass&secret=${'ABCDEFGH'.repeat(4)}`
 
 test.each([['short'], [uri('ann@example.com')], [uri(`${'ö'.repeat(60)}@${'x'.repeat(180)}.example`)]])(
-  'is read back (%#)',
+  'decodes to the input (%#)',
   (text) => {
     const made = qrPath(text)
     const { pixels, width } = drawn(made)

@@ -1,10 +1,10 @@
-/** The dark squares of a QR code as one SVG path, a unit a square, with the quiet border that readers ask for. */
+/** The dark squares of a QR code as one SVG path, one unit per square, with the quiet border that readers need. */
 import { encode } from 'uqr'
 
 const quiet = 4
 
 export interface QrPath {
-  size: number // of the whole, in squares
+  size: number // in squares, with the border
   path: string
 }
 

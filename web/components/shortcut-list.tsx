@@ -1,4 +1,4 @@
-/** The list of keyboard shortcuts that work on this page. */
+/** The dialog that lists the keyboard shortcuts of the current page. */
 import { shortcutsOpen } from '../app/shell-state.ts'
 import { shortcuts } from '../app/shortcuts.ts'
 import { Dialog } from './dialog.tsx'

@@ -1,4 +1,4 @@
-/** One thing that a person asked for and that takes a moment: not twice at once, and its problem is kept to show. */
+/** One user action that calls the server: never twice at once, with its busy state and error. */
 import { useSignal, type Signal } from '@preact/signals'
 import type { ApiError } from '../api/api.ts'
 import { asApiError } from '../app/session.ts'
@@ -6,7 +6,7 @@ import { asApiError } from '../app/session.ts'
 export interface Task {
   busy: Signal<boolean>
   problem: Signal<ApiError | null>
-  /** Does nothing while the last call still runs; resolves to whether it was done without a problem. */
+  /** Does nothing while a call is running. Resolves to true if the work succeeded. */
   run(work: () => Promise<void>): Promise<boolean>
 }
 

@@ -1,15 +1,15 @@
-/** Text from an event: cut in the middle when long, hidden characters shown, its direction kept to itself. */
+/** Untrusted text, such as from an event: truncated in the middle, hidden characters visible, direction isolated. */
 import './text.css'
 import { hiddenName, middleCut, segments, visibleText } from '../text/text.ts'
 
 export interface TextProps {
   value: string
-  max?: number // in signs; without it the whole text is shown
+  max?: number // in characters; default: the whole text
   mono?: boolean
   multiline?: boolean // line feeds break the line, as in a stack trace
 }
 
-/** The hover has the whole, up to 1,000 characters. */
+/** The tooltip has up to 1,000 characters. */
 export function Text({ value, max, mono, multiline }: TextProps) {
   const shown = max === undefined ? value : middleCut(value, max)
   const title = shown === value ? undefined : visibleText(value.slice(0, 1_000))

@@ -1,19 +1,17 @@
-/**
- * A table of any length of which only the rows in view exist. The row height is the token of the place it stands in.
- */
+/** A table of any length that renders only the visible rows. CSS `--row-height` sets the row height. */
 import './virtual-rows.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { printing } from '../app/printing.ts'
-import { useTurn } from './later.tsx'
+import { useDeferred } from './later.tsx'
 
 export interface VirtualRowsProps {
   label: string
   count: number
   columns: string[]
   renderRow: (index: number) => VNode
-  /** The row the keyboard is on; it is kept in view when it changes. -1: none. */
+  /** The row with the keyboard focus; it scrolls into view when it changes. -1: none. */
   activeIndex: number
   activeId: string | null
   onNearEnd: () => void
@@ -21,7 +19,7 @@ export interface VirtualRowsProps {
   foot?: ComponentChildren
 }
 
-/** Drawn on either side of the view, so that scrolling shows rows at once; after the first paint. */
+/** Rows rendered above and below the view after the first paint, so that scrolling does not show gaps. */
 const overscanRows = 8
 const nearEndRows = 30
 
@@ -31,13 +29,13 @@ export function VirtualRows(props: VirtualRowsProps) {
   const viewPx = useSignal(800)
   const rowPx = useSignal(34)
   useLayoutEffect(() => measure(scroller.current, viewPx, rowPx), [])
-  const whole = printing.value
-  const overscan = useTurn() ? overscanRows : 0
-  const first = whole ? 0 : Math.max(0, Math.floor(scrollTop.value / rowPx.value) - overscan)
+  const isPrinting = printing.value
+  const overscan = useDeferred() ? overscanRows : 0
+  const first = isPrinting ? 0 : Math.max(0, Math.floor(scrollTop.value / rowPx.value) - overscan)
   const inView = Math.ceil((scrollTop.value + viewPx.value) / rowPx.value) + overscan
-  const last = whole ? props.count : Math.min(props.count, inView)
+  const last = isPrinting ? props.count : Math.min(props.count, inView)
   useEffect(() => {
-    if (!whole && last >= props.count - nearEndRows) props.onNearEnd()
+    if (!isPrinting && last >= props.count - nearEndRows) props.onNearEnd()
   }, [last, props.count])
   useLayoutEffect(() => keepInView(scroller.current, props.activeIndex, rowPx.value), [props.activeId])
   const onScroll = (event: Event & { currentTarget: HTMLDivElement }): void => {
@@ -79,7 +77,7 @@ interface Measured {
   value: number
 }
 
-/** Follows the size of the view and the height of a row, which changes between desk and phone. */
+/** Tracks the height of the view and of a row, which differ between desktop and phone. */
 function measure(element: HTMLElement | null, viewPx: Measured, rowPx: Measured): (() => void) | undefined {
   if (!element) return
   const read = (): void => {
@@ -96,7 +94,7 @@ function keepInView(element: HTMLElement | null, index: number, rowPx: number): 
   if (!element || index < 0) return
   const headPx = element.firstElementChild?.clientHeight ?? 0
   const top = index * rowPx
-  const roomPx = element.clientHeight - headPx
+  const spacePx = element.clientHeight - headPx
   if (top < element.scrollTop) element.scrollTop = top
-  else if (top + rowPx > element.scrollTop + roomPx) element.scrollTop = top + rowPx - roomPx
+  else if (top + rowPx > element.scrollTop + spacePx) element.scrollTop = top + rowPx - spacePx
 }

@@ -1,4 +1,4 @@
-/** The time zone of everything that is shown, and the way to another: the browser's, UTC, or any by its name. */
+/** The time zone menu: the browser's zone, UTC, or any zone by name. */
 import './zone-choice.css'
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
@@ -8,7 +8,7 @@ import { Dialog } from './dialog.tsx'
 const other = 'other'
 
 export function ZoneChoice() {
-  const asking = useSignal(false)
+  const choosing = useSignal(false)
   const names = [...new Set([ownZone, 'UTC', zone.value])]
   return (
     <span class="zone-choice">
@@ -19,7 +19,7 @@ export function ZoneChoice() {
         onChange={(event) => {
           const name = event.currentTarget.value
           event.currentTarget.value = zone.peek()
-          if (name === other) asking.value = true
+          if (name === other) choosing.value = true
           else chooseZone(name)
         }}
       >
@@ -30,7 +30,7 @@ export function ZoneChoice() {
         ))}
         <option value={other}>Other time zone…</option>
       </select>
-      {asking.value && <OtherZone onClose={() => (asking.value = false)} />}
+      {choosing.value && <OtherZone onClose={() => (choosing.value = false)} />}
     </span>
   )
 }
@@ -51,7 +51,7 @@ function OtherZone({ onClose }: { onClose: () => void }) {
           onClose()
         }}
       >
-        <label for={`${listId}-name`}>Name of the zone, such as America/New_York</label>
+        <label for={`${listId}-name`}>Time zone name, for example America/New_York</label>
         <input
           id={`${listId}-name`}
           list={listId}
@@ -69,15 +69,15 @@ function OtherZone({ onClose }: { onClose: () => void }) {
         </datalist>
         <p class="muted">
           {typed.value.trim() !== '' && known === undefined
-            ? 'No zone has this name.'
-            : 'Times, charts, date fields and saved files follow it. It is remembered in this browser.'}
+            ? 'Unknown time zone.'
+            : 'Applies to times, charts, date fields and saved files in this browser.'}
         </p>
         <div class="dialog-foot">
           <button type="button" class="button" onClick={onClose}>
             Cancel
           </button>
           <button type="submit" class="button primary" aria-disabled={known === undefined}>
-            Use this zone
+            Use time zone
           </button>
         </div>
       </form>

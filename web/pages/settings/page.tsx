@@ -1,4 +1,4 @@
-/** Settings: the list of sections and the one that the address names. */
+/** The Settings page: the list of sections and the section named in the URL. */
 import './page.css'
 import './identity.css'
 import type { VNode } from 'preact'
@@ -20,14 +20,13 @@ import { System } from './system/system.tsx'
 import { Webhooks } from './webhooks/webhooks.tsx'
 
 const ingestKeys =
-  'An ingest key lets your backend send events, tools and site memory. It is secret: it stays on your server and ' +
-  'never reaches a browser.'
+  'Ingest keys authenticate your backend when it sends events, tools and site memory. Keep them on your server.'
 
 const apiKeys =
-  'A secret key reads traces, metrics, sessions and the audit log, and works webhooks. A publishable key names your ' +
-  'organization in a browser SDK and opens nothing.'
+  'Secret keys read traces, metrics, sessions and the audit log, and manage webhooks. Publishable keys identify your ' +
+  'organization in the browser SDK and grant no access.'
 
-const drawn: { [slug in SettingsSlug]: () => VNode } = {
+const sectionViews: { [slug in SettingsSlug]: () => VNode } = {
   'ingest-keys': () => (
     <>
       <KeySection key="ingest" kinds={['ingest']} about={ingestKeys} />
@@ -54,7 +53,7 @@ export default function SettingsPage() {
     (slug === '' ? settingsSections[0] : undefined)
   const list = useRef<HTMLElement>(null)
   useEffect(() => {
-    // On a phone the list is one line that scrolls sideways.
+    // On a phone the list is one line that scrolls horizontally.
     list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [slug])
   return (
@@ -72,10 +71,10 @@ export default function SettingsPage() {
           {section ? (
             <>
               <h2>{section.name}</h2>
-              {drawn[section.slug]()}
+              {sectionViews[section.slug]()}
             </>
           ) : (
-            <p>There is no such section. Choose one from the list.</p>
+            <p>Section not found. Choose one from the list.</p>
           )}
         </div>
       </div>

@@ -1,4 +1,4 @@
-/** The sections of Settings in their order: for the page itself and for whoever finds them by name. */
+/** The sections of Settings, in order, for the page itself and for the command palette. */
 
 export const settingsSections = [
   { slug: 'ingest-keys', name: 'SDK ingest keys' },

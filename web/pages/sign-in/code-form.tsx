@@ -1,4 +1,4 @@
-/** The second step of signing in: a code from the app, or a recovery code. */
+/** The second step of sign-in: a code from the authenticator app, or a recovery code. */
 import { useLayoutEffect, useId, useRef } from 'preact/hooks'
 
 export function CodeField() {
@@ -19,7 +19,7 @@ export function CodeField() {
         aria-describedby={`${id}-hint`}
       />
       <p class="hint" id={`${id}-hint`}>
-        Six digits from your authenticator app. Without the app, one of your recovery codes.
+        Six digits from your authenticator app, or a recovery code.
       </p>
     </div>
   )

@@ -1,4 +1,4 @@
-/** The form that signing in, set-up and a new password share: the glass, a title, fields, one button. */
+/** The form shared by sign-in, setup, invitation and password reset: logo, title, fields and one button. */
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useId, useRef } from 'preact/hooks'
@@ -38,7 +38,7 @@ export function CredentialForm(props: CredentialFormProps) {
   )
 }
 
-/** A page of its own without a form: what is the matter, and where to go on. */
+/** The same page without a form: a message and where to continue. */
 export function AloneNote({ title, children }: { title: string; children: ComponentChildren }) {
   useLayoutEffect(() => {
     document.title = `${title} · Sightglass`
@@ -76,7 +76,7 @@ export function EmailField() {
   )
 }
 
-/** The button's words do not name the field, so that the label stays the field's alone. */
+/** The label of the show button does not contain "password", so that the label names only the field. */
 export function PasswordField(props: { label: string; autocomplete: string; isNew?: boolean }) {
   const id = useId()
   const shown = useSignal(false)
@@ -103,7 +103,7 @@ export function PasswordField(props: { label: string; autocomplete: string; isNe
       </button>
       {props.isNew && (
         <p class="hint" id={`${id}-hint`}>
-          At least 8 characters. A few words in a row are easy to keep and hard to guess.
+          At least 8 characters. Several random words are easy to remember and hard to guess.
         </p>
       )}
     </div>

@@ -1,4 +1,4 @@
-/** An invitation by one-time link: what it is to, and the password that makes it one's own. */
+/** Accepts an invitation link: shows the organization and role, and asks for a password. */
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -12,7 +12,7 @@ import { enter } from '../../app/session.ts'
 import { CodeField } from './code-form.tsx'
 import { AloneNote, CredentialForm, PasswordField } from './credential-form.tsx'
 
-interface Looked {
+interface InvitationView {
   email: string
   role: Role
   orgName: string
@@ -20,40 +20,43 @@ interface Looked {
 }
 
 export function AcceptInvitation() {
-  const looked = useSignal<Looked | null>(null)
-  const half = useSignal<string | null>(null)
+  const invitation = useSignal<InvitationView | null>(null)
+  const pendingToken = useSignal<string | null>(null)
   const { busy, problem, run } = useTask()
   const token = place.value.hash.slice(1)
-  useEffect(() => void run(async () => void (looked.value = await identityApi.lookAtInvitation(token))), [])
+  useEffect(
+    () => void run(async () => void (invitation.value = await identityApi.lookAtInvitation(token))),
+    [],
+  )
   const accept = async (form: FormData): Promise<void> => {
     await run(async () => {
-      // Somebody else may be signed in in this browser; from here on it is the invited person.
-      if (half.value !== null) {
-        finish(await api.signInWithCode({ token: half.value, code: String(form.get('code')) }))
+      // Another person may be signed in in this browser; the invited person replaces them.
+      if (pendingToken.value !== null) {
+        finish(await api.signInWithCode({ token: pendingToken.value, code: String(form.get('code')) }))
         return
       }
-      const joined = await identityApi.acceptInvitation({ token, password: String(form.get('password')) })
-      if ('secondFactor' in joined) half.value = joined.token
-      else finish(joined)
+      const accepted = await identityApi.acceptInvitation({ token, password: String(form.get('password')) })
+      if ('secondFactor' in accepted) pendingToken.value = accepted.token
+      else finish(accepted)
     })
   }
-  const finish = (joined: Session): void => {
-    enter(joined)
+  const finish = (accepted: Session): void => {
+    enter(accepted)
     navigate('/', { replace: true })
   }
-  if (half.value !== null) {
+  if (pendingToken.value !== null) {
     return (
-      <CredentialForm title="You joined" action="Sign in" busy={busy.value} onSubmit={accept}>
-        <p>Your account has a second factor. Enter its code to sign in.</p>
+      <CredentialForm title="Your account is ready" action="Sign in" busy={busy.value} onSubmit={accept}>
+        <p>Enter the code of your second factor to sign in.</p>
         <CodeField />
         {problem.value && <Problem error={problem.value} />}
       </CredentialForm>
     )
   }
-  const found = looked.value
+  const found = invitation.value
   if (found === null && problem.value?.status === 403) {
     return (
-      <AloneNote title="This invitation is over">
+      <AloneNote title="Invitation not valid">
         <Problem error={problem.value} />
         <a class="button primary" href="/sign-in">
           Sign in
@@ -62,24 +65,33 @@ export function AcceptInvitation() {
     )
   }
   return (
-    <CredentialForm title="You are invited" action="Accept" busy={busy.value || !found} onSubmit={accept}>
-      {found && (
-        <>
-          <p>
-            <Text value={found.email} /> is invited to{' '}
-            <strong>
-              <Text value={found.orgName} />
-            </strong>{' '}
-            as {found.role}.
-          </p>
-          {found.hasAccount ? (
-            <PasswordField label="Your password" autocomplete="current-password" />
-          ) : (
-            <PasswordField label="Choose a password" autocomplete="new-password" isNew />
-          )}
-        </>
-      )}
+    <CredentialForm
+      title="Accept invitation"
+      action="Accept invitation"
+      busy={busy.value || !found}
+      onSubmit={accept}
+    >
+      {found && <Invited invitation={found} />}
       {problem.value && <Problem error={problem.value} />}
     </CredentialForm>
+  )
+}
+
+function Invited({ invitation: { email, orgName, role, hasAccount } }: { invitation: InvitationView }) {
+  return (
+    <>
+      <p>
+        <Text value={email} /> is invited to{' '}
+        <strong>
+          <Text value={orgName} />
+        </strong>{' '}
+        as {role}.
+      </p>
+      {hasAccount ? (
+        <PasswordField label="Your password" autocomplete="current-password" />
+      ) : (
+        <PasswordField label="Choose a password" autocomplete="new-password" isNew />
+      )}
+    </>
   )
 }

@@ -1,4 +1,4 @@
-/** Signing in: e-mail and password, then a code where a second factor is set; or through the network's provider. */
+/** Sign-in with email and password, a second factor if the account has one, or an identity provider. */
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { api, type ApiError, type Session } from '../../api/api.ts'
@@ -11,7 +11,7 @@ import { CredentialForm, EmailField, PasswordField } from './credential-form.tsx
 export function SignIn() {
   const problem = useSignal<ApiError | null>(null)
   const busy = useSignal(false)
-  const half = useSignal<string | null>(null)
+  const pendingToken = useSignal<string | null>(null)
   const finish = (found: Session): void => {
     const to = safeReturn(query.peek().get('to'))
     enter(found)
@@ -21,13 +21,13 @@ export function SignIn() {
     busy.value = true
     problem.value = null
     try {
-      if (half.value !== null) {
-        finish(await api.signInWithCode({ token: half.value, code: String(form.get('code')) }))
+      if (pendingToken.value !== null) {
+        finish(await api.signInWithCode({ token: pendingToken.value, code: String(form.get('code')) }))
         return
       }
       const who = { email: String(form.get('email')), password: String(form.get('password')) }
       const found = await api.signIn(who)
-      if ('secondFactor' in found) half.value = found.token
+      if ('secondFactor' in found) pendingToken.value = found.token
       else finish(found)
     } catch (error) {
       problem.value = asApiError(error)
@@ -35,20 +35,20 @@ export function SignIn() {
       busy.value = false
     }
   }
-  if (half.value !== null) {
+  if (pendingToken.value !== null) {
     return (
-      <CredentialForm title="Sign in" action="Go on" busy={busy.value} onSubmit={submit}>
+      <CredentialForm title="Sign in" action="Continue" busy={busy.value} onSubmit={submit}>
         <CodeField />
         {problem.value && <Problem error={problem.value} />}
         <button
           type="button"
           class="button quiet"
           onClick={() => {
-            half.value = null
+            pendingToken.value = null
             problem.value = null
           }}
         >
-          Begin again
+          Start over
         </button>
       </CredentialForm>
     )
@@ -61,7 +61,7 @@ export function SignIn() {
       {problem.value && <Problem error={problem.value}>{signInAdvice(problem.value)}</Problem>}
       {providerName.value !== null && (
         <a class="button" href="/api/oidc/start" data-native>
-          Go on with {providerName.value}
+          Continue with {providerName.value}
         </a>
       )}
     </CredentialForm>
@@ -69,9 +69,9 @@ export function SignIn() {
 }
 
 const refusals: { [why: string]: string } = {
-  unreachable: 'The identity provider does not answer. Try again, or sign in with your password.',
-  failed: 'The identity provider could not say who you are. Try again, or sign in with your password.',
-  no_account: 'Nobody with this identity has an account here. Ask an owner for an invitation first.',
+  unreachable: 'The identity provider does not respond. Try again, or sign in with your password.',
+  failed: 'The identity provider could not confirm your identity. Try again, or sign in with your password.',
+  no_account: 'No account has this identity. Ask an owner for an invitation.',
 }
 
 function Notices() {
@@ -90,8 +90,8 @@ function Notices() {
       )}
       {needsOwner.value && (
         <p class="notice">
-          This appliance has no owner yet. Open the set-up link that it printed where it was started; the link
-          works once, for 30 minutes. Start it again to get a new one.
+          This appliance has no owner yet. Open the setup link in the server output. It works once and expires
+          after 30 minutes. Restart the server to get a new link.
         </p>
       )}
     </>
@@ -102,7 +102,7 @@ function signInAdvice(error: ApiError) {
   if (error.status !== 401 || error.hint !== null) return null
   return (
     <p>
-      Check both and try again. If the password is lost, whoever runs the machine can make a new link with{' '}
+      Lost password? The operator of the server can create a reset link with{' '}
       <code>sightglass account reset-password --email …</code>.
     </p>
   )

@@ -1,4 +1,4 @@
-/** A new password by one-time link. */
+/** Sets a new password with a one-time link. */
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { api, type ApiError } from '../../api/api.ts'
@@ -15,10 +15,10 @@ export function ResetPassword() {
     problem.value = null
     try {
       await api.resetPassword({ token: place.peek().hash.slice(1), password: String(form.get('password')) })
-      // A new password ends every sign-in of the account, perhaps the one of this browser too.
+      // A new password ends every sign-in of the account, also the one of this browser.
       session.value = null
       entry.value = 'signed-out'
-      signInNotice.value = 'The password is changed. Sign in with the new one.'
+      signInNotice.value = 'Password changed. Sign in with the new password.'
       navigate('/sign-in', { replace: true })
     } catch (error) {
       problem.value = asApiError(error)
@@ -28,13 +28,13 @@ export function ResetPassword() {
   }
   return (
     <CredentialForm title="Choose a new password" action="Set password" busy={busy.value} onSubmit={submit}>
-      <p class="muted">This link works once. Every other sign-in of your account ends.</p>
+      <p class="muted">This link works once. You are signed out everywhere else.</p>
       <PasswordField label="New password" autocomplete="new-password" isNew />
       {problem.value && (
         <Problem error={problem.value}>
           {problem.value.hint === null && problem.value.status !== 400 && (
             <p>
-              The link may be used or too old. Whoever runs the machine can make another with{' '}
+              The link may have been used or expired. The operator of the server can create another with{' '}
               <code>sightglass account reset-password --email …</code>.
             </p>
           )}

@@ -1,4 +1,4 @@
-/** What a member sees whose organization requires a second factor: the way to set one up, and the ways around it. */
+/** Shown to members without a second factor if the organization requires one: set it up, switch or sign out. */
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -34,7 +34,7 @@ export function SecondFactorNeeded() {
       <SecondFactor
         factor={null}
         onDone={() => undefined}
-        onCodesKept={() => void run(async () => enter(await api.session()))}
+        onCodesSaved={() => void run(async () => enter(await api.session()))}
         plain
       />
       {problem.value && <Problem error={problem.value} />}

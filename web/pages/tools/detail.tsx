@@ -11,7 +11,7 @@ import { logsHref } from '../../range/logs-link.ts'
 import { rangeWords } from '../../range/range.ts'
 import { registryApi, type ToolHistory } from '../../api/registry-api.ts'
 import { place, withQuery } from '../../app/router.ts'
-import { placeName } from '../../components/differences.tsx'
+import { pathLabel } from '../../components/differences.tsx'
 import { type Finding, findingNames, lint } from './lint.ts'
 import type { ToolRow } from './rows.ts'
 import { SchemaView } from './schema-view.tsx'
@@ -130,7 +130,7 @@ function FindingList({ findings }: { findings: Finding[] }) {
             </span>{' '}
             It {finding.says}.{' '}
             <span class="muted">
-              In <Text value={placeName(finding.where)} max={100} mono />.
+              In <Text value={pathLabel(finding.where)} max={100} mono />.
             </span>
           </li>
         ))}

@@ -1,4 +1,4 @@
-/** Alerts, the worst first: what each is about, who takes care of it, and the page that shows it. */
+/** The table of alerts, worst first: state, message, severity and who acknowledged it. */
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
@@ -16,8 +16,11 @@ export function Alerts({ incidents, may, busy, onAcknowledge }: AlertsProps) {
   if (incidents.length === 0) return null
   const unresolved = incidents.filter(({ status }) => status !== 'resolved')
   const open = unresolved.filter(({ status }) => status === 'open').length
-  const taken = unresolved.length - open
-  const about = [open === 0 ? 'none open' : `${open} open`, ...(taken === 0 ? [] : [`${taken} acknowledged`])]
+  const acknowledged = unresolved.length - open
+  const about = [
+    open === 0 ? 'none open' : `${open} open`,
+    ...(acknowledged === 0 ? [] : [`${acknowledged} acknowledged`]),
+  ]
   return (
     <DataTable
       title="Alerts"
@@ -26,7 +29,7 @@ export function Alerts({ incidents, may, busy, onAcknowledge }: AlertsProps) {
       columns={columnsOf({ may, busy, onAcknowledge })}
       rows={incidents}
       keyOf={({ id }) => id}
-      sortBy="" // as they come
+      sortBy="" // the order of the server
     />
   )
 }
@@ -43,7 +46,7 @@ const columnsOf = (props: Omit<AlertsProps, 'incidents'>): Column<Incident>[] =>
     name: 'Alert',
     value: ({ message }) => message,
     show: ({ message, link }) => (
-      <a class="alert-text" href={link} title="Show what it is about">
+      <a class="alert-text" href={link} title="Open the related page">
         <Text value={message} max={160} />
       </a>
     ),

@@ -1,4 +1,4 @@
-/** One delivery, whole: what went wrong and what to press, then each attempt, then the very bytes that went out. */
+/** One delivery: state, error and advice, each attempt, and the exact request that was sent. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { ApiError } from '../../api/api.ts'
@@ -12,14 +12,14 @@ import { place, withQuery } from '../../app/router.ts'
 import { escapeHidden } from '../../text/text.ts'
 import { type Attempt, type Delivery, type SentRequest, webhookApi } from '../../api/webhook-api.ts'
 import { refreshMs } from './model.ts'
-import { adviceFor, errorParts, statusTones, statusWords } from './labels.ts'
+import { adviceFor, errorParts, statusTones, statusLabels } from './labels.ts'
 
 type Opened = Delivery & { attemptLog: Attempt[] }
 
 interface DeliveryViewProps {
   id: string
   may: boolean
-  newest: Delivery | null // as the list knows it: when it moves, the view is asked for anew
+  newest: Delivery | null // the same delivery in the list; a change reloads this view
   onReplayed: () => void
 }
 
@@ -43,13 +43,13 @@ export function DeliveryView({ id, may, newest, onReplayed }: DeliveryViewProps)
     void load(stop.signal)
     return () => stop.abort()
   }, [state])
-  // The list leaves it out when its filter does, or when it is old: then the view looks itself while it is under way.
+  // A filtered or old delivery is not in the list, so the view polls itself while the delivery is pending.
   const isAlone = newest === null && opened.value?.status === 'pending'
   useEffect(() => {
     if (!isAlone) return undefined
     const stop = new AbortController()
-    const look = () => document.visibilityState !== 'hidden' && void load(stop.signal)
-    const timer = setInterval(look, refreshMs)
+    const poll = () => document.visibilityState !== 'hidden' && void load(stop.signal)
+    const timer = setInterval(poll, refreshMs)
     return () => {
       clearInterval(timer)
       stop.abort()
@@ -71,7 +71,9 @@ export function DeliveryView({ id, may, newest, onReplayed }: DeliveryViewProps)
         <>
           <header>
             <h2 class="mono">{opened.value.id}</h2>
-            <span class={`chip ${statusTones[opened.value.status]}`}>{statusWords[opened.value.status]}</span>
+            <span class={`chip ${statusTones[opened.value.status]}`}>
+              {statusLabels[opened.value.status]}
+            </span>
           </header>
           <Verdict
             opened={opened.value}
@@ -109,20 +111,19 @@ function Verdict({ opened, may, busy, onReplay }: VerdictProps) {
       )}
       {status === 'pending' && (
         <p>
-          {attempts === 0 ? 'Not tried yet.' : `${counted(attempts, 'attempt')} failed.`}{' '}
+          {attempts === 0 ? 'No attempts yet.' : `${counted(attempts, 'attempt')} failed.`}{' '}
           {nextAttemptAt !== null && (
             <>
-              {Date.parse(nextAttemptAt) <= now() ? 'It is due now' : 'Next attempt'} (
-              <Exact iso={nextAttemptAt} />
-              ).
+              {Date.parse(nextAttemptAt) <= now() ? 'Due now' : 'Next attempt'}: <Exact iso={nextAttemptAt} />
+              .
             </>
           )}
         </p>
       )}
-      {status === 'dead_letter' && <p>Given up after {counted(attempts, 'attempt')}.</p>}
+      {status === 'dead_letter' && <p>Failed after {counted(attempts, 'attempt')}.</p>}
       {error !== null && status !== 'delivered' && (
         <p>
-          <b>What went wrong:</b> <Text value={error.message || error.code} max={300} />{' '}
+          <b>Error:</b> <Text value={error.message || error.code} max={300} />{' '}
           <code>
             <Text value={error.code} max={60} />
           </code>
@@ -140,7 +141,7 @@ function Verdict({ opened, may, busy, onReplay }: VerdictProps) {
             aria-disabled={busy}
             onClick={onReplay}
           >
-            Replay it
+            Replay
           </button>
         </p>
       )}
@@ -166,7 +167,7 @@ function Attempts({ list }: { list: Attempt[] }) {
           <li key={`${attempt.at} ${index}`}>
             <p>
               <span class={attempt.error === null ? 'chip allow' : 'chip error'}>
-                {attempt.status ?? 'no answer'}
+                {attempt.status ?? 'no response'}
               </span>{' '}
               <Exact iso={attempt.at} /> <span class="muted">took {duration(attempt.durationMs)}</span>
             </p>
@@ -177,8 +178,8 @@ function Attempts({ list }: { list: Attempt[] }) {
             )}
             {attempt.responseExcerpt !== '' && (
               <details>
-                <summary>What it answered</summary>
-                <pre tabIndex={0} role="group" aria-label="Answer of the receiver">
+                <summary>Response body</summary>
+                <pre tabIndex={0} role="group" aria-label="Response body">
                   {escapeHidden(attempt.responseExcerpt)}
                 </pre>
               </details>
@@ -190,7 +191,7 @@ function Attempts({ list }: { list: Attempt[] }) {
   )
 }
 
-/** The signed request shows what every receiver with the secret can check, so it is for those who may see that. */
+/** Shown only to roles that may see the secret, because the signature lets a reader test guesses of it. */
 function Request({ id, attempts }: { id: string; attempts: number }) {
   const found = useSignal<SentRequest | null>(null)
   const problem = useSignal<ApiError | null>(null)
@@ -213,8 +214,8 @@ function Request({ id, attempts }: { id: string; attempts: number }) {
   return (
     <section class="panel lead">
       <header class="lead-head">
-        <h3>The request</h3>
-        <small class="muted">as at the last attempt, signed with the secret of today</small>
+        <h3>Request</h3>
+        <small class="muted">as of the last attempt, signed with the current secret</small>
       </header>
       <p>
         <b>{method}</b> <Text value={url} max={200} mono />
@@ -231,10 +232,10 @@ function Request({ id, attempts }: { id: string; attempts: number }) {
       </dl>
       <div class="lead-head">
         <h3>Body</h3>
-        <small class="muted">{bytesText(bytes)}, byte for byte the same on every attempt</small>
+        <small class="muted">{bytesText(bytes)}, identical on every attempt</small>
         <CopyButton text={body} label="Copy body" />
       </div>
-      <pre class="request-body" tabIndex={0} role="group" aria-label="Body of the request">
+      <pre class="request-body" tabIndex={0} role="group" aria-label="Request body">
         {escapeHidden(body)}
       </pre>
     </section>

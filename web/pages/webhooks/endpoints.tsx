@@ -7,13 +7,13 @@ import type { Endpoint } from '../../api/webhook-api.ts'
 import { Moment } from '../../components/moment.tsx'
 import { healthOf } from './labels.ts'
 
-export type EndpointAct = 'pause' | 'resume' | 'replay-dead' | 'rotate' | 'range' | 'test'
+export type EndpointAction = 'pause' | 'resume' | 'replay-dead' | 'rotate' | 'range' | 'test'
 
 interface EndpointsProps {
   endpoints: Endpoint[]
   may: boolean
   busy: boolean
-  onAct: (act: EndpointAct, endpoint: Endpoint) => void
+  onAct: (act: EndpointAction, endpoint: Endpoint) => void
 }
 
 export function Endpoints({ endpoints, may, busy, onAct }: EndpointsProps) {
@@ -23,13 +23,11 @@ export function Endpoints({ endpoints, may, busy, onAct }: EndpointsProps) {
         <h2>Endpoints</h2>
         <small class="muted">{counted(endpoints.length, 'endpoint')}</small>
         <a class="button" href="/settings/webhooks">
-          {may ? 'Add or change' : 'In Settings'}
+          {may ? 'Manage endpoints' : 'View in Settings'}
         </a>
       </header>
       {endpoints.length === 0 && (
-        <p class="muted">
-          There is no endpoint. One that you add in Settings hears of every new event that passes its filters.
-        </p>
+        <p class="muted">No endpoints yet. Add one in Settings to receive events as webhooks.</p>
       )}
       <ul>
         {endpoints.map((endpoint) => (
@@ -45,16 +43,16 @@ function EndpointLine(props: Omit<EndpointsProps, 'endpoints'> & { endpoint: End
   const health = healthOf(endpoint)
   const name = endpoint.label || endpoint.url
   const search = withQuery(place.value.search, { endpoint: [endpoint.id], delivery: [] })
-  const button = (act: EndpointAct, word: string) => (
+  const button = (act: EndpointAction, label: string) => (
     <button type="button" class="button" aria-disabled={busy} onClick={() => onAct(act, endpoint)}>
-      {word}
+      {label}
       <span class="visually-hidden"> {name}</span>
     </button>
   )
   return (
     <li>
       <div class="endpoint-name">
-        <span class={`chip ${health.tone}`}>{health.word}</span>
+        <span class={`chip ${health.tone}`}>{health.label}</span>
         <a href={`${place.value.path}${search}`}>
           <Text value={name} max={64} />
         </a>
@@ -68,8 +66,8 @@ function EndpointLine(props: Omit<EndpointsProps, 'endpoints'> & { endpoint: End
       {may && (
         <div class="endpoint-acts">
           {endpoint.status === 'active' ? button('pause', 'Pause') : button('resume', 'Resume')}
-          {endpoint.deadLetters > 0 && button('replay-dead', `Replay ${count(endpoint.deadLetters)} dead`)}
-          {button('range', 'Replay a range')}
+          {endpoint.deadLetters > 0 && button('replay-dead', 'Replay dead letters')}
+          {button('range', 'Replay time range')}
           {button('rotate', 'Rotate secret')}
           {button('test', 'Send test')}
         </div>
@@ -92,12 +90,10 @@ function EndpointFacts({ endpoint }: { endpoint: Endpoint }) {
           last success <Moment iso={lastSuccessAt} />
         </span>
       )}
-      {failingSince !== null && (
-        <span class="bad">failing, first {ago(Date.parse(failingSince), now())}</span>
-      )}
-      {nextProbeAt !== null && endpoint.pausedReason === 'failing' && <span>tried again once an hour</span>}
-      {replayUntil !== null && <span>a range is on its way again</span>}
-      {missed > 0 && <span class="bad">{counted(missed, 'event')} missed by retention</span>}
+      {failingSince !== null && <span class="bad">first failure {ago(Date.parse(failingSince), now())}</span>}
+      {nextProbeAt !== null && endpoint.pausedReason === 'failing' && <span>retried every hour</span>}
+      {replayUntil !== null && <span>replay in progress</span>}
+      {missed > 0 && <span class="bad">{counted(missed, 'event')} expired before delivery</span>}
     </p>
   )
 }

@@ -1,7 +1,7 @@
-/** The words for where a delivery and an endpoint stand. */
+/** The labels and advice for the states of deliveries and endpoints. */
 import type { Attempt, Delivery, DeliveryStatus, Endpoint } from '../../api/webhook-api.ts'
 
-export const statusWords: { [status in DeliveryStatus]: string } = {
+export const statusLabels: { [status in DeliveryStatus]: string } = {
   pending: 'pending',
   delivered: 'delivered',
   dead_letter: 'dead letter',
@@ -15,21 +15,21 @@ export const statusTones: { [status in DeliveryStatus]: string } = {
 
 export interface Health {
   tone: 'allow' | 'block' | 'error' | 'plain'
-  word: string
+  label: string
 }
 
-/** How an endpoint does, worst first. */
+/** The health of an endpoint; the worst state wins. */
 export function healthOf(endpoint: Endpoint): Health {
-  if (endpoint.pausedReason === 'gone') return { tone: 'error', word: 'gone, paused' }
-  if (endpoint.pausedReason === 'failing') return { tone: 'error', word: 'failing, paused' }
-  if (endpoint.status === 'paused') return { tone: 'plain', word: 'paused' }
-  if (endpoint.failingSince !== null) return { tone: 'block', word: 'failing' }
+  if (endpoint.pausedReason === 'gone') return { tone: 'error', label: 'paused: gone' }
+  if (endpoint.pausedReason === 'failing') return { tone: 'error', label: 'paused: failing' }
+  if (endpoint.status === 'paused') return { tone: 'plain', label: 'paused' }
+  if (endpoint.failingSince !== null) return { tone: 'block', label: 'failing' }
   return endpoint.lastSuccessAt === null && endpoint.delivered === 0
-    ? { tone: 'plain', word: 'nothing sent yet' }
-    : { tone: 'allow', word: 'healthy' }
+    ? { tone: 'plain', label: 'no deliveries yet' }
+    : { tone: 'allow', label: 'healthy' }
 }
 
-/** An error is told as `code: what happened`. */
+/** Splits an error of the form `code: message`. */
 export function errorParts(error: string): { code: string; message: string } {
   const at = error.indexOf(': ')
   return at === -1 ? { code: error, message: '' } : { code: error.slice(0, at), message: error.slice(at + 2) }
@@ -37,23 +37,23 @@ export function errorParts(error: string): { code: string; message: string } {
 
 const advice: { [code: string]: string } = {
   url_blocked:
-    'Check the host name of the URL. If it is right, its address is not public: an operator can open it with --webhook-allow.',
-  name_unanswered: 'The name servers of this host do not answer. It may come back by itself.',
-  timeout: 'The receiver must answer within 15 seconds: have it answer first and work afterwards.',
-  redirect: 'Redirects are not followed. Change the URL to where it leads.',
+    'Check the host name of the URL. If it is correct, its address is not public. An operator can allow it with --webhook-allow.',
+  name_unanswered: 'The DNS servers of this host do not respond. This may be temporary.',
+  timeout: 'The receiver must respond within 15 s. Respond first and process the message afterwards.',
+  redirect: 'Redirects are not followed. Change the URL to the redirect target.',
 }
 
-/** What the reader can do about a failure, from the newest attempt that failed. */
+/** Advice for a failed delivery, from its newest failed attempt. */
 export function adviceFor(attempt: Attempt | null): string {
-  if (attempt === null) return 'Replay it when the receiver is ready.'
+  if (attempt === null) return 'Replay the delivery when the receiver is ready.'
   const { code } = errorParts(attempt.error ?? '')
   if (Object.hasOwn(advice, code)) return advice[code] ?? ''
   const status = attempt.status ?? 0
   if (status >= 300 && status < 400) return advice['redirect'] ?? ''
   if (status === 401 || status === 403)
-    return 'The receiver refused it. Check that it verifies with the secret of this endpoint.'
-  if (status === 404) return 'Nothing is at this address of the receiver. Check the path of the URL.'
-  if (status === 410) return 'The receiver says that it is gone for good; its endpoint was paused.'
-  if (status >= 500) return 'The receiver failed. Look at its own log at the time of the attempts.'
-  return 'Replay it when the receiver is ready.'
+    return 'The receiver rejected the request. Check that it verifies with the secret of this endpoint.'
+  if (status === 404) return 'The receiver has nothing at this URL. Check its path.'
+  if (status === 410) return 'The receiver reported that it is gone, so its endpoint was paused.'
+  if (status >= 500) return 'The receiver failed. Check its log at the time of the attempts.'
+  return 'Replay the delivery when the receiver is ready.'
 }

@@ -1,4 +1,4 @@
-/** Each delivery stands in the list once, in its newest state; words fit the state; filters are of the address. */
+/** Each delivery is listed once in its newest state; labels match the state; filters come from the URL. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Delivery, Endpoint } from '../../api/webhook-api.ts'
@@ -11,7 +11,7 @@ const delivery = (id: string, more: Partial<Delivery> = {}): Delivery => ({
   ...more,
 })
 
-test('joining keeps every delivery once, the newest state first', () => {
+test('joining lists each delivery once, in its newest state', () => {
   const ids = fc.uniqueArray(fc.nat(40).map(String))
   fc.assert(
     fc.property(ids, ids, (newest, older) => {
@@ -26,13 +26,13 @@ test('joining keeps every delivery once, the newest state first', () => {
   )
 })
 
-test('the address filters by known states only', () => {
+test('the URL filters by known states only', () => {
   const of = (search: string) => deliveryFilterOf(new URLSearchParams(search))
   expect(of('status=dead_letter&endpoint=ep_1')).toEqual({ status: 'dead_letter', endpointId: 'ep_1' })
   expect(of('status=constructor&endpoint=')).toEqual({ status: null, endpointId: null })
 })
 
-test('older pages stay when the newest is asked anew', async () => {
+test('older pages remain when the newest page is refreshed', async () => {
   const pages = new Map([
     [null, { deliveries: [delivery('d'), delivery('c')], nextCursor: 'more' }],
     ['more', { deliveries: [delivery('b'), delivery('a')], nextCursor: null }],
@@ -56,7 +56,7 @@ test('older pages stay when the newest is asked anew', async () => {
   model.stop()
 })
 
-test('words for health, errors and what to do', () => {
+test('labels for health and errors, and advice', () => {
   const endpoint = {
     status: 'active',
     pausedReason: null,
@@ -64,11 +64,11 @@ test('words for health, errors and what to do', () => {
     lastSuccessAt: 'x',
     delivered: 1,
   }
-  const health = (more: object) => healthOf({ ...endpoint, ...more } as unknown as Endpoint).word
+  const health = (more: object) => healthOf({ ...endpoint, ...more } as unknown as Endpoint).label
   expect(health({})).toBe('healthy')
   expect(health({ failingSince: 'x' })).toBe('failing')
-  expect(health({ status: 'paused', pausedReason: 'failing', failingSince: 'x' })).toBe('failing, paused')
-  expect(health({ lastSuccessAt: null, delivered: 0 })).toBe('nothing sent yet')
+  expect(health({ status: 'paused', pausedReason: 'failing', failingSince: 'x' })).toBe('paused: failing')
+  expect(health({ lastSuccessAt: null, delivered: 0 })).toBe('no deliveries yet')
   expect(errorParts('timeout: no answer: 15 s')).toEqual({ code: 'timeout', message: 'no answer: 15 s' })
   const attempt = { at: '', durationMs: 1, responseExcerpt: '', error: 'status: answered', status: 404 }
   expect(adviceFor(attempt)).toContain('path')

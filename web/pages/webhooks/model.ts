@@ -1,4 +1,4 @@
-/** What the Webhooks page knows: endpoints, notices, alerts and deliveries, asked anew while somebody looks. */
+/** The data of the Webhooks page: endpoints, notices, alerts and deliveries, polled while the page is visible. */
 import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { ApiError } from '../../api/api.ts'
 import type { Delivery, DeliveryFilter, DeliveryStatus } from '../../api/webhook-api.ts'
@@ -26,7 +26,7 @@ export interface Shown {
 
 export interface WebhooksModel {
   shown: ReadonlySignal<Shown | null>
-  stale: ReadonlySignal<boolean> // the rows are still those of the filter before
+  stale: ReadonlySignal<boolean> // the rows still belong to the previous filter
   error: ReadonlySignal<ApiError | null>
   hasOlder: ReadonlySignal<boolean>
   start(filter: DeliveryFilter): void
@@ -38,20 +38,20 @@ export interface WebhooksModel {
 const statuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
 
 export function deliveryFilterOf(query: URLSearchParams): DeliveryFilter {
-  const wanted = query.get('status')
+  const name = query.get('status')
   return {
-    status: statuses.find((status) => status === wanted) ?? null,
+    status: statuses.find((status) => status === name) ?? null,
     endpointId: query.get('endpoint') || null,
   }
 }
 
-/** The newest page joined with older rows that were loaded before: each delivery once, in its newest state. */
+/** The newest page plus older rows loaded before: each delivery once, in its newest state. */
 export function joined(newest: Delivery[], older: Delivery[]): Delivery[] {
   const ids = new Set(newest.map((delivery) => delivery.id))
   return [...newest, ...older.filter((delivery) => !ids.has(delivery.id))]
 }
 
-/** Deliveries are no events, so no stream tells of them; a hidden page asks for nothing. */
+/** Deliveries are polled because no stream reports them. A hidden page does not poll. */
 export const refreshMs = 3_000
 
 interface State {
@@ -66,8 +66,8 @@ interface State {
   older: Delivery[]
 }
 
-/** Runs what asks the server; a failure of it is shown, one of ours is thrown. */
-async function telling(state: State, stop: AbortSignal, work: () => Promise<void>): Promise<void> {
+/** Runs a request. An API error is shown on the page, any other is thrown. */
+async function showingErrors(state: State, stop: AbortSignal, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (cause) {
@@ -77,13 +77,13 @@ async function telling(state: State, stop: AbortSignal, work: () => Promise<void
   }
 }
 
-const questionOf = (filter: DeliveryFilter): string => `webhooks?${JSON.stringify(filter)}`
+const cacheKey = (filter: DeliveryFilter): string => `webhooks?${JSON.stringify(filter)}`
 
 async function load(state: State): Promise<void> {
   const { source, filter } = state
   const stop = state.running.signal
   clearTimeout(state.timer)
-  await telling(state, stop, async () => {
+  await showingErrors(state, stop, async () => {
     const [page, endpoints, notices, incidents] = await Promise.all([
       source.deliveries(filter, null, stop),
       source.endpoints(stop),
@@ -92,11 +92,11 @@ async function load(state: State): Promise<void> {
     ])
     if (stop.aborted) return
     batch(() => {
-      // Older rows stay as they were when loaded, unless the newest page has them too.
+      // Older rows are not refreshed, unless the newest page contains them.
       if (state.older.length === 0) state.cursor.value = page.nextCursor
       const deliveries = joined(page.deliveries, state.older)
       state.shown.value = { endpoints, notices, incidents, deliveries, filter }
-      remember(questionOf(filter), { ...state.shown.value, deliveries: page.deliveries })
+      remember(cacheKey(filter), { ...state.shown.value, deliveries: page.deliveries })
       state.stale.value = false
       state.error.value = null
     })
@@ -115,7 +115,7 @@ async function loadOlder(state: State): Promise<void> {
   const stop = state.running.signal
   const from = state.cursor.peek()
   if (from === null) return
-  await telling(state, stop, async () => {
+  await showingErrors(state, stop, async () => {
     const page = await state.source.deliveries(state.filter, from, stop)
     if (stop.aborted) return
     const before = state.shown.peek()
@@ -147,7 +147,7 @@ export function createWebhooksModel(source: WebhooksSource): WebhooksModel {
       state.running = new AbortController()
       state.filter = filter
       state.older = []
-      state.shown.value = recall<Shown>(questionOf(filter)) ?? state.shown.peek()
+      state.shown.value = recall<Shown>(cacheKey(filter)) ?? state.shown.peek()
       state.stale.value = state.shown.peek() !== null
       void load(state)
     },

@@ -1,4 +1,4 @@
-/** Webhooks: how each endpoint does, what was sent, what died and why, and the buttons that mend it. */
+/** The Webhooks page: endpoints with their health, alerts, and the log of deliveries with replay. */
 import './page.css'
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -10,7 +10,7 @@ import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
 import { counted, duration, eventTime, fullTime, utcTime } from '../../text/format.ts'
-import { pressing, refreshNotices } from '../../app/notices.ts'
+import { refreshNotices, urgent } from '../../app/notices.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { mayManage, session } from '../../app/session.ts'
 import { useStart } from '../../query/use-start.ts'
@@ -19,55 +19,55 @@ import { type Endpoint, type Incident, webhookApi } from '../../api/webhook-api.
 import { FormDialog } from '../../components/form-dialog.tsx'
 import { DeliveryView } from './delivery.tsx'
 import { Alerts } from './alerts.tsx'
-import { type EndpointAct, Endpoints } from './endpoints.tsx'
+import { type EndpointAction, Endpoints } from './endpoints.tsx'
 import { createWebhooksModel, deliveryFilterOf, type Shown, type WebhooksModel } from './model.ts'
 import { RangeDialog } from './range-dialog.tsx'
 import { SecretDialog } from './secret-dialog.tsx'
 import { TestDialog } from './test-dialog.tsx'
-import { statusTones, statusWords } from './labels.ts'
+import { statusTones, statusLabels } from './labels.ts'
 
-/** What the buttons do, and what they say about it. */
-function useActs(model: WebhooksModel) {
+/** The actions of the page, their dialogs and their result message. */
+function useActions(model: WebhooksModel) {
   const testUrl = useSignal<string | null>(null)
   const secret = useSignal<{ of: string; secret: string } | null>(null)
   const range = useSignal<Endpoint | null>(null)
   const rotating = useSignal<Endpoint | null>(null)
-  const said = useSignal('')
+  const message = useSignal('')
   const task = useTask()
   const run = (work: () => Promise<void>): void => {
-    said.value = ''
+    message.value = ''
     void task.run(work).then(model.refresh)
   }
-  const act = (what: EndpointAct, endpoint: Endpoint): void => {
+  const act = (what: EndpointAction, endpoint: Endpoint): void => {
     if (what === 'test') run(async () => openDelivery(await webhookApi.testEndpoint(endpoint.id)))
     else if (what === 'range') range.value = endpoint
     else if (what === 'rotate') rotating.value = endpoint
-    else run(async () => void (said.value = await done(what, endpoint)))
+    else run(async () => void (message.value = await done(what, endpoint)))
   }
-  const replayDead = (): void => run(async () => void (said.value = await replayAll()))
+  const replayDead = (): void => run(async () => void (message.value = await replayAll()))
   const acknowledge = (incident: Incident): void =>
     run(async () => {
       await webhookApi.acknowledge(incident.id)
       await refreshNotices()
-      said.value = 'Acknowledged. Your name is beside the alert.'
+      message.value = 'Alert acknowledged.'
     })
-  return { testUrl, secret, range, rotating, said, task, act, replayDead, acknowledge }
+  return { testUrl, secret, range, rotating, message, task, act, replayDead, acknowledge }
 }
 
 function openDelivery(id: string): void {
   navigate(`/webhooks?delivery=${encodeURIComponent(id)}`)
 }
 
-type Acts = ReturnType<typeof useActs>
+type Actions = ReturnType<typeof useActions>
 
 export default function WebhooksPage() {
   const model = useMemo(() => createWebhooksModel(webhookApi), [])
   const asked = useComputed(() => JSON.stringify(deliveryFilterOf(query.value)))
   useStart(asked, (filter) => model.start(JSON.parse(filter) as DeliveryFilter))
   useEffect(() => model.stop, [])
-  const acts = useActs(model)
+  const actions = useActions(model)
   const may = mayManage(session.value)
-  const openTest = (): void => void (acts.testUrl.value = '')
+  const openTest = (): void => void (actions.testUrl.value = '')
   return (
     <>
       <PageBar title="Webhooks">
@@ -79,21 +79,21 @@ export default function WebhooksPage() {
       </PageBar>
       <div class={model.stale.value ? 'page webhooks stale' : 'page webhooks'} aria-busy={model.stale.value}>
         {model.error.value && <Problem error={model.error.value} onRetry={model.refresh} />}
-        {acts.task.problem.value && <Problem error={acts.task.problem.value} />}
+        {actions.task.problem.value && <Problem error={actions.task.problem.value} />}
         <p class="said muted" role="status">
-          {acts.said.value}
+          {actions.message.value}
         </p>
-        <Content model={model} acts={acts} may={may} />
+        <Content model={model} actions={actions} may={may} />
       </div>
-      <Dialogs model={model} acts={acts} />
+      <Dialogs model={model} actions={actions} />
     </>
   )
 }
 
-function Content({ model, acts, may }: { model: WebhooksModel; acts: Acts; may: boolean }) {
+function Content({ model, actions, may }: { model: WebhooksModel; actions: Actions; may: boolean }) {
   const shown = model.shown.value
   const opened = query.value.get('delivery')
-  const busy = acts.task.busy.value
+  const busy = actions.task.busy.value
   if (opened !== null) {
     const newest = shown?.deliveries.find((delivery) => delivery.id === opened) ?? null
     return <DeliveryView key={opened} id={opened} may={may} newest={newest} onReplayed={model.refresh} />
@@ -102,16 +102,16 @@ function Content({ model, acts, may }: { model: WebhooksModel; acts: Acts; may: 
   return (
     <>
       <Notices shown={shown} />
-      <Endpoints endpoints={shown.endpoints} may={may} busy={busy} onAct={acts.act} />
-      <Alerts incidents={shown.incidents} may={may} busy={busy} onAcknowledge={acts.acknowledge} />
+      <Endpoints endpoints={shown.endpoints} may={may} busy={busy} onAct={actions.act} />
+      <Alerts incidents={shown.incidents} may={may} busy={busy} onAcknowledge={actions.acknowledge} />
       <Log shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
-      {may && <DeadBar shown={shown} busy={busy} onReplay={acts.replayDead} />}
+      {may && <DeadBar shown={shown} busy={busy} onReplay={actions.replayDead} />}
     </>
   )
 }
 
-function Dialogs({ model, acts }: { model: WebhooksModel; acts: Acts }) {
-  const { testUrl, secret, range, rotating, said } = acts
+function Dialogs({ model, actions }: { model: WebhooksModel; actions: Actions }) {
+  const { testUrl, secret, range, rotating, message } = actions
   const sent = (id: string): void => {
     model.refresh()
     openDelivery(id)
@@ -125,7 +125,7 @@ function Dialogs({ model, acts }: { model: WebhooksModel; acts: Acts }) {
         <RangeDialog
           endpoint={range.value}
           onDone={() => {
-            said.value = 'The range is sent again, beginning now. New events wait until it is through.'
+            message.value = 'Replay started. New events are delivered after it finishes.'
             model.refresh()
           }}
           onClose={() => (range.value = null)}
@@ -145,7 +145,7 @@ function Dialogs({ model, acts }: { model: WebhooksModel; acts: Acts }) {
         <SecretDialog
           title="New signing secret"
           secret={secret.value.secret}
-          about={`For ${secret.value.of}. It is shown once. ${overlap}`}
+          about={`For ${secret.value.of}. This secret is not shown again. ${overlap}`}
           onClose={() => (secret.value = null)}
         />
       )}
@@ -162,7 +162,7 @@ interface RotateDialogProps {
 function RotateDialog({ endpoint, onRotated, onClose }: RotateDialogProps) {
   return (
     <FormDialog
-      title="Rotate the signing secret"
+      title="Rotate signing secret"
       action="Rotate secret"
       onSubmit={async () => onRotated(await webhookApi.rotateSecret(endpoint.id))}
       onClose={onClose}
@@ -171,38 +171,37 @@ function RotateDialog({ endpoint, onRotated, onClose }: RotateDialogProps) {
         <strong>
           <Text value={endpoint.label || endpoint.url} max={64} />
         </strong>{' '}
-        gets a new secret. For 24 hours messages are signed with both. After that, a receiver that only knows
-        the old one rejects every message.
+        gets a new secret. Messages are signed with both secrets for 24 hours. After that, receivers that only
+        know the old secret reject every message.
       </p>
     </FormDialog>
   )
 }
 
-const overlap =
-  'Messages are signed with the old one too for 24 hours, so that you can change it over without a gap.'
+const overlap = 'Messages are also signed with the old secret for 24 hours.'
 
 async function done(what: 'pause' | 'resume' | 'replay-dead', endpoint: Endpoint): Promise<string> {
   if (what === 'pause') {
     await webhookApi.pause(endpoint.id)
-    return 'Paused. Nothing is lost: what comes meanwhile is sent when it is resumed.'
+    return 'Endpoint paused. Events are queued until you resume it.'
   }
   if (what === 'resume') {
     await webhookApi.resume(endpoint.id)
-    return 'Resumed where it stopped.'
+    return 'Endpoint resumed. Queued events are delivered first.'
   }
   return replayed(await webhookApi.replayDead(endpoint.id))
 }
 
 const replayAll = async (): Promise<string> => replayed(await webhookApi.replayDead(null))
-const replayed = (count: number): string => `${counted(count, 'dead letter')} scheduled again.`
+const replayed = (count: number): string => `Replaying ${counted(count, 'dead letter')}.`
 
 function Notices({ shown }: { shown: Shown }) {
-  // Alerts have their own table below.
-  const told = pressing(shown.notices).filter(({ code, href }) => code !== 'alert_open' && href === undefined)
-  if (told.length === 0) return null
+  // Alerts have their own table below the notices.
+  const listed = urgent(shown.notices).filter(({ code, href }) => code !== 'alert_open' && href === undefined)
+  if (listed.length === 0) return null
   return (
     <ul class="panel notices" aria-label="Notices">
-      {told.map((notice) => (
+      {listed.map((notice) => (
         <li key={notice.message}>
           <Text value={notice.message} max={400} />
         </li>
@@ -242,15 +241,15 @@ function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; on
   return (
     <>
       <div class="log-filters" role="group" aria-label="Filters">
-        {filters.map(([status, word]) => (
+        {filters.map(([status, label]) => (
           <button
             type="button"
-            key={word}
+            key={label}
             class="button choice"
             aria-pressed={filter.status === status}
             onClick={() => set({ status: status === null ? [] : [status] })}
           >
-            {word}
+            {label}
           </button>
         ))}
         {of !== null && (
@@ -266,7 +265,7 @@ function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; on
       </div>
       <DataTable
         title="Deliveries"
-        about={`${counted(deliveries.length, 'delivery', 'deliveries')}${hasOlder ? ', newest; older are kept' : ''}`}
+        about={`${hasOlder ? 'Newest ' : ''}${counted(deliveries.length, 'delivery', 'deliveries')}`}
         csv={{
           page: 'webhooks',
           table: 'deliveries',
@@ -281,7 +280,11 @@ function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; on
         keyOf={(delivery) => delivery.id}
         sortBy="Scheduled"
         onOpen={(delivery) => set({ delivery: [delivery.id] })}
-        empty="No delivery is like that. Send a test, or add an endpoint in Settings."
+        empty={
+          filter.status === null && filter.endpointId === null
+            ? 'No deliveries yet. Add an endpoint in Settings, or send a test.'
+            : 'No deliveries match these filters.'
+        }
       />
       {hasOlder && (
         <p>
@@ -314,19 +317,19 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
     },
     {
       name: 'State',
-      value: (delivery) => statusWords[delivery.status],
+      value: (delivery) => statusLabels[delivery.status],
       show: (delivery) => (
-        <span class={`chip ${statusTones[delivery.status]}`}>{statusWords[delivery.status]}</span>
+        <span class={`chip ${statusTones[delivery.status]}`}>{statusLabels[delivery.status]}</span>
       ),
     },
     {
-      name: 'To',
+      name: 'Destination',
       value: (delivery) => names.get(delivery.endpointId ?? '') ?? delivery.url,
       show: (delivery) => <Text value={names.get(delivery.endpointId ?? '') ?? delivery.url} max={44} />,
     },
     { name: 'Attempts', value: (delivery) => delivery.attempts, number: true },
     {
-      name: 'Answer',
+      name: 'Response',
       value: (delivery) => delivery.lastStatus,
       show: (delivery) => delivery.lastStatus ?? '',
       number: true,
@@ -339,7 +342,7 @@ function columnsOf(names: Map<string, string>): Column<Delivery>[] {
         delivery.nextAttemptAt !== null && <Next iso={delivery.nextAttemptAt} nowMs={nowMs} />,
     },
     {
-      name: 'What went wrong',
+      name: 'Last error',
       value: (delivery) => delivery.lastError,
       show: (delivery) => delivery.lastError !== null && <Text value={delivery.lastError} max={40} />,
     },
@@ -350,7 +353,7 @@ function Next({ iso, nowMs }: { iso: string; nowMs: number }) {
   const inMs = Date.parse(iso) - nowMs
   return (
     <time dateTime={iso} title={`${fullTime(Date.parse(iso))}\n${utcTime(Date.parse(iso))}`}>
-      {inMs <= 0 ? 'next run' : `in ${duration(inMs)}`}
+      {inMs <= 0 ? 'due now' : `in ${duration(inMs)}`}
     </time>
   )
 }

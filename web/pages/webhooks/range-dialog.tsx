@@ -1,4 +1,4 @@
-/** Asks which range of time an endpoint shall get once more. */
+/** Replays a time range to an endpoint. */
 import { ApiError } from '../../api/api.ts'
 import { isoTime } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
@@ -23,23 +23,23 @@ export function RangeDialog({ endpoint, onDone, onClose }: RangeDialogProps) {
     onDone()
   }
   return (
-    <FormDialog title="Replay a range" action="Replay" onSubmit={submit} onClose={onClose}>
+    <FormDialog title="Replay time range" action="Replay" onSubmit={submit} onClose={onClose}>
       <p>
-        What arrived in this time and passes the filters of{' '}
+        Events that arrived in this time range and match the filters of{' '}
         <strong>
           <Text value={endpoint.label || endpoint.url} max={64} />
         </strong>{' '}
-        is delivered again, in new batches with new numbers.
+        are delivered again, in new batches with new message IDs.
       </p>
       <Field name="from" label="From" type="datetime-local" required autofocus hint={`In ${zone.value}`} />
-      <Field name="until" label="Until" type="datetime-local" hint="Empty: up to what was sent last" />
+      <Field name="until" label="Until" type="datetime-local" hint="Empty: up to the last delivered event" />
     </FormDialog>
   )
 }
 
-/** The field gives a time of day of the chosen zone. */
+/** The field's value is local time in the chosen zone. */
 function timeOf(text: string): string {
   const ms = localMoment(text)
   if (ms !== null) return isoTime(ms)
-  throw new ApiError(0, 'invalid_body', 'This is not a time.', { hint: 'Give day and time of day.' })
+  throw new ApiError(0, 'invalid_body', 'The time is incomplete.', { hint: 'Enter a date and a time.' })
 }

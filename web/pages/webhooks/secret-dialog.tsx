@@ -1,4 +1,4 @@
-/** A new signing secret, shown this once. */
+/** Shows a new signing secret once. */
 import { CopyButton } from '../../components/copy-button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 
@@ -10,11 +10,11 @@ export function SecretDialog(props: { title: string; secret: string; about: stri
         <output class="mono" aria-label="Signing secret">
           {props.secret}
         </output>
-        <CopyButton text={props.secret} label="Copy" primary />
+        <CopyButton text={props.secret} label="Copy secret" primary />
       </div>
       <div class="dialog-foot">
         <button type="button" class="button" data-first-focus onClick={props.onClose}>
-          I have put it where it is needed
+          Done, I saved it
         </button>
       </div>
     </Dialog>

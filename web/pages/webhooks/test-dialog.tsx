@@ -1,4 +1,4 @@
-/** Sending one message to any address, signed with the organization's secret: a receiver is tried with it first. */
+/** Sends one test message to any URL, signed with the organization's secret. */
 import { useId } from 'preact/hooks'
 import { ApiError } from '../../api/api.ts'
 import { webhookApi } from '../../api/webhook-api.ts'
@@ -18,19 +18,18 @@ export function TestDialog({ url, onSent, onClose }: TestDialogProps) {
     onSent(await webhookApi.sendTest(`${form.get('url')}`.trim(), payloadOf(`${form.get('payload')}`)))
   }
   return (
-    <FormDialog title="Send a test" action="Send test" onSubmit={send} onClose={onClose}>
+    <FormDialog title="Send test" action="Send test" onSubmit={send} onClose={onClose}>
       <Field
         name="url"
         label="URL"
         value={url}
         required
-        hint="It is signed with the organization’s secret, not an endpoint’s."
+        hint="Signed with the organization’s secret, not with an endpoint’s."
       />
       <div class="field">
-        <label for={payload}>Payload, a JSON object</label>
+        <label for={payload}>Payload (JSON object)</label>
         <textarea id={payload} name="payload" rows={6} spellcheck={false} defaultValue={sample} />
       </div>
-      <p class="muted">It is sent within a second.</p>
     </FormDialog>
   )
 }
@@ -39,6 +38,8 @@ function payloadOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new ApiError(0, 'invalid_json', 'The payload is not JSON.', { hint: 'Mind quotes and commas.' })
+    throw new ApiError(0, 'invalid_json', 'The payload is not valid JSON.', {
+      hint: 'Check quotes and commas.',
+    })
   }
 }

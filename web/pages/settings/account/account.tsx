@@ -1,4 +1,4 @@
-/** Your account: who you are here, your password, your second factor, and where you are signed in. */
+/** Settings, Your account: role, password, second factor and active sign-ins. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -69,7 +69,7 @@ function PasswordForm({ onDone }: { onDone: () => void }) {
     >
       <Field
         name="current"
-        label="Password of now"
+        label="Current password"
         type="password"
         autocomplete="current-password"
         required
@@ -79,11 +79,11 @@ function PasswordForm({ onDone }: { onDone: () => void }) {
         label="New password"
         type="password"
         autocomplete="new-password"
-        hint="At least 8 characters. It ends your sign-ins everywhere else."
+        hint="At least 8 characters. Signs you out everywhere else."
         required
       />
       {problem.value && <Problem error={problem.value} />}
-      {changed.value && <p role="status">The password is changed.</p>}
+      {changed.value && <p role="status">Password changed.</p>}
       <button type="submit" class="button" aria-disabled={busy.value}>
         Change password
       </button>

@@ -1,4 +1,4 @@
-/** The second factor of the own account: setting it with an authenticator app, recovery codes, taking it away. */
+/** Sets up, moves and turns off the second factor of your own account, and shows its recovery codes. */
 import { useSignal } from '@preact/signals'
 import { CopyButton } from '../../../components/copy-button.tsx'
 import { Dialog } from '../../../components/dialog.tsx'
@@ -8,26 +8,27 @@ import { useTask } from '../../../components/task.ts'
 import { identityApi, type OwnAccount } from '../../../api/identity-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 import { Moment } from '../../../components/moment.tsx'
+import { counted } from '../../../text/format.ts'
 
 interface SecondFactorProps {
   factor: OwnAccount['secondFactor']
   onDone: () => void
-  onCodesKept?: () => void
-  plain?: boolean // without heading and state, where the page says both
+  onCodesSaved?: () => void
+  plain?: boolean // omit heading and state, where the page already shows both
 }
 
-interface Begun {
+interface Enrollment {
   seed: string
   uri: string
   token: string
 }
 
-export function SecondFactor({ factor, onDone, onCodesKept, plain = false }: SecondFactorProps) {
-  const begun = useSignal<Begun | null>(null)
+export function SecondFactor({ factor, onDone, onCodesSaved, plain = false }: SecondFactorProps) {
+  const enrollment = useSignal<Enrollment | null>(null)
   const asking = useSignal<'codes' | 'remove' | null>(null)
   const codes = useSignal<string[] | null>(null)
   const { problem, run } = useTask()
-  const begin = () => run(async () => void (begun.value = await identityApi.beginSecondFactor()))
+  const begin = () => run(async () => void (enrollment.value = await identityApi.beginSecondFactor()))
   return (
     <>
       {!plain && (
@@ -39,12 +40,12 @@ export function SecondFactor({ factor, onDone, onCodesKept, plain = false }: Sec
       {problem.value && <Problem error={problem.value} />}
       <p>
         <button type="button" class={plain ? 'button primary' : 'button'} onClick={() => void begin()}>
-          {factor === null ? 'Set up a second factor' : 'Move to another app'}
+          {factor === null ? 'Set up a second factor' : 'Switch authenticator app'}
         </button>{' '}
         {factor !== null && (
           <>
             <button type="button" class="button" onClick={() => (asking.value = 'codes')}>
-              New recovery codes
+              Replace recovery codes
             </button>{' '}
             <button type="button" class="button" onClick={() => (asking.value = 'remove')}>
               Turn off
@@ -52,14 +53,14 @@ export function SecondFactor({ factor, onDone, onCodesKept, plain = false }: Sec
           </>
         )}
       </p>
-      {begun.value && (
+      {enrollment.value && (
         <SetDialog
-          begun={begun.value}
+          enrollment={enrollment.value}
           onCodes={(made) => {
             codes.value = made
             onDone()
           }}
-          onClose={() => (begun.value = null)}
+          onClose={() => (enrollment.value = null)}
         />
       )}
       {asking.value && (
@@ -75,7 +76,7 @@ export function SecondFactor({ factor, onDone, onCodesKept, plain = false }: Sec
           codes={codes.value}
           onClose={() => {
             codes.value = null
-            onCodesKept?.()
+            onCodesSaved?.()
           }}
         />
       )}
@@ -94,9 +95,9 @@ function ChangeDialog({ change, onCodes, onDone, onClose }: ChangeDialogProps) {
   if (change === 'codes') {
     return (
       <PasswordDialog
-        title="New recovery codes"
-        action="Make new codes"
-        about="The old ones stop working."
+        title="Replace recovery codes"
+        action="Replace codes"
+        about="The old codes stop working."
         onPassword={async (password) => {
           onCodes(await identityApi.newRecoveryCodes(password))
           onDone()
@@ -109,7 +110,7 @@ function ChangeDialog({ change, onCodes, onDone, onClose }: ChangeDialogProps) {
     <PasswordDialog
       title="Turn off the second factor"
       action="Turn off"
-      about="From then on the password alone signs in."
+      about="You will sign in with your password alone."
       onPassword={async (password) => {
         await identityApi.removeSecondFactor(password)
         onDone()
@@ -121,43 +122,40 @@ function ChangeDialog({ change, onCodes, onDone, onClose }: ChangeDialogProps) {
 
 function State({ factor }: Pick<SecondFactorProps, 'factor'>) {
   return factor === null ? (
-    <p>
-      Off. With it, signing in also asks for a code from an app on your phone, so that a stolen password is
-      not enough.
-    </p>
+    <p>Off. Turn it on to require a code from an authenticator app at sign-in.</p>
   ) : (
     <p>
-      On since <Moment iso={factor.since} />. {factor.recoveryLeft} recovery codes are left.
+      On since <Moment iso={factor.since} />. {counted(factor.recoveryLeft, 'recovery code')} left.
     </p>
   )
 }
 
 interface SetDialogProps {
-  begun: Begun
+  enrollment: Enrollment
   onCodes: (codes: string[]) => void
   onClose: () => void
 }
 
-function SetDialog({ begun, onCodes, onClose }: SetDialogProps) {
+function SetDialog({ enrollment, onCodes, onClose }: SetDialogProps) {
   const submit = async (form: FormData): Promise<void> => {
     const [code, password] = [textOf(form, 'code'), textOf(form, 'password')]
-    onCodes(await identityApi.setSecondFactor({ token: begun.token, code, password }))
+    onCodes(await identityApi.setSecondFactor({ token: enrollment.token, code, password }))
   }
   return (
     <FormDialog title="Set up a second factor" action="Turn on" onSubmit={submit} onClose={onClose}>
       <p>
-        Scan this with your authenticator app, give it the key below, or{' '}
-        <a href={begun.uri} data-native>
+        Scan this code with your authenticator app, enter the key below, or{' '}
+        <a href={enrollment.uri} data-native>
           open it on this device
         </a>
-        . Then type the code that the app shows.
+        . Then enter the code from the app.
       </p>
-      <QrCode text={begun.uri} label="Picture for the app to scan" />
+      <QrCode text={enrollment.uri} label="QR code for the authenticator app" />
       <div class="secret">
-        <code tabIndex={0} aria-label="The key for the app">
-          {begun.seed.replace(/(.{4})(?=.)/g, '$1 ')}
+        <code tabIndex={0} aria-label="Setup key">
+          {enrollment.seed.replace(/(.{4})(?=.)/g, '$1 ')}
         </code>
-        <CopyButton text={begun.seed} label="Copy key" />
+        <CopyButton text={enrollment.seed} label="Copy key" />
       </div>
       <Field name="code" label="Code" autocomplete="one-time-code" required autofocus maxLength={7} />
       <Field name="password" label="Your password" type="password" autocomplete="current-password" required />
@@ -198,7 +196,8 @@ function CodesDialog({ codes, onClose }: { codes: string[]; onClose: () => void 
   return (
     <Dialog title="Your recovery codes" sticky onClose={onClose}>
       <p>
-        <strong>Keep them now;</strong> they are not shown again. Each signs you in once when the app is lost.
+        <strong>Save these codes now.</strong> They are not shown again. Each code signs you in once if you
+        lose the app.
       </p>
       <ul class="recovery-codes" aria-label="Recovery codes">
         {codes.map((code) => (

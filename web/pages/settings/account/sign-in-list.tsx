@@ -1,4 +1,4 @@
-/** Where an account is signed in, and the ways to end that. */
+/** The active sign-ins of your account, and buttons that end them. */
 import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/task.ts'
 import { Text } from '../../../components/text.tsx'
@@ -10,18 +10,18 @@ export function SignInList({ signIns, onDone }: { signIns: OwnSignIn[]; onDone: 
   const act = (work: () => Promise<void>) => void run(work).then(onDone)
   return (
     <>
-      <h3>Signed in</h3>
+      <h3>Active sign-ins</h3>
       {problem.value && <Problem error={problem.value} />}
-      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Sign-ins">
+      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Active sign-ins">
         <table class="key-table">
           <thead>
             <tr>
               <th scope="col">Browser</th>
-              <th scope="col">Address</th>
-              <th scope="col">Since</th>
+              <th scope="col">IP address</th>
+              <th scope="col">Signed in</th>
               <th scope="col">Last seen</th>
               <th scope="col">
-                <span class="visually-hidden">End</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             </tr>
           </thead>
@@ -40,14 +40,14 @@ export function SignInList({ signIns, onDone }: { signIns: OwnSignIn[]; onDone: 
                 </td>
                 <td class="actions">
                   {signIn.current ? (
-                    <span class="muted">this one</span>
+                    <span class="muted">this browser</span>
                   ) : (
                     <button
                       type="button"
                       class="button"
                       onClick={() => act(() => identityApi.endSignIn(signIn.id))}
                     >
-                      End
+                      Sign out
                     </button>
                   )}
                 </td>
@@ -63,7 +63,7 @@ export function SignInList({ signIns, onDone }: { signIns: OwnSignIn[]; onDone: 
           aria-disabled={busy.value}
           onClick={() => act(identityApi.endOtherSignIns)}
         >
-          End all others
+          Sign out everywhere else
         </button>
       )}
     </>

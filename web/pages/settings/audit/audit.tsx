@@ -1,4 +1,4 @@
-/** The audit log: who changed what and when, found again by words, kind and day, and exported as it is filtered. */
+/** Settings, Audit log: filters by text, action and day, and exports the filtered entries. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { csvName } from '../../../charts/csv.ts'
@@ -23,13 +23,13 @@ export function AuditLog() {
   const { busy, problem, run } = useTask()
   const load = (more: boolean) =>
     run(async () => {
-      // A task runs once at a time: one whose filter changed meanwhile asks again, and draws nothing of the old one.
+      // A task runs once at a time. If the filter changed during the request, its result is dropped and fetched again.
       for (let older = more; ; older = false) {
-        const asked = filter.peek()
-        const params = filterParams(asked)
+        const requested = filter.peek()
+        const params = filterParams(requested)
         if (older && nextBefore.value !== null) params.set('before', `${nextBefore.value}`)
         const page = await identityApi.audit(params)
-        if (asked !== filter.peek()) continue
+        if (requested !== filter.peek()) continue
         entries.value = older ? [...(entries.value ?? []), ...page.entries] : page.entries
         nextBefore.value = page.nextBefore
         return
@@ -37,11 +37,11 @@ export function AuditLog() {
     })
   const allowed = session.value?.role !== 'viewer'
   useEffect(() => void (allowed && load(false)), [filter.value])
-  if (!allowed) return <p class="muted">The audit log is for owners, admins and analysts.</p>
+  if (!allowed) return <p class="muted">Only owners, admins and analysts can read the audit log.</p>
   return (
     <section class="settings-section">
       <p class="about">
-        Every change is one entry, chained to the one before, so tampering shows.{' '}
+        Each entry is chained to the previous one, so tampering is detected.{' '}
         <code>sightglass verify audit</code> checks the chain; <code>sightglass verify FILE</code> checks an
         exported proof without this appliance.{' '}
         <a href="/docs/proof" data-native>
@@ -57,15 +57,15 @@ export function AuditLog() {
           filter.value = { q, action, since: textOf(form, 'since'), until: textOf(form, 'until') }
         }}
       >
-        <Field name="q" label="Words" maxLength={200} />
-        <Choice name="action" label="About" options={actionGroups} />
+        <Field name="q" label="Search" maxLength={200} />
+        <Choice name="action" label="Action" options={actionGroups} />
         <Field name="since" label={`From (${zone.value})`} type="date" />
         <Field name="until" label={`To (${zone.value})`} type="date" />
         <button type="submit" class="button primary">
-          Find
+          Search
         </button>
       </form>
-      <ExportButtons wanted={filterBody(filter.value)} />
+      <ExportButtons filter={filterBody(filter.value)} />
       {problem.value && <Problem error={problem.value} onRetry={() => void load(false)} />}
       {entries.value?.length === 0 && <p class="muted">No entries match these filters.</p>}
       {entries.value && entries.value.length > 0 && (
@@ -73,7 +73,7 @@ export function AuditLog() {
       )}
       {nextBefore.value !== null && (
         <button type="button" class="button" aria-disabled={busy.value} onClick={() => void load(true)}>
-          Show older ones
+          Load older
         </button>
       )}
       {shown.value && <EntryDialog entry={shown.value} onClose={() => (shown.value = null)} />}
@@ -81,15 +81,15 @@ export function AuditLog() {
   )
 }
 
-/** The answer is fetched, not linked to: an export writes a row of its own, and links are followed by anything. */
-function ExportButtons({ wanted }: { wanted: { [member: string]: string } }) {
+/** Fetches the export instead of linking to it: each export adds an audit entry, and anything may follow a link. */
+function ExportButtons({ filter }: { filter: { [field: string]: string } }) {
   const { busy, problem, run } = useTask()
   const save = (format: 'csv' | 'json') =>
     run(async () => {
-      const blob = await identityApi.exportAudit({ ...wanted, format })
+      const blob = await identityApi.exportAudit({ ...filter, format })
       const link = document.createElement('a')
       link.href = URL.createObjectURL(blob)
-      link.download = fileName(wanted).replace(/csv$/, format)
+      link.download = fileName(filter).replace(/csv$/, format)
       link.click()
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
     })
@@ -106,7 +106,7 @@ function ExportButtons({ wanted }: { wanted: { [member: string]: string } }) {
   )
 }
 
-/** Named after the organization and the days that were asked for; without a beginning after today. */
+/** The file name: the organization and the filtered days, or today's date without a start. */
 function fileName({ since, until }: { since?: string; until?: string }): string {
   const file = { page: 'audit', table: session.peek()?.org.slug ?? 'organization' }
   if (since === undefined) return csvName(file, now())
@@ -119,11 +119,11 @@ function EntryTable({ entries, onShow }: { entries: AuditEntry[]; onShow: (entry
       <table class="key-table">
         <thead>
           <tr>
-            <th scope="col">When</th>
-            <th scope="col">Who</th>
-            <th scope="col">What</th>
-            <th scope="col">On</th>
-            <th scope="col">Address</th>
+            <th scope="col">Time</th>
+            <th scope="col">Actor</th>
+            <th scope="col">Action</th>
+            <th scope="col">Target</th>
+            <th scope="col">IP address</th>
           </tr>
         </thead>
         <tbody>
@@ -152,7 +152,7 @@ function EntryTable({ entries, onShow }: { entries: AuditEntry[]; onShow: (entry
   )
 }
 
-/** A name and its id; an id alone is its own name. */
+/** A name with its ID below, or the ID alone. */
 function Named({ name, id }: { name: string | null; id: string }) {
   if (name === null || name === id) {
     return (
@@ -177,13 +177,13 @@ function EntryDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => voi
     <Dialog title={entry.action} onClose={onClose}>
       <div class="audit-entry">
         <dl>
-          <dt>When</dt>
+          <dt>Time</dt>
           <dd>{fullTime(Date.parse(entry.occurredAt))}</dd>
-          <dt>Who</dt>
+          <dt>Actor</dt>
           <dd>
             <Named name={entry.actorName} id={entry.actor} />
           </dd>
-          <dt>On</dt>
+          <dt>Target</dt>
           <dd>
             <Named name={entry.targetName} id={entry.target} />
           </dd>
@@ -195,16 +195,16 @@ function EntryDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => voi
               </dd>
             </>
           ))}
-          <dt>Row</dt>
+          <dt>Entry</dt>
           <dd>
             {entry.position} <code>{entry.id}</code>
           </dd>
         </dl>
         {changed.length > 0 && (
-          <table class="key-table" aria-label="What changed">
+          <table class="key-table" aria-label="Changes">
             <thead>
               <tr>
-                <th scope="col">Member</th>
+                <th scope="col">Field</th>
                 <th scope="col">Before</th>
                 <th scope="col">After</th>
               </tr>

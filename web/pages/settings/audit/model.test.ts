@@ -1,10 +1,10 @@
-/** How the audit log reads an entry's before and after, and what a filter asks for. */
+/** The changes of an audit entry, and the query of a filter. */
 import { expect, test } from 'bun:test'
 import { isoTime } from '../../../app/clock.ts'
 import { dayStart } from '../../../app/zone.ts'
 import { differences, facts, filterBody, filterParams, noFilter } from './model.ts'
 
-test('only members that differ are told, with none for what is not there', () => {
+test('only changed fields are listed, with “none” for missing ones', () => {
   const metadata = {
     label: 'x',
     before: { name: null, hidden: false, sites: ['a'] },
@@ -19,7 +19,7 @@ test('only members that differ are told, with none for what is not there', () =>
   expect(differences({ before: 'text', after: ['list'] })).toEqual([])
 })
 
-test('an empty filter asks for everything, and the last day is meant whole', () => {
+test('an empty filter matches everything, and the last day is included whole', () => {
   expect(filterBody(noFilter)).toEqual({})
   const [start, end] = ['2026-06-01', '2026-07-01'].map((day) => isoTime(dayStart(day) ?? 0)) as [
     string,

@@ -1,4 +1,4 @@
-/** What the audit log asks for and how it tells an entry. */
+/** The filters of the audit log, and how the fields of an entry are shown. */
 import { isoTime } from '../../../app/clock.ts'
 import { dayStart } from '../../../app/zone.ts'
 import type { Metadata } from '../../../api/identity-api.ts'
@@ -12,14 +12,14 @@ export interface AuditFilter {
 
 export const noFilter: AuditFilter = { q: '', action: '', since: '', until: '' }
 
-/** The filter as query parameters; days are those of the chosen zone, and `until` names one that is meant whole. */
+/** The filter as query parameters. Days are in the chosen time zone; `until` includes its whole day. */
 export function filterParams(filter: AuditFilter): URLSearchParams {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(filterBody(filter))) params.set(name, value)
   return params
 }
 
-export function filterBody({ q, action, since, until }: AuditFilter): { [member: string]: string } {
+export function filterBody({ q, action, since, until }: AuditFilter): { [field: string]: string } {
   return {
     ...(q === '' ? {} : { q }),
     ...(action === '' ? {} : { action }),
@@ -28,26 +28,26 @@ export function filterBody({ q, action, since, until }: AuditFilter): { [member:
   }
 }
 
-/** What is no day goes to the server as it is, which says so. */
+/** An invalid day is sent unchanged, so that the server's error names it. */
 function momentOfDay(day: string, later: number): string {
   const ms = dayStart(day, later)
   return ms === null ? day : isoTime(ms)
 }
 
 export const actionGroups = [
-  { value: '', text: 'everything' },
-  { value: 'session.*', text: 'signing in and out' },
-  { value: 'account.*', text: 'accounts' },
-  { value: 'member.*', text: 'roles and removals' },
-  { value: 'invitation.*', text: 'invitations' },
-  { value: 'ingest_key.*', text: 'ingest keys' },
-  { value: 'secret_key.*', text: 'secret keys' },
-  { value: 'site.*', text: 'sites' },
-  { value: 'view.*', text: 'saved views' },
-  { value: 'org.*', text: 'the organization' },
-  { value: 'webhook.*', text: 'webhooks' },
-  { value: 'audit.*', text: 'exports and trims of this log' },
-  { value: 'traces.*', text: 'exports of events' },
+  { value: '', text: 'All actions' },
+  { value: 'session.*', text: 'Sign-ins and sign-outs' },
+  { value: 'account.*', text: 'Accounts' },
+  { value: 'member.*', text: 'Roles and removals' },
+  { value: 'invitation.*', text: 'Invitations' },
+  { value: 'ingest_key.*', text: 'Ingest keys' },
+  { value: 'secret_key.*', text: 'Secret keys' },
+  { value: 'site.*', text: 'Sites' },
+  { value: 'view.*', text: 'Saved views' },
+  { value: 'org.*', text: 'Organization' },
+  { value: 'webhook.*', text: 'Webhooks' },
+  { value: 'audit.*', text: 'Audit log exports and trims' },
+  { value: 'traces.*', text: 'Event exports' },
 ] as const
 
 export interface Difference {
@@ -56,24 +56,24 @@ export interface Difference {
   after: string
 }
 
-/** What an entry says changed, member by member; empty when it tells no before and after. */
+/** The changed fields of an entry; empty if it has no before and after. */
 export function differences(metadata: Metadata): Difference[] {
-  const before = membersOf(metadata['before'])
-  const after = membersOf(metadata['after'])
+  const before = fieldsOf(metadata['before'])
+  const after = fieldsOf(metadata['after'])
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   return names
     .map((name) => ({ name, before: shown(before[name]), after: shown(after[name]) }))
     .filter((each) => each.before !== each.after)
 }
 
-/** The other members, as a person reads them. */
+/** All other fields of an entry's metadata, as text. */
 export function facts(metadata: Metadata): { name: string; value: string }[] {
   return Object.entries(metadata)
-    .filter(([name]) => !['before', 'after', 'actorLabel'].includes(name)) // the names stand elsewhere
+    .filter(([name]) => !['before', 'after', 'actorLabel'].includes(name)) // shown elsewhere in the dialog
     .map(([name, value]) => ({ name, value: shown(value) }))
 }
 
-function membersOf(value: unknown): Metadata {
+function fieldsOf(value: unknown): Metadata {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Metadata) : {}
 }
 

@@ -1,29 +1,29 @@
-/** Settings → Data and retention: what is kept, how long, and how to take it along. */
+/** Settings, Data and retention: limits, stored events by type, export and erasure. */
 import { useEffect } from 'preact/hooks'
 import { RetentionLimits } from './retention.tsx'
 import { Erase } from './erase.tsx'
 import { Text } from '../../../components/text.tsx'
-import { count } from '../../../text/format.ts'
+import { count, counted } from '../../../text/format.ts'
 import { overview, refreshOverview } from '../../../app/session.ts'
 
 const shownMax = 30
 
 export function Data() {
   useEffect(() => void refreshOverview(), [])
-  const kept = overview.value
-  const types = Object.entries(kept?.byType ?? {}).sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
+  const stored = overview.value
+  const types = Object.entries(stored?.byType ?? {}).sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
   return (
     <section class="settings-section">
       <p class="about">
-        Events are kept as long as is set here. Counts by hour are kept for 400 days, delivered webhooks for 7
-        days, dead letters for 90 days, the audit log for ever.
+        Events beyond these limits are deleted. Hourly counts are stored for 400 days, delivered webhooks for
+        7 days, dead letters for 90 days.
       </p>
       <RetentionLimits />
-      {kept !== null && (
+      {stored !== null && (
         <dl class="settings-facts">
-          <dt>Events kept</dt>
-          <dd>{count(kept.total)}</dd>
-          <dt>Types</dt>
+          <dt>Stored events</dt>
+          <dd>{count(stored.total)}</dd>
+          <dt>Event types</dt>
           <dd>{count(types.length)}</dd>
         </dl>
       )}
@@ -33,7 +33,7 @@ export function Data() {
             <thead>
               <tr>
                 <th scope="col">Type</th>
-                <th scope="col">Kept events</th>
+                <th scope="col">Events</th>
               </tr>
             </thead>
             <tbody>
@@ -51,10 +51,12 @@ export function Data() {
           </table>
         </div>
       )}
-      {types.length > shownMax && <p class="muted">And {count(types.length - shownMax)} more types.</p>}
+      {types.length > shownMax && (
+        <p class="muted">{counted(types.length - shownMax, 'more type')} not shown.</p>
+      )}
       <p>
-        To take everything along, run <code>sightglass export traces --org …</code> on the machine, or filter{' '}
-        <a href="/logs">Logs</a> and export what is shown.
+        To export all events, run <code>sightglass export traces --org …</code> on the server. To export some
+        of them, filter <a href="/logs">Logs</a> and export the result.
       </p>
       <Erase />
     </section>

@@ -1,9 +1,9 @@
-/** Asks what is to be erased, says how many events that are, and asks again. */
+/** The two dialogs of an erasure: choose what to erase, then confirm the number of events. */
 import { useSignal } from '@preact/signals'
 import { Text } from '../../../components/text.tsx'
 import { counted } from '../../../text/format.ts'
 import { type Erasure, operateApi } from '../../../api/operate-api.ts'
-import { whatGoes } from './erase-model.ts'
+import { erasureSummary } from './erase-model.ts'
 import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 
 const kinds = [
@@ -33,13 +33,13 @@ export function EraseDialogs({ onErase, onClose }: EraseDialogsProps) {
     <FormDialog
       key="find"
       title="Erase a session or an identity"
-      action="Find its events"
+      action="Count events"
       onSubmit={find}
       onClose={() => found.value === null && onClose()} // found: the next dialog is open
     >
-      <Choice name="kind" label="What" options={kinds} />
-      <Field name="value" label="Exactly this id or identity" required />
-      <p>Nothing is erased yet: first you see how many events carry it.</p>
+      <Choice name="kind" label="Kind" options={kinds} />
+      <Field name="value" label="Exact session ID or identity" required />
+      <p>Nothing is erased before you confirm the number of events.</p>
     </FormDialog>
   )
 }
@@ -50,7 +50,7 @@ function Confirm({ found: { what, events }, onErase, onClose }: { found: Found }
   return (
     <FormDialog
       key="confirm"
-      title="Erase for good"
+      title="Erase permanently"
       action={events ? `Erase ${counted(events, 'event')}` : 'Erase'}
       danger
       onSubmit={() => onErase(what)}
@@ -62,8 +62,8 @@ function Confirm({ found: { what, events }, onErase, onClose }: { found: Found }
           <Text value={value} max={200} />
         </strong>
       </p>
-      <p>{whatGoes(events)}</p>
-      <p>This cannot be undone. The audit log says that it was done, and does not name it.</p>
+      <p>{erasureSummary(events)}</p>
+      <p>This cannot be undone. The audit log records the erasure without the ID or identity.</p>
     </FormDialog>
   )
 }

@@ -1,21 +1,21 @@
-/** The sentences before an erasure, and one that a restart ended. */
+/** The summary before an erasure, and an erasure that a restart stopped. */
 import { expect, test } from 'bun:test'
 import type { Erasures } from '../../../api/operate-api.ts'
-import { hasVanished, whatGoes } from './erase-model.ts'
+import { hasVanished, erasureSummary } from './erase-model.ts'
 
-test('says how many events go, that none does, or that they were not counted', () => {
-  expect(whatGoes(1)).toStartWith('1 event of it goes. Counts and copies')
-  expect(whatGoes(34_369)).toStartWith('34,369 events of it go. Counts and copies')
-  expect(whatGoes(null)).toStartWith('Every event of it goes; counting')
-  expect(whatGoes(0)).toContain('capitals count')
+test('the summary names the number of events, none, or too many to count', () => {
+  expect(erasureSummary(1)).toStartWith('1 event is erased. Their counts and their copies')
+  expect(erasureSummary(34_369)).toStartWith('34,369 events are erased. Their counts and their copies')
+  expect(erasureSummary(null)).toStartWith('All matching events are erased.')
+  expect(erasureSummary(0)).toContain('case matters')
 })
 
-test('one that was watched and is in neither place was ended by a restart', () => {
-  const running = { by: 'session', startedAt: '2026-11-22T10:00:00.000Z', ...taken() } as const
+test('an erasure that is neither running nor finished was stopped by a restart', () => {
+  const running = { by: 'session', startedAt: '2026-11-22T10:00:00.000Z', ...counts() } as const
   const endedAt = (at: string): Erasures['last'] => ({
     by: 'session',
     endedAt: at,
-    erased: { ...taken(), logEmptied: true },
+    erased: { ...counts(), logEmptied: true },
     problem: null,
   })
   const state = (more: Partial<Erasures>): Erasures => ({ running: null, last: null, beyond: [], ...more })
@@ -28,4 +28,4 @@ test('one that was watched and is in neither place was ended by a restart', () =
   expect(hasVanished(state({}), state({}))).toBe(false)
 })
 
-const taken = () => ({ events: 0, deliveries: 0, samples: 0 })
+const counts = () => ({ events: 0, deliveries: 0, samples: 0 })

@@ -1,4 +1,4 @@
-/** Erasing what belongs to one session or one identity, for good: counted first, then watched until it is done. */
+/** Erases the data of one session or identity: the button, its dialogs and the progress. Owners only. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -10,8 +10,8 @@ import { EraseDialogs } from './erase-dialogs.tsx'
 import { hasVanished } from './erase-model.ts'
 import { Moment } from '../../../components/moment.tsx'
 
-/** While one is at work; no stream tells of it. */
-const lookMs = 500
+/** Progress is polled because no stream reports it. */
+const pollMs = 500
 
 export function Erase() {
   return session.value?.role === 'owner' ? <OwnersErase /> : null
@@ -32,10 +32,10 @@ function OwnersErase() {
   useEffect(() => void load(), [])
   useEffect(() => {
     if (!isRunning) return undefined
-    const timer = setInterval(() => void load(), lookMs)
+    const timer = setInterval(() => void load(), pollMs)
     return () => {
       clearInterval(timer)
-      void refreshOverview() // fewer events are kept now
+      void refreshOverview() // fewer events are stored now
     }
   }, [isRunning])
   const erase = async (what: Erasure): Promise<void> => {
@@ -55,7 +55,7 @@ function OwnersErase() {
       </button>
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
       <div role="status">
-        {isLost.value && <p>The appliance was restarted before all of it was erased. Erase it again.</p>}
+        {isLost.value && <p>The server restarted before the erasure finished. Run it again.</p>}
         {known.value && <State of={known.value} />}
       </div>
       {asking.value && <EraseDialogs onErase={erase} onClose={() => (asking.value = false)} />}
@@ -67,7 +67,7 @@ function State({ of: { running, last, beyond } }: { of: Erasures }) {
   if (running) {
     return (
       <p>
-        Erasing {nameOf(running.by)}: {counted(running.events, 'event')} so far. It goes on when you leave
+        Erasing {nameOf(running.by)}: {counted(running.events, 'event')} so far. It continues if you leave
         this page.
       </p>
     )
@@ -77,13 +77,20 @@ function State({ of: { running, last, beyond } }: { of: Erasures }) {
   return (
     <>
       <p>
-        {erased
-          ? `Erased ${counted(erased.events, 'event')}, ${counted(erased.deliveries, 'delivery', 'deliveries')} and ` +
-            `${counted(erased.samples, 'sample')} of ${nameOf(last.by)}`
-          : `Erasing ${nameOf(last.by)} was cut short, some of it may still be here: ${problem}. Erase it again`}
-        , <Moment iso={last.endedAt} />.
+        {erased ? (
+          <>
+            {`Erased ${counted(erased.events, 'event')}, ${counted(erased.deliveries, 'delivery', 'deliveries')} and ` +
+              `${counted(erased.samples, 'sample')} of ${nameOf(last.by)}`}
+            , <Moment iso={last.endedAt} />.
+          </>
+        ) : (
+          <>
+            Erasing {nameOf(last.by)} failed <Moment iso={last.endedAt} />: {problem}. Some data may remain.
+            Run it again.
+          </>
+        )}
       </p>
-      {erased && <p class="muted">Out of reach: {beyond.join('; ')}.</p>}
+      {erased && <p class="muted">Not erased: {beyond.join('; ')}.</p>}
     </>
   )
 }

@@ -1,4 +1,4 @@
-/** How long and how much of an organization's events is kept, and the dialog that changes it. */
+/** The retention limits of the organization: days, size and audit log, and the dialog that changes them. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -18,37 +18,37 @@ export function limitText(kind: Limit, value: number | null): string {
   return kind === 'bytes' ? bytesText(value) : counted(value, 'day')
 }
 
-/** A number from the form; null when the field is empty. */
-export function wholeOf(text: string): number | null {
+/** A positive number from the form; null if the field is empty. */
+export function amountOf(text: string): number | null {
   const amount = Number(text.trim().replace(',', '.'))
   return text.trim() === '' || !(amount > 0) ? null : amount
 }
 
 export function RetentionLimits() {
-  const known = useSignal<Retention | null>(null)
+  const retention = useSignal<Retention | null>(null)
   const changing = useSignal(false)
   const { problem, run } = useTask()
-  const load = () => run(async () => void (known.value = await operateApi.retention()))
+  const load = () => run(async () => void (retention.value = await operateApi.retention()))
   useEffect(() => void load(), [])
   if (problem.value) return <Problem error={problem.value} onRetry={() => void load()} />
-  const limits = known.value
+  const limits = retention.value
   if (!limits) return null
   const of = (kind: Limit) => (
     <dd>
       {limitText(kind, limits[kind] ?? limits.appliance[kind])}
-      {limits[kind] === null && <span class="muted"> as the appliance was started</span>}
+      {limits[kind] === null && <span class="muted"> (server default)</span>}
     </dd>
   )
   return (
     <>
       <dl class="settings-facts">
-        <dt>Kept for</dt>
+        <dt>Retention</dt>
         {of('days')}
-        <dt>At most</dt>
+        <dt>Size limit</dt>
         {of('bytes')}
-        <dt>Events take</dt>
+        <dt>Current size</dt>
         <dd>{bytesText(limits.eventBytes)}</dd>
-        <dt>Audit log kept for</dt>
+        <dt>Audit log retention</dt>
         {of('auditDays')}
       </dl>
       {session.value?.role === 'owner' ? (
@@ -56,12 +56,12 @@ export function RetentionLimits() {
           Change limits
         </button>
       ) : (
-        <p class="muted">Limits are for owners; your role is {session.value?.role}.</p>
+        <p class="muted">Only owners can change limits. Your role is {session.value?.role}.</p>
       )}
       {changing.value && (
         <LimitsDialog
           limits={limits}
-          onSaved={(saved) => (known.value = saved)}
+          onSaved={(saved) => (retention.value = saved)}
           onClose={() => (changing.value = false)}
         />
       )}
@@ -77,10 +77,10 @@ interface LimitsDialogProps {
 
 function LimitsDialog({ limits, onSaved, onClose }: LimitsDialogProps) {
   const save = async (form: FormData): Promise<void> => {
-    const gib = wholeOf(textOf(form, 'gib'))
+    const gib = amountOf(textOf(form, 'gib'))
     const bytes = gib === null ? null : Math.round(gib * gibibyte)
-    const days = wholeOf(textOf(form, 'days'))
-    const auditDays = wholeOf(textOf(form, 'auditDays'))
+    const days = amountOf(textOf(form, 'days'))
+    const auditDays = amountOf(textOf(form, 'auditDays'))
     onSaved(await operateApi.setRetention({ days, bytes, auditDays }))
   }
   const gib = limits.bytes === null ? '' : `${limits.bytes / gibibyte}`
@@ -88,23 +88,23 @@ function LimitsDialog({ limits, onSaved, onClose }: LimitsDialogProps) {
     <FormDialog title="Change limits" action="Save" onSubmit={save} onClose={onClose}>
       <Field
         name="days"
-        label="Days"
+        label="Retention in days"
         value={`${limits.days ?? ''}`}
-        hint="Counted from arrival; empty: as the appliance was started"
+        hint="Counted from arrival. Empty: server default."
       />
       <Field
         name="gib"
-        label="Size in GB"
+        label="Size limit in GB"
         value={gib}
-        hint="The oldest events go first; empty: as the appliance was started"
+        hint="The oldest events are deleted first. Empty: server default."
       />
       <Field
         name="auditDays"
-        label="Days of the audit log"
+        label="Audit log retention in days"
         value={`${limits.auditDays ?? ''}`}
-        hint="A signed checkpoint stays in place of what went; empty: as the appliance was started"
+        hint="A signed checkpoint replaces deleted entries. Empty: server default."
       />
-      <p>What goes beyond a limit is taken away for good. Counts by hour stay.</p>
+      <p>Events beyond a limit are deleted permanently. Hourly counts remain.</p>
     </FormDialog>
   )
 }

@@ -1,8 +1,8 @@
-/** Events by hour as columns: accepted below, then deduped, then rejected. The table beside it has the numbers. */
+/** A chart of events per hour: accepted, deduplicated and rejected, stacked. The table below has the numbers. */
 import { count, minuteTime } from '../../../text/format.ts'
 import { now } from '../../../app/clock.ts'
 import type { IngestHealth } from '../../../api/ingest-api.ts'
-import { hourColumns, shares, type Share } from './model.ts'
+import { hourColumns, shareLabels, shares, type Share } from './model.ts'
 
 const colours: { [share in Share]: string } = {
   accepted: 'allow',
@@ -19,15 +19,16 @@ export function IngestHours({ health }: { health: IngestHealth }) {
     1,
     ...columns.map((column) => shares.reduce((sum, share) => sum + column[share], 0)),
   )
+  const totals = shares.map((share) => `${count(health.totals[share])} ${shareLabels[share]}`)
   return (
     <figure class="panel ingest-hours">
       <figcaption>
-        Events an hour since {minuteTime(Date.parse(health.since))}; the highest has {count(highest)}.
+        Events per hour since {minuteTime(Date.parse(health.since))}. Highest: {count(highest)}.
         <ul class="legend">
           {shares.map((share) => (
             <li key={share}>
               <i class="series-mark" style={{ background: `var(--${colours[share]})` }} />
-              {share}
+              {shareLabels[share]}
             </li>
           ))}
         </ul>
@@ -36,7 +37,7 @@ export function IngestHours({ health }: { health: IngestHealth }) {
         viewBox={`0 0 ${columns.length} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`Events by hour: ${shares.map((share) => `${count(health.totals[share])} ${share}`).join(', ')}`}
+        aria-label={`Events per hour: ${totals.join(', ')}`}
       >
         {columns.map((column, n) => {
           let below = 0

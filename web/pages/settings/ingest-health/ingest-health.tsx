@@ -1,4 +1,4 @@
-/** Settings → Ingest health: what came in by hour and key, what was refused and why, and senders that need a look. */
+/** Settings, Ingest health: requests per hour and key, rejected requests with reasons, and senders with issues. */
 import './ingest-health.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -18,7 +18,7 @@ import {
 } from '../../../api/ingest-api.ts'
 import { session } from '../../../app/session.ts'
 import { Choice } from '../../../components/form-dialog.tsx'
-import { advice, oddities } from './model.ts'
+import { keyIssues } from './model.ts'
 import { IngestHours } from './hours.tsx'
 import { Moment } from '../../../components/moment.tsx'
 import { RejectedList } from './rejected-list.tsx'
@@ -26,35 +26,32 @@ import { RejectedList } from './rejected-list.tsx'
 const hourMs = 3_600_000
 
 const spans = [
-  { value: '24', text: 'the last 24 hours' },
-  { value: '168', text: 'the last 7 days' },
+  { value: '24', text: 'Last 24 hours' },
+  { value: '168', text: 'Last 7 days' },
 ] as const
 
 export function IngestHealth() {
   const allowed = session.value?.role !== 'viewer'
   return (
     <section class="settings-section ingest-health">
-      <p class="about">
-        What your senders sent and what came of it. A request that was refused as a whole is kept with its
-        reason; so is every event that was not taken.
-      </p>
-      {allowed ? <Report /> : <p class="muted">Ingest health is for owners, admins and analysts.</p>}
+      <p class="about">Requests per hour and key, with the reason for each rejected request and event.</p>
+      {allowed ? <Report /> : <p class="muted">Only owners, admins and analysts can see ingest health.</p>}
     </section>
   )
 }
 
 function Report() {
-  const known = useSignal<Health | null>(null)
+  const health = useSignal<Health | null>(null)
   const hours = useSignal('24')
   const { problem, busy, run } = useTask()
   const load = () =>
     run(async () => {
-      // A task runs once at a time: one whose time was changed meanwhile asks again, and draws nothing of the old one.
+      // A task runs once at a time. If the range changed during the request, its result is dropped and fetched again.
       for (;;) {
-        const asked = hours.peek()
-        const found = await ingestApi.health(isoTime(now() - Number(asked) * hourMs))
-        if (asked !== hours.peek()) continue
-        known.value = found
+        const requested = hours.peek()
+        const found = await ingestApi.health(isoTime(now() - Number(requested) * hourMs))
+        if (requested !== hours.peek()) continue
+        health.value = found
         return
       }
     })
@@ -64,7 +61,7 @@ function Report() {
       <div class="health-bar">
         <Choice
           name="span"
-          label="Time"
+          label="Time range"
           options={spans}
           onChange={(value) => {
             hours.value = value
@@ -72,35 +69,35 @@ function Report() {
           }}
         />
         <button type="button" class="button" aria-disabled={busy.value} onClick={() => void load()}>
-          Look again
+          Refresh
         </button>
       </div>
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
-      {known.value && <Drawn health={known.value} />}
+      {health.value && <Content health={health.value} />}
     </>
   )
 }
 
-function Drawn({ health }: { health: Health }) {
+function Content({ health }: { health: Health }) {
   const labels = new Map(health.keys.map(({ id, label }) => [id, label]))
   const labelOf = (keyId: string): string => labels.get(keyId) ?? keyId
   const { totals } = health
   return (
     <>
-      <NeedsALook keys={health.keys} nearMisses={health.nearMisses} labelOf={labelOf} />
+      <Attention keys={health.keys} nearMisses={health.nearMisses} labelOf={labelOf} />
       {totals.requests === 0 ? (
         <p>
-          No sender has sent anything in this time. Make a key under{' '}
-          <a href="/settings/ingest-keys">SDK ingest keys</a>: it comes with a call that proves it.
+          No requests in this time range. Create a key under{' '}
+          <a href="/settings/ingest-keys">SDK ingest keys</a> to send events.
         </p>
       ) : (
         <>
-          <dl class="settings-facts" aria-label="In all">
+          <dl class="settings-facts" aria-label="Totals">
             <Fact name="Requests" value={totals.requests} />
-            <Fact name="Refused" value={totals.refused} />
-            <Fact name="Events accepted" value={totals.accepted} />
-            <Fact name="Deduped" value={totals.deduped} />
-            <Fact name="Rejected" value={totals.rejected} />
+            <Fact name="Rejected requests" value={totals.refused} />
+            <Fact name="Accepted events" value={totals.accepted} />
+            <Fact name="Deduplicated events" value={totals.deduped} />
+            <Fact name="Rejected events" value={totals.rejected} />
           </dl>
           <IngestHours health={health} />
           <HourTable hours={health.hours} labelOf={labelOf} />
@@ -122,28 +119,28 @@ function Fact({ name, value }: { name: string; value: number }) {
   )
 }
 
-interface NeedsALookProps {
+interface AttentionProps {
   keys: IngestKey[]
   nearMisses: NearMiss[]
   labelOf: (keyId: string) => string
 }
 
-/** The table below has all of them. */
+/** Near misses named here; the table below lists all. */
 const missesNamed = 5
 
-function NeedsALook({ keys, nearMisses, labelOf }: NeedsALookProps) {
-  const odd = keys.flatMap((key) => oddities(key).map((oddity) => ({ key, oddity })))
-  if (odd.length + nearMisses.length === 0) return null
+function Attention({ keys, nearMisses, labelOf }: AttentionProps) {
+  const issues = keys.flatMap((key) => keyIssues(key).map((issue) => ({ key, issue })))
+  if (issues.length + nearMisses.length === 0) return null
   return (
-    <div class="panel needs-a-look">
-      <h3>Needs a look</h3>
-      <ul aria-label="Needs a look">
-        {odd.map(({ key, oddity }) => (
-          <li key={`${key.id} ${oddity}`}>
+    <div class="panel attention">
+      <h3>Needs attention</h3>
+      <ul aria-label="Needs attention">
+        {issues.map(({ key, issue }) => (
+          <li key={`${key.id} ${issue.text}`}>
             <strong>
               <Text value={key.label} max={36} />
             </strong>
-            : {oddity}. <span class="muted">{advice[oddity.split(' ')[0] ?? '']}</span>
+            : {issue.text}. <span class="muted">{issue.advice}</span>
           </li>
         ))}
         {nearMisses.slice(0, missesNamed).map(({ keyId, path, known }) => (
@@ -151,7 +148,7 @@ function NeedsALook({ keys, nearMisses, labelOf }: NeedsALookProps) {
             <strong>
               <Text value={labelOf(keyId)} max={36} />
             </strong>
-            : <Text value={path} max={40} mono /> is not a known field; did you mean <code>{known}</code>?
+            : unknown field <Text value={path} max={40} mono />. Did you mean <code>{known}</code>?
           </li>
         ))}
       </ul>
@@ -186,23 +183,23 @@ function HourTable({ hours, labelOf }: HourTableProps) {
           show: ({ keyId }) => <Text value={labelOf(keyId)} max={36} />,
         },
         number('Requests', (row) => row.requests),
-        number('Refused', (row) => row.refused),
+        number('Rejected requests', (row) => row.refused),
         number('Accepted', (row) => row.accepted),
-        number('Deduped', (row) => row.deduped),
+        number('Deduplicated', (row) => row.deduped),
         number('Rejected', (row) => row.rejected),
       ]}
     />
   )
 }
 
-/** The days that the rows are of, for the name of the file. */
+/** The period of the rows, for the file name. */
 function hoursPeriod(hours: IngestHour[]): Partial<Pick<CsvFile<IngestHour>, 'period'>> {
   const times = hours.map(({ hour }) => hour).toSorted()
   const [since, until] = [times[0], times.at(-1)]
   return since === undefined || until === undefined ? {} : { period: { since, until } }
 }
 
-/** Only there when something was found: an empty table would ask for nothing. */
+/** Hidden when empty, because an empty table would need no action. */
 function NearMissTable({
   nearMisses,
   labelOf,
@@ -214,7 +211,7 @@ function NearMissTable({
   return (
     <DataTable
       title="Unknown fields"
-      about="One event of each request is checked. Events with unknown fields are stored as sent."
+      about="One event per request is checked. Events with unknown fields are stored as sent."
       csv={{ page: 'ingest-health', table: 'unknown-fields' }}
       keyOf={({ keyId, path }) => `${keyId} ${path}`}
       rows={nearMisses}
@@ -230,7 +227,7 @@ function NearMissTable({
           show: ({ path }) => <Text value={path} max={40} mono />,
         },
         { name: 'Did you mean', value: ({ known }) => known, show: ({ known }) => <code>{known}</code> },
-        { name: 'Events checked with it', number: true, value: ({ events }) => events },
+        { name: 'Checked events', number: true, value: ({ events }) => events },
       ]}
     />
   )
@@ -247,7 +244,7 @@ function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
       ascending
       keyOf={({ id }) => id}
       rows={keys}
-      empty="There is no ingest key yet."
+      empty="No ingest keys yet."
       columns={[
         { name: 'Key', value: ({ label }) => label, show: ({ label }) => <Text value={label} max={36} /> },
         { name: 'State', value: ({ state }) => state },
@@ -264,13 +261,13 @@ function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
           show: ({ clock }) => clock && <span class={`chip ${clockTones[clock.state]}`}>{clock.state}</span>,
         },
         {
-          name: 'Seen in a browser',
+          name: 'Sent from a browser',
           unit: 'UTC',
           value: ({ seenInBrowserAt }) => seenInBrowserAt,
           show: ({ seenInBrowserAt }) => seenInBrowserAt !== null && <Moment iso={seenInBrowserAt} />,
         },
         { name: 'Accepted', value: ({ accepted }) => accepted, number: true },
-        { name: 'Deduped', value: ({ deduped }) => deduped, number: true },
+        { name: 'Deduplicated', value: ({ deduped }) => deduped, number: true },
         { name: 'Rejected', value: ({ rejected }) => rejected, number: true },
       ]}
     />

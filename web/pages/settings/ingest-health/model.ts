@@ -1,4 +1,4 @@
-/** What the ingest-health page makes of the answer: a column for every hour, and what somebody should look at. */
+/** Prepares the ingest-health answer for the page: one column per hour, and the issues of each key. */
 import { duration } from '../../../text/format.ts'
 import type { IngestHealth, IngestKey } from '../../../api/ingest-api.ts'
 
@@ -7,6 +7,12 @@ const hourMs = 3_600_000
 export const shares = ['accepted', 'deduped', 'rejected'] as const
 export type Share = (typeof shares)[number]
 
+export const shareLabels: { [share in Share]: string } = {
+  accepted: 'accepted',
+  deduped: 'deduplicated',
+  rejected: 'rejected',
+}
+
 export interface HourColumn {
   startMs: number
   accepted: number
@@ -14,7 +20,7 @@ export interface HourColumn {
   rejected: number
 }
 
-/** Every hour from the first asked for to the running one, all keys together; an hour without requests is all zeros. */
+/** Every hour from the start of the range to now, summed over all keys. Hours without requests are zero. */
 export function hourColumns(
   { since, hours }: Pick<IngestHealth, 'since' | 'hours'>,
   now: number,
@@ -33,20 +39,27 @@ export function hourColumns(
   return columns
 }
 
-/** What is odd about a key that still works, in a few words; empty when nothing is. */
-export function oddities(key: IngestKey): string[] {
+export interface KeyIssue {
+  text: string
+  advice: string
+}
+
+/** The issues of an active key. */
+export function keyIssues(key: IngestKey): KeyIssue[] {
   const { clock } = key
   if (key.state !== 'active') return []
   return [
-    ...(key.seenInBrowserAt === null ? [] : ['seen in a browser']),
-    ...(clock === null || clock.state === 'fine' ? [] : [`clock ${duration(clock.offMs)} ${clock.state}`]),
-    ...(key.neverUsed ? ['never used'] : []),
+    ...(key.seenInBrowserAt === null ? [] : [{ text: 'sent from a browser', advice: advice.browser }]),
+    ...(clock === null || clock.state === 'fine'
+      ? []
+      : [{ text: `clock ${duration(clock.offMs)} ${clock.state}`, advice: advice.clock }]),
+    ...(key.neverUsed ? [{ text: 'never used', advice: advice.unused }] : []),
   ]
 }
 
-export const advice: { [start: string]: string } = {
-  seen: 'It is public: replace it under SDK ingest keys.',
+const advice = {
+  browser: 'The key is public. Rotate it under SDK ingest keys.',
   clock:
-    'Times of its events are wrong, or they wait long before they are sent: set the sender’s clock by NTP.',
-  never: 'Revoke it when nobody will use it.',
+    'Event times are wrong, or events wait too long before they are sent. Synchronize the sender’s clock with NTP.',
+  unused: 'Revoke the key if it is not needed.',
 }

@@ -1,4 +1,4 @@
-/** The newest requests and events that were not taken: when, by which key, why, and how the body began, as text. */
+/** The newest rejected requests and events: time, key, reason and the start of the body as text. */
 import { Text } from '../../../components/text.tsx'
 import type { RejectedRequest } from '../../../api/ingest-api.ts'
 import { Moment } from '../../../components/moment.tsx'
@@ -11,18 +11,18 @@ interface RejectedListProps {
 export function RejectedList({ rejected, labelOf }: RejectedListProps) {
   return (
     <>
-      <h3>Not taken, the newest first</h3>
+      <h3>Rejected requests, newest first</h3>
       {rejected.length === 0 ? (
-        <p class="muted">Nothing has been refused or rejected.</p>
+        <p class="muted">No rejected requests or events.</p>
       ) : (
-        <div class="panel table-panel" tabIndex={0} role="region" aria-label="Not taken">
+        <div class="panel table-panel" tabIndex={0} role="region" aria-label="Rejected requests">
           <table class="key-table rejected-table">
             <thead>
               <tr>
-                <th scope="col">When</th>
+                <th scope="col">Time</th>
                 <th scope="col">Key</th>
-                <th scope="col">Why</th>
-                <th scope="col">What was sent</th>
+                <th scope="col">Reason</th>
+                <th scope="col">Body excerpt</th>
               </tr>
             </thead>
             <tbody>
@@ -60,7 +60,7 @@ function RejectedRow({ one, label }: { one: RejectedRequest; label: string }) {
       </td>
       <td>
         {one.excerpt === '' ? (
-          <span class="muted">nothing that can be shown</span>
+          <span class="muted">not available</span>
         ) : (
           <details>
             <summary>

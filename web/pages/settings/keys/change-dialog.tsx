@@ -1,8 +1,8 @@
-/** Changing a key in use: its name, and what it is limited to. The key itself stays. */
+/** Edits the label and limits of a key; the secret stays the same. */
 import type { Key } from '../../../api/api.ts'
 import { identityApi } from '../../../api/identity-api.ts'
 import { Field, FormDialog } from '../../../components/form-dialog.tsx'
-import { changeOf, KeyTermsFields } from './key-settings.tsx'
+import { changeOf, KeyLimitFields } from './key-settings.tsx'
 import { kindName } from './model.ts'
 
 interface ChangeKeyDialogProps {
@@ -21,11 +21,10 @@ export function ChangeKeyDialog({ changed, onDone, onClose }: ChangeKeyDialogPro
   return (
     <FormDialog title="Edit key" action="Save" onSubmit={submit} onClose={onClose}>
       <p>
-        The {kindName[changed.kind]} <code>{changed.prefix}…</code> goes on as it is; what changes here holds
-        from its next request.
+        Changes to the {kindName[changed.kind]} <code>{changed.prefix}…</code> apply from its next request.
       </p>
       <Field name="label" label="Label" value={changed.label} required autofocus maxLength={80} />
-      <KeyTermsFields kinds={[changed.kind]} of={changed} />
+      <KeyLimitFields kinds={[changed.kind]} of={changed} />
     </FormDialog>
   )
 }

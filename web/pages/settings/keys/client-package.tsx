@@ -1,4 +1,4 @@
-/** Settings, SDK ingest keys: how to install the client package, which this appliance serves itself. */
+/** Settings, SDK ingest keys: how to install the client package that this server provides. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { get } from '../../../api/api.ts'
@@ -14,7 +14,7 @@ interface Manifest {
 export function ClientPackage() {
   const manifest = useSignal<Manifest | null>(null)
   useEffect(() => {
-    // Without it the first command still stands; the page that shows it does not fail for it.
+    // The install command works without the manifest, so a failure is not shown.
     get<Manifest>('/sdk/manifest.json').then(
       (answer) => (manifest.value = answer),
       () => {},
@@ -26,20 +26,19 @@ export function ClientPackage() {
     <section class="settings-section" aria-labelledby="client-package">
       <h3 id="client-package">Client package</h3>
       <p class="muted">
-        This appliance serves the package itself, so no registry is needed. <code>README.md</code> in it has
-        the examples.
+        Install the package from this server; no registry is needed. Its <code>README.md</code> has examples.
       </p>
       <CodeBlock
         text={`npm install ${url}/sdk/sightglass-sdk.tgz`}
-        label="Command that installs the client package"
+        label="Install command"
         copyLabel="Copy command"
       />
       {browser && (
         <>
-          <p class="muted">For a page without a bundler, with the relay of your server at /traces:</p>
+          <p class="muted">For a page without a bundler, with your server’s relay at /traces:</p>
           <CodeBlock
             text={pageSnippet(url + browser.immutablePath, browser.integrity)}
-            label="Script that traces from a page"
+            label="Browser script"
             copyLabel="Copy script"
           />
         </>

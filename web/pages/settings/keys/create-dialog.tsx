@@ -1,4 +1,4 @@
-/** Making a key: a label, then the key itself, shown this once with the call that proves it. */
+/** Creates a key: the form, then the key itself, shown once with an example call. */
 import { useSignal } from '@preact/signals'
 import { useId, useState } from 'preact/hooks'
 import { api, type ApiError, type Key, type KeyKind } from '../../../api/api.ts'
@@ -10,8 +10,8 @@ import { Dialog } from '../../../components/dialog.tsx'
 import { Problem } from '../../../components/problem.tsx'
 import { sampleBody, sendCurl } from '../../../api/curl.ts'
 import { asApiError, session } from '../../../app/session.ts'
-import { KeyTermsFields, termsOf } from './key-settings.tsx'
-import { kindName, provingCall } from './model.ts'
+import { KeyLimitFields, limitsOf } from './key-settings.tsx'
+import { kindName, exampleCall } from './model.ts'
 
 interface CreateKeyDialogProps {
   kinds: KeyKind[]
@@ -19,17 +19,17 @@ interface CreateKeyDialogProps {
   onClose: () => void
 }
 
-interface Made {
+interface Created {
   key: Key
   secret: string
 }
 
 export function CreateKeyDialog({ kinds, onCreated, onClose }: CreateKeyDialogProps) {
-  const made = useSignal<Made | null>(null)
-  if (made.value) {
+  const created = useSignal<Created | null>(null)
+  if (created.value) {
     return (
-      <Dialog key="made" title={`Your new ${kindName[made.value.key.kind]}`} sticky onClose={onClose}>
-        <ShowOnce made={made.value} onClose={onClose} />
+      <Dialog key="created" title={`Your new ${kindName[created.value.key.kind]}`} sticky onClose={onClose}>
+        <ShowOnce created={created.value} onClose={onClose} />
       </Dialog>
     )
   }
@@ -38,8 +38,8 @@ export function CreateKeyDialog({ kinds, onCreated, onClose }: CreateKeyDialogPr
       <KeyForm
         kinds={kinds}
         onClose={onClose}
-        onMade={(key) => {
-          made.value = key
+        onCreated={(key) => {
+          created.value = key
           onCreated()
         }}
       />
@@ -50,16 +50,16 @@ export function CreateKeyDialog({ kinds, onCreated, onClose }: CreateKeyDialogPr
 interface KeyFormProps {
   kinds: KeyKind[]
   onClose: () => void
-  onMade: (made: Made) => void
+  onCreated: (created: Created) => void
 }
 
 const about: { [kind in KeyKind]: string } = {
   ingest: 'sends events from your backend',
   secret: 'reads and exports; stays on your server',
-  publishable: 'names your organization in a browser; opens nothing',
+  publishable: 'identifies your organization in a browser; grants no access',
 }
 
-function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
+function KeyForm({ kinds, onClose, onCreated }: KeyFormProps) {
   const problem = useSignal<ApiError | null>(null)
   const busy = useSignal(false)
   const id = useId()
@@ -69,7 +69,9 @@ function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
     problem.value = null
     try {
       const kind = kinds.find((candidate) => candidate === form.get('kind')) ?? kinds[0] ?? 'ingest'
-      onMade(await api.createKey({ kind, label: String(form.get('label')).trim(), ...termsOf(kind, form) }))
+      onCreated(
+        await api.createKey({ kind, label: String(form.get('label')).trim(), ...limitsOf(kind, form) }),
+      )
     } catch (error) {
       problem.value = asApiError(error)
     } finally {
@@ -110,10 +112,10 @@ function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
           aria-describedby={`${id}-hint`}
         />
         <p class="hint" id={`${id}-hint`}>
-          Says where the key is used, such as “shop backend”.
+          Where the key is used, for example “shop backend”.
         </p>
       </div>
-      <KeyTermsFields kinds={kinds} />
+      <KeyLimitFields kinds={kinds} />
       {problem.value && <Problem error={problem.value} />}
       <div class="dialog-foot">
         <button type="button" class="button" onClick={onClose}>
@@ -127,24 +129,24 @@ function KeyForm({ kinds, onClose, onMade }: KeyFormProps) {
   )
 }
 
-function ShowOnce({ made, onClose }: { made: Made; onClose: () => void }) {
-  const { key, secret } = made
-  const proof = useProof(key.kind, secret)
+function ShowOnce({ created, onClose }: { created: Created; onClose: () => void }) {
+  const { key, secret } = created
+  const example = useExampleCall(key.kind, secret)
   return (
     <>
       <p>
-        <strong>Copy it now.</strong> Only a fingerprint is kept, so nobody can show it again.
+        <strong>Copy it now.</strong> Only a hash is stored, so it cannot be shown again.
       </p>
       <div class="secret">
-        <output class="mono" tabIndex={0} aria-label="The new key">
+        <output class="mono" tabIndex={0} aria-label="New key">
           {secret}
         </output>
         <CopyButton text={secret} label="Copy key" primary />
       </div>
-      {proof !== null && (
+      {example !== null && (
         <>
-          <p>{key.kind === 'ingest' ? 'Send a first event with it:' : 'Read the newest event with it:'}</p>
-          <CodeBlock text={proof} label="Command that uses the key" copyLabel="Copy command" />
+          <p>{key.kind === 'ingest' ? 'Send a first event:' : 'Read the newest event:'}</p>
+          <CodeBlock text={example} label="Example command" copyLabel="Copy command" />
         </>
       )}
       <div class="dialog-foot">
@@ -156,15 +158,15 @@ function ShowOnce({ made, onClose }: { made: Made; onClose: () => void }) {
   )
 }
 
-/** The command is made once, so that what was copied stays what is shown. */
-function useProof(kind: KeyKind, secret: string): string | null {
-  const [proof] = useState(() => {
-    const call = provingCall(kind)
+/** The command is built once, so that the copied text equals the shown text. */
+function useExampleCall(kind: KeyKind, secret: string): string | null {
+  const [example] = useState(() => {
+    const call = exampleCall(kind)
     const ingestUrl = session.peek()?.ingestUrl ?? ownAddress()
     if (call === 'send') return sendCurl(ingestUrl, secret, sampleBody('agent', now()))
     if (call === 'read')
       return `curl '${ownAddress()}/v1/traces?limit=1' \\\n  -H 'authorization: Bearer ${secret}'`
     return null
   })
-  return proof
+  return example
 }

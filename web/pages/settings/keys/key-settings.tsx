@@ -1,4 +1,4 @@
-/** What a key may be limited to: sites and a proxy for ingest keys, scopes for secret ones, an end for each. */
+/** The limits of a key as form fields: sites and proxy for ingest keys, scopes for secret keys, and an expiry. */
 import type { Key, KeyKind, KeyWanted } from '../../../api/api.ts'
 import { isoTime } from '../../../app/clock.ts'
 import { dayOf, dayStart, zone } from '../../../app/zone.ts'
@@ -6,8 +6,8 @@ import { Field, textOf } from '../../../components/form-dialog.tsx'
 
 const scopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
 
-/** `of`: the key whose limits are to be changed. */
-export function KeyTermsFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
+/** `of`: the key being edited. */
+export function KeyLimitFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
   return (
     <details open={of !== undefined}>
       <summary>Limits</summary>
@@ -18,17 +18,17 @@ export function KeyTermsFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
               name="siteIds"
               label="Sites"
               value={of?.siteIds.join(', ') ?? ''}
-              hint="Ids with commas between; empty for every site."
+              hint="Site IDs, separated by commas. Empty: all sites."
             />
             <label>
               <input type="checkbox" name="behindProxy" defaultChecked={of?.behindProxy ?? false} /> Behind a
-              proxy that leaves browser headers on
+              proxy that forwards browser headers
             </label>
           </>
         )}
         {kinds.includes('secret') && (
           <fieldset class="kind-choice">
-            <legend>Scopes of a secret key (none: all of them)</legend>
+            <legend>Scopes of a secret key (none selected: all)</legend>
             {scopes.map((scope) => (
               <label>
                 <input
@@ -44,10 +44,10 @@ export function KeyTermsFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
         )}
         <Field
           name="expires"
-          label="Ends on"
+          label="Expires on"
           type="date"
           value={endDay(of?.expiresAt ?? null)}
-          hint={`At the end of that day, ${zone.value}; empty for never.`}
+          hint={`At the end of that day, ${zone.value}. Empty: never.`}
         />
       </div>
     </details>
@@ -58,15 +58,15 @@ function endDay(expiresAt: string | null): string {
   return expiresAt === null ? '' : dayOf(Date.parse(expiresAt))
 }
 
-/** The last second of a day; a day that is none goes to the server as it is, which says so. */
+/** The last second of a day. An invalid day is sent unchanged, so that the server's error names it. */
 function endOf(day: string): string {
   const nextMs = dayStart(day, 1)
   return nextMs === null ? day : isoTime(nextMs - 1_000)
 }
 
-/** What the form says otherwise than the key; an end on the same day is left to the second. */
+/** The fields that differ from the key. An expiry on the same day is unchanged. */
 export function changeOf(key: Key, form: FormData): Omit<Partial<KeyWanted>, 'kind'> {
-  const { siteIds = [], scopes = [], behindProxy = false, expiresAt = null } = termsOf(key.kind, form)
+  const { siteIds = [], scopes = [], behindProxy = false, expiresAt = null } = limitsOf(key.kind, form)
   const label = textOf(form, 'label').trim()
   const isSame = (a: string[], b: string[]) => JSON.stringify(a) === JSON.stringify(b)
   return {
@@ -78,8 +78,8 @@ export function changeOf(key: Key, form: FormData): Omit<Partial<KeyWanted>, 'ki
   }
 }
 
-/** Scopes and sites only go with their kind of key, whatever the form still holds. */
-export function termsOf(kind: KeyKind, form: FormData): Omit<KeyWanted, 'kind' | 'label'> {
+/** Sends scopes and sites only for their kind of key, even if hidden fields of the form hold values. */
+export function limitsOf(kind: KeyKind, form: FormData): Omit<KeyWanted, 'kind' | 'label'> {
   const day = textOf(form, 'expires')
   const siteIds = textOf(form, 'siteIds')
     .split(',')

@@ -1,11 +1,11 @@
-/** A key's state is the one that matters most to its owner, and working keys stand first. */
+/** The state of a key, and usable keys first. */
 import { expect, test } from 'bun:test'
 import type { Key } from '../../../api/api.ts'
 import { inOrder, keyState } from './model.ts'
 
 const nowMs = Date.parse('2026-06-23T12:00:00Z')
 
-function key(id: string, members: Partial<Key> = {}): Key {
+function key(id: string, fields: Partial<Key> = {}): Key {
   return {
     id,
     kind: 'ingest',
@@ -20,7 +20,7 @@ function key(id: string, members: Partial<Key> = {}): Key {
     siteIds: [],
     scopes: [],
     behindProxy: false,
-    ...members,
+    ...fields,
   }
 }
 

@@ -1,9 +1,9 @@
-/** What the key screens say about a key, and in which order keys stand. */
+/** The state, order and names of keys on the key pages. */
 import type { Key, KeyKind } from '../../../api/api.ts'
 
 export type KeyState = 'active' | 'exposed' | 'expired' | 'revoked'
 
-/** A revoked key is revoked, whatever else happened to it; exposure asks for action only while the key works. */
+/** Revoked wins over every other state. Exposure matters only while the key is usable. */
 export function keyState(key: Key, nowMs: number): KeyState {
   if (key.revokedAt !== null) return 'revoked'
   if (key.expiresAt !== null && Date.parse(key.expiresAt) <= nowMs) return 'expired'
@@ -11,10 +11,10 @@ export function keyState(key: Key, nowMs: number): KeyState {
   return 'active'
 }
 
-/** Keys that work come first, the newest on top. */
+/** Usable keys first, then newest first. */
 export function inOrder(keys: Key[], nowMs: number): Key[] {
-  const works = (key: Key): number => (['active', 'exposed'].includes(keyState(key, nowMs)) ? 0 : 1)
-  return keys.toSorted((a, b) => works(a) - works(b) || (a.createdAt < b.createdAt ? 1 : -1))
+  const usableFirst = (key: Key): number => (['active', 'exposed'].includes(keyState(key, nowMs)) ? 0 : 1)
+  return keys.toSorted((a, b) => usableFirst(a) - usableFirst(b) || (a.createdAt < b.createdAt ? 1 : -1))
 }
 
 export const kindName: { [kind in KeyKind]: string } = {
@@ -23,8 +23,8 @@ export const kindName: { [kind in KeyKind]: string } = {
   publishable: 'publishable key',
 }
 
-/** The call that proves a new key, or null for one that opens no endpoint. */
-export function provingCall(kind: KeyKind): 'send' | 'read' | null {
+/** The example call shown with a new key; null for a key that grants no access. */
+export function exampleCall(kind: KeyKind): 'send' | 'read' | null {
   if (kind === 'ingest') return 'send'
   return kind === 'secret' ? 'read' : null
 }

@@ -1,4 +1,4 @@
-/** Ending a key: says which one and what stops, before it is done. */
+/** Revokes a key after naming it and what stops. */
 import { useSignal } from '@preact/signals'
 import { api, type ApiError, type Key } from '../../../api/api.ts'
 import { Dialog } from '../../../components/dialog.tsx'
@@ -38,13 +38,11 @@ export function RevokeKeyDialog({ revoked, onDone, onClose }: RevokeKeyDialogPro
         </strong>{' '}
         (<code>{revoked.prefix}…</code>)?
       </p>
-      <p>
-        Whatever uses it is refused from its next request on. This cannot be undone; what it sent is kept.
-      </p>
+      <p>Requests with this key are rejected immediately. Events it sent remain. This cannot be undone.</p>
       {problem.value && <Problem error={problem.value} />}
       <div class="dialog-foot">
         <button type="button" class="button" data-first-focus onClick={onClose}>
-          Keep it
+          Cancel
         </button>
         <button type="button" class="button danger" aria-disabled={busy.value} onClick={() => void revoke()}>
           Revoke key

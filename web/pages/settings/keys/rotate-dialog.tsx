@@ -1,4 +1,4 @@
-/** Replacing a key: a successor with the same terms, shown once, while the old one works on for a chosen time. */
+/** Rotates a key: creates a key with the same label and limits and lets the old one expire after a chosen time. */
 import { useSignal } from '@preact/signals'
 import type { Key } from '../../../api/api.ts'
 import { CopyButton } from '../../../components/copy-button.tsx'
@@ -15,11 +15,11 @@ interface RotateKeyDialogProps {
 }
 
 const overlaps = [
-  { value: '24', text: 'a day' },
-  { value: '0', text: 'not at all: it is refused at once' },
-  { value: '1', text: 'an hour' },
-  { value: '168', text: 'a week' },
-  { value: '720', text: '30 days' },
+  { value: '0', text: 'immediately' },
+  { value: '1', text: 'in 1 hour' },
+  { value: '24', text: 'in 24 hours' },
+  { value: '168', text: 'in 7 days' },
+  { value: '720', text: 'in 30 days' },
 ] as const
 
 export function RotateKeyDialog({ rotated, onDone, onClose }: RotateKeyDialogProps) {
@@ -28,10 +28,10 @@ export function RotateKeyDialog({ rotated, onDone, onClose }: RotateKeyDialogPro
     return (
       <Dialog key="made" title={`Your new ${kindName[rotated.kind]}`} sticky onClose={onClose}>
         <p>
-          <strong>Copy it now.</strong> Only a fingerprint is kept, so nobody can show it again.
+          <strong>Copy it now.</strong> Only a hash is stored, so it cannot be shown again.
         </p>
         <div class="secret">
-          <code tabIndex={0} aria-label="The new key">
+          <code tabIndex={0} aria-label="New key">
             {secret.value}
           </code>
           <CopyButton text={secret.value} label="Copy key" primary />
@@ -48,19 +48,19 @@ export function RotateKeyDialog({ rotated, onDone, onClose }: RotateKeyDialogPro
     secret.value = (await identityApi.rotateKey(rotated.id, Number(textOf(form, 'overlap')))).secret
     onDone()
   }
-  // An exposed key is in strangers' hands: every hour it lives on is theirs too.
+  // An exposed key is public, so it should stop working immediately.
   const overlap = rotated.exposedAt === null ? '24' : '0'
   const keepOpen = () => secret.value === null && onClose()
   return (
-    <FormDialog key="ask" title="Replace key" action="Make the new key" onSubmit={submit} onClose={keepOpen}>
+    <FormDialog key="ask" title="Rotate key" action="Create new key" onSubmit={submit} onClose={keepOpen}>
       <p>
-        A new {kindName[rotated.kind]} with the name and limits of{' '}
+        Creates a new {kindName[rotated.kind]} with the label and limits of{' '}
         <strong>
           <Text value={rotated.label} />
         </strong>
         .
       </p>
-      <Choice name="overlap" label="The old one works on for" options={overlaps} value={overlap} />
+      <Choice name="overlap" label="Old key expires" options={overlaps} value={overlap} />
     </FormDialog>
   )
 }

@@ -1,4 +1,4 @@
-/** The keys of one screen: what each may do, where it was last used, and the ways to make and to end one. */
+/** One page of keys: the table, and the dialogs that create, edit, rotate and revoke a key. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { api, type ApiError, type Key, type KeyKind } from '../../../api/api.ts'
@@ -18,7 +18,7 @@ interface KeySectionProps {
   about: string
 }
 
-/** What is being done, and to which key; null: nothing. */
+/** The open dialog and its key; null: none. */
 type Doing = { act: 'create' } | { act: 'change' | 'rotate' | 'revoke'; key: Key } | null
 
 export function KeySection({ kinds, about }: KeySectionProps) {
@@ -50,7 +50,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
           Create key
         </button>
       ) : (
-        <p class="muted">Keys are for owners and admins; your role is {session.value?.role}.</p>
+        <p class="muted">Only owners and admins can manage keys. Your role is {session.value?.role}.</p>
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
       {keys.value && <ExposedNotice keys={keys.value} onRotate={acts.rotate} />}
@@ -87,7 +87,7 @@ function KeyDialog({ doing, kinds, onDone, onClose }: KeyDialogProps) {
   }
 }
 
-/** A key that came with a browser's headers is in a browser, where anybody can read it. */
+/** A key that arrived with browser headers is in a browser, where anyone can read it. */
 function ExposedNotice({ keys, onRotate }: { keys: Key[]; onRotate: (key: Key) => void }) {
   const exposed = keys.filter((key) => keyState(key, now()) === 'exposed')
   return (
@@ -98,12 +98,12 @@ function ExposedNotice({ keys, onRotate }: { keys: Key[]; onRotate: (key: Key) =
             <strong>
               <Text value={key.label} max={36} />
             </strong>{' '}
-            was sent by a browser, so it is public. Replace it and give the new one to your server. If a proxy
-            of yours adds browser headers, have it strip Origin and Sec-Fetch-Site, or make a key that is
-            marked “behind a proxy”.
+            was sent from a browser, so it is public. Rotate it and store the new key on your server. If your
+            proxy forwards browser headers, remove Origin and Sec-Fetch-Site there, or create a key marked
+            “behind a proxy”.
           </p>
           <button type="button" class="button" onClick={() => onRotate(key)}>
-            Replace this key
+            Rotate this key
           </button>
         </div>
       ))}

@@ -1,4 +1,4 @@
-/** The table of keys. */
+/** The table of keys: limits, last use, state and actions. */
 import type { Key } from '../../../api/api.ts'
 import { now } from '../../../app/clock.ts'
 import { Text } from '../../../components/text.tsx'
@@ -17,11 +17,11 @@ interface KeyActs {
 interface KeyTableProps {
   keys: Key[]
   showKind: boolean
-  onAct: KeyActs | null // null: for whoever may only look
+  onAct: KeyActs | null // null: read only
 }
 
 export function KeyTable({ keys, showKind, onAct }: KeyTableProps) {
-  if (keys.length === 0) return <p class="muted">There is no key yet.</p>
+  if (keys.length === 0) return <p class="muted">No keys yet. Create one to connect your backend.</p>
   const nowMs = now()
   return (
     <div class="panel table-panel" tabIndex={0} role="region" aria-label="Keys">
@@ -36,7 +36,7 @@ export function KeyTable({ keys, showKind, onAct }: KeyTableProps) {
             <th scope="col">State</th>
             {onAct && (
               <th scope="col">
-                <span class="visually-hidden">Edit, replace or revoke</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             )}
           </tr>
@@ -65,7 +65,7 @@ function KeyRow({ shown, showKind, nowMs, onAct }: KeyRowProps) {
     <tr class={works ? undefined : 'ended'}>
       <th scope="row">
         <Text value={shown.label} max={36} />
-        <Terms shown={shown} />
+        <Limits shown={shown} />
       </th>
       {showKind && <td>{shown.kind}</td>}
       <td class="mono">{shown.prefix}…</td>
@@ -93,7 +93,7 @@ function KeyRow({ shown, showKind, nowMs, onAct }: KeyRowProps) {
 function Acts({ shown, onAct }: { shown: Key; onAct: KeyActs }) {
   const acts = [
     ['Edit', onAct.change],
-    ['Replace', onAct.rotate],
+    ['Rotate', onAct.rotate],
     ['Revoke', onAct.revoke],
   ] as const
   return (
@@ -113,18 +113,18 @@ function Acts({ shown, onAct }: { shown: Key; onAct: KeyActs }) {
   )
 }
 
-/** What the key is limited to, in a line below its name. */
-function Terms({ shown }: { shown: Key }) {
-  const terms = [
+/** The limits of a key, in a line below its label. */
+function Limits({ shown }: { shown: Key }) {
+  const limits = [
     shown.siteIds.length > 0 ? `sites ${shown.siteIds.join(', ')}` : '',
     shown.scopes.length > 0 ? `scopes ${shown.scopes.join(', ')}` : '',
     shown.behindProxy ? 'behind a proxy' : '',
-    shown.expiresAt === null ? '' : `until ${minuteTime(Date.parse(shown.expiresAt))}`,
-  ].filter((term) => term !== '')
-  if (terms.length === 0) return null
+    shown.expiresAt === null ? '' : `expires ${minuteTime(Date.parse(shown.expiresAt))}`,
+  ].filter((limit) => limit !== '')
+  if (limits.length === 0) return null
   return (
-    <small class="key-terms muted">
-      <Text value={terms.join('; ')} max={80} />
+    <small class="key-limits muted">
+      <Text value={limits.join('; ')} max={80} />
     </small>
   )
 }

@@ -1,4 +1,4 @@
-/** The organization that is shown: its name, its end, and the way to the others. */
+/** Settings, Organization: name, sign-in policy, deletion, and switching to another organization. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -12,18 +12,18 @@ import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 import { Day } from '../../../components/moment.tsx'
 import { SignInRuleSection } from './sign-in-rule.tsx'
 
-type Asking = 'rename' | 'delete' | 'create' | null
+type OpenDialog = 'rename' | 'delete' | 'create' | null
 
 export function Organization() {
   const orgs = useSignal<OwnOrg[]>([])
-  const asking = useSignal<Asking>(null)
+  const dialog = useSignal<OpenDialog>(null)
   const { problem, run } = useTask()
   const load = () => run(async () => void (orgs.value = await identityApi.orgs()))
   useEffect(() => void load(), [])
   const who = session.value
   if (!who) return null
   const current = orgs.value.find((org) => org.id === who.org.id)
-  const close = () => (asking.value = null)
+  const close = () => (dialog.value = null)
   const refresh = async (): Promise<void> => {
     enter(await api.session())
     await load()
@@ -37,7 +37,7 @@ export function Organization() {
             <strong>
               This organization will be deleted on <Day iso={current.deletesAt} />.
             </strong>{' '}
-            Until then everything goes on. Its audit log stays for good.
+            Until then it works as usual. Its audit log is not deleted.
           </p>
           {who.role === 'owner' && (
             <button
@@ -45,7 +45,7 @@ export function Organization() {
               class="button"
               onClick={() => void run(identityApi.keepOrg).then(() => load())}
             >
-              Keep it
+              Cancel deletion
             </button>
           )}
         </div>
@@ -53,26 +53,26 @@ export function Organization() {
       <Facts org={who.org} />
       <p>
         {who.role === 'owner' && (
-          <button type="button" class="button" onClick={() => (asking.value = 'rename')}>
+          <button type="button" class="button" onClick={() => (dialog.value = 'rename')}>
             Rename
           </button>
         )}{' '}
         {who.role === 'owner' && current && !current.deletesAt && (
-          <button type="button" class="button" onClick={() => (asking.value = 'delete')}>
+          <button type="button" class="button" onClick={() => (dialog.value = 'delete')}>
             Delete organization
           </button>
         )}{' '}
         {who.account.operator && (
-          <button type="button" class="button" onClick={() => (asking.value = 'create')}>
-            New organization
+          <button type="button" class="button" onClick={() => (dialog.value = 'create')}>
+            Create organization
           </button>
         )}
       </p>
       {mayManage(who) && <SignInRuleSection />}
       {orgs.value.length > 1 && <Others orgs={orgs.value} currentId={who.org.id} />}
-      {asking.value === 'rename' && <RenameDialog name={who.org.name} onDone={refresh} onClose={close} />}
-      {asking.value === 'delete' && <DeleteDialog slug={who.org.slug} onDone={load} onClose={close} />}
-      {asking.value === 'create' && <CreateDialog onDone={load} onClose={close} />}
+      {dialog.value === 'rename' && <RenameDialog name={who.org.name} onDone={refresh} onClose={close} />}
+      {dialog.value === 'delete' && <DeleteDialog slug={who.org.slug} onDone={load} onClose={close} />}
+      {dialog.value === 'create' && <CreateDialog onDone={load} onClose={close} />}
     </section>
   )
 }
@@ -84,11 +84,11 @@ function Facts({ org }: { org: Session['org'] }) {
       <dd>
         <Text value={org.name} />
       </dd>
-      <dt>Short name</dt>
+      <dt>Slug</dt>
       <dd>
         <code>{org.slug}</code>
       </dd>
-      <dt>Id</dt>
+      <dt>ID</dt>
       <dd>
         <code>{org.id}</code>
       </dd>
@@ -119,7 +119,7 @@ function Others({ orgs, currentId }: { orgs: OwnOrg[]; currentId: string }) {
                 <td>{org.role}</td>
                 <td class="actions">
                   {org.id === currentId ? (
-                    <span class="muted">shown now</span>
+                    <span class="muted">current</span>
                   ) : (
                     <button
                       type="button"
@@ -159,7 +159,7 @@ function RenameDialog({ name, onDone, onClose }: OrgDialogProps & { name: string
         required
         maxLength={80}
         autofocus
-        hint="The short name stays."
+        hint="The slug does not change."
       />
     </FormDialog>
   )
@@ -173,14 +173,14 @@ function DeleteDialog({ slug, onDone, onClose }: OrgDialogProps & { slug: string
   return (
     <FormDialog
       title="Delete organization"
-      action="Delete in seven days"
+      action="Delete in 7 days"
       danger
       onSubmit={submit}
       onClose={onClose}
     >
       <p>
-        In seven days its events, keys, webhooks and memberships are deleted for good. Until then any owner
-        can take this back. Its audit log stays.
+        Its events, keys, webhooks and memberships are deleted permanently in 7 days. An owner can cancel
+        until then. The audit log remains.
       </p>
       <Field name="confirm" label={`Type ${slug} to confirm`} required autofocus />
     </FormDialog>
@@ -194,14 +194,14 @@ function CreateDialog({ onDone, onClose }: OrgDialogProps) {
     await onDone()
   }
   return (
-    <FormDialog title="New organization" action="Create organization" onSubmit={submit} onClose={onClose}>
-      <p>Organizations share this appliance and nothing else. You will own the new one.</p>
+    <FormDialog title="Create organization" action="Create" onSubmit={submit} onClose={onClose}>
+      <p>Organizations share no data. You become the owner of the new organization.</p>
       <Field name="name" label="Name" required maxLength={80} autofocus />
       <Field
         name="slug"
-        label="Short name"
+        label="Slug"
         maxLength={40}
-        hint="For commands; made from the name when left empty."
+        hint="Used on the command line. Empty: derived from the name."
       />
     </FormDialog>
   )

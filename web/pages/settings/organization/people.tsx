@@ -1,4 +1,4 @@
-/** People: who is in this organization, in which role, and who is invited. */
+/** Settings, People: members, their roles and pending invitations. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Role } from '../../../api/api.ts'
@@ -14,13 +14,13 @@ import { Day, Moment } from '../../../components/moment.tsx'
 
 const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 const roleTexts: { [role in Role]: string } = {
-  owner: 'owner: everything, other owners too',
-  admin: 'admin: people, keys, sites, webhooks',
-  analyst: 'analyst: reads and exports, the audit log too',
-  viewer: 'viewer: reads the pages',
+  owner: 'owner: full access, including other owners',
+  admin: 'admin: manages people, keys, sites and webhooks',
+  analyst: 'analyst: reads and exports data and the audit log',
+  viewer: 'viewer: reads the dashboard',
 }
 
-/** Only owners make owners. */
+/** Only owners can grant the owner role. */
 function grantable(): { value: Role; text: string }[] {
   const mine = session.value?.role
   return roles
@@ -39,21 +39,18 @@ export function People() {
   const allowed = mayManage(session.value)
   useEffect(() => void (allowed && load()), [])
   if (!allowed)
-    return <p class="muted">People are for owners and admins; your role is {session.value?.role}.</p>
+    return <p class="muted">Only owners and admins can manage people. Your role is {session.value?.role}.</p>
   const reload = () => void load()
   return (
     <section class="settings-section">
-      <p class="about">
-        Each person has an account of their own, and here a role. An invitation is a link that works once;
-        send it by whatever way you trust.
-      </p>
+      <p class="about">An invitation link works once. Send it over a channel you trust.</p>
       <button
         type="button"
         class="button primary"
         aria-haspopup="dialog"
         onClick={() => (inviting.value = true)}
       >
-        Invite somebody
+        Invite member
       </button>
       {problem.value && <Problem error={problem.value} onRetry={reload} />}
       {found.value && (
@@ -66,8 +63,8 @@ export function People() {
       {found.value && <InvitationTable invitations={found.value.invitations} onDone={reload} />}
       {inviting.value && (
         <InviteDialog
-          onMade={(made) => {
-            link.value = made
+          onCreated={(created) => {
+            link.value = created
             reload()
           }}
           onClose={() => (inviting.value = false)}
@@ -101,7 +98,7 @@ function MemberTable({ members, onChange, onRemove }: MemberTableProps) {
             <th scope="col">Second factor</th>
             <th scope="col">Last seen</th>
             <th scope="col">
-              <span class="visually-hidden">Change</span>
+              <span class="visually-hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -118,7 +115,7 @@ function MemberTable({ members, onChange, onRemove }: MemberTableProps) {
               <td>{member.secondFactor ? 'on' : <span class="muted">off</span>}</td>
               <td>
                 {member.lastSeenAt === null ? (
-                  <span class="muted">not signed in</span>
+                  <span class="muted">never</span>
                 ) : (
                   <Moment iso={member.lastSeenAt} />
                 )}
@@ -154,17 +151,17 @@ function InvitationTable({ invitations, onDone }: { invitations: Invitation[]; o
   if (invitations.length === 0) return null
   return (
     <>
-      <h3>Open invitations</h3>
+      <h3>Pending invitations</h3>
       {problem.value && <Problem error={problem.value} />}
-      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Open invitations">
+      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Pending invitations">
         <table class="key-table">
           <thead>
             <tr>
               <th scope="col">Email</th>
               <th scope="col">Role</th>
-              <th scope="col">Works until</th>
+              <th scope="col">Expires</th>
               <th scope="col">
-                <span class="visually-hidden">Take back</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             </tr>
           </thead>
@@ -182,10 +179,10 @@ function InvitationTable({ invitations, onDone }: { invitations: Invitation[]; o
                   <button
                     type="button"
                     class="button"
-                    aria-label={`Take back the invitation of ${invitation.email}`}
+                    aria-label={`Revoke the invitation for ${invitation.email}`}
                     onClick={() => void run(() => identityApi.revokeInvitation(invitation.id)).then(onDone)}
                   >
-                    Take back
+                    Revoke
                   </button>
                 </td>
               </tr>
@@ -198,18 +195,18 @@ function InvitationTable({ invitations, onDone }: { invitations: Invitation[]; o
 }
 
 interface InviteDialogProps {
-  onMade: (made: { email: string; link: string }) => void
+  onCreated: (created: { email: string; link: string }) => void
   onClose: () => void
 }
 
-function InviteDialog({ onMade, onClose }: InviteDialogProps) {
+function InviteDialog({ onCreated, onClose }: InviteDialogProps) {
   const submit = async (form: FormData): Promise<void> => {
     const role = roles.find((known) => known === form.get('role')) ?? 'viewer'
     const { invitation, link } = await identityApi.invite({ email: textOf(form, 'email'), role })
-    onMade({ email: invitation.email, link })
+    onCreated({ email: invitation.email, link })
   }
   return (
-    <FormDialog title="Invite somebody" action="Make the link" onSubmit={submit} onClose={onClose}>
+    <FormDialog title="Invite member" action="Create link" onSubmit={submit} onClose={onClose}>
       <Field name="email" label="Email" type="email" required autofocus />
       <Choice name="role" label="Role" options={grantable()} value="viewer" />
     </FormDialog>
@@ -218,12 +215,12 @@ function InviteDialog({ onMade, onClose }: InviteDialogProps) {
 
 function LinkDialog({ email, link, onClose }: { email: string; link: string; onClose: () => void }) {
   return (
-    <Dialog title="The invitation" sticky onClose={onClose}>
+    <Dialog title="Invitation created" sticky onClose={onClose}>
       <p>
-        Send this link to <Text value={email} />. It works once, for seven days, and is not shown again.
+        Send this link to <Text value={email} />. It works once, expires in 7 days, and is not shown again.
       </p>
       <div class="secret">
-        <code tabIndex={0} aria-label="The invitation link">
+        <code tabIndex={0} aria-label="Invitation link">
           {link}
         </code>
         <CopyButton text={link} label="Copy link" primary />
@@ -252,7 +249,7 @@ function RoleDialog({ member, onDone, onClose }: MemberDialogProps) {
   return (
     <FormDialog title="Change role" action="Change role" onSubmit={submit} onClose={onClose}>
       <p>
-        <Text value={member.email} /> is signed out here and comes back in the new role.
+        <Text value={member.email} /> is signed out and has the new role at the next sign-in.
       </p>
       <Choice name="role" label="Role" options={grantable()} value={member.role} />
     </FormDialog>
@@ -265,18 +262,12 @@ function RemoveDialog({ member, onDone, onClose }: MemberDialogProps) {
     onDone()
   }
   return (
-    <FormDialog
-      title="Remove from this organization"
-      action="Remove"
-      danger
-      onSubmit={submit}
-      onClose={onClose}
-    >
+    <FormDialog title="Remove member" action="Remove member" danger onSubmit={submit} onClose={onClose}>
       <p>
         <strong>
           <Text value={member.email} />
         </strong>{' '}
-        is signed out and no longer sees anything of this organization. What they did stays in the audit log.
+        is signed out and loses access to this organization. Their audit log entries remain.
       </p>
     </FormDialog>
   )

@@ -1,4 +1,4 @@
-/** Whether the members of the organization need a second factor, and who has none yet. */
+/** The sign-in policy of the organization: whether members need a second factor, and who has none. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -12,36 +12,36 @@ const namedMax = 10
 
 export function SignInRuleSection() {
   const rule = useSignal<SignInRule | null>(null)
-  const asking = useSignal(false)
+  const changing = useSignal(false)
   const { problem, run } = useTask()
   useEffect(() => void run(async () => void (rule.value = await identityApi.signInRule())), [])
-  const now = rule.value
+  const current = rule.value
   return (
     <>
-      <h3>Signing in</h3>
+      <h3>Sign-in policy</h3>
       {problem.value && <Problem error={problem.value} />}
-      {now && (
+      {current && (
         <>
           <p>
-            {now.secondFactorRequired
-              ? 'A second factor is required. Members without one set it up before they see data.'
-              : 'A second factor is optional for members.'}{' '}
-            {now.lacking.length === 0
+            {current.secondFactorRequired
+              ? 'A second factor is required. Members without one must set it up before they see data.'
+              : 'A second factor is optional.'}{' '}
+            {current.lacking.length === 0
               ? 'Every member has one.'
-              : `${counted(now.lacking.length, 'member has', 'members have')} none.`}
+              : `${counted(current.lacking.length, 'member has', 'members have')} none.`}
           </p>
           <p>
-            <button type="button" class="button" onClick={() => (asking.value = true)}>
-              {now.secondFactorRequired ? 'Make it optional' : 'Require a second factor'}
+            <button type="button" class="button" onClick={() => (changing.value = true)}>
+              {current.secondFactorRequired ? 'Make it optional' : 'Require a second factor'}
             </button>
           </p>
         </>
       )}
-      {now && asking.value && (
+      {current && changing.value && (
         <ChangeDialog
-          rule={now}
+          rule={current}
           onDone={(changed) => (rule.value = changed)}
-          onClose={() => (asking.value = false)}
+          onClose={() => (changing.value = false)}
         />
       )}
     </>
@@ -64,7 +64,7 @@ function ChangeDialog({ rule, onDone, onClose }: ChangeDialogProps) {
       onSubmit={submit}
       onClose={onClose}
     >
-      {next ? <Consequences rule={rule} /> : <p>Members may then sign in with their password alone.</p>}
+      {next ? <Consequences rule={rule} /> : <p>Members can sign in with their password alone.</p>}
     </FormDialog>
   )
 }
@@ -73,12 +73,12 @@ function Consequences({ rule: { lacking } }: { rule: SignInRule }) {
   return (
     <>
       <p>
-        Members without a second factor set one up when they next open the dashboard. Until then they see no
-        data of this organization. Signing in through an identity provider counts as having one.
+        Members without a second factor must set one up the next time they open the dashboard. Until then they
+        see no data of this organization. Sign-in through an identity provider counts as a second factor.
       </p>
       {lacking.length > 0 && (
         <>
-          <p>{counted(lacking.length, 'member has', 'members have')} none now:</p>
+          <p>{counted(lacking.length, 'member has', 'members have')} none:</p>
           <ul aria-label="Members without a second factor">
             {lacking.slice(0, namedMax).map(({ id, email }) => (
               <li key={id}>

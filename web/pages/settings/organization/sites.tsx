@@ -1,4 +1,4 @@
-/** Sites: where events came from, what each is called, and which keys may write it. */
+/** Settings, Sites: names of sites, which are hidden, and which accept only keys that name them. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -10,7 +10,7 @@ import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 
 export function Sites() {
   const sites = useSignal<Site[] | null>(null)
-  const changing = useSignal<Site | null>(null)
+  const editing = useSignal<Site | null>(null)
   const { problem, run } = useTask()
   const load = () => run(async () => void (sites.value = await identityApi.sites()))
   useEffect(() => void load(), [])
@@ -18,26 +18,22 @@ export function Sites() {
   return (
     <section class="settings-section">
       <p class="about">
-        A site comes into being with its first event. A hidden one is left out of choices, and its events
-        stay. A restricted one takes events only from ingest keys that name it.
+        A site is created with its first event. Hidden sites are not offered in filters; their events remain.
+        Restricted sites accept events only from ingest keys that name them.
       </p>
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
-      {sites.value?.length === 0 && <p class="muted">No event has arrived yet, so there is no site.</p>}
+      {sites.value?.length === 0 && <p class="muted">No sites yet. Send an event to create one.</p>}
       {sites.value && sites.value.length > 0 && (
-        <SiteTable sites={sites.value} onChange={allowed ? (site) => (changing.value = site) : null} />
+        <SiteTable sites={sites.value} onEdit={allowed ? (site) => (editing.value = site) : null} />
       )}
-      {changing.value && (
-        <SiteDialog
-          site={changing.value}
-          onDone={() => void load()}
-          onClose={() => (changing.value = null)}
-        />
+      {editing.value && (
+        <SiteDialog site={editing.value} onDone={() => void load()} onClose={() => (editing.value = null)} />
       )}
     </section>
   )
 }
 
-function SiteTable({ sites, onChange }: { sites: Site[]; onChange: ((site: Site) => void) | null }) {
+function SiteTable({ sites, onEdit }: { sites: Site[]; onEdit: ((site: Site) => void) | null }) {
   return (
     <div class="panel table-panel" tabIndex={0} role="region" aria-label="Sites">
       <table class="key-table">
@@ -46,9 +42,9 @@ function SiteTable({ sites, onChange }: { sites: Site[]; onChange: ((site: Site)
             <th scope="col">Site</th>
             <th scope="col">Name</th>
             <th scope="col">State</th>
-            {onChange && (
+            {onEdit && (
               <th scope="col">
-                <span class="visually-hidden">Change</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             )}
           </tr>
@@ -63,15 +59,15 @@ function SiteTable({ sites, onChange }: { sites: Site[]; onChange: ((site: Site)
                 {site.name === null ? <span class="muted">none</span> : <Text value={site.name} max={40} />}
               </td>
               <td>{stateText(site)}</td>
-              {onChange && (
+              {onEdit && (
                 <td class="actions">
                   <button
                     type="button"
                     class="button"
-                    aria-label={`Change ${site.siteId}`}
-                    onClick={() => onChange(site)}
+                    aria-label={`Edit ${site.siteId}`}
+                    onClick={() => onEdit(site)}
                   >
-                    Change
+                    Edit
                   </button>
                 </td>
               )}
@@ -84,10 +80,10 @@ function SiteTable({ sites, onChange }: { sites: Site[]; onChange: ((site: Site)
 }
 
 function stateText({ hidden, restricted, seen }: Site): string {
-  const words = [hidden ? 'hidden' : 'shown']
-  if (restricted) words.push('restricted')
-  if (!seen) words.push('no event yet')
-  return words.join(', ')
+  const states = [hidden ? 'hidden' : 'visible']
+  if (restricted) states.push('restricted')
+  if (!seen) states.push('no events yet')
+  return states.join(', ')
 }
 
 function SiteDialog({ site, onDone, onClose }: { site: Site; onDone: () => void; onClose: () => void }) {
@@ -97,17 +93,17 @@ function SiteDialog({ site, onDone, onClose }: { site: Site; onDone: () => void;
     onDone()
   }
   return (
-    <FormDialog title="Change site" action="Save" onSubmit={submit} onClose={onClose}>
+    <FormDialog title="Edit site" action="Save" onSubmit={submit} onClose={onClose}>
       <p>
         <Text value={site.siteId} mono />
       </p>
       <Field name="name" label="Name" value={site.name ?? ''} maxLength={80} autofocus />
       <label>
-        <input type="checkbox" name="hidden" defaultChecked={site.hidden} /> Hidden: left out of choices
+        <input type="checkbox" name="hidden" defaultChecked={site.hidden} /> Hidden (not offered in filters)
       </label>
       <label>
-        <input type="checkbox" name="restricted" defaultChecked={site.restricted} /> Restricted: only keys
-        that name it may write
+        <input type="checkbox" name="restricted" defaultChecked={site.restricted} /> Restricted (only keys
+        that name this site can write)
       </label>
     </FormDialog>
   )

@@ -1,4 +1,4 @@
-/** Settings → Backups, for operators: make one, prove one, take one away, and see how the last one went. */
+/** Settings, Backups, for operators: create, verify, download and delete backups; schedule and last result. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -10,14 +10,17 @@ import { session } from '../../../app/session.ts'
 import { FormDialog } from '../../../components/form-dialog.tsx'
 import { Moment } from '../../../components/moment.tsx'
 
-/** While something runs its end is looked for; no stream tells of it. */
-const lookMs = 1_000
+/** A running backup or verification is polled because no stream reports it. */
+const pollMs = 1_000
 
 export function Backups() {
   if (!session.value?.account.operator) {
     return (
       <section class="settings-section">
-        <p>Backups hold the data of every organization, so they are for operators of the appliance.</p>
+        <p>
+          Only operators of the appliance can manage backups, because they contain the data of every
+          organization.
+        </p>
       </section>
     )
   }
@@ -29,19 +32,19 @@ function BackupList() {
   const removing = useSignal<Backup | null>(null)
   const { problem, busy, run } = useTask()
   const load = () => run(async () => void (known.value = await operateApi.backups()))
-  const works = known.value !== null && (known.value.running !== null || known.value.checking !== null)
+  const isBusy = known.value !== null && (known.value.running !== null || known.value.checking !== null)
   useEffect(() => void load(), [])
   useEffect(() => {
-    if (!works) return undefined
-    const timer = setInterval(() => void load(), lookMs)
+    if (!isBusy) return undefined
+    const timer = setInterval(() => void load(), pollMs)
     return () => clearInterval(timer)
-  }, [works])
+  }, [isBusy])
   const change = (work: () => Promise<List>) => void run(async () => void (known.value = await work()))
   return (
     <section class="settings-section">
       <p class="about">
-        A backup holds everything and is proven before it counts: opened, checked, its events and audit trails
-        counted. Restore one on the machine with <code>sightglass restore</code>.
+        Each backup contains all data and is verified after it is written. Restore one on the server with{' '}
+        <code>sightglass restore</code>.
       </p>
       <button
         type="button"
@@ -49,15 +52,17 @@ function BackupList() {
         aria-disabled={busy.value || known.value?.running != null}
         onClick={() => known.value?.running == null && change(operateApi.startBackup)}
       >
-        {known.value?.running == null ? 'Make a backup now' : 'A backup is being made'}
+        {known.value?.running == null ? 'Back up now' : 'Backing up …'}
       </button>
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
       {known.value && <Schedule list={known.value} />}
-      {known.value?.backups.length === 0 && <p class="muted">There is no backup yet.</p>}
+      {known.value?.backups.length === 0 && (
+        <p class="muted">No backups yet. Back up now to create the first one.</p>
+      )}
       {known.value && known.value.backups.length > 0 && (
         <BackupTable
           list={known.value}
-          onProve={(backup) => change(() => operateApi.proveBackup(backup.name))}
+          onVerify={(backup) => change(() => operateApi.proveBackup(backup.name))}
           onRemove={(backup) => (removing.value = backup)}
         />
       )}
@@ -89,22 +94,24 @@ function Schedule({ list }: { list: List }) {
       <dd>
         {schedule.cron === null ? (
           <>
-            none; set <code>--backup-cron</code>
+            None. Set <code>--backup-cron</code> to schedule backups.
           </>
         ) : (
           <>
-            <code>{schedule.cron}</code>, the newest {schedule.keep} are kept
-            {schedule.nextAt !== null && `, next ${fullTime(Date.parse(schedule.nextAt))}`}
+            <code>{schedule.cron}</code>, keeps the newest {schedule.keep}
+            {schedule.nextAt !== null && `, next at ${fullTime(Date.parse(schedule.nextAt))}`}
           </>
         )}
       </dd>
       <dt>Encryption</dt>
-      <dd>{schedule.encrypted ? 'with the passphrase' : 'none'}</dd>
+      <dd>{schedule.encrypted ? 'Passphrase' : 'None'}</dd>
       {lastRun !== null && (
         <>
-          <dt>Last one</dt>
+          <dt>Last backup</dt>
           <dd>
-            <span class={lastRun.ok ? 'chip allow' : 'chip error'}>{lastRun.ok ? 'good' : 'failed'}</span>{' '}
+            <span class={lastRun.ok ? 'chip allow' : 'chip error'}>
+              {lastRun.ok ? 'succeeded' : 'failed'}
+            </span>{' '}
             <Moment iso={lastRun.at} />: <Text value={lastRun.message} max={300} />
           </dd>
         </>
@@ -115,23 +122,23 @@ function Schedule({ list }: { list: List }) {
 
 interface BackupTableProps {
   list: List
-  onProve: (backup: Backup) => void
+  onVerify: (backup: Backup) => void
   onRemove: (backup: Backup) => void
 }
 
-function BackupTable({ list, onProve, onRemove }: BackupTableProps) {
+function BackupTable({ list, onVerify, onRemove }: BackupTableProps) {
   return (
     <div class="panel table-panel" tabIndex={0} role="region" aria-label="Backups">
       <table class="key-table">
         <thead>
           <tr>
             <th scope="col">Backup</th>
-            <th scope="col">Made</th>
+            <th scope="col">Created</th>
             <th scope="col">Events</th>
             <th scope="col">Size</th>
             <th scope="col">State</th>
             <th scope="col">
-              <span class="visually-hidden">Do</span>
+              <span class="visually-hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -155,9 +162,9 @@ function BackupTable({ list, onProve, onRemove }: BackupTableProps) {
                   type="button"
                   class="button"
                   aria-disabled={list.checking !== null}
-                  onClick={() => list.checking === null && onProve(backup)}
+                  onClick={() => list.checking === null && onVerify(backup)}
                 >
-                  Prove<span class="visually-hidden"> {backup.name}</span>
+                  Verify<span class="visually-hidden"> {backup.name}</span>
                 </button>{' '}
                 <a class="button" href={operateApi.backupHref(backup.name)} download data-native>
                   Download<span class="visually-hidden"> {backup.name}</span>
@@ -175,7 +182,7 @@ function BackupTable({ list, onProve, onRemove }: BackupTableProps) {
 }
 
 function BackupState({ backup, checking }: { backup: Backup; checking: boolean }) {
-  if (checking) return <span class="chip plain">being proven</span>
+  if (checking) return <span class="chip plain">verifying</span>
   const problem = backup.problem ?? (backup.checked?.ok === false ? backup.checked.problems.join(' ') : null)
   if (problem !== null)
     return (
@@ -187,7 +194,7 @@ function BackupState({ backup, checking }: { backup: Backup; checking: boolean }
   return (
     <>
       <span class={provenAt === null ? 'chip plain' : 'chip allow'}>
-        {provenAt === null ? 'not proven' : 'proven'}
+        {provenAt === null ? 'not verified' : 'verified'}
       </span>
       {provenAt !== null && (
         <span class="muted">

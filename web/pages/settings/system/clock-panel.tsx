@@ -1,4 +1,4 @@
-/** Settings → System, for operators: what waits after a jump of the clock, and the button to confirm the clock. */
+/** Settings, System, for operators: shows what a clock jump holds back, and the button that confirms the clock. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Dialog } from '../../../components/dialog.tsx'
@@ -13,7 +13,7 @@ const refreshMs = 10_000
 
 export function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
   const view = useSignal<ClockView | null>(null)
-  const asking = useSignal(false)
+  const confirming = useSignal(false)
   const { problem, busy, run } = useTask()
   const load = () => run(async () => void (view.value = await operateApi.clock()))
   const isHeld = view.value !== null && view.value.hold !== null
@@ -26,11 +26,11 @@ export function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
   const confirm = () =>
     run(async () => {
       view.value = await operateApi.confirmClock()
-      asking.value = false
+      confirming.value = false
       await refreshNotices()
       onConfirmed()
     })
-  if (problem.value && !asking.value) return <Problem error={problem.value} onRetry={() => void load()} />
+  if (problem.value && !confirming.value) return <Problem error={problem.value} onRetry={() => void load()} />
   if (view.value === null || view.value.hold === null) return null
   const { now, hold } = view.value
   return (
@@ -40,22 +40,22 @@ export function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
         <Text value={hold.message} max={400} />
       </p>
       <p>
-        <button type="button" class="button primary" onClick={() => (asking.value = true)}>
+        <button type="button" class="button primary" onClick={() => (confirming.value = true)}>
           Confirm clock
         </button>
       </p>
-      {asking.value && (
-        <Dialog title="Confirm clock" onClose={() => (asking.value = false)}>
+      {confirming.value && (
+        <Dialog title="Confirm clock" onClose={() => (confirming.value = false)}>
           <p>
-            The server's clock says <strong>{fullTime(Date.parse(now))}</strong>.
+            Server time: <strong>{fullTime(Date.parse(now))}</strong>
           </p>
           <p>
-            Confirm it only if this is the right time. Retention then deletes what is older than your limits
-            by this clock, and that cannot be undone.
+            Confirm only if this time is correct. Retention then deletes events beyond your limits by this
+            clock. This cannot be undone.
           </p>
           {problem.value && <Problem error={problem.value} />}
           <div class="dialog-foot">
-            <button type="button" class="button" data-first-focus onClick={() => (asking.value = false)}>
+            <button type="button" class="button" data-first-focus onClick={() => (confirming.value = false)}>
               Cancel
             </button>
             <button

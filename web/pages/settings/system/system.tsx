@@ -1,11 +1,11 @@
-/** Settings → System: which Sightglass this is, where it takes events, and what its doctor finds. */
+/** Settings, System: version, addresses and, for operators, the health checks of `sightglass doctor`. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { ownAddress } from '../../../app/base-path.ts'
 import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/task.ts'
 import { Text } from '../../../components/text.tsx'
-import { count } from '../../../text/format.ts'
+import { count, counted } from '../../../text/format.ts'
 import { type Diagnosis, operateApi } from '../../../api/operate-api.ts'
 import { overview, session } from '../../../app/session.ts'
 import { ClockPanel } from './clock-panel.tsx'
@@ -19,15 +19,15 @@ export function System() {
       <dl class="settings-facts">
         <dt>Version</dt>
         <dd>{who.version}</dd>
-        <dt>Ingest address</dt>
+        <dt>Ingest URL</dt>
         <dd>
           <code>{who.ingestUrl}</code>
         </dd>
-        <dt>Dashboard address</dt>
+        <dt>Dashboard URL</dt>
         <dd>
           <code>{ownAddress()}</code>
         </dd>
-        <dt>How to run it</dt>
+        <dt>Documentation</dt>
         <dd>
           <a href="/docs/operations" data-native>
             Operations guide
@@ -35,7 +35,7 @@ export function System() {
         </dd>
         {overview.value && (
           <>
-            <dt>Events kept</dt>
+            <dt>Stored events</dt>
             <dd>{count(overview.value.total)}</dd>
           </>
         )}
@@ -43,7 +43,7 @@ export function System() {
       {who.account.operator ? (
         <Doctor />
       ) : (
-        <p class="muted">What the doctor finds on the machine is for operators of the appliance.</p>
+        <p class="muted">Only operators of the appliance can see health checks.</p>
       )}
     </section>
   )
@@ -52,28 +52,38 @@ export function System() {
 const tones = { ok: 'allow', warning: 'block', failure: 'error' } as const
 
 function Doctor() {
-  const found = useSignal<Diagnosis | null>(null)
+  const diagnosis = useSignal<Diagnosis | null>(null)
   const { problem, busy, run } = useTask()
-  const look = () => run(async () => void (found.value = await operateApi.diagnosis()))
-  useEffect(() => void look(), [])
+  const requested = useRef(0)
+  const refresh = () => {
+    requested.current += 1
+    return run(async () => {
+      // A task runs once at a time. A refresh during a run, such as after confirming the clock, runs the checks again.
+      for (let run = 0; run !== requested.current;) {
+        run = requested.current
+        diagnosis.value = await operateApi.diagnosis()
+      }
+    })
+  }
+  useEffect(() => void refresh(), [])
   return (
     <>
-      <ClockPanel onConfirmed={() => void look()} />
-      <h3>Health</h3>
-      {problem.value && <Problem error={problem.value} onRetry={() => void look()} />}
-      {found.value && (
+      <ClockPanel onConfirmed={() => void refresh()} />
+      <h3>Health checks</h3>
+      {problem.value && <Problem error={problem.value} onRetry={() => void refresh()} />}
+      {diagnosis.value && (
         <p>
-          {sentence(found.value)} Looked at <Moment iso={found.value.at} />.{' '}
-          <button type="button" class="button" aria-disabled={busy.value} onClick={() => void look()}>
-            Look again
+          {summary(diagnosis.value)} Checked <Moment iso={diagnosis.value.at} />.{' '}
+          <button type="button" class="button" aria-disabled={busy.value} onClick={() => void refresh()}>
+            Refresh
           </button>
         </p>
       )}
-      {found.value && (
-        <div class="panel table-panel" tabIndex={0} role="region" aria-label="What the doctor found">
+      {diagnosis.value && (
+        <div class="panel table-panel" tabIndex={0} role="region" aria-label="Health checks">
           <table class="key-table doctor-table">
             <tbody>
-              {found.value.checks.map((check, index) => (
+              {diagnosis.value.checks.map((check, index) => (
                 <tr key={`${check.id} ${index}`}>
                   <th scope="row">{check.id}</th>
                   <td>
@@ -97,10 +107,11 @@ function Doctor() {
   )
 }
 
-function sentence({ checks }: Diagnosis): string {
+function summary({ checks }: Diagnosis): string {
   const failures = checks.filter((check) => check.status === 'failure').length
   const warnings = checks.filter((check) => check.status === 'warning').length
-  if (failures > 0) return `${count(failures)} of ${count(checks.length)} checks failed.`
-  if (warnings > 0) return `All is well but for ${count(warnings)} of ${count(checks.length)} checks.`
-  return `All ${count(checks.length)} checks are well.`
+  if (failures > 0) return `${count(failures)} of ${counted(checks.length, 'check')} failed.`
+  if (warnings > 0)
+    return `${count(warnings)} of ${counted(checks.length, 'check')} ${warnings === 1 ? 'has a warning' : 'have warnings'}.`
+  return `All ${count(checks.length)} checks passed.`
 }

@@ -1,4 +1,4 @@
-/** Adding an endpoint or changing one: where it is, what it is called, which events it hears of. */
+/** Adds or edits an endpoint: URL, label, event filters, batch size and retry waits. */
 import { useSignal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { Text } from '../../../components/text.tsx'
@@ -23,13 +23,13 @@ export function listOf(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter((part) => part !== ''))]
 }
 
-/** Site ids may hold spaces. */
+/** Site IDs may contain spaces. */
 function siteList(text: string): string[] {
   return [...new Set(text.split(',').map((part) => part.trim()))].filter((part) => part !== '')
 }
 
-function membersOf(form: FormData): EndpointMembers {
-  // A wait given twice is two waits.
+function settingsOf(form: FormData): EndpointMembers {
+  // Not a set: the same wait twice means two retries.
   const waits = textOf(form, 'retryWaits')
     .split(/[\s,]+/)
     .filter((part) => part !== '')
@@ -56,25 +56,25 @@ function waitText(seconds: number): string {
 }
 
 export function EndpointDialog({ endpoint, onDone, onClose }: EndpointDialogProps) {
-  const asked = useSignal<{ types: string; unknown: UnknownType[] }>({ types: '', unknown: [] })
+  const checked = useSignal<{ types: string; unknown: UnknownType[] }>({ types: '', unknown: [] })
   const save = async (form: FormData): Promise<void | 'stay'> => {
-    const members = membersOf(form)
-    const types = members.types.join()
-    if (types !== '' && types !== asked.value.types) {
-      asked.value = { types, unknown: await webhookApi.unknownTypes(members.types) }
-      if (asked.value.unknown.length > 0) return 'stay'
+    const settings = settingsOf(form)
+    const types = settings.types.join()
+    if (types !== '' && types !== checked.value.types) {
+      checked.value = { types, unknown: await webhookApi.unknownTypes(settings.types) }
+      if (checked.value.unknown.length > 0) return 'stay'
     }
-    if (endpoint === null) onDone((await webhookApi.createEndpoint(members)).secret)
+    if (endpoint === null) onDone((await webhookApi.createEndpoint(settings)).secret)
     else {
-      await webhookApi.changeEndpoint(endpoint.id, members)
+      await webhookApi.changeEndpoint(endpoint.id, settings)
       onDone(null)
     }
   }
   const verb = endpoint === null ? 'Add' : 'Save'
   return (
     <FormDialog
-      title={endpoint === null ? 'Add endpoint' : 'Change endpoint'}
-      action={asked.value.unknown.length > 0 ? `${verb} anyway` : endpoint === null ? 'Add endpoint' : verb}
+      title={endpoint === null ? 'Add endpoint' : 'Edit endpoint'}
+      action={checked.value.unknown.length > 0 ? `${verb} anyway` : endpoint === null ? 'Add endpoint' : verb}
       onSubmit={save}
       onClose={onClose}
     >
@@ -84,23 +84,20 @@ export function EndpointDialog({ endpoint, onDone, onClose }: EndpointDialogProp
         value={endpoint?.url ?? ''}
         required
         autofocus
-        hint="http or https, at a public address"
+        hint="http or https, with a public address"
       />
-      <Field
-        name="label"
-        label="Label"
-        value={endpoint?.label ?? ''}
-        maxLength={80}
-        hint="What people call it; may be empty"
-      />
+      <Field name="label" label="Label" value={endpoint?.label ?? ''} maxLength={80} hint="Optional" />
       <Field
         name="types"
         label="Types"
         value={(endpoint?.types ?? []).join(', ')}
-        hint="Such as authz.evaluated or tool.*, separated by commas; empty for all"
+        hint="Separated by commas, for example authz.evaluated, tool.*. Empty: all."
       />
       <OtherFields endpoint={endpoint} />
-      <UnknownTypes unknown={asked.value.unknown} onUse={() => (asked.value = { types: '', unknown: [] })} />
+      <UnknownTypes
+        unknown={checked.value.unknown}
+        onUse={() => (checked.value = { types: '', unknown: [] })}
+      />
     </FormDialog>
   )
 }
@@ -113,35 +110,34 @@ function OtherFields({ endpoint }: { endpoint: Endpoint | null }) {
         name="outcomes"
         label="Outcomes"
         value={of(endpoint?.outcomes)}
-        hint="Such as blocked, error; empty for all"
+        hint="For example blocked, error. Empty: all."
       />
       <Field
         name="classes"
         label="Agent classes"
         value={of(endpoint?.classes)}
-        hint="Such as crawler; empty for all"
+        hint="For example crawler. Empty: all."
       />
       <Field
         name="sites"
         label="Sites"
         value={of(endpoint?.sites)}
-        hint="Site ids, separated by commas; empty for all"
+        hint="Site IDs, separated by commas. Empty: all."
       />
       <Field
         name="batchSize"
-        label="Events in a message"
+        label={`Maximum events per message (1 to ${batchSizeMax})`}
         type="number"
         min={1}
         max={batchSizeMax}
         value={String(endpoint?.batchSize ?? batchSizeMax)}
         required
-        hint="At most so many; 100 or fewer"
       />
       <Field
         name="retryWaits"
         label="Retry waits"
         value={(endpoint?.retryWaits ?? []).map(waitText).join(', ')}
-        hint="Such as 60s, 5m, 1h: at most 8, 24 hours in all. Empty for the three waits of the server"
+        hint="For example 60s, 5m, 1h. At most 8 waits, 24 hours in total. Empty: server default."
       />
     </>
   )
@@ -152,11 +148,11 @@ interface UnknownTypesProps {
   onUse: () => void
 }
 
-/** A typing error in a filter costs every event, without a word: asked about once, with what was probably meant. */
+/** A mistyped filter matches nothing, so unknown types are confirmed once, with a suggestion. */
 function UnknownTypes({ unknown, onUse }: UnknownTypesProps) {
   const shown = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
-    // Down to the button that adds it anyway: what is asked must be seen.
+    // Scrolls to the submit button, so that the warning above it is visible.
     shown.current?.closest('form')?.lastElementChild?.scrollIntoView({ block: 'end' })
   }, [unknown])
   if (unknown.length === 0) return null

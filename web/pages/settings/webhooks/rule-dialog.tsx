@@ -1,4 +1,4 @@
-/** Adding a rule that speaks, or changing its numbers. */
+/** Adds an alert rule, or edits the limits of one. */
 import { useSignal } from '@preact/signals'
 import {
   type Endpoint,
@@ -32,8 +32,8 @@ export function RuleDialog({ rule, endpoints, onDone, onClose }: RuleDialogProps
   }
   return (
     <FormDialog
-      title={rule === null ? 'Add rule' : `Change rule: ${ruleNames[rule.kind]}`}
-      action={rule === null ? 'Add rule' : 'Save'}
+      title={rule === null ? 'Add alert rule' : `Edit alert rule: ${ruleNames[rule.kind]}`}
+      action={rule === null ? 'Add alert rule' : 'Save'}
       onSubmit={save}
       onClose={onClose}
     >
@@ -41,14 +41,14 @@ export function RuleDialog({ rule, endpoints, onDone, onClose }: RuleDialogProps
         <>
           <Choice
             name="kind"
-            label="Speaks of"
+            label="Alert on"
             options={kinds.map((value) => ({ value, text: ruleNames[value] }))}
             value={kind.value}
             onChange={pick}
           />
           <Choice
             name="endpointId"
-            label="Tells"
+            label="Notify"
             options={endpoints.map(({ id, label, url }) => ({ value: id, text: label || url }))}
           />
         </>
@@ -62,7 +62,6 @@ export function RuleDialog({ rule, endpoints, onDone, onClose }: RuleDialogProps
 
 interface NumberInput {
   label: string
-  hint: string
   min: number
   max: number
   step: number | 'any'
@@ -71,31 +70,28 @@ interface NumberInput {
 
 const fields: { readonly [name in NumberName]: NumberInput } = {
   threshold: {
-    label: 'More than, in percent',
-    hint: 'Of the last hour',
+    label: 'Threshold in percent of the last hour',
     min: 0,
     max: 99,
     step: 'any',
     initial: 50,
   },
   eventsMin: {
-    label: 'From so many on',
-    hint: 'A share of fewer says nothing',
+    label: 'Minimum events (ignored below this)',
     ...{ min: 1, max: 1e9, step: 1, initial: 20 },
   },
   minutes: {
-    label: 'Minutes without an event',
-    hint: 'Up to 10,080, which is a week',
+    label: 'Minutes without events (1 to 10,080)',
     ...{ min: 1, max: 10_080, step: 1, initial: 30 },
   },
 }
 
 function NumberField({ name, rule }: { name: NumberName; rule: Rule | null }) {
-  const { label, hint, min, max, step, initial } = fields[name]
+  const { label, min, max, step, initial } = fields[name]
   const own = rule?.[name] ?? null
   const shown = own === null ? initial : name === 'threshold' ? percent(own) : own
   const bounds = { min, max, step, required: true }
-  return <Field name={name} label={label} hint={hint} type="number" value={String(shown)} {...bounds} />
+  return <Field name={name} label={label} type="number" value={String(shown)} {...bounds} />
 }
 
 function numbersOf(kind: RuleKind, form: FormData): Partial<RuleNumbers> {

@@ -1,28 +1,28 @@
-/** Rules are told in whole sentences, and a percentage is the same share again. */
+/** The conditions of alert rules as text, and percentages that convert without loss. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { isRuleKind, percent, ruleNames, ruleSentence, shareOf } from './rule-labels.ts'
+import { isRuleKind, percent, ruleNames, ruleCondition, shareOf } from './rule-labels.ts'
 
 const none = { threshold: null, minutes: null, eventsMin: null }
 
-test('what each kind of rule says', () => {
+test('the condition of each kind of rule', () => {
   const share = { ...none, threshold: 0.125, eventsMin: 20 }
-  expect(ruleSentence({ kind: 'blocked_share', ...share })).toBe(
-    'more than 12.5 % of the last hour’s events are blocked, from 20 events on',
+  expect(ruleCondition({ kind: 'blocked_share', ...share })).toBe(
+    'more than 12.5 % of events in the last hour are blocked, minimum 20 events',
   )
-  expect(ruleSentence({ kind: 'tool_error_rate', ...share })).toBe(
-    'more than 12.5 % of a tool’s calls of the last hour fail, from 20 calls on',
+  expect(ruleCondition({ kind: 'tool_error_rate', ...share })).toBe(
+    'more than 12.5 % of a tool’s calls in the last hour fail, minimum 20 calls',
   )
-  expect(ruleSentence({ kind: 'silence', ...none, minutes: 1 })).toBe('no event came for a minute')
-  expect(ruleSentence({ kind: 'silence', ...none, minutes: 30 })).toBe('no event came for 30 minutes')
+  expect(ruleCondition({ kind: 'silence', ...none, minutes: 1 })).toBe('no events for 1 minute')
+  expect(ruleCondition({ kind: 'silence', ...none, minutes: 30 })).toBe('no events for 30 minutes')
 })
 
-test('a kind is one of the five and nothing of an object’s own', () => {
+test('a kind is one of the five, and no property of Object', () => {
   expect(Object.keys(ruleNames).filter(isRuleKind)).toHaveLength(5)
   expect(['constructor', ''].filter(isRuleKind)).toEqual([])
 })
 
-test('a percentage with three digits comes back', () => {
+test('a percentage with three decimals converts to a share and back', () => {
   fc.assert(
     fc.property(fc.nat(100_000), (thousandths) => {
       const percentage = thousandths / 1_000

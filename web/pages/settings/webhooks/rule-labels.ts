@@ -1,12 +1,13 @@
-/** The words for rules that speak, and the numbers that each kind takes. */
+/** The labels of alert rules, and the numbers that each kind of rule has. */
 import type { Rule, RuleKind } from '../../../api/webhook-api.ts'
+import { counted } from '../../../text/format.ts'
 
 export const ruleNames: { readonly [kind in RuleKind]: string } = {
-  new_vendor: 'A new vendor',
-  blocked_share: 'Share of blocked events',
-  tool_error_rate: 'Error rate of a tool',
+  new_vendor: 'New vendor',
+  blocked_share: 'Blocked share',
+  tool_error_rate: 'Tool error rate',
   silence: 'Silence',
-  key_leaked: 'A leaked key',
+  key_leaked: 'Leaked key',
 }
 
 export type NumberName = 'threshold' | 'minutes' | 'eventsMin'
@@ -23,24 +24,25 @@ export function isRuleKind(text: string): text is RuleKind {
   return Object.hasOwn(ruleNames, text)
 }
 
-/** When it speaks: "more than 50 % of the last hour’s events are blocked, from 20 events on". */
-export function ruleSentence({
+/** The condition: "more than 50 % of events in the last hour are blocked, minimum 20 events". */
+export function ruleCondition({
   kind,
   threshold,
   minutes,
   eventsMin,
 }: Omit<Rule, 'id' | 'endpointId'>): string {
+  const share = `more than ${percent(threshold)} %`
   switch (kind) {
     case 'new_vendor':
-      return 'a vendor comes that never came before'
+      return 'an event has a vendor not seen before'
     case 'blocked_share':
-      return `more than ${percent(threshold)} % of the last hour’s events are blocked, from ${eventsMin} events on`
+      return `${share} of events in the last hour are blocked, minimum ${counted(eventsMin ?? 0, 'event')}`
     case 'tool_error_rate':
-      return `more than ${percent(threshold)} % of a tool’s calls of the last hour fail, from ${eventsMin} calls on`
+      return `${share} of a tool’s calls in the last hour fail, minimum ${counted(eventsMin ?? 0, 'call')}`
     case 'silence':
-      return minutes === 1 ? 'no event came for a minute' : `no event came for ${minutes} minutes`
+      return `no events for ${counted(minutes ?? 0, 'minute')}`
     case 'key_leaked':
-      return 'an ingest or secret key was seen in a browser'
+      return 'an ingest or secret key is sent from a browser'
   }
 }
 
@@ -49,7 +51,7 @@ export function percent(share: number | null): number {
   return Math.round((share ?? 0) * 100_000) / 1_000
 }
 
-/** The share of a percentage, without the digits that a division would leave behind. */
+/** The share of a percentage, rounded so that a division leaves no extra digits. */
 export function shareOf(percentage: number): number {
   return Math.round(percentage * 1_000) / 100_000
 }

@@ -1,4 +1,4 @@
-/** Settings → Webhooks, the rules that speak: which are there, what each has open, adding, changing, removing. */
+/** Settings, Webhooks: the alert rules with their open alerts, and the dialogs that add, edit and delete them. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
@@ -7,17 +7,17 @@ import { Text } from '../../../components/text.tsx'
 import { type Endpoint, type Incident, type Rule, webhookApi } from '../../../api/webhook-api.ts'
 import { FormDialog } from '../../../components/form-dialog.tsx'
 import { RuleDialog } from './rule-dialog.tsx'
-import { ruleNames, ruleNumbers, ruleSentence } from './rule-labels.ts'
+import { ruleNames, ruleNumbers, ruleCondition } from './rule-labels.ts'
 
 interface RulesProps {
-  endpoints: Endpoint[] // anew after one came or went, which takes its rules along
+  endpoints: Endpoint[] // a new list reloads the rules, because deleting an endpoint deletes its rules
   allowed: boolean
 }
 
 export function Rules({ endpoints, allowed }: RulesProps) {
   const known = useSignal<{ rules: Rule[]; incidents: Incident[] } | null>(null)
   const editing = useSignal<Rule | 'new' | null>(null)
-  const removing = useSignal<Rule | null>(null)
+  const deleting = useSignal<Rule | null>(null)
   const { problem, run } = useTask()
   const load = () =>
     run(async () => {
@@ -28,27 +28,29 @@ export function Rules({ endpoints, allowed }: RulesProps) {
   const rules = known.value?.rules ?? []
   return (
     <div class="rules">
-      <h3>Rules that speak</h3>
+      <h3>Alert rules</h3>
       <p>
-        A rule sends its endpoint one message when something begins and one when it is over, whatever the
-        endpoint’s filters are. What is open and what is over is on the page <a href="/webhooks">Webhooks</a>.
+        A rule sends one message when an alert opens and one when it resolves. Endpoint filters do not apply
+        to alerts. Alerts are listed on <a href="/webhooks">Webhooks</a>.
       </p>
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
       {allowed && endpoints.length > 0 && (
         <button type="button" class="button" aria-haspopup="dialog" onClick={() => (editing.value = 'new')}>
-          Add rule
+          Add alert rule
         </button>
       )}
       {known.value !== null && rules.length === 0 && (
         <p class="muted">
-          {endpoints.length === 0 ? 'A rule needs an endpoint to tell.' : 'There is no rule yet.'}
+          {endpoints.length === 0
+            ? 'Add an endpoint before you create an alert rule.'
+            : 'No alert rules yet. Add one to receive alerts.'}
         </p>
       )}
       {known.value !== null && rules.length > 0 && (
         <RuleTable
           {...{ endpoints, allowed, ...known.value }}
-          onChange={(rule) => (editing.value = rule)}
-          onRemove={(rule) => (removing.value = rule)}
+          onEdit={(rule) => (editing.value = rule)}
+          onDelete={(rule) => (deleting.value = rule)}
         />
       )}
       {editing.value !== null && (
@@ -59,11 +61,11 @@ export function Rules({ endpoints, allowed }: RulesProps) {
           onClose={() => (editing.value = null)}
         />
       )}
-      {removing.value !== null && (
-        <RemoveDialog
-          rule={removing.value}
+      {deleting.value !== null && (
+        <DeleteDialog
+          rule={deleting.value}
           onDone={() => void load()}
-          onClose={() => (removing.value = null)}
+          onClose={() => (deleting.value = null)}
         />
       )}
     </div>
@@ -73,24 +75,24 @@ export function Rules({ endpoints, allowed }: RulesProps) {
 interface RuleTableProps extends RulesProps {
   rules: Rule[]
   incidents: Incident[]
-  onChange: (rule: Rule) => void
-  onRemove: (rule: Rule) => void
+  onEdit: (rule: Rule) => void
+  onDelete: (rule: Rule) => void
 }
 
-function RuleTable({ rules, endpoints, incidents, allowed, onChange, onRemove }: RuleTableProps) {
+function RuleTable({ rules, endpoints, incidents, allowed, onEdit, onDelete }: RuleTableProps) {
   const names = new Map(endpoints.map(({ id, label, url }) => [id, label || url]))
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Rules">
+    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Alert rules">
       <table class="key-table">
         <thead>
           <tr>
-            <th scope="col">Speaks of</th>
-            <th scope="col">When</th>
-            <th scope="col">Tells</th>
+            <th scope="col">Alert on</th>
+            <th scope="col">Condition</th>
+            <th scope="col">Notify</th>
             <th scope="col">State</th>
             {allowed && (
               <th scope="col">
-                <span class="visually-hidden">Change</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             )}
           </tr>
@@ -99,14 +101,14 @@ function RuleTable({ rules, endpoints, incidents, allowed, onChange, onRemove }:
           {rules.map((rule) => (
             <tr key={rule.id}>
               <th scope="row">{ruleNames[rule.kind]}</th>
-              <td class="rule-when">{ruleSentence(rule)}</td>
+              <td class="rule-when">{ruleCondition(rule)}</td>
               <td>
                 <Text value={names.get(rule.endpointId) ?? rule.endpointId} max={32} />
               </td>
               <td>
                 <RuleState open={openOf(rule, incidents)} />
               </td>
-              {allowed && <RuleActs {...{ rule, onChange, onRemove }} />}
+              {allowed && <RuleActions {...{ rule, onEdit, onDelete }} />}
             </tr>
           ))}
         </tbody>
@@ -120,40 +122,46 @@ function openOf(rule: Rule, incidents: Incident[]): number {
 }
 
 function RuleState({ open }: { open: number }) {
-  return open === 0 ? <span class="chip plain">quiet</span> : <span class="chip block">{open} open</span>
+  return open === 0 ? <span class="chip plain">none open</span> : <span class="chip block">{open} open</span>
 }
 
-function RuleActs({
+function RuleActions({
   rule,
-  onChange,
-  onRemove,
-}: { rule: Rule } & Pick<RuleTableProps, 'onChange' | 'onRemove'>) {
+  onEdit,
+  onDelete,
+}: { rule: Rule } & Pick<RuleTableProps, 'onEdit' | 'onDelete'>) {
   const hidden = <span class="visually-hidden"> {ruleNames[rule.kind]}</span>
   return (
     <td class="actions">
       {ruleNumbers[rule.kind].length > 0 && (
-        <button type="button" class="button" onClick={() => onChange(rule)}>
-          Change{hidden}
+        <button type="button" class="button" onClick={() => onEdit(rule)}>
+          Edit{hidden}
         </button>
       )}{' '}
-      <button type="button" class="button" onClick={() => onRemove(rule)}>
-        Remove{hidden}
+      <button type="button" class="button" onClick={() => onDelete(rule)}>
+        Delete{hidden}
       </button>
     </td>
   )
 }
 
-function RemoveDialog({ rule, onDone, onClose }: { rule: Rule; onDone: () => void; onClose: () => void }) {
-  const remove = async (): Promise<void> => {
+function DeleteDialog({ rule, onDone, onClose }: { rule: Rule; onDone: () => void; onClose: () => void }) {
+  const submit = async (): Promise<void> => {
     await webhookApi.deleteRule(rule.id)
     onDone()
   }
   return (
-    <FormDialog title="Remove rule" action="Remove rule" danger onSubmit={remove} onClose={onClose}>
+    <FormDialog
+      title="Delete alert rule"
+      action="Delete alert rule"
+      danger
+      onSubmit={submit}
+      onClose={onClose}
+    >
       <p>
-        Remove the rule that speaks when <strong>{ruleSentence(rule)}</strong>?
+        Delete the rule <strong>{ruleNames[rule.kind]}</strong> ({ruleCondition(rule)})?
       </p>
-      <p>What it has open ends without a message. This cannot be undone.</p>
+      <p>Its open alerts close without a message. This cannot be undone.</p>
     </FormDialog>
   )
 }

@@ -1,4 +1,4 @@
-/** Settings → Webhooks: endpoints, rules that speak, the signing secret, and code that verifies a signature. */
+/** Settings, Webhooks: endpoints, alert rules, the organization's signing secret and verification code. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { CodeBlock } from '../../../components/code-block.tsx'
@@ -17,7 +17,7 @@ import { Rules } from './rules.tsx'
 export function Webhooks() {
   const endpoints = useSignal<Endpoint[] | null>(null)
   const editing = useSignal<Endpoint | 'new' | null>(null)
-  const removing = useSignal<Endpoint | null>(null)
+  const deleting = useSignal<Endpoint | null>(null)
   const fresh = useSignal<string | null>(null)
   const { problem, run } = useTask()
   const load = () => run(async () => void (endpoints.value = await webhookApi.endpoints()))
@@ -26,8 +26,8 @@ export function Webhooks() {
   return (
     <section class="settings-section">
       <p class="about">
-        An endpoint hears of every new event that passes its filters, in signed batches. How deliveries go is
-        on the page <a href="/webhooks">Webhooks</a>.
+        An endpoint receives new events that match its filters, in signed batches. Deliveries are listed on{' '}
+        <a href="/webhooks">Webhooks</a>.
       </p>
       {allowed ? (
         <button
@@ -39,16 +39,18 @@ export function Webhooks() {
           Add endpoint
         </button>
       ) : (
-        <p class="muted">Endpoints are for owners and admins; your role is {session.value?.role}.</p>
+        <p class="muted">Only owners and admins can manage endpoints. Your role is {session.value?.role}.</p>
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
-      {endpoints.value?.length === 0 && <p class="muted">There is no endpoint yet.</p>}
+      {endpoints.value?.length === 0 && (
+        <p class="muted">No endpoints yet. Add one to receive events as webhooks.</p>
+      )}
       {endpoints.value && endpoints.value.length > 0 && (
         <EndpointTable
           endpoints={endpoints.value}
           allowed={allowed}
-          onChange={(endpoint) => (editing.value = endpoint)}
-          onRemove={(endpoint) => (removing.value = endpoint)}
+          onEdit={(endpoint) => (editing.value = endpoint)}
+          onDelete={(endpoint) => (deleting.value = endpoint)}
         />
       )}
       {endpoints.value && <Rules endpoints={endpoints.value} allowed={allowed} />}
@@ -64,18 +66,18 @@ export function Webhooks() {
           onClose={() => (editing.value = null)}
         />
       )}
-      {removing.value && (
-        <RemoveDialog
-          endpoint={removing.value}
+      {deleting.value && (
+        <DeleteDialog
+          endpoint={deleting.value}
           onDone={() => void load()}
-          onClose={() => (removing.value = null)}
+          onClose={() => (deleting.value = null)}
         />
       )}
       {fresh.value !== null && (
         <SecretDialog
-          title="Signing secret of the endpoint"
+          title="Endpoint signing secret"
           secret={fresh.value}
-          about="It is shown once. Your receiver verifies with it that a message is from here."
+          about="Your receiver needs this secret to verify messages. It is not shown again."
           onClose={() => (fresh.value = null)}
         />
       )}
@@ -86,22 +88,22 @@ export function Webhooks() {
 interface EndpointTableProps {
   endpoints: Endpoint[]
   allowed: boolean
-  onChange: (endpoint: Endpoint) => void
-  onRemove: (endpoint: Endpoint) => void
+  onEdit: (endpoint: Endpoint) => void
+  onDelete: (endpoint: Endpoint) => void
 }
 
-function EndpointTable({ endpoints, allowed, onChange, onRemove }: EndpointTableProps) {
+function EndpointTable({ endpoints, allowed, onEdit, onDelete }: EndpointTableProps) {
   return (
     <div class="panel table-panel" tabIndex={0} role="region" aria-label="Endpoints">
       <table class="key-table">
         <thead>
           <tr>
             <th scope="col">Endpoint</th>
-            <th scope="col">Hears of</th>
+            <th scope="col">Receives</th>
             <th scope="col">State</th>
             {allowed && (
               <th scope="col">
-                <span class="visually-hidden">Change</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             )}
           </tr>
@@ -118,15 +120,15 @@ function EndpointTable({ endpoints, allowed, onChange, onRemove }: EndpointTable
                   <Text value={filterSentence(endpoint)} max={60} />
                 </td>
                 <td>
-                  <span class={`chip ${health.tone}`}>{health.word}</span>
+                  <span class={`chip ${health.tone}`}>{health.label}</span>
                 </td>
                 {allowed && (
                   <td class="actions">
-                    <button type="button" class="button" onClick={() => onChange(endpoint)}>
-                      Change<span class="visually-hidden"> {endpoint.label || endpoint.url}</span>
+                    <button type="button" class="button" onClick={() => onEdit(endpoint)}>
+                      Edit<span class="visually-hidden"> {endpoint.label || endpoint.url}</span>
                     </button>{' '}
-                    <button type="button" class="button" onClick={() => onRemove(endpoint)}>
-                      Remove<span class="visually-hidden"> {endpoint.label || endpoint.url}</span>
+                    <button type="button" class="button" onClick={() => onDelete(endpoint)}>
+                      Delete<span class="visually-hidden"> {endpoint.label || endpoint.url}</span>
                     </button>
                   </td>
                 )}
@@ -139,40 +141,40 @@ function EndpointTable({ endpoints, allowed, onChange, onRemove }: EndpointTable
   )
 }
 
-/** "type authz.*, site shop" or "every event". */
+/** "type authz.*, site shop" or "all events". */
 export function filterSentence({ types, outcomes, classes, sites }: Endpoint): string {
-  const part = (word: string, values: string[]): string[] =>
-    values.length === 0 ? [] : [`${word} ${values.join(' or ')}`]
+  const part = (name: string, values: string[]): string[] =>
+    values.length === 0 ? [] : [`${name} ${values.join(' or ')}`]
   const parts = [
     ...part('type', types),
     ...part('outcome', outcomes),
     ...part('class', classes),
     ...part('site', sites),
   ]
-  return parts.length === 0 ? 'every event' : parts.join(', ')
+  return parts.length === 0 ? 'all events' : parts.join(', ')
 }
 
-interface RemoveDialogProps {
+interface DeleteDialogProps {
   endpoint: Endpoint
   onDone: () => void
   onClose: () => void
 }
 
-function RemoveDialog({ endpoint, onDone, onClose }: RemoveDialogProps) {
-  const remove = async (): Promise<void> => {
+function DeleteDialog({ endpoint, onDone, onClose }: DeleteDialogProps) {
+  const submit = async (): Promise<void> => {
     await webhookApi.deleteEndpoint(endpoint.id)
     onDone()
   }
   return (
-    <FormDialog title="Remove endpoint" action="Remove endpoint" danger onSubmit={remove} onClose={onClose}>
+    <FormDialog title="Delete endpoint" action="Delete endpoint" danger onSubmit={submit} onClose={onClose}>
       <p>
-        Remove{' '}
+        Delete{' '}
         <strong>
           <Text value={endpoint.label || endpoint.url} />
         </strong>
         ?
       </p>
-      <p>What waits for it becomes a dead letter, and its rules go. This cannot be undone.</p>
+      <p>Pending deliveries become dead letters and its alert rules are deleted. This cannot be undone.</p>
     </FormDialog>
   )
 }
@@ -184,8 +186,10 @@ function OrgSecret() {
   const show = () => run(async () => void (known.value = await webhookApi.secret()))
   return (
     <div class="org-secret">
-      <h3>Signing secret of the organization</h3>
-      <p>It signs tests and whatever is sent to a URL directly. Each endpoint has its own.</p>
+      <h3>Organization signing secret</h3>
+      <p>
+        Signs test messages and messages that are sent directly to a URL. Each endpoint has its own secret.
+      </p>
       {problem.value && <Problem error={problem.value} />}
       {known.value === null ? (
         <button type="button" class="button" onClick={() => void show()}>
@@ -193,29 +197,30 @@ function OrgSecret() {
         </button>
       ) : (
         <div class="secret">
-          <output class="mono" aria-label="Signing secret of the organization">
+          <output class="mono" aria-label="Organization signing secret">
             {known.value.secret}
           </output>
           <button type="button" class="button" onClick={() => (rotating.value = true)}>
-            Rotate
+            Rotate secret
           </button>
         </div>
       )}
       {known.value?.oldSecretUntil != null && (
         <p class="muted">
-          The one before signs too until {fullTime(Date.parse(known.value.oldSecretUntil))}.
+          Messages are also signed with the previous secret until{' '}
+          {fullTime(Date.parse(known.value.oldSecretUntil))}.
         </p>
       )}
       {rotating.value && (
         <FormDialog
-          title="Rotate the signing secret"
-          action="Rotate"
+          title="Rotate signing secret"
+          action="Rotate secret"
           onSubmit={async () => void (known.value = await webhookApi.rotateOrgSecret())}
           onClose={() => (rotating.value = false)}
         >
           <p>
-            A new secret is made. Messages are signed with both for 24 hours, so that receivers can change
-            over.
+            Messages are signed with the old and the new secret for 24 hours. After that, receivers that only
+            know the old secret reject every message.
           </p>
         </FormDialog>
       )}
@@ -231,8 +236,8 @@ function Snippets() {
   const shown = list.value.find((snippet) => snippet.language === chosen.value) ?? list.value[0]
   return (
     <div class="snippets">
-      <h3>Verify a signature</h3>
-      <p>Check every message before you trust it. This code does; libraries for Standard Webhooks do too.</p>
+      <h3>Signature verification</h3>
+      <p>Verify each message before you trust it, with this code or a Standard Webhooks library.</p>
       {problem.value && <Problem error={problem.value} />}
       <div class="snippet-choice" role="group" aria-label="Language">
         {list.value.map(({ language }) => (
@@ -248,7 +253,7 @@ function Snippets() {
         ))}
       </div>
       {shown && (
-        <CodeBlock text={shown.code} label={`Verifying in ${shown.language}`} copyLabel="Copy code" />
+        <CodeBlock text={shown.code} label={`Verification code: ${shown.language}`} copyLabel="Copy code" />
       )}
     </div>
   )
