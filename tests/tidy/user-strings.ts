@@ -17,6 +17,10 @@ function isProse(text: string): boolean {
   )
 }
 
+/** Code between a comparison or a type argument and the next bracket, which looks like the text of an element. */
+const codeLike =
+  /\b(return|const|function|export|extends|await|new) |\?\?|\w\(|\)\)|: [A-Z]|\) [?:]|\w, \w+: |\[\]|, 0\)| \| /
+
 /** The texts of one file; `${…}` in a template reads as `…`. */
 export function userStrings({ path, text }: Source): UserString[] {
   if (!isCode(path) || isTest(path) || !/^(server|web|sdk|db)\//.test(path)) return []
@@ -28,7 +32,7 @@ export function userStrings({ path, text }: Source): UserString[] {
     if (isProse(prose)) found.push({ path, line: lineAt(text, index), text: prose })
   }
   for (const { index, 0: quoted } of hollow.matchAll(/(['"])[ \n]*?\1/g)) {
-    const isClass = /\b(class|className)=\{?$/.test(hollow.slice(Math.max(0, index - 12), index))
+    const isClass = /\bclass=(\{[^}]*)?$/.test(hollow.slice(Math.max(0, index - 90), index))
     if (!isClass) add(index, code.slice(index + 1, index + quoted.length - 1))
   }
   for (const { index, raw } of templates(code, hollow)) add(index, raw)
