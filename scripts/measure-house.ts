@@ -80,8 +80,8 @@ const walks: { name: string; goal: number; starts: string[]; reason?: string }[]
     name: 'one webhook delivery',
     goal: 15,
     starts: [
-      'server/webhooks/delivery/run.ts',
-      'server/webhooks/delivery/attempt.ts',
+      'server/webhooks/delivery/fan-out.ts',
+      'server/webhooks/delivery/dispatcher.ts',
       'db/sqlite/webhooks/record-and-claim.ts',
     ],
   },

@@ -114,6 +114,7 @@ export const limits = {
   webhookWaitsMax: 8, // before the retries of an endpoint
   webhookWaitsMsMax: 24 * 3_600_000, // all of them together
   webhookInterruptionsMax: 3, // lost leases in a row that use up no retry
+  webhookRetryAfterMsMax: 3_600_000, // of a receiver
   webhookBatchEventsMax: 100,
   webhookBatchBytesMax: 512 * 1024,
   webhookPendingBatchesMax: 100, // of an endpoint: beyond, its position waits

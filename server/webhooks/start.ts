@@ -1,17 +1,29 @@
-/** Puts the webhook parts of a running server together: what routes, jobs and command line verbs work with. */
+/** Assembles the webhook services of a running server: what its routes, jobs and commands use. */
 import { readFileSync } from 'node:fs'
-import { limits } from '../limits.ts'
-import { openSecretBox } from '../system/secrets.ts'
-import { addressGuard } from './delivery/address-guard.ts'
-import { makeDispatcher } from './delivery/dispatcher.ts'
-import { resolveWith, systemResolver, type Resolver } from './delivery/resolve.ts'
-import { makeRun, pruneDeliveries } from './delivery/run.ts'
-import { startWake, type Wake } from './delivery/wake.ts'
-import { makeWatch } from './alerts/evaluate.ts'
 import type { Store } from '../../db/contract/store.ts'
-import type { Clock } from '../clock.ts'
+import { isoTime, type Clock } from '../clock.ts'
+import { newId } from '../ids.ts'
+import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { openSecretBox } from '../system/secrets.ts'
+import { makeEvaluate } from './alerts/evaluate.ts'
+import { addressGuard } from './delivery/address-guard.ts'
+import { makeDispatcher, type Dispatcher } from './delivery/dispatcher.ts'
+import { makeFanOut, type FanOut } from './delivery/fan-out.ts'
+import { resolveWith, systemResolver, type Resolver } from './delivery/resolve.ts'
+import { probeEveryMs } from './delivery/retry-policy.ts'
+import { startWake, type Wake } from './delivery/wake.ts'
 import type { EndpointServices } from './endpoints/endpoints.ts'
+
+/** The webhook options of the operator. */
+export interface WebhookConfig {
+  cron: string // of the dispatcher; with an optional seconds field
+  backoffMs: number[] // the wait before each retry
+  allow: string[] // private ranges that deliveries may reach
+  sinkDir: string | null // the folder of file sinks; null: file sinks are disabled
+  caFile: string | null // additional certificate authorities, PEM
+  proxy: string | null // the HTTP proxy for http and https
+}
 
 export interface WebhookOptions {
   config: WebhookConfig
@@ -21,7 +33,7 @@ export interface WebhookOptions {
   log: Log
   version: string
   publicUrl?: string | null // with the base path
-  resolver?: Resolver // tests answer names themselves
+  resolver?: Resolver // replaced in tests
   random?: () => number
   timeoutMs?: number
   leaseMs?: number
@@ -31,12 +43,12 @@ export interface Webhooks extends EndpointServices {
   version: string
   /** From now on new events and due deliveries wake the dispatcher. */
   startWake(): void
-  /** One run of the dispatcher; what it sends outlives it. */
+  /** One run: sends, fans out new events, evaluates alert rules, starts probes. Running attempts outlive it. */
   run(now: number): Promise<void>
   prune(now: number): Promise<void>
-  /** Waits go on as long as before: what is stored as a time moves with the clock. */
+  /** Moves stored times with the clock, so that every wait keeps its length. */
   clockJumped(byMs: number): void
-  /** Resolves when nothing is being fed or sent. */
+  /** Resolves when no fan-out and no attempt is running. */
   idle(): Promise<void>
   stop(): Promise<void>
 }
@@ -58,13 +70,14 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     ca: config.caFile === null ? null : readFileSync(config.caFile, 'utf8'),
     timeoutMs: options.timeoutMs ?? limits.webhookTimeoutMs,
     leaseMs: options.leaseMs ?? limits.webhookLeaseMs,
-    stepsMs: config.backoffMs,
+    waitsMs: config.backoffMs,
     random: options.random ?? Math.random,
-    ended: (endpointIds) => ended(endpointIds),
-    retryAt: (atMs) => wake?.dueAt(atMs),
+    onEnded: (endpointIds) => fanOut.resume(endpointIds),
+    onRetryScheduled: (atMs) => wake?.dueAt(atMs),
   })
-  const watch = makeWatch({ store, log, publicUrl: options.publicUrl ?? null })
-  const { run, feed, ended, idle } = makeRun({ store, clock, log, dispatcher, watch })
+  const fanOut = makeFanOut({ store, clock, log, dispatch: dispatcher.dispatch })
+  const evaluate = makeEvaluate({ store, log, publicUrl: options.publicUrl ?? null })
+  const idle = () => untilIdle(dispatcher, fanOut)
   let wake: Wake | null = null
   return {
     store,
@@ -73,7 +86,13 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     resolve,
     sinkDir,
     version,
-    run,
+    async run(now) {
+      await dispatcher.dispatch(now)
+      await fanOut.all(now)
+      await evaluate(now)
+      await startProbes(store, now)
+      await dispatcher.dispatch(now)
+    },
     async prune(now) {
       const count = await pruneDeliveries(store, now)
       if (count > 0) log.info('webhook_deliveries_pruned', { count })
@@ -86,7 +105,16 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     },
     idle,
     startWake() {
-      wake ??= startWake({ store, clock, log, dispatch: dispatcher.dispatch, feed })
+      wake ??= startWake({
+        store,
+        clock,
+        log,
+        dispatch: dispatcher.dispatch,
+        async fanOut(orgId, now) {
+          await fanOut.org(orgId, now)
+          await dispatcher.dispatch(now)
+        },
+      })
     },
     async stop() {
       wake?.stop()
@@ -96,12 +124,39 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   }
 }
 
-/** What the operator chooses about webhooks when the appliance starts. */
-export interface WebhookConfig {
-  cron: string // of the dispatcher; seconds field allowed
-  backoffMs: number[] // one step before each of the retries
-  allow: string[] // private ranges that deliveries may reach
-  sinkDir: string | null // the folder below which file sinks lie
-  caFile: string | null // PEM of further certificate authorities
-  proxy: string | null // the HTTP proxy through which http and https go
+/** A fan-out makes deliveries, and an ended delivery may resume a fan-out. */
+async function untilIdle(dispatcher: Dispatcher, fanOut: FanOut): Promise<void> {
+  do {
+    await dispatcher.idle()
+    await Promise.all(fanOut.running())
+  } while (fanOut.running().length > 0 || dispatcher.isSending())
+}
+
+const probesMax = 100
+
+async function startProbes(store: Pick<Store, 'webhooks'>, now: number): Promise<void> {
+  await store.webhooks.startProbes({
+    now,
+    nextProbeAtMs: now + probeEveryMs,
+    body: JSON.stringify({ type: 'endpoint.probe', timestamp: isoTime(now), data: {} }),
+    ids: Array.from({ length: probesMax }, () => newId('wh')),
+  })
+}
+
+/** Small enough that no other write waits long. */
+const prunedAtOnce = 500
+
+/** Deletes deliveries whose retention is over (contract §9); returns how many. */
+async function pruneDeliveries(store: Pick<Store, 'webhooks'>, now: number): Promise<number> {
+  let total = 0
+  for (;;) {
+    const deleted = await store.webhooks.prune({
+      deliveredBeforeMs: now - limits.webhookDeliveredKeptMs,
+      deadBeforeMs: now - limits.webhookDeadKeptMs,
+      incidentsBeforeMs: now - limits.webhookDeadKeptMs,
+      limit: prunedAtOnce,
+    })
+    total += deleted
+    if (deleted < prunedAtOnce) return total
+  }
 }

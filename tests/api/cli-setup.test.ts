@@ -125,9 +125,7 @@ test('a mistake ends the start with its line; one that needs the data leaves eve
   // Its endpoint is on a private address, which is not allowed here.
   const blocked = await cli(['setup', path], { dataDir })
   expect(blocked.code).toBe(1)
-  expect(blocked.stderr).toContain(
-    `${path}:19: organizations[0].endpoints[0]: deliveries may not go to this URL`,
-  )
+  expect(blocked.stderr).toContain(`${path}:19: organizations[0].endpoints[0]: this URL is not allowed`)
   const { orgs } = JSON.parse((await cli(['org', 'list', '--json'], { dataDir })).stdout) as {
     orgs: { slug: string }[]
   }

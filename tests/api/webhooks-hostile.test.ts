@@ -208,7 +208,7 @@ test('proxy variables of the environment are not obeyed', async () => {
   expect(environment).toEqual({})
 })
 
-test('a process that stood still does not blame the receiver', async () => {
+test('a suspended process does not count a failure of the receiver', async () => {
   const { attempt } = await import('../../server/webhooks/delivery/attempt.ts')
   const parts = { ...webhooks, timeoutMs: 300, ca: null, proxy: null }
   const delivery = (
@@ -234,5 +234,5 @@ test('a process that stood still does not blame the receiver', async () => {
   }
   const work = attempt(parts, claim, new AbortController().signal)
   setTimeout(() => Bun.sleepSync(2_600), 20)
-  expect((await work).fault).toMatchObject({ code: 'interrupted', ours: true })
+  expect((await work).failure).toMatchObject({ code: 'interrupted', isLocal: true })
 })

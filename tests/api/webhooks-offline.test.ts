@@ -16,7 +16,7 @@ const bare = ['unshare', '--user', '--map-root-user', '--net']
 const canBeOffline = Bun.which('unshare') !== null && Bun.spawnSync([...bare, 'true']).exitCode === 0
 const why = canBeOffline ? '' : ' (not run: no network namespace can be made here)'
 
-test.if(canBeOffline)(`addresses, names and syslog receivers out of reach are faults of ours${why}`, () => {
+test.if(canBeOffline)(`unreachable addresses, names and syslog receivers are local failures${why}`, () => {
   const urls = [
     'http://93.184.216.34/',
     'https://[2606:4700::1111]/',
@@ -29,8 +29,8 @@ test.if(canBeOffline)(`addresses, names and syslog receivers out of reach are fa
     .toString()
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line) as { code: string; ours: boolean })
-  expect(faults.map(({ code, ours }) => [code, ours])).toEqual([
+    .map((line) => JSON.parse(line) as { code: string; isLocal: boolean })
+  expect(faults.map(({ code, isLocal }) => [code, isLocal])).toEqual([
     ['network_down', true],
     ['network_down', true],
     ['resolver_down', true],
@@ -50,7 +50,7 @@ test.if(canBeOffline)(`forbidden addresses are refused before anything is dialle
   expect(codes).toEqual(urls.map(() => 'url_blocked'))
 })
 
-test('name servers that answer nothing at all use up no retry, and it goes out once they answer', async () => {
+test('without a name server no retry is used up, and the delivery goes out once one answers', async () => {
   await using receiver = await startReceiver()
   await using server = await testServer()
   let isDown = false

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { secretBox } from '../../server/system/secrets.ts'
 import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
-import { attempt, type AttemptParts } from '../../server/webhooks/delivery/attempt.ts'
+import { attempt, type AttemptServices } from '../../server/webhooks/delivery/attempt.ts'
 import { resolveWith } from '../../server/webhooks/delivery/resolve.ts'
 import { selfSigned } from '../support/certificate.ts'
 import { type ProxyProcess, startProxy } from '../support/proxy.ts'
@@ -45,7 +45,7 @@ function send(url: string, by = through('us%20er:p%40ss')) {
     if (found === undefined) throw Object.assign(new Error(name), { code: 'ENOTFOUND' })
     return found
   }
-  const parts: AttemptParts = {
+  const parts: AttemptServices = {
     clock: { now: () => Date.now() },
     box: secretBox(Buffer.alloc(32)),
     resolve: resolveWith(resolver, addressGuard([])),
@@ -72,8 +72,8 @@ function send(url: string, by = through('us%20er:p%40ss')) {
   return attempt(parts, { ...claim, probe: false, failingSinceMs: null }, new AbortController().signal)
 }
 
-test('http goes to the proxy in absolute form, under the name, with its body and our headers', async () => {
-  expect(await send('http://public.test/ok/plain')).toMatchObject({ status: 200, fault: null })
+test('http goes to the proxy in absolute form, with the name, the body and our headers', async () => {
+  expect(await send('http://public.test/ok/plain')).toMatchObject({ status: 200, failure: null })
   const head = proxy.heads().at(-1)!
   expect(head).toStartWith('POST http://public.test/ok/plain HTTP/1.1\r\n')
   const [received] = receiver.received('/ok/plain')
@@ -84,14 +84,14 @@ test('https is a tunnel: the proxy sees the name, the certificate is the receive
   expect(await send('https://hooks.test/in')).toMatchObject({
     status: 200,
     excerpt: 'hooks.test {"n":1}',
-    fault: null,
+    failure: null,
   })
   const head = proxy.heads().at(-1)!
   expect(head).toStartWith('CONNECT hooks.test:443 HTTP/1.1\r\n')
   expect(head).not.toContain('wh_1')
-  expect((await send('https://other.test/in')).fault).toMatchObject({
+  expect((await send('https://other.test/in')).failure).toMatchObject({
     code: 'certificate_refused',
-    ours: false,
+    isLocal: false,
   })
 })
 
@@ -105,36 +105,36 @@ test.each([
   'http://metadata.google.internal/',
   'http://metadata/',
   'http://printer.local./',
-])('%s is refused before the proxy hears of it', async (url) => {
+])('%s is refused before the proxy is contacted', async (url) => {
   const before = proxy.heads().length
-  expect((await send(url)).fault).toMatchObject({ code: 'url_blocked', ours: false })
+  expect((await send(url)).failure).toMatchObject({ code: 'url_blocked', isLocal: false })
   expect(proxy.heads()).toHaveLength(before)
 })
 
-test('a name that only the proxy knows is handed to it', async () => {
+test('a name that only the proxy can resolve is sent to it', async () => {
   expect(await send('http://nobody-here-knows.test/ok/handed')).toMatchObject({ status: 200 })
   expect(receiver.received('/ok/handed')).toHaveLength(1)
 })
 
-test('whose fault it is: a proxy out of reach or with other credentials is ours, a dead receiver is not', async () => {
-  const fault = async (url: string, by?: string) => {
-    const { fault: found } = await send(url, by)
-    return found === null ? null : [found.code, found.ours]
+test('an unreachable proxy and wrong proxy credentials are local failures; a dead receiver is not', async () => {
+  const failure = async (url: string, by?: string) => {
+    const { failure: found } = await send(url, by)
+    return found === null ? null : [found.code, found.isLocal]
   }
   for (const scheme of ['http', 'https']) {
-    expect(await fault(`${scheme}://public.test/`, 'http://127.0.0.1:1')).toEqual(['proxy_down', true])
-    expect(await fault(`${scheme}://public.test/`, 'http://no-such-proxy.invalid:1')).toEqual([
+    expect(await failure(`${scheme}://public.test/`, 'http://127.0.0.1:1')).toEqual(['proxy_down', true])
+    expect(await failure(`${scheme}://public.test/`, 'http://no-such-proxy.invalid:1')).toEqual([
       'proxy_down',
       true,
     ])
-    expect(await fault(`${scheme}://public.test/`, through('wrong:wrong'))).toEqual([
+    expect(await failure(`${scheme}://public.test/`, through('wrong:wrong'))).toEqual([
       'proxy_credentials',
       true,
     ])
-    expect(await fault(`${scheme}://hang.test/`)).toEqual(['timeout', false])
-    expect(await fault(`${scheme}://closed.test/`)).toEqual(['connection_reset', false])
+    expect(await failure(`${scheme}://hang.test/`)).toEqual(['timeout', false])
+    expect(await failure(`${scheme}://closed.test/`)).toEqual(['connection_reset', false])
   }
-  expect(await fault('https://refused.test/')).toEqual(['proxy_refused', false])
-  expect(await fault('http://refused.test/')).toEqual(['http_502', false])
-  expect(await fault('https://cut.test/')).toEqual(['connection_reset', false])
+  expect(await failure('https://refused.test/')).toEqual(['proxy_refused', false])
+  expect(await failure('http://refused.test/')).toEqual(['http_502', false])
+  expect(await failure('https://cut.test/')).toEqual(['connection_reset', false])
 }, 90_000)

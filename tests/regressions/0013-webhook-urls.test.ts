@@ -46,7 +46,7 @@ test.each([
   expect(await post('/v1/webhooks/test', { url })).toMatchObject({ status: 400, code: 'url_blocked' })
   if (url.includes('syslog')) return
   const { code, stderr } = await appliance.cli('webhook', 'add', url)
-  expect([code, stderr]).toEqual([1, expect.stringContaining('deliveries may not go to this URL')])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('this URL is not allowed')])
 })
 
 test('a name that leads inside and one that does not exist are both accepted', async () => {

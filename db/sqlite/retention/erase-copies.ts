@@ -1,7 +1,7 @@
 /** Takes the copies of erased events out of webhook deliveries, and refused samples that name what is erased. */
 import type { Database } from 'bun:sqlite'
 import type { EraseCommand } from '../../contract/event-counts.ts'
-import { batchParts } from './batch-parts.ts'
+import { splitBatch } from '../../rules/batch-body.ts'
 
 /*
  * A delivery keeps its place and its other events, so that no receiver misses one; what a receiver answered may quote
@@ -26,7 +26,7 @@ export function eraseFromDeliveries(
   )
   let erased = 0
   for (const { seq, body } of rows) {
-    const parts = batchParts(body)
+    const parts = splitBatch(body)
     const kept = parts?.events.filter((text) => !isErased(text, command))
     if (parts === null || kept === undefined || kept.length === parts.events.length) continue
     rewrite.run(`${parts.head}${kept.join(',')}${parts.tail}`, seq)

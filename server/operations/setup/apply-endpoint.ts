@@ -1,14 +1,13 @@
 /** Has a webhook endpoint of a set-up file, known by its label in its organization. */
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 import { AppError } from '../../errors.ts'
-import { checkUrl } from '../../webhooks/delivery/destination.ts'
 import {
   changeEndpoint,
   createEndpoint,
   rotateEndpointSecret,
   type EndpointServices,
 } from '../../webhooks/endpoints/endpoints.ts'
-import { readFilters } from '../../webhooks/endpoints/endpoint-fields.ts'
+import { readFilters, readUrl } from '../../webhooks/endpoints/endpoint-fields.ts'
 import { sealPurpose } from '../../webhooks/delivery/signing.ts'
 import type { Acting, Applied } from './change.ts'
 import type { SetupEndpoint } from './form.ts'
@@ -25,7 +24,7 @@ export async function applyEndpoint(
   const [known] = named
   readFilters(wanted)
   // A URL that stands already was checked when it came, maybe by other rules: that does not end a start.
-  const url = known?.url === wanted.url ? wanted.url : checkUrl(services, wanted.url, false).url
+  const url = known?.url === wanted.url ? wanted.url : readUrl(services, wanted.url)
   if (known === undefined) {
     if (orgId === null || dryRun) return { did: 'created', note: null }
     const { warnings } = await createEndpoint(services, { orgId, actor }, wanted, secret ?? undefined)

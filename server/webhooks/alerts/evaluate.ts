@@ -8,15 +8,15 @@ import type { Endpoint, Incident, NewDelivery, Rule } from '../../../db/contract
 import type { Log } from '../../log.ts'
 import type { Share } from './org-state.ts'
 
-export interface WatchParts {
+export interface EvaluateServices {
   store: Pick<Store, 'webhooks' | 'events' | 'keys'>
   log: Log
   /** Where people open the dashboard; null when the appliance was not told. */
   publicUrl: string | null
 }
 
-export function makeWatch(parts: WatchParts): (now: number) => Promise<void> {
-  const { store, log } = parts
+export function makeEvaluate(services: EvaluateServices): (now: number) => Promise<void> {
+  const { store, log } = services
   const memories = new Map<string, OrgMemory>()
 
   async function lookAt(orgId: string, rules: Rule[], open: Incident[], now: number): Promise<void> {
@@ -31,7 +31,7 @@ export function makeWatch(parts: WatchParts): (now: number) => Promise<void> {
       const endpoint = endpoints.get(rule.endpointId)
       if (endpoint === undefined) continue
       const mine = open.filter(({ ruleId }) => ruleId === rule.id)
-      await speak(parts, { rule, endpoint, found: findings(rule, view, now), open: mine, now })
+      await speak(services, { rule, endpoint, found: findings(rule, view, now), open: mine, now })
     }
   }
 
@@ -49,7 +49,7 @@ export function makeWatch(parts: WatchParts): (now: number) => Promise<void> {
 }
 
 async function viewOf(
-  store: WatchParts['store'],
+  store: EvaluateServices['store'],
   orgId: string,
   rules: Rule[],
   memory: OrgMemory,
@@ -80,7 +80,7 @@ interface Look {
 }
 
 /** Opens what was found and is not open yet, resolves what is open and was not found any more. */
-async function speak({ store, publicUrl }: WatchParts, look: Look): Promise<void> {
+async function speak({ store, publicUrl }: EvaluateServices, look: Look): Promise<void> {
   const { rule, found, open, now } = look
   const times = { openedAtMs: now, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
   for (const { subject, data } of found) {

@@ -1,4 +1,4 @@
-/** Which addresses a delivery may reach: public ones, ranges the operator opened, and cloud metadata never. */
+/** Decides which addresses a delivery may reach: public ones and ranges of the operator, never cloud metadata. */
 import { isIP } from 'node:net'
 
 /** IP addresses as bytes: read from text, compared with ranges, unwrapped where one carries another. */
@@ -55,17 +55,17 @@ function unmapped(ip: Ip): Ip {
   return inRange(ip, mapped) ? ip.slice(12) : ip
 }
 
-/** Forms that carry an IPv4 address, and where: a gateway may turn each into a connection to that address. */
+/** IPv6 forms that embed an IPv4 address, and its offset. A gateway may turn each into a connection to that address. */
 const carriers = [
   { range: mapped, at: 12 },
   { range: { base: readIp6('::'), bits: 96 }, at: 12 }, // IPv4-compatible
   { range: { base: readIp6('64:ff9b::'), bits: 96 }, at: 12 }, // NAT64
-  { range: { base: readIp6('64:ff9b:1::'), bits: 48 }, at: 12 }, // NAT64 of one's own network
+  { range: { base: readIp6('64:ff9b:1::'), bits: 48 }, at: 12 }, // NAT64 of a local network
   { range: { base: readIp6('2002::'), bits: 16 }, at: 2 }, // 6to4
 ]
 
-/** Every IPv4 address that an IPv6 address carries inside. */
-function carried(ip: Ip): Ip[] {
+/** Every IPv4 address embedded in an IPv6 address. */
+function embedded(ip: Ip): Ip[] {
   return carriers.filter(({ range }) => inRange(ip, range)).map(({ at }) => ip.slice(at, at + 4))
 }
 
@@ -99,11 +99,11 @@ const special4 = ranges([
   '240.0.0.0/4',
 ])
 
-/** Outside of 2000::/3 nothing of IPv6 is public; these are the exceptions inside. */
+/** No IPv6 address outside 2000::/3 is public; these ranges inside it are not public either. */
 const global6 = ranges(['2000::/3'])
 const special6 = ranges(['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'])
 
-/** Where clouds answer with credentials. No option opens these. */
+/** Addresses where clouds serve credentials. No option allows them. */
 const metadata = ranges([
   '169.254.169.254', // most clouds
   '169.254.170.2', // container credentials
@@ -117,23 +117,23 @@ const metadata = ranges([
 ])
 
 export interface AddressGuard {
-  /** Why this address must not be dialled, or null when it may be. Text that is no address is refused. */
+  /** Why deliveries may not go to this address, as a predicate ("is not …"); null when they may. */
   refusal(address: string): string | null
 }
 
-/** `allow` are CIDR ranges or addresses, read at start: a wrong one throws. */
+/** `allow` lists CIDR ranges or addresses; throws for an invalid one. */
 export function addressGuard(allow: readonly string[]): AddressGuard {
-  const opened = ranges(allow)
+  const allowed = ranges(allow)
   const within = (ip: Ip, list: IpRange[]) => list.some((range) => inRange(ip, range))
   return {
     refusal(address) {
       const read = readIp(address)
-      if (read === null) return 'it is not an address'
+      if (read === null) return 'is not an IP address'
       const ip = unmapped(read)
-      if ([ip, ...carried(ip)].some((each) => within(each, metadata))) return 'it is a cloud metadata address'
-      if (within(ip, opened)) return null
+      if ([ip, ...embedded(ip)].some((each) => within(each, metadata))) return 'is a cloud metadata address'
+      if (within(ip, allowed)) return null
       const isPublic = ip.length === 4 ? !within(ip, special4) : within(ip, global6) && !within(ip, special6)
-      return isPublic ? null : 'it is not a public address'
+      return isPublic ? null : 'is not a public address'
     },
   }
 }

@@ -6,19 +6,20 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
-import { checkUrl, type UrlRules } from './destination.ts'
+import { readUrl } from '../endpoints/endpoint-fields.ts'
+import type { SinkOptions } from '../sinks/sink.ts'
 import { orgSecret, type SecretServices } from '../endpoints/org-secret.ts'
-import { laneOf, type HttpTarget } from './destination.ts'
+import { laneOf } from './destination.ts'
 
 export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
 
 /** Schedules `payload` (JSON text) for the next run; returns the delivery's id. */
 export async function scheduleDelivery(
-  parts: SecretServices & UrlRules,
+  parts: SecretServices & SinkOptions,
   who: Actor,
   wanted: { url: unknown; payload: string },
 ): Promise<string> {
-  const { url, target } = checkUrl(parts, wanted.url, true)
+  const url = readUrl(parts, wanted.url, { httpOnly: true })
   await orgSecret(parts, who) // from here on there is one to sign with
   const id = newId('wh')
   const now = parts.clock.now()
@@ -28,7 +29,7 @@ export async function scheduleDelivery(
       orgId: who.orgId,
       endpointId: null,
       url,
-      lane: laneOf(who.orgId, target as HttpTarget),
+      lane: laneOf(who.orgId, url),
       body: wanted.payload,
       scheduledAtMs: now,
     },

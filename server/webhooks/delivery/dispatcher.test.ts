@@ -85,14 +85,14 @@ function dispatcherOn(store: { webhooks: WebhookStore }): Dispatcher {
     proxy: null,
     timeoutMs: 5_000,
     leaseMs: 10_000,
-    stepsMs: [1_000, 1_000, 1_000],
+    waitsMs: [1_000, 1_000, 1_000],
     random: () => 0,
-    ended: () => {},
-    retryAt: () => {},
+    onEnded: () => {},
+    onRetryScheduled: () => {},
   })
 }
 
-test('a full disk: nothing is claimed, what was sent is recorded once there is room, and nobody is blamed', async () => {
+test('on a full disk nothing is claimed, and outcomes are recorded once there is space', async () => {
   const { state, store } = scripted([claimOf('wh_full')])
   const dispatcher = dispatcherOn(store)
   state.isFull = true
@@ -111,7 +111,7 @@ test('a full disk: nothing is claimed, what was sent is recorded once there is r
   await dispatcher.stop(0)
 })
 
-test('at most 32 are sent at a time, the rest as places come free', async () => {
+test('at most 32 attempts run at a time; the rest follow as slots become free', async () => {
   const { state, store } = scripted(Array.from({ length: 80 }, (_, n) => claimOf(`wh_many_${n}`)))
   const dispatcher = dispatcherOn(store)
   await dispatcher.dispatch(Date.now())
@@ -121,7 +121,7 @@ test('at most 32 are sent at a time, the rest as places come free', async () => 
   await dispatcher.stop(0)
 })
 
-test('a stop cuts off what hangs, uncounted and due at once; nothing is claimed afterwards', async () => {
+test('a stop aborts hanging attempts, uncounted and due at once, and ends claiming', async () => {
   const { state, store } = scripted([claimOf('wh_hang', '/hang'), claimOf('wh_fail', '/fail')])
   const dispatcher = dispatcherOn(store)
   await dispatcher.dispatch(Date.now())
@@ -138,7 +138,7 @@ test('a stop cuts off what hangs, uncounted and due at once; nothing is claimed 
   expect([state.commands.length, hits.includes('wh_late')]).toEqual([commands, false])
 })
 
-test('a secret that does not open is our own fault', async () => {
+test('a secret that cannot be decrypted is a local failure', async () => {
   const claim = { ...claimOf('wh_sealed'), sealedSecrets: ['v1.00000000.AAAA'] }
   const { state, store } = scripted([claim])
   const dispatcher = dispatcherOn(store)

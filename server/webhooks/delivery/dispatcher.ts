@@ -1,71 +1,71 @@
-/** Sends what is due: claims within the limits, sends at the same time, records what came of it. */
+/** Sends due deliveries: claims them within the limits, sends them concurrently and records the outcomes. */
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { attempt, type AttemptParts } from './attempt.ts'
-import { judge } from './retry-policy.ts'
+import { attempt, type AttemptResult, type AttemptServices } from './attempt.ts'
+import { decideOutcome } from './retry-policy.ts'
 import { makeLanes, type Lanes } from './slots.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Claim, ClaimRequest, Outcome } from '../../../db/contract/webhooks.ts'
 import type { Log } from '../../log.ts'
 
-export interface DispatcherParts extends AttemptParts {
+export interface DispatcherServices extends AttemptServices {
   store: Pick<Store, 'webhooks'>
   log: Log
-  stepsMs: readonly number[] // one for each retry
+  waitsMs: readonly number[] // before each retry
   leaseMs: number
   random(): number
-  /** Hears, after it is recorded, which endpoints have had deliveries end. */
-  ended(endpointIds: string[]): void
-  /** Hears when a delivery is tried again. */
-  retryAt(atMs: number): void
+  /** Called with the endpoints of deliveries that ended, after their outcomes are recorded. */
+  onEnded(endpointIds: string[]): void
+  /** Called with the time of each scheduled retry. */
+  onRetryScheduled(atMs: number): void
 }
 
 export interface Dispatcher {
-  /** Claims what is due now; returns when nothing more can be claimed at once. Sends outlive it. */
+  /** Claims due deliveries; returns when no more can be claimed. Their attempts continue. */
   dispatch(now: number): Promise<void>
-  /** What ended and is not recorded yet waits as long as it would have. */
+  /** Moves the retry times of unrecorded outcomes with the clock, so that their waits keep their length. */
   clockJumped(byMs: number): void
-  /** No claims any more: gives what is being sent a moment, cuts off the rest, records everything. */
+  /** Stops claiming, waits up to `graceMs` for running attempts, aborts the rest and records every outcome. */
   stop(graceMs: number): Promise<void>
-  /** Resolves when nothing is being sent. */
+  /** Resolves when no attempt is running. */
   idle(): Promise<void>
   isSending(): boolean
 }
 
-const recordAgainMs = 1_000
+const recordRetryMs = 1_000
 
-/** What ended and is not recorded yet. */
+/** An outcome that is not recorded yet. */
 interface Ended {
   outcome: Outcome
   endpointId: string | null
 }
 
-export function makeDispatcher(parts: DispatcherParts): Dispatcher {
-  const { clock, log, stepsMs } = parts
+export function makeDispatcher(services: DispatcherServices): Dispatcher {
+  const { clock, log } = services
   const lanes = makeLanes(limits.webhooksPerLaneMax)
   const sending = new Set<Promise<void>>()
-  const cut = new AbortController()
+  const stopping = new AbortController()
+  const decide = decider(services)
   const free = () => limits.webhooksInFlightMax - sending.size
-  let [unrecorded, released]: [Ended[], Claim[]] = [[], []]
-  let dueMs: number | null = null // null: nothing may be claimed (not yet, or not any more)
+  const [unrecorded, released]: [Ended[], Claim[]] = [[], []]
+  let dueMs: number | null = null // null: claims nothing (before the first dispatch and after a stop)
 
-  /** All that ended during one turn is recorded by the next, in one transaction, which also claims in its place. */
-  const turn = coalesce(async () => {
-    const [ended, back] = [unrecorded, released]
-    unrecorded = []
-    released = []
-    const claim = claimRequest(parts, dueMs, free(), lanes)
+  /** One transaction records every outcome since the previous one and claims the next deliveries. */
+  const recordAndClaim = coalesce(async () => {
+    const [ended, back] = [unrecorded.splice(0), released.splice(0)]
+    const claim = claimRequest(services, dueMs, free(), lanes)
     try {
       const command = { now: clock.now(), ...toRecord(ended, back), claim }
-      lanes.add(await parts.store.webhooks.recordAndClaim(command), performance.now())
+      lanes.add(await services.store.webhooks.recordAndClaim(command), performance.now())
       start()
-      tellEnded(parts, ended)
+      notifyEnded(services, ended)
     } catch (error) {
-      // Nothing was claimed, and what could not be recorded is kept: its lease still keeps others off.
-      unrecorded = [...ended, ...unrecorded]
-      released = [...back, ...released]
+      // Nothing was claimed. Unrecorded outcomes wait for the next try; their leases still block other claims.
+      unrecorded.unshift(...ended)
+      released.unshift(...back)
       log.warn('webhook_turn_failed', { message: String(error), unrecorded: String(unrecorded.length) })
-      if (unrecorded.length > 0 && !cut.signal.aborted) setTimeout(() => void turn(), recordAgainMs).unref()
+      if (unrecorded.length > 0 && !stopping.signal.aborted)
+        setTimeout(() => void recordAndClaim(), recordRetryMs).unref()
     }
   })
 
@@ -74,21 +74,21 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
     const { start: claims, release } = lanes.start(free(), performance.now())
     released.push(...release)
     for (const claim of claims) {
-      const sent = attempt(parts, claim, cut.signal).then((result) => {
+      const sent = attempt(services, claim, stopping.signal).then((result) => {
         sending.delete(sent)
-        lanes.ended(claim, { durationMs: result.durationMs, isDelivered: result.fault === null })
-        const outcome = judge({ claim, result, stepsMs, endedAtMs: clock.now(), random: parts.random() })
+        lanes.ended(claim, { durationMs: result.durationMs, isDelivered: result.failure === null })
+        const outcome = decide(claim, result)
         unrecorded.push({ outcome, endpointId: claim.delivery.endpointId })
-        tell(log, outcome, result.fault?.detail)
+        logAttempt(log, outcome, result.failure?.detail)
         start()
-        void turn()
+        void recordAndClaim()
       })
       sending.add(sent)
     }
   }
 
   async function idle(): Promise<void> {
-    while (sending.size > 0) await Promise.all(sending).then(turn)
+    while (sending.size > 0) await Promise.all(sending).then(recordAndClaim)
   }
 
   return {
@@ -96,29 +96,34 @@ export function makeDispatcher(parts: DispatcherParts): Dispatcher {
     isSending: () => sending.size > 0,
     clockJumped: (byMs) => void (dueMs = shifted(dueMs, unrecorded, byMs)),
     async dispatch(now) {
-      if (cut.signal.aborted) return
-      dueMs = Math.min(now, clock.now()) // whoever asks may have read a clock that was set back since
-      await turn()
+      if (stopping.signal.aborted) return
+      dueMs = Math.min(now, clock.now()) // the clock may have been set back since the caller read it
+      await recordAndClaim()
     },
     async stop(graceMs) {
       dueMs = null
       start()
       await Promise.race([idle(), Bun.sleep(graceMs)])
-      cut.abort()
+      stopping.abort()
       await idle()
-      await turn()
+      await recordAndClaim()
     },
   }
 }
 
-/** Returns the time up to which deliveries are due, after the clock jumped. */
+function decider({ clock, waitsMs, random }: DispatcherServices) {
+  return (claim: Claim, result: AttemptResult): Outcome =>
+    decideOutcome({ claim, result, waitsMs, endedAtMs: clock.now(), random: random() })
+}
+
+/** Shifts retry times after a clock jump; returns the shifted `dueMs`. */
 function shifted(dueMs: number | null, unrecorded: Ended[], byMs: number): number | null {
   for (const { outcome } of unrecorded) if (outcome.next.status === 'pending') outcome.next.atMs += byMs
   return dueMs === null ? null : dueMs + byMs
 }
 
 function claimRequest(
-  parts: DispatcherParts,
+  services: DispatcherServices,
   dueMs: number | null,
   limit: number,
   lanes: Lanes,
@@ -126,14 +131,14 @@ function claimRequest(
   if (dueMs === null || limit <= 0) return null
   return {
     leaseId: newId('lea'),
-    leaseMs: parts.leaseMs,
+    leaseMs: services.leaseMs,
     dueMs,
     limit,
     perLaneMax: limits.webhooksPerLaneMax,
     share: lanes.share(performance.now()),
     ahead: lanes.ahead(),
     interruptionsMax: limits.webhookInterruptionsMax,
-    attemptsMax: parts.stepsMs.length + 1,
+    attemptsMax: services.waitsMs.length + 1,
   }
 }
 
@@ -144,40 +149,43 @@ function toRecord(ended: Ended[], back: Claim[]) {
   }
 }
 
-function tellEnded(parts: DispatcherParts, ended: Ended[]): void {
+function notifyEnded(services: DispatcherServices, ended: Ended[]): void {
   const endpointIds = new Set<string>()
   for (const { outcome, endpointId } of ended) {
-    if (outcome.next.status === 'pending') parts.retryAt(outcome.next.atMs)
+    if (outcome.next.status === 'pending') services.onRetryScheduled(outcome.next.atMs)
     else if (endpointId !== null) endpointIds.add(endpointId)
   }
-  if (endpointIds.size > 0) parts.ended([...endpointIds])
+  if (endpointIds.size > 0) services.onEnded([...endpointIds])
 }
 
-function tell(
+function logAttempt(
   log: Log,
   { deliveryId, attempt: { error, durationMs }, next }: Outcome,
   detail?: string,
 ): void {
   const fields = { deliveryId, next: next.status, durationMs, error: error?.split(':')[0], detail }
-  const isTold = next.status === 'dead_letter' || detail !== undefined
-  log[isTold ? 'warn' : 'debug']('webhook_attempt', fields)
+  const isWarning = next.status === 'dead_letter' || detail !== undefined
+  log[isWarning ? 'warn' : 'debug']('webhook_attempt', fields)
 }
 
-/** The promise settles when a run that began after the call has ended. `work` must not reject. */
+/**
+ * Runs `work` one at a time. Calls during a run share one more run after it; the promise settles when a run that began
+ * after the call has ended. `work` must not reject.
+ */
 export function coalesce(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null
-  let isAskedAgain = false
+  let isRequested = false
 
   async function runs(): Promise<void> {
-    while (isAskedAgain) {
-      isAskedAgain = false
+    while (isRequested) {
+      isRequested = false
       await work()
     }
     running = null
   }
 
   return () => {
-    isAskedAgain = true
+    isRequested = true
     running ??= runs()
     return running
   }

@@ -1,13 +1,14 @@
-/** The life of a delivery as laws: 1 + 3 counted attempts at most, our own faults never; 410 and five days pause. */
+/** Laws of the retry policy: at most 1 + 3 counted attempts, none for local failures, pauses after 410 or five days. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Claim } from '../../../db/contract/webhooks.ts'
 import { type AttemptResult } from './attempt.ts'
-import { classify, statusFault } from './failure.ts'
-import { failingMsMax, judge, probeEveryMs, nextAttemptAt } from './retry-policy.ts'
-import { readRetryAfter, retryAfterMsMax } from './attempt.ts'
+import { classify, statusFailure } from './failure.ts'
+import { failingMsMax, decideOutcome, probeEveryMs, nextAttemptAt } from './retry-policy.ts'
+import { readRetryAfter } from '../sinks/http.ts'
+import { limits } from '../../limits.ts'
 
-const stepsMs = [1_000, 2_000, 3_000]
+const waitsMs = [1_000, 2_000, 3_000]
 const now = 1_700_000_000_000
 
 function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Claim, 'delivery'>> = {}): Claim {
@@ -40,40 +41,42 @@ function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Clai
 }
 
 function resultOf(status: number | null, more: Partial<AttemptResult> = {}): AttemptResult {
-  const fault = status === null || (status >= 200 && status < 300) ? null : statusFault(status)
-  return { atMs: now, durationMs: 5, status, excerpt: '', retryAfterMs: null, fault, ...more }
+  const failure = status === null || (status >= 200 && status < 300) ? null : statusFailure(status)
+  return { atMs: now, durationMs: 5, status, excerpt: '', retryAfterMs: null, failure, ...more }
 }
 
-const ours = resultOf(null, { fault: classify(Object.assign(new Error(), { code: 'ENETUNREACH' }), false) })
+const localFailure = resultOf(null, {
+  failure: classify(Object.assign(new Error(), { code: 'ENETUNREACH' }), false),
+})
 const of = (claim: Claim, result: AttemptResult, endedAtMs = now) => {
-  return judge({ claim, result, stepsMs, endedAtMs, random: 0.5 })
+  return decideOutcome({ claim, result, waitsMs, endedAtMs, random: 0.5 })
 }
 
-test('any 2xx delivers, everything else is tried again after its step, the fourth failure is a dead letter', () => {
+test('any 2xx delivers; other results are retried after their wait; the fourth failure is a dead letter', () => {
   fc.assert(
     fc.property(fc.integer({ min: 100, max: 999 }), fc.integer({ min: 0, max: 3 }), (status, attempts) => {
       const { next, attempt } = of(claimOf({ attempts }), resultOf(status))
       expect(attempt.counted).toBe(true)
       if (status >= 200 && status < 300) expect(next).toEqual({ status: 'delivered' })
       else if (attempts === 3 || status === 410) expect(next).toEqual({ status: 'dead_letter' })
-      else expect(next).toEqual({ status: 'pending', atMs: now + stepsMs[attempts]! * 1.1 })
+      else expect(next).toEqual({ status: 'pending', atMs: now + waitsMs[attempts]! * 1.1 })
     }),
   )
 })
 
-test('Retry-After lengthens a step', () => {
+test('Retry-After lengthens a wait', () => {
   const { next } = of(claimOf(), resultOf(503, { retryAfterMs: 9_000 }))
   expect(next).toEqual({ status: 'pending', atMs: now + 9_000 })
 })
 
-test('however often our own side fails within a day, no retry is used up', () => {
+test('any number of local failures within a day uses up no retry', () => {
   fc.assert(
-    fc.property(fc.array(fc.boolean(), { maxLength: 60 }), (faultsOfOurs) => {
+    fc.property(fc.array(fc.boolean(), { maxLength: 60 }), (failures) => {
       let attempts = 0
       let counted = 0
-      for (const isOurs of faultsOfOurs) {
-        const { next, attempt } = of(claimOf({ attempts }), isOurs ? ours : resultOf(500))
-        if (!isOurs) counted++
+      for (const isLocal of failures) {
+        const { next, attempt } = of(claimOf({ attempts }), isLocal ? localFailure : resultOf(500))
+        if (!isLocal) counted++
         if (attempt.counted) attempts++
         expect(attempts).toBe(counted)
         expect(next.status).toBe(counted === 4 ? 'dead_letter' : 'pending')
@@ -83,18 +86,18 @@ test('however often our own side fails within a day, no retry is used up', () =>
   )
 })
 
-test('a fault of ours that lasts longer than a day counts, so that nothing stays for ever', () => {
+test('a local failure that lasts longer than a day counts, so that no delivery stays pending for ever', () => {
   const old = claimOf({}, { pendingSinceMs: now - 24 * 3_600_000 })
-  expect(of(old, ours).attempt.counted).toBe(true)
+  expect(of(old, localFailure).attempt.counted).toBe(true)
 })
 
-test('cut off by our own stop: due at once, not counted', () => {
-  const { attempt, next } = of(claimOf(), resultOf(null, { fault: classify(new Error('aborted'), true) }))
+test('an attempt aborted by a stop is due at once and not counted', () => {
+  const { attempt, next } = of(claimOf(), resultOf(null, { failure: classify(new Error('aborted'), true) }))
   expect([attempt.counted, next]).toEqual([false, { status: 'pending', atMs: now }])
 })
 
 describe('endpoints', () => {
-  test('410 pauses at once, without probes; a direct delivery has nothing to pause', () => {
+  test('410 pauses the endpoint at once, without probes; a direct delivery has no endpoint to pause', () => {
     const gone = of(claimOf(), resultOf(410))
     expect(gone.pause).toMatchObject({
       reason: 'gone',
@@ -104,14 +107,14 @@ describe('endpoints', () => {
     expect(of(claimOf({ endpointId: null }), resultOf(410)).pause).toBeUndefined()
   })
 
-  test('five days of nothing but failures pause, one millisecond less does not', () => {
+  test('five days of failures pause the endpoint; one millisecond less does not', () => {
     const since = (ms: number) => of(claimOf({}, { failingSinceMs: now - ms }), resultOf(500)).pause
     expect(since(failingMsMax - 1)).toBeUndefined()
     expect(since(failingMsMax)).toMatchObject({ reason: 'failing', nextProbeAtMs: now + probeEveryMs })
-    expect(of(claimOf({}, { failingSinceMs: 0 }), ours).pause).toBeUndefined()
+    expect(of(claimOf({}, { failingSinceMs: 0 }), localFailure).pause).toBeUndefined()
   })
 
-  test('a probe that fails costs nothing, one that works resumes', () => {
+  test('a failed probe is not counted; a successful one resumes the endpoint', () => {
     const probe = claimOf({ attempts: 3 }, { probe: true, failingSinceMs: 0 })
     const failed = of(probe, resultOf(500))
     expect([failed.attempt.counted, failed.next.status, failed.pause]).toEqual([false, 'pending', undefined])
@@ -122,22 +125,22 @@ describe('endpoints', () => {
   })
 })
 
-const waitsMs = [60_000, 300_000, 1_800_000]
+const retryWaitsMs = [60_000, 300_000, 1_800_000]
 
-test('each retry waits its step, up to a fifth more, or what the receiver asked for, an hour at most', () => {
+test('each retry waits its configured time plus up to 20 %, or as long as Retry-After says, at most one hour', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 8 }),
       fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
       fc.option(fc.integer({ min: 0, max: 1e9 })),
       (attempts, random, retryAfterMs) => {
-        const at = nextAttemptAt({ attempts, stepsMs: waitsMs, retryAfterMs, atMs: 1_000, random })
-        const stepMs = waitsMs[attempts - 1]
-        if (stepMs === undefined) return expect(at).toBeNull()
+        const at = nextAttemptAt({ attempts, waitsMs: retryWaitsMs, retryAfterMs, atMs: 1_000, random })
+        const waitMs = retryWaitsMs[attempts - 1]
+        if (waitMs === undefined) return expect(at).toBeNull()
         const waited = at! - 1_000
-        const asked = Math.min(retryAfterMs ?? 0, retryAfterMsMax)
-        expect(waited).toBeGreaterThanOrEqual(Math.max(stepMs, asked))
-        expect(waited).toBeLessThanOrEqual(Math.max(stepMs * 1.2, asked))
+        const asked = Math.min(retryAfterMs ?? 0, limits.webhookRetryAfterMsMax)
+        expect(waited).toBeGreaterThanOrEqual(Math.max(waitMs, asked))
+        expect(waited).toBeLessThanOrEqual(Math.max(waitMs * 1.2, asked))
       },
     ),
   )
@@ -157,11 +160,11 @@ test.each([
   ['1e9', null],
   ['+5', null],
   ['0x10', null],
-  ['9999999999', retryAfterMsMax],
-  ['9'.repeat(400), retryAfterMsMax],
+  ['9999999999', limits.webhookRetryAfterMsMax],
+  ['9'.repeat(400), limits.webhookRetryAfterMsMax],
   ['3600', 3_600_000],
-  ['3601', retryAfterMsMax],
-  ['Wed, 31 Dec 9999 23:59:59 GMT', retryAfterMsMax],
+  ['3601', limits.webhookRetryAfterMsMax],
+  ['Wed, 31 Dec 9999 23:59:59 GMT', limits.webhookRetryAfterMsMax],
   ['soon', null],
   ['2026', 2_026_000],
   ['2026-11-21', null],

@@ -1,30 +1,32 @@
-/** Decides what follows from an attempt: delivered, tried again and when, or a dead letter, maybe with a pause. */
-import { newId } from '../../ids.ts'
-import { faultText } from './failure.ts'
+/** Decides what follows an attempt: delivered, a retry at some time, or a dead letter; and pauses failing endpoints. */
 import type { AuditEntry } from '../../../db/contract/store.ts'
 import type { Claim, Outcome } from '../../../db/contract/webhooks.ts'
-import { retryAfterMsMax, type AttemptResult } from './attempt.ts'
+import { newId } from '../../ids.ts'
+import { limits } from '../../limits.ts'
+import type { AttemptResult } from './attempt.ts'
+import { failureText } from './failure.ts'
 
 const gone = 410
 const dayMs = 24 * 3_600_000
 export const failingMsMax = 5 * dayMs
 export const probeEveryMs = 3_600_000
-/** Faults of ours that never end would keep a delivery for ever: after a day they count like any other. */
-const oursMsMax = dayMs
-const oursRetryMsMax = 60_000
+/** After a day local failures count like any other, so that no delivery stays pending for ever. */
+const uncountedMsMax = dayMs
+const localRetryMsMax = 60_000
+const jitterShareMax = 0.2
 
-export interface Judgement {
+export interface EndedAttempt {
   claim: Claim
   result: AttemptResult
-  stepsMs: readonly number[]
+  waitsMs: readonly number[] // before each retry, for endpoints without their own
   endedAtMs: number
   random: number // 0 inclusive to 1 exclusive
 }
 
-export function judge(judgement: Judgement): Outcome {
-  const { claim, result, endedAtMs } = judgement
-  const { fault } = result
-  const isCounted = fault === null || !(claim.probe || isOurs(judgement))
+export function decideOutcome(ended: EndedAttempt): Outcome {
+  const { claim, result, endedAtMs } = ended
+  const { failure } = result
+  const isCounted = failure === null || !(claim.probe || isUncounted(ended))
   const outcome: Outcome = {
     deliveryId: claim.delivery.id,
     leaseId: claim.leaseId,
@@ -33,41 +35,47 @@ export function judge(judgement: Judgement): Outcome {
       status: result.status,
       durationMs: result.durationMs,
       responseExcerpt: result.excerpt,
-      error: fault === null ? null : faultText(fault),
+      error: failure === null ? null : failureText(failure),
       counted: isCounted,
     },
-    next: isCounted ? nextOf(judgement) : { status: 'pending', atMs: laterAt(judgement) },
+    next: isCounted ? nextStep(ended) : { status: 'pending', atMs: uncountedRetryAt(ended) },
   }
-  if (fault === null) {
-    // A message that gets through ends the failing, also when another one of the same run just led to the pause.
+  if (failure === null) {
+    // A success ends the failing state, even when another attempt of the same run just paused the endpoint.
     const wasFailing = claim.failingSinceMs !== null
     return wasFailing ? { ...outcome, resume: endpointAudit(claim, endedAtMs, 'resumed') } : outcome
   }
-  const pause = isCounted ? pauseOf(judgement) : null
+  const pause = isCounted ? pauseOf(ended) : null
   return pause === null ? outcome : { ...outcome, pause }
 }
 
-function isOurs({ claim, result, endedAtMs }: Judgement): boolean {
-  return result.fault?.ours === true && endedAtMs - claim.pendingSinceMs < oursMsMax
+function isUncounted({ claim, result, endedAtMs }: EndedAttempt): boolean {
+  return result.failure?.isLocal === true && endedAtMs - claim.pendingSinceMs < uncountedMsMax
 }
 
-function nextOf({ claim, result, stepsMs: usual, endedAtMs, random }: Judgement): Outcome['next'] {
-  if (result.fault === null) return { status: 'delivered' }
+function nextStep({
+  claim,
+  result,
+  waitsMs: defaultWaitsMs,
+  endedAtMs,
+  random,
+}: EndedAttempt): Outcome['next'] {
+  if (result.failure === null) return { status: 'delivered' }
   if (result.status === gone) return { status: 'dead_letter' }
   const attempts = claim.delivery.attempts + 1
   const { retryAfterMs } = result
-  const stepsMs = claim.retryWaitsMs ?? usual
-  const atMs = nextAttemptAt({ attempts, stepsMs, retryAfterMs, atMs: endedAtMs, random })
+  const waitsMs = claim.retryWaitsMs ?? defaultWaitsMs
+  const atMs = nextAttemptAt({ attempts, waitsMs, retryAfterMs, atMs: endedAtMs, random })
   return atMs === null ? { status: 'dead_letter' } : { status: 'pending', atMs }
 }
 
-/** Cut off by our own stop: due at once, for the next start. A probe that failed waits behind its pause again. */
-function laterAt({ claim, result, stepsMs, endedAtMs }: Judgement): number {
-  if (claim.probe || result.fault?.code === 'interrupted') return endedAtMs
-  return endedAtMs + Math.min(stepsMs[0] ?? oursRetryMsMax, oursRetryMsMax)
+/** After a stop of the appliance the delivery is due at once; a failed probe waits for the endpoint's next probe. */
+function uncountedRetryAt({ claim, result, waitsMs, endedAtMs }: EndedAttempt): number {
+  if (claim.probe || result.failure?.code === 'interrupted') return endedAtMs
+  return endedAtMs + Math.min(waitsMs[0] ?? localRetryMsMax, localRetryMsMax)
 }
 
-function pauseOf({ claim, result, endedAtMs }: Judgement): NonNullable<Outcome['pause']> | null {
+function pauseOf({ claim, result, endedAtMs }: EndedAttempt): NonNullable<Outcome['pause']> | null {
   if (claim.delivery.endpointId === null) return null
   if (result.status === gone) {
     const audit = endpointAudit(claim, endedAtMs, 'paused', { reason: 'gone', answered: gone })
@@ -82,30 +90,36 @@ function pauseOf({ claim, result, endedAtMs }: Judgement): NonNullable<Outcome['
 function endpointAudit(
   { delivery }: Claim,
   occurredAtMs: number,
-  did: 'paused' | 'resumed',
+  change: 'paused' | 'resumed',
   metadata: AuditEntry['metadata'] = {},
 ): AuditEntry {
   const { orgId, endpointId, url } = delivery
-  const action = `webhook_endpoint.${did}`
+  const action = `webhook_endpoint.${change}`
   const about = { orgId, actor: 'system', action, target: endpointId ?? '', occurredAtMs }
   return { id: newId('aud'), ...about, metadata: { url, ...metadata } }
 }
 
-/** When a failed delivery is tried again: a step for each retry, jitter on top, and what the receiver asked for. */
-const jitterShareMax = 0.2
-
-interface Failure {
-  attempts: number // counted ones, this failure included
-  stepsMs: readonly number[] // one for each retry
+interface FailedAttempt {
+  attempts: number // counted attempts, including this one
+  waitsMs: readonly number[] // before each retry
   retryAfterMs: number | null
   atMs: number
   random: number // 0 inclusive to 1 exclusive
 }
 
-/** Milliseconds since 1970 of the next attempt, or null when the retries are used up. Never earlier than the step. */
-export function nextAttemptAt({ attempts, stepsMs, retryAfterMs, atMs, random }: Failure): number | null {
-  const stepMs = stepsMs[attempts - 1]
-  if (stepMs === undefined) return null
-  const askedMs = Math.min(retryAfterMs ?? 0, retryAfterMsMax)
-  return atMs + Math.max(Math.round(stepMs * (1 + jitterShareMax * random)), askedMs)
+/**
+ * The time of the next attempt in ms since 1970, or null when no retry is left: the configured wait plus up to 20 %
+ * jitter, or later when the receiver asks for it with `Retry-After`.
+ */
+export function nextAttemptAt({
+  attempts,
+  waitsMs,
+  retryAfterMs,
+  atMs,
+  random,
+}: FailedAttempt): number | null {
+  const waitMs = waitsMs[attempts - 1]
+  if (waitMs === undefined) return null
+  const askedMs = Math.min(retryAfterMs ?? 0, limits.webhookRetryAfterMsMax)
+  return atMs + Math.max(Math.round(waitMs * (1 + jitterShareMax * random)), askedMs)
 }

@@ -1,9 +1,9 @@
-/** Standard Webhooks 1.0.0: what is signed, how, and the three headers that carry it. */
+/** Signs deliveries as Standard Webhooks 1.0.0 defines: the secret, the signature and its three headers. */
 import { createHmac } from 'node:crypto'
 
 export interface Message {
   id: string // the same for every attempt
-  body: string // the very text that is sent
+  body: string // exactly as sent
 }
 
 /** `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`; the time is that of the attempt, in whole seconds. */
@@ -12,7 +12,7 @@ export function signature(secret: string, message: Message, timestampS: number):
   return `v1,${createHmac('sha256', signingKey(secret)).update(signed, 'utf8').digest('base64')}`
 }
 
-/** The headers of one attempt. While a secret rotates both sign, the newer first, and receivers take either. */
+/** The headers of one attempt. During a rotation both secrets sign, the newer first; receivers accept either. */
 export function signedHeaders(secrets: string[], message: Message, nowMs: number): Record<string, string> {
   const timestampS = Math.floor(nowMs / 1_000)
   return {

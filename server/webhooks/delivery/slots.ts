@@ -1,44 +1,44 @@
-/** The claims at hand, lane by lane: what may start now, who occupies the slots, how far ahead to claim. */
+/** Tracks claims by lane: which may start now, who occupies the send slots, and how far ahead to claim. */
 import type { Claim } from '../../../db/contract/webhooks.ts'
 import type { Held, Share } from '../../../db/rules/webhook-share.ts'
 import { limits } from '../../limits.ts'
 
-/** An attempt that ends within this shows a receiver that is worth claiming ahead for. */
+/** Claims ahead only for receivers that answer within this time. */
 const quickMs = 250
 const aheadMax = 30
-/** A claim that could not start by then goes back: what is left of its lease must cover a whole attempt. */
+/** A claim that has waited this long is released, because the rest of its lease must cover a whole attempt. */
 const waitMsMax = 10_000
-/** A receiver that takes longer than this is slow, from that moment on and until it answers sooner. */
+/** A receiver is slow from the moment an attempt takes this long until one is quicker. */
 const slowMs = 2_000
-/** With this many slow lanes an organization's other receivers are no longer presumed to answer. */
+/** With this many slow lanes an organization's untried receivers count as slow too. */
 const hangingLanesMin = 4
-/** Lanes whose pace is remembered while nothing of them is sent. */
-const rememberedMax = 1_000
+/** Lanes kept while they are idle, for their pace. */
+const lanesMax = 1_000
 
 interface Lane {
   orgId: string
-  sending: Map<Claim, number> // since when
+  sending: Map<Claim, number> // start times
   ready: { claim: Claim; claimedAtMs: number }[]
   ahead: number
-  isSlow: boolean | null // null: not known yet
+  isSlow: boolean | null // null: never tried
 }
 
-/** All times are of a clock that is never set. */
+/** All times are monotonic. */
 export interface Lanes {
   add(claims: Claim[], now: number): void
-  /** Takes the claims that may start now, counting them as being sent; `free` is the number of free slots. */
+  /** Removes and returns the claims that may start now, and those to release; `free` is the number of free slots. */
   start(free: number, now: number): { start: Claim[]; release: Claim[] }
   ended(claim: Claim, attempt: { durationMs: number; isDelivered: boolean }): void
-  /** How many claims beyond its limit each lane may have. */
+  /** How many claims beyond its limit each lane may hold. */
   ahead(): { [lane: string]: number }
   /** Who occupies the slots, and which lanes are slow. */
   share(now: number): Share
-  /** Everything that has not started. */
+  /** Removes and returns every claim that has not started. */
   takeAll(): Claim[]
 }
 
 export function makeLanes(perLaneMax: number): Lanes {
-  const lanes = new Map<string, Lane>() // the one that ended last at the end
+  const lanes = new Map<string, Lane>() // in order of their last attempt
 
   function laneOf({ lane: name, delivery: { orgId } }: Claim): Lane {
     const known = lanes.get(name)
@@ -79,10 +79,10 @@ export function makeLanes(perLaneMax: number): Lanes {
   }
 }
 
-/** The least recently used go first; lanes with claims always stay. */
+/** Drops the least recently used idle lanes. */
 function forget(lanes: Map<string, Lane>): void {
   for (const [name, { sending, ready }] of lanes) {
-    if (lanes.size <= rememberedMax) return
+    if (lanes.size <= lanesMax) return
     if (sending.size === 0 && ready.length === 0) lanes.delete(name)
   }
 }
@@ -96,9 +96,9 @@ function takeReady(
   while (lane.ready.length > 0 && lane.sending.size < perLaneMax) {
     const { claim, claimedAtMs } = lane.ready[0]!
     const isOver = now - claimedAtMs > waitMsMax
-    // What was claimed ahead leaves the slots alone that are kept for the first send of an organization.
-    const kept = claim.isAhead ? limits.webhookSlotsForFirst : 0
-    if (!isOver && free - into.start.length <= kept) return
+    // Claims ahead leave the slots free that are reserved for the first send of an organization.
+    const reserved = claim.isAhead ? limits.webhookSlotsForFirst : 0
+    if (!isOver && free - into.start.length <= reserved) return
     lane.ready.shift()
     if (isOver) {
       into.release.push(claim)

@@ -1,50 +1,50 @@
-/** Wakes the dispatcher within a second of what concerns it. The run of `--dispatch-cron` stays as the guarantee. */
+/** Wakes the dispatcher within a second of new work. The job of `--dispatch-cron` repeats whatever a wake missed. */
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
-export interface WakeParts {
+export interface WakeServices {
   store: Pick<Store, 'webhooks' | 'events'>
   clock: Clock
   log: Log
   dispatch(now: number): Promise<void>
   /** Turns new events of an organization into deliveries and sends them. */
-  feed(orgId: string, now: number): Promise<void>
+  fanOut(orgId: string, now: number): Promise<void>
 }
 
 export interface Wake {
-  /** A delivery becomes due at this time. */
+  /** Reports that a delivery becomes due at this time. */
   dueAt(atMs: number): void
   stop(): void
 }
 
-/** Deliveries that are made one after the other are claimed together. */
+/** Deliveries created within this time are claimed together. */
 const dispatchAfterMs = 20
-/** Events that arrive one after the other travel in one batch. */
-const feedAfterMs = 100
-/** Under a steady stream of events an organization's endpoints get a batch this often. */
-const feedEveryMs = 1_000
-/** The clock may be set while a retry waits; it is looked at again within this. */
+/** Events that arrive within this time share a batch. */
+const fanOutAfterMs = 100
+/** Under a steady stream of events the endpoints of an organization get a batch this often. */
+const fanOutEveryMs = 1_000
+/** The clock may be set while a retry waits, so a timer runs at most this long. */
 const sleepMsMax = 60_000
 
 type Later = (work: () => Promise<void>, afterMs: number) => Timer
 
-interface Feed {
+interface OrgState {
   isTimed: boolean
   isRunning: boolean
-  isAsked: boolean // while it was running
+  isRequested: boolean // while it was running
   endedMs: number
 }
 
-export function startWake(parts: WakeParts): Wake {
-  const { store, clock, log } = parts
+export function startWake(services: WakeServices): Wake {
+  const { store, clock, log } = services
   const stopped = new AbortController()
   let dispatchTimer: Timer | null = null
   let due: { timer: Timer; atMs: number } | null = null
 
   const later: Later = (work, afterMs) => {
     const failed = (error: unknown) => {
-      // A stop closes the store under a run that is on its way; the next start does its work.
+      // A stop closes the store during a run; the next start does its work.
       if (!stopped.signal.aborted) log.warn('webhook_wake_failed', { message: String(error) })
     }
     const timer = setTimeout(
@@ -56,12 +56,12 @@ export function startWake(parts: WakeParts): Wake {
     timer.unref()
     return timer
   }
-  const feedSoon = makeFeedSoon(parts, later)
+  const fanOutSoon = makeFanOutSoon(services, later)
 
   function dispatchSoon(): void {
     dispatchTimer ??= later(async () => {
       dispatchTimer = null
-      await parts.dispatch(clock.now())
+      await services.dispatch(clock.now())
     }, dispatchAfterMs)
   }
 
@@ -74,19 +74,19 @@ export function startWake(parts: WakeParts): Wake {
   async function dispatchDue(): Promise<void> {
     due = null
     const now = clock.now()
-    await parts.dispatch(now)
+    await services.dispatch(now)
     const nextMs = await store.webhooks.nextDueAt(now)
     if (nextMs !== null) dueAt(nextMs)
   }
 
-  /** What became due while nobody was here, and events that no endpoint has been told of. */
+  // Deliveries that became due, and events that arrived, while the appliance was stopped.
   later(async () => {
     await dispatchDue()
-    for (const { orgId } of await store.webhooks.activeEndpoints()) feedSoon(orgId)
+    for (const { orgId } of await store.webhooks.activeEndpoints()) fanOutSoon(orgId)
   }, 0)
   const ends = [
-    store.events.watch((orgIds) => orgIds.forEach(feedSoon)),
-    store.webhooks.watch((orgId) => (orgId === null ? dispatchSoon() : feedSoon(orgId))),
+    store.events.watch((orgIds) => orgIds.forEach(fanOutSoon)),
+    store.webhooks.watch((orgId) => (orgId === null ? dispatchSoon() : fanOutSoon(orgId))),
   ]
   return {
     dueAt,
@@ -97,26 +97,27 @@ export function startWake(parts: WakeParts): Wake {
   }
 }
 
-/** Feeds an organization soon after it is asked to: one feed at a time, and one a second at most. */
-function makeFeedSoon({ feed: feedOrg, clock }: WakeParts, later: Later): (orgId: string) => void {
-  const feeds = new Map<string, Feed>()
+/** Fans out an organization's events soon after a request: one run at a time and at most one per second. */
+function makeFanOutSoon({ fanOut, clock }: WakeServices, later: Later): (orgId: string) => void {
+  const states = new Map<string, OrgState>()
 
-  function feedSoon(orgId: string): void {
-    const feed = feeds.get(orgId) ?? { isTimed: false, isRunning: false, isAsked: false, endedMs: -Infinity }
-    feeds.set(orgId, feed)
-    feed.isAsked = true
-    if (feed.isRunning || feed.isTimed) return
-    feed.isTimed = true
+  function fanOutSoon(orgId: string): void {
+    const unused = { isTimed: false, isRunning: false, isRequested: false, endedMs: -Infinity }
+    const state = states.get(orgId) ?? unused
+    states.set(orgId, state)
+    state.isRequested = true
+    if (state.isRunning || state.isTimed) return
+    state.isTimed = true
     later(
       async () => {
-        Object.assign(feed, { isTimed: false, isRunning: true, isAsked: false })
-        await feedOrg(orgId, clock.now()).finally(() => {
-          Object.assign(feed, { isRunning: false, endedMs: performance.now() })
-          if (feed.isAsked) feedSoon(orgId)
+        Object.assign(state, { isTimed: false, isRunning: true, isRequested: false })
+        await fanOut(orgId, clock.now()).finally(() => {
+          Object.assign(state, { isRunning: false, endedMs: performance.now() })
+          if (state.isRequested) fanOutSoon(orgId)
         })
       },
-      Math.max(feedAfterMs, feed.endedMs + feedEveryMs - performance.now()),
+      Math.max(fanOutAfterMs, state.endedMs + fanOutEveryMs - performance.now()),
     )
   }
-  return feedSoon
+  return fanOutSoon
 }

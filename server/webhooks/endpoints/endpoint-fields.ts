@@ -1,80 +1,115 @@
-/** Reads the members of an endpoint that people give: its label and the filters of what it hears. */
+/** Reads the fields of an endpoint from a request body or a set-up file; throws 400 with the first invalid field. */
 import type { EndpointFilter } from '../../../db/contract/webhooks.ts'
+import { AppError } from '../../errors.ts'
+import { wrongMember } from '../../http/body-fields.ts'
 import { limits } from '../../limits.ts'
 import { waitMs } from '../../text/time.ts'
-import { wrongBody } from '../delivery/destination.ts'
+import { isHttp, parseDestination } from '../delivery/destination.ts'
+import { RefusedUrl } from '../delivery/failure.ts'
+import type { SinkOptions } from '../sinks/sink.ts'
+
+/**
+ * The URL as it is stored. Names are not resolved: the answer, or the time it takes, would show which names of the
+ * internal network exist. A name that resolves to a forbidden address is accepted and fails when a delivery is sent,
+ * exactly like a name that does not exist. `httpOnly` is for deliveries without an endpoint.
+ */
+export function readUrl(options: SinkOptions, value: unknown, { httpOnly = false } = {}): string {
+  if (value === undefined || value === null) throw wrongMember('url', 'url is required', 'required')
+  if (typeof value !== 'string') throw wrongMember('url', 'url must be a string', 'wrong_type')
+  try {
+    const destination = parseDestination(value, options)
+    if (httpOnly && !isHttp(destination)) throw new RefusedUrl('its scheme must be http or https')
+    return destination.sink.check(destination.target, value, options)
+  } catch (error) {
+    if (error instanceof RefusedUrl) throw urlNotAllowed(error.message)
+    throw error
+  }
+}
+
+export function urlNotAllowed(reason: string): AppError {
+  const message = `this URL is not allowed: ${reason}`
+  return new AppError('invalid_body', message, {
+    issues: [{ path: 'url', code: 'url_blocked', message }],
+    hint: 'An operator can allow private ranges with --webhook-allow.',
+  })
+}
 
 const valuesMax = 100
 
 const filters = [
-  { name: 'types', member: 'types', charsMax: limits.typeCharsMax, form: /^[a-z][a-z0-9_.-]*(?:\.\*)?$/ },
-  { name: 'outcomes', member: 'outcomes', charsMax: limits.outcomeCharsMax, form: /^[a-z][a-z0-9_-]*$/ },
-  { name: 'classes', member: 'classes', charsMax: limits.classCharsMax, form: null },
-  { name: 'sites', member: 'siteIds', charsMax: limits.idCharsMax, form: null },
+  { name: 'types', field: 'types', charsMax: limits.typeCharsMax, form: /^[a-z][a-z0-9_.-]*(?:\.\*)?$/ },
+  { name: 'outcomes', field: 'outcomes', charsMax: limits.outcomeCharsMax, form: /^[a-z][a-z0-9_-]*$/ },
+  { name: 'classes', field: 'classes', charsMax: limits.classCharsMax, form: null },
+  { name: 'sites', field: 'siteIds', charsMax: limits.idCharsMax, form: null },
 ] as const
 
-/** The filters that `body` names; throws 400 naming the first wrong one. */
-export function readFilters(body: { [member: string]: unknown }): Partial<EndpointFilter> {
+/** The filters that `body` contains. */
+export function readFilters(body: { [name: string]: unknown }): Partial<EndpointFilter> {
   const found: Partial<EndpointFilter> = {}
-  for (const { name, member, charsMax, form } of filters) {
+  for (const { name, field, charsMax, form } of filters) {
     const value = body[name]
     if (value === undefined || value === null) continue
-    if (!Array.isArray(value)) throw wrongBody(name, 'wrong_type', `${name} must be a list of texts`)
-    if (value.length > valuesMax) throw wrongBody(name, 'too_many', `${name} has at most ${valuesMax} values`)
-    found[member] = value.map((text: unknown, index) => {
+    if (!Array.isArray(value)) throw wrongMember(name, `${name} must be a list of strings`, 'wrong_type')
+    if (value.length > valuesMax)
+      throw wrongMember(name, `${name} must have at most ${valuesMax} values`, 'too_many')
+    found[field] = value.map((text: unknown, index) => {
       const path = `${name}[${index}]`
-      if (typeof text !== 'string') throw wrongBody(path, 'wrong_type', `${path} must be a text`)
-      if ([...text].length > charsMax + 2) throw wrongBody(path, 'too_long', `${path} is too long`)
-      if (form !== null && !form.test(text))
-        throw wrongBody(path, 'wrong_format', `${path} can match no event`)
+      if (typeof text !== 'string') throw wrongMember(path, `${path} must be a string`, 'wrong_type')
+      if ([...text].length > charsMax + 2) throw wrongMember(path, `${path} is too long`, 'too_long')
+      if (form !== null && !form.test(text)) throw wrongMember(path, `${path} cannot match any event`)
       return text
     })
   }
   return found
 }
 
-/** Undefined when not given. */
+/** Undefined when missing. */
 export function readBatchSize(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined
   const max = limits.webhookBatchEventsMax
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= max) return value
-  throw wrongBody('batchSize', 'wrong_format', `batchSize must be a whole number from 1 to ${max}`)
+  throw wrongMember('batchSize', `batchSize must be a whole number from 1 to ${max}`)
 }
 
 /**
- * The waits before an endpoint's retries, whole seconds or texts such as `5m`; null: those of the server. Undefined
- * when not given.
+ * The wait before each retry in ms, read from whole seconds or strings such as `5m`. Null: the default of the server.
+ * Undefined when missing.
  */
 export function readRetryWaits(value: unknown): number[] | null | undefined {
   if (value === undefined || value === null) return value
   const { webhookWaitsMax: waitsMax, webhookWaitsMsMax: allMsMax } = limits
-  if (!Array.isArray(value)) throw wrongBody('retryWaits', 'wrong_type', 'retryWaits must be a list of waits')
+  if (!Array.isArray(value))
+    throw wrongMember('retryWaits', 'retryWaits must be a list of durations', 'wrong_type')
   if (value.length > waitsMax)
-    throw wrongBody('retryWaits', 'too_many', `retryWaits has at most ${waitsMax} waits`)
+    throw wrongMember('retryWaits', `retryWaits must have at most ${waitsMax} durations`, 'too_many')
   const waits = value.map((wait: unknown, index) => {
     const ms =
       typeof wait === 'number' ? wait * 1_000 : typeof wait === 'string' ? waitMs(wait.trim()) : Number.NaN
     if (ms >= 1_000 && Number.isInteger(ms / 1_000)) return ms
     const path = `retryWaits[${index}]`
-    throw wrongBody(path, 'wrong_format', `${path} must be whole seconds from 1, like 60 or "5m"`)
+    throw wrongMember(path, `${path} must be a whole number of seconds, at least 1, such as 60 or "5m"`)
   })
   if (waits.reduce((sum, ms) => sum + ms, 0) > allMsMax) {
-    throw wrongBody(
+    throw wrongMember(
       'retryWaits',
-      'too_long',
       `retryWaits must add up to at most ${allMsMax / 3_600_000} hours`,
+      'too_long',
     )
   }
   return waits
 }
 
-/** Undefined when not given. */
+/** Undefined when missing. */
 export function readLabel(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   const label = typeof value === 'string' ? value.trim() : null
-  if (label === null) throw wrongBody('label', 'wrong_type', 'label must be a text')
+  if (label === null) throw wrongMember('label', 'label must be a string', 'wrong_type')
   if ([...label].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(label)) {
-    throw wrongBody('label', 'too_long', `label has at most ${limits.labelCharsMax} characters on one line`)
+    throw wrongMember(
+      'label',
+      `label must have at most ${limits.labelCharsMax} characters, without line breaks`,
+      'too_long',
+    )
   }
   return label
 }

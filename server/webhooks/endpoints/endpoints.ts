@@ -6,14 +6,22 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { newId, newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { checkUrl, wrongBody, type UrlRules } from '../delivery/destination.ts'
-import { readBatchSize, readFilters, readLabel, readRetryWaits } from './endpoint-fields.ts'
+import type { SinkOptions } from '../sinks/sink.ts'
+import { wrongMember } from '../../http/body-fields.ts'
+import {
+  readUrl,
+  urlNotAllowed,
+  readBatchSize,
+  readFilters,
+  readLabel,
+  readRetryWaits,
+} from './endpoint-fields.ts'
 import { unknownTypes, warningsOf, type Warning } from './known-types.ts'
 import type { SecretServices } from './org-secret.ts'
 import { sealPurpose } from '../delivery/signing.ts'
 import { endpointView } from '../view.ts'
 
-export interface EndpointServices extends SecretServices, UrlRules {
+export interface EndpointServices extends SecretServices, SinkOptions {
   store: Pick<Store, 'webhooks' | 'events'>
 }
 
@@ -32,7 +40,7 @@ export async function createEndpoint(
   const label = readLabel(body['label']) ?? ''
   const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
   const retryWaitsMs = readRetryWaits(body['retryWaits']) ?? null
-  const { url } = checkUrl(parts, body['url'], false)
+  const url = readUrl(parts, body['url'])
   const existing = await store.webhooks.bareEndpoints(orgId)
   if (existing.length >= limits.webhookEndpointsPerOrgMax) {
     throw new AppError(
@@ -95,7 +103,7 @@ async function takenUrl<T>(work: Promise<T>): Promise<T> {
     return await work
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
-    throw wrongBody('url', 'url_blocked', 'deliveries may not go to this URL: the file is in use elsewhere')
+    throw urlNotAllowed('another organization writes this file')
   }
 }
 
@@ -133,9 +141,9 @@ export async function changeEndpoint(
   if (batchSize !== undefined) change.batchSize = batchSize
   const retryWaitsMs = readRetryWaits(body['retryWaits'])
   if (retryWaitsMs !== undefined) change.retryWaitsMs = retryWaitsMs
-  if (body['url'] !== undefined) change.url = checkUrl(parts, body['url'], false).url
+  if (body['url'] !== undefined) change.url = readUrl(parts, body['url'])
   const names = Object.keys(change) as (keyof EndpointChange)[]
-  if (names.length === 0) throw wrongBody('', 'required', 'name at least one member to change')
+  if (names.length === 0) throw wrongMember('', 'name at least one member to change', 'required')
   const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
   const named = { label: String(before.label || before.url) }
   const metadata = { ...named, before: Object.fromEntries(old), after: { ...change } }

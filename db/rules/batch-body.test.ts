@@ -1,7 +1,7 @@
 /** A batch divided and joined again is the batch, whatever its events hold. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { batchParts } from './batch-parts.ts'
+import { splitBatch } from './batch-body.ts'
 
 const head = '{"type":"trace.batch","timestamp":"2026-06-01T00:00:00.000Z","data":{"sequence":7,"events":['
 
@@ -9,13 +9,13 @@ test('the parts are the events, character by character', () => {
   const event = fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value))
   fc.assert(
     fc.property(fc.array(event, { maxLength: 5 }), (events) => {
-      expect(batchParts(`${head}${events.join(',')}]}}`)).toEqual({ head, events, tail: ']}}' })
+      expect(splitBatch(`${head}${events.join(',')}]}}`)).toEqual({ head, events, tail: ']}}' })
     }),
   )
 })
 
 test('numbers too long for a double stay as they are, and another kind of delivery is not a batch', () => {
-  const parts = batchParts(`${head}{"n":12345678901234567890.5,"t":"a\\"]},{b"},{}]}}`)
+  const parts = splitBatch(`${head}{"n":12345678901234567890.5,"t":"a\\"]},{b"},{}]}}`)
   expect(parts?.events).toEqual(['{"n":12345678901234567890.5,"t":"a\\"]},{b"}', '{}'])
-  expect(batchParts('{"hello":"world"}')).toBeNull()
+  expect(splitBatch('{"hello":"world"}')).toBeNull()
 })
