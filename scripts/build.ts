@@ -6,6 +6,7 @@ import { writeClientPackage } from './client-package.ts'
 import { components, licensesText } from './components.ts'
 import { precompress } from './precompress.ts'
 import { newestMtimeMs } from './sources.ts'
+import { dashboardPaths } from '../web/routes.ts'
 
 export const root = join(import.meta.dir, '..')
 export const executable = join(root, 'dist', 'sightglass')
@@ -64,7 +65,7 @@ export async function prepareAssets(work: string): Promise<Assets> {
   const web = join(work, 'web')
   const clientPackage = join(work, 'client-package')
   await bundleWeb({ root, outDir: web, minify: true })
-  await precompress(web)
+  await precompress(web, dashboardPaths)
   const licenses = join(work, 'licenses')
   await Promise.all([writeLicenses(licenses), writeClientPackage(clientPackage)])
   return { web, licenses, clientPackage }

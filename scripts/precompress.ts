@@ -11,6 +11,14 @@ export interface ManifestEntry {
   hash: string
   /** Content codings there is a smaller copy for, best first. */
   encodings: Encoding[]
+  /** Of `/index.html`: the addresses of the dashboard that it answers. */
+  paths?: DashboardPaths
+}
+
+/** `pages` own what lies below them, `exact` do not. */
+export interface DashboardPaths {
+  pages: string[]
+  exact: string[]
 }
 
 /** From URL path, such as `/index.html`, to its file. */
@@ -29,7 +37,7 @@ export type Encoding = keyof typeof compressors
 /** A copy that saves less than a twentieth is not worth its bytes in the executable. */
 const worthRatio = 0.95
 
-export async function precompress(dir: string): Promise<Manifest> {
+export async function precompress(dir: string, paths?: DashboardPaths): Promise<Manifest> {
   const manifest: Manifest = {}
   const names = readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -47,6 +55,7 @@ export async function precompress(dir: string): Promise<Manifest> {
     const path = file.slice(dir.length).replaceAll('\\', '/')
     const hash = new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)
     manifest[path] = { type: Bun.file(file).type, hash, encodings }
+    if (paths && path === '/index.html') manifest[path].paths = paths
   }
   await writeFile(join(dir, 'manifest.json'), JSON.stringify(manifest))
   return manifest

@@ -1,119 +1,57 @@
-/** The table of pages: their names as the specification has them, their groups, and the code each needs. */
+/** The table of pages. The navigation, the palette, the shortcuts and the server's list of addresses come from it. */
 import type { ComponentType } from 'preact'
 
 export interface PageRoute {
   path: string
   name: string
   group: 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
-  prefix: string | null // first word of the event types that fill the page
-  counted?: string // the type that its headline counts
-  counts?: true // it counts a range, and gives the navigation its totals (range/totals.ts)
-  key: string // g and then this letter goes there
+  key: string // shortcut: g, then this key
   load: () => Promise<PageCode>
+  counted?: string // event type whose count stands beside the page in the navigation
+  counts?: true // the page counts a range and shares its totals with the navigation (range/totals.ts)
 }
 
 export interface PageCode {
   default: ComponentType
-  /** Asks what the page would ask first if it were opened now, so that it then opens with an answer (`seen.ts`). */
-  ahead?: () => Promise<unknown>
+  /** Runs the page's first queries before it is opened, so that it opens with data. */
+  prefetch?: () => Promise<unknown>
 }
 
+type Page = [path: string, name: string, group: PageRoute['group'], key: string, load: PageRoute['load']]
+
+const page = (...[path, name, group, key, load]: Page): PageRoute => ({ path, name, group, key, load })
+
+/** A page that counts a range; `counted` null: no number stands beside it. */
+const counting = (counted: string | null, ...of: Page): PageRoute => ({
+  ...page(...of),
+  ...(counted !== null && { counted }),
+  counts: true,
+})
+
 export const routes: PageRoute[] = [
-  {
-    path: '/detect',
-    name: 'Detect',
-    group: 'Agents',
-    prefix: 'agent',
-    counted: 'agent.detected',
-    counts: true,
-    key: 'd',
-    load: () => import('./pages/detect/page.tsx'),
-  },
-  {
-    path: '/auth',
-    name: 'Auth',
-    group: 'Agents',
-    prefix: 'auth',
-    counted: 'auth.identity_presented',
-    counts: true,
-    key: 'a',
-    load: () => import('./pages/auth/page.tsx'),
-  },
-  {
-    path: '/authz',
-    name: 'Authz',
-    group: 'Agents',
-    prefix: 'authz',
-    counted: 'authz.evaluated',
-    counts: true,
-    key: 'z',
-    load: () => import('./pages/authz/page.tsx'),
-  },
-  {
-    path: '/tools',
-    name: 'WebMCP Tools',
-    group: 'Site',
-    prefix: 'tool',
-    counted: 'tool.executed',
-    counts: true,
-    key: 't',
-    load: () => import('./pages/tools/page.tsx'),
-  },
-  {
-    path: '/knaph',
-    name: 'Knaph',
-    group: 'Site',
-    prefix: 'memory',
-    counted: 'memory.accessed',
-    counts: true,
-    key: 'k',
-    load: () => import('./pages/knaph/page.tsx'),
-  },
-  {
-    path: '/logs',
-    name: 'Logs',
-    group: 'Record',
-    prefix: null,
-    key: 'l',
-    load: () => import('./pages/logs/page.tsx'),
-  },
-  {
-    path: '/sessions',
-    name: 'Sessions',
-    group: 'Record',
-    prefix: null,
-    key: 's',
-    load: () => import('./pages/sessions/page.tsx'),
-  },
-  {
-    path: '/analytics',
-    name: 'Analytics',
-    group: 'Record',
-    prefix: null,
-    counts: true,
-    key: 'y',
-    load: () => import('./pages/analytics/page.tsx'),
-  },
-  {
-    path: '/webhooks',
-    name: 'Webhooks',
-    group: 'Deliver',
-    prefix: null,
-    key: 'w',
-    load: () => import('./pages/webhooks/page.tsx'),
-  },
-  {
-    path: '/settings',
-    name: 'Settings',
-    group: 'Own',
-    prefix: null,
-    key: ',',
-    load: () => import('./pages/settings/page.tsx'),
-  },
+  counting('agent.detected', '/detect', 'Detect', 'Agents', 'd', () => import('./pages/detect/page.tsx')),
+  counting('auth.identity_presented', '/auth', 'Auth', 'Agents', 'a', () => import('./pages/auth/page.tsx')),
+  counting('authz.evaluated', '/authz', 'Authz', 'Agents', 'z', () => import('./pages/authz/page.tsx')),
+  counting('tool.executed', '/tools', 'WebMCP Tools', 'Site', 't', () => import('./pages/tools/page.tsx')),
+  counting('memory.accessed', '/knaph', 'Knaph', 'Site', 'k', () => import('./pages/knaph/page.tsx')),
+  page('/logs', 'Logs', 'Record', 'l', () => import('./pages/logs/page.tsx')),
+  page('/sessions', 'Sessions', 'Record', 's', () => import('./pages/sessions/page.tsx')),
+  counting(null, '/analytics', 'Analytics', 'Record', 'y', () => import('./pages/analytics/page.tsx')),
+  page('/webhooks', 'Webhooks', 'Deliver', 'w', () => import('./pages/webhooks/page.tsx')),
+  page('/settings', 'Settings', 'Own', ',', () => import('./pages/settings/page.tsx')),
 ]
 
 /** Where the dashboard opens. */
 export const frontPage = '/logs'
+
+/** Addresses that work without a sign-in. */
+export const entryPaths = ['/setup', '/sign-in', '/reset', '/invitation']
+
+/** Every address the server answers with the dashboard; a page also owns what lies below its path. */
+export const dashboardPaths = {
+  pages: routes.map(({ path }) => path),
+  exact: ['/', ...entryPaths],
+}
 
 /** The page of an address: `/settings/api-keys` belongs to Settings. */
 export function routeOf(path: string): PageRoute | null {

@@ -9,6 +9,7 @@ interface ManifestEntry {
   type: string
   hash: string
   encodings: string[]
+  paths?: { pages: string[]; exact: string[] } // of the dashboard's shell: the addresses it answers
 }
 
 export interface Asset extends ManifestEntry {
@@ -50,12 +51,20 @@ export function assetAnswer(assets: Assets, request: Request): Response | null {
   // A page of the router has no dot in its last part; anything else is a missing file.
   const shell = assets.get('/index.html')
   if (!shell || /^\/(?:api|v1)(?:\/|$)/.test(name) || /\.[^/]*$/.test(name)) return null
-  if (isDashboardPage(name)) return dashboardFile(request, shell, '/index.html')
+  if (isDashboardPage(shell, name)) return dashboardFile(request, shell, '/index.html')
   if (!/\btext\/html\b/i.test(request.headers.get('accept') ?? '')) return null
   const missing = dashboardFile(new Request(request.url), shell, '/index.html')
   missing.headers.delete('etag')
   missing.headers.set('cache-control', 'no-store')
   return new Response(missing.body, { status: 404, headers: missing.headers })
+}
+
+/** The build writes the dashboard's table of pages into the manifest. */
+function isDashboardPage({ paths }: Asset, name: string): boolean {
+  if (!paths) return false
+  return (
+    paths.exact.includes(name) || paths.pages.some((page) => name === page || name.startsWith(`${page}/`))
+  )
 }
 
 function fileName(path: string): string {
@@ -102,25 +111,4 @@ function chooseEncoding(header: string | null, asset: Asset): string {
   }
   const weightOf = (name: string) => taken.get(name) ?? taken.get('*') ?? 0
   return ['br', 'zstd', 'gzip'].find((each) => asset.bytes.has(each) && weightOf(each) > 0) ?? 'identity'
-}
-
-/** Each with what lies below it. `tests/api/dashboard-addresses.test.ts` holds them against the router's table. */
-const withPlaces = [
-  '/detect',
-  '/auth',
-  '/authz',
-  '/tools',
-  '/knaph',
-  '/logs',
-  '/sessions',
-  '/analytics',
-  '/webhooks',
-  '/settings',
-]
-
-/** The ways in. */
-const alone = ['/', '/setup', '/sign-in', '/reset', '/invitation']
-
-export function isDashboardPage(path: string): boolean {
-  return alone.includes(path) || withPlaces.some((page) => path === page || path.startsWith(`${page}/`))
 }

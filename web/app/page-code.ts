@@ -29,7 +29,7 @@ export function getReadyWhenIdle(): () => void {
       if (codeOf(route)) continue // it was opened already
       try {
         const code = await loadCode(route)
-        if (!ended) await code.ahead?.()
+        if (!ended) await code.prefetch?.()
       } catch {
         // The page itself asks again when it is wanted, and says what is wrong.
       }

@@ -21,7 +21,7 @@ import { Active } from './active.tsx'
 import { Durations } from './durations.tsx'
 import { pillarCounts, pillarSeries } from './pillars.ts'
 
-export const ahead = () => countAhead('analytics')
+export const prefetch = () => countAhead('analytics')
 
 export default function AnalyticsPage() {
   const model = useCounts('analytics', [])

@@ -24,7 +24,7 @@ import { Identities } from './identities.tsx'
 
 const type = 'auth.identity_presented'
 
-export const ahead = () => Promise.all([countAhead('auth'), countAhead('auth/identities')])
+export const prefetch = () => Promise.all([countAhead('auth'), countAhead('auth/identities')])
 
 export default function AuthPage() {
   const model = useCounts('auth', ['auth.*'])

@@ -28,7 +28,7 @@ function explain(id: string | null): void {
   navigate(here.path + withQuery(here.search, { why: id === null ? [] : [id] }), { replace: id === null })
 }
 
-export const ahead = async () => denialsAhead((await countAhead('authz')).period)
+export const prefetch = async () => denialsAhead((await countAhead('authz')).period)
 
 export default function AuthzPage() {
   const model = useCounts('authz', ['authz.evaluated'])

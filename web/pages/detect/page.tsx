@@ -36,7 +36,7 @@ function openVendor(vendor: string | null): void {
   })
 }
 
-export const ahead = async () => {
+export const prefetch = async () => {
   const data = await countAhead('detect')
   await askAhead(countsOf('detect/trust', askedNext()))
   await rehearse(<Detections data={data} />)

@@ -37,7 +37,7 @@ const memoriesOf = (siteIds: string[]): Question<Pushed<Memory>> => ({
   ask: (signal) => registryApi.memories(siteIds, sitesShownMax, signal),
 })
 
-export const ahead = async () => {
+export const prefetch = async () => {
   await countAhead('knaph')
   const [first] = (await askAhead(memoriesOf(askedNext().getAll('siteId')))).list
   if (first) await askAhead(memoryOf(first.siteId, first.version))

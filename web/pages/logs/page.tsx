@@ -34,7 +34,7 @@ const source: LogsSource = {
 
 const anyEvent: EventFilter = { types: [], outcomes: [] }
 
-export const ahead = async () => {
+export const prefetch = async () => {
   const ask = async (stop: AbortSignal) => (await api.events(anyEvent, { limit: pageSize }, stop)).events
   await askAhead({ text: 'logs?', ask })
   await askAhead(histogramOf(anyEvent))

@@ -32,7 +32,7 @@ function askedOf(search: URLSearchParams): URLSearchParams {
   return params
 }
 
-export const ahead = () =>
+export const prefetch = () =>
   askAhead({ text: 'sessions?', ask: (stop) => sessionApi.list(new URLSearchParams(), stop) })
 
 function useSessions(): CountsModel<SessionPage> {

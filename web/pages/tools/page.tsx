@@ -38,7 +38,7 @@ const toolsOf = (siteIds: string[]): Question<Pushed<Tool>> => ({
   ask: (signal) => registryApi.tools(siteIds, toolsShownMax, signal),
 })
 
-export const ahead = async () => {
+export const prefetch = async () => {
   const calls = await countAhead('tools/calls')
   const registry = await askAhead(toolsOf(askedNext().getAll('siteId')))
   await rehearse(<Body registry={registry} calls={calls} period={calls.period} />)
