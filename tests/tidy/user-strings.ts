@@ -19,7 +19,7 @@ function isProse(text: string): boolean {
 
 /** Code between a comparison or a type argument and the next bracket, which looks like the text of an element. */
 const codeLike =
-  /\b(return|const|function|export|extends|await|new) |\?\?|\w\(|\)\)|: [A-Z]|\) [?:]|\w, \w+: |\[\]|, 0\)| \| /
+  /\b(return|const|function|export|extends|await|new) |\?\?|\w\(|\)\)|: [A-Z]|\(\)|, 0\)| \| |\w\.\w|\w: \w/
 
 /** The texts of one file; `${…}` in a template reads as `…`. */
 export function userStrings({ path, text }: Source): UserString[] {
@@ -38,7 +38,7 @@ export function userStrings({ path, text }: Source): UserString[] {
   for (const { index, raw } of templates(code, hollow)) add(index, raw)
   if (path.endsWith('.tsx'))
     for (const { index, 1: inner = '' } of hollow.matchAll(/>([^<>{}=;]*[a-z][^<>{}=;]*)(?=[<{])/g))
-      add(index, inner)
+      if (!codeLike.test(inner)) add(index, inner)
   return found
 }
 
