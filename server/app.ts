@@ -1,4 +1,4 @@
-/** The table of contents: every feature's routes, and what happens to a request before and after them. */
+/** The routes of every feature, and what happens to a request before and after its route. */
 import { Elysia, type AnyElysia } from 'elysia'
 import { accountRoutes } from './identity/people/account-routes.ts'
 import { peopleRoutes } from './identity/people/people-routes.ts'
@@ -39,12 +39,12 @@ import { webhookRoutes } from './webhooks/routes.ts'
 import type { Services } from './services.ts'
 
 export interface App {
-  /** Answers one request; never throws. The request must have a context (`http/context.ts`). */
+  /** Answers one request; never throws. The request must have a context (`http/request-context.ts`). */
   handle(request: Request): Promise<Response>
   routes: Route[]
 }
 
-/** Tells how much of its limits a request has left; a handler's own answer and an error's alike. */
+/** Adds the rate-limit headers to a response, errors included. */
 function withRateLimits(request: Request, response: Response): Response {
   const applied = contextOf(request).rateLimits
   if (applied === undefined) return response
@@ -52,15 +52,9 @@ function withRateLimits(request: Request, response: Response): Response {
   return response
 }
 
-export function createApp(services: Services): App {
-  const fail = (thrown: unknown, request: Request) => {
-    const { id } = contextOf(request)
-    return errorResponse(toAppError(thrown, id, services.log), id)
-  }
-  // Elysia's own host shortcut breaks wildcard routes for short Host headers, and its normalisation drops members.
-  const app = new Elysia({ handler: { standardHostname: false }, normalize: false })
-    .onError(({ error, code, request }) => (code === 'NOT_FOUND' ? noRoute(request) : fail(error, request)))
-    .onBeforeHandle({ as: 'global' }, ({ request, route }) => void (contextOf(request).route = route))
+/** The routes of every feature. */
+function featureRoutes(services: Services) {
+  return new Elysia({ normalize: false })
     .use(healthRoutes(services))
     .use(docsRoutes(services))
     .use(clientPackageRoutes(services))
@@ -92,20 +86,34 @@ export function createApp(services: Services): App {
     .use(logsRoutes(services).use(viewRoutes(services)))
     .use(dashboardWebhookRoutes(services))
     .use(liveRoutes(services))
+}
+
+export function createApp(services: Services): App {
+  const fail = (thrown: unknown, request: Request) => {
+    const { id } = contextOf(request)
+    return errorResponse(toAppError(thrown, id, services.log), id)
+  }
+  // Elysia's host shortcut breaks wildcard routes for short Host headers, and its normalization drops fields.
+  const app = new Elysia({ handler: { standardHostname: false }, normalize: false })
+    .onError(({ error, code, request }) => (code === 'NOT_FOUND' ? noRoute(request) : fail(error, request)))
+    .onBeforeHandle({ as: 'global' }, ({ request, route }) => void (contextOf(request).route = route))
+    .use(featureRoutes(services))
   const routes = routesOf(app)
   const methodsOf = methodFinder(routes)
 
-  /** No route takes this method here: 405 for a route's path, else a file or page of the dashboard, else 404. */
+  /** 405 when the path has routes for other methods, else a file or page of the dashboard, else 404. */
   function noRoute(request: Request): Response {
     const methods = methodsOf(pathOf(request))
     if (methods.length === 0) {
       const readable = request.method === 'GET' || request.method === 'HEAD'
       const page = readable ? assetAnswer(services.assets, request) : null
-      return page ?? fail(new AppError('not_found', 'There is nothing at this address.'), request)
+      return page ?? fail(new AppError('not_found', 'No such page or endpoint.'), request)
     }
     const headers = { allow: methods.join(', ') }
     return fail(
-      new AppError('method_not_allowed', `This address takes ${headers.allow}.`, { headers }),
+      new AppError('method_not_allowed', `Method not allowed. This endpoint accepts ${headers.allow}.`, {
+        headers,
+      }),
       request,
     )
   }
@@ -123,7 +131,6 @@ export function createApp(services: Services): App {
   }
 }
 
-/** The route table of an Elysia app as data: which methods a path takes, for 405 with `Allow`. */
 export interface Route {
   method: string
   path: string // with :parameters
@@ -133,13 +140,13 @@ function routesOf(app: AnyElysia): Route[] {
   return app.routes.map(({ method, path }) => ({ method, path }))
 }
 
-/** Returns a function from a path to the methods its route takes (HEAD with GET), empty when no route matches. */
+/** Returns a function from a path to its methods, for `Allow`; HEAD comes with GET; empty when no route matches. */
 export function methodFinder(routes: Route[]): (path: string) => string[] {
   const table = new Map<string, { pattern: RegExp; methods: Set<string>; isLiteral: boolean }>()
   for (const { method, path } of routes) {
     let row = table.get(path)
     if (!row) {
-      // The router takes a trailing slash too.
+      // The router accepts a trailing slash too.
       const source = path.split('/').map((part) => (part.startsWith(':') ? '[^/]+' : RegExp.escape(part)))
       const pattern = new RegExp(`^${source.join('/')}/?$`)
       row = { pattern, methods: new Set(), isLiteral: !path.includes('/:') }
@@ -150,7 +157,7 @@ export function methodFinder(routes: Route[]): (path: string) => string[] {
   }
   return (path) => {
     const rows = [...table.values()].filter(({ pattern }) => pattern.test(path))
-    // An address with a name of its own is not an id: what ids take does not count there.
+    // A literal path wins over one with an id: the methods of the id route do not count.
     const literal = rows.filter(({ isLiteral }) => isLiteral)
     const found = (literal.length > 0 ? literal : rows).flatMap(({ methods }) => [...methods])
     return [...new Set(found)].sort()

@@ -15,14 +15,14 @@ import type { MemoryWatch } from './operations/health/memory.ts'
 import type { Assets } from './http/assets.ts'
 import type { KeyGuard } from './http/guard.ts'
 import type { RateLimits } from './http/rate-limit.ts'
-import type { Seal } from './http/cursor-cipher.ts'
+import type { CursorCipher } from './http/cursor-cipher.ts'
 import type { Shares } from './http/shares.ts'
 import type { Jobs } from './system/scheduler.ts'
 import type { IngestCounts } from './ingest/counts.ts'
 import type { HttpTimes } from './operations/metrics-endpoint/counters.ts'
 import type { WebhookOutcomes } from './operations/metrics-endpoint/counters.ts'
 import type { Rejections } from './ingest/rejected.ts'
-import type { Turns } from './ingest/admission.ts'
+import type { ParseQueue } from './ingest/admission.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './operations/retention/expire-all.ts'
 import type { Erasures } from './operations/retention/erasures.ts'
@@ -43,17 +43,17 @@ export interface Services {
   throttle: Throttle // of passwords and codes
   linkThrottle: Throttle // of one-time links
   halfSignIns: HalfSignIns
-  briefSeal: Seal // for what a person brings back within minutes; its key ends with the process
+  briefCipher: CursorCipher // for what a person brings back within minutes; its key ends with the process
   auditKey: SigningKey
   provider: Provider | null
-  seal: Seal
+  cursorCipher: CursorCipher
   disk: DiskWatch
   fsyncProbe: FsyncProbe
   memory: MemoryWatch
   jobs: Pick<Jobs, 'late' | 'report'>
   rejections: Rejections
   ingestCounts: IngestCounts
-  turns: Turns
+  parseQueue: ParseQueue
   recount: Recount
   retention: RetentionRule
   httpTimes: HttpTimes
@@ -67,7 +67,7 @@ export interface Services {
   streams: Set<AbortController> // open live streams, ended before the listener stops
   streamShares: Shares
   exportShares: Shares
-  underWay: { bodies: Shares; answers: Shares } // bytes
+  inFlight: { bodies: Shares; responses: Shares } // bytes
   state: { stopping: boolean; storeFailed: string | null }
   /** Acknowledges nothing more and ends the process with an error, unless it holds the only copy of the data. */
   fail(reason: string, holdsOnlyCopy?: boolean): void

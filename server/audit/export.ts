@@ -7,7 +7,7 @@ import { streamText } from '../http/response.ts'
 import { limits } from '../limits.ts'
 import type { SigningKey } from './signing-key.ts'
 import type { Log } from '../log.ts'
-import { takeExport } from '../http/shares.ts'
+import { acquireExport } from '../http/shares.ts'
 import { auditEntry, type Actor } from './entry.ts'
 import type { ExportBody } from './filter.ts'
 import { emptyHead, signHead } from './signed-head.ts'
@@ -30,7 +30,7 @@ export async function exportAudit(
   who: Actor,
   wanted: ExportBody,
 ): Promise<Response> {
-  const share = takeExport(services.exportShares, who.orgId, who.actor)
+  const share = acquireExport(services.exportShares, who.orgId, who.actor)
   try {
     return await begin(services, who, wanted, share)
   } catch (error) {

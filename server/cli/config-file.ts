@@ -52,5 +52,5 @@ function valueText(key: string, value: unknown, path: string): string {
   if (Array.isArray(value) && value.every((part) => typeof part === 'string' && !part.includes(','))) {
     return value.join(',')
   }
-  throw new UsageError(`${path}: ${key} must be text, a number, true or false, or a list of texts`)
+  throw new UsageError(`${path}: ${key} must be a string, a number, a boolean or a list of strings`)
 }

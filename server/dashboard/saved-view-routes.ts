@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { rolesOf } from '../identity/permissions.ts'
 import { json } from '../http/response.ts'
-import { readMembers, wrongMember } from '../http/body-fields.ts'
+import { readFields, wrongField } from '../http/body-fields.ts'
 import { readQuery } from '../http/query.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import { auditEntry, type Actor } from '../audit/entry.ts'
@@ -38,7 +38,7 @@ export function viewRoutes(services: ViewRoutesServices) {
       '/api/views',
       async ({ request }) => {
         const who = await manager(request)
-        const asked = await readMembers(request, { name: 'text', search: 'text' })
+        const asked = await readFields(request, { name: 'text', search: 'text' })
         return json({ view: viewOf(await createView(services, who, asked)) }, 201)
       },
       unparsed,
@@ -47,7 +47,7 @@ export function viewRoutes(services: ViewRoutesServices) {
       '/api/views/:id',
       async ({ request, params }) => {
         const who = await manager(request)
-        const asked = await readMembers(request, { name: 'text?', search: 'text?' })
+        const asked = await readFields(request, { name: 'text?', search: 'text?' })
         return json({ view: viewOf(await changeView(services, who, params.id, asked)) })
       },
       unparsed,
@@ -149,15 +149,15 @@ function nameOf(asked: string): string {
   const name = asked.trim()
   const chars = [...name].length
   if (chars === 0 || chars > limits.viewNameCharsMax || /[\u0000-\u001f\u007f]/.test(name))
-    throw wrongMember('name', `The name has 1 to ${limits.viewNameCharsMax} characters on one line.`)
+    throw wrongField('name', `The name has 1 to ${limits.viewNameCharsMax} characters on one line.`)
   return name
 }
 
 /** The query of an address of Logs. What it filters by is read when the view is opened, as with any address. */
 function searchOf(search: string): string {
   if (search !== '' && !/^\?[!-~]+$/.test(search))
-    throw wrongMember('search', 'search is the query of an address, with its question mark, or empty')
+    throw wrongField('search', 'search is the query of an address, with its question mark, or empty')
   if (search.length > limits.viewSearchCharsMax)
-    throw wrongMember('search', `search has at most ${limits.viewSearchCharsMax} characters`, 'too_long')
+    throw wrongField('search', `search has at most ${limits.viewSearchCharsMax} characters`, 'too_long')
   return search
 }

@@ -1,4 +1,4 @@
-/** The address under which people and programs reach this appliance, as far as a request or the settings tell. */
+/** Addresses: where a listener binds, and the URL under which clients reach this appliance. */
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { contextOf } from './request-context.ts'
@@ -8,13 +8,13 @@ export interface Where {
   basePath: string
 }
 
-/** Without a slash at the end. A request's own scheme is that of the way it came, proxies included. */
+/** The public URL without a trailing slash. Its scheme is the request's own, trusted proxies included. */
 export function addressOf(request: Request, { publicUrl, basePath }: Where): string {
   const scheme = contextOf(request).secure ? 'https' : 'http'
   return `${publicUrl ?? `${scheme}://${new URL(request.url).host}`}${basePath}`
 }
 
-/** A host that others can open, for links: nobody reaches 0.0.0.0, but the first address of this machine they may. */
+/** A host that works in a link: 0.0.0.0 is replaced by the machine's first outside address. */
 export function reachableHost(host: string, interfaces = networkInterfaces()): string {
   if (host !== '0.0.0.0' && host !== '::') return host
   const outer = Object.values(interfaces).flatMap((each) => each ?? [])

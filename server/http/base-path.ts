@@ -1,39 +1,36 @@
-/** An appliance below a path of a shared host: what the listener takes off, and the dashboard's files that name it. */
+/** Serves the appliance under a path of a shared host: strips it from requests and adds it to the dashboard's files. */
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { AppError } from '../errors.ts'
 import type { Assets } from './assets.ts'
 import { errorResponse } from './response.ts'
 import { pathOf } from './request-context.ts'
 
-/** A supervisor asks these of the process itself, not through the proxy. */
-const besideIt = new Set(['/healthz', '/readyz', '/metrics'])
+/** Supervisors request these from the process itself, not through the proxy. */
+const unprefixed = new Set(['/healthz', '/readyz', '/metrics'])
 
-/**
- * Takes the base path off the request's address, so that everything behind knows plain paths only. Returns an answer
- * where there is none to be had below it.
- */
-export function takeBasePath(request: Request, basePath: string, requestId: string): Response | null {
+/** Strips the base path from the request's URL. Returns a response when the path is not below it. */
+export function stripBasePath(request: Request, basePath: string, requestId: string): Response | null {
   if (basePath === '') return null
   const path = pathOf(request)
-  if (besideIt.has(path)) return null
+  if (unprefixed.has(path)) return null
   if (path === basePath) {
     const location = `${basePath}/${new URL(request.url).search}`
     return new Response(null, { status: 308, headers: { location } })
   }
   if (!path.startsWith(`${basePath}/`)) {
-    const hint = `This appliance answers below ${basePath}/.`
-    return errorResponse(new AppError('not_found', 'There is nothing at this address.', { hint }), requestId)
+    const hint = `This appliance is served under ${basePath}/.`
+    return errorResponse(new AppError('not_found', 'No such page or endpoint.', { hint }), requestId)
   }
   const start = request.url.indexOf(basePath, request.url.indexOf('://') + 3)
   const value = request.url.slice(0, start) + request.url.slice(start + basePath.length)
-  // The same object goes on: its body and its signal are bound to the connection.
+  // The same object is reused because its body and signal are bound to the connection.
   Object.defineProperty(request, 'url', { value })
   return null
 }
 
 const rewritten = /^(?:text\/(?:html|css|javascript)|application\/javascript)/
 
-/** The built files name each other from the host's root; below a base path they are written anew, once, at start. */
+/** The built files reference each other from the root; with a base path they are rewritten once, at start. */
 export function underBasePath(assets: Assets, basePath: string): Assets {
   if (basePath === '') return assets
   const out: Assets = new Map()
@@ -48,7 +45,7 @@ export function underBasePath(assets: Assets, basePath: string): Assets {
   return out
 }
 
-/** Quicker than at build time: the whole dashboard within a quarter of a second. */
+/** Lower than at build time: compresses the whole dashboard within 250 ms. */
 const brotliQuality = 5
 
 function packed(text: string) {

@@ -1,4 +1,4 @@
-/** Reads a request body under its limits: bytes, inflating, time to arrive, UTF-8, JSON. The body is never echoed. */
+/** Reads request bodies within limits: bytes, decompression, time, UTF-8, JSON. Bodies are never echoed in errors. */
 import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
@@ -9,75 +9,75 @@ import type { Json } from '../../db/contract/store.ts'
 import type { Share } from './shares.ts'
 
 export interface BodyLimits {
-  bytesMax: number // of what is sent, and again after inflating
-  ratioMax?: number // inflated : compressed; by default 100
-  deadlineMs?: number // for the last byte to arrive; by default 30 s
+  bytesMax: number // as sent, and again after decompression
+  ratioMax?: number // decompressed : compressed; 100 by default
+  deadlineMs?: number // until the last byte arrives; 30 s by default
 }
 
 export interface JsonObject {
-  [member: string]: Json
+  [field: string]: Json
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true }) // takes a BOM off
+const decoder = new TextDecoder('utf-8', { fatal: true }) // removes a BOM
 
-/** The body as text: as `readBytes`, and 400 when it is not UTF-8. */
+/** The body as text. Throws like `readBytes`, and 400 when it is not UTF-8. */
 export async function readBody(request: Request, bodyLimits: BodyLimits): Promise<string> {
   return decodeBody(await readBytes(request, bodyLimits))
 }
 
-/** The body, inflated. 413 over a limit, 415 for an unknown coding, 400 when it is corrupt, 503 when it stalls. */
+/** The decompressed body. Throws 413 above a limit, 415 for an unknown encoding, 400 when corrupt, 503 on a stall. */
 export async function readBytes(request: Request, bodyLimits: BodyLimits): Promise<Uint8Array> {
   const { bytesMax, ratioMax = limits.bodyRatioMax, deadlineMs = limits.requestDeadlineMs } = bodyLimits
   const encoding = contentEncoding(request.headers.get('content-encoding'))
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
   if (declared > bytesMax) throw tooLarge(bytesMax)
-  // The parser holds the client to a declared length, so only a body of unknown length is counted while it arrives.
+  // Bun enforces a declared length, so only a body of unknown length is counted while it arrives.
   const isDeclared = !Number.isNaN(declared)
-  const share = await takeShare(request, isDeclared ? declared : 0)
+  const share = await acquireShare(request, isDeclared ? declared : 0)
   const bytes = await (isDeclared
     ? inTime(request.bytes(), deadlineMs)
     : readCounted(request, bytesMax, deadlineMs, share))
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
   if (encoding === null) return bytes
   const inflated = await inflate(encoding, bytes, { bytesMax, ratioMax })
-  if (share?.grow(inflated.length) === false) throw noRoom()
+  if (share?.grow(inflated.length) === false) throw tooManyBodies()
   return inflated
 }
 
 /**
- * Throws 503 when there is no room for a body of this length among those under way. What arrives of it is dropped for
- * two seconds first: a sender whose connection is closed while it sends would not see the answer.
+ * Throws 503 when a body of this length does not fit among those in flight. Discards what arrives for 2 s first,
+ * because a client whose connection is closed while it sends does not see the response.
  */
-export async function requireBodyRoom(request: Request, bytes: number): Promise<void> {
+export async function requireBodyCapacity(request: Request, bytes: number): Promise<void> {
   const context = contextIfAny(request)
-  if (context === null || context.underWay.bodies.hasRoom(ownerOf(context), bytes)) return
-  const isWhole = await dropped(request, limits.refusedBodyMs)
-  throw noRoom(isWhole ? {} : { connection: 'close' })
+  if (context === null || context.inFlight.bodies.fits(ownerOf(context), bytes)) return
+  const isWhole = await discard(request, limits.refusedBodyMs)
+  throw tooManyBodies(isWhole ? {} : { connection: 'close' })
 }
 
-/** What the request's body takes of the bytes under way; until it is given back, or the request is answered. */
-async function takeShare(request: Request, bytes: number): Promise<Share | null> {
+/** Counts the body's bytes as in flight until they are released or the request is answered. */
+async function acquireShare(request: Request, bytes: number): Promise<Share | null> {
   const context = contextIfAny(request)
   if (context === null) return null
-  await requireBodyRoom(request, bytes)
-  const share = context.underWay.bodies.take(ownerOf(context), bytes)
-  if (share === null) throw noRoom({ connection: 'close' })
+  await requireBodyCapacity(request, bytes)
+  const share = context.inFlight.bodies.acquire(ownerOf(context), bytes)
+  if (share === null) throw tooManyBodies({ connection: 'close' })
   context.body = share
   return share
 }
 
-let dropping = 0
+let discarding = 0
 
-/** Reads and forgets; false when the body has not ended in time, and at once when many are being dropped already. */
-async function dropped(request: Request, ms: number): Promise<boolean> {
-  if (dropping >= limits.refusedBodiesMax) return false
+/** Reads and discards a body. False when it did not end in time, or when too many are being discarded already. */
+async function discard(request: Request, ms: number): Promise<boolean> {
+  if (discarding >= limits.refusedBodiesMax) return false
   const reader = request.body?.getReader()
   if (reader === undefined) return true
-  dropping++
+  discarding++
   try {
     return await readToEnd(reader, ms)
   } finally {
-    dropping--
+    discarding--
   }
 }
 
@@ -90,12 +90,12 @@ async function readToEnd(reader: ReadableStreamDefaultReader<unknown>, ms: numbe
   }
 }
 
-function noRoom(headers: { [name: string]: string } = {}): AppError {
-  const message = 'Too many bodies are under way; send this again later.'
+function tooManyBodies(headers: { [name: string]: string } = {}): AppError {
+  const message = 'Too many request bodies are in flight. Try again later.'
   return new AppError('overloaded', message, { headers: { ...retryAfter(), ...headers } })
 }
 
-/** The text of a body, without a byte order mark; 400 when it is not UTF-8. */
+/** The text of a body without its byte order mark; throws 400 when it is not UTF-8. */
 export function decodeBody(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes)
@@ -104,7 +104,7 @@ export function decodeBody(bytes: Uint8Array): string {
   }
 }
 
-/** A small JSON object. With `emptyIsObject` an empty body reads as `{}` (contract §1: audit export and replay). */
+/** A small JSON object. With `emptyIsObject` an empty body is read as `{}` (contract §1: audit export and replay). */
 export async function readJsonObject(
   request: Request,
   bodyLimits: BodyLimits = { bytesMax: limits.jsonBodyBytesMax },
@@ -117,14 +117,14 @@ export async function readJsonObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new AppError('invalid_body', 'The body must be a JSON object.')
   }
-  // Deeper values parse, but overflow the stack where they are written again.
+  // Deeper values parse, but overflow the stack when they are serialized.
   if (isDeeperThan(value, limits.jsonDepthMax)) {
     throw new AppError('invalid_body', `The body is nested deeper than ${limits.jsonDepthMax} levels.`)
   }
   return value
 }
 
-/** Parses JSON text; a mistake is 400 `invalid_json`, without the parser's message, which quotes the body. */
+/** Parses JSON. Throws 400 `invalid_json` without the parser's message, because that quotes the body. */
 export function parseJson(text: string): Json {
   try {
     return JSON.parse(text) as Json
@@ -152,7 +152,7 @@ function inTime(reading: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8
   })
 }
 
-/** Reads a body of undeclared length (chunked), counting; keeps nothing of one that is too large or too slow. */
+/** Reads a chunked body and counts its bytes while they arrive; drops it when it is too large or too slow. */
 async function readCounted(
   request: Request,
   bytesMax: number,
@@ -180,7 +180,7 @@ async function readCounted(
       }
       if (share?.grow(value.length) === false) {
         void reader.cancel().catch(() => undefined)
-        throw noRoom({ connection: 'close' })
+        throw tooManyBodies({ connection: 'close' })
       }
       parts.push(value)
     }
@@ -192,8 +192,8 @@ async function readCounted(
   return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts, total)
 }
 
-// No `connection: close` here: a client that still sends when the connection closes (Node's fetch, Python) sees a
-// broken pipe instead of this answer. The parser takes what still comes and drops it.
+// Without `connection: close`: a client that is still sending when the connection closes (Node's fetch, Python) sees a
+// broken pipe instead of this response. The parser reads and discards the rest.
 function tooLarge(bytesMax: number): AppError {
   return new AppError('payload_too_large', `The body is larger than ${bytesMax} bytes.`)
 }
@@ -205,21 +205,20 @@ function tooSlow(deadlineMs: number): AppError {
 }
 
 function endedEarly(): AppError {
-  return new AppError('invalid_body', 'The connection ended before the body did.')
+  return new AppError('invalid_body', 'The connection closed before the whole body arrived.')
 }
 
-/** Inflates compressed request bodies under an output cap; refuses the corrupt, the cut and what has a tail. */
 export type Encoding = 'gzip' | 'deflate' | 'br' | 'zstd'
 
 interface InflateLimits {
-  bytesMax: number // after inflating
-  ratioMax: number // inflated : compressed
+  bytesMax: number // after decompression
+  ratioMax: number // decompressed : compressed
 }
 
-/** Inputs up to this size are inflated at once (about 1 ms at the ratio cap); larger ones go to the thread pool. */
+/** Inputs up to this size are decompressed inline (about 1 ms at the ratio limit); larger ones in the thread pool. */
 const syncBytesMax = 16 * 1024
 
-/** What `node:zlib` gives when asked for `info`: the output, and how much of the input was used. */
+/** The result of `node:zlib` with `info`: the output, and how many input bytes were consumed. */
 interface Inflated {
   buffer: Uint8Array
   engine: { bytesWritten: number }
@@ -233,7 +232,7 @@ type InflateAsync = (
   done: (error: Error | null, result: unknown) => void,
 ) => void
 
-// RFC 9659: a zstd content coding needs a window of at most 8 MiB; more is refused before memory is taken for it.
+// RFC 9659: zstd content encoding uses a window of at most 8 MiB; a larger one is rejected before memory is allocated.
 const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: 23 }
 
 const coders: Record<Encoding | 'deflate-raw', { sync: InflateSync; async: InflateAsync; params?: object }> =
@@ -245,7 +244,7 @@ const coders: Record<Encoding | 'deflate-raw', { sync: InflateSync; async: Infla
     zstd: { sync: zlib.zstdDecompressSync, async: zlib.zstdDecompress, params: zstdParams },
   }
 
-/** Reads a content-encoding header: null means as is. A list and an unknown coding are 415. */
+/** Reads a content-encoding header; null means uncompressed. Throws 415 for a list or an unknown encoding. */
 export function contentEncoding(header: string | null): Encoding | null {
   if (header === null) return null
   const name = header.trim().toLowerCase()
@@ -253,12 +252,12 @@ export function contentEncoding(header: string | null): Encoding | null {
   if (name === 'gzip' || name === 'x-gzip') return 'gzip'
   if (name === 'deflate' || name === 'br' || name === 'zstd') return name
   throw new AppError('unsupported_encoding', 'This content-encoding is not supported.', {
-    hint: 'Send the body as it is, or with one of gzip, deflate, br, zstd.',
+    hint: 'Send the body uncompressed, or encoded as gzip, deflate, br or zstd.',
     headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
   })
 }
 
-/** The inflated body; a promise for large inputs, so that the HTTP thread is not held. */
+/** The decompressed body; a promise for large inputs, so that the HTTP thread is not blocked. */
 export function inflate(
   encoding: Encoding,
   bytes: Uint8Array,
@@ -292,7 +291,7 @@ export function inflate(
   return (result as Inflated).buffer
 }
 
-/** zlib and brotli stop silently at the end of their data: what follows would be dropped unread. */
+/** zlib and brotli stop silently at the end of their data, so extra bytes would be dropped unread. */
 function usedAll(result: unknown, bytes: Uint8Array): boolean {
   return (result as Inflated).engine.bytesWritten === bytes.length
 }
@@ -301,21 +300,21 @@ function refusal(error: unknown, limits: InflateLimits): AppError {
   if ((error as { code?: unknown }).code !== 'ERR_BUFFER_TOO_LARGE') return corrupt()
   return new AppError(
     'payload_too_large',
-    `The body inflates to more than ${limits.bytesMax} bytes or more than ${limits.ratioMax} times its size.`,
+    `The decompressed body exceeds ${limits.bytesMax} bytes or ${limits.ratioMax} times its compressed size.`,
   )
 }
 
 function corrupt(): AppError {
-  return new AppError('invalid_body', 'The compressed body is corrupt, cut short or followed by other bytes.')
+  return new AppError('invalid_body', 'The compressed body is corrupt, truncated or followed by extra bytes.')
 }
 
-/** HTTP's "deflate" is the zlib format (RFC 9110), but some clients send raw deflate; the header tells them apart. */
+/** HTTP's "deflate" is the zlib format (RFC 9110), but some clients send raw deflate; the header distinguishes them. */
 function hasZlibHeader(bytes: Uint8Array): boolean {
   const first = bytes[0] ?? 0
   return (first & 0x0f) === 8 && ((first << 8) | (bytes[1] ?? 0)) % 31 === 0
 }
 
-/** Whether the bytes are whole zstd frames and nothing else: Bun's zstd takes a cut frame for a finished one. */
+/** Whether the bytes are complete zstd frames and nothing else: Bun's zstd accepts a truncated frame as complete. */
 function isWholeZstd(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let at = 0
@@ -329,7 +328,7 @@ function isWholeZstd(bytes: Uint8Array): boolean {
   return at === bytes.length
 }
 
-/** Where the frame at `at` ends (RFC 8878 §3.1.1), or Infinity when it does not. */
+/** The end of the frame at `at` (RFC 8878 §3.1.1), or Infinity when it is truncated. */
 function zstdFrameEnd(view: DataView, at: number): number {
   const descriptor = view.getUint8(at + 4)
   const single = (descriptor >> 5) & 1

@@ -1,37 +1,37 @@
 /** Sealed positions: ours open, altered and foreign ones do not. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { sealWith } from './cursor-cipher.ts'
+import { makeCursorCipher } from './cursor-cipher.ts'
 
-const seal = sealWith('ab'.repeat(32))
+const cipher = makeCursorCipher('ab'.repeat(32))
 
 test('what was closed for a purpose opens for it alone, under the same secret alone', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      const text = seal.close('cursor', value)
+      const text = cipher.encrypt('cursor', value)
       expect(text).toMatch(/^[A-Za-z0-9_-]+$/)
-      expect(seal.open('cursor', text)).toEqual(JSON.parse(JSON.stringify(value)))
-      expect(seal.open('other', text)).toBeNull()
-      expect(sealWith('cd'.repeat(32)).open('cursor', text)).toBeNull()
+      expect(cipher.decrypt('cursor', text)).toEqual(JSON.parse(JSON.stringify(value)))
+      expect(cipher.decrypt('other', text)).toBeNull()
+      expect(makeCursorCipher('cd'.repeat(32)).decrypt('cursor', text)).toBeNull()
     }),
     { numRuns: 50 },
   )
 })
 
 test('the shortest value opens too', () => {
-  expect(seal.open('cursor', seal.close('cursor', 0))).toBe(0)
+  expect(cipher.decrypt('cursor', cipher.encrypt('cursor', 0))).toBe(0)
 })
 
 test('every altered or foreign text is refused, none throws', () => {
-  const text = seal.close('cursor', ['org_1', 5])
+  const text = cipher.encrypt('cursor', ['org_1', 5])
   for (let at = 0; at < text.length; at++) {
     const other = text[at] === 'A' ? 'B' : 'A'
     const altered = text.slice(0, at) + other + text.slice(at + 1)
     // The last character carries bits that base64url ignores: the same bytes may come out.
     if (!Buffer.from(altered, 'base64url').equals(Buffer.from(text, 'base64url'))) {
-      expect(seal.open('cursor', altered)).toBeNull()
+      expect(cipher.decrypt('cursor', altered)).toBeNull()
     }
   }
-  fc.assert(fc.property(fc.string(), (junk) => seal.open('cursor', junk) === null))
-  expect(seal.open('cursor', 'A'.repeat(100))).toBeNull()
+  fc.assert(fc.property(fc.string(), (junk) => cipher.decrypt('cursor', junk) === null))
+  expect(cipher.decrypt('cursor', 'A'.repeat(100))).toBeNull()
 })

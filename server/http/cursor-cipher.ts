@@ -1,39 +1,27 @@
-/** Seals small positions into opaque text that only this store can read and nobody can alter (AES-256-GCM). */
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+/** Encrypts positions into opaque cursors that only this store can read and nobody can alter. */
+import { decryptBytes, encryptBytes } from '../system/secrets.ts'
 
-export interface Seal {
-  close(purpose: string, value: unknown): string
-  /** The value sealed for the same purpose, or null when the text is not ours. */
-  open(purpose: string, text: string): unknown
+export interface CursorCipher {
+  encrypt(purpose: string, value: unknown): string
+  /** The value encrypted for the same purpose, or null for any other text. */
+  decrypt(purpose: string, text: string): unknown
 }
 
-const ivBytes = 12
-const tagBytes = 16
-/** From the shortest value, one character of JSON, to more than any position takes. */
-const sealedText = /^[A-Za-z0-9_-]{39,6000}$/
+/** From the shortest value, one character of JSON, to more than any position needs. */
+const encryptedText = /^[A-Za-z0-9_-]{39,6000}$/
 
-/** `secretHex` is the store's 32-byte secret, so that positions outlive restarts. */
-export function sealWith(secretHex: string): Seal {
+/** `secretHex` is the store's 32-byte secret, so cursors outlive restarts. */
+export function makeCursorCipher(secretHex: string): CursorCipher {
   const key = Buffer.from(secretHex, 'hex')
   return {
-    close(purpose, value) {
-      const iv = randomBytes(ivBytes)
-      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(purpose))
-      const body = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
-      return Buffer.concat([iv, body, cipher.getAuthTag()]).toString('base64url')
-    },
-    open(purpose, text) {
-      if (!sealedText.test(text)) return null
+    encrypt: (purpose, value) =>
+      encryptBytes(key, purpose, Buffer.from(JSON.stringify(value))).toString('base64url'),
+    decrypt(purpose, text) {
+      if (!encryptedText.test(text)) return null
       const bytes = Buffer.from(text, 'base64url')
-      if (bytes.toString('base64url') !== text) return null // decoding passes over a stray last character
-      try {
-        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, ivBytes))
-        decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(-tagBytes))
-        const body = bytes.subarray(ivBytes, -tagBytes)
-        return JSON.parse(decipher.update(body, undefined, 'utf8') + decipher.final('utf8'))
-      } catch {
-        return null
-      }
+      if (bytes.toString('base64url') !== text) return null // decoding ignores a stray last character
+      const clear = decryptBytes(key, purpose, bytes)
+      return clear === null ? null : JSON.parse(clear.toString())
     },
   }
 }

@@ -1,4 +1,4 @@
-/** Lets a request past by its API key: who it is (401), whether its kind and scope may (403), whether it leaked. */
+/** Authenticates requests by API key: identity (401), kind and scope (403), and keys leaked to a browser (403). */
 import { timingSafeEqual } from 'node:crypto'
 import type { ApiKey, KeyKind, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
@@ -9,22 +9,22 @@ import { contextOf } from './request-context.ts'
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
 
 export interface KeyGuard {
-  /** For `/v1/sdk/*`: an ingest key that does not come from a browser. */
+  /** For `/v1/sdk/*`: requires an ingest key that was not sent by a browser. */
   ingest(request: Request): Promise<ApiKey>
-  /** For gateway endpoints: a secret key that carries `scope`. */
+  /** For gateway endpoints: requires a secret key with `scope`. */
   gateway(request: Request, scope: Scope): Promise<ApiKey>
 }
 
-interface GuardParts {
+interface GuardServices {
   store: Pick<Store, 'keys'>
   clock: Clock
-  /** Counts a request against its key; throws 429 when it is one too many. */
+  /** Counts a request against the key's rate limit; throws 429 above it. */
   limit(request: Request, key: ApiKey): void
   used(key: ApiKey, atMs: number, address: string): void
 }
 
-/** Builds the guard; `used` hears of every request a key let through. */
-export function keyGuard({ store, clock, limit, used }: GuardParts): KeyGuard {
+/** Builds the guard; `used` is called for every authenticated request. */
+export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard {
   const admit = async (request: Request, kind: KeyKind): Promise<ApiKey> => {
     const key = await identify(request, store, clock.now())
     if (key.kind !== kind) throw wrongKind(key.kind, kind)
@@ -46,7 +46,7 @@ export function keyGuard({ store, clock, limit, used }: GuardParts): KeyGuard {
     async gateway(request, scope) {
       const key = await admit(request, 'secret')
       if (key.scopes.length > 0 && !key.scopes.includes(scope)) {
-        throw new AppError('forbidden', `This key does not carry the scope ${scope}.`, {
+        throw new AppError('forbidden', `This key lacks the scope ${scope}.`, {
           reason: 'wrong_scope',
         })
       }
@@ -59,13 +59,14 @@ const bearer = /^bearer +([\x21-\x7e]{1,200}) *$/i
 
 async function identify(request: Request, store: Pick<Store, 'keys'>, now: number): Promise<ApiKey> {
   const header = request.headers.get('authorization')
-  if (!header) throw unauthorized('missing_bearer', 'Send the key as “authorization: Bearer <key>”.')
+  if (!header)
+    throw unauthorized('missing_bearer', 'Send the API key in the header "Authorization: Bearer <key>".')
   const secret = bearer.exec(header)?.[1]
-  if (!secret) throw unauthorized('missing_bearer', 'The authorization header must be “Bearer <key>”.')
+  if (!secret) throw unauthorized('missing_bearer', 'The Authorization header must be "Bearer <key>".')
   const hash = sha256Hex(secret)
   const key = await store.keys.findByHash(hash)
   if (!key || !timingSafeEqual(Buffer.from(key.hash), Buffer.from(hash))) {
-    throw unauthorized('invalid_key', 'This key is not known here.')
+    throw unauthorized('invalid_key', 'Unknown API key.')
   }
   if (key.revokedAtMs !== null) throw unauthorized('revoked_key', 'This key has been revoked.')
   if (key.expiresAtMs !== null && key.expiresAtMs <= now)
@@ -74,8 +75,8 @@ async function identify(request: Request, store: Pick<Store, 'keys'>, now: numbe
 }
 
 /**
- * A 401 with its reason and challenge. No `connection: close`, as in `body.ts`: a sender of a large batch would see a
- * broken pipe and try a revoked key again and again. The parser takes what still comes and drops it.
+ * A 401 with its reason and challenge. Without `connection: close`, as in `body.ts`: the sender of a large batch would
+ * see a broken pipe and retry a revoked key forever. The parser reads and discards the rest of the body.
  */
 export function unauthorized(reason: string, message: string): AppError {
   return new AppError('unauthorized', message, {
@@ -85,13 +86,13 @@ export function unauthorized(reason: string, message: string): AppError {
 }
 
 const kindUse: Record<KeyKind, string> = {
-  ingest: 'An ingest key only writes to /v1/sdk/*.',
-  secret: 'A secret key only opens gateway endpoints such as /v1/traces.',
-  publishable: 'A publishable key opens no endpoint.',
+  ingest: 'An ingest key can only write to /v1/sdk/*.',
+  secret: 'A secret key can only read gateway endpoints such as /v1/traces.',
+  publishable: 'A publishable key gives no access to the API.',
 }
 
 function wrongKind(has: KeyKind, needs: KeyKind): AppError {
-  return new AppError('forbidden', `${kindUse[has]} This endpoint takes a key of kind ${needs}.`, {
+  return new AppError('forbidden', `${kindUse[has]} This endpoint requires a key of kind ${needs}.`, {
     reason: 'wrong_key_kind',
   })
 }
@@ -116,11 +117,11 @@ async function exposed(store: Pick<Store, 'keys'>, key: ApiKey, now: number): Pr
   }
   return new AppError(
     'key_exposed',
-    'This ingest key arrived from a browser: treat it as leaked and replace it.',
+    'This ingest key was sent from a browser. Treat it as leaked and replace it.',
     {
       hint:
-        'Send events from your backend. If a proxy relays browser headers there, strip Origin and Sec-Fetch-Site, ' +
-        'or mark the key “behind a proxy”.',
+        'Send events from your backend. If a proxy forwards browser headers to it, strip Origin and Sec-Fetch-Site, ' +
+        'or enable "behind a proxy" for the key.',
     },
   )
 }

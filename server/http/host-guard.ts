@@ -1,4 +1,4 @@
-/** The Host allow-list for the dashboard: what keeps a rebound DNS name from talking to a loopback appliance. */
+/** The Host allow-list of the dashboard: stops DNS rebinding against a loopback appliance. */
 import { isIP } from 'node:net'
 
 export interface HostRule {
@@ -7,7 +7,7 @@ export interface HostRule {
   allowedHosts: string[]
 }
 
-/** Whether a request for the dashboard may name this host (contract §1: loopback, listen address, IP literals, …). */
+/** Whether a dashboard request may use this Host header (contract §1: loopback, listen address, IP literals, …). */
 export function hostAllowed(hostHeader: string | null, rule: HostRule): boolean {
   if (!hostHeader) return false
   const name = hostName(hostHeader)
@@ -18,7 +18,7 @@ export function hostAllowed(hostHeader: string | null, rule: HostRule): boolean 
   return allowed.some((host) => host.toLowerCase() === name)
 }
 
-/** The name in a Host header without its port, in lower case and without IPv6 brackets; null when malformed. */
+/** The host name in a Host header, lower case, without port and IPv6 brackets; null when malformed. */
 export function hostName(header: string): string | null {
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?$/i.exec(header)
   if (!match) return null

@@ -1,12 +1,12 @@
-/** Opens a listener: gives each request its context, a deadline, the Host check, common headers and a log line. */
+/** Opens a listener: gives every request its context, deadline, Host check, common headers and log line. */
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { AppError, retryAfter } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import { listenText, reachableHost, type ListenAddress } from './address.ts'
-import { addCommonHeaders, counted, errorResponse } from './response.ts'
-import { takeBasePath } from './base-path.ts'
-import { pathOf, setContext, withContext, withWholeUrl, type RequestContext } from './request-context.ts'
+import { addCommonHeaders, errorResponse, limitInFlight } from './response.ts'
+import { stripBasePath } from './base-path.ts'
+import { pathOf, setContext, withContext, withAbsoluteUrl, type RequestContext } from './request-context.ts'
 import { hostAllowed, hostName, type HostRule } from './host-guard.ts'
 import { connect } from 'node:net'
 import type { Server } from 'bun'
@@ -18,41 +18,40 @@ import type { TlsPair } from './tls.ts'
 export interface ListenOptions {
   handle(request: Request): Promise<Response> // never rejects
   kind: 'main' | 'ingest' | 'metrics'
-  /** Hears of every answer: the route's pattern (none when refused before), method, status, milliseconds. */
+  /** Called for every response with the route's pattern (none when refused earlier), method, status, milliseconds. */
   observe(route: string | undefined, method: string, status: number, ms: number): void
   at: ListenAddress
-  basePath: string // taken off every address; nothing for the whole host
+  basePath: string // stripped from every path; '' when served at the root
   hostRule: HostRule
   sender(peer: string | null, headers: Headers): Sender // null: over a unix socket
   stopping(): boolean
-  /** Whether a request for this path waits until there is memory again. */
+  /** Whether requests for this path are refused while memory is low. */
   isShed(path: string): boolean
-  underWay: RequestContext['underWay']
+  inFlight: RequestContext['inFlight']
   log: Log
   tls: TlsPair | null
 }
 
 export interface Listener extends Acceptor {
   url: string // as printed: http://host:port, or unix:path
-  link: string // under which others open it, when no proxy gives it another address
+  link: string // the URL others can open, unless a proxy gives it another
   /**
-   * Shows another certificate from the next connection on: the port is given up and taken again, within a millisecond
-   * in which a connection is refused or reset (`Bun.serve` cannot change a certificate in place). Requests and streams
-   * in flight go on over the connections they have.
+   * Uses another certificate from the next connection on. Reopens the port, because `Bun.serve` cannot replace a
+   * certificate in place; connections are refused or reset for about 1 ms. Requests and streams in flight continue.
    */
-  showCertificate(tls: TlsPair): void
+  useCertificate(tls: TlsPair): void
   /** Refuses new requests, waits for those in flight until the deadline, then cuts. */
   stop(deadlineMs: number): Promise<void>
 }
 
-/** Throws when the address cannot be taken, with a sentence that says which. */
+/** Throws an error that names the address when it cannot listen there. */
 export function listen(options: ListenOptions): Listener {
   const { host, port, unix } = options.at
   if (unix !== undefined) return listenOnSocket(options, unix)
   const open = (at: number, tls: TlsPair | null) => bind({ host, port: at }, serveOptions(options, at, tls))
   let server = open(port, options.tls)
   const taken = server.port ?? port
-  let shownTls = options.tls
+  let currentTls = options.tls
   let isPaused = false
   const drained = drains()
   const urlOf = (name: string) =>
@@ -65,20 +64,20 @@ export function listen(options: ListenOptions): Listener {
       isPaused = true
     },
     resume() {
-      if (isPaused) server = open(taken, shownTls)
+      if (isPaused) server = open(taken, currentTls)
       isPaused = false
     },
-    showCertificate(tls) {
+    useCertificate(tls) {
       if (isPaused) {
-        shownTls = tls
+        currentTls = tls
         return
       }
       drained.add(server.stop())
       try {
         server = open(taken, tls)
-        shownTls = tls
+        currentTls = tls
       } catch (error) {
-        server = open(taken, shownTls)
+        server = open(taken, currentTls)
         throw error
       }
     },
@@ -89,7 +88,7 @@ export function listen(options: ListenOptions): Listener {
   }
 }
 
-/** The ends of listeners that were closed and may have requests in flight. */
+/** Closed listeners that may still have requests in flight. */
 function drains() {
   const open = new Set<Promise<void>>()
   return {
@@ -106,18 +105,18 @@ async function stopped(server: Server<undefined>, drained: Promise<unknown>, dea
   if ((await Promise.race([drained, late])) === 'late') await server.stop(true)
 }
 
-/** Who may write to the socket stands in its mode and its folder's: the proxy's user is put into our group. */
+/** Access is governed by the mode of the socket and its folder: add the proxy's user to our group. */
 const socketMode = 0o660
 
-/** A socket has no TLS: nothing on the way could listen in. Its path must be free (`socket-file.ts`). */
+/** A socket has no TLS because nothing can listen in. Its path must be free (`clearSocket`). */
 function listenOnSocket(options: ListenOptions, unix: string): Listener {
   const server = bind(options.at, { unix, ...answering({ ...options, tls: null }) })
   chmodSync(unix, socketMode)
   return {
     url: `unix:${unix}`,
     link: `http://localhost${options.basePath}`,
-    showCertificate() {},
-    // Only the proxy opens connections here, and it has a limit of its own.
+    useCertificate() {},
+    // Only the proxy connects here, and it has its own limit.
     pause() {},
     resume() {},
     async stop(deadlineMs) {
@@ -137,7 +136,7 @@ function serveOptions(
     port,
     ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
     idleTimeout: 30,
-    reusePort: false, // a second appliance on the same port must fail, not share the traffic
+    reusePort: false, // a second server on the same port must fail, not share the traffic
     ...answering(options),
   }
 }
@@ -148,14 +147,14 @@ function answering(options: ListenOptions) {
     maxRequestBodySize: limits.parserBodyBytesMax,
     fetch: (request: Request, self: Server<undefined>) => answer(options, request, self),
     error: () =>
-      new Response('{"error":"internal_error","message":"Something went wrong on our side."}', {
+      new Response('{"error":"internal_error","message":"Internal server error."}', {
         status: 500,
         headers: { 'content-type': 'application/json' },
       }),
   }
 }
 
-/** `Bun.serve`, failing with a sentence that names the address and what is wrong with it. */
+/** `Bun.serve` with an error message that names the address and the cause. */
 function bind(at: ListenAddress, options: Bun.Serve.Options<undefined>): Server<undefined> {
   try {
     return Bun.serve(options)
@@ -171,7 +170,7 @@ async function answer(
   received: Request,
   server: Server<undefined>,
 ): Promise<Response> {
-  const request = withWholeUrl(received)
+  const request = withAbsoluteUrl(received)
   const peer = server.requestIP(received)?.address ?? ''
   const { address, secure } = options.sender(options.at.unix === undefined ? peer : null, request.headers)
   const context: RequestContext = {
@@ -181,16 +180,16 @@ async function answer(
     secure: secure || options.tls !== null,
     local: isLoopbackHost(request.headers.get('host')),
     listener: options.kind,
-    underWay: options.underWay,
+    inFlight: options.inFlight,
     keepOpen: () => server.timeout(received, 0),
   }
   setContext(request, context)
   const made =
-    takeBasePath(request, options.basePath, context.id) ??
+    stripBasePath(request, options.basePath, context.id) ??
     refusal(options, request, context) ??
     (await withDeadline(handleWithin(options, request, context), context.id))
   context.body?.release()
-  const response = counted(made, context)
+  const response = limitInFlight(made, context)
   addCommonHeaders(response, context.id)
   if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
@@ -206,13 +205,13 @@ async function answer(
   return response
 }
 
-/** Ingest writes no audit entries, and is too frequent to carry its context along. */
+/** Ingest writes no audit entries and is too frequent to pay for the async context. */
 function handleWithin(options: ListenOptions, request: Request, context: RequestContext): Promise<Response> {
   if (pathOf(request).startsWith('/v1/sdk/')) return options.handle(request)
   return withContext(context, () => options.handle(request))
 }
 
-/** What is refused before routing: a stopping server, paths the ingest listener does not serve, a foreign Host. */
+/** Refuses before routing: while stopping, while memory is low, paths another listener serves, unknown Hosts. */
 function refusal(options: ListenOptions, request: Request, context: RequestContext): Response | null {
   const path = pathOf(request)
   if (options.stopping()) {
@@ -225,38 +224,38 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   if (options.isShed(path)) {
     const headers = { ...retryAfter(), connection: 'close' } // the body is not read
     return errorResponse(
-      new AppError('overloaded', 'The server is short of memory.', { headers }),
+      new AppError('overloaded', 'The server is low on memory. Try again later.', { headers }),
       context.id,
     )
   }
   if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
     return errorResponse(
-      new AppError('not_found', 'This listener serves ingest and the client package only.'),
+      new AppError('not_found', 'This listener only serves ingest and the client package.'),
       context.id,
     )
   }
   if (options.kind === 'metrics' && path !== '/metrics') {
-    return errorResponse(new AppError('not_found', 'This listener serves /metrics only.'), context.id)
+    return errorResponse(new AppError('not_found', 'This listener only serves /metrics.'), context.id)
   }
   if (isDashboard(path) && !hostAllowed(request.headers.get('host'), options.hostRule)) {
-    const error = new AppError('forbidden', 'The dashboard does not answer under this host name.', {
-      hint: 'Start the appliance with --public-url or --allowed-host naming this host.',
+    const error = new AppError('forbidden', 'The dashboard is not available under this host name.', {
+      hint: 'Start the server with --public-url or --allowed-host set to this host.',
     })
     return errorResponse(error, context.id)
   }
   return null
 }
 
-/** Everything but the public API, the client package, health and metrics belongs to the dashboard. */
+/** Everything except the public API, the client package, health and metrics. */
 function isDashboard(path: string): boolean {
   return !/^\/(?:v1|sdk)\//.test(path) && !['/healthz', '/readyz', '/metrics'].includes(path)
 }
 
-/** Bun's idle timeout does not reach a handler whose body is read, so every handler gets a deadline of ours. */
+/** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
 function withDeadline(work: Promise<Response>, requestId: string): Promise<Response> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
-      // Its body may still be on the way.
+      // The body may still be arriving.
       const headers = { ...retryAfter(), connection: 'close' }
       const error = new AppError('overloaded', 'The request timed out.', { headers })
       resolve(errorResponse(error, requestId))
@@ -276,13 +275,13 @@ function isLoopbackHost(header: string | null): boolean {
   )
 }
 
-/** Throws a sentence when the path is taken by anything but a dead socket. */
+/** Removes a socket file that a crash left behind; throws when anything else is at the path. */
 export async function clearSocket(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
-  if (!found.isSocket())
-    throw new Error(`cannot listen on unix:${path}: there is something else at this path`)
-  if (await answers(path)) throw new Error(`cannot listen on unix:${path}: another process answers there`)
+  if (!found.isSocket()) throw new Error(`cannot listen on unix:${path}: the path exists and is not a socket`)
+  if (await answers(path))
+    throw new Error(`cannot listen on unix:${path}: another process is listening there`)
   rmSync(path, { force: true })
 }
 

@@ -1,7 +1,7 @@
-/** Reads the content-type of a request: which of our media types it is, and that its text is UTF-8. */
+/** Content negotiation: the media type of a request's body, and the one to respond with. */
 import { AppError } from '../errors.ts'
 
-/** The media type the body has, one of `known`; a missing header means the first of them (contract §1). */
+/** The media type of the body, one of `known`; without a header the first of them (contract §1). Throws 415. */
 export function mediaType<Known extends string>(
   header: string | null,
   known: readonly [Known, ...Known[]],
@@ -29,8 +29,8 @@ export function mediaType<Known extends string>(
 }
 
 /**
- * The offered type the `accept` header likes best; between equals the first offered. No header means the first. 406
- * when the client takes none of them.
+ * The offered type that the `accept` header prefers; the first one on a tie or without a header. Throws 406 when the
+ * client accepts none of them.
  */
 export function acceptedType<const Offered extends string>(
   header: string | null,
@@ -43,7 +43,7 @@ export function acceptedType<const Offered extends string>(
     const quality = qualityOf(type, ranges)
     if (quality > 0 && (best === null || quality > best.quality)) best = { type, quality }
   }
-  if (best === null) throw new AppError('not_acceptable', `This can be had as ${offered.join(', ')}.`)
+  if (best === null) throw new AppError('not_acceptable', `Available media types: ${offered.join(', ')}.`)
   return best.type
 }
 
@@ -59,7 +59,7 @@ function readRange(text: string): Range {
   return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
 }
 
-/** By the most specific range that names the type; what no range names is not accepted. */
+/** Quality by the most specific range that matches; 0 when none does. */
 function qualityOf(type: string, ranges: Range[]): number {
   for (const name of [type, `${type.split('/')[0]}/*`, '*/*']) {
     const range = ranges.find((one) => one.type === name)

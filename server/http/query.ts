@@ -1,12 +1,12 @@
-/** Reads a query string by the strict rules of contract §1: unknown or repeated parameters are refused. */
+/** Reads query strings strictly (contract §1): unknown and repeated parameters are errors. Also cursors. */
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { parseTime } from '../text/time.ts'
-import type { Seal } from './cursor-cipher.ts'
+import type { CursorCipher } from './cursor-cipher.ts'
 
 const valueCharsMax = 2_000
 
-/** Clients loop with `cursor=${cursor ?? ''}`: these count as absent when empty (contract §1). */
+/** Clients loop with `cursor=${cursor ?? ''}`, so these count as absent when empty (contract §1). */
 const absentWhenEmpty = new Set(['cursor', 'since', 'until'])
 
 export type ParameterKind = 'one' | 'many'
@@ -26,7 +26,7 @@ export class Query {
   }
 }
 
-/** Parses `request`'s query against the allowed parameters; throws 400 `invalid_query` naming the first wrong one. */
+/** Reads the allowed parameters; throws 400 `invalid_query` that names the first wrong one. */
 export function readQuery(request: Request, allowed: Record<string, ParameterKind>): Query {
   const mark = request.url.indexOf('?')
   const values = new Map<string, string[]>()
@@ -35,21 +35,23 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
     const kind = Object.hasOwn(allowed, name) ? allowed[name] : undefined
     if (!kind) {
       const known = Object.keys(allowed).join(', ')
-      throw invalidQuery(name, `'${cut(name)}' is not a parameter here; known: ${known || 'none'}`, 'unknown')
+      throw invalidQuery(name, `Unknown parameter '${cut(name)}'. Accepted: ${known || 'none'}.`, 'unknown')
     }
     if (value === '' && absentWhenEmpty.has(name)) continue
     const list = values.get(name)
-    if (list && kind === 'one') throw invalidQuery(name, `'${name}' may be given only once`, 'repeated')
-    if (list && list.length >= 100) throw invalidQuery(name, `'${name}' is repeated too often`, 'too_many')
-    if (value.length > (name === 'cursor' ? limits.cursorCharsMax : valueCharsMax))
-      throw invalidQuery(name, `'${name}' is too long`, 'too_long')
+    if (list && kind === 'one') throw invalidQuery(name, `'${name}' must not be repeated.`, 'repeated')
+    if (list && list.length >= 100)
+      throw invalidQuery(name, `'${name}' must have at most 100 values.`, 'too_many')
+    const charsMax = name === 'cursor' ? limits.cursorCharsMax : valueCharsMax
+    if (value.length > charsMax)
+      throw invalidQuery(name, `'${name}' must have at most ${charsMax} characters.`, 'too_long')
     if (list) list.push(value)
     else values.set(name, [value])
   }
   return new Query(values)
 }
 
-/** A 400 that names the parameter at fault. */
+/** A 400 that names the wrong parameter. */
 export function invalidQuery(name: string, message: string, code = 'wrong_format'): AppError {
   const issue: Issue = { path: cut(name), message, code }
   return new AppError('invalid_query', message, { issues: [issue] })
@@ -59,7 +61,7 @@ function cut(name: string): string {
   return name.length > 60 ? `${name.slice(0, 60)}…` : name
 }
 
-/** UTC milliseconds; throws 400 `invalid_query` naming the parameter. A bare date is its first millisecond in UTC. */
+/** UTC milliseconds; a bare date is midnight UTC. Throws 400 `invalid_query` that names the parameter. */
 export function parseQueryTime(name: string, text: string): number {
   const whole = /^\d{4}-\d{2}-\d{2}$/.test(text)
     ? `${text}T00:00:00Z`
@@ -68,49 +70,52 @@ export function parseQueryTime(name: string, text: string): number {
   if (ms === null) {
     throw invalidQuery(
       name,
-      `${name} must be a time such as 2026-06-23T12:00:00Z, or a date such as 2026-06-23`,
+      `${name} must be an RFC 3339 time such as 2026-06-23T12:00:00Z, or a date such as 2026-06-23.`,
     )
   }
   return ms
 }
 
-/** A positive whole number; above `max` it means `max`. Throws 400 `invalid_query`. */
-export function readLimit(query: Query, standard: number, max: number): number {
+/** A positive integer, reduced to `max`. Throws 400 `invalid_query`. */
+export function readLimit(query: Query, byDefault: number, max: number): number {
   const text = query.one('limit')
-  if (text === undefined) return standard
+  if (text === undefined) return byDefault
   if (!/^[0-9]+$/.test(text) || Number(text) < 1) {
-    throw invalidQuery('limit', `limit must be a whole number from 1; above ${max} it means ${max}`)
+    throw invalidQuery(
+      'limit',
+      `limit must be a positive integer. Values above ${max} are reduced to ${max}.`,
+    )
   }
   return Math.min(Number(text), max)
 }
 
 /**
- * What a cursor holds, null without one. It belongs to one list, organization and question; the question may be left
- * out beside it. Throws 400 `invalid_query` for any other.
+ * The contents of the cursor, null without one. A cursor belongs to one list, organization and set of filters; the
+ * request may omit the filters. Throws 400 `invalid_query` when they differ.
  */
-export function readCursor<Asked, Position>(
-  seal: Seal,
+export function readCursor<Filters, Position>(
+  cursorCipher: CursorCipher,
   list: string,
   orgId: string,
   query: Query,
-  asked: Asked | null,
-): { asked: Asked; position: Position } | null {
+  filters: Filters | null,
+): { filters: Filters; position: Position } | null {
   const text = query.one('cursor')
   if (text === undefined) return null
-  const opened = seal.open(list, text) as [string, Asked, Position] | null
-  if (!opened || opened[0] !== orgId) throw invalidQuery('cursor', 'This cursor is not one of ours.')
-  if (asked !== null && JSON.stringify(asked) !== JSON.stringify(opened[1])) {
-    throw invalidQuery('cursor', 'This cursor belongs to a list with other filters; send it alone.')
+  const opened = cursorCipher.decrypt(list, text) as [string, Filters, Position] | null
+  if (!opened || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
+  if (filters !== null && JSON.stringify(filters) !== JSON.stringify(opened[1])) {
+    throw invalidQuery('cursor', 'This cursor was issued for other filters. Send it without filters.')
   }
-  return { asked: opened[1], position: opened[2] }
+  return { filters: opened[1], position: opened[2] }
 }
 
-export function closeCursor(
-  seal: Seal,
+export function encodeCursor(
+  cursorCipher: CursorCipher,
   list: string,
   orgId: string,
-  asked: unknown,
+  filters: unknown,
   position: unknown,
 ): string {
-  return seal.close(list, [orgId, asked, position])
+  return cursorCipher.encrypt(list, [orgId, filters, position])
 }

@@ -1,4 +1,4 @@
-/** Rate limits as token buckets, per address and per key (contract §3): a burst of n, then n in every window. */
+/** Rate limits per address and per key (contract §3), as token buckets: a burst of n, then n per window. */
 import { senderName } from '../identity/sign-in/throttle.ts'
 import { AppError } from '../errors.ts'
 import { contextOf, pathOf, type BucketState } from './request-context.ts'
@@ -12,12 +12,12 @@ export interface RateLimit {
 }
 
 export interface RateLimits {
-  /** Before anything else is looked at; throws 429 `rate_limited`. */
+  /** Runs before everything else; throws 429 `rate_limited`. */
   address(request: Request): void
-  /** When the key is known and may; throws 429 `rate_limited`. */
+  /** Runs after authentication; throws 429 `rate_limited`. */
   key(request: Request, key: ApiKey): void
-  /** As options are written: `1200/m` or `off`. */
-  told: { gateway: string; ingest: string }
+  /** In the notation of the options: `1200/m` or `off`. */
+  published: { gateway: string; ingest: string }
 }
 
 export interface RateLimitConfig {
@@ -39,12 +39,12 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
     else context.rateLimits.push(applied)
     if (taken.waitMs === 0) return
     const seconds = Math.ceil(taken.waitMs / 1_000)
-    throw new AppError('rate_limited', `Too many requests from this ${policy}; try again in ${seconds} s.`, {
+    throw new AppError('rate_limited', `Too many requests from this ${policy}. Try again in ${seconds} s.`, {
       headers: { 'retry-after': String(seconds) },
     })
   }
   return {
-    told: { gateway: rateText(gateway), ingest: rateText(ingest) },
+    published: { gateway: rateText(gateway), ingest: rateText(ingest) },
     address(request) {
       const kind = kindOf(pathOf(request))
       if (kind !== null && buckets[kind] !== null)
@@ -65,7 +65,7 @@ function kindOf(path: string): keyof RateLimitConfig | null {
   return path.startsWith('/v1/') ? 'gateway' : null
 }
 
-/** `RateLimit` and `RateLimit-Policy` of every answer that a limit applied to, refused or not. */
+/** The headers `RateLimit` and `RateLimit-Policy`, sent whenever a limit applied. */
 export function rateLimitHeaders(limits: NonNullable<ReturnType<typeof contextOf>['rateLimits']>): {
   [name: string]: string
 } {
@@ -80,32 +80,32 @@ export function rateLimitHeaders(limits: NonNullable<ReturnType<typeof contextOf
   }
 }
 
-/** Token buckets by name: a burst of n, then n in every window, in bounded memory. */
 /**
- * What a bucket holds is kept in whole numbers, so that who waits as told is let in: a token is as many grains as the
- * window has milliseconds, and each millisecond brings as many grains as the limit has tokens.
+ * Counts in integers, so a client that waits exactly `Retry-After` is accepted: one token is `windowMs` grains, and
+ * every millisecond adds `count` grains.
  */
 interface Bucket {
   grains: number
   atMs: number
-  placedAtMs: number // when it went to the end of the map
+  movedAtMs: number // when it was moved to the end of the map
 }
 
 const bucketsMax = 50_000
 
-/** A bucket in use moves to the end of the map this often: each move costs a map more than all else here. */
-const placeEveryMs = 1_000
+/** A bucket in use moves to the end of the map at most this often, because moving is the most expensive step here. */
+const moveEveryMs = 1_000
 
+/** Token buckets by name, in bounded memory. */
 export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
   const buckets = new Map<string, Bucket>()
   const full = count * windowMs
 
-  /** The map is kept in order of last use, to a second: what is forgotten first has the fullest bucket. */
+  /** Keeps the map in order of last use (to 1 s), so the bucket evicted first is the fullest. */
   function bucketOf(name: string, now: number): Bucket {
     let bucket = buckets.get(name)
-    if (bucket !== undefined && Math.abs(now - bucket.placedAtMs) < placeEveryMs) return bucket
-    bucket ??= { grains: full, atMs: now, placedAtMs: now }
-    bucket.placedAtMs = now
+    if (bucket !== undefined && Math.abs(now - bucket.movedAtMs) < moveEveryMs) return bucket
+    bucket ??= { grains: full, atMs: now, movedAtMs: now }
+    bucket.movedAtMs = now
     buckets.delete(name)
     buckets.set(name, bucket)
     if (buckets.size > bucketsMax) buckets.delete(buckets.keys().next().value!)
@@ -116,7 +116,7 @@ export function tokenBuckets({ count, windowMs }: RateLimit, clock: Clock) {
     take(name: string): BucketState {
       const now = Math.floor(elapsedMs(clock))
       const bucket = bucketOf(name, now)
-      // A clock set back gives nothing, and takes nothing away.
+      // A clock that was set back adds and removes nothing.
       const passedMs = Math.max(0, now - bucket.atMs)
       const grains = Math.min(full, bucket.grains + passedMs * count)
       const passes = grains >= windowMs

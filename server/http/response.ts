@@ -1,11 +1,11 @@
-/** Answers made from JSON: a value to serialize, or text that is JSON already. */
+/** Makes every response: JSON, errors, streamed text, and the headers all of them carry. */
 import { AppError, errorBody, type ErrorCode, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { ownerOf, type RequestContext } from './request-context.ts'
 import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
 import type { Log } from '../log.ts'
 
-/** The response headers every answer carries, and the stricter pair for pages (field notes §3). */
+/** On every response. Pages have a stricter policy (field notes §3). */
 const always: Record<string, string> = {
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -21,12 +21,12 @@ const dataCsp = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 const common = { ...always, 'content-security-policy': dataCsp, 'cache-control': 'no-store' }
 
-/** For an answer that has them from the start: setting them one by one costs as much as parsing its request. */
+/** Headers built in one go: setting them one by one costs as much as parsing the request. */
 function commonHeaders(contentType: string): Headers {
   return new Headers({ ...common, 'content-type': contentType })
 }
 
-/** Adds the common headers to an answer; what a handler set itself stands. */
+/** Adds the common headers; a header that the handler set wins. */
 export function addCommonHeaders(response: Response, requestId: string): Response {
   const headers = response.headers
   headers.set('x-request-id', requestId)
@@ -43,7 +43,7 @@ export function json(value: unknown, status = 200, headers: Record<string, strin
 
 const jsonHeaders = commonHeaders('application/json')
 
-/** Texts of answers that count among those under way, until `counted` sends them. */
+/** Large bodies that wait for `limitInFlight` to send them. */
 const largeTexts = new WeakMap<Response, string>()
 
 export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {
@@ -55,15 +55,15 @@ export function jsonText(text: string, status = 200, headers: Record<string, str
 }
 
 /**
- * A large answer is sent in pieces as it is read, and counts until it is: whoever reads none of them holds a bounded
- * share of memory, and for 30 s at most. Beyond the share it becomes a 503.
+ * Streams a large response as the client reads it and counts its bytes until then, so a client that stops reading
+ * holds a bounded share of memory, for at most 30 s. Above the share the response becomes a 503.
  */
-export function counted(response: Response, context: RequestContext): Response {
+export function limitInFlight(response: Response, context: RequestContext): Response {
   const text = largeTexts.get(response)
   if (text === undefined) return response
-  const share = context.underWay.answers.take(ownerOf(context), text.length)
+  const share = context.inFlight.responses.acquire(ownerOf(context), text.length)
   if (share === null) {
-    const message = 'Too many answers of yours wait to be read; read them, or ask for smaller pages.'
+    const message = 'Too many responses are waiting to be read. Read them, or request smaller pages.'
     return errorResponse(new AppError('overloaded', message, { headers: retryAfter() }), context.id)
   }
   const body = streamText({ parts: pieces(text), stallMs: limits.answerStallMs, ended: share.release })
@@ -75,36 +75,36 @@ const pieceChars = 128 * 1024
 async function* pieces(text: string): AsyncGenerator<string> {
   for (let at = 0; at < text.length;) {
     let end = Math.min(at + pieceChars, text.length)
-    // No piece ends within a surrogate pair.
+    // Do not split a surrogate pair.
     if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end++
     yield text.slice(at, end)
     at = end
   }
 }
 
-/** Turns whatever was thrown into the one error shape of contract §3. */
+/** The client's view of a failure of the store (contract §3). */
 const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
-  storage_full: ['storage_full', 'There is no room left on the disk; nothing of this request was stored.'],
-  read_only: ['storage_full', 'The data folder does not take writes; nothing of this request was stored.'],
-  conflict: ['conflict', 'This conflicts with what is already there.'],
-  not_found: ['not_found', 'There is no such thing here.'],
-  closed: ['shutting_down', 'The server is shutting down; try again in a moment.'],
-  deadline: ['overloaded', 'The query took longer than it may; narrow it or try again.'],
-  io: ['not_ready', 'The disk failed; nothing of this request was acknowledged.'],
-  displaced: ['not_ready', 'The data folder was moved or replaced; nothing of this request was stored.'],
-  deleted: ['not_ready', 'The data folder was deleted; nothing of this request was stored.'],
-  corrupt: ['internal_error', 'The database is damaged; the log says where.'],
-  incomplete: ['internal_error', 'Something went wrong on our side.'],
-  older_schema: ['internal_error', 'Something went wrong on our side.'],
-  newer_schema: ['internal_error', 'Something went wrong on our side.'],
-  locked: ['internal_error', 'Something went wrong on our side.'],
-  internal: ['internal_error', 'Something went wrong on our side.'],
+  storage_full: ['storage_full', 'The disk is full. Nothing in this request was stored.'],
+  read_only: ['storage_full', 'The data folder is read-only. Nothing in this request was stored.'],
+  conflict: ['conflict', 'This conflicts with existing data.'],
+  not_found: ['not_found', 'Not found.'],
+  closed: ['shutting_down', 'The server is shutting down. Try again in a few seconds.'],
+  deadline: ['overloaded', 'The query exceeded its time limit. Narrow it or try again.'],
+  io: ['not_ready', 'The disk failed. Nothing in this request was acknowledged.'],
+  displaced: ['not_ready', 'The data folder was moved or replaced. Nothing in this request was stored.'],
+  deleted: ['not_ready', 'The data folder was deleted. Nothing in this request was stored.'],
+  corrupt: ['internal_error', 'The database is corrupt. See the server log for details.'],
+  incomplete: ['internal_error', 'Internal server error.'],
+  older_schema: ['internal_error', 'Internal server error.'],
+  newer_schema: ['internal_error', 'Internal server error.'],
+  locked: ['internal_error', 'Internal server error.'],
+  internal: ['internal_error', 'Internal server error.'],
 }
 
-/** Expected, or logged once when the store failed: under load one line per request would fill the log. */
+/** Expected errors, and failures that are logged once elsewhere: a line per request would flood the log. */
 const silent: readonly StoreErrorKind[] = ['conflict', 'not_found', 'closed', 'displaced', 'deleted']
 
-/** The error a client sees for `thrown`; anything unknown is logged and becomes 500 without detail. */
+/** The client's error for `thrown`; anything unknown is logged and becomes a 500 without details. */
 export function toAppError(thrown: unknown, requestId: string, log: Log): AppError {
   if (thrown instanceof AppError) return thrown
   if (thrown instanceof StoreError) {
@@ -116,8 +116,8 @@ export function toAppError(thrown: unknown, requestId: string, log: Log): AppErr
   }
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   log.error('unexpected_error', { requestId, message: error.message, stack: error.stack ?? '' })
-  return new AppError('internal_error', 'Something went wrong on our side.', {
-    hint: 'The server log has the details under this request id.',
+  return new AppError('internal_error', 'Internal server error.', {
+    hint: 'Search the server log for this requestId.',
   })
 }
 
@@ -125,8 +125,8 @@ function retryHeaders(code: ErrorCode): { headers?: Record<string, string> } {
   return code === 'overloaded' || code === 'shutting_down' ? { headers: retryAfter() } : {}
 }
 
-// Every 401 names a scheme (RFC 9110 §11.6.1); where it is not a key that is missing, it is the session's cookie. No
-// browser asks for a password at a scheme that it does not know.
+// Every 401 must name a scheme (RFC 9110 §11.6.1). `Cookie` is unknown to browsers, so none of them prompts for a
+// password.
 const challenge = { 'www-authenticate': 'Cookie realm="sightglass"' }
 
 export function errorResponse(error: AppError, requestId: string): Response {

@@ -5,7 +5,7 @@ import { makeShares, type Owner, type Share } from './shares.ts'
 
 function takeAll(shares: ReturnType<typeof makeShares>, owner: Owner): Share[] {
   const taken: Share[] = []
-  for (let one = shares.take(owner, 1); one !== null; one = shares.take(owner, 1)) taken.push(one)
+  for (let one = shares.acquire(owner, 1); one !== null; one = shares.acquire(owner, 1)) taken.push(one)
   return taken
 }
 
@@ -14,10 +14,10 @@ test('a holder gets a quarter, its organization half, two organizations a third 
   expect(takeAll(shares, { orgId: 'a', holderId: 'key 1' }).length).toBe(150)
   expect(takeAll(shares, { orgId: 'a', holderId: 'key 2' }).length).toBe(75)
   for (let n = 3; n < 50; n++) takeAll(shares, { orgId: 'a', holderId: `key ${n}` })
-  expect(shares.taken()).toBeLessThanOrEqual(300)
-  expect(shares.taken()).toBeGreaterThan(290)
+  expect(shares.used()).toBeLessThanOrEqual(300)
+  expect(shares.used()).toBeGreaterThan(290)
   expect(takeAll(shares, { orgId: 'b', holderId: 'key' }).length).toBe(150)
-  expect(shares.hasRoom({ orgId: 'c', holderId: 'key' }, 70)).toBe(true)
+  expect(shares.fits({ orgId: 'c', holderId: 'key' }, 70)).toBe(true)
 })
 
 test('what is released is there again, whatever was taken in which order', () => {
@@ -30,15 +30,15 @@ test('what is released is there again, whatever was taken in which order', () =>
       const shares = makeShares(200)
       const held: Share[] = []
       for (const [who, amount, gives] of steps) {
-        const share = shares.take(who, amount)
+        const share = shares.acquire(who, amount)
         if (share !== null) held.push(share)
         held.at(-1)?.grow(amount)
-        expect(shares.taken()).toBeLessThanOrEqual(200)
+        expect(shares.used()).toBeLessThanOrEqual(200)
         if (gives) held.shift()?.release()
       }
       for (const share of held) for (let twice = 0; twice < 2; twice++) share.release()
-      expect(shares.taken()).toBe(0)
-      expect(shares.hasRoom({ orgId: 'd', holderId: 'z' }, 100)).toBe(true)
+      expect(shares.used()).toBe(0)
+      expect(shares.fits({ orgId: 'd', holderId: 'z' }, 100)).toBe(true)
     }),
   )
 })

@@ -1,26 +1,26 @@
 /**
- * Divides what is scarce (bytes of bodies, streams, exports) among organizations, and in each among its keys and
- * accounts. Nobody takes more than is left for the others: one organization alone gets half of the total, two a third
- * each; and in the same way each holder gets half of what its organization may have.
+ * Divides scarce resources (bytes in flight, streams, exports) among organizations, and within each among its keys and
+ * accounts. Nobody gets more than what remains free: a single organization gets at most half of the total, two get a
+ * third each. Within an organization, a single key or account gets at most half of its share.
  */
 import { AppError, retryAfter } from '../errors.ts'
 
 export interface Owner {
-  orgId: string // empty for somebody who is not known yet
-  holderId: string // a key, an account, or the address of somebody who is not known yet
+  orgId: string // '' before authentication
+  holderId: string // key, account, or the client's address before authentication
 }
 
 export interface Share {
-  /** False, and nothing is taken, when there is no room. */
+  /** False when the amount does not fit; nothing changes then. */
   grow(amount: number): boolean
-  /** Gives all of it back; more than once is as good as once. */
+  /** Returns all of it; idempotent. */
   release(): void
 }
 
 export interface Shares {
-  take(owner: Owner, amount: number): Share | null
-  hasRoom(owner: Owner, amount: number): boolean
-  taken(): number
+  acquire(owner: Owner, amount: number): Share | null
+  fits(owner: Owner, amount: number): boolean
+  used(): number
 }
 
 export function makeShares(total: number): Shares {
@@ -30,7 +30,7 @@ export function makeShares(total: number): Shares {
 
   const keyOf = ({ orgId, holderId }: Owner) => `${orgId}\n${holderId}`
 
-  function hasRoom(owner: Owner, amount: number): boolean {
+  function fits(owner: Owner, amount: number): boolean {
     const ofOrg = byOrg.get(owner.orgId) ?? 0
     const ofHolder = byHolder.get(keyOf(owner)) ?? 0
     return ofOrg + amount <= total - all && ofHolder + amount <= total / 2 - ofOrg
@@ -43,15 +43,15 @@ export function makeShares(total: number): Shares {
   }
 
   return {
-    hasRoom,
-    taken: () => all,
-    take(owner, amount) {
-      if (!hasRoom(owner, amount)) return null
+    fits,
+    used: () => all,
+    acquire(owner, amount) {
+      if (!fits(owner, amount)) return null
       add(owner, amount)
       let held = amount
       return {
         grow(more) {
-          if (!hasRoom(owner, more)) return false
+          if (!fits(owner, more)) return false
           add(owner, more)
           held += more
           return true
@@ -71,10 +71,10 @@ function addTo(sums: Map<string, number>, key: string, amount: number): void {
   else sums.set(key, sum)
 }
 
-/** Throws 503 when the organization, or who acts for it, has as many as it may. */
-export function takeExport(shares: Shares, orgId: string, actor: string): Share {
-  const share = shares.take({ orgId, holderId: actor }, 1)
+/** Throws 503 when the organization or the actor is at its limit of concurrent exports. */
+export function acquireExport(shares: Shares, orgId: string, actor: string): Share {
+  const share = shares.acquire({ orgId, holderId: actor }, 1)
   if (share !== null) return share
-  const message = 'As many exports are running as you may have at a time; try again when one has ended.'
+  const message = 'You have reached your limit of concurrent exports. Try again when one has finished.'
   throw new AppError('overloaded', message, { headers: retryAfter() })
 }

@@ -20,15 +20,15 @@ export function readTlsPair({ certFile, keyFile }: TlsFiles): TlsPair {
   try {
     certificate = new X509Certificate(pair.cert)
   } catch {
-    throw new Error(`${certFile} holds no certificate in PEM form`)
+    throw new Error(`${certFile} contains no PEM certificate`)
   }
   let fits: boolean
   try {
     fits = certificate.checkPrivateKey(createPrivateKey(pair.key))
   } catch {
-    throw new Error(`${keyFile} holds no private key in PEM form without a passphrase`)
+    throw new Error(`${keyFile} contains no unencrypted PEM private key`)
   }
-  if (!fits) throw new Error(`the key in ${keyFile} does not belong to the certificate in ${certFile}`)
+  if (!fits) throw new Error(`the key in ${keyFile} does not match the certificate in ${certFile}`)
   return pair
 }
 

@@ -1,9 +1,9 @@
-/** Checks a value against a schema as OpenAPI shows it, and says in our issues what is wrong and where. */
+/** Validates request bodies against the schemas that OpenAPI publishes, and reports every problem as an issue. */
 import { isLongerThan } from '../text/text.ts'
 import { t, type TSchema } from 'elysia'
 import type { Issue } from '../errors.ts'
 
-/** The part of JSON Schema that our models use. */
+/** The subset of JSON Schema that the models use. */
 export interface Schema {
   description?: string | undefined
   type?: string | undefined
@@ -23,7 +23,7 @@ export interface Schema {
   maxItems?: number | undefined
 }
 
-/** Adds what is wrong to `issues`, at most `issuesMax` in all. A path is dotted, '' is the value itself. */
+/** Appends problems to `issues`, at most `issuesMax` in total. Paths are dotted; '' is the value itself. */
 export function checkSchema(
   schema: Schema,
   value: unknown,
@@ -45,7 +45,7 @@ export function checkSchema(
   else if (typeof value === 'number') checkNumber(schema, value, add)
   else if (Array.isArray(value)) checkItems(schema, value, issues, { path, issuesMax })
   else if (typeof value === 'object' && value !== null) {
-    checkMembers(schema, value as { [name: string]: unknown }, issues, { path, issuesMax })
+    checkFields(schema, value as { [name: string]: unknown }, issues, { path, issuesMax })
   }
 }
 
@@ -57,12 +57,12 @@ interface Place {
 type Add = (code: string, message: string) => void
 
 const typeNames: { [type: string]: string } = {
-  string: 'text',
+  string: 'a string',
   number: 'a number',
-  integer: 'a whole number',
-  boolean: 'true or false',
+  integer: 'an integer',
+  boolean: 'a boolean',
   null: 'null',
-  array: 'a list',
+  array: 'an array',
   object: 'an object',
 }
 
@@ -86,7 +86,7 @@ function hasType(value: unknown, type: string): boolean {
   }
 }
 
-/** What the nearest alternative says: the first that has the value's type, else the first that is not null. */
+/** Reports the closest alternative's problems: the first with the value's type, else the first that is not null. */
 function checkAny(schemas: readonly Schema[], value: unknown, issues: Issue[], place: Place): void {
   const fits = schemas.some((schema) => {
     const found: Issue[] = []
@@ -110,16 +110,16 @@ function checkNumber({ minimum = -Infinity, maximum = Infinity }: Schema, value:
   if (value >= minimum && value <= maximum) return
   add(
     'wrong_format',
-    maximum === Infinity ? `must be ${minimum} or more` : `must be ${minimum} to ${maximum}`,
+    maximum === Infinity ? `must be at least ${minimum}` : `must be between ${minimum} and ${maximum}`,
   )
 }
 
 function checkItems(schema: Schema, value: unknown[], issues: Issue[], { path, issuesMax }: Place): void {
   const { items, minItems = 0, maxItems = Infinity } = schema
   if (value.length < minItems)
-    issues.push({ path, code: 'required', message: `must have ${minItems} or more` })
+    issues.push({ path, code: 'required', message: `must have at least ${minItems} items` })
   if (value.length > maxItems) {
-    issues.push({ path, code: 'too_many', message: `must have at most ${maxItems}` })
+    issues.push({ path, code: 'too_many', message: `must have at most ${maxItems} items` })
     return
   }
   if (items === undefined) return
@@ -128,7 +128,7 @@ function checkItems(schema: Schema, value: unknown[], issues: Issue[], { path, i
   )
 }
 
-function checkMembers(
+function checkFields(
   schema: Schema,
   value: { [name: string]: unknown },
   issues: Issue[],
@@ -143,7 +143,7 @@ function checkMembers(
   for (const name in value) {
     const known = Object.hasOwn(properties, name) ? properties[name] : rest
     if (known === false && issues.length < issuesMax)
-      issues.push({ path: join(path, cut(name)), code: 'unknown', message: 'is not known here' })
+      issues.push({ path: join(path, cut(name)), code: 'unknown', message: 'is not a known field' })
     else if (typeof known === 'object' && known !== null)
       checkSchema(known, value[name], issues, { path: join(path, cut(name)), issuesMax })
   }
@@ -157,7 +157,7 @@ function cut(name: string): string {
   return name.length > 60 ? `${name.slice(0, 60)}…` : name
 }
 
-/** Schema parts that several models use. Elysia's own `t.Integer` also takes numbers in texts, which we do not. */
+/** Elysia's own `t.Integer` also accepts numbers in strings, which the API rejects. */
 interface IntegerOptions {
   minimum?: number
   maximum?: number
@@ -165,7 +165,7 @@ interface IntegerOptions {
   description?: string
 }
 
-/** The name under which TypeBox knows what kind of schema it looks at. */
+/** The key under which TypeBox stores the kind of a schema. */
 const kind = Symbol.for('TypeBox.Kind')
 
 export const integer = (options: IntegerOptions = {}) =>
@@ -173,9 +173,9 @@ export const integer = (options: IntegerOptions = {}) =>
 
 export const nullable = <S extends TSchema>(schema: S) => t.Union([schema, t.Null()])
 
-/** May be left out, and may be null. */
+/** May be omitted or null. */
 export const optional = <S extends TSchema>(schema: S) => t.Optional(nullable(schema))
 
-/** A time as we send it. */
+/** A time in a response. */
 export const time = (description?: string) =>
   t.String({ ...(description === undefined ? {} : { description }), examples: ['2026-06-23T12:00:00.000Z'] })

@@ -124,7 +124,7 @@ describe('one bad event', () => {
     expect(accepted.rejected).toEqual([
       {
         index: 1,
-        issues: [{ path: 'type', code: 'wrong_type', message: 'must be text', index: 1, id: 'evt_bad' }],
+        issues: [{ path: 'type', code: 'wrong_type', message: 'must be a string', index: 1, id: 'evt_bad' }],
         excerpt: bad,
       },
       {
@@ -282,7 +282,7 @@ describe('NDJSON', () => {
   test('without a line is refused', () => {
     for (const text of ['', '\n', ' \r\n\t']) {
       const { code, details } = refusal(() => acceptNdjson(text))
-      expect([code, details.hint]).toEqual(['invalid_body', 'Send one event a line, 1 to 1000 of them.'])
+      expect([code, details.hint]).toEqual(['invalid_body', 'Send 1 to 1000 events, one per line.'])
     }
   })
 })

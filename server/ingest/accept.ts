@@ -1,4 +1,4 @@
-/** Turns the text of an ingest request into records, and into what was rejected and why (contract §4). */
+/** Parses the body of an ingest request into records to store and rejected events with their issues (contract §4). */
 import { mediaType } from '../http/media-type.ts'
 import { exactJson, hasMoreOpeners, isDeeperThan, skipSpace } from '../text/json-scan.ts'
 import { limits } from '../limits.ts'
@@ -19,32 +19,32 @@ export function eventsMediaType(header: string | null): EventsMediaType {
 }
 
 /**
- * Checks every event of a request. `siteIds` are the sites its key is limited to; [] means all. Throws when the body
- * is no list of 1 to 1,000 events; a bad event is only listed. An id that comes twice is taken twice: the store
- * dedupes.
+ * Validates every event of a request. `siteIds` are the sites its key is limited to; [] means all. Throws when the body
+ * is not a list of 1 to 1,000 events; invalid events are listed in `rejected`. Repeated ids pass: the store
+ * deduplicates.
  */
 export function acceptEvents(text: string, type: EventsMediaType, siteIds: readonly string[]): Accepted {
   return type === 'application/x-ndjson' ? acceptLines(text, siteIds) : acceptBody(text, siteIds)
 }
 
-/** In a text without these, no value can hold a NUL or half of a surrogate pair: UTF-8 cannot carry them unescaped. */
-const maybeUnkeepable = /\\u(?:0000|[dD][89a-fA-F])/
+/** Without these escapes no value can contain NUL or an unpaired surrogate: UTF-8 cannot carry them unescaped. */
+const maybeUnstorable = /\\u(?:0000|[dD][89a-fA-F])/
 
-/** The same in what JSON.stringify writes: it escapes NUL and lone surrogates, but never a whole pair. */
-const unkeepable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
+/** The same in the output of JSON.stringify, which escapes NUL and unpaired surrogates but never a whole pair. */
+const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
 
 const plainName = /^[A-Za-z0-9_.-]{1,64}$/
 
-/** Whether events parsed from this text need the check for characters that we do not keep. */
-export function mayHoldUnkeepable(text: string): boolean {
-  return text.includes('\\u') && maybeUnkeepable.test(text)
+/** Whether events parsed from this text need the check for characters that cannot be stored. */
+export function mayContainUnstorable(text: string): boolean {
+  return text.includes('\\u') && maybeUnstorable.test(text)
 }
 
 /**
- * The record of an event that may be stored, or null and what is wrong in `issues`. Its `json` is the event as
- * JavaScript writes it; the caller compares that with the text sent.
+ * The record of a valid event, or null with the problems in `issues`. Its `json` is the output of JSON.stringify; the
+ * caller compares it with the text that was sent.
  */
-export function takeEvent(
+export function validateEvent(
   event: unknown,
   siteIds: readonly string[],
   checkCharacters: boolean,
@@ -57,43 +57,43 @@ export function takeEvent(
     return null
   }
   record.json = JSON.stringify(event)
-  if (checkCharacters && unkeepable.test(record.json)) {
-    const message = 'must not hold NUL or half of a surrogate pair'
-    issues.push({ path: unkeepableMember(event), code: 'wrong_format', message })
+  if (checkCharacters && unstorable.test(record.json)) {
+    const message = 'must not contain NUL or an unpaired surrogate'
+    issues.push({ path: unstorableField(event), code: 'wrong_format', message })
     return null
   }
-  // Last, so that "all of them wrong_site" means that nothing else was wrong.
+  // Last, so that "all wrong_site" means nothing else was wrong.
   if (siteIds.length > 0 && !siteIds.includes(record.siteId)) {
-    issues.push({ path: 'siteId', code: 'wrong_site', message: 'is not a site of this ingest key' })
+    issues.push({ path: 'siteId', code: 'wrong_site', message: 'is not allowed for this ingest key' })
     return null
   }
   return record
 }
 
-/** The first member with such a character, or '' when it is in a name: hostile names are not echoed. */
-function unkeepableMember(event: unknown): string {
+/** The first field with such a character, or '' when it is in a name: hostile names are not echoed. */
+function unstorableField(event: unknown): string {
   for (const [name, value] of Object.entries(event as object)) {
-    if (unkeepable.test(JSON.stringify(name))) return ''
-    if (unkeepable.test(JSON.stringify(value))) return plainName.test(name) ? name : ''
+    if (unstorable.test(JSON.stringify(name))) return ''
+    if (unstorable.test(JSON.stringify(value))) return plainName.test(name) ? name : ''
   }
   return ''
 }
 
-/** Parses a JSON ingest body to its list of events, without letting deep nesting or one giant event hold the thread. */
+/** The list of events of a JSON body, parsed so that deep nesting or one giant event cannot block the thread. */
 interface ParsedEvents {
-  events: unknown[] // 1 to 1,000; null where the outline says that an event is over a limit
-  outline: Outline | null // when it was needed to parse
+  events: unknown[] // 1 to 1,000; null where the outline marks an event as over a limit
+  outline: Outline | null // set when it was needed to parse
 }
 
-/** Bodies from here on are looked at before they are parsed: below, even nothing but brackets parses in 2 ms. */
-const watchedLength = 8 * 1024
+/** Longer bodies are scanned before they are parsed; shorter ones parse within 2 ms even if they are all brackets. */
+const scannedLength = 8 * 1024
 
-/** Ordinary events have a bracket in 100 characters; parsing costs 0.2 µs a bracket, and more when they nest. */
+/** Ordinary events have one bracket per 100 characters; parsing costs 0.2 µs per bracket, more when they nest. */
 const charsPerOpenerMin = 32
 
-/** The events of a body. Throws 400 when it is no list of events or the list is empty, 413 beyond 1,000. */
+/** Throws 400 when the body is not a list of events or the list is empty, 413 above 1,000 events. */
 export function parseEvents(text: string): ParsedEvents {
-  const isDense = text.length > watchedLength && hasMoreOpeners(text, text.length / charsPerOpenerMin)
+  const isDense = text.length > scannedLength && hasMoreOpeners(text, text.length / charsPerOpenerMin)
   if (isDense && text[skipSpace(text, 0)] !== '{') throw notObject()
   const outline = isDense ? outlineBody(text) : null
   if (isDense && outline === null) throw new AppError('invalid_json', 'The body is not valid JSON.')
@@ -105,7 +105,7 @@ export function parseEvents(text: string): ParsedEvents {
   const events = Object.hasOwn(body, 'events') ? body['events'] : undefined
   if (events === undefined) throw notEvents('required', 'is required')
   if (!Array.isArray(events)) throw notEvents('wrong_type', 'must be an array')
-  if (events.length === 0) throw notEvents('required', 'must hold at least one event')
+  if (events.length === 0) throw notEvents('required', 'must contain at least one event')
   if (events.length > limits.eventsPerRequestMax) throw tooManyEvents()
   return { events, outline }
 }
@@ -118,15 +118,15 @@ function notObject(): AppError {
 
 function notEvents(code: string, message: string): AppError {
   const issues = [{ path: 'events', code, message }]
-  return new AppError('invalid_body', `The member "events" of the body ${message}.`, { hint, issues })
+  return new AppError('invalid_body', `The field "events" ${message}.`, { hint, issues })
 }
 
 export function tooManyEvents(): AppError {
-  const message = `A request may carry at most ${limits.eventsPerRequestMax} events.`
-  return new AppError('payload_too_large', message, { hint: 'Send them in several requests.' })
+  const message = `A request can contain at most ${limits.eventsPerRequestMax} events.`
+  return new AppError('payload_too_large', message, { hint: 'Split them into several requests.' })
 }
 
-/** The text with `null` in place of each value that is refused unseen for its depth or size. */
+/** The text with each value that is too deep or too large replaced by `null`, so it is never parsed. */
 function withoutOver(text: string, { over }: Outline): string {
   if (over.length === 0) return text
   const parts: string[] = []
@@ -138,9 +138,9 @@ function withoutOver(text: string, { over }: Outline): string {
   return parts.join('null') + 'null' + text.slice(at)
 }
 
-/** Accepts the events of a JSON body: a quick way for text as JSON.stringify writes it, a careful one for any other. */
 const canonicalHead = /^\{(?:"publishableKey":"[^"\\]*",)?"events":\[/
 
+/** A fast path for text as JSON.stringify writes it, and a slower one for any other spelling. */
 function acceptBody(text: string, siteIds: readonly string[]): Accepted {
   const { events, outline } = parseEvents(text)
   const quick = outline === null ? acceptCanonical(text, events, siteIds) : null
@@ -151,21 +151,21 @@ function acceptBody(text: string, siteIds: readonly string[]): Accepted {
 }
 
 /**
- * Almost every client sends what JSON.stringify wrote. Then each event, written again, stands in the text where it
- * should: no number has changed, its size is known, and the text need not be walked. Null at the first event that is
- * spelled in another way, too deep or too large. The list must begin the text and end at its last bracket: then no
- * later member of the same name, which would win, can be a list.
+ * Almost every client sends the output of JSON.stringify. Then each event, stringified again, is found in the text at
+ * its position: no number changed, its size is known, and the text need not be scanned. Null at the first event that
+ * is spelled differently, too deep or too large. The list must start the text and end at its last bracket, so that no
+ * later field of the same name, which would win, can be a list.
  */
 function acceptCanonical(text: string, events: unknown[], siteIds: readonly string[]): Accepted | null {
   const head = canonicalHead.exec(text)
   if (head === null) return null
   const end = text.lastIndexOf(']')
-  const checkCharacters = mayHoldUnkeepable(text)
+  const checkCharacters = mayContainUnstorable(text)
   const accepted: Accepted = { sent: events.length, records: [], positions: [], rejected: [] }
   let issues: Issue[] = []
   let at = head[0].length
   for (let i = 0; i < events.length; i++) {
-    const record = takeEvent(events[i], siteIds, checkCharacters, issues)
+    const record = validateEvent(events[i], siteIds, checkCharacters, issues)
     const json = record === null ? rewritten(events[i]) : record.json
     if (json === null || !text.startsWith(json, at) || sizeOver(json, 0, json.length) !== null) return null
     at += json.length + 1 // the comma
@@ -180,7 +180,7 @@ function acceptCanonical(text: string, events: unknown[], siteIds: readonly stri
   return at === end + 1 ? accepted : null
 }
 
-/** A rejected event as JavaScript writes it; null when it is too deep to write. */
+/** A rejected event as JSON.stringify writes it; null when it is too deep to write. */
 function rewritten(event: unknown): string | null {
   return isDeeperThan(event, limits.eventDepthMax) ? null : JSON.stringify(event)
 }
@@ -191,13 +191,13 @@ function acceptOutlined(
   outline: Outline,
   siteIds: readonly string[],
 ): Accepted {
-  const checkCharacters = mayHoldUnkeepable(text)
+  const checkCharacters = mayContainUnstorable(text)
   const accepted: Accepted = { sent: events.length, records: [], positions: [], rejected: [] }
   for (let i = 0; i < events.length; i++) {
     const slice = outline.events[i]
     if (slice === undefined) throw new Error('invariant: the outline has every event')
     const issues: Issue[] = slice.over === null ? [] : [overLimitIssue(slice.over)]
-    const record = slice.over === null ? takeEvent(events[i], siteIds, checkCharacters, issues) : null
+    const record = slice.over === null ? validateEvent(events[i], siteIds, checkCharacters, issues) : null
     const sent = (): string => text.slice(slice.start, slice.end)
     if (record === null) {
       accepted.rejected.push(rejected(i, events[i], issues, sent()))
@@ -210,21 +210,21 @@ function acceptOutlined(
   return accepted
 }
 
-/** Stands in a line that was not UTF-8: half of a surrogate pair, which no decoded text can hold. */
+/** Marks a line that was not UTF-8: an unpaired surrogate, which no decoded text contains. */
 const mark = '\udfff'
 
 const feed = 0x0a
 const blank = new Set([0x20, 0x09, 0x0d, feed])
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
-/** The text of the body; a line that was not UTF-8 is no well-formed text in it. */
+/** The text of an NDJSON body; a line that was not UTF-8 is not well-formed in it, so only that line is rejected. */
 export function linesText(bytes: Uint8Array): string {
   return isUtf8(bytes)
     ? decodeBody(bytes)
     : decodeLines(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
 }
 
-/** Line by line, and never more lines than it takes to see that there are too many. */
+/** Decodes line by line, and stops one line after the limit. */
 function decodeLines(bytes: Buffer): string {
   const lines: string[] = []
   let at = bytes.subarray(0, 3).equals(byteOrderMark) ? 3 : 0
@@ -240,13 +240,13 @@ function decodeLines(bytes: Buffer): string {
   return lines.join('\n')
 }
 
-/** Accepts an NDJSON body: one event a line; blank lines do not count; a bad line rejects that line. */
 const notUtf8: Issue = { path: '', code: 'wrong_format', message: 'is not valid UTF-8' }
 
+/** NDJSON: one event per line; blank lines are skipped; an invalid line rejects only itself. */
 export function acceptLines(text: string, siteIds: readonly string[]): Accepted {
   const lines = splitLines(text)
-  const checkCharacters = mayHoldUnkeepable(text)
-  const isUtf8 = text.isWellFormed() // `linesText` marks the end of a line that was not
+  const checkCharacters = mayContainUnstorable(text)
+  const isUtf8 = text.isWellFormed() // `linesText` marks lines that were not
   const accepted: Accepted = { sent: lines.length, records: [], positions: [], rejected: [] }
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] ?? ''
@@ -256,37 +256,37 @@ export function acceptLines(text: string, siteIds: readonly string[]): Accepted 
       continue
     }
     const event = parseLine(line, issues)
-    const record = issues.length === 0 ? takeEvent(event, siteIds, checkCharacters, issues) : null
+    const record = issues.length === 0 ? validateEvent(event, siteIds, checkCharacters, issues) : null
     if (record === null) {
       accepted.rejected.push(rejected(i, event, issues, line))
       continue
     }
-    keepNumbers(record, line)
+    restoreNumbers(record, line)
     accepted.records.push(record)
     accepted.positions.push(i)
   }
   return accepted
 }
 
-/** The lines that are not blank, without the whitespace around them. Throws when there are none or too many. */
+/** The non-blank lines, trimmed. Throws when there are none or too many. */
 function splitLines(text: string): string[] {
   const lines: string[] = []
-  const inked = /[^ \t\r\n]/g
-  for (let found = inked.exec(text); found !== null; found = inked.exec(text)) {
+  const nonBlank = /[^ \t\r\n]/g
+  for (let found = nonBlank.exec(text); found !== null; found = nonBlank.exec(text)) {
     const feed = text.indexOf('\n', found.index)
     const end = feed < 0 ? text.length : feed
     if (lines.length === limits.eventsPerRequestMax) throw tooManyEvents()
     lines.push(trimEnd(text.slice(found.index, end)))
-    inked.lastIndex = end
+    nonBlank.lastIndex = end
   }
   if (lines.length === 0) throw noLines()
   return lines
 }
 
 function noLines(): AppError {
-  return new AppError('invalid_body', 'The body holds no event.', {
-    hint: `Send one event a line, 1 to ${limits.eventsPerRequestMax} of them.`,
-    issues: [{ path: '', code: 'required', message: 'needs at least one line' }],
+  return new AppError('invalid_body', 'The body contains no events.', {
+    hint: `Send 1 to ${limits.eventsPerRequestMax} events, one per line.`,
+    issues: [{ path: '', code: 'required', message: 'must contain at least one event' }],
   })
 }
 
@@ -312,7 +312,7 @@ function parseLine(line: string, issues: Issue[]): unknown {
   }
 }
 
-/** A line that JSON.stringify would write just so has lost nothing in parsing. */
-function keepNumbers(record: EventRecord, line: string): void {
+/** Restores numbers that parsing rounded; a line identical to the output of JSON.stringify lost none. */
+function restoreNumbers(record: EventRecord, line: string): void {
   if (record.json !== line && sliceAt(line, 0)?.isExact === false) record.json = exactJson(line)
 }

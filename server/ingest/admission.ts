@@ -1,7 +1,7 @@
-/** What every ingest endpoint asks of disk and queue before it takes anything, and does when a write fails. */
+/** Admission control of ingest: refuses requests before their body is read, queues parsing, handles failed writes. */
 import { StoreError } from '../../db/contract/errors.ts'
 import { AppError, retryAfter } from '../errors.ts'
-import { requireBodyRoom } from '../http/body.ts'
+import { requireBodyCapacity } from '../http/body.ts'
 import { limits } from '../limits.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { DiskWatch } from '../operations/health/disk.ts'
@@ -9,29 +9,26 @@ import type { DiskWatch } from '../operations/health/disk.ts'
 export interface AdmissionServices {
   store: Store
   disk: DiskWatch
-  turns: Turns
+  parseQueue: ParseQueue
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
-/**
- * 507 while the disk is full, 503 while more waits for the disk than may or too many bodies are under way: before
- * anything of the body is taken.
- */
-export async function requireRoom(
-  { disk, store, turns }: Pick<AdmissionServices, 'disk' | 'store' | 'turns'>,
+/** Throws before the body is read: 507 while the disk is full, 503 when too many bytes are queued or in flight. */
+export async function requireAdmission(
+  { disk, store, parseQueue }: Pick<AdmissionServices, 'disk' | 'store' | 'parseQueue'>,
   request: Request,
 ): Promise<void> {
   if (disk.full()) throw diskFull()
   const { queuedBytes, oldestMs } = store.events.pressure()
-  if (queuedBytes + turns.waitingBytes() > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
-    const message = 'More events wait for the disk than may; send this again later.'
+  if (queuedBytes + parseQueue.waitingBytes() > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
+    const message = 'Too many events are waiting to be written. Try again later.'
     throw new AppError('overloaded', message, { headers: retryAfter() })
   }
   const declared = Number(request.headers.get('content-length') ?? 0)
-  await requireBodyRoom(request, Math.min(declared || 0, limits.bodyBytesMax))
+  await requireBodyCapacity(request, Math.min(declared || 0, limits.bodyBytesMax))
 }
 
-/** Waits for a write of ingest; a full disk is remembered, and after a failed device nothing more is acknowledged. */
+/** Waits for an ingest write. A full disk is remembered; after an I/O error nothing more is acknowledged. */
 export async function writeOrExplain<T>(
   services: Pick<AdmissionServices, 'disk' | 'fail'>,
   write: Promise<T>,
@@ -43,58 +40,55 @@ export async function writeOrExplain<T>(
       services.disk.sawFull()
       throw diskFull()
     }
-    // After a failed write or fsync nobody knows what the disk holds: acknowledge nothing more, restart from it.
+    // After a failed write or fsync the contents of the disk are unknown: acknowledge nothing more and restart.
     if (thrown instanceof StoreError && thrown.kind === 'io') services.fail(thrown.message)
     throw thrown
   }
 }
 
 function diskFull(): AppError {
-  return new AppError(
-    'storage_full',
-    'There is no room left on the disk; nothing of this request was stored.',
-    {
-      hint: 'What is stored stays readable. Free some space; ingest comes back by itself.',
-    },
-  )
+  return new AppError('storage_full', 'The disk is full. Nothing in this request was stored.', {
+    hint: 'Stored events stay readable. Free disk space; ingest resumes automatically.',
+  })
 }
 
-/** What takes longer to take apart than waiting for a turn costs. */
+/** Parsing a smaller body costs less than waiting for the next tick. */
 const largeBytes = 16 * 1024
 
-export interface Turns {
-  /** Fulfilled when it is this body's turn; at once for a small one. */
-  take(bytes: number): Promise<void> | undefined
-  /** Of the bodies whose turn has not come. */
+/** Parses at most one large body per event-loop tick, so small requests do not wait behind large ones. */
+export interface ParseQueue {
+  /** Resolves when this body may be parsed; undefined (at once) for a small one. */
+  wait(bytes: number): Promise<void> | undefined
+  /** Bytes of the bodies that are still queued. */
   waitingBytes(): number
 }
 
-export function makeTurns(nextTurn: (go: () => void) => unknown = setImmediate): Turns {
+export function makeParseQueue(nextTick: (go: () => void) => unknown = setImmediate): ParseQueue {
   let waiting: { bytes: number; go: () => void }[] = []
-  let taken = 0 // of those waiting, from the first
+  let started = 0 // from the front of `waiting`
   let waitingBytes = 0
   let isRunning = false
 
   function next(): void {
-    const one = waiting[taken]
+    const one = waiting[started]
     if (one === undefined) {
       waiting = []
-      taken = 0
+      started = 0
       isRunning = false
       return
     }
-    taken++
+    started++
     waitingBytes -= one.bytes
-    nextTurn(next)
+    nextTick(next)
     one.go()
   }
 
   return {
-    take(bytes) {
+    wait(bytes) {
       if (bytes < largeBytes) return undefined
       if (!isRunning) {
         isRunning = true
-        nextTurn(next)
+        nextTick(next)
         return undefined
       }
       waitingBytes += bytes

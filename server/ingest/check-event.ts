@@ -121,7 +121,7 @@ function time(value: unknown, issues: Issue[]): number {
 function text(value: unknown, path: string, charsMax: number, issues: Issue[]): string | null {
   if (value === undefined || value === null || value === '') return null
   if (typeof value !== 'string') {
-    issues.push({ path, code: 'wrong_type', message: 'must be text or null' })
+    issues.push({ path, code: 'wrong_type', message: 'must be a string or null' })
     return null
   }
   if (isLongerThan(value, charsMax)) issues.push(tooLong(path, charsMax))
@@ -152,7 +152,7 @@ function object(value: unknown, path: string, issues: Issue[]): Members {
 function notText(value: unknown, path: string): Issue {
   return value === undefined || value === null
     ? { path, code: 'required', message: 'is required' }
-    : { path, code: 'wrong_type', message: 'must be text' }
+    : { path, code: 'wrong_type', message: 'must be a string' }
 }
 
 function tooLong(path: string, charsMax: number): Issue {

@@ -1,4 +1,4 @@
-/** GET /api/ingest/health: how ingest has gone, for the dashboard. */
+/** GET /api/ingest/health: counts by hour and key, rejected samples and sender problems, for the dashboard. */
 import { Elysia } from 'elysia'
 import { json } from '../http/response.ts'
 import { invalidQuery, parseQueryTime, readQuery } from '../http/query.ts'
@@ -34,7 +34,7 @@ export function ingestHealthRoutes({
     const since = readQuery(request, { since: 'one' }).one('since')
     const asked = since === undefined ? now - dayMs : parseQueryTime('since', since)
     if (asked < now - limits.ingestHealthMs)
-      throw invalidQuery('since', `since may lie at most ${limits.ingestHealthMs / dayMs} days back`)
+      throw invalidQuery('since', `since must be within the last ${limits.ingestHealthMs / dayMs} days`)
     const sinceMs = Math.floor(asked / hourMs) * hourMs
     await Promise.all([ingestCounts.flush(), rejections.settled()])
     const [counts, keys, samples, nearMisses] = await Promise.all([

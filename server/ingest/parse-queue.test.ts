@@ -1,41 +1,41 @@
-/** Bodies take turns in the order they came; small ones do not wait; what waits is counted. */
+/** The parse queue: first come, first served; small bodies do not wait; queued bytes are counted. */
 import { expect, test } from 'bun:test'
-import { makeTurns } from './admission.ts'
+import { makeParseQueue } from './admission.ts'
 
-test('one large body a turn, in order, and small ones at once', async () => {
+test('one large body per tick in order, small bodies at once', async () => {
   const due: (() => void)[] = []
-  const turns = makeTurns((go) => due.push(go))
+  const parseQueue = makeParseQueue((go) => due.push(go))
   const order: string[] = []
-  const take = async (name: string, bytes: number) => {
-    await turns.take(bytes)
+  const parse = async (name: string, bytes: number) => {
+    await parseQueue.wait(bytes)
     order.push(name)
   }
-  const all = [take('first', 50_000), take('second', 60_000), take('small', 900), take('third', 70_000)]
+  const all = [parse('first', 50_000), parse('second', 60_000), parse('small', 900), parse('third', 70_000)]
   await Bun.sleep(0)
   expect(order).toEqual(['first', 'small'])
-  expect(turns.waitingBytes()).toBe(130_000)
+  expect(parseQueue.waitingBytes()).toBe(130_000)
   due.shift()?.()
   await Bun.sleep(0)
   expect(order).toEqual(['first', 'small', 'second'])
-  expect(turns.waitingBytes()).toBe(70_000)
+  expect(parseQueue.waitingBytes()).toBe(70_000)
   due.shift()?.()
   await Promise.all(all)
   expect(order.at(-1)).toBe('third')
-  expect(turns.waitingBytes()).toBe(0)
+  expect(parseQueue.waitingBytes()).toBe(0)
   while (due.length > 0) due.shift()?.()
-  await take('later', 50_000) // nothing runs any more: at once
+  await parse('later', 50_000) // nothing runs any more: at once
   expect(order.at(-1)).toBe('later')
 })
 
-test('with the real event loop all of them come to their turn', async () => {
-  const turns = makeTurns()
+test('every queued body is parsed on the real event loop', async () => {
+  const parseQueue = makeParseQueue()
   const done: number[] = []
   await Promise.all(
     Array.from({ length: 500 }, async (_, n) => {
-      await turns.take(20_000)
+      await parseQueue.wait(20_000)
       done.push(n)
     }),
   )
   expect(done).toEqual(Array.from({ length: 500 }, (_, n) => n))
-  expect(turns.waitingBytes()).toBe(0)
+  expect(parseQueue.waitingBytes()).toBe(0)
 })

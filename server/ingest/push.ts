@@ -8,7 +8,7 @@ import { limits } from '../limits.ts'
 import { parseExact } from '../text/json-scan.ts'
 import { isRestricted, restrictedIssue } from './rejected.ts'
 import { skipSpace, skipValue, type Scan } from '../text/json-scan.ts'
-import { isKeepable } from '../text/text.ts'
+import { isStorable } from '../text/text.ts'
 
 export interface Push {
   siteId: string
@@ -43,13 +43,13 @@ export async function readPush(
     exact: (scan.isExact ? body : parseExact(text)) as Push['exact'],
   }
   const siteId = String(push.body['siteId'])
-  requireKeepable(push.body)
+  requireStorable(push.body)
   if (key.siteIds.length > 0 && !key.siteIds.includes(siteId)) {
-    const issue = { path: 'siteId', code: 'wrong_site', message: 'is not a site of this ingest key' }
+    const issue = { path: 'siteId', code: 'wrong_site', message: 'is not allowed for this ingest key' }
     throw wrongSite('This ingest key is limited to other sites.', issue)
   }
   if (await isRestricted(store, key, siteId))
-    throw wrongSite('This ingest key may not write this site.', restrictedIssue())
+    throw wrongSite('This ingest key cannot write to this site.', restrictedIssue())
   return { ...push, siteId }
 }
 
@@ -61,24 +61,24 @@ function wrongSite(message: string, issue: Issue): AppError {
 export function invalidPush(issues: Issue[]): AppError {
   const first = issues[0]
   const what = first === undefined ? '' : ` ${first.path || 'The body'} ${first.message}.`
-  return new AppError('invalid_body', `Nothing of this was stored.${what}`, { issues })
+  return new AppError('invalid_body', `Nothing was stored.${what}`, { issues })
 }
 
-const maybeUnkeepable = /\\u(?:0000|d[89a-f])/
+const maybeUnstorable = /\\u(?:0000|d[89a-f])/
 
-function requireKeepable(body: Push['body']): void {
+function requireStorable(body: Push['body']): void {
   for (const [name, value] of Object.entries(body)) {
     // JSON.stringify escapes NUL and lone surrogates; only then are the texts looked at one by one.
-    if (maybeUnkeepable.test(JSON.stringify([name, value])) && !everyText([name, value])) {
-      const path = isKeepable(name) && name.length <= 60 ? name : ''
-      const message = 'must not hold NUL or half of a surrogate pair'
+    if (maybeUnstorable.test(JSON.stringify([name, value])) && !everyStringStorable([name, value])) {
+      const path = isStorable(name) && name.length <= 60 ? name : ''
+      const message = 'must not contain NUL or an unpaired surrogate'
       throw invalidPush([{ path, code: 'wrong_format', message }])
     }
   }
 }
 
-function everyText(value: unknown): boolean {
-  if (typeof value === 'string') return isKeepable(value)
+function everyStringStorable(value: unknown): boolean {
+  if (typeof value === 'string') return isStorable(value)
   if (typeof value !== 'object' || value === null) return true
-  return Object.entries(value).every(([name, inner]) => isKeepable(name) && everyText(inner))
+  return Object.entries(value).every(([name, inner]) => isStorable(name) && everyStringStorable(inner))
 }

@@ -36,7 +36,7 @@ test('an event beyond a guard rail is told with its place, its id and what was s
         {
           path: member,
           code: 'too_many',
-          message: `an organization may have at most ${max} different values`,
+          message: `an organization can have at most ${max} distinct values`,
           index: 4,
           id: 'evt_1',
         },

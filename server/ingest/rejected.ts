@@ -1,7 +1,7 @@
-/** What came of the events of a request: the records to store, and what was rejected and why. */
+/** Rejected events: their issues, the errors of requests, restricted sites, and samples for the ingest health page. */
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { cutBytes, cutChars, isKeepable } from '../text/text.ts'
+import { cutBytes, cutChars, isStorable } from '../text/text.ts'
 import type {
   ApiKey,
   EventRecord,
@@ -15,20 +15,20 @@ import type { OverLimit } from './outline.ts'
 import type { Log } from '../log.ts'
 
 export interface Accepted {
-  sent: number // events in the request: records and rejected together
+  sent: number // events in the request, stored and rejected
   records: EventRecord[]
-  positions: number[] // of each record among what was sent
+  positions: number[] // index of each record in the request
   rejected: Rejected[] // in the order sent
 }
 
-/** An event that is not stored. Paths in its issues start at the event; '' is the event itself. */
+/** An event that is not stored. Paths in its issues are relative to the event; '' is the event itself. */
 export interface Rejected {
-  index: number // among the events of the request, from 0
+  index: number // in the request, from 0
   issues: Issue[] // 1 to `limits.issuesPerEventMax`
   excerpt: string // of the event as sent, at most `limits.rejectedExcerptBytesMax`
 }
 
-/** Completes the issues of one event with its index and, when that is a usable text, its id. */
+/** Adds the event's index to its issues, and its id when that is a valid string. */
 export function rejected(index: number, event: unknown, issues: Issue[], sent: string): Rejected {
   const id = usableId(event)
   return {
@@ -54,69 +54,65 @@ const railMax: Record<GuardRail, number> = {
   siteId: limits.sitesPerOrgMax,
 }
 
-/** An event that the store refused for a guard rail of the organization, told like any other rejected event. */
+/** An event that the store rejected because the organization has too many distinct values. */
 export function guardRailRejected(index: number, railed: RailedEvent): Rejected {
   const { member, json } = railed
-  const message = `an organization may have at most ${railMax[member]} different values`
+  const message = `an organization can have at most ${railMax[member]} distinct values`
   return rejected(index, railed, [{ path: member, code: 'too_many', message }], json)
 }
 
-/** Why nothing of a request is stored: 403 when every event names a site that the key is not for, else 400. */
+/** The error when all events were rejected: 403 when every one names a site the key is not allowed for, else 400. */
 export function allRejected(events: readonly Rejected[]): AppError {
   const issues = events.flatMap((event) => event.issues)
   if (issues.every((issue) => issue.code === 'wrong_site')) {
     const reason = 'wrong_site'
     return new AppError('forbidden', 'This ingest key is limited to other sites.', { reason, issues })
   }
-  return new AppError('invalid_body', 'No event of this request can be taken.', { issues })
+  return new AppError('invalid_body', 'All events in this request were rejected.', { issues })
 }
 
-/** A hostile id is cut, not repeated at length. */
+/** A hostile id is truncated instead of echoed at length. */
 function usableId(event: unknown): string | null {
   if (typeof event !== 'object' || event === null || Array.isArray(event)) return null
   const id = (event as { id?: unknown }).id
-  return typeof id === 'string' && id !== '' && isKeepable(id) ? cutChars(id, limits.idCharsMax) : null
+  return typeof id === 'string' && id !== '' && isStorable(id) ? cutChars(id, limits.idCharsMax) : null
 }
 
-/** Turns what ingest refused into samples for the ingest-health page (contract §4: the newest are kept, cut). */
 type Sender = Pick<ApiKey, 'id' | 'orgId'>
 
-/** One sample for each rejected event, told by the first thing that was wrong with it. */
+/** One sample per rejected event, with its first issue (contract §4: the newest are stored, truncated). */
 export function eventSamples(key: Sender, atMs: number, rejected: readonly Rejected[]): RejectedSample[] {
   const samples: RejectedSample[] = []
   for (const { issues, excerpt } of rejected) {
     const issue = issues[0]
     if (issue === undefined) continue
     const { code, message, path } = issue
-    samples.push({ orgId: key.orgId, keyId: key.id, atMs, code, message, path, excerpt: shown(excerpt) })
+    samples.push({ orgId: key.orgId, keyId: key.id, atMs, code, message, path, excerpt: excerptOf(excerpt) })
   }
   return samples
 }
 
-/** The sample of a request that was refused as a whole; `text` is '' when it could not be read as text. */
+/** The sample of a request that was rejected as a whole; `text` is '' when it was not decoded. */
 export function requestSample(key: Sender, atMs: number, error: AppError, text: string): RejectedSample {
   const { code, message } = error
   const path = error.details.issues?.[0]?.path ?? ''
-  return { orgId: key.orgId, keyId: key.id, atMs, code, message, path, excerpt: shown(text) }
+  return { orgId: key.orgId, keyId: key.id, atMs, code, message, path, excerpt: excerptOf(text) }
 }
 
-/** At most 4 KiB and whole characters. A raw NUL, possible where the text is no JSON, would end it for many tools. */
-function shown(text: string): string {
+/** At most 4 KiB of whole characters. NUL is replaced because it ends the text in many tools. */
+function excerptOf(text: string): string {
   const start = text.slice(0, limits.rejectedExcerptBytesMax + 1).replaceAll('\0', '\u2400')
   return cutBytes(start, limits.rejectedExcerptBytesMax).toWellFormed()
 }
 
-/**
- * Keeps what ingest refused for the ingest-health page: gathered while a write runs, so that a flood costs few
- * writes.
- */
+/** Stores samples for the ingest health page. Collects them while a write runs, so a flood costs few writes. */
 export interface Rejections {
-  keep(samples: RejectedSample[]): void
-  /** Resolves when what was kept so far is written, or could not be. */
+  add(samples: RejectedSample[]): void
+  /** Resolves when all samples so far are written or dropped. */
   settled(): Promise<void>
 }
 
-/** No organization keeps more than its newest thousand, so more than that never needs to wait either. */
+/** The store keeps the newest 1,000 samples per organization, so more need not wait. */
 const waitingMax = 1_000
 
 export function makeRejections(store: Pick<Store, 'rejected'>, log: Log): Rejections {
@@ -127,7 +123,7 @@ export function makeRejections(store: Pick<Store, 'rejected'>, log: Log): Reject
     while (waiting.length > 0) {
       const samples = waiting
       waiting = []
-      // A sample helps somebody to mend a sender; losing one to a full disk must not fail the sender's request.
+      // Samples help to debug a sender; losing one to a full disk must not fail its request.
       await store.rejected.add(samples).catch((error: unknown) => {
         log.warn('rejected_samples_not_kept', { count: samples.length, message: String(error) })
       })
@@ -136,7 +132,7 @@ export function makeRejections(store: Pick<Store, 'rejected'>, log: Log): Reject
   }
 
   return {
-    keep(samples) {
+    add(samples) {
       waiting = [...waiting, ...samples].slice(-waitingMax)
       writing ??= writeAll()
     },
@@ -144,13 +140,12 @@ export function makeRejections(store: Pick<Store, 'rejected'>, log: Log): Reject
   }
 }
 
-/** Refuses what a key without limits sends for sites that only keys naming them may write. */
 export function restrictedIssue(): Issue {
-  const message = 'is a restricted site; only ingest keys that name it may write it'
+  const message = 'is a restricted site; only ingest keys limited to it can write to it'
   return { path: 'siteId', code: 'wrong_site', message }
 }
 
-/** A key limited to sites names each one it may write, so only one without limits can meet a restricted site. */
+/** A key limited to sites lists the ones it can write to, so only an unlimited key can hit a restricted site. */
 export async function isRestricted(
   store: { sites: Pick<SiteStore, 'restricted'> },
   key: ApiKey,
@@ -159,7 +154,8 @@ export async function isRestricted(
   return key.siteIds.length === 0 && (await store.sites.restricted(key.orgId)).has(siteId)
 }
 
-export async function refuseRestricted(
+/** Rejects the events of an unlimited key for restricted sites. */
+export async function rejectRestricted(
   store: { sites: Pick<SiteStore, 'restricted'> },
   key: ApiKey,
   accepted: Accepted,

@@ -1,4 +1,4 @@
-/** POST /v1/sdk/events (contract §4) and GET /v1/limits: checked in the contract's order, answered after the fsync. */
+/** POST /v1/sdk/events (contract §4), acknowledged after the fsync, and GET /v1/limits. */
 import { Elysia } from 'elysia'
 import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
@@ -13,15 +13,15 @@ import type { DiskWatch } from '../operations/health/disk.ts'
 import type { KeyGuard } from '../http/guard.ts'
 import type { RateLimits } from '../http/rate-limit.ts'
 import type { Rejections } from './rejected.ts'
-import type { Turns } from './admission.ts'
+import type { ParseQueue } from './admission.ts'
 import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
 import { batchCount, type RequestCount, type IngestCounts } from './counts.ts'
 import { linesText } from './accept.ts'
 import { nearMisses } from './near-misses.ts'
 import { publishedLimits } from '../limits.ts'
 import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
-import { refuseRestricted } from './rejected.ts'
-import { requireRoom, writeOrExplain } from './admission.ts'
+import { rejectRestricted } from './rejected.ts'
+import { requireAdmission, writeOrExplain } from './admission.ts'
 import { eventSamples, requestSample } from './rejected.ts'
 
 export interface IngestRoutesServices {
@@ -33,7 +33,7 @@ export interface IngestRoutesServices {
   disk: DiskWatch
   rejections: Rejections
   ingestCounts: IngestCounts
-  turns: Turns
+  parseQueue: ParseQueue
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
@@ -41,18 +41,18 @@ export function ingestRoutes(services: IngestRoutesServices) {
   return new Elysia()
     .get('/v1/limits', ({ request }) => {
       readQuery(request, {})
-      return json({ ...publishedLimits, rateLimits: services.rateLimits.told })
+      return json({ ...publishedLimits, rateLimits: services.rateLimits.published })
     })
     .post(
       '/v1/sdk/events',
       async ({ request }) => {
         const key = await services.guard.ingest(request)
         return services.ingestCounts.request(key, async (count) => {
-          await requireRoom(services, request)
-          const taken = await takeEvents(services, request, key)
-          const { records, ...rest } = await refuseRestricted(services.store, key, taken)
+          await requireAdmission(services, request)
+          const read = await readEvents(services, request, key)
+          const { records, ...rest } = await rejectRestricted(services.store, key, read)
           count.newestMs = newestOf(records)
-          // What waits for the disk is kept by the store alone, packed: the records are garbage from here on.
+          // From here on only the store holds the events, packed; the records are garbage.
           const result = await append(services, { request, key }, records, rest.rejected.length, count)
           return answer(services, key, rest, result, count)
         })
@@ -61,27 +61,27 @@ export function ingestRoutes(services: IngestRoutesServices) {
     )
 }
 
-/** Reads and checks the body; a request refused as a whole is remembered for the ingest-health page. */
-async function takeEvents(services: IngestRoutesServices, request: Request, key: ApiKey): Promise<Accepted> {
+/** Reads and validates the body; a request rejected as a whole is recorded for the ingest health page. */
+async function readEvents(services: IngestRoutesServices, request: Request, key: ApiKey): Promise<Accepted> {
   let text = ''
   try {
     readQuery(request, {})
     const mediaType = eventsMediaType(request.headers.get('content-type'))
     const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
     const bytes = await readBytes(request, bodyLimits)
-    await services.turns.take(bytes.length)
+    await services.parseQueue.wait(bytes.length)
     text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
     const accepted = acceptEvents(text, mediaType, key.siteIds)
     noteNearMisses(services, key, accepted)
     return accepted
   } catch (thrown) {
     if (thrown instanceof AppError)
-      services.rejections.keep([requestSample(key, services.clock.now(), thrown, text)])
+      services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
     throw thrown
   }
 }
 
-/** Looks at one event of a request: what a sender misspells in one event, it misspells in all. */
+/** Checks one event per request, because a sender misspells a field in all events alike. */
 function noteNearMisses(
   { ingestCounts }: IngestRoutesServices,
   key: ApiKey,
@@ -93,7 +93,7 @@ function noteNearMisses(
     const found = nearMisses(JSON.parse(json))
     if (found.length > 0) ingestCounts.nearMisses(key, found)
   } catch {
-    // A rejected line need not be JSON, and the excerpt of a long one is cut.
+    // A rejected line may not be JSON, and long excerpts are truncated.
   }
 }
 
@@ -112,7 +112,7 @@ async function append(
     count: batchCount(rejected, count.newestMs, now),
   }
   const appended = services.store.events.append(batch)
-  contextOf(request).body?.release() // from here on it counts as queued
+  contextOf(request).body?.release() // counted as queued from here on
   const result = await writeOrExplain(services, appended)
   count.isWritten = true
   return result
@@ -124,7 +124,7 @@ function newestOf(records: EventRecord[]): number | null {
     : records.reduce((newest, { occurredAtMs }) => Math.max(newest, occurredAtMs), -Infinity)
 }
 
-/** 202 with the counts; the issues when some were rejected; 400 or 403 when all were. */
+/** 202 with the counts, plus the issues when some events were rejected; 400 or 403 when all were. */
 function answer(
   services: IngestRoutesServices,
   key: ApiKey,
@@ -141,7 +141,7 @@ function answer(
   if (rejected.length === 0)
     return json({ ok: true, accepted: result.accepted, deduped: result.deduped }, 202)
   rejected.sort((a, b) => a.index - b.index)
-  services.rejections.keep(eventSamples(key, services.clock.now(), rejected))
+  services.rejections.add(eventSamples(key, services.clock.now(), rejected))
   if (rejected.length === accepted.sent) throw allRejected(rejected)
   const errors = rejected.flatMap((event) => event.issues)
   const counts = { accepted: result.accepted, deduped: result.deduped, rejected: rejected.length }

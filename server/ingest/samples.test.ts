@@ -17,7 +17,7 @@ test('a rejected event becomes a sample with its first issue and what was sent',
       keyId: 'key_1',
       atMs: 5,
       code: 'wrong_type',
-      message: 'must be text',
+      message: 'must be a string',
       path: 'type',
       excerpt: bad,
     },
@@ -36,7 +36,7 @@ test('a refused request becomes a sample with its code', () => {
     excerpt: '{"events":[\u2400',
   })
   const issues = [{ path: 'events', code: 'required', message: 'is required' }]
-  const missing = new AppError('invalid_body', 'The member "events" of the body is required.', { issues })
+  const missing = new AppError('invalid_body', 'The field "events" is required.', { issues })
   expect(requestSample(key, 5, missing, '{}').path).toBe('events')
 })
 

@@ -20,12 +20,12 @@ import { assetsFolder, loadAssets, type Assets } from '../http/assets.ts'
 import { underBasePath } from '../http/base-path.ts'
 import { keyGuard } from '../http/guard.ts'
 import { makeRateLimits } from '../http/rate-limit.ts'
-import { sealWith } from '../http/cursor-cipher.ts'
+import { makeCursorCipher } from '../http/cursor-cipher.ts'
 import { makeShares } from '../http/shares.ts'
 import { makeIngestCounts } from '../ingest/counts.ts'
 import { newToken, sha256Hex } from '../ids.ts'
 import { makeRejections } from '../ingest/rejected.ts'
-import { makeTurns } from '../ingest/admission.ts'
+import { makeParseQueue } from '../ingest/admission.ts'
 import { jobTable } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/last-use.ts'
 import { limits } from '../limits.ts'
@@ -80,11 +80,11 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     linkThrottle: makeThrottle(clock, limits.linkTriesFree),
     halfSignIns: makeHalfSignIns(clock),
     provider: config.oidc === null ? null : makeProvider(config.oidc),
-    seal: sealWith(await store.secret('cursor')),
-    briefSeal: sealWith(sha256Hex(newToken())),
+    cursorCipher: makeCursorCipher(await store.secret('cursor')),
+    briefCipher: makeCursorCipher(sha256Hex(newToken())),
     jobs,
     rejections: makeRejections(store, log),
-    turns: makeTurns(),
+    parseQueue: makeParseQueue(),
     retention: config.retention,
     httpTimes: makeHttpTimes(),
     metricsToken: config.metricsToken,
@@ -93,10 +93,10 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     streams: new Set(),
     streamShares: makeShares(limits.liveStreamsMax),
     exportShares: makeShares(limits.exportsMax),
-    underWay: {
+    inFlight: {
       // One organization may have half of it, a quarter of a small memory.
       bodies: makeShares(Math.min(limits.bodiesUnderWayBytesMax, shared.memory.limitBytes / 2)),
-      answers: makeShares(limits.answersUnderWayBytesMax),
+      responses: makeShares(limits.answersUnderWayBytesMax),
     },
     state: { stopping: false, storeFailed: null },
     fail(reason, holdsOnlyCopy = false) {

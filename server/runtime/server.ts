@@ -87,7 +87,7 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
       sender: senderReader(config.trustedProxies),
       stopping: () => services.state.stopping,
       isShed: (path) => isShed(path, services.memory.pressure()),
-      underWay: services.underWay,
+      inFlight: services.inFlight,
       log,
       tls: certificate.pair(),
     })
@@ -96,7 +96,7 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
   const metrics = config.metricsListen && open('metrics', config.metricsListen)
   if (metrics) log.info('metrics_listening', { url: metrics.url })
   const all = [main, ingest, metrics].filter((listener) => listener !== null)
-  certificate.start((pair) => all.forEach((listener) => listener.showCertificate(pair)))
+  certificate.start((pair) => all.forEach((listener) => listener.useCertificate(pair)))
   const connections = limitConnections({ acceptors: all, log })
   return {
     main,

@@ -38,11 +38,11 @@ test('a lazy box makes its key file when it is first used, not before', () => {
   expect(openSecretBox(folder.path).open('p', box.seal('p', 's'))).toBe('s')
 })
 
-test('another key and a damaged key file are told apart', () => {
+test('another key and a corrupt key file have distinct errors', () => {
   using one = tempDir('secrets')
   using other = tempDir('secrets')
   const sealed = openSecretBox(one.path).seal('p', 's')
-  expect(() => openSecretBox(other.path).open('p', sealed)).toThrow(/was sealed under the key/)
+  expect(() => openSecretBox(other.path).open('p', sealed)).toThrow(/is encrypted with the key/)
   writeFileSync(one.join(keyFileName), 'abc')
-  expect(() => openSecretBox(one.path)).toThrow(/is damaged/)
+  expect(() => openSecretBox(one.path)).toThrow(/is corrupt/)
 })

@@ -1,16 +1,16 @@
-/** Seals secrets that must come back in clear (signing secrets), under a key file in the data folder (AES-256-GCM). */
+/** Encrypts secrets that the server needs in clear again (signing secrets), with a key file in the data folder. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeOnce } from '../../db/rules/durable-files.ts'
 
-/** A secret that this box cannot open. */
+/** A secret that this box cannot decrypt. */
 export class SealedError extends Error {}
 
 export interface SecretBox {
-  /** `purpose` says what the secret is for; it opens only for the same purpose. */
+  /** Encrypts a secret for one purpose; `open` needs the same purpose. */
   seal(purpose: string, secret: string): string
-  /** Throws when it was sealed for another purpose or under another key file, or was altered. */
+  /** Throws when the text was altered, or encrypted for another purpose or with another key file. */
   open(purpose: string, sealed: string): string
 }
 
@@ -19,13 +19,13 @@ const keyBytes = 32
 const nonceBytes = 12
 const tagBytes = 16
 
-/** Opens the box of a data folder, making its key file (mode 0600) when there is none. */
+/** Opens the box of a data folder; creates its key file (mode 0600) when it is missing. */
 export function openSecretBox(folder: string): SecretBox {
   const path = join(folder, keyFileName)
   return secretBox(readKey(path) ?? makeKey(path))
 }
 
-/** A box that reads or makes its key file only when it is first used: verbs that only look must not write. */
+/** A box that reads or creates its key file on first use, because commands that only read must not write. */
 export function lazySecretBox(folder: string): SecretBox {
   let box: SecretBox | null = null
   const opened = () => (box ??= openSecretBox(folder))
@@ -38,29 +38,38 @@ export function lazySecretBox(folder: string): SecretBox {
 export function secretBox(key: Buffer): SecretBox {
   const keyId = createHash('sha256').update(key).digest('hex').slice(0, 8)
   return {
-    seal(purpose, secret) {
-      const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(purpose))
-      const body = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
-      return `v1.${keyId}.${Buffer.concat([nonce, body, cipher.getAuthTag()]).toString('base64url')}`
-    },
+    seal: (purpose, secret) =>
+      `v1.${keyId}.${encryptBytes(key, purpose, Buffer.from(secret)).toString('base64url')}`,
     open(purpose, sealed) {
       const [version, sealedBy, text] = sealed.split('.')
       if (version !== 'v1' || sealedBy !== keyId) {
         throw new SealedError(
-          `a secret was sealed under the key ${sealedBy}, but ${keyFileName} holds ${keyId}`,
+          `a secret is encrypted with the key ${sealedBy}, but ${keyFileName} contains ${keyId}`,
         )
       }
-      const bytes = Buffer.from(text ?? '', 'base64url')
-      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes))
-      decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(-tagBytes))
-      const body = bytes.subarray(nonceBytes, -tagBytes)
-      try {
-        return decipher.update(body, undefined, 'utf8') + decipher.final('utf8')
-      } catch {
-        throw new SealedError('a sealed secret was altered, or is for another purpose')
-      }
+      const clear = decryptBytes(key, purpose, Buffer.from(text ?? '', 'base64url'))
+      if (clear === null)
+        throw new SealedError('an encrypted secret was altered, or belongs to another purpose')
+      return clear.toString()
     },
+  }
+}
+
+/** AES-256-GCM: nonce, ciphertext, tag. `purpose` is authenticated too, so the bytes decrypt for that purpose only. */
+export function encryptBytes(key: Buffer, purpose: string, clear: Buffer): Buffer {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(purpose))
+  return Buffer.concat([nonce, cipher.update(clear), cipher.final(), cipher.getAuthTag()])
+}
+
+/** Null when the bytes were altered, or encrypted for another purpose or with another key. */
+export function decryptBytes(key: Buffer, purpose: string, bytes: Buffer): Buffer | null {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes))
+    decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(-tagBytes))
+    return Buffer.concat([decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()])
+  } catch {
+    return null
   }
 }
 
@@ -74,13 +83,13 @@ function readKey(path: string): Buffer | null {
   }
   const key = Buffer.from(text.trim(), 'hex')
   if (key.length !== keyBytes)
-    throw new Error(`${keyFileName} is damaged: it must hold ${keyBytes} bytes in hex`)
-  // A copy that was restored by hand may have come out readable for others.
+    throw new Error(`${keyFileName} is corrupt: it must contain ${keyBytes} bytes in hex`)
+  // A key file that was restored by hand may be readable for others.
   if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600)
   return key
 }
 
-/** On disk whole or not at all: what is sealed under a key that a power cut took away would be lost for good. */
+/** Durable before first use: secrets encrypted with a key that a power cut removed would be lost for good. */
 function makeKey(path: string): Buffer {
   return Buffer.from(makeOnce(path, `${randomBytes(keyBytes).toString('hex')}\n`).trim(), 'hex')
 }

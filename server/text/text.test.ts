@@ -1,7 +1,7 @@
 /** Lengths and cuts in code points and in UTF-8 bytes, on any text. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { cutBytes, cutChars, isKeepable, isLongerThan } from './text.ts'
+import { cutBytes, cutChars, isStorable, isLongerThan } from './text.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 60 })
 const size = fc.nat(80)
@@ -30,6 +30,6 @@ test('a cut keeps whole code points and as many as fit', () => {
 })
 
 test('NUL and half pairs cannot be kept', () => {
-  expect(isKeepable('größe \u{1f600}')).toBe(true)
-  for (const bad of ['\0', 'a\0b', '\ud800', 'x\udfff', '\udc00\ud800']) expect(isKeepable(bad)).toBe(false)
+  expect(isStorable('größe \u{1f600}')).toBe(true)
+  for (const bad of ['\0', 'a\0b', '\ud800', 'x\udfff', '\udc00\ud800']) expect(isStorable(bad)).toBe(false)
 })

@@ -29,7 +29,7 @@ function isHighSurrogate(text: string, at: number): boolean {
 }
 
 /** Text we keep: no NUL, no half of a surrogate pair (it could not be written as UTF-8). */
-export function isKeepable(text: string): boolean {
+export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 

@@ -108,7 +108,7 @@ test('filters as at the gateway, CSV guarded, files not overwritten', async () =
   ])
   const wrong = await old.cli('export', 'traces', '--filter', 'nope=1', '--out', files.join('none'))
   expect(wrong.code).toBe(1)
-  expect(wrong.stderr).toContain("'nope' is not a parameter here")
+  expect(wrong.stderr).toContain("Unknown parameter 'nope'")
   expect(await Bun.file(files.join('none')).exists()).toBe(false)
   expect(await Bun.file(path).text()).toBe('mine')
 })
@@ -129,7 +129,7 @@ test('a cut file, bad lines and strange files: the good events are stored, the r
   expect(bad.code).toBe(1)
   expect(bad.stdout.split('\n').slice(0, 4)).toEqual([
     'Read 4 events: stored 0, 2 were there already, 2 rejected.',
-    '  event 2: id must be text',
+    '  event 2: id must be a string',
     '  event 3: it is not valid JSON',
     'The file does not say how many it should hold; an export ends with its count.',
   ])

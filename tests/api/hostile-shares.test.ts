@@ -79,7 +79,7 @@ test('stalled bodies: those beyond the share get 503 and are cut, another organi
   )
   const refused = () => stalled.filter(({ text }) => text().startsWith('HTTP/1.1 503'))
   const shares = makeShares(limits.bodiesUnderWayBytesMax)
-  const fitting = Array.from({ length: all }, () => shares.take({ orgId: 'org', holderId: 'key' }, bytes))
+  const fitting = Array.from({ length: all }, () => shares.acquire({ orgId: 'org', holderId: 'key' }, bytes))
   const refusedMany = fitting.filter((share) => share === null).length
   expect(refusedMany).toBeGreaterThan(all / 2)
   await until(() => refused().filter(({ closed }) => closed()).length === refusedMany)

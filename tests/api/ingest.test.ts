@@ -103,7 +103,7 @@ describe('accepting', () => {
     expect([empty, told['error'], told['hint']]).toEqual([
       400,
       'invalid_body',
-      'Send one event a line, 1 to 1000 of them.',
+      'Send 1 to 1000 events, one per line.',
     ])
   })
 

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Secret, TOTP } from 'otpauth'
-import { sealWith } from '../../server/http/cursor-cipher.ts'
+import { makeCursorCipher } from '../../server/http/cursor-cipher.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 
 const email = 'owner@example.com'
@@ -111,7 +111,7 @@ test('what stands between password and code: one use, one password, and no key t
   )
   const { id: accountId, orgId } = who.get()!
   const forged = { accountId, orgId, email, untilMs: Date.now() + 60_000 }
-  const token = sealWith(secret.value).close('second-factor', forged)
+  const token = makeCursorCipher(secret.value).encrypt('second-factor', forged)
   expect((await finish(token, recoveryCodes[4]!)).status).toBe(401)
   // The code was not used up by any of the refused ones.
   expect((await finish(await half(changed), recoveryCodes[4]!)).status).toBe(200)

@@ -143,7 +143,7 @@ test('a unix socket: its proxy is believed, a dead socket goes, a living one and
     const second = await cli(['serve', '--listen', `unix:${socket}`], { dataDir: dir.join('other') })
     expect([second.code, second.stderr]).toEqual([
       1,
-      expect.stringContaining('another process answers there'),
+      expect.stringContaining('another process is listening there'),
     ])
     const doctor = await cli(['doctor', '--json', '--listen', `unix:${socket}`], {
       dataDir: dir.join('data'),

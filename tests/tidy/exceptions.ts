@@ -14,11 +14,6 @@ export const exceptions: Exception[] = [
   },
   {
     rule: 'random',
-    path: 'server/http/cursor-cipher.ts',
-    why: 'a fresh nonce for every sealed cursor, not an id',
-  },
-  {
-    rule: 'random',
     path: 'server/system/secrets.ts',
     why: 'the key of the data folder and nonces under it, not ids',
   },

@@ -9,13 +9,13 @@ import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import type { EventFilter, EventStore, Store, StoredEvent } from '../../../db/contract/store.ts'
 import type { Owner, Share, Shares } from '../../http/shares.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 
 export interface LiveRoutesServices {
   store: Store
   signIns: SignIns
-  seal: Seal
+  cursorCipher: CursorCipher
   streams: Set<AbortController>
   streamShares: Shares
 }
@@ -26,12 +26,12 @@ const lifeMs = 30 * 60_000
 const signInCheckMs = 5_000
 
 /** The opaque position after which a stream continues. */
-export function livePosition(seal: Seal, orgId: string, seq: number): string {
-  return seal.close(purpose, [orgId, seq])
+export function livePosition(cursorCipher: CursorCipher, orgId: string, seq: number): string {
+  return cursorCipher.encrypt(purpose, [orgId, seq])
 }
 
 export function liveRoutes(services: LiveRoutesServices) {
-  const { store, seal, signIns, streams } = services
+  const { store, cursorCipher, signIns, streams } = services
   return new Elysia()
     .get('/api/live/missed', ({ request }) => missed(services, request))
     .get('/api/live', async ({ request }) => {
@@ -41,8 +41,8 @@ export function liveRoutes(services: LiveRoutesServices) {
       const filter = readFilter(query)
       // A browser that reconnects by itself sends the last id it saw; that is newer than the address it first opened.
       const from = request.headers.get('last-event-id') || query.one('after')
-      const opened = from ? (seal.open(purpose, from) as [string, number] | null) : null
-      if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'This position is not one of ours.')
+      const opened = from ? (cursorCipher.decrypt(purpose, from) as [string, number] | null) : null
+      if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'Invalid stream position.')
       const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
       if (request.method === 'HEAD') return new Response(null, { headers: streamHeaders })
       const share = takeStream(services, ownerOf(contextOf(request)))
@@ -58,7 +58,7 @@ export function liveRoutes(services: LiveRoutesServices) {
       contextOf(request).keepOpen()
       const items = liveEvents({ events: store.events, orgId, filter, afterSeq, signal, heartbeatMs, lifeMs })
       const message = (name: string, seq: number, data: string) =>
-        `id: ${livePosition(seal, orgId, seq)}\nevent: ${name}\ndata: ${data}\n\n`
+        `id: ${livePosition(cursorCipher, orgId, seq)}\nevent: ${name}\ndata: ${data}\n\n`
       async function* text() {
         let checkedMs = performance.now()
         try {
@@ -81,23 +81,26 @@ export function liveRoutes(services: LiveRoutesServices) {
 }
 
 function takeStream({ streamShares }: LiveRoutesServices, owner: Owner): Share {
-  const share = streamShares.take(owner, 1)
+  const share = streamShares.acquire(owner, 1)
   if (share !== null) return share
-  const message = 'As many live streams are open as you may have; close some, or try again later.'
+  const message = 'You have reached your limit of open live streams. Close one or try again later.'
   throw new AppError('overloaded', message, { headers: retryAfter() })
 }
 
 const missedMax = 1_000
 
 /** What a tab missed before it joined a stream that has come to `to`: in order of arrival, and where that ends. */
-async function missed({ store, seal, signIns }: LiveRoutesServices, request: Request): Promise<Response> {
+async function missed(
+  { store, cursorCipher, signIns }: LiveRoutesServices,
+  request: Request,
+): Promise<Response> {
   const view = await signIns.require(request)
   const query = readQuery(request, { after: 'one', to: 'one', ...streamFilters })
   const orgId = view.org.id
   const filter = readFilter(query)
   const seqOf = (name: string): number => {
-    const opened = seal.open(purpose, query.one(name) ?? '') as [string, number] | null
-    if (opened?.[0] !== orgId) throw invalidQuery(name, 'This position is not one of ours.')
+    const opened = cursorCipher.decrypt(purpose, query.one(name) ?? '') as [string, number] | null
+    if (opened?.[0] !== orgId) throw invalidQuery(name, 'Invalid stream position.')
     return opened[1]
   }
   const [afterSeq, toSeq] = [seqOf('after'), seqOf('to')]
@@ -110,7 +113,7 @@ async function missed({ store, seal, signIns }: LiveRoutesServices, request: Req
   const ahead = afterSeq > toSeq
   // What came after `to` is the stream's to bring.
   const events = tail.events.filter(({ seq }) => seq <= toSeq)
-  const position = livePosition(seal, orgId, more ? tail.lastSeq : Math.max(toSeq, afterSeq))
+  const position = livePosition(cursorCipher, orgId, more ? tail.lastSeq : Math.max(toSeq, afterSeq))
   const rest = JSON.stringify({ position, more: more && !ahead, ahead })
   return jsonText(`${eventsJson(events).slice(0, -1)},${rest.slice(1)}`)
 }

@@ -2,21 +2,21 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
-import { closeCursor, readCursor, readLimit, readQuery, type ParameterKind } from '../../http/query.ts'
+import { encodeCursor, readCursor, readLimit, readQuery, type ParameterKind } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import { isoTime } from '../../clock.ts'
 import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Session } from '../../../db/contract/sessions.ts'
 
 export interface SessionRoutesServices {
   store: Store
   guard: KeyGuard
   signIns: SignIns
-  seal: Seal
+  cursorCipher: CursorCipher
 }
 
 export function sessionRoutes(services: SessionRoutesServices) {
@@ -40,7 +40,7 @@ const listParameters: Record<string, ParameterKind> = { ...sessionFilters, limit
 type Position = EventPosition & { ceilingSeq: number }
 
 async function list(
-  { store, seal }: SessionRoutesServices,
+  { store, cursorCipher }: SessionRoutesServices,
   request: Request,
   orgId: string,
 ): Promise<Response> {
@@ -49,13 +49,13 @@ async function list(
   const asked = readFilter(query)
   const isAsked = Object.keys(asked).length > 0
   const cursor = readCursor<EventFilter, Position>(
-    seal,
+    cursorCipher,
     'sessions-cursor',
     orgId,
     query,
     isAsked ? asked : null,
   )
-  const filter = cursor?.asked ?? asked
+  const filter = cursor?.filters ?? asked
   const page = await store.sessions.page({
     orgId,
     filter,
@@ -67,19 +67,20 @@ async function list(
     budgetMs: limits.sessionPageMs,
   })
   const { next, ceilingSeq } = page
-  const nextCursor = next && closeCursor(seal, 'sessions-cursor', orgId, filter, { ...next, ceilingSeq })
+  const nextCursor =
+    next && encodeCursor(cursorCipher, 'sessions-cursor', orgId, filter, { ...next, ceilingSeq })
   return jsonText(JSON.stringify({ sessions: page.sessions.map(sessionView), nextCursor }))
 }
 
 async function story(
-  { store, seal }: SessionRoutesServices,
+  { store, cursorCipher }: SessionRoutesServices,
   request: Request,
   orgId: string,
   id: string,
 ): Promise<Response> {
   const query = readQuery(request, { limit: 'one', cursor: 'one' })
   const limit = readLimit(query, limits.tracesPageMax, limits.tracesPageMax)
-  const cursor = readCursor<string, Position>(seal, 'session-cursor', orgId, query, id)
+  const cursor = readCursor<string, Position>(cursorCipher, 'session-cursor', orgId, query, id)
   const found = await store.sessions.story({
     orgId,
     sessionId: id,
@@ -89,9 +90,9 @@ async function story(
     bytesMax: limits.pageBytesMax,
     eventsMax: limits.sessionEventsMax,
   })
-  if (found === null) throw new AppError('not_found', 'No event of this session is stored here.')
+  if (found === null) throw new AppError('not_found', 'No session has this id.')
   const { session, events, next, ceilingSeq } = found
-  const nextCursor = next && closeCursor(seal, 'session-cursor', orgId, id, { ...next, ceilingSeq })
+  const nextCursor = next && encodeCursor(cursorCipher, 'session-cursor', orgId, id, { ...next, ceilingSeq })
   const texts = events.map(({ json }) => json).join(',')
   const told = JSON.stringify(sessionView(session))
   return jsonText(`{"session":${told},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`)

@@ -3,9 +3,9 @@ import { Elysia } from 'elysia'
 import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
-import { closeCursor, readCursor, readLimit, readQuery } from '../../http/query.ts'
+import { encodeCursor, readCursor, readLimit, readQuery } from '../../http/query.ts'
 import { invalidPush, readPush } from '../../ingest/push.ts'
-import { requireRoom, writeOrExplain, type Turns } from '../../ingest/admission.ts'
+import { requireAdmission, writeOrExplain, type ParseQueue } from '../../ingest/admission.ts'
 import { requestSample, type Rejections } from '../../ingest/rejected.ts'
 import { limits } from '../../limits.ts'
 import { differences } from '../tools/differences.ts'
@@ -17,7 +17,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
 import type { DiskWatch } from '../../operations/health/disk.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { IngestCounts } from '../../ingest/counts.ts'
 import type { KnaphCounts } from './use-shapes.ts'
 
@@ -26,11 +26,11 @@ export interface MemoryRoutesServices {
   clock: Clock
   guard: KeyGuard
   signIns: SignIns
-  seal: Seal
+  cursorCipher: CursorCipher
   disk: DiskWatch
   rejections: Rejections
   ingestCounts: IngestCounts
-  turns: Turns
+  parseQueue: ParseQueue
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
@@ -45,7 +45,7 @@ export function memoryRoutes(services: MemoryRoutesServices) {
       async ({ request }) => {
         const key = await services.guard.ingest(request)
         return services.ingestCounts.request(key, async () => {
-          await requireRoom(services, request)
+          await requireAdmission(services, request)
           return json({ ok: true, siteId: await push(services, request, key) }, 202)
         })
       },
@@ -99,13 +99,13 @@ async function push(services: MemoryRoutesServices, request: Request, key: ApiKe
       }),
     )
     if (result === 'over') {
-      const message = `is one too many: an organization may have at most ${limits.sitesPerOrgMax} sites`
+      const message = `exceeds the limit of ${limits.sitesPerOrgMax} sites per organization`
       throw invalidPush([{ path: 'siteId', code: 'too_many', message }])
     }
     return siteId
   } catch (thrown) {
     if (thrown instanceof AppError)
-      services.rejections.keep([requestSample(key, services.clock.now(), thrown, text)])
+      services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
     throw thrown
   }
 }
@@ -113,7 +113,7 @@ async function push(services: MemoryRoutesServices, request: Request, key: ApiKe
 const cursorOf = 'memory-cursor'
 
 async function list(
-  { store, seal }: MemoryRoutesServices,
+  { store, cursorCipher }: MemoryRoutesServices,
   request: Request,
   orgId: string,
 ): Promise<Response> {
@@ -121,13 +121,14 @@ async function list(
   const limit = readLimit(query, limits.registryPageDefault, limits.registryPageMax)
   const given = query.many('siteId')
   const asked = given === undefined ? null : [...new Set(given)].sort()
-  const cursor = readCursor<string[], string>(seal, cursorOf, orgId, query, asked)
-  const siteIds = cursor?.asked ?? asked ?? []
+  const cursor = readCursor<string[], string>(cursorCipher, cursorOf, orgId, query, asked)
+  const siteIds = cursor?.filters ?? asked ?? []
   const after = cursor?.position ?? null
   const bytesMax = limits.registryPageBytesMax
   const { memories, hasMore } = await store.registry.memories({ orgId, siteIds, after, limit, bytesMax })
   const last = memories.at(-1)?.siteId
-  const next = hasMore && last !== undefined ? closeCursor(seal, cursorOf, orgId, siteIds, last) : null
+  const next =
+    hasMore && last !== undefined ? encodeCursor(cursorCipher, cursorOf, orgId, siteIds, last) : null
   return jsonText(`{"memory":[${memories.map(memoryView).join(',')}],"nextCursor":${JSON.stringify(next)}}`)
 }
 
@@ -139,7 +140,7 @@ async function one(
 ): Promise<Response> {
   readQuery(request, {})
   const memory = await store.registry.memory({ orgId, siteId, version: null })
-  if (memory === null) throw new AppError('not_found', 'This site has pushed no memory.')
+  if (memory === null) throw new AppError('not_found', 'No memory has been pushed for this site.')
   const versions = await store.registry.memoryVersions({ orgId, siteId, limit: limits.memoryVersionsMax })
   return jsonText(`{"memory":${memoryView(memory)},"versions":${JSON.stringify(versions.map(versionView))}}`)
 }
@@ -153,7 +154,7 @@ async function version(
   readQuery(request, {})
   const wanted = /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : 0
   const memory = await store.registry.memory({ orgId, siteId, version: wanted })
-  if (memory === null) throw new AppError('not_found', 'This site has no such version of its memory.')
+  if (memory === null) throw new AppError('not_found', 'The memory of this site has no such version.')
   const before = await store.registry.memory({ orgId, siteId, version: wanted - 1 })
   const changed = before === null ? [] : differences(JSON.parse(before.json), JSON.parse(memory.json))
   return jsonText(`{"memory":${memoryView(memory)},"differences":${JSON.stringify(changed)}}`)

@@ -3,9 +3,9 @@ import { Elysia } from 'elysia'
 import { periodOf, periodParameters } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
-import { closeCursor, invalidQuery, readCursor, readLimit, readQuery } from '../../http/query.ts'
+import { encodeCursor, invalidQuery, readCursor, readLimit, readQuery } from '../../http/query.ts'
 import { invalidPush, readPush } from '../../ingest/push.ts'
-import { requireRoom, writeOrExplain, type Turns } from '../../ingest/admission.ts'
+import { requireAdmission, writeOrExplain, type ParseQueue } from '../../ingest/admission.ts'
 import { requestSample, type Rejections } from '../../ingest/rejected.ts'
 import { limits } from '../../limits.ts'
 import { toolCalls } from './calls.ts'
@@ -17,7 +17,7 @@ import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
 import type { DiskWatch } from '../../operations/health/disk.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { IngestCounts } from '../../ingest/counts.ts'
 
 export interface ToolRoutesServices {
@@ -25,11 +25,11 @@ export interface ToolRoutesServices {
   clock: Clock
   guard: KeyGuard
   signIns: SignIns
-  seal: Seal
+  cursorCipher: CursorCipher
   disk: DiskWatch
   rejections: Rejections
   ingestCounts: IngestCounts
-  turns: Turns
+  parseQueue: ParseQueue
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
@@ -42,7 +42,7 @@ export function toolRoutes(services: ToolRoutesServices) {
       async ({ request }) => {
         const key = await services.guard.ingest(request)
         return services.ingestCounts.request(key, async () => {
-          await requireRoom(services, request)
+          await requireAdmission(services, request)
           return json({ ok: true, tools: await push(services, request, key) }, 202)
         })
       },
@@ -70,7 +70,7 @@ async function push(services: ToolRoutesServices, request: Request, key: ApiKey)
   try {
     const mode = readQuery(request, { mode: 'one' }).one('mode')
     if (mode !== undefined && mode !== 'replace')
-      throw invalidQuery('mode', 'mode must be replace, or left out')
+      throw invalidQuery('mode', 'mode must be replace or omitted')
     const { siteId, body, exact } = await readPush(
       services.store,
       request,
@@ -96,19 +96,23 @@ async function push(services: ToolRoutesServices, request: Request, key: ApiKey)
     return sent.length
   } catch (thrown) {
     if (thrown instanceof AppError)
-      services.rejections.keep([requestSample(key, services.clock.now(), thrown, text)])
+      services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
     throw thrown
   }
 }
 
 function overIssue(over: 'sites' | 'tools') {
   const [path, max] = over === 'sites' ? ['siteId', limits.sitesPerOrgMax] : ['tools', limits.toolsPerSiteMax]
-  const whose = over === 'sites' ? 'an organization may have at most' : 'a site may have at most'
-  return { path: String(path), code: 'too_many', message: `is one too many: ${whose} ${max} ${over}` }
+  const whose = over === 'sites' ? 'organization' : 'site'
+  return { path: String(path), code: 'too_many', message: `exceeds the limit of ${max} ${over} per ${whose}` }
 }
 
-async function list({ store, seal }: ToolRoutesServices, request: Request, orgId: string): Promise<Response> {
-  const { tools, nextCursor } = await readToolPage({ store, seal }, orgId, request)
+async function list(
+  { store, cursorCipher }: ToolRoutesServices,
+  request: Request,
+  orgId: string,
+): Promise<Response> {
+  const { tools, nextCursor } = await readToolPage({ store, cursorCipher }, orgId, request)
   return jsonText(`{"tools":[${tools.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`)
 }
 
@@ -120,7 +124,7 @@ async function one(
 ): Promise<Response> {
   readQuery(request, {})
   const found = await store.registry.tool({ orgId, siteId, name, limit: limits.versionsShownMax + 1 })
-  if (found === null) throw new AppError('not_found', 'This site has pushed no such tool.')
+  if (found === null) throw new AppError('not_found', 'No tool with this name has been pushed for this site.')
   return jsonText(toolHistory(found))
 }
 
@@ -136,7 +140,7 @@ const cursorPurpose = 'tools-cursor'
 
 /** The tools as JSON texts, by site and name. */
 async function readToolPage(
-  { store, seal }: { store: Pick<Store, 'registry'>; seal: Seal },
+  { store, cursorCipher }: { store: Pick<Store, 'registry'>; cursorCipher: CursorCipher },
   orgId: string,
   request: Request,
 ): Promise<{ tools: string[]; nextCursor: string | null }> {
@@ -148,8 +152,14 @@ async function readToolPage(
     throw invalidQuery('removed', 'removed must be true or false')
   const isAsked = siteIds !== undefined || removed !== undefined
   const given: Asked = { siteIds: [...new Set(siteIds)].sort(), withRemoved: removed === 'true' }
-  const cursor = readCursor<Asked, Position>(seal, cursorPurpose, orgId, query, isAsked ? given : null)
-  const asked = cursor?.asked ?? given
+  const cursor = readCursor<Asked, Position>(
+    cursorCipher,
+    cursorPurpose,
+    orgId,
+    query,
+    isAsked ? given : null,
+  )
+  const asked = cursor?.filters ?? given
   const { tools, hasMore } = await store.registry.tools({
     orgId,
     ...asked,
@@ -160,7 +170,7 @@ async function readToolPage(
   const last = tools.at(-1)
   const nextCursor =
     hasMore && last !== undefined
-      ? closeCursor(seal, cursorPurpose, orgId, asked, { siteId: last.siteId, name: last.name })
+      ? encodeCursor(cursorCipher, cursorPurpose, orgId, asked, { siteId: last.siteId, name: last.name })
       : null
   return { tools: tools.map(toolView), nextCursor }
 }

@@ -14,23 +14,27 @@ import { histogram } from './histogram.ts'
 import { traceExporter } from './export.ts'
 import type { EventFilter, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
 
 export interface DashboardTraceRoutesServices {
   store: Store
   signIns: SignIns
-  seal: Seal
+  cursorCipher: CursorCipher
 }
 
-export function dashboardTraceRoutes({ store, seal, signIns }: DashboardTraceRoutesServices) {
+export function dashboardTraceRoutes({ store, cursorCipher, signIns }: DashboardTraceRoutesServices) {
   return new Elysia()
     .get('/api/events', async ({ request }) => {
       const { org } = await signIns.require(request)
-      const page = await readPage({ events: store.events, seal }, org.id, readQuery(request, pageParameters))
+      const page = await readPage(
+        { events: store.events, cursorCipher },
+        org.id,
+        readQuery(request, pageParameters),
+      )
       // The page's ceiling is where a stream that continues it must start: no gap, no duplicate.
-      const live = JSON.stringify(livePosition(seal, org.id, page.ceilingSeq))
+      const live = JSON.stringify(livePosition(cursorCipher, org.id, page.ceilingSeq))
       const nextCursor = JSON.stringify(page.nextCursor)
       return jsonText(`{"events":[${wrapEvents(page.events)}],"nextCursor":${nextCursor},"live":${live}}`)
     })
@@ -38,7 +42,7 @@ export function dashboardTraceRoutes({ store, seal, signIns }: DashboardTraceRou
       const { org } = await signIns.require(request)
       readQuery(request, {})
       const event = params.id ? await store.events.byId({ orgId: org.id, id: params.id }) : null
-      if (!event) throw new AppError('not_found', 'No event with this id is stored here.')
+      if (!event) throw new AppError('not_found', 'No event has this id.')
       return jsonText(`{"receivedAt":"${isoTime(event.receivedAtMs)}","event":${event.json}}`)
     })
     .get('/api/overview', async ({ request }) => {

@@ -2,7 +2,7 @@
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError, retryAfter } from '../../errors.ts'
 import { csvRow } from '../../text/csv.ts'
-import { takeExport, type Share, type Shares } from '../../http/shares.ts'
+import { acquireExport, type Share, type Shares } from '../../http/shares.ts'
 import { streamText } from '../../http/response.ts'
 import { limits } from '../../limits.ts'
 import { csvColumns, eventRows } from './csv-columns.ts'
@@ -66,7 +66,7 @@ export function traceExporter({ store, clock, log, exportShares }: TraceExportSe
 
   return async (wanted, keepOpen) => {
     if (wanted.headOnly) return new Response(null, { headers: { 'content-type': contentTypes[wanted.type] } })
-    const share = takeExport(exportShares, wanted.orgId, wanted.actor)
+    const share = acquireExport(exportShares, wanted.orgId, wanted.actor)
     try {
       const response = await begin(wanted, share)
       keepOpen() // a rare match may be long in coming; the stall guard watches the receiver

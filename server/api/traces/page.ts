@@ -3,7 +3,7 @@ import { invalidQuery, readLimit, type ParameterKind, type Query } from '../../h
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from './filter.ts'
 import type { EventFilter, EventPage, EventPosition, EventStore } from '../../../db/contract/store.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 
 export const pageParameters: Record<string, ParameterKind> = {
   limit: 'one',
@@ -17,7 +17,7 @@ export interface TracePage extends EventPage {
 
 /** Reads a page of `orgId`'s events, newest first; throws 400 `invalid_query` naming a wrong parameter. */
 export async function readPage(
-  parts: { events: Pick<EventStore, 'page'>; seal: Seal },
+  parts: { events: Pick<EventStore, 'page'>; cursorCipher: CursorCipher },
   orgId: string,
   query: Query,
 ): Promise<TracePage> {
@@ -27,13 +27,13 @@ export async function readPage(
   const walk =
     cursor === undefined
       ? { filter: asked, before: null, ceilingSeq: null }
-      : openCursor(parts.seal, cursor, orgId, asked)
+      : decodeCursor(parts.cursorCipher, cursor, orgId, asked)
   const { filter, before, ceilingSeq } = walk
   const bytesMax = limits.pageBytesMax
   const page = await parts.events.page({ orgId, filter, limit, bytesMax, before, ceilingSeq })
   const next = page.next
   const nextCursor =
-    next && closeCursor(parts.seal, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })
+    next && encodeCursor(parts.cursorCipher, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })
   return { ...page, nextCursor }
 }
 
@@ -49,22 +49,22 @@ interface Walk {
 
 const purpose = 'traces-cursor'
 
-function closeCursor(seal: Seal, { orgId, filter, before, ceilingSeq }: Walk): string {
-  return seal.close(purpose, [orgId, filter, before.occurredAtMs, before.seq, ceilingSeq])
+function encodeCursor(cursorCipher: CursorCipher, { orgId, filter, before, ceilingSeq }: Walk): string {
+  return cursorCipher.encrypt(purpose, [orgId, filter, before.occurredAtMs, before.seq, ceilingSeq])
 }
 
 /**
  * Opens a cursor for `orgId`. `asked` is the filter given beside it: empty goes on with the cursor's own, an equal one
  * too; another one, another organization or a text that is not ours is 400 (contract §6).
  */
-function openCursor(seal: Seal, text: string, orgId: string, asked: EventFilter): Walk {
-  const opened = seal.open(purpose, text) as [string, EventFilter, number, number, number] | null
-  if (!opened || opened[0] !== orgId) throw invalidQuery('cursor', 'This cursor is not one of ours.')
+function decodeCursor(cursorCipher: CursorCipher, text: string, orgId: string, asked: EventFilter): Walk {
+  const opened = cursorCipher.decrypt(purpose, text) as [string, EventFilter, number, number, number] | null
+  if (!opened || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
   const [, filter, occurredAtMs, seq, ceilingSeq] = opened
   if (Object.keys(asked).length > 0 && fingerprint(asked) !== fingerprint(filter)) {
     throw invalidQuery(
       'cursor',
-      'This cursor belongs to a walk with other filters; send it alone or with the same ones.',
+      'This cursor was issued for other filters. Send it without filters or with the same ones.',
     )
   }
   return { orgId, filter, before: { occurredAtMs, seq }, ceilingSeq }

@@ -8,7 +8,7 @@ import { invalidQuery, readQuery, type Query } from '../../http/query.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
 import { traceExporter, type ExportType } from './export.ts'
@@ -20,14 +20,14 @@ export interface TraceRoutesServices {
   clock: Clock
   log: Log
   guard: KeyGuard
-  seal: Seal
+  cursorCipher: CursorCipher
   exportShares: Shares
 }
 
 const answerTypes = ['application/json', 'application/x-ndjson', 'text/csv'] as const
 
 export function traceRoutes(services: TraceRoutesServices) {
-  const { store, guard, seal } = services
+  const { store, guard, cursorCipher } = services
   const exportTraces = traceExporter(services)
   return new Elysia()
     .get('/v1/traces', async ({ request }) => {
@@ -43,8 +43,8 @@ export function traceRoutes(services: TraceRoutesServices) {
         }
         return exportTraces(wanted, contextOf(request).keepOpen)
       }
-      if (query.one('raw') !== undefined) throw invalidQuery('raw', 'raw goes with text/csv only')
-      const page = await readPage({ events: store.events, seal }, key.orgId, query)
+      if (query.one('raw') !== undefined) throw invalidQuery('raw', 'raw is only valid with text/csv')
+      const page = await readPage({ events: store.events, cursorCipher }, key.orgId, query)
       // The events are stored as JSON text; joining them keeps every number to its last digit.
       const events = page.events.map((event) => event.json).join(',')
       return jsonText(`{"events":[${events}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
@@ -53,7 +53,7 @@ export function traceRoutes(services: TraceRoutesServices) {
       const key = await guard.gateway(request, 'traces:read')
       readQuery(request, {})
       const event = params.id ? await store.events.byId({ orgId: key.orgId, id: params.id }) : null
-      if (!event) throw new AppError('not_found', 'No event with this id is stored here.')
+      if (!event) throw new AppError('not_found', 'No event has this id.')
       return jsonText(event.json)
     })
 }
@@ -62,10 +62,10 @@ export function traceRoutes(services: TraceRoutesServices) {
 function exportOf(request: Request, query: Query, type: ExportType) {
   for (const name of ['limit', 'cursor'])
     if (query.one(name) !== undefined)
-      throw invalidQuery(name, `${name} goes with application/json; ${type} gives all matches at once`)
+      throw invalidQuery(name, `${name} is only valid with application/json; ${type} returns all matches`)
   const raw = query.one('raw')
   if (raw !== undefined && (type !== 'text/csv' || !['true', 'false'].includes(raw)))
-    throw invalidQuery('raw', 'raw must be true or false, and goes with text/csv only')
+    throw invalidQuery('raw', 'raw must be true or false and is only valid with text/csv')
   const filter = readFilter(query)
   const headOnly = request.method === 'HEAD'
   return { requestId: contextOf(request).id, filter, type, raw: raw === 'true', headOnly }

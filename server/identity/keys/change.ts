@@ -4,7 +4,7 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 import { limits } from '../../limits.ts'
 import { newKey } from './mint.ts'
 import { checkTerms, readLabel, termsView } from './terms.ts'
@@ -51,7 +51,7 @@ export async function rotateKey(
   overlapMs: number,
 ): Promise<{ key: ApiKey; secret: string; old: ApiKey }> {
   if (!(overlapMs >= 0 && overlapMs <= limits.keyOverlapMsMax))
-    throw wrongMember('overlapHours', `The overlap is 0 to ${limits.keyOverlapMsMax / 3_600_000} hours.`)
+    throw wrongField('overlapHours', `The overlap is 0 to ${limits.keyOverlapMsMax / 3_600_000} hours.`)
   const now = clock.now()
   const old = await requireLiveKey(store, who.orgId, keyId, now)
   const { key, secret } = newKey({ ...old, actor: who.actor, expiresAtMs: null }, now)

@@ -4,7 +4,7 @@ import type { ApiKey, KeyKind, Store } from '../../../db/contract/store.ts'
 import { rolesOf } from '../permissions.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { json } from '../../http/response.ts'
-import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { readFields, wrongField } from '../../http/body-fields.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
 import { parseTime } from '../../text/time.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
@@ -57,9 +57,9 @@ export function keyRoutes(services: KeyRoutesServices) {
       '/api/keys',
       async ({ request }) => {
         const who = await manager(request)
-        const wanted = await readMembers(request, keyMembers)
+        const wanted = await readFields(request, keyMembers)
         const { kind, label, scopes, siteIds, behindProxy, expiresAt } = wanted
-        if (!kinds.includes(kind)) throw wrongMember('kind', `kind must be one of ${kinds.join(', ')}`)
+        if (!kinds.includes(kind)) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
         const asked = {
           ...who,
           kind: kind as KeyKind,
@@ -78,7 +78,7 @@ export function keyRoutes(services: KeyRoutesServices) {
       '/api/keys/:id/change',
       async ({ request, params }) => {
         const who = await manager(request)
-        const { expiresAt, ...terms } = await readMembers(request, changeMembers)
+        const { expiresAt, ...terms } = await readFields(request, changeMembers)
         const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
         const key = await changeKey(services, who, params.id, { ...terms, expiresAtMs })
         return json({ key: keyView(key) })
@@ -89,7 +89,7 @@ export function keyRoutes(services: KeyRoutesServices) {
       '/api/keys/:id/rotate',
       async ({ request, params }) => {
         const who = await manager(request)
-        const { overlapHours } = await readMembers(request, { overlapHours: 'number' })
+        const { overlapHours } = await readFields(request, { overlapHours: 'number' })
         const { key, secret, old } = await rotateKey(services, who, params.id, overlapHours * hourMs)
         return json({ key: keyView(key), secret, old: keyView(old) }, 201)
       },
@@ -128,6 +128,6 @@ export function keyView(key: ApiKey) {
 
 function readTime(text: string): number {
   const ms = parseTime(text)
-  if (ms === null) throw wrongMember('expiresAt', 'expiresAt must be a time such as 2027-01-31T18:00:00Z')
+  if (ms === null) throw wrongField('expiresAt', 'expiresAt must be a time such as 2027-01-31T18:00:00Z')
   return ms
 }

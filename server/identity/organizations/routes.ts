@@ -6,7 +6,7 @@ import { rolesOf } from '../permissions.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
-import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { readFields, wrongField } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import { isSlug, nameProblem, slugCharsMax, slugOf } from './names.ts'
@@ -43,12 +43,12 @@ export function orgRoutes(services: OrgRoutesServices) {
       async ({ request }) => {
         const { account } = await signIns.require(request)
         if (!account.operator) throw operatorsOnly()
-        const { name: typed, slug: given } = await readMembers(request, { name: 'text', slug: 'text?' })
+        const { name: typed, slug: given } = await readFields(request, { name: 'text', slug: 'text?' })
         const name = readName(typed)
         const slug = given ?? slugOf(name)
         if (!isSlug(slug)) {
           const form = `lower-case letters, digits and single dashes, at most ${slugCharsMax}`
-          throw wrongMember('slug', `The short name must be ${form}.`)
+          throw wrongField('slug', `The short name must be ${form}.`)
         }
         const org = await makeOrg(services, `user:${account.id}`, { name, slug, ownerId: account.id })
         return json({ org: orgView(org) }, 201)
@@ -59,7 +59,7 @@ export function orgRoutes(services: OrgRoutesServices) {
       '/api/org/rename',
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
-        const { name } = await readMembers(request, { name: 'text' })
+        const { name } = await readFields(request, { name: 'text' })
         return json({ org: orgView(await renameOrg(services, actor, org, readName(name))) })
       },
       unparsed,
@@ -68,7 +68,7 @@ export function orgRoutes(services: OrgRoutesServices) {
       '/api/org/delete',
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
-        const { confirm } = await readMembers(request, { confirm: 'text' })
+        const { confirm } = await readFields(request, { confirm: 'text' })
         if (await deletionOf(services, org.id))
           throw new AppError('conflict', 'This organization is to be deleted already.')
         return json({ org: orgView(org, await askDeletion(services, actor, org, confirm)) })
@@ -79,7 +79,7 @@ export function orgRoutes(services: OrgRoutesServices) {
       '/api/org/keep',
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
-        await readMembers(request, {})
+        await readFields(request, {})
         await keepOrg(services, actor, org)
         return json({ org: orgView(org) })
       },
@@ -106,7 +106,7 @@ function signInRuleRoutes(services: OrgRoutesServices) {
       '/api/org/sign-in-rule',
       async ({ request }) => {
         const { org, account, signIn } = await signIns.require(request, rolesOf('org.protect'))
-        const { secondFactorRequired } = await readMembers(request, { secondFactorRequired: 'flag' })
+        const { secondFactorRequired } = await readFields(request, { secondFactorRequired: 'flag' })
         const hasOne = signIn.byProvider || (await store.secondFactors.find(account.id)) !== null
         if (secondFactorRequired && !hasOne) {
           throw new AppError('conflict', 'Set up your own second factor first.', {
@@ -132,6 +132,6 @@ function orgView({ id, slug, name, createdAtMs }: Org, deletion?: OrgDeletion) {
 function readName(text: string): string {
   const name = text.trim()
   const problem = nameProblem(name)
-  if (problem !== null) throw wrongMember('name', `The name ${problem}.`)
+  if (problem !== null) throw wrongField('name', `The name ${problem}.`)
   return name
 }

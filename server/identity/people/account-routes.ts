@@ -9,12 +9,12 @@ import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'
-import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { readFields, wrongField } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import type { Throttle } from '../sign-in/throttle.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Webhooks } from '../../webhooks/start.ts'
 
 export interface AccountRoutesServices {
@@ -22,7 +22,7 @@ export interface AccountRoutesServices {
   clock: Clock
   signIns: SignIns
   throttle: Throttle
-  briefSeal: Seal
+  briefCipher: CursorCipher
   webhooks: Webhooks
 }
 
@@ -52,7 +52,7 @@ export function accountRoutes(services: AccountRoutesServices) {
       '/api/account/sign-ins/:id/end',
       async ({ request, params }) => {
         const view = await signIns.requirePerson(request)
-        await readMembers(request, {})
+        await readFields(request, {})
         const accountId = view.account.id
         const audit = entry(services, view, 'session.revoked', params.id)
         await store.signIns.endById({ accountId, id: params.id, audit })
@@ -64,7 +64,7 @@ export function accountRoutes(services: AccountRoutesServices) {
       '/api/account/sign-ins/end-others',
       async ({ request }) => {
         const view = await signIns.requirePerson(request)
-        await readMembers(request, {})
+        await readFields(request, {})
         const { account, signIn } = view
         const audit = entry(services, view, 'session.others_revoked', account.id)
         const ended = await store.signIns.endOthers({
@@ -80,16 +80,16 @@ export function accountRoutes(services: AccountRoutesServices) {
 }
 
 function secondFactorRoutes(services: AccountRoutesServices) {
-  const { store, signIns, briefSeal, clock, webhooks } = services
+  const { store, signIns, briefCipher, clock, webhooks } = services
   return new Elysia()
     .post(
       '/api/account/second-factor/begin',
       async ({ request }) => {
         const { account } = await signIns.requirePerson(request)
-        await readMembers(request, {})
+        await readFields(request, {})
         const { seed, uri } = newSeed(account.email)
         const draft: Draft = { accountId: account.id, seed, untilMs: clock.now() + 4 * limits.secondFactorMs }
-        return json({ seed, uri, token: briefSeal.close(purpose, draft) })
+        return json({ seed, uri, token: briefCipher.encrypt(purpose, draft) })
       },
       unparsed,
     )
@@ -98,14 +98,14 @@ function secondFactorRoutes(services: AccountRoutesServices) {
       async ({ request }) => {
         const view = await signIns.requirePerson(request)
         const members = { token: 'text', code: 'text', password: 'text' } as const
-        const { token, code, password } = await readMembers(request, members)
+        const { token, code, password } = await readFields(request, members)
         await confirmPassword(services, view.account, password, contextOf(request).address)
-        const draft = briefSeal.open(purpose, token) as Draft | null
+        const draft = briefCipher.decrypt(purpose, token) as Draft | null
         const now = clock.now()
         if (draft === null || draft.accountId !== view.account.id || draft.untilMs <= now)
-          throw wrongMember('token', 'This was begun too long ago; begin again.')
+          throw wrongField('token', 'This was begun too long ago; begin again.')
         const step = stepOf(draft.seed, code.replace(/\s/g, ''), now)
-        if (step === null) throw wrongMember('code', 'This is not the code that the app shows now.')
+        if (step === null) throw wrongField('code', 'This is not the code that the app shows now.')
         const { codes, hashes } = newRecoveryCodes()
         const sealedSeed = webhooks.box.seal(seedPurpose, draft.seed)
         await store.secondFactors.set({
@@ -155,7 +155,7 @@ async function requireRemovable({ store }: AccountRoutesServices, accountId: str
 /** Whoever finds a browser open must not be able to change what guards the account. */
 async function withPassword(services: AccountRoutesServices, request: Request): Promise<SignInView> {
   const view = await services.signIns.requirePerson(request)
-  const { password } = await readMembers(request, { password: 'text' })
+  const { password } = await readFields(request, { password: 'text' })
   await confirmPassword(services, view.account, password, contextOf(request).address)
   return view
 }
@@ -163,7 +163,7 @@ async function withPassword(services: AccountRoutesServices, request: Request): 
 async function changePassword(services: AccountRoutesServices, request: Request): Promise<Response> {
   const view = await services.signIns.requirePerson(request)
   const { account, signIn } = view
-  const { current, password } = await readMembers(request, { current: 'text', password: 'text' })
+  const { current, password } = await readFields(request, { current: 'text', password: 'text' })
   checkPasswordRules(password, account.email)
   if (current === password) throw new AppError('conflict', 'This is the password that you have already.')
   await confirmPassword(services, account, current, contextOf(request).address)

@@ -4,7 +4,7 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 
 export const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 
@@ -19,7 +19,7 @@ export interface Acting extends Actor {
 
 export function readRole(text: string): Role {
   const role = roles.find((known) => known === text)
-  if (role === undefined) throw wrongMember('role', `role must be one of ${roles.join(', ')}`)
+  if (role === undefined) throw wrongField('role', `role must be one of ${roles.join(', ')}`)
   return role
 }
 

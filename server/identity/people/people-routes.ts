@@ -5,7 +5,7 @@ import { rolesOf } from '../permissions.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { addressOf } from '../../http/address.ts'
 import { json } from '../../http/response.ts'
-import { readMembers } from '../../http/body-fields.ts'
+import { readFields } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import { invite, revokeInvitation } from './invitations.ts'
@@ -38,7 +38,7 @@ export function peopleRoutes(services: PeopleRoutesServices) {
       '/api/people/:id/role',
       async ({ request, params }) => {
         const who = await manager(request)
-        const { role } = await readMembers(request, { role: 'text' })
+        const { role } = await readFields(request, { role: 'text' })
         await changeRole(services, who, params.id, readRole(role))
         return json({ members: await listMembers(services, who.orgId) })
       },
@@ -48,7 +48,7 @@ export function peopleRoutes(services: PeopleRoutesServices) {
       '/api/people/:id/remove',
       async ({ request, params }) => {
         const who = await manager(request)
-        await readMembers(request, {})
+        await readFields(request, {})
         await removeMember(services, who, params.id)
         return json({ members: await listMembers(services, who.orgId) })
       },
@@ -58,7 +58,7 @@ export function peopleRoutes(services: PeopleRoutesServices) {
       '/api/invitations',
       async ({ request }) => {
         const who = await manager(request)
-        const { email, role } = await readMembers(request, { email: 'text', role: 'text' })
+        const { email, role } = await readFields(request, { email: 'text', role: 'text' })
         const { invitation, token } = await invite(services, who, { email, role: readRole(role) })
         // Behind the # the token stays out of every request line and log on the way.
         const link = `${addressOf(request, services)}/invitation#${token}`
@@ -70,7 +70,7 @@ export function peopleRoutes(services: PeopleRoutesServices) {
       '/api/invitations/:id/revoke',
       async ({ request, params }) => {
         const who = await manager(request)
-        await readMembers(request, {})
+        await readFields(request, {})
         await revokeInvitation(services, who, params.id)
         return new Response(null, { status: 204 })
       },

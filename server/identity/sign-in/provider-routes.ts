@@ -6,7 +6,7 @@ import { contextOf } from '../../http/request-context.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from './sign-ins.ts'
 import type { Clock } from '../../clock.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Log } from '../../log.ts'
 import { readQuery } from '../../http/query.ts'
 import type { Errand, ProvenIdentity, Provider } from './provider.ts'
@@ -19,7 +19,7 @@ export interface ProviderRoutesServices {
   publicUrl: string | null
   basePath: string
   signIns: SignIns
-  briefSeal: Seal
+  briefCipher: CursorCipher
   provider: Provider | null
 }
 
@@ -38,12 +38,12 @@ export function providerRoutes(services: ProviderRoutesServices) {
     redirect(`${basePath}/sign-in?refused=${why}`, errandCookie(request, '', 0))
   return new Elysia()
     .get('/api/oidc/start', async ({ request }) => {
-      const { provider, briefSeal, clock, log } = services
+      const { provider, briefCipher, clock, log } = services
       readQuery(request, {})
       if (provider === null) throw noProvider()
       try {
         const { url, errand } = await provider.begin(redirectUrl(request))
-        const sealed = briefSeal.close(purpose, { ...errand, untilMs: clock.now() + errandMs })
+        const sealed = briefCipher.encrypt(purpose, { ...errand, untilMs: clock.now() + errandMs })
         return redirect(url, errandCookie(request, sealed, errandMs))
       } catch (error) {
         log.warn('provider_failed', { at: 'start', message: String(error) })
@@ -91,11 +91,13 @@ async function enter(
   return cookie
 }
 
-function errandOf({ briefSeal, clock }: ProviderRoutesServices, request: Request): Errand | null {
+function errandOf({ briefCipher, clock }: ProviderRoutesServices, request: Request): Errand | null {
   const cookies = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim())
   const sealed = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
   const errand =
-    sealed === undefined ? null : (briefSeal.open(purpose, sealed) as (Errand & { untilMs: number }) | null)
+    sealed === undefined
+      ? null
+      : (briefCipher.decrypt(purpose, sealed) as (Errand & { untilMs: number }) | null)
   return errand !== null && errand.untilMs > clock.now() ? errand : null
 }
 

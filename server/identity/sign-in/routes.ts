@@ -4,7 +4,7 @@ import { createFirstOwner, type FirstOwnerRequest } from '../people/first-owner.
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'
-import { readMembers } from '../../http/body-fields.ts'
+import { readFields } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import { newId, sha256Hex } from '../../ids.ts'
 import type { Store } from '../../../db/contract/store.ts'
@@ -44,7 +44,7 @@ export function authRoutes(services: AuthRoutesServices) {
       async ({ request }) => {
         requireSameOrigin(request)
         const members = { token: 'text', email: 'text', password: 'text' } as const
-        const { token, email, password } = await readMembers(request, members)
+        const { token, email, password } = await readFields(request, members)
         let cookie = ''
         const signIn: FirstOwnerRequest['signIn'] = (who) => {
           const draft = signIns.draft(request, who)
@@ -74,7 +74,7 @@ export function authRoutes(services: AuthRoutesServices) {
       '/api/reset-password',
       async ({ request }) => {
         requireSameOrigin(request)
-        const { token, password } = await readMembers(request, { token: 'text', password: 'text' })
+        const { token, password } = await readFields(request, { token: 'text', password: 'text' })
         await resetPassword(services, request, token, password)
         return new Response(null, { status: 204 })
       },
@@ -88,7 +88,7 @@ export function authRoutes(services: AuthRoutesServices) {
       '/api/session/org',
       async ({ request }) => {
         const view = await signIns.requirePerson(request)
-        const { orgId } = await readMembers(request, { orgId: 'text' })
+        const { orgId } = await readFields(request, { orgId: 'text' })
         const cookie = await signIns.switchOrg(request, view, orgId)
         return json(await sessionOf(services, request, cookie), 200, { 'set-cookie': cookie })
       },

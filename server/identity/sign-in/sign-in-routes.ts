@@ -5,7 +5,7 @@ import type { OpenInvitation } from '../people/invitations.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'
-import { readMembers } from '../../http/body-fields.ts'
+import { readFields } from '../../http/body-fields.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Provider } from './provider.ts'
 import type { Throttle } from './throttle.ts'
@@ -41,7 +41,7 @@ export function signInRoutes(services: SignInRoutesServices) {
       '/api/sign-in',
       async ({ request }) => {
         requireSameOrigin(request)
-        const { email, password } = await readMembers(request, { email: 'text', password: 'text' })
+        const { email, password } = await readFields(request, { email: 'text', password: 'text' })
         const who = await signInWithPassword(services, email, password, contextOf(request).address)
         return begin(services, request, who)
       },
@@ -51,7 +51,7 @@ export function signInRoutes(services: SignInRoutesServices) {
       '/api/sign-in/code',
       async ({ request }) => {
         requireSameOrigin(request)
-        const { token, code } = await readMembers(request, { token: 'text', code: 'text' })
+        const { token, code } = await readFields(request, { token: 'text', code: 'text' })
         return withCode(services, request, token, code)
       },
       unparsed,
@@ -60,7 +60,7 @@ export function signInRoutes(services: SignInRoutesServices) {
       '/api/invitations/look',
       async ({ request }) => {
         requireSameOrigin(request)
-        const { token } = await readMembers(request, { token: 'text' })
+        const { token } = await readFields(request, { token: 'text' })
         const { invitation, orgName, account } = await requireInvitation(services, request, token)
         const { email, role } = invitation
         return json({ email, role, orgName, hasAccount: account !== null })
@@ -71,7 +71,7 @@ export function signInRoutes(services: SignInRoutesServices) {
       '/api/invitations/accept',
       async ({ request }) => {
         requireSameOrigin(request)
-        const { token, password } = await readMembers(request, { token: 'text', password: 'text' })
+        const { token, password } = await readFields(request, { token: 'text', password: 'text' })
         return accept(services, request, await requireInvitation(services, request, token), password)
       },
       unparsed,

@@ -2,7 +2,7 @@
 import type { Site, Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 import { limits } from '../../limits.ts'
 
 interface Services {
@@ -24,10 +24,10 @@ export async function changeSite(
   change: SiteChange,
 ): Promise<Site> {
   if (siteId === '' || [...siteId].length > limits.idCharsMax)
-    throw wrongMember('siteId', `A site id has 1 to ${limits.idCharsMax} characters.`)
+    throw wrongField('siteId', `A site id has 1 to ${limits.idCharsMax} characters.`)
   const name = change.name?.trim()
   if (name !== undefined && ([...name].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(name)))
-    throw wrongMember('name', `The name has at most ${limits.labelCharsMax} characters on one line.`)
+    throw wrongField('name', `The name has at most ${limits.labelCharsMax} characters on one line.`)
   const known = (await store.sites.list(who.orgId)).find((site) => site.siteId === siteId)
   const before = known ?? { siteId, name: null, hidden: false, restricted: false, seen: false }
   const site: Site = {

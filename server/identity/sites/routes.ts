@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { rolesOf } from '../permissions.ts'
 import { json } from '../../http/response.ts'
-import { readMembers } from '../../http/body-fields.ts'
+import { readFields } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
@@ -28,7 +28,7 @@ export function siteRoutes(services: SiteRoutesServices) {
       async ({ request }) => {
         const { org, account } = await signIns.require(request, rolesOf('site.manage'))
         const members = { siteId: 'text', name: 'text?', hidden: 'flag?', restricted: 'flag?' } as const
-        const { siteId, ...change } = await readMembers(request, members)
+        const { siteId, ...change } = await readFields(request, members)
         const who = { orgId: org.id, actor: `user:${account.id}` }
         return json({ site: await changeSite(services, who, siteId, change) })
       },

@@ -56,7 +56,7 @@ async function make(wanted: BackupWanted): Promise<MadeBackup> {
   const { dataDir, dir, reason, clock } = wanted
   makeBackupFolder(dir)
   removeLeftovers(dir) // first: they take the room that this one needs
-  await requireRoom(wanted)
+  await requireAdmission(wanted)
   const name = freeName(dir, reason, clock.now())
   const partial = makePartial(dir, name)
   try {
@@ -73,7 +73,7 @@ async function make(wanted: BackupWanted): Promise<MadeBackup> {
   }
 }
 
-async function requireRoom({ dataDir, dir, passphrase }: BackupWanted): Promise<void> {
+async function requireAdmission({ dataDir, dir, passphrase }: BackupWanted): Promise<void> {
   let bytes = 0
   for (const name of ['sightglass.db', 'sightglass.db-wal']) {
     if (existsSync(join(dataDir, name))) bytes += (await stat(join(dataDir, name))).size

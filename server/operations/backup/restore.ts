@@ -22,7 +22,7 @@ export interface RestoreWanted {
   dataDir: string
   path: string
   passphrase: string | null
-  keyFile: string | null // a copy of the secret.key that the backup's secrets were sealed under
+  keyFile: string | null // a copy of the secret.key that encrypts the secrets in the backup
   overwrite: boolean
   /** Whether an unencrypted one may be restored although a passphrase is configured: anybody may have made it. */
   allowPlain: boolean
@@ -65,7 +65,7 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
   await requireFreeFolder(dataDir)
   const staged = join(dataDir, '.restoring')
   rmSync(staged, { recursive: true, force: true }) // first: what a killed restore left takes room
-  await requireRoom(dataDir, manifest)
+  await requireAdmission(dataDir, manifest)
   mkdirSync(staged, { mode: 0o700 })
   try {
     const { database, keyFiles } = await unpackBackup(path, manifest, staged, wanted.passphrase)
@@ -157,7 +157,7 @@ async function requireRestorable({
   return manifest
 }
 
-async function requireRoom(dataDir: string, { databaseBytes }: Manifest): Promise<void> {
+async function requireAdmission(dataDir: string, { databaseBytes }: Manifest): Promise<void> {
   const { bavail, bsize } = await statfs(dataDir)
   if (bavail * bsize < databaseBytes + spareBytes) {
     const needed = `${databaseBytes + spareBytes} bytes, ${bavail * bsize} are free in ${dataDir}`
@@ -214,7 +214,7 @@ function readKeyFile(path: string, keyId: string | null): string {
     throw new AppError('not_found', `The key file ${path} cannot be read.`)
   }
   if (keyId !== null && keyIdOf(text) !== keyId) {
-    throw new AppError('conflict', `${path} is not the key that the backup's secrets were sealed under.`)
+    throw new AppError('conflict', `${path} is not the key that encrypts the secrets in this backup.`)
   }
   return text
 }

@@ -27,7 +27,7 @@ export function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
   return [
     gauge('build_info', 'The release that runs.', 1, { version: of.version }),
     ...ingestMetrics(of.ingest),
-    gauge('queue_bytes', 'Bytes of events that wait for the disk.', of.queue.queuedBytes),
+    gauge('queue_bytes', 'Bytes of events that are waiting to be written.', of.queue.queuedBytes),
     gauge('queue_oldest_seconds', 'How long the oldest of them has waited.', of.queue.oldestMs / 1_000),
     times('commit_seconds', 'Commits of the database, each with its fsync.', of.times.commit),
     times('fsync_seconds', 'A write of 4 KiB and its fsync, tried every ten seconds.', of.fsync),

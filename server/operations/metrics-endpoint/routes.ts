@@ -63,7 +63,7 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
 /** 404 where metrics are not offered, 401 where they are but not to this sender. */
 function admit(request: Request, token: string | null): void {
   if (contextOf(request).listener === 'metrics') return
-  if (token === null) throw new AppError('not_found', 'There is nothing at this address.')
+  if (token === null) throw new AppError('not_found', 'No such page or endpoint.')
   const sent = /^bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
   if (sent === undefined) throw unauthorized('missing_bearer', 'Send the metrics token as “Bearer <token>”.')
   const digest = (text: string) => createHash('sha256').update(text).digest()

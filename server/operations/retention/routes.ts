@@ -4,7 +4,7 @@ import type { Org, RetentionSetting, Store } from '../../../db/contract/store.ts
 import { auditEntry } from '../../audit/entry.ts'
 import { rolesOf } from '../../identity/permissions.ts'
 import { json } from '../../http/response.ts'
-import { readMembers, wrongMember } from '../../http/body-fields.ts'
+import { readFields, wrongField } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
@@ -50,7 +50,7 @@ export function retentionRoutes(services: RetentionRoutesServices) {
       '/api/retention',
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
-        const members = await readMembers(request, {
+        const members = await readFields(request, {
           days: 'number?',
           bytes: 'number?',
           auditDays: 'number?',
@@ -97,16 +97,16 @@ export function retentionRoutes(services: RetentionRoutesServices) {
 
 /** Exactly one of both: "this session, but only of this subject" is nothing anybody asks for. */
 async function readErasure(request: Request): Promise<Erasure> {
-  const { session, subject } = await readMembers(request, { session: 'text?', subject: 'text?' })
+  const { session, subject } = await readFields(request, { session: 'text?', subject: 'text?' })
   if ((session === undefined) === (subject === undefined))
-    throw wrongMember('session', 'Name a session or a subject, one of them.')
+    throw wrongField('session', 'Name a session or a subject, one of them.')
   const erasure: Erasure =
     session === undefined ? { kind: 'subject', value: subject ?? '' } : { kind: 'session', value: session }
-  if (erasure.value === '') throw wrongMember(erasure.kind, 'It must not be empty.')
+  if (erasure.value === '') throw wrongField(erasure.kind, 'It must not be empty.')
   return erasure
 }
 
 function requireLimit(name: string, value: number | null, max: number): void {
   if (value !== null && !(Number.isSafeInteger(value) && value >= 1 && value <= max))
-    throw wrongMember(name, `${name} must be a whole number from 1 to ${max}, or left out.`)
+    throw wrongField(name, `${name} must be a whole number from 1 to ${max}, or left out.`)
 }

@@ -36,7 +36,7 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
   function textOrNull(name: string, problem: Problem): string | null {
     const value = take(name)
     if (value === undefined) return null
-    if (typeof value !== 'string') throw wrong(name, 'must be text')
+    if (typeof value !== 'string') throw wrong(name, 'must be a string')
     const text = value.trim()
     const why = problem(text)
     if (why !== null) throw wrong(name, why)

@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 import { ruleView } from '../view.ts'
 
 interface RuleParts {
@@ -43,15 +43,15 @@ const kinds = Object.keys(numbersOf) as RuleKind[]
 
 export async function createRule({ store, clock }: RuleParts, who: Actor, body: Body): Promise<RuleJson> {
   const kind = kinds.find((each) => each === body['kind'])
-  if (kind === undefined) throw wrongMember('kind', `kind must be one of ${kinds.join(', ')}`)
+  if (kind === undefined) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
   const { endpointId } = body
-  if (typeof endpointId !== 'string') throw wrongMember('endpointId', 'endpointId is required', 'required')
+  if (typeof endpointId !== 'string') throw wrongField('endpointId', 'endpointId is required', 'required')
   const numbers = numbersOf[kind](body)
   if ((await store.webhooks.rules(who.orgId)).length >= limits.webhookRulesPerOrgMax) {
     throw new AppError('conflict', `An organization has at most ${limits.webhookRulesPerOrgMax} rules.`)
   }
   if ((await store.webhooks.endpoint({ orgId: who.orgId, id: endpointId })) === null) {
-    throw wrongMember('endpointId', 'no endpoint with this id is in this organization', 'not_found')
+    throw wrongField('endpointId', 'no endpoint with this id is in this organization', 'not_found')
   }
   const now = clock.now()
   const rule: Rule = { id: newId('rul'), orgId: who.orgId, endpointId, kind, ...numbers, createdAtMs: now }
@@ -84,7 +84,7 @@ export async function changeRule(
   const before: RuleNumbers = { threshold, minutes, eventsMin }
   const own = Object.entries(before).filter(([, value]) => value !== null)
   const named = own.filter(([name]) => body[name] !== undefined)
-  if (named.length === 0) throw wrongMember('', nothingNamed(own.map(([name]) => name)), 'required')
+  if (named.length === 0) throw wrongField('', nothingNamed(own.map(([name]) => name)), 'required')
   const numbers = numbersOf[kind]({ ...Object.fromEntries(own), ...body })
   const now = clock.now()
   const metadata = { label: kind, kind, endpointId, before: { ...before }, after: { ...numbers } }
@@ -142,5 +142,5 @@ function number(
     typeof value === 'number' && value >= min && value <= max && (!whole || Number.isInteger(value))
   if (isFine) return value
   const message = `${name} must be a ${whole ? 'whole ' : ''}number from ${min} to ${max}`
-  throw wrongMember(name, message, value === undefined ? 'required' : 'wrong_format')
+  throw wrongField(name, message, value === undefined ? 'required' : 'wrong_format')
 }

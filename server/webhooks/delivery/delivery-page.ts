@@ -3,7 +3,7 @@ import type { Store } from '../../../db/contract/store.ts'
 import type { Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
 import { readLimit } from '../../http/query.ts'
 import { invalidQuery, readQuery, type ParameterKind } from '../../http/query.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import { limits } from '../../limits.ts'
 import { deliveryStatuses } from './deliveries.ts'
 
@@ -19,7 +19,7 @@ const pageMax = 200
 
 /** A cursor sent alone goes on with its filters; beside other filters, or of another organization, it is refused. */
 export async function readDeliveryPage(
-  parts: { store: Pick<Store, 'webhooks'>; seal: Seal },
+  parts: { store: Pick<Store, 'webhooks'>; cursorCipher: CursorCipher },
   orgId: string,
   request: Request,
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
@@ -28,7 +28,9 @@ export async function readDeliveryPage(
   const limit = readLimit(query, pageDefault, pageMax)
   const cursor = query.one('cursor')
   const walk =
-    cursor === undefined ? { ...asked, beforeSeq: null } : openCursor(parts.seal, cursor, orgId, asked)
+    cursor === undefined
+      ? { ...asked, beforeSeq: null }
+      : openCursor(parts.cursorCipher, cursor, orgId, asked)
   const page = await parts.store.webhooks.list({
     orgId,
     ...walk,
@@ -37,7 +39,7 @@ export async function readDeliveryPage(
   })
   const { status, endpointId } = walk
   const nextCursor =
-    page.next === null ? null : parts.seal.close(purpose, [orgId, status, endpointId, page.next])
+    page.next === null ? null : parts.cursorCipher.encrypt(purpose, [orgId, status, endpointId, page.next])
   return { deliveries: page.deliveries, nextCursor }
 }
 
@@ -47,19 +49,20 @@ interface Filters {
 }
 
 function openCursor(
-  seal: Seal,
+  cursorCipher: CursorCipher,
   text: string,
   orgId: string,
   asked: Filters,
 ): Filters & { beforeSeq: number } {
-  const opened = seal.open(purpose, text) as [string, DeliveryStatus | null, string | null, number] | null
-  if (opened === null || opened[0] !== orgId) throw invalidQuery('cursor', 'This cursor is not one of ours.')
+  const opened = cursorCipher.decrypt(purpose, text) as
+    [string, DeliveryStatus | null, string | null, number] | null
+  if (opened === null || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
   const [, status, endpointId, beforeSeq] = opened
   const differs = (given: string | null, own: string | null) => given !== null && given !== own
   if (differs(asked.status, status) || differs(asked.endpointId, endpointId)) {
     throw invalidQuery(
       'cursor',
-      'This cursor belongs to a walk with other filters; send it alone or with the same ones.',
+      'This cursor was issued for other filters. Send it without filters or with the same ones.',
     )
   }
   return { status, endpointId, beforeSeq }

@@ -7,7 +7,7 @@ import { readQuery } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
-import type { Seal } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Webhooks } from '../start.ts'
 import type { Access } from '../access.ts'
 import { findDelivery, replayDelivery, scheduleDelivery } from './deliveries.ts'
@@ -18,14 +18,14 @@ import { attemptView, deliveryText } from '../view.ts'
 export interface DeliveryRoutesServices {
   store: Store
   clock: Clock
-  seal: Seal
+  cursorCipher: CursorCipher
   webhooks: Webhooks
 }
 
 const unparsed = { parse: 'none' } as const
 
 export function deliveryRoutes(
-  { store, seal, clock, webhooks }: DeliveryRoutesServices,
+  { store, cursorCipher, clock, webhooks }: DeliveryRoutesServices,
   base: string,
   access: Access,
 ) {
@@ -42,14 +42,16 @@ export function deliveryRoutes(
     )
     .get(base, async ({ request }) => {
       const { orgId } = await access.read(request)
-      const page = await readDeliveryPage({ store, seal }, orgId, request)
+      const page = await readDeliveryPage({ store, cursorCipher }, orgId, request)
       const deliveries = page.deliveries.map((delivery) => deliveryText(delivery)).join(',')
       return jsonText(`{"deliveries":[${deliveries}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
     })
     .get(`${base}/:id`, async ({ request, params }) => {
       // The router takes the address of the test delivery for an id; no delivery is called so.
       if (params.id === 'test')
-        throw new AppError('method_not_allowed', 'This address takes POST.', { headers: { allow: 'POST' } })
+        throw new AppError('method_not_allowed', 'Method not allowed. This endpoint accepts POST.', {
+          headers: { allow: 'POST' },
+        })
       const { orgId } = await access.read(request)
       readQuery(request, {})
       const { delivery, attempts } = await findDelivery(store, orgId, params.id)

@@ -5,7 +5,7 @@ import { mediaType } from '../../http/media-type.ts'
 import { exactJson } from '../../text/json-scan.ts'
 import { skipString, skipValue } from '../../text/json-scan.ts'
 import { limits } from '../../limits.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 
 const envelopeBytesMax = 16 * 1024 // the url, names and white space around the payload
 
@@ -13,17 +13,17 @@ export async function readTestBody(request: Request): Promise<{ url: unknown; pa
   mediaType(request.headers.get('content-type'), ['application/json'])
   const text = await readBody(request, { bytesMax: limits.webhookPayloadBytesMax + envelopeBytesMax })
   const value = parseJson(text)
-  if (!isObject(value)) throw wrongMember('', 'The body must be a JSON object.', 'wrong_type')
+  if (!isObject(value)) throw wrongField('', 'The body must be a JSON object.', 'wrong_type')
   if (isDeeperThan(value, limits.jsonDepthMax)) {
-    throw wrongMember('', `The body is nested deeper than ${limits.jsonDepthMax} levels.`, 'too_deep')
+    throw wrongField('', `The body is nested deeper than ${limits.jsonDepthMax} levels.`, 'too_deep')
   }
   const { url, payload } = value
   if (payload === undefined) return { url, payload: '{}' }
-  if (!isObject(payload)) throw wrongMember('payload', 'payload must be an object', 'wrong_type')
+  if (!isObject(payload)) throw wrongField('payload', 'payload must be an object', 'wrong_type')
   const exact = memberText(exactJson(text), 'payload')
   if (Buffer.byteLength(exact) > limits.webhookPayloadBytesMax) {
     const message = `payload must have at most ${limits.webhookPayloadBytesMax} bytes`
-    throw wrongMember('payload', message, 'too_large')
+    throw wrongField('payload', message, 'too_large')
   }
   return { url, payload: exact }
 }

@@ -1,7 +1,7 @@
 /** Reads the fields of an endpoint from a request body or a set-up file; throws 400 with the first invalid field. */
 import type { EndpointFilter } from '../../../db/contract/webhooks.ts'
 import { AppError } from '../../errors.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 import { limits } from '../../limits.ts'
 import { waitMs } from '../../text/time.ts'
 import { isHttp, parseDestination } from '../delivery/destination.ts'
@@ -14,8 +14,8 @@ import type { SinkOptions } from '../sinks/sink.ts'
  * exactly like a name that does not exist. `httpOnly` is for deliveries without an endpoint.
  */
 export function readUrl(options: SinkOptions, value: unknown, { httpOnly = false } = {}): string {
-  if (value === undefined || value === null) throw wrongMember('url', 'url is required', 'required')
-  if (typeof value !== 'string') throw wrongMember('url', 'url must be a string', 'wrong_type')
+  if (value === undefined || value === null) throw wrongField('url', 'url is required', 'required')
+  if (typeof value !== 'string') throw wrongField('url', 'url must be a string', 'wrong_type')
   try {
     const destination = parseDestination(value, options)
     if (httpOnly && !isHttp(destination)) throw new RefusedUrl('its scheme must be http or https')
@@ -49,14 +49,14 @@ export function readFilters(body: { [name: string]: unknown }): Partial<Endpoint
   for (const { name, field, charsMax, form } of filters) {
     const value = body[name]
     if (value === undefined || value === null) continue
-    if (!Array.isArray(value)) throw wrongMember(name, `${name} must be a list of strings`, 'wrong_type')
+    if (!Array.isArray(value)) throw wrongField(name, `${name} must be a list of strings`, 'wrong_type')
     if (value.length > valuesMax)
-      throw wrongMember(name, `${name} must have at most ${valuesMax} values`, 'too_many')
+      throw wrongField(name, `${name} must have at most ${valuesMax} values`, 'too_many')
     found[field] = value.map((text: unknown, index) => {
       const path = `${name}[${index}]`
-      if (typeof text !== 'string') throw wrongMember(path, `${path} must be a string`, 'wrong_type')
-      if ([...text].length > charsMax + 2) throw wrongMember(path, `${path} is too long`, 'too_long')
-      if (form !== null && !form.test(text)) throw wrongMember(path, `${path} cannot match any event`)
+      if (typeof text !== 'string') throw wrongField(path, `${path} must be a string`, 'wrong_type')
+      if ([...text].length > charsMax + 2) throw wrongField(path, `${path} is too long`, 'too_long')
+      if (form !== null && !form.test(text)) throw wrongField(path, `${path} cannot match any event`)
       return text
     })
   }
@@ -68,7 +68,7 @@ export function readBatchSize(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined
   const max = limits.webhookBatchEventsMax
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= max) return value
-  throw wrongMember('batchSize', `batchSize must be a whole number from 1 to ${max}`)
+  throw wrongField('batchSize', `batchSize must be a whole number from 1 to ${max}`)
 }
 
 /**
@@ -79,18 +79,18 @@ export function readRetryWaits(value: unknown): number[] | null | undefined {
   if (value === undefined || value === null) return value
   const { webhookWaitsMax: waitsMax, webhookWaitsMsMax: allMsMax } = limits
   if (!Array.isArray(value))
-    throw wrongMember('retryWaits', 'retryWaits must be a list of durations', 'wrong_type')
+    throw wrongField('retryWaits', 'retryWaits must be a list of durations', 'wrong_type')
   if (value.length > waitsMax)
-    throw wrongMember('retryWaits', `retryWaits must have at most ${waitsMax} durations`, 'too_many')
+    throw wrongField('retryWaits', `retryWaits must have at most ${waitsMax} durations`, 'too_many')
   const waits = value.map((wait: unknown, index) => {
     const ms =
       typeof wait === 'number' ? wait * 1_000 : typeof wait === 'string' ? waitMs(wait.trim()) : Number.NaN
     if (ms >= 1_000 && Number.isInteger(ms / 1_000)) return ms
     const path = `retryWaits[${index}]`
-    throw wrongMember(path, `${path} must be a whole number of seconds, at least 1, such as 60 or "5m"`)
+    throw wrongField(path, `${path} must be a whole number of seconds, at least 1, such as 60 or "5m"`)
   })
   if (waits.reduce((sum, ms) => sum + ms, 0) > allMsMax) {
-    throw wrongMember(
+    throw wrongField(
       'retryWaits',
       `retryWaits must add up to at most ${allMsMax / 3_600_000} hours`,
       'too_long',
@@ -103,9 +103,9 @@ export function readRetryWaits(value: unknown): number[] | null | undefined {
 export function readLabel(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   const label = typeof value === 'string' ? value.trim() : null
-  if (label === null) throw wrongMember('label', 'label must be a string', 'wrong_type')
+  if (label === null) throw wrongField('label', 'label must be a string', 'wrong_type')
   if ([...label].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(label)) {
-    throw wrongMember(
+    throw wrongField(
       'label',
       `label must have at most ${limits.labelCharsMax} characters, without line breaks`,
       'too_long',

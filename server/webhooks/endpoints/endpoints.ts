@@ -7,7 +7,7 @@ import { AppError } from '../../errors.ts'
 import { newId, newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import type { SinkOptions } from '../sinks/sink.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 import {
   readUrl,
   urlNotAllowed,
@@ -143,7 +143,7 @@ export async function changeEndpoint(
   if (retryWaitsMs !== undefined) change.retryWaitsMs = retryWaitsMs
   if (body['url'] !== undefined) change.url = readUrl(parts, body['url'])
   const names = Object.keys(change) as (keyof EndpointChange)[]
-  if (names.length === 0) throw wrongMember('', 'name at least one member to change', 'required')
+  if (names.length === 0) throw wrongField('', 'name at least one member to change', 'required')
   const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
   const named = { label: String(before.label || before.url) }
   const metadata = { ...named, before: Object.fromEntries(old), after: { ...change } }

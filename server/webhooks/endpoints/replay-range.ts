@@ -2,7 +2,7 @@
 import type { EventStore } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { parseTime } from '../../text/time.ts'
-import { wrongMember } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/body-fields.ts'
 import { findEndpoint, type EndpointJson, type EndpointServices } from './endpoints.ts'
 import { positionBefore } from './position.ts'
 
@@ -19,12 +19,12 @@ export async function replayEndpoint(
   const endpoint = await findEndpoint(parts, who.orgId, id)
   const { events } = parts.store
   const position = await readPlace(events, who.orgId, 'from', body['from'])
-  if (position === null) throw wrongMember('from', 'from is required: a position or a time', 'required')
+  if (position === null) throw wrongField('from', 'from is required: a position or a time', 'required')
   const until = await readPlace(events, who.orgId, 'until', body['until'])
   const reached = endpoint.resumePosition ?? endpoint.position
   if (position > reached)
-    throw wrongMember('from', `the endpoint is at position ${reached} and only goes back`)
-  if (until !== null && until < position) throw wrongMember('until', 'until lies before from')
+    throw wrongField('from', `the endpoint is at position ${reached} and only goes back`)
+  if (until !== null && until < position) throw wrongField('until', 'until lies before from')
   if (until === position) return endpoint // nothing lies in between
   const now = parts.clock.now()
   const metadata = { label: String(endpoint.label || endpoint.url), before: reached, after: position, until }
@@ -45,7 +45,7 @@ async function readPlace(
   const atMs = typeof value === 'string' ? parseTime(value) : null
   if (atMs === null) {
     const form = 'a whole number from 0 or a time such as 2026-06-23T12:00:00Z'
-    throw wrongMember(name, `${name} must be ${form}`)
+    throw wrongField(name, `${name} must be ${form}`)
   }
   return positionBefore(events, orgId, atMs)
 }
