@@ -1,4 +1,9 @@
 /** Every limit of the service, named once with its unit; `GET /v1/limits` publishes the part clients need. */
+import { eventFields, type EventFieldName } from '../db/contract/event-fields.ts'
+
+const fieldChars = Object.fromEntries(
+  eventFields.map(({ name, charsMax }) => [`${name}CharsMax`, charsMax]),
+) as { [name in EventFieldName as `${name}CharsMax`]: number }
 
 export const limits = {
   // contract §4: ingest
@@ -8,23 +13,10 @@ export const limits = {
   eventBytesMax: 64 * 1024, // UTF-8 bytes as sent
   eventDepthMax: 32, // the event itself is 1
   idCharsMax: 200, // id, siteId, sessionId
-  typeCharsMax: 64,
-  outcomeCharsMax: 32,
-  toolCharsMax: 200,
+  ...fieldChars, // typeCharsMax, vendorCharsMax and so on
   errorCharsMax: 2_000,
-  classCharsMax: 64,
-  trustCharsMax: 64,
-  vendorCharsMax: 200,
-  nameCharsMax: 200, // agent.name
-  purposeCharsMax: 64, // agent.purpose
   userAgentCharsMax: 2_000,
   detectionVersionCharsMax: 64,
-  decisionCharsMax: 64, // policy.decision
-  ruleIdCharsMax: 200, // policy.ruleId
-  reasonCharsMax: 2_000, // policy.reason
-  pageCharsMax: 2_000, // metadata.page: a path with its query
-  protocolCharsMax: 200, // metadata.protocol
-  subjectCharsMax: 2_000, // metadata.subject: SPIFFE ids are up to 2,048 bytes
   issuesPerEventMax: 3, // reported for one rejected event
   rejectedExcerptBytesMax: 4 * 1024,
   // guard rails per organization

@@ -1,20 +1,31 @@
-/** Every field of an event that the store knows by name: one row each, from which columns and indexes follow. */
-import type { EventFilter } from './event-filter.ts'
+/**
+ * Every field of an event that the store knows by name, one row each. Blocks, indexes, rollups, filters, limits, CSV
+ * columns, OpenAPI and the dashboard's filters follow from it.
+ */
 
 export interface EventField {
-  name: string // in `EventRecord`
+  name: string // in `EventRecord`, and as a query parameter
   /** Where it lies in the event's JSON. */
   path: readonly string[]
-  /** Its number in terms, postings and rollups, and its column in a block; never used again for another field. */
+  /** Its number in terms, postings and rollups, and its column in a block. Never reuse one for another field. */
   number: number
-  /** The list of a filter that names its values; null: not filterable, and not in the segment index. */
-  filter: Exclude<keyof EventFilter, 'sinceMs' | 'untilMs' | 'text'> | null
   /** Values that an organization interns; others are stored as hashes. 0: always a hash. */
   termsMax: number
   /** Whether rollups count its values. */
   counted: boolean
+  /** Its list in `EventFilter`; null: not filterable, and not in the segment index. */
+  filter: string | null
   /** The first version of the segment index that has it; segments sealed before are scanned for it. */
   indexVersion: number
+  /** The longest value that ingest accepts. */
+  charsMax: number
+  /** Its place among the CSV columns (db/rules/event-csv.ts); null: not a column. */
+  csv: number | null
+  /** Its name in the dashboard. */
+  label: string
+  /** Its description in OpenAPI, and an example value. */
+  about: string
+  example: string
 }
 
 /** Numbers 14 to 19 are columns of a block that are no fields (db/sqlite/events/blocks/block.ts), and 22 are agents. */
@@ -23,149 +34,247 @@ export const eventFields = [
     name: 'type',
     path: ['type'],
     number: 0,
-    filter: 'types',
     termsMax: 1_000,
     counted: false,
+    filter: 'types',
     indexVersion: 1,
+    charsMax: 64,
+    csv: 4,
+    label: 'type',
+    about: 'The event type.',
+    example: 'authz.*',
   },
   {
     name: 'outcome',
     path: ['outcome'],
     number: 1,
-    filter: 'outcomes',
     termsMax: 100,
     counted: false,
+    filter: 'outcomes',
     indexVersion: 1,
+    charsMax: 32,
+    csv: 5,
+    label: 'outcome',
+    about: 'The outcome.',
+    example: 'blocked',
   },
   {
     name: 'siteId',
     path: ['siteId'],
     number: 2,
-    filter: 'siteIds',
     termsMax: 1_000,
     counted: false,
+    filter: 'siteIds',
     indexVersion: 1,
+    charsMax: 200,
+    csv: 1,
+    label: 'site',
+    about: 'The site id.',
+    example: 'shop-acme',
   },
   {
     name: 'sessionId',
     path: ['sessionId'],
     number: 3,
-    filter: 'sessionIds',
     termsMax: 0,
     counted: false,
+    filter: 'sessionIds',
     indexVersion: 1,
+    charsMax: 200,
+    csv: 2,
+    label: 'session',
+    about: 'The session id.',
+    example: 'sess_1',
   },
   {
     name: 'class',
     path: ['agent', 'class'],
     number: 4,
-    filter: 'classes',
     termsMax: 4_096,
     counted: true,
+    filter: 'classes',
     indexVersion: 1,
+    charsMax: 64,
+    csv: 8,
+    label: 'agent class',
+    about: 'The agent class. Known values: webmcp, dom, screenshot, crawler.',
+    example: 'dom',
   },
   {
     name: 'vendor',
     path: ['agent', 'vendor'],
     number: 5,
-    filter: 'vendors',
     termsMax: 4_096,
     counted: true,
+    filter: 'vendors',
     indexVersion: 1,
+    charsMax: 200,
+    csv: 10,
+    label: 'vendor',
+    about: 'The agent vendor.',
+    example: 'Operator',
   },
   {
     name: 'trust',
     path: ['agent', 'trust'],
     number: 6,
-    filter: 'trusts',
     termsMax: 4_096,
     counted: true,
+    filter: 'trusts',
     indexVersion: 1,
+    charsMax: 64,
+    csv: 9,
+    label: 'trust',
+    about: 'The trust level of the agent. Known values, rising: detected, declared, verified, linked.',
+    example: 'detected',
   },
   {
     name: 'tool',
     path: ['tool'],
     number: 7,
-    filter: 'tools',
     termsMax: 4_096,
     counted: true,
+    filter: 'tools',
     indexVersion: 1,
+    charsMax: 200,
+    csv: 6,
+    label: 'tool',
+    about: 'The tool name.',
+    example: 'checkout.pay',
   },
   {
     name: 'protocol',
     path: ['metadata', 'protocol'],
     number: 8,
-    filter: 'protocols',
     termsMax: 4_096,
     counted: true,
+    filter: 'protocols',
     indexVersion: 1,
+    charsMax: 200,
+    csv: 14,
+    label: 'protocol',
+    about: 'The protocol that proved the identity, such as web-bot-auth, oauth2 or mtls.',
+    example: 'web-bot-auth',
   },
   {
     name: 'subject',
     path: ['metadata', 'subject'],
     number: 9,
-    filter: 'subjects',
     termsMax: 0,
     counted: false,
+    filter: 'subjects',
     indexVersion: 1,
+    charsMax: 2_000,
+    csv: 15,
+    label: 'identity',
+    about: 'The verified subject.',
+    example: '',
   },
   {
     name: 'decision',
     path: ['policy', 'decision'],
     number: 10,
-    filter: 'decisions',
     termsMax: 4_096,
     counted: true,
+    filter: 'decisions',
     indexVersion: 1,
+    charsMax: 64,
+    csv: 11,
+    label: 'decision',
+    about: 'The decision. An evaluation without one counts as deny when blocked and allow on success.',
+    example: 'deny',
   },
   {
     name: 'ruleId',
     path: ['policy', 'ruleId'],
     number: 11,
-    filter: null,
     termsMax: 4_096,
     counted: true,
+    filter: null,
     indexVersion: 1,
+    charsMax: 200,
+    csv: 12,
+    label: 'rule',
+    about: 'The policy rule.',
+    example: 'rule_1',
   },
   {
     name: 'reason',
     path: ['policy', 'reason'],
     number: 12,
-    filter: null,
     termsMax: 4_096,
     counted: true,
+    filter: null,
     indexVersion: 1,
+    charsMax: 2_000,
+    csv: null,
+    label: 'reason',
+    about: 'The reason for the decision.',
+    example: 'no signature',
   },
   {
     name: 'page',
     path: ['metadata', 'page'],
     number: 13,
-    filter: null,
     termsMax: 4_096,
     counted: true,
+    filter: null,
     indexVersion: 1,
+    charsMax: 2_000,
+    csv: 13,
+    label: 'page',
+    about: 'The path of the page.',
+    example: '/checkout',
   },
   {
     name: 'name',
     path: ['agent', 'name'],
     number: 20,
-    filter: 'names',
     termsMax: 4_096,
     counted: false,
+    filter: 'names',
     indexVersion: 2,
+    charsMax: 200,
+    csv: 17,
+    label: 'agent name',
+    about: 'The bot name.',
+    example: 'GPTBot',
   },
   {
     name: 'purpose',
     path: ['agent', 'purpose'],
     number: 21,
-    filter: 'purposes',
     termsMax: 4_096,
     counted: false,
+    filter: 'purposes',
     indexVersion: 2,
+    charsMax: 64,
+    csv: 18,
+    label: 'purpose',
+    about: 'The bot purpose. Known values: training, search, assistant, user.',
+    example: 'training',
   },
 ] as const satisfies readonly EventField[]
 
-export type EventFieldName = (typeof eventFields)[number]['name']
+type Field = (typeof eventFields)[number]
+export type EventFieldName = Field['name']
+
+/** Every event has these; all other fields may be missing, which is null in a record. */
+type RequiredField = 'type' | 'outcome' | 'siteId' | 'sessionId'
+
+export type EventFieldValues = {
+  [name in EventFieldName]: name extends RequiredField ? string : string | null
+}
+
+/** The lists of `EventFilter`: values of a field, any of which matches. */
+export type FilterLists = { [list in NonNullable<Field['filter']>]?: string[] }
+
+export interface FilterableField extends EventField {
+  name: EventFieldName
+  filter: keyof FilterLists
+}
+
+export const filterableFields = eventFields.filter((field) => field.filter !== null) as FilterableField[]
 
 /** What a segment that is sealed now gets. */
 export const indexVersion = Math.max(...eventFields.map((field) => field.indexVersion))

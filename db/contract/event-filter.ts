@@ -1,26 +1,14 @@
-/** Which events a question is about, what it gets of each, and where a walk through them stands. */
+/** Which events a query reads, what it returns of each, and where a walk through them stands. */
+import type { FilterLists } from './event-fields.ts'
 
 /**
- * Filters of contract §6. A list means any of, an absent or empty one does not filter; '' in a list means the member is
- * missing; `types` take a trailing `.*`.
+ * Filters of contract §6. A list means any of; an absent or empty one does not filter; '' in a list matches events
+ * without the field; `types` accept a trailing `.*`.
  */
-export interface EventFilter {
+export interface EventFilter extends FilterLists {
   sinceMs?: number // inclusive, by occurredAt
   untilMs?: number // exclusive
-  types?: string[]
-  outcomes?: string[]
-  classes?: string[]
-  vendors?: string[]
-  names?: string[]
-  purposes?: string[]
-  trusts?: string[]
-  siteIds?: string[]
-  sessionIds?: string[]
-  tools?: string[]
-  protocols?: string[]
-  decisions?: string[]
-  subjects?: string[]
-  /** A part of any text in the event, whatever its case. `tail` does not take it. */
+  /** Part of any text in the event, case-insensitive. `tail` ignores it. */
   text?: string
 }
 

@@ -8,6 +8,7 @@
  */
 import type { AuditEntry, Json } from './audit-entry.ts'
 import type { StoreError } from './errors.ts'
+import type { EventFieldValues } from './event-fields.ts'
 import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'
 import type { Histogram } from '../rules/histogram.ts'
 import type {
@@ -54,27 +55,11 @@ export type { EventFilter, EventPosition, StoredEvent }
 
 // ---------------------------------------------------------------- events
 
-/** A checked event ready to be stored. `json` is the whole event as canonical JSON text: what readers get back. */
-export interface EventRecord {
+/** A validated event, ready to be stored. `json` is the whole event as readers get it back. */
+export interface EventRecord extends EventFieldValues {
   id: string
-  siteId: string
-  sessionId: string
   occurredAtMs: number
-  type: string
-  outcome: string
-  tool: string | null
   durationMs: number | null
-  class: string | null // agent.class
-  vendor: string | null // agent.vendor
-  name: string | null // agent.name
-  purpose: string | null // agent.purpose
-  trust: string | null // agent.trust
-  protocol: string | null // metadata.protocol
-  subject: string | null // metadata.subject
-  page: string | null // metadata.page
-  decision: string | null // policy.decision, or derived (contract §6)
-  ruleId: string | null // policy.ruleId
-  reason: string | null // policy.reason
   json: string
 }
 

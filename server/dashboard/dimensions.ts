@@ -1,32 +1,24 @@
 /** What pages of counts can be filtered by: `filter=vendor:GPTBot`, repeated for more; of one name any counts. */
+import { eventFields, type EventFieldName, type FilterLists } from '../../db/contract/event-fields.ts'
 import type { AlsoFilter, CountedMember, EventFilter } from '../../db/contract/store.ts'
 import { invalidQuery, type Query } from '../http/query.ts'
 import { isLongerThan } from '../text/text.ts'
-import { limits } from '../limits.ts'
 
 interface Dimension {
-  /** Where events are filtered by it everywhere. */
-  list?: Exclude<keyof EventFilter, 'sinceMs' | 'untilMs' | 'text'>
-  /** Where only counts are. */
-  also?: CountedMember
+  field: EventFieldName
+  list: keyof FilterLists | null // null: only counts are filtered by it
   charsMax: number
 }
 
-export const dimensions: { readonly [name: string]: Dimension } = {
-  vendor: { list: 'vendors', charsMax: limits.vendorCharsMax },
-  name: { list: 'names', charsMax: limits.nameCharsMax },
-  purpose: { list: 'purposes', charsMax: limits.purposeCharsMax },
-  class: { list: 'classes', charsMax: limits.classCharsMax },
-  trust: { list: 'trusts', charsMax: limits.trustCharsMax },
-  tool: { list: 'tools', charsMax: limits.toolCharsMax },
-  page: { also: 'page', charsMax: limits.pageCharsMax },
-  outcome: { list: 'outcomes', charsMax: limits.outcomeCharsMax },
-  type: { list: 'types', charsMax: limits.typeCharsMax + 2 },
-  protocol: { list: 'protocols', charsMax: limits.protocolCharsMax },
-  decision: { list: 'decisions', charsMax: limits.decisionCharsMax },
-  rule: { also: 'ruleId', charsMax: limits.ruleIdCharsMax },
-  reason: { also: 'reason', charsMax: limits.reasonCharsMax },
-}
+/** Fields with few values: not sites, which pages choose in another way, sessions or subjects. */
+export const dimensions: { readonly [name: string]: Dimension } = Object.fromEntries(
+  eventFields
+    .filter(({ name, termsMax }) => termsMax > 0 && name !== 'siteId')
+    .map(({ name, filter, charsMax }) => {
+      const longest = name === 'type' ? charsMax + '.*'.length : charsMax
+      return [name === 'ruleId' ? 'rule' : name, { field: name, list: filter, charsMax: longest }]
+    }),
+)
 
 /** The filters of an address, as the store takes them. */
 export interface CountFilter {
@@ -78,9 +70,12 @@ function addFilter({ named, filter, also }: CountFilter, text: string): void {
   if (isLongerThan(value, dimension.charsMax))
     throw invalidQuery('filter', `${name} may have at most ${dimension.charsMax} characters`, 'too_long')
   named.push({ name, value })
-  const { list, also: by } = dimension
-  if (list !== undefined) filter[list] = [...(filter[list] ?? []), value]
-  if (by === undefined) return
+  const { field, list } = dimension
+  if (list !== null) {
+    filter[list] = [...(filter[list] ?? []), value]
+    return
+  }
+  const by = field as CountedMember
   const known = also.find((one) => one.by === by)
   if (known) known.values.push(value)
   else also.push({ by, values: [value] })

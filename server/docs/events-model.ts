@@ -1,5 +1,6 @@
 /** The reference of ingest, traces and sessions. */
 import { t } from 'elysia'
+import { filterableFields, type FilterableField } from '../../db/contract/event-fields.ts'
 import { eventModel, eventsBodyModel, ingestAnswerModel } from '../ingest/model.ts'
 import { memoryAnswerModel, memoryBodyModel } from '../api/site-memory/model.ts'
 import { toolsAnswerModel, toolsBodyModel } from '../api/tools/model.ts'
@@ -70,44 +71,29 @@ export const ingestOperations: Operation[] = [
   },
 ]
 
+/** Only these have a pattern; the rest may be any text. */
+const patterns: { [name: string]: string } = {
+  type: /^([a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?)?$/.source,
+  outcome: /^([a-z][a-z0-9_-]*)?$/.source,
+}
+
+function fieldFilter({ name, charsMax, about, example }: FilterableField): Parameter {
+  const pattern = patterns[name]
+  if (pattern === undefined) return anyOf(about, charsMax, example)
+  const isType = name === 'type'
+  return {
+    schema: t.String({ maxLength: isType ? charsMax + 2 : charsMax, pattern }),
+    description: isType ? 'An event type, or a prefix such as authz.*.' : about,
+    repeats: true,
+    example,
+  }
+}
+
+const fieldFilters = Object.fromEntries(filterableFields.map((field) => [field.name, fieldFilter(field)]))
+
 export const traceFilters: { [name: string]: Parameter } = {
-  since,
-  until,
-  type: {
-    schema: t.String({
-      maxLength: limits.typeCharsMax + 2,
-      pattern: /^([a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?)?$/.source,
-    }),
-    description: 'An event type, or a prefix such as authz.*.',
-    repeats: true,
-    example: 'authz.*',
-  },
-  agentClass: anyOf('The agent class.', limits.classCharsMax, 'dom'),
-  class: anyOf('Alias of agentClass.', limits.classCharsMax, 'dom'),
-  vendor: anyOf('The agent vendor.', limits.vendorCharsMax, 'Operator'),
-  name: anyOf('The bot name (agent.name).', limits.nameCharsMax, 'GPTBot'),
-  purpose: anyOf(
-    'The bot purpose (agent.purpose). Known values: training, search, assistant, user.',
-    limits.purposeCharsMax,
-    'training',
-  ),
-  trust: anyOf('The trust level of the agent.', limits.trustCharsMax, 'detected'),
-  outcome: {
-    schema: t.String({ maxLength: limits.outcomeCharsMax, pattern: /^([a-z][a-z0-9_-]*)?$/.source }),
-    description: 'The outcome.',
-    repeats: true,
-    example: 'blocked',
-  },
-  siteId: anyOf('The site id.', limits.idCharsMax, 'shop-acme'),
-  sessionId: anyOf('The session id.', limits.idCharsMax, 'sess_1'),
-  tool: anyOf('The tool name.', limits.toolCharsMax, 'checkout.pay'),
-  protocol: anyOf('The protocol that proved the identity.', limits.protocolCharsMax, 'web-bot-auth'),
-  decision: anyOf(
-    'The decision (policy.decision). An evaluation without one counts as deny when blocked and allow on success.',
-    limits.decisionCharsMax,
-    'deny',
-  ),
-  subject: anyOf('The verified subject.', limits.subjectCharsMax, ''),
+  ...{ since, until, ...fieldFilters },
+  agentClass: { ...fieldFilters['class']!, description: 'Alias of class.' },
   q: {
     schema: t.String({ minLength: 1, maxLength: limits.searchCharsMax }),
     description:

@@ -1,5 +1,6 @@
 /** The wire schemas of ingest, for OpenAPI. `check-event.ts` is the same by hand, faster; a test compares the two. */
 import { t } from 'elysia'
+import { eventFields } from '../../db/contract/event-fields.ts'
 import { integer } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 
@@ -9,15 +10,19 @@ const text = (maxLength: number, description?: string) =>
 const requiredText = (maxLength: number, description: string) =>
   t.String({ minLength: 1, maxLength, description })
 
+/** The fields of one object of an event. */
+const fieldsIn = (object: string) =>
+  Object.fromEntries(
+    eventFields
+      .filter(({ path }) => path[0] === object)
+      .map(({ name, charsMax, about }) => [name, text(charsMax, about)]),
+  )
+
 const open = { additionalProperties: true }
 
 export const agentModel = t.Object(
   {
-    class: text(limits.classCharsMax, 'Known: webmcp, dom, screenshot, crawler.'),
-    trust: text(limits.trustCharsMax, 'Known, rising: detected, declared, verified, linked.'),
-    vendor: text(limits.vendorCharsMax),
-    name: text(limits.nameCharsMax, 'The bot, such as GPTBot.'),
-    purpose: text(limits.purposeCharsMax, 'Known: training, search, assistant, user.'),
+    ...fieldsIn('agent'),
     confidence: t.Optional(t.Union([t.Number({ minimum: 0, maximum: 1 }), t.Null()])),
     userAgent: text(limits.userAgentCharsMax),
     detectionVersion: t.Optional(
@@ -30,18 +35,14 @@ export const agentModel = t.Object(
 
 export const policyModel = t.Object(
   {
-    decision: text(limits.decisionCharsMax, 'Known: allow, deny, review.'),
-    ruleId: text(limits.ruleIdCharsMax),
-    reason: text(limits.reasonCharsMax),
+    ...fieldsIn('policy'),
   },
   open,
 )
 
 export const metadataModel = t.Object(
   {
-    page: text(limits.pageCharsMax, 'The path of the page.'),
-    protocol: text(limits.protocolCharsMax, 'How identity was proved, such as web-bot-auth, oauth2 or mtls.'),
-    subject: text(limits.subjectCharsMax, 'The verified identity.'),
+    ...fieldsIn('metadata'),
   },
   open,
 )

@@ -1,4 +1,5 @@
 /** Fields of an event that are probably meant as others: misspelt, spelt in another way, or by another name. */
+import { eventFields } from '../../db/contract/event-fields.ts'
 import { nearest } from '../text/text.ts'
 
 export interface NearMiss {
@@ -10,6 +11,10 @@ interface Fields {
   [name: string]: unknown
 }
 
+function fieldsIn(object: string): string[] {
+  return eventFields.filter(({ path }) => path[0] === object).map(({ name }) => name)
+}
+
 /** What checkEvent reads, and what other parts of the product write. */
 const known: { readonly [inside: string]: readonly string[] } = {
   '': [
@@ -17,10 +22,10 @@ const known: { readonly [inside: string]: readonly string[] } = {
     ...['agent', 'policy', 'metadata'],
   ],
   agent: [
-    ...['class', 'trust', 'vendor', 'name', 'purpose', 'confidence', 'userAgent', 'detectionVersion'],
-    ...['signals', 'verdict', 'evidence'],
+    ...fieldsIn('agent'),
+    ...['confidence', 'userAgent', 'detectionVersion', 'signals', 'verdict', 'evidence'],
   ],
-  policy: ['decision', 'ruleId', 'reason'],
+  policy: fieldsIn('policy'),
 }
 
 /** Other names of fields, without case, `_`, `-` and spaces; at the top level unless they say where they lie. */

@@ -1,5 +1,6 @@
 /** Whether an event is one that a filter asks for, as GET /v1/traces decides it (contract §6). */
 import type { EventFilter, ReceivedEvent, TraceEvent } from '../api/event-shapes.ts'
+import { fieldFilters } from '../api/field-filters.ts'
 import { eventTimeMs } from '../text/event-time.ts'
 
 type Member = (event: TraceEvent) => unknown
@@ -11,20 +12,11 @@ function decisionOf({ type, outcome, policy }: TraceEvent): unknown {
   return outcome === 'blocked' ? 'deny' : outcome === 'success' ? 'allow' : null
 }
 
-const agentClass: Member = (event) => event.agent?.class
+const byParameter = Object.fromEntries(fieldFilters.map(({ parameter, valueOf }) => [parameter, valueOf]))
 
 const members: { readonly [name: string]: Member } = {
-  agentClass,
-  class: agentClass,
-  vendor: (event) => event.agent?.vendor,
-  name: (event) => event.agent?.name,
-  purpose: (event) => event.agent?.purpose,
-  trust: (event) => event.agent?.trust,
-  siteId: (event) => event.siteId,
-  sessionId: (event) => event.sessionId,
-  tool: (event) => event.tool,
-  protocol: (event) => event.metadata?.protocol,
-  subject: (event) => event.metadata?.subject,
+  ...byParameter,
+  class: byParameter['agentClass']!, // the same function: values of both names are alternatives
   decision: decisionOf,
 }
 

@@ -12,6 +12,7 @@
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
 import type { BatchCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-filter.ts'
+import { recordOf, valuesOf, valuesPerRecord, type RecordValues } from '../../rules/event-fields-unrolled.ts'
 import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
 
 const separator = '\u001e'
@@ -69,39 +70,11 @@ type BatchHead = [
   orgId: string,
   keyId: string,
   receivedAtMs: number,
-  events: (string | number | null)[][],
+  events: RecordValues[],
   count: CountNumbers | null,
 ]
 
 type CountNumbers = [rejected: number, aheadMaxMs: number, behindMinMs: number | null, keptSinceMs: number]
-
-/** How many members of an event travel beside its JSON text. */
-const membersSent = 19
-
-/** One by one, here and in `eventOf`: a loop over the names of members takes three times as long. */
-function headOf(event: EventRecord): (string | number | null)[] {
-  return [
-    event.id,
-    event.siteId,
-    event.sessionId,
-    event.occurredAtMs,
-    event.type,
-    event.outcome,
-    event.tool,
-    event.durationMs,
-    event.class,
-    event.vendor,
-    event.trust,
-    event.protocol,
-    event.subject,
-    event.page,
-    event.decision,
-    event.ruleId,
-    event.reason,
-    event.name,
-    event.purpose,
-  ]
-}
 
 function numbersOf({ rejected, aheadMaxMs, behindMinMs, keptSinceMs }: BatchCount): CountNumbers {
   return [rejected, aheadMaxMs, behindMinMs, keptSinceMs]
@@ -120,7 +93,7 @@ export interface PackedBatch {
 
 export function packBatch({ orgId, keyId, receivedAtMs, events, count }: EventBatch): PackedBatch {
   const numbers = count === undefined ? null : numbersOf(count)
-  const head: BatchHead = [orgId, keyId, receivedAtMs, events.map(headOf), numbers]
+  const head: BatchHead = [orgId, keyId, receivedAtMs, events.map(valuesOf), numbers]
   const parts = [JSON.stringify(head)]
   for (const event of events) parts.push(event.json)
   return { orgId, events: events.length, text: parts.join(separator) }
@@ -156,30 +129,9 @@ export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
   return batches
 }
 
-function eventOf(values: (string | number | null)[], json: string | undefined): EventRecord {
-  if (json === undefined || values.length !== membersSent) {
+function eventOf(values: RecordValues, json: string | undefined): EventRecord {
+  if (json === undefined || values.length !== valuesPerRecord) {
     throw new StoreError('internal', 'an append arrived incomplete')
   }
-  return {
-    id: values[0],
-    siteId: values[1],
-    sessionId: values[2],
-    occurredAtMs: values[3],
-    type: values[4],
-    outcome: values[5],
-    tool: values[6],
-    durationMs: values[7],
-    class: values[8],
-    vendor: values[9],
-    trust: values[10],
-    protocol: values[11],
-    subject: values[12],
-    page: values[13],
-    decision: values[14],
-    ruleId: values[15],
-    reason: values[16],
-    name: values[17],
-    purpose: values[18],
-    json,
-  } as EventRecord // the types are those that packBatch took the values from
+  return recordOf(values, json)
 }

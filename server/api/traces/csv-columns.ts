@@ -1,46 +1,40 @@
 /** The CSV of traces: its columns (contract §6), the cells of an event, and many events as the bytes of their rows. */
+import { eventFields } from '../../../db/contract/event-fields.ts'
 import { csvCells, type CsvCell } from '../../text/csv.ts'
 import { impliedDecision } from '../../ingest/check-event.ts'
 
-export const csvColumns = [
-  ...['id', 'siteId', 'sessionId', 'occurredAt', 'type', 'outcome', 'tool', 'durationMs', 'class', 'trust'],
-  ...['vendor', 'decision', 'ruleId', 'page', 'protocol', 'subject', 'error', 'name', 'purpose', 'event'],
-] as const
-
-interface Members {
-  [member: string]: unknown
+interface Column {
+  name: string
+  path: readonly string[]
+  csv: number
 }
 
-/** All cells but the last, which is `json`: an event as stored, whose known members have their types or are null. */
+/** Columns of which the store has no field. */
+const otherColumns: readonly Column[] = [
+  { name: 'id', path: ['id'], csv: 0 },
+  { name: 'occurredAt', path: ['occurredAt'], csv: 3 },
+  { name: 'durationMs', path: ['durationMs'], csv: 7 },
+  { name: 'error', path: ['error'], csv: 16 },
+]
+
+const columns = [...otherColumns, ...eventFields.flatMap((field) => (field.csv === null ? [] : [field]))]
+  .toSorted((a, b) => a.csv - b.csv)
+  .map(({ name, path: [first, second] }) => ({ name, first: first!, second }))
+
+export const csvColumns: readonly string[] = [...columns.map(({ name }) => name), 'event']
+
+interface Fields {
+  [name: string]: unknown
+}
+
+/** All cells but the last, which is `json`: an event as stored, whose known fields have their types or are null. */
 export function eventCells(json: string): CsvCell[] {
-  const event = JSON.parse(json) as Members
-  const agent = inner(event['agent'])
-  const policy = inner(event['policy'])
-  const metadata = inner(event['metadata'])
-  const type = String(event['type'])
-  const outcome = String(event['outcome'])
-  const cells: unknown[] = [
-    event['id'],
-    event['siteId'],
-    event['sessionId'],
-    event['occurredAt'],
-    type,
-    outcome,
-    event['tool'],
-    event['durationMs'],
-    agent['class'],
-    agent['trust'],
-    agent['vendor'],
-    policy['decision'] || impliedDecision(type, outcome),
-    policy['ruleId'],
-    metadata['page'],
-    metadata['protocol'],
-    metadata['subject'],
-    event['error'],
-    agent['name'],
-    agent['purpose'],
-  ]
-  return cells.map(cellOf)
+  const event = JSON.parse(json) as Fields
+  return columns.map(({ name, first, second }) => {
+    const value = second === undefined ? event[first] : inner(event[first])[second]
+    if (name === 'decision' && !value) return impliedDecision(String(event['type']), String(event['outcome']))
+    return cellOf(value)
+  })
 }
 
 const quote = 0x22
@@ -84,8 +78,8 @@ function reserve(written: number, bytes: number): void {
   rows = larger
 }
 
-function inner(value: unknown): Members {
-  return typeof value === 'object' && value !== null ? (value as Members) : {}
+function inner(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
 function cellOf(value: unknown): CsvCell {

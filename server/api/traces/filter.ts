@@ -1,49 +1,41 @@
 /** Reads the filters of contract §6 from a query string into the store's `EventFilter`. */
+import { filterableFields, type FilterLists } from '../../../db/contract/event-fields.ts'
 import type { EventFilter } from '../../../db/contract/store.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../../http/query.ts'
 import { parseQueryTime } from '../../http/query.ts'
 import { isLongerThan } from '../../text/text.ts'
 import { limits } from '../../limits.ts'
 
-type ListName = Exclude<keyof EventFilter, 'sinceMs' | 'untilMs' | 'text'>
-
 interface ListParameter {
-  list: ListName
+  list: keyof FilterLists
   charsMax: number
   form?: { pattern: RegExp; example: string }
 }
 
-const type = {
-  list: 'types',
-  charsMax: limits.typeCharsMax + 2,
-  form: {
-    pattern: /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?$/,
-    example: 'a dotted kind such as tool.executed, or a prefix such as tool.*',
+/** What a value must look like, where not every text may be one. */
+const forms: { [name: string]: Pick<ListParameter, 'charsMax' | 'form'> } = {
+  type: {
+    charsMax: limits.typeCharsMax + '.*'.length,
+    form: {
+      pattern: /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?$/,
+      example: 'a dotted kind such as tool.executed, or a prefix such as tool.*',
+    },
   },
-} as const
-const outcome = {
-  list: 'outcomes',
-  charsMax: limits.outcomeCharsMax,
-  form: { pattern: /^[a-z][a-z0-9_-]*$/, example: 'a word such as success, error or blocked' },
-} as const
-const agentClass = { list: 'classes', charsMax: limits.classCharsMax } as const
+  outcome: {
+    charsMax: limits.outcomeCharsMax,
+    form: { pattern: /^[a-z][a-z0-9_-]*$/, example: 'a word such as success, error or blocked' },
+  },
+}
 
-/** Parameters that name a member of events: exact, repeated for any of, empty for "the member is missing". */
+const fieldParameters = filterableFields.map(({ name, filter, charsMax }): [string, ListParameter] => [
+  name,
+  { list: filter, charsMax, ...forms[name] },
+])
+
+/** Parameters named like fields: exact, repeated for any of, empty for events without the field. */
 const listParameters: { readonly [name: string]: ListParameter } = {
-  type,
-  agentClass,
-  class: agentClass,
-  vendor: { list: 'vendors', charsMax: limits.vendorCharsMax },
-  name: { list: 'names', charsMax: limits.nameCharsMax },
-  purpose: { list: 'purposes', charsMax: limits.purposeCharsMax },
-  trust: { list: 'trusts', charsMax: limits.trustCharsMax },
-  outcome,
-  siteId: { list: 'siteIds', charsMax: limits.idCharsMax },
-  sessionId: { list: 'sessionIds', charsMax: limits.idCharsMax },
-  tool: { list: 'tools', charsMax: limits.toolCharsMax },
-  protocol: { list: 'protocols', charsMax: limits.protocolCharsMax },
-  decision: { list: 'decisions', charsMax: limits.decisionCharsMax },
-  subject: { list: 'subjects', charsMax: limits.subjectCharsMax },
+  ...Object.fromEntries(fieldParameters),
+  agentClass: { list: 'classes', charsMax: limits.classCharsMax }, // the name of `class` in contract §6
 }
 
 /** The filter parameters of traces, and whether they may repeat. */

@@ -1,21 +1,12 @@
 /** The filters of the Logs page as they stand in the address, and the choices offered for them. */
 import type { EventFilter, TraceEvent } from '../../api/api.ts'
+import { fieldFilters } from '../../api/field-filters.ts'
 import { filterParams } from '../../api/filter-params.ts'
 
-/** Members of events that are filtered by their exact value, named as in GET /v1/traces, with the words for them. */
-export const memberNames: { readonly [name: string]: string } = {
-  agentClass: 'agent class',
-  vendor: 'vendor',
-  name: 'agent name',
-  purpose: 'purpose',
-  trust: 'trust',
-  tool: 'tool',
-  protocol: 'protocol',
-  decision: 'decision',
-  subject: 'identity',
-  sessionId: 'session',
-  siteId: 'site',
-}
+/** Fields that are filtered by their exact value, named as in GET /v1/traces, with their labels. */
+export const memberNames: { readonly [name: string]: string } = Object.fromEntries(
+  fieldFilters.map(({ parameter, label }) => [parameter, label]),
+)
 
 const times = ['since', 'until'] as const
 
@@ -71,38 +62,11 @@ const seenMax = 200
 export function seenValues(events: Iterable<TraceEvent>, member: string): string[] {
   const found = new Set<string>()
   for (const event of events) {
-    const value = valueOf(event, member)
+    const value = fieldFilters.find(({ parameter }) => parameter === member)?.valueOf(event)
     if (typeof value === 'string' && value !== '') found.add(value)
     if (found.size >= seenMax) break
   }
   return [...found].sort()
-}
-
-function valueOf({ agent, metadata, policy, tool, sessionId, siteId }: TraceEvent, member: string): unknown {
-  switch (member) {
-    case 'agentClass':
-      return agent?.class
-    case 'vendor':
-      return agent?.vendor
-    case 'name':
-      return agent?.name
-    case 'purpose':
-      return agent?.purpose
-    case 'trust':
-      return agent?.trust
-    case 'protocol':
-      return metadata?.protocol
-    case 'subject':
-      return metadata?.subject
-    case 'decision':
-      return policy?.decision
-    case 'tool':
-      return tool
-    case 'sessionId':
-      return sessionId
-    default:
-      return siteId
-  }
 }
 
 export interface Choice {

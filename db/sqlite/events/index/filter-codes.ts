@@ -1,8 +1,9 @@
 /** Turns the texts of an event filter into the codes that blocks and segment indexes hold. */
 import type { Database } from 'bun:sqlite'
+import { filterableFields } from '../../../contract/event-fields.ts'
 import type { EventFilter } from '../../../contract/store.ts'
 import { extra } from '../blocks/block.ts'
-import { hashCode, member, memberAt, members } from '../blocks/fields.ts'
+import { hashCode, member, memberAt } from '../blocks/fields.ts'
 
 /** One member of the filter: its code must be among these, and a hash must then be confirmed. */
 export interface Clause {
@@ -13,8 +14,8 @@ export interface Clause {
 
 /** The clauses of a filter, all of which must hold; one without codes means that nothing matches. */
 export function filterClauses(db: Database, org: number, hashSeed: number, filter: EventFilter): Clause[] {
-  return members.flatMap(({ filter: list, number }) => {
-    const wanted = list === null ? undefined : filter[list]
+  return filterableFields.flatMap(({ filter: list, number }) => {
+    const wanted = filter[list]
     if (wanted === undefined || wanted.length === 0) return []
     return [fieldClause(db, org, hashSeed, number, wanted)]
   })

@@ -1,6 +1,7 @@
 /** Takes the events of a batch one by one into the blocks that the next commit will write. */
 import type { AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
+import { internFields } from '../../../rules/event-fields-unrolled.ts'
 import { eventTimeMs } from '../../../rules/event-time.ts'
 import { agentText } from '../blocks/agents.ts'
 import { clearBlock, emptyBlock, extra, type BlockContent } from '../blocks/block.ts'
@@ -98,31 +99,14 @@ function requireWhole(event: EventRecord): void {
 function stage(terms: Terms, content: BlockContent, event: EventRecord, id: string, session: Session): void {
   const row = content.events++
   const { columns } = content
-  const take = (index: number, text: string | null): number => {
-    if (text === null) return 0 // blocks begin all zero
-    const code = terms.code(index, text)
-    columns[index]![row] = code
-    if (isHash(code)) content.spilled.push([row, index, text])
-    return code
-  }
-  // One by one: a loop over the names of members takes twice the time.
-  take(member.type, event.type)
-  take(member.outcome, event.outcome)
-  take(member.siteId, event.siteId)
-  take(member.class, event.class)
-  const vendor = take(member.vendor, event.vendor)
-  take(member.trust, event.trust)
-  take(member.tool, event.tool)
-  take(member.protocol, event.protocol)
-  take(member.subject, event.subject)
-  take(member.decision, event.decision)
-  take(member.ruleId, event.ruleId)
-  take(member.reason, event.reason)
-  take(member.page, event.page)
-  const name = take(member.name, event.name)
-  const purpose = take(member.purpose, event.purpose)
-  if (name + purpose > 0)
-    columns[agentMember]![row] = terms.code(agentMember, agentText(vendor, name, purpose))
+  internFields(event, (field, text) => {
+    if (text === null) return // blocks begin all zero
+    const code = terms.code(field, text)
+    columns[field]![row] = code
+    if (isHash(code)) content.spilled.push([row, field, text])
+  })
+  if (event.name !== null || event.purpose !== null)
+    columns[agentMember]![row] = agentCode(terms, columns, row)
   columns[member.sessionId]![row] = session.code
   const { text, idAt, sessionAt } = splitText(event.json, id, session.text)
   columns[extra.duration]![row] = event.durationMs ?? -1
@@ -131,6 +115,12 @@ function stage(terms: Terms, content: BlockContent, event: EventRecord, id: stri
   content.ids.push(id)
   content.texts.push(text)
   content.sessions.push(session.text)
+}
+
+function agentCode(terms: Terms, columns: Float64Array[], row: number): number {
+  const codeOf = (field: number) => columns[field]![row]!
+  const text = agentText(codeOf(member.vendor), codeOf(member.name), codeOf(member.purpose))
+  return terms.code(agentMember, text)
 }
 
 function openBlockFor(org: OrgState, seq: number, spares: BlockContent[]): BlockContent {

@@ -1,0 +1,47 @@
+/** The table of event fields agrees with itself, with the client package and with the columns that clients read. */
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { eventFields, filterableFields } from '../../db/contract/event-fields.ts'
+import { agentMember } from '../../db/sqlite/events/blocks/fields.ts'
+import { csvColumns } from '../../server/api/traces/csv-columns.ts'
+import { filterParameters } from '../../server/api/traces/filter.ts'
+import { traceFilters } from '../../server/docs/events-model.ts'
+import { checkEvent } from '../../server/ingest/check-event.ts'
+
+test('numbers, names and CSV places are used once', () => {
+  const numbers = [...eventFields.map(({ number }) => number), agentMember, 14, 15, 16, 17, 18, 19]
+  expect(new Set(numbers).size).toBe(numbers.length)
+  const places = eventFields.flatMap(({ csv }) => (csv === null ? [] : [csv]))
+  expect(new Set(places).size).toBe(places.length)
+  expect(new Set(eventFields.map(({ name }) => name)).size).toBe(eventFields.length)
+})
+
+test('columns of a CSV stay where clients expect them; new ones come before the event', () => {
+  const released =
+    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,'
+  expect(csvColumns.join()).toStartWith(`${released}page,protocol,subject,error,name,purpose,`)
+  expect(csvColumns.at(-1)).toBe('event')
+})
+
+test('every filterable field is a parameter, documented, and in the client package', () => {
+  const names = filterableFields.map(({ name }) => (name === 'class' ? 'agentClass' : name))
+  const client = readFileSync(new URL('../../sdk/gateway/query.ts', import.meta.url), 'utf8')
+  for (const name of names) {
+    expect(filterParameters[name]).toBe('many')
+    expect(traceFilters).toHaveProperty([name])
+    expect(client).toContain(`  ${name}?: Filter`)
+  }
+})
+
+test('validation reads every field where the table says it lies, up to its longest value', () => {
+  for (const { name, path, charsMax } of eventFields) {
+    const value = 'a'.repeat(charsMax)
+    const [first, second] = path as readonly [string, string?]
+    const given = second === undefined ? { [first]: value } : { [first]: { [second]: value } }
+    const event = { id: 'e', siteId: 's', sessionId: 's', occurredAt: '2026-06-23T12:00:00Z', type: 'a.b' }
+    const read = (more: object) => checkEvent({ ...event, outcome: 'success', ...more }, [])
+    expect([name, read(given)?.[name]]).toEqual([name, value])
+    const longer = second === undefined ? { [first]: `${value}a` } : { [first]: { [second]: `${value}a` } }
+    expect([name, read(longer)]).toEqual([name, null])
+  }
+})
