@@ -23,7 +23,7 @@ export const extra = {
   idAt: 18,
   sessionAt: 19,
 } as const
-export const columnCount = agentMember + 1
+export const columnCount = Math.max(agentMember, ...members.map(({ number }) => number)) + 1
 
 /** What the terms of an organization can be of: fields, ingest keys, agents. */
 export const termMembers = [...members.map(({ number }) => number), extra.key, agentMember]
