@@ -1,4 +1,4 @@
-/** `bun sdk/build.ts`: makes the package as it is published, JavaScript and declarations, in `dist/sdk`. */
+/** `bun sdk/build.ts`: builds the package, JavaScript and declarations, in `dist/sdk`. */
 import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import compiler from 'typescript/package.json'
@@ -6,7 +6,6 @@ import { userAgent } from './wire/request.ts'
 
 const root = join(import.meta.dir, '..')
 
-/** What of package.json is for the source tree, and in which form it is published. */
 interface Manifest {
   private: true
   version: string
@@ -16,14 +15,14 @@ interface Manifest {
 const entries = ['node.ts', 'edge.ts', 'browser/browser.ts', 'relay/relay.ts', 'agents/detect-agent.ts']
 entries.push('webhook/verify-webhook.ts', 'gateway/gateway.ts')
 
-/** Builds from scratch into `packageDir`. Throws with the compiler's output when the sources are wrong. */
+/** Rebuilds `packageDir`. Throws with the compiler's output when the types are wrong. */
 export async function buildPackage(packageDir: string): Promise<void> {
   rmSync(packageDir, { recursive: true, force: true })
   await Promise.all([writeDeclarations(packageDir), writeModules(packageDir)])
   const manifest = JSON.parse(readFileSync(join(import.meta.dir, 'package.json'), 'utf8')) as Manifest
   if (userAgent !== `sightglass-sdk/${manifest.version}`)
     throw new Error('userAgent in wire/request.ts does not match the version in package.json')
-  const { private: _isSource, exports, ...rest } = manifest // the sources themselves must not be published
+  const { private: _isSource, exports, ...rest } = manifest // `private` keeps the sources from being published
   const published = { ...rest, main: './node.js', types: './node.d.ts', exports: publishedExports(exports) }
   writeFileSync(join(packageDir, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
   for (const name of ['README.md', 'NOTICE'])
@@ -31,7 +30,7 @@ export async function buildPackage(packageDir: string): Promise<void> {
   copyFileSync(join(root, 'LICENSE'), join(packageDir, 'LICENSE'))
 }
 
-/** Not minified: whoever debugs or audits their server reads this code. Bundlers of pages minify by themselves. */
+/** Not minified, so that people can debug and audit it on their servers. Bundlers minify it for pages. */
 async function writeModules(packageDir: string): Promise<void> {
   await Bun.build({
     entrypoints: entries.map((entry) => join(import.meta.dir, entry)),
@@ -44,7 +43,7 @@ async function writeModules(packageDir: string): Promise<void> {
   })
 }
 
-/** The compiler writes one declaration for each source; those that no entry leads to are taken away again. */
+/** Writes declarations with the compiler, then deletes those that no entry point references. */
 async function writeDeclarations(packageDir: string): Promise<void> {
   const tsc = join(root, 'node_modules/typescript', compiler.bin.tsc)
   const command = [process.execPath, tsc, '-p', 'sdk/tsconfig.json', '--outDir', packageDir]
@@ -52,12 +51,12 @@ async function writeDeclarations(packageDir: string): Promise<void> {
   const output = await new Response(child.stdout).text()
   if ((await child.exited) !== 0) throw new Error(output)
   const reached = new Set<string>()
-  const open = entries.map((entry) => join(packageDir, entry.replace(/\.ts$/, '.d.ts')))
-  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+  const pending = entries.map((entry) => join(packageDir, entry.replace(/\.ts$/, '.d.ts')))
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
     if (reached.has(path)) continue
     reached.add(path)
     const text = readFileSync(path, 'utf8').replace(localImport, (_, before: string, name: string) => {
-      open.push(join(dirname(path ?? ''), `${name}.d.ts`))
+      pending.push(join(dirname(path ?? ''), `${name}.d.ts`))
       return `${before}'${name}.js'`
     })
     writeFileSync(path, text)
@@ -67,7 +66,7 @@ async function writeDeclarations(packageDir: string): Promise<void> {
 
 const localImport = /((?:from |import\()\s*)['"](\.{1,2}\/[^'"]+?)\.(?:ts|js)['"]/g
 
-/** `./node.ts` in the source tree is `./node.js` with its declarations in the package. */
+/** Replaces each `.ts` target with its `.js` file and declarations. */
 function publishedExports(exports: Manifest['exports']): object {
   const published = (path: string): unknown =>
     path.endsWith('.ts')

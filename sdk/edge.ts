@@ -1,4 +1,4 @@
-/** `@sightglass/sdk` on edge runtimes and wherever there is nothing but web standards: no files, no Node modules. */
+/** `@sightglass/sdk` on edge runtimes: web standards only, no files, no Node.js modules. */
 import { startClient } from './client/client.ts'
 import type { Client, InitOptions } from './client/client-options.ts'
 import type { IntelExporter, IntelExporterOptions } from './exporter/exporter-options.ts'
@@ -14,12 +14,12 @@ export { verifyWebhook, WebhookError } from './webhook/verify-webhook.ts'
 export { IntelError } from './wire/retry.ts'
 export type * from './node.ts'
 
-/** Throws on wrong options, such as a key of another kind; afterwards nothing throws. */
+/** Throws on invalid options, such as the wrong kind of key. Nothing throws afterwards. */
 export function init(options: InitOptions): Client {
   return startClient(options, edgePlatform)
 }
 
-/** Throws on wrong options; afterwards nothing throws. */
+/** Throws on invalid options. Nothing throws afterwards. */
 export function createIntelExporter(options: IntelExporterOptions): IntelExporter {
   return startIntelExporter(options, edgePlatform)
 }

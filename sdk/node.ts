@@ -1,4 +1,4 @@
-/** `@sightglass/sdk` on Node.js, Bun and Deno: with files for the spool, threads for gzip, and a flush at the end. */
+/** `@sightglass/sdk` on Node.js, Bun and Deno, with a spool on disk, threaded gzip and a flush at exit. */
 import { startClient } from './client/client.ts'
 import type { Client, InitOptions } from './client/client-options.ts'
 import type { IntelExporter, IntelExporterOptions } from './exporter/exporter-options.ts'
@@ -32,12 +32,12 @@ export type { Identity, RelayOptions } from './relay/relay-options.ts'
 export type { IntelSync, IntelSyncOptions, MemorySnapshot, Tool } from './sync/intel-sync.ts'
 export type { VerifyOptions, WebhookFault, WebhookPayload } from './webhook/verify-webhook.ts'
 
-/** Throws on wrong options, such as a key of another kind; afterwards nothing throws. */
+/** Throws on invalid options, such as the wrong kind of key. Nothing throws afterwards. */
 export function init(options: InitOptions): Client {
   return startClient(options, nodePlatform)
 }
 
-/** Throws on wrong options; afterwards nothing throws. */
+/** Throws on invalid options. Nothing throws afterwards. */
 export function createIntelExporter(options: IntelExporterOptions): IntelExporter {
   return startIntelExporter(options, nodePlatform)
 }

@@ -1,4 +1,4 @@
-/** Where each operator of the list, or failing that somebody else, documents its agents. Not part of the package. */
+/** Documentation of each operator's agents, for maintainers of the list. Not part of the package. */
 
 export const agentSources: { [vendor: string]: string } = {
   OpenAI: 'https://platform.openai.com/docs/bots',

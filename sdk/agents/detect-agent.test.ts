@@ -1,4 +1,4 @@
-/** Tests of agent detection against the samples of the package the names come from. */
+/** Agent detection against the samples of the package that the names come from. */
 import { expect, test } from 'bun:test'
 import crawlers from 'crawler-user-agents'
 import fc from 'fast-check'
@@ -8,7 +8,7 @@ import { agentSources } from './agent-sources.ts'
 import { detectAgent } from './detect-agent.ts'
 import { rareSearchEngines } from './rare-search-engines.ts'
 
-/** The package's types leave the tags out. */
+/** The types of the package omit the tags. */
 const list: { pattern: string; instances?: string[]; tags?: string[] }[] = crawlers
 const samples = crawlers.flatMap(({ instances = [] }) => instances)
 const names = operators.flatMap(({ vendor, agents }) =>
@@ -28,7 +28,7 @@ test('about forty operators, each with a source, no agent twice', () => {
   expect(new Set(texts).size).toBe(texts.length)
 })
 
-/** User agents of agents that `crawler-user-agents` 1.60 has no sample of, as their operators document them. */
+/** Documented user agents without a sample in `crawler-user-agents` 1.60. */
 const browserLike =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36'
 const ownSamples = [
@@ -56,7 +56,7 @@ test.each(names)('%s is found in a real user agent as %s of %s, for %s', (text, 
 
 const wanted = list.filter(({ tags = [] }) => tags.some((tag) => /^(ai-crawler|search-engine)$/.test(tag)))
 
-test('every AI crawler and every search engine of the list, by every sample it has', () => {
+test('recognizes every sample of every AI crawler and search engine in the package', () => {
   expect(wanted.filter(({ tags = [] }) => tags.includes('ai-crawler')).length).toBe(75)
   expect(wanted.filter(({ tags = [] }) => tags.includes('search-engine')).length).toBe(196)
   const missed = wanted.flatMap(({ pattern, instances = [] }) => {
@@ -83,7 +83,7 @@ test.each([
   expect(detectAgent(userAgent)?.name).toBe(name)
 })
 
-test('fits into an event as it is', () => {
+test('the result is a valid agent field of an event', () => {
   const userAgent =
     'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)'
   expect(detectAgent(userAgent)).toEqual({
@@ -126,7 +126,7 @@ test.each([
   expect(detectAgent(userAgent)).toBeNull()
 })
 
-test('every kind of request will do', () => {
+test('accepts every kind of request', () => {
   const userAgent = 'ClaudeBot/1.0'
   expect(detectAgent(new Request('http://x/', { headers: { 'user-agent': userAgent } }))?.vendor).toBe(
     'Anthropic',
@@ -137,12 +137,12 @@ test('every kind of request will do', () => {
   expect(detectAgent(undefined)).toBeNull()
 })
 
-test('the most particular name wins, in any letter case', () => {
+test('the longest name wins, in any letter case', () => {
   expect(detectAgent('Googlebot-Image/1.0')?.name).toBe('Googlebot-Image')
   expect(detectAgent('compatible; GPTBOT/2')?.name).toBe('GPTBot')
 })
 
-test('law: whatever the header, it answers at most "detected", and keeps at most 2,000 characters', () => {
+test('law: for any header, the trust is "detected" and the user agent has at most 2,000 characters', () => {
   const piece = fc.oneof(fc.string(), fc.constantFrom(...names.map(([text]) => text), ' ', '/', '('))
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 50 }), (pieces) => {
@@ -154,7 +154,7 @@ test('law: whatever the header, it answers at most "detected", and keeps at most
   )
 })
 
-test('of an endless header only the start is looked at', async () => {
+test('reads only the start of a very long header', async () => {
   const endless = 'Google'.repeat(1_000_000)
   const hundred = (header: string) => () => {
     for (let n = 0; n < 100; n++) detectAgent(header)

@@ -1,30 +1,29 @@
-/** `detectAgent`: which known AI or search agent a request claims to come from; hence "detected", never "verified". */
+/** `detectAgent`: recognizes AI and search agents by the user agent, which is a claim and not a proof. */
 import { type RequestHeaders, userAgentOf } from '../client/visitor-session.ts'
 import { listVersion, operators, type Purpose, reportedName } from './agent-list.ts'
 import { rareSearchEngines } from './rare-search-engines.ts'
 
-/** Fits into an event as it is: `session.trace({ type: 'agent.detected', agent: detectAgent(request) })`. */
+/** The `agent` field of an event: `session.trace({ type: 'agent.detected', agent: detectAgent(request) })`. */
 export interface DetectedAgent {
   class: 'crawler'
-  /** Never more: the user agent is what the caller wrote. Proof is the business of your authentication. */
+  /** Always `detected`, because anybody can send any user agent. */
   trust: 'detected'
   vendor: string
-  /** The agent's own name, such as GPTBot. */
+  /** The agent's name, such as GPTBot. */
   name: string
   purpose: Purpose
   userAgent: string
   detectionVersion: string
-  [member: string]: unknown
+  [field: string]: unknown
 }
 
-/** A user agent, or anything with the headers of a request: Fetch style, or Node's. */
+/** A user agent, or a Fetch, Node.js or Express request. */
 export type AgentSource = string | { headers: RequestHeaders }
 
 /**
- * Who a request says it is, from its `user-agent`. Null for people, unknown agents, and requests that do not say.
+ * The agent that the `user-agent` header names. Null for people, unknown agents and requests without the header.
  *
- * Trace into the visitor's session, or every visitor becomes one story:
- * `client.session(request).trace({ type: 'agent.detected', agent })`.
+ * Trace it in the visitor's session: `client.session(request).trace({ type: 'agent.detected', agent })`.
  */
 export function detectAgent(source: AgentSource | null | undefined): DetectedAgent | null {
   if (source === null || source === undefined) return null
@@ -33,7 +32,7 @@ export function detectAgent(source: AgentSource | null | undefined): DetectedAge
   let found: Known | null = null
   for (const match of userAgent.matchAll(anyText)) {
     const agent = known.get((match[1] ?? '').toLowerCase())
-    // `Mozilla/5.0 … (Applebot/0.1)` copies its neighbours: the longest name is the most particular one.
+    // A user agent may contain several names; the longest one is the most specific.
     if (agent !== undefined && (found === null || agent.name.length >= found.name.length)) found = agent
   }
   if (found === null) return null
@@ -48,7 +47,7 @@ interface Known {
 
 const textOf = (entry: string): string => entry.replace(/=.*/, '').toLowerCase()
 
-/** By the text to look for. */
+/** By the lower-case text in the user agent. */
 const known = new Map<string, Known>(
   [...operators, ...rareSearchEngines].flatMap(({ vendor, agents }) =>
     Object.entries(agents).map(([entry, purpose]): [string, Known] => {
@@ -57,7 +56,7 @@ const known = new Map<string, Known>(
   ),
 )
 
-/** Whole words only: `Yeti/1.1` is Naver's, `Yetisports` is not. Longer texts come first. */
+/** Matches whole words: `Yeti/1.1` is Naver's, `Yetisports` is not. Longer texts come first. */
 const anyText = new RegExp(
   `(?<![A-Za-z0-9-])(${[...known.keys()]
     .sort((left, right) => right.length - left.length)

@@ -1,4 +1,4 @@
-/** Tests of the browser's exporter against a real relay; tests/e2e/sdk-browser.test.ts has the page's own part. */
+/** The browser exporter against a real relay. tests/e2e/sdk-browser.test.ts tests it in a page. */
 import { afterEach, expect, test } from 'bun:test'
 import type { CompleteEvent } from '../client/event.ts'
 import type { Problem } from '../client/problem.ts'
@@ -51,7 +51,7 @@ test('traces reach the relay with the publishable key, in batches and in order',
   expect(problems).toEqual([])
 })
 
-test('a busy relay is tried again, an unwilling one is reported', async () => {
+test('a busy relay is retried, a rejection is reported', async () => {
   const { client, taken, statuses, problems } = setUp()
   statuses.push(503, 429)
   client.trace({ id: 'a', type: 'a' })
@@ -67,7 +67,7 @@ test('a busy relay is tried again, an unwilling one is reported', async () => {
   expect(problems[1]).toMatchObject({ code: 'rejected', status: 500 })
 })
 
-test('a page keeps at most a thousand events', () => {
+test('a page queues at most 1,000 events', () => {
   const { client, problems } = setUp()
   for (let index = 0; index < 1_003; index++) client.trace({ type: 'a' })
   expect(problems.map(({ code }) => code)).toEqual(['queue_full', 'queue_full', 'queue_full'])

@@ -1,12 +1,12 @@
-/** `createBrowserExporter`: sends a page's events to your backend, where a relay adds the key that no browser has. */
+/** `createBrowserExporter`: sends the events of a page to the relay on your backend, which adds the ingest key. */
 import type { Exporter } from '../client/client-options.ts'
 import type { CompleteEvent } from '../client/event.ts'
-import { type OnError, reporter } from '../client/problem.ts'
+import { type OnError, plural, reporter } from '../client/problem.ts'
 
 export interface BrowserExporterOptions {
-  /** Of the relay on your backend, such as /traces. */
+  /** Address of the relay on your backend, such as /traces. */
   url: string
-  /** 1,000 by default. */
+  /** Time between batches. Default: 1,000. */
   intervalMs?: number
   onError?: OnError
 }
@@ -21,12 +21,12 @@ interface State {
   sending: Promise<void> | null
 }
 
-const waitingMax = 1_000 // a page that cannot send must not fill the visitor's memory
+const waitingMax = 1_000 // bounds the memory of a page that cannot send
 const batchMax = 50
-const beaconCharsMax = 16_000 // a leaving page has 64 KiB for all beacons together
+const beaconCharsMax = 16_000 // all beacons of a closing page share 64 KiB
 const failuresMax = 5
 
-/** Batches, repeats a few times, and hands over what is left when the page is hidden. */
+/** Sends batches, retries up to five times, and sends the rest as beacons when the page is hidden. */
 export function createBrowserExporter(options: BrowserExporterOptions): Exporter {
   const state: State = {
     url: options.url,
@@ -57,7 +57,7 @@ export function createBrowserExporter(options: BrowserExporterOptions): Exporter
       if (state.waiting.length >= waitingMax) {
         state.report({
           code: 'queue_full',
-          message: 'An event was dropped: too many wait already.',
+          message: `An event was dropped, because ${waitingMax} events are waiting.`,
           count: 1,
         })
         return false
@@ -85,7 +85,7 @@ function schedule(state: State, intervalMs: number): void {
   )
 }
 
-/** One request at a time; a second caller waits for the first one's. */
+/** Runs one request at a time. A second caller waits for the first. */
 function send(state: State): Promise<void> {
   state.sending ??= post(state).finally(() => {
     state.sending = null
@@ -101,19 +101,19 @@ async function post(state: State): Promise<void> {
     const headers = { 'content-type': 'application/json' }
     status = (await fetch(state.url, { method: 'POST', headers, body: bodyOf(state, events) })).status
   } catch {
-    // No connection: as good as a 503.
+    // No connection counts as a retryable failure.
   }
-  const isTaken = status >= 200 && status < 300
-  const isPassing = status === 0 || status === 429 || status >= 500
-  if (isPassing && ++state.failures < failuresMax) return
+  const isAccepted = status >= 200 && status < 300
+  const isRetryable = status === 0 || status === 429 || status >= 500
+  if (isRetryable && ++state.failures < failuresMax) return
   state.waiting.splice(0, events.length)
   state.failures = 0
-  if (isTaken) return
-  const message = `The relay did not take ${events.length} events (${status === 0 ? 'no connection' : status}).`
+  if (isAccepted) return
+  const message = `The relay did not accept ${plural(events.length)} (${status === 0 ? 'no connection' : `status ${status}`}).`
   state.report({ code: 'rejected', message, count: events.length, ...(status === 0 ? {} : { status }) })
 }
 
-/** A beacon outlives the page. What does not fit into one stays, in case the page comes back. */
+/** Beacons outlive the page. Events that do not fit stay in the queue, in case the page becomes visible again. */
 function leave(state: State): void {
   while (state.waiting.length > 0) {
     let count = Math.min(state.waiting.length, batchMax)
@@ -122,7 +122,7 @@ function leave(state: State): void {
       count = Math.floor(count / 2)
       body = bodyOf(state, state.waiting.slice(0, count))
     }
-    // Text needs no preflight, for which a leaving page has no time; the relay reads it all the same.
+    // A text body needs no preflight request, for which a closing page has no time.
     if (!navigator.sendBeacon(state.url, body)) return
     state.waiting.splice(0, count)
   }

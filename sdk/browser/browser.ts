@@ -1,11 +1,11 @@
-/** What a page needs and nothing else: `init` and `createBrowserExporter`. */
+/** `@sightglass/sdk/browser`: the entry point for pages, with `init` and `createBrowserExporter`. */
 import { startClient } from '../client/client.ts'
 import type { Client, InitOptions } from '../client/client-options.ts'
 import { edgePlatform } from '../platform/edge-platform.ts'
 
 export { createBrowserExporter } from './browser-exporter.ts'
 
-/** Throws on wrong options; afterwards nothing throws. */
+/** Throws on invalid options. Nothing throws afterwards. */
 export function init(options: InitOptions): Client {
   return startClient(options, { ...edgePlatform, isPage: true })
 }

@@ -1,13 +1,13 @@
-/** What `init` takes and gives, and what an exporter is. */
+/** The options and the result of `init`, and the interface of exporters. */
 import type { CompleteEvent, TraceEvent } from './event.ts'
 import type { OnError } from './problem.ts'
 import type { Session, VisitorOptions, VisitorRequest } from './visitor-session.ts'
 
-/** Where events go. `createIntelExporter` and `createBrowserExporter` make two; any object of this shape will do. */
+/** Sends events somewhere. Use `createIntelExporter`, `createBrowserExporter`, or an object of your own. */
 export interface Exporter {
-  /** Takes one event. Must return at once. */
+  /** Queues one event. Must not block. */
   export(event: CompleteEvent): unknown
-  /** Resolves when everything taken so far is delivered or given up. */
+  /** Resolves when all queued events were delivered or dropped. */
   flush?(timeoutMs?: number): Promise<unknown>
   close?(timeoutMs?: number): Promise<unknown>
   /** Called once by `init`. */
@@ -20,40 +20,40 @@ export interface ExporterHost {
 }
 
 export interface InitOptions {
-  /** Names your organization. Safe in a browser; an ingest or secret key is refused. */
+  /** Identifies your organization. Safe in a browser. Ingest and secret keys are rejected. */
   publishableKey: string
   exporters: Exporter[]
-  /** For events that do not name their site. */
+  /** The site of events without `siteId`. */
   siteId?: string
   /**
-   * For events that do not name their session; a fresh one for this client when left out. That suits a page or a
-   * script. A server has many visitors: use `client.session(request)`.
+   * The session of events without `sessionId`. By default each client has a new one, which suits a page or a
+   * script. On a server, use `client.session(request)`.
    */
   sessionId?: string
   /**
-   * Makes the ids of `client.session` hard to guess back. Give the processes of one site the same text, so that they
-   * agree on a visitor's session. The publishable key when left out.
+   * Hashed into the ids of `client.session`, so that nobody can compute an address from an id. Processes of one site
+   * need the same value to agree on the session of a visitor. Default: the publishable key.
    */
   sessionSecret?: string
-  /** Share of the events to keep, 0 to 1. Errors and blocks are always kept. */
+  /** Share of events to send, 0 to 1. Errors and blocked events are always sent. Default: 1. */
   sample?: number
-  /** Names or dotted paths of members to scrub besides passwords, tokens, authorization, cookies and secrets. */
+  /** Fields to scrub, by name or dotted path, in addition to passwords, tokens, authorization, cookies and secrets. */
   scrub?: string[]
-  /** Hears of every problem. Without it they are warned about on the console. */
+  /** Receives every problem. By default problems are logged with `console.warn`. */
   onError?: OnError
 }
 
 export interface Client {
   readonly sessionId: string
-  /** Queues one event. Never throws; what is wrong goes to `onError`. */
+  /** Queues one event. Never throws; problems are reported to `onError`. */
   trace(event: TraceEvent): void
   /**
-   * The session of one visitor, kept until 30 minutes without a call. The visitor is a request, identified by user
-   * agent and address, or a text of yours, such as a conversation's id. Never throws.
+   * The session of one visitor, which ends after 30 minutes without a call. `visitor` is a request, identified by user
+   * agent and address, or an id of your own, such as a conversation id. Never throws.
    */
   session(visitor: string | VisitorRequest, options?: VisitorOptions): Session
-  /** Resolves when everything traced so far is delivered or given up. Never rejects. */
+  /** Resolves when all queued events were delivered or dropped. Never rejects. */
   flush(timeoutMs?: number): Promise<void>
-  /** Flushes and ends; later traces are reported and not sent. Never rejects. */
+  /** Flushes and closes. Later events are reported and not sent. Never rejects. */
   close(timeoutMs?: number): Promise<void>
 }

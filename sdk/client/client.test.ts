@@ -1,4 +1,4 @@
-/** Tests of `init` and `trace`: what is filled in, what is kept, and that nothing throws into the host. */
+/** `init` and `trace`: defaults, unknown fields, and that nothing throws into the host. */
 import { expect, test } from 'bun:test'
 import { edgePlatform } from '../platform/edge-platform.ts'
 import { ingestKey, publishableKey, secretKey } from '../testing/fake-appliance.ts'
@@ -24,7 +24,7 @@ function setUp(options: Partial<InitOptions> = {}) {
   return { client, events, problems }
 }
 
-test('what is missing is filled in', () => {
+test('missing fields get defaults', () => {
   const { client, events } = setUp()
   client.trace({ type: 'agent.detected' })
   client.trace({ type: 'agent.detected' })
@@ -40,7 +40,7 @@ test('what is missing is filled in', () => {
   expect(events[1]?.id).not.toBe(events[0]?.id as string)
 })
 
-test('init draws no random number: edge runtimes forbid it before the first request', () => {
+test('init uses no random number, which edge runtimes forbid before the first request', () => {
   let drawn = 0
   const uuid = (): string => `u${++drawn}`
   const client = startClient({ publishableKey, siteId: 'shop', exporters: [] }, { ...edgePlatform, uuid })
@@ -49,7 +49,7 @@ test('init draws no random number: edge runtimes forbid it before the first requ
   expect(client.sessionId).toBe('sess_u1')
 })
 
-test('what is given stays, members we do not know included', () => {
+test('given fields do not change, including unknown ones', () => {
   const { client, events } = setUp({ sessionId: 'mine' })
   const event = {
     id: 'evt_1',
@@ -71,7 +71,7 @@ test('what is given stays, members we do not know included', () => {
   expect(events[1]?.sessionId).toBe('mine')
 })
 
-test('members that are undefined count as left out', () => {
+test('undefined fields count as missing', () => {
   const { client, events } = setUp()
   const event: object = {
     type: 'a',
@@ -105,13 +105,13 @@ test.each([
   expect(() => setUp({ publishableKey: key as string })).toThrow(message)
 })
 
-test('the message about a wrong key does not repeat the key', () => {
+test('the message about a wrong key does not contain the key', () => {
   const attempt = (): unknown => setUp({ publishableKey: secretKey })
   expect(attempt).toThrow()
   expect(attempt).not.toThrow(new RegExp('s{32}'))
 })
 
-test('init refuses wrong exporters and a wrong share', () => {
+test('init rejects invalid exporters and an invalid sample rate', () => {
   expect(() => setUp({ exporters: [{} as Exporter] })).toThrow(/exporters/)
   expect(() => setUp({ exporters: undefined as never })).toThrow(/exporters/)
   for (const sample of [-1, 2, Number.NaN]) expect(() => setUp({ sample })).toThrow(/sample/)
@@ -150,7 +150,7 @@ const hostile: [string, () => unknown][] = [
   ['an impossible date', () => ({ type: 'a', occurredAt: new Date(Number.NaN) })],
 ]
 
-test.each(hostile)('trace takes %s without throwing', (name, make) => {
+test.each(hostile)('trace accepts %s without throwing', (name, make) => {
   const { client, problems, events } = setUp()
   const event = make() as { self?: unknown }
   if (name === 'a circle') event.self = event
@@ -159,7 +159,7 @@ test.each(hostile)('trace takes %s without throwing', (name, make) => {
   expect(events).toEqual([])
 })
 
-test('an exporter or an onError that throws harms nobody', async () => {
+test('a throwing exporter or onError does not affect the host', async () => {
   const problems: Problem[] = []
   const bad: Exporter = {
     export: () => {
@@ -193,7 +193,7 @@ test('an exporter or an onError that throws harms nobody', async () => {
   for (const text of ['bad exporter', 'bad flush', 'bad close', 'late']) expect(messages).toContain(text)
 })
 
-test('after close nothing is taken, and that is said', async () => {
+test('events after close are not sent, but reported', async () => {
   const { client, events, problems } = setUp()
   await client.close()
   client.trace({ type: 'a' })

@@ -1,4 +1,4 @@
-/** `init`: the object a host calls `trace` on. It never throws into the host and does no work but the event's own. */
+/** `init`: creates the client. `trace` completes, scrubs, samples and exports an event, and never throws. */
 import { completeEvent, type CompleteEvent, type TraceEvent } from './event.ts'
 import { requireKey } from './keys.ts'
 import { reporter, type OnError, type Problem } from './problem.ts'
@@ -7,7 +7,7 @@ import { visitorKey, visitorSessions } from './visitor-session.ts'
 import type { Platform } from '../platform/platform.ts'
 import type { Client, Exporter, InitOptions } from './client-options.ts'
 
-/** Throws on wrong options: they are the programmer's, and there at the first start. */
+/** Throws on invalid options, so that a mistake shows at the first start. */
 export function startClient(
   options: InitOptions,
   platform: Pick<Platform, 'nowMs' | 'isPage' | 'uuid' | 'sha256'>,
@@ -15,7 +15,7 @@ export function startClient(
   const { exporters, siteId, sample = 1 } = checked(options)
   const report = reporter(options.onError)
   const scrub = createScrub(options.scrub)
-  // Made when first asked for: some edge runtimes give no random numbers before the first request.
+  // Created on first use, because some edge runtimes have no random numbers before the first request.
   let sessionId = options.sessionId
   const defaults = {
     siteId,
@@ -29,14 +29,16 @@ export function startClient(
   let isOpen = true
   for (const exporter of exporters) exporter.attach?.({ publishableKey: options.publishableKey, report })
 
-  const everywhere = async (act: (exporter: Exporter) => Promise<unknown> | undefined): Promise<void> => {
+  const forEachExporter = async (
+    act: (exporter: Exporter) => Promise<unknown> | undefined,
+  ): Promise<void> => {
     const ends = exporters.map(async (exporter) => act(exporter))
     for (const end of await Promise.allSettled(ends)) {
       if (end.status === 'rejected') report(exporterFailed(end.reason))
     }
   }
   const sessionIdOf = visitorSessions(options.sessionSecret ?? options.publishableKey, platform)
-  // A page and a script are one visitor; a server that names no session puts all of its visitors into one.
+  // Without a session id, a server would put all visitors into one session.
   let mayWarn = options.sessionId === undefined && !platform.isPage
   const trace = (event: TraceEvent): void => {
     try {
@@ -46,7 +48,7 @@ export function startClient(
         mayWarn = false
         report(noSession)
       }
-      if (!isKept(complete, sample, event.sessionId ?? options.sessionId, Math.random)) return
+      if (!isSampled(complete, sample, event.sessionId ?? options.sessionId, Math.random)) return
       for (const exporter of exporters) exportTo(exporter, complete, report)
     } catch (error) {
       report({ code: 'invalid_event', message: `An event was not sent: ${textOf(error)}.`, cause: error })
@@ -64,16 +66,16 @@ export function startClient(
       } catch (error) {
         report({
           code: 'no_session',
-          message: `The visitor could not be read: ${textOf(error)}.`,
+          message: `The visitor could not be identified: ${textOf(error)}.`,
           cause: error,
         })
       }
       return { sessionId, trace: (event) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }) }
     },
-    flush: (timeoutMs) => everywhere((exporter) => exporter.flush?.(timeoutMs)),
+    flush: (timeoutMs) => forEachExporter((exporter) => exporter.flush?.(timeoutMs)),
     close(timeoutMs) {
       isOpen = false
-      return everywhere((exporter) => exporter.close?.(timeoutMs))
+      return forEachExporter((exporter) => exporter.close?.(timeoutMs))
     },
   }
 }
@@ -81,15 +83,15 @@ export function startClient(
 const noSession: Problem = {
   code: 'no_session',
   message:
-    'An event was traced without a session, so all visitors of this client share one. ' +
-    'Use client.session(request).trace(event), or give init a sessionId if there is only one visitor.',
+    'An event has no session, so all visitors of this client share one. ' +
+    'Use client.session(request).trace(event), or set sessionId in init if there is only one visitor.',
 }
 
 function checked(options: InitOptions): InitOptions {
   requireKey('publishableKey', options.publishableKey, 'publishable')
   const { exporters, sample = 1 } = options
   if (!Array.isArray(exporters) || exporters.some((exporter) => typeof exporter?.export !== 'function')) {
-    throw new TypeError('exporters must be a list, such as [createIntelExporter({ url, ingestKey })]')
+    throw new TypeError('exporters must be an array, such as [createIntelExporter({ url, ingestKey })]')
   }
   if (!(sample >= 0 && sample <= 1)) throw new TypeError('sample must be a number from 0 to 1')
   return options
@@ -108,7 +110,7 @@ function exporterFailed(error: unknown): { code: 'exporter_failed'; message: str
   return { code: 'exporter_failed', message: `An exporter failed: ${textOf(error)}.`, cause: error }
 }
 
-/** Hosts throw anything, objects whose text cannot be had included. */
+/** Any value can be thrown, including objects that cannot be converted to a string. */
 function textOf(error: unknown): string {
   try {
     return error instanceof Error ? error.message : String(error)
@@ -118,10 +120,10 @@ function textOf(error: unknown): string {
 }
 
 /**
- * Whether to keep the event at `rate` (0 to 1). Events of a session that the host named are kept or left together, so
- * that what remains still tells whole stories; `random` decides about the others.
+ * Whether to send the event at `rate` (0 to 1). Events with a session id of the host are sent or dropped together, so
+ * that sessions stay complete; `random` decides about the others.
  */
-export function isKept(
+export function isSampled(
   event: CompleteEvent,
   rate: number,
   named: string | undefined,
@@ -132,7 +134,7 @@ export function isKept(
   return (named === undefined ? random() : share(named)) < rate
 }
 
-/** A number from 0 to 1 that depends only on the text: FNV-1a with its bits mixed once more. */
+/** A number from 0 to 1 that depends only on the text: FNV-1a with a final mix. */
 export function share(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

@@ -1,7 +1,7 @@
-/** The trace event: as a host writes it, and as it is sent with everything that was left out filled in. */
+/** The trace event, as `trace` accepts it and as it is sent, and the defaults in between. */
 import { isoTime } from '../platform/clock.ts'
 
-/** Kinds that the dashboard knows; every other dotted kind is accepted too. */
+/** Event types that the dashboard knows. Every other dotted type is accepted, too. */
 export type EventType =
   | 'agent.detected'
   | 'agent.missed'
@@ -28,32 +28,32 @@ export interface Agent {
   userAgent?: string | null
   detectionVersion?: string | number | null
   signals?: unknown
-  [member: string]: unknown
+  [field: string]: unknown
 }
 
 export interface Policy {
   decision?: 'allow' | 'deny' | 'review' | (string & {}) | null
   ruleId?: string | null
   reason?: string | null
-  [member: string]: unknown
+  [field: string]: unknown
 }
 
 export interface Metadata {
   page?: string | null // path
-  protocol?: string | null // how identity was proved
+  protocol?: string | null // how the identity was proved
   subject?: string | null // verified identity
-  [member: string]: unknown
+  [field: string]: unknown
 }
 
-/** What `trace` takes. Only `type` must be given; members we do not name are kept and given back as sent. */
+/** The argument of `trace`. Only `type` is required. Unknown fields are stored as they are. */
 export interface TraceEvent {
   type: EventType
   id?: string
   siteId?: string
   sessionId?: string
-  /** RFC 3339, a Date, or milliseconds since 1970; now when left out. */
+  /** RFC 3339, a Date, or milliseconds since 1970. Default: now. */
   occurredAt?: string | Date | number
-  /** When left out: `error` with an `error`, `blocked` with a policy that denies, else `success`. */
+  /** Default: `error` with an `error`, `blocked` with the decision `deny`, otherwise `success`. */
   outcome?: Outcome
   tool?: string | null
   durationMs?: number | null
@@ -61,10 +61,10 @@ export interface TraceEvent {
   agent?: Agent | null
   policy?: Policy | null
   metadata?: Metadata | null
-  [member: string]: unknown
+  [field: string]: unknown
 }
 
-/** An event as exporters get it and as it travels. */
+/** An event as exporters receive and send it. */
 export interface CompleteEvent extends TraceEvent {
   id: string
   siteId: string
@@ -80,13 +80,13 @@ export interface EventDefaults {
   uuid: () => string
 }
 
-/** Throws with a sentence when the event has no type or no site; the other members are the appliance's to judge. */
+/** Throws when the event has no type or no site. The appliance validates the other fields. */
 export function completeEvent(event: TraceEvent, defaults: EventDefaults): CompleteEvent {
   if (typeof event !== 'object' || event === null) throw new Error('an event must be an object')
   if (typeof event.type !== 'string' || event.type === '') throw new Error('the event has no type')
   const siteId = event.siteId ?? defaults.siteId
-  if (siteId === undefined) throw new Error('the event has no siteId, and init was given none')
-  // The spread last and the members assigned after it: the other way round V8 takes forty times as long.
+  if (siteId === undefined) throw new Error('the event has no siteId, and init has no default')
+  // Spread last, then assign: in the other order V8 needs 40 times as long.
   const complete = { id: '', siteId, sessionId: '', occurredAt: '', outcome: '', ...event }
   complete.id = event.id ?? `trc_${defaults.uuid()}`
   complete.siteId = siteId

@@ -1,4 +1,4 @@
-/** Tests of what a host without `onError` sees. */
+/** How problems are reported, with and without `onError`. */
 import { afterEach, expect, setSystemTime, spyOn, test } from 'bun:test'
 import { reporter } from './problem.ts'
 
@@ -6,7 +6,7 @@ afterEach(() => {
   setSystemTime()
 })
 
-test('each kind of problem is warned about once a minute', () => {
+test('each kind of problem is logged at most once per minute', () => {
   const warn = spyOn(console, 'warn').mockImplementation(() => {})
   const report = reporter(undefined)
   setSystemTime(new Date('2026-11-20T00:00:00Z'))
@@ -19,7 +19,7 @@ test('each kind of problem is warned about once a minute', () => {
   expect(said).toEqual(['sightglass: no type', 'sightglass: full', 'sightglass: again'])
 })
 
-test('a host with onError hears of every one, and may throw', () => {
+test('onError receives every problem, and may throw', () => {
   const heard: string[] = []
   const report = reporter(({ message }) => {
     heard.push(message)

@@ -1,19 +1,19 @@
-/** What the client tells its host when something goes wrong: through `onError`, never by throwing. */
+/** The problems that the client reports to `onError`. It never throws them. */
 import { nowMs } from '../platform/clock.ts'
 
 export type ProblemCode =
-  | 'invalid_event' // the host's event could not be taken; it is not sent
+  | 'invalid_event' // an event is invalid and was not sent
   | 'event_too_large'
-  | 'no_session' // a server traced without a session, so its visitors share one; said once
-  | 'queue_full' // events are being dropped; `count` says how many since the last report
-  | 'unreachable' // the appliance does not answer; it is tried again, with growing pauses
-  | 'refused' // wrong key, wrong address or TLS failure; tried again only every five minutes
-  | 'rejected' // the appliance did not want `count` events; `issues` says why
-  | 'spool_failed' // events are kept in memory only
-  | 'unsent' // `close` gave up on `count` events
-  | 'exporter_failed' // an exporter of your own threw
+  | 'no_session' // a server traced without a session, so its visitors share one; reported once
+  | 'queue_full' // `count` events were dropped since the last report
+  | 'unreachable' // the appliance does not respond; the client retries with growing pauses
+  | 'refused' // wrong key, wrong address or TLS failure; the client retries every 5 minutes
+  | 'rejected' // the appliance rejected `count` events; `issues` has the reasons
+  | 'spool_failed' // waiting events are in memory only
+  | 'unsent' // `count` events were not sent before `close` ended
+  | 'exporter_failed' // a custom exporter threw
 
-/** One thing wrong with one event, in the words of the appliance. */
+/** One problem of one event, as the appliance reports it. */
 export interface Issue {
   path: string
   message: string
@@ -33,18 +33,21 @@ export interface Problem {
 
 export type OnError = (problem: Problem) => void
 
+/** "1 event", "2 events". */
+export const plural = (count: number): string => `${count} event${count === 1 ? '' : 's'}`
+
 const quietMs = 60_000
 
 /**
- * Calls the host's function, whose own faults stay its own. Without one it warns on the console, of each kind of
- * problem at most once a minute: a mistake on a busy path must not drown the host's log.
+ * Calls `onError` and ignores its errors. Without `onError`, it logs each kind of problem at most once per minute with
+ * `console.warn`, so that a mistake on a busy path does not flood the log.
  */
 export function reporter(onError: OnError | undefined): OnError {
-  const saidMs = new Map<ProblemCode, number>()
+  const loggedMs = new Map<ProblemCode, number>()
   const warn = ({ code, message }: Problem): void => {
     const ms = nowMs()
-    if (ms - (saidMs.get(code) ?? Number.NEGATIVE_INFINITY) < quietMs) return
-    saidMs.set(code, ms)
+    if (ms - (loggedMs.get(code) ?? Number.NEGATIVE_INFINITY) < quietMs) return
+    loggedMs.set(code, ms)
     console.warn(`sightglass: ${message}`)
   }
   return (problem) => {
@@ -52,7 +55,7 @@ export function reporter(onError: OnError | undefined): OnError {
       if (onError === undefined) warn(problem)
       else onError(problem)
     } catch {
-      // A report that fails must not take down what it reports about.
+      // A failing report must not stop the client.
     }
   }
 }

@@ -1,33 +1,33 @@
-/** Tests of sampling: shares come out right, sessions stay whole, errors and blocks stay. */
+/** Sampling: shares are correct, sessions stay complete, errors and blocked events are always sent. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { CompleteEvent } from './event.ts'
-import { isKept, share } from './client.ts'
+import { isSampled, share } from './client.ts'
 
 const event = (more: object = {}): CompleteEvent => ({
   ...{ id: 'e', siteId: 's', sessionId: 'x', occurredAt: '', type: 'a', outcome: 'success' },
   ...more,
 })
 
-test('errors, blocks and denials are always kept', () => {
+test('errors, blocked events and denials are always sent', () => {
   for (const more of [{ outcome: 'error' }, { outcome: 'blocked' }, { policy: { decision: 'deny' } }]) {
-    expect(isKept(event(more), 0, 'x', () => 0.999)).toBe(true)
+    expect(isSampled(event(more), 0, 'x', () => 0.999)).toBe(true)
   }
-  expect(isKept(event(), 0, 'x', () => 0)).toBe(false)
-  expect(isKept(event(), 1, 'x', () => 0.999)).toBe(true)
+  expect(isSampled(event(), 0, 'x', () => 0)).toBe(false)
+  expect(isSampled(event(), 1, 'x', () => 0.999)).toBe(true)
 })
 
-test('law: one session has one verdict, and a higher rate keeps what a lower one kept', () => {
+test('law: a session is sent or dropped as a whole, and a higher rate sends a superset', () => {
   fc.assert(
     fc.property(fc.string(), fc.double({ min: 0, max: 1, noNaN: true }), (session, rate) => {
-      const verdict = isKept(event(), rate, session, () => 0)
-      expect(isKept(event({ id: 'other' }), rate, session, () => 1)).toBe(verdict)
-      if (verdict) expect(isKept(event(), Math.min(1, rate + 0.1), session, () => 1)).toBe(true)
+      const verdict = isSampled(event(), rate, session, () => 0)
+      expect(isSampled(event({ id: 'other' }), rate, session, () => 1)).toBe(verdict)
+      if (verdict) expect(isSampled(event(), Math.min(1, rate + 0.1), session, () => 1)).toBe(true)
     }),
   )
 })
 
-test('a tenth of the sessions is about a tenth', () => {
+test('a rate of 0.1 sends about a tenth of the sessions', () => {
   const kept = Array.from({ length: 10_000 }, (_, index) => share(`sess_${index}`)).filter(
     (each) => each < 0.1,
   )
@@ -35,7 +35,7 @@ test('a tenth of the sessions is about a tenth', () => {
   expect(kept.length).toBeLessThan(1_150)
 })
 
-test('without a session of the host’s the event decides by itself', () => {
-  expect(isKept(event(), 0.5, undefined, () => 0.4)).toBe(true)
-  expect(isKept(event(), 0.5, undefined, () => 0.6)).toBe(false)
+test('events without a session id are sampled one by one', () => {
+  expect(isSampled(event(), 0.5, undefined, () => 0.4)).toBe(true)
+  expect(isSampled(event(), 0.5, undefined, () => 0.6)).toBe(false)
 })

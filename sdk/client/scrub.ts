@@ -1,11 +1,11 @@
-/** Takes secrets out of an event before it leaves the process. What holds none is passed on without a copy. */
+/** Removes secrets from an event before it leaves the process. Values without secrets are not copied. */
 
 const scrubbed = '[scrubbed]'
-const depthMax = 32 // the appliance takes no deeper event
-const membersMax = 50_000 // more do not fit into the 64 KiB of an event
-const rememberedNamesMax = 5_000
+const depthMax = 32 // the appliance rejects deeper events
+const fieldsMax = 50_000 // more do not fit into the 64 KiB of an event
+const cachedNamesMax = 5_000
 
-/** One of these words in a member's name makes it a secret: `accessToken`, `set-cookie`, `DB_PASSWORD`. */
+/** A field is secret when its name contains one of these words: `accessToken`, `set-cookie`, `DB_PASSWORD`. */
 const secretWords = new Set([
   ...[
     'password',
@@ -20,35 +20,34 @@ const secretWords = new Set([
   ],
 ])
 
-type Members = { [name: string]: unknown }
+type Fields = { [name: string]: unknown }
 export type Scrub = <T>(value: T) => T
 
 /**
- * Makes the function for the built-in names and `paths` of one's own. A path is a member's name or several joined by
- * dots; it holds at any depth, through lists, so `card.number` is found wherever a `card` has a `number`.
- * The function throws with a sentence on circles and on what is too deep or too large to be an event.
+ * Returns a function that scrubs the built-in names and `paths`. A path is one field name, or several joined by dots,
+ * and matches at any depth and through arrays: `card.number` matches wherever a `card` has a `number`.
+ * The function throws on cycles and on values that are too deep or too large for an event.
  */
 export function createScrub(paths: string[] = []): Scrub {
   const trails = paths.map((path) => path.split('.'))
-  const verdicts = new Map<string, boolean>()
-  return <T>(value: T): T => walk(value, 1, { verdicts, trails, trail: [], members: 0 }) as T
+  const secretNames = new Map<string, boolean>()
+  return <T>(value: T): T => walk(value, 1, { secretNames, trails, trail: [], fields: 0 }) as T
 }
 
 interface Walk {
-  verdicts: Map<string, boolean> // names repeat from event to event, so what was found out about each is kept
+  secretNames: Map<string, boolean> // cache: names repeat from event to event
   trails: string[][]
-  trail: string[] // names from the root to the member looked at; kept only when there are own paths
-  members: number
+  trail: string[] // names from the root to the current field; maintained only with custom paths
+  fields: number
 }
 
-/** Runs for every event of the host: a microsecond here is a fifth of what a trace may cost. */
+/** Runs for every event: 1 µs here is a fifth of the time budget of a trace. */
 function walk(value: unknown, depth: number, state: Walk): unknown {
   if (typeof value !== 'object' || value === null) return value
   const { toJSON } = value as { toJSON?: unknown }
-  if (typeof toJSON === 'function') return walk(toJSON.call(value), depth + 1, state) // look at what will be written
-  if (depth > depthMax)
-    throw new Error(`the event contains itself, or is nested deeper than ${depthMax} levels`)
-  return Array.isArray(value) ? walkItems(value, depth, state) : walkMembers(value as Members, depth, state)
+  if (typeof toJSON === 'function') return walk(toJSON.call(value), depth + 1, state) // check the value that JSON will contain
+  if (depth > depthMax) throw new Error(`the event is cyclic or nested deeper than ${depthMax} levels`)
+  return Array.isArray(value) ? walkItems(value, depth, state) : walkFields(value as Fields, depth, state)
 }
 
 function walkItems(items: unknown[], depth: number, state: Walk): unknown[] {
@@ -57,35 +56,35 @@ function walkItems(items: unknown[], depth: number, state: Walk): unknown[] {
   for (let index = 0; index < items.length; index++) {
     const item = items[index]
     if (typeof item !== 'object') continue
-    const kept = walk(item, depth + 1, state)
-    if (kept !== item) (copy ??= items.slice())[index] = kept
+    const clean = walk(item, depth + 1, state)
+    if (clean !== item) (copy ??= items.slice())[index] = clean
   }
   return copy ?? items
 }
 
-function walkMembers(members: Members, depth: number, state: Walk): Members {
-  let copy: Members | null = null
+function walkFields(fields: Fields, depth: number, state: Walk): Fields {
+  let copy: Fields | null = null
   let seen = 0
   const hasTrails = state.trails.length > 0
-  // Unlike Object.keys this makes no list. It finds inherited members too, which are not written: that does no harm.
-  for (const name in members) {
-    const member = members[name]
+  // Unlike Object.keys, this allocates nothing. It also visits inherited fields, which is harmless.
+  for (const name in fields) {
+    const field = fields[name]
     seen++
-    if (member === null || member === undefined || typeof member === 'boolean') continue
+    if (field === null || field === undefined || typeof field === 'boolean') continue
     if (hasTrails) state.trail.push(name)
-    let kept: unknown = member
-    if (hides(name, member, state)) kept = scrubbed
-    else if (typeof member === 'object') kept = walk(member, depth + 1, state)
+    let clean: unknown = field
+    if (isHidden(name, field, state)) clean = scrubbed
+    else if (typeof field === 'object') clean = walk(field, depth + 1, state)
     if (hasTrails) state.trail.pop()
-    if (kept !== member) (copy ??= { ...members })[name] = kept
+    if (clean !== field) (copy ??= { ...fields })[name] = clean
   }
   count(state, seen)
-  return copy ?? members
+  return copy ?? fields
 }
 
-/** A number is a secret only under the bare word: `tokenCount: 5` tells something, `password: 1234` too much. */
-function hides(name: string, member: unknown, state: Walk): boolean {
-  if (isSecret(name, state.verdicts) && (typeof member !== 'number' || secretWords.has(name.toLowerCase())))
+/** A number is secret only under the exact word: `password: 1234` is scrubbed, `tokenCount: 5` is not. */
+function isHidden(name: string, field: unknown, state: Walk): boolean {
+  if (isSecret(name, state.secretNames) && (typeof field !== 'number' || secretWords.has(name.toLowerCase())))
     return true
   return state.trails.length > 0 && state.trails.some((trail) => endsWith(state.trail, trail))
 }
@@ -96,17 +95,17 @@ function endsWith(trail: string[], end: string[]): boolean {
 }
 
 function count(state: Walk, more: number): void {
-  state.members += more
-  if (state.members > membersMax) throw new Error(`the event has more than ${membersMax} members`)
+  state.fields += more
+  if (state.fields > fieldsMax) throw new Error(`the event has more than ${fieldsMax} fields`)
 }
 
-function isSecret(name: string, verdicts: Map<string, boolean>): boolean {
-  const known = verdicts.get(name)
+function isSecret(name: string, secretNames: Map<string, boolean>): boolean {
+  const known = secretNames.get(name)
   if (known !== undefined) return known
-  if (verdicts.size >= rememberedNamesMax) verdicts.clear()
-  const verdict = wordsOf(name).some((word) => secretWords.has(word))
-  verdicts.set(name, verdict)
-  return verdict
+  if (secretNames.size >= cachedNamesMax) secretNames.clear()
+  const result = wordsOf(name).some((word) => secretWords.has(word))
+  secretNames.set(name, result)
+  return result
 }
 
 function wordsOf(name: string): string[] {

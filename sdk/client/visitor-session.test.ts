@@ -1,4 +1,4 @@
-/** Each visitor of a server has a session of their own, for as long as the visit lasts. */
+/** Each visitor of a server has their own session for the length of a visit. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { edgePlatform } from '../platform/edge-platform.ts'
@@ -31,7 +31,7 @@ const request = (userAgent: string, address: string) => ({
   socket: { remoteAddress: address },
 })
 
-test('three crawlers of one operator, and two addresses of one crawler, are different visits', () => {
+test('three crawlers of one operator, and two addresses of one crawler, have different sessions', () => {
   const { client, events, problems } = setUp()
   const visitors = [
     request('GPTBot/1.2', '203.0.113.1'),
@@ -49,7 +49,7 @@ test('three crawlers of one operator, and two addresses of one crawler, are diff
   expect(problems).toEqual([])
 })
 
-test('Fetch and Node style requests of one visitor are one visit; an address can be given', () => {
+test('Fetch and Node.js requests of one visitor share a session; the address can be passed', () => {
   const { client } = setUp()
   const fetchStyle = new Request('http://shop/', { headers: { 'user-agent': 'GPTBot/1.2' } })
   const node = client.session(request('GPTBot/1.2', '203.0.113.1')).sessionId
@@ -60,7 +60,7 @@ test('Fetch and Node style requests of one visitor are one visit; an address can
   expect(client.session('GPTBot/1.2').sessionId).not.toBe(client.session(fetchStyle).sessionId)
 })
 
-test('law: a visit goes on through pauses of up to 30 minutes and ends with a longer one', () => {
+test('law: a session continues through pauses of up to 30 minutes and ends after a longer one', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 2 * silenceMs }), { maxLength: 30 }), (pauses) => {
       const { client, clock } = setUp()
@@ -77,7 +77,7 @@ test('law: a visit goes on through pauses of up to 30 minutes and ends with a lo
   )
 })
 
-test('processes with one secret agree, with another they do not, on every platform', () => {
+test('processes with the same secret agree on ids, on every platform', () => {
   const of = (sessionSecret: string) => setUp({ sessionSecret }).client.session('visitor').sessionId
   expect(of('one')).toBe(of('one'))
   expect(of('one')).not.toBe(of('two'))
@@ -88,7 +88,7 @@ test('processes with one secret agree, with another they do not, on every platfo
   expect(edge.session('visitor').sessionId).toBe(of('one'))
 })
 
-test('a flood of visitors is remembered up to 20,000: the one silent for longest goes first', () => {
+test('the cache holds 20,000 visitors and drops the least recent first', () => {
   const { client, clock } = setUp()
   const first = client.session('first').sessionId
   const second = client.session('second').sessionId
@@ -102,7 +102,7 @@ test('a flood of visitors is remembered up to 20,000: the one silent for longest
   expect(client.session('first').sessionId).not.toBe(first)
 })
 
-test('a server that traces without a session hears of it once; sessions, init and pages are fine', () => {
+test('a server that traces without a session gets one report; sessions, init and pages get none', () => {
   const { client, problems } = setUp()
   client.session('visitor').trace({ type: 'agent.detected' })
   client.trace({ type: 'agent.detected', sessionId: 'mine' })
@@ -117,7 +117,7 @@ test('a server that traces without a session hears of it once; sessions, init an
   expect(named.problems).toEqual([])
 })
 
-test('what the event says wins, and nothing throws into the host', () => {
+test('the session id of an event wins, and nothing throws into the host', () => {
   const { client, events, problems } = setUp()
   client.session('visitor').trace({ type: 'a', sessionId: 'mine' })
   expect(events[0]?.sessionId).toBe('mine')

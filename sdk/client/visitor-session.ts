@@ -1,47 +1,46 @@
-/** `client.session`: gives each visitor of a server a session of their own, so that one visit is one story. */
+/** `client.session`: assigns each visitor of a server a session that ends after 30 minutes without a request. */
 import type { TraceEvent } from './event.ts'
 
-/** As much of a request as names its sender: Fetch style, or Node's and Express's. */
+/** The parts of a request that identify its sender. Works with Fetch, Node.js and Express requests. */
 export interface VisitorRequest {
   headers: RequestHeaders
-  /** Express: the address behind the proxies that it trusts. */
+  /** Express: the address behind trusted proxies. */
   ip?: string | undefined
   socket?: { remoteAddress?: string | undefined } | null | undefined
 }
 
 export interface VisitorOptions {
-  /** The sender's address, where the request does not carry it (Fetch style) or a proxy of yours stands in front. */
+  /** The sender's address. Required for Fetch requests and behind a proxy. */
   address?: string | null | undefined
 }
 
 export interface Session {
   readonly sessionId: string
-  /** As `client.trace`, into this session. */
+  /** Like `client.trace`, in this session. */
   trace(event: TraceEvent): void
 }
 
 export interface SessionClock {
   nowMs(): number
-  /** Lower-case hexadecimal SHA-256 of the text's UTF-8. */
+  /** SHA-256 of the UTF-8 bytes, in lower-case hex. */
   sha256(text: string): string
 }
 
-/** A visit ends after this long without a request (what web analytics calls a session). */
+/** A session ends after this time without a request, as in web analytics. */
 export const silenceMs = 30 * 60_000
 const visitorsMax = 20_000
 
 /**
- * Returns a function from visitor to session id. A visitor keeps the id until 30 minutes without a call. The id is a
- * hash of `secret`, the visitor and the half hour in which the visit began: nobody reads an address out of it without
- * the secret, and several processes with one secret agree about visits that begin in the same half hour. At most
- * 20,000 visitors are remembered; the one silent for longest is forgotten first.
+ * Returns a function from visitor to session id. The id is a hash of `secret`, the visitor and the half hour in which
+ * the session began. Without the secret, nobody can compute an address from it, and processes with the same secret
+ * agree on sessions that begin in the same half hour. The cache holds 20,000 visitors; the least recent is dropped first.
  */
 export function visitorSessions(secret: string, clock: SessionClock): (visitor: string) => string {
   const visits = new Map<string, { sessionId: string; lastMs: number }>()
   return (visitor) => {
     const nowMs = clock.nowMs()
     let visit = visits.get(visitor)
-    visits.delete(visitor) // and in again: the map's order is that of the last calls
+    visits.delete(visitor) // reinserted below, so that the map is ordered by last call
     if (visit === undefined || nowMs - visit.lastMs > silenceMs) {
       const hash = clock.sha256(`${secret}\0${visitor}\0${Math.floor(nowMs / silenceMs)}`)
       visit = { sessionId: `sess_${hash.slice(0, 32)}`, lastMs: nowMs }
@@ -53,7 +52,7 @@ export function visitorSessions(secret: string, clock: SessionClock): (visitor: 
   }
 }
 
-/** What tells one visitor from another: a text of the host's own, or the user agent and address of a request. */
+/** Identifies a visitor by an id of the host, or by user agent and address of a request. */
 export function visitorKey(visitor: string | VisitorRequest, options: VisitorOptions | undefined): string {
   if (typeof visitor === 'string') return `key\0${visitor}`
   const address = options?.address ?? visitor.ip ?? visitor.socket?.remoteAddress ?? ''
@@ -65,7 +64,7 @@ export type RequestHeaders =
 
 const userAgentCharsMax = 2_000
 
-/** Empty when there is none. Cut at 2,000 characters, as much as an event may hold. */
+/** At most 2,000 characters, the limit of an event. Empty when the header is missing. */
 export function userAgentOf(headers: RequestHeaders): string {
   const value = isFetchStyle(headers) ? headers.get('user-agent') : headers['user-agent']
   return typeof value === 'string' ? value.slice(0, userAgentCharsMax) : ''

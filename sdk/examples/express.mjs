@@ -1,4 +1,4 @@
-/** Express: reports the agents that visit and what browsers trace. */
+/** Express: detects agents and relays the events of browsers. */
 import { env } from 'node:process'
 import { createIntelExporter, createNodeRelay, detectAgent, init } from '@sightglass/sdk'
 import express from 'express'
@@ -10,7 +10,7 @@ const client = init({ publishableKey, siteId: 'shop-acme', exporters: [exporter]
 const app = express()
 app.use((request, _response, next) => {
   const agent = detectAgent(request)
-  // A session for each visitor: without one, everybody who comes would be one story.
+  // One session per visitor. Without it, all visitors would share one.
   if (agent !== null) {
     client.session(request).trace({ type: 'agent.detected', agent, metadata: { page: request.path } })
   }

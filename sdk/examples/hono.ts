@@ -1,4 +1,4 @@
-/** Hono on Bun: reports the agents that visit and what browsers trace. */
+/** Hono on Bun: detects agents and relays the events of browsers. */
 import { env } from 'node:process'
 import { createIntelExporter, createRelayHandler, detectAgent, init } from '@sightglass/sdk'
 import { Hono } from 'hono'
@@ -16,12 +16,12 @@ app.use(async (context, next) => {
   const agent = detectAgent(context.req.raw)
   if (agent !== null) {
     const address = context.env.requestIP(context.req.raw)?.address
-    const session = client.session(context.req.raw, { address }) // one session for each visitor
+    const session = client.session(context.req.raw, { address }) // one session per visitor
     session.trace({ type: 'agent.detected', agent, metadata: { page: context.req.path } })
   }
   await next()
 })
-app.post('/traces', (context) => relay(context.req.raw, context.env)) // Bun's server knows the address
+app.post('/traces', (context) => relay(context.req.raw, context.env)) // Bun's server provides the address
 app.get('/', (context) => context.text('hello'))
 
 const server = Bun.serve({

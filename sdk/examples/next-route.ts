@@ -1,4 +1,4 @@
-/** Next.js: save as `app/traces/route.ts`. It answers only when the appliance has the events, as nothing runs after. */
+/** Next.js: save as `app/traces/route.ts`. Responds after the appliance has the events, because nothing runs later. */
 import { env } from 'node:process'
 import { createIntelExporter, createRelayHandler } from '@sightglass/sdk'
 
@@ -13,7 +13,7 @@ const relay = createRelayHandler({
 })
 
 export function POST(request: Request): Promise<Response> {
-  // The last entry is the one that the proxy right in front wrote; those before it are the caller's word.
+  // The last entry was added by your proxy. The caller can forge the ones before it.
   const address = request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null
   return relay(request, { address })
 }

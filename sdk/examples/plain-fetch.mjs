@@ -1,4 +1,4 @@
-/** Without the package: one event in one request. `@sightglass/sdk` adds batches, retries and a queue on disk. */
+/** Without the package: sends one event. `@sightglass/sdk` adds batches, retries and a queue on disk. */
 import { randomUUID } from 'node:crypto'
 import { env } from 'node:process'
 
@@ -10,7 +10,7 @@ const response = await fetch(`${env.SIGHTGLASS_URL}/v1/sdk/events`, {
       {
         id: `trc_${randomUUID()}`,
         siteId: 'shop-acme',
-        sessionId: 'sess_1', // one visitor's visit: derive it from your own session or the caller
+        sessionId: 'sess_1', // one visit of one visitor; derive it from your own session
         occurredAt: new Date().toISOString(),
         type: 'tool.executed',
         outcome: 'success',

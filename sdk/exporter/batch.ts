@@ -1,4 +1,4 @@
-/** Turns queued events into one request, and the answer into what became of them. */
+/** Sends queued events in one request within the limits of the appliance, and reads the counts of the response. */
 import { request } from '../wire/request.ts'
 import { isObject, issuesOf, verdictOf, type Verdict } from '../wire/verdict.ts'
 import type { Issue } from '../client/problem.ts'
@@ -14,9 +14,8 @@ export interface BatchResult {
 }
 
 const compressBytesMin = 1_024
-const ratioMax = 50 // the appliance refuses what inflates a hundredfold; so alike events travel as they are
+const ratioMax = 50 // the appliance rejects a ratio of 100, so very repetitive batches are sent uncompressed
 
-/** Events made into the body of a request. */
 export interface Batch {
   events: QueuedEvent[]
   body: string | Bytes
@@ -37,7 +36,7 @@ export async function makeBatch(
   return { events, body: compressed, headers: { 'content-encoding': 'gzip' } }
 }
 
-/** Sends the events in one request. `done` comes with what became of each of them. */
+/** `result` has the counts when the verdict is `done`. */
 export async function sendBatch(
   connection: Connection,
   { body, headers }: Batch,
@@ -49,11 +48,11 @@ export async function sendBatch(
   if (verdict.kind !== 'done') return { verdict, result: null }
   const result = resultOf(verdict.body)
   if (result !== null) return { verdict, result }
-  const message = 'what answers does not count events as a Sightglass appliance does: check the url'
+  const message = 'this is not a Sightglass appliance, check the url'
   return { verdict: { kind: 'refused', message, status: null, cause: undefined }, result: null }
 }
 
-function resultOf(body: { [member: string]: unknown }): BatchResult | null {
+function resultOf(body: { [field: string]: unknown }): BatchResult | null {
   const { accepted, deduped, rejected } = body
   if (typeof accepted !== 'number') return null
   return {
@@ -64,7 +63,6 @@ function resultOf(body: { [member: string]: unknown }): BatchResult | null {
   }
 }
 
-/** What the appliance takes in one request: the contract's numbers until it says its own. */
 export interface IngestLimits {
   eventsPerRequestMax: number
   bodyBytesMax: number
@@ -77,14 +75,14 @@ export const defaultLimits: IngestLimits = {
   eventBytesMax: 64 * 1024,
 }
 
-/** Asks the appliance. What it does not answer, or answers with anything but a positive number, stays as it was. */
-export async function learnLimits(
+/** Reads the limits of the appliance. Missing or invalid values keep their previous value. */
+export async function fetchLimits(
   connection: Connection,
   known: IngestLimits,
   signal: AbortSignal,
 ): Promise<IngestLimits> {
   const reply = await request(connection, { method: 'GET', path: '/v1/limits', signal })
-  const body = reply.kind === 'answer' && reply.status === 200 && isObject(reply.body) ? reply.body : {}
+  const body = reply.kind === 'response' && reply.status === 200 && isObject(reply.body) ? reply.body : {}
   const pick = (name: keyof IngestLimits): number => {
     const value = body[name]
     return typeof value === 'number' && value >= 1 ? Math.floor(value) : known[name]

@@ -1,4 +1,4 @@
-/** Law of delivery: under any sequence of faults every event arrives exactly once and in order. */
+/** Under any sequence of faults, every event arrives exactly once and in order. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Problem } from '../client/problem.ts'
@@ -6,7 +6,7 @@ import { nodePlatform } from '../platform/node-platform.ts'
 import { type Fault, ingestKey, startFakeAppliance } from '../testing/fake-appliance.ts'
 import { startIntelExporter } from './intel-exporter.ts'
 
-/** What happens to one post of events. `lost`: stored, but the answer never comes back. */
+/** What happens to one request. `lost`: stored, but the response does not arrive. */
 type Blow = 'none' | 'busy' | 'garbled' | 'lost' | 'slow' | 'small'
 
 const blow = fc.constantFrom<Blow>('none', 'busy', 'garbled', 'lost', 'slow', 'small')
@@ -43,7 +43,7 @@ function faultOf(blows: Blow[], url: () => string): Fault {
   }
 }
 
-test('law: exactly once and in order, whatever happens on the way', async () => {
+test('law: exactly once and in order under any faults', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(blow, { maxLength: 8 }),

@@ -1,4 +1,4 @@
-/** What `createIntelExporter` takes and gives. */
+/** The options and the result of `createIntelExporter`. */
 import type { Exporter } from '../client/client-options.ts'
 import type { CompleteEvent } from '../client/event.ts'
 import type { OnError } from '../client/problem.ts'
@@ -7,34 +7,34 @@ import type { Fetch } from '../wire/connection.ts'
 export interface IntelExporterOptions {
   /** Address of the appliance, such as https://sightglass.example. */
   url: string
-  /** `agtx_ik_…`, from Settings → SDK ingest keys. It belongs on the server only. */
+  /** `agtx_ik_…`, from Settings → SDK ingest keys. Use it on servers only. */
   ingestKey: string
-  /** A batch is sent when it has so many events, 500 by default, … */
+  /** A batch is sent when it has this many events … Default: 500. */
   batchEventsMax?: number
-  /** … or so many bytes, 1 MiB by default, … */
+  /** … or this many bytes … Default: 1 MiB. */
   batchBytesMax?: number
-  /** … or after this time, 1,000 by default. */
+  /** … or after this time. Default: 1,000. */
   intervalMs?: number
-  /** Events that wait while the appliance is away: 200,000 by default; further ones are dropped and counted. */
+  /** Maximum number of queued events; more are dropped and counted. Default: 200,000. */
   queueEventsMax?: number
-  /** The same in bytes, 64 MiB by default. */
+  /** Maximum bytes of queued events. Default: 64 MiB. */
   queueBytesMax?: number
-  /** True by default, except for an appliance on the same machine. */
+  /** Default: true, except for an appliance on the same machine. */
   gzip?: boolean
-  /** Path of a file that keeps events until the appliance has them, over restarts of this process. Node, Bun, Deno. */
+  /** Path of a file that stores queued events across restarts of the process. Node.js, Bun and Deno only. */
   spool?: string
   requestTimeoutMs?: number
-  /** First and longest pause between attempts, 500 and 30,000 by default. */
+  /** First and longest pause between attempts. Default: 500 and 30,000. */
   backoffMinMs?: number
   backoffMaxMs?: number
-  /** How long `close` and the end of the process wait for the last events, 5,000 by default. */
+  /** How long `close` and the exit of the process wait for the last events. Default: 5,000. */
   closeTimeoutMs?: number
-  /** Hears of problems. Without it the client's `onError` does. */
+  /** Receives problems. Default: `onError` of the client. */
   onError?: OnError
   fetch?: Fetch
 }
 
-/** Since the start of the exporter. */
+/** Counts since the exporter was created. */
 export interface ExporterStats {
   accepted: number
   deduped: number
@@ -42,18 +42,18 @@ export interface ExporterStats {
   requests: number
   queued: number
   queuedBytes: number
-  /** Events that found the queue full and are lost. */
+  /** Events dropped because the queue was full. */
   dropped: number
-  /** Why nothing can be sent at the moment, or null. */
+  /** Why the appliance refuses events, or null. */
   refusal: string | null
 }
 
 export interface IntelExporter extends Exporter {
   /** False when the event was dropped or too large. */
   export(event: CompleteEvent): boolean
-  /** True when everything queued before the call left the queue in time. */
+  /** True when all events queued before the call were sent in time. */
   flush(timeoutMs?: number): Promise<boolean>
-  /** True when nothing was left unsent. What is in a spool is sent by the next process. */
+  /** True when all events were sent. The next process sends the rest of a spool. */
   close(timeoutMs?: number): Promise<boolean>
   stats(): ExporterStats
 }

@@ -1,4 +1,4 @@
-/** Tests of the exporter against an appliance that fails in every way it can. */
+/** The exporter against an appliance that fails in every possible way. */
 import { afterEach, expect, test } from 'bun:test'
 import type { CompleteEvent } from '../client/event.ts'
 import type { Problem } from '../client/problem.ts'
@@ -56,7 +56,7 @@ const idsOf = (appliance: FakeAppliance): string[] => appliance.events.map(({ id
 const range = (count: number): string[] => Array.from({ length: count }, (_, index) => `e${index}`)
 const posts = (appliance: FakeAppliance) => appliance.requests.filter(({ path }) => path === '/v1/sdk/events')
 
-test('events arrive in order, as they were, within the limits of a request', async () => {
+test('events arrive unchanged, in order, within the limits of a request', async () => {
   const { appliance, exporter, problems } = setUp()
   send(exporter, 2_500)
   expect(await exporter.flush(5_000)).toBe(true)
@@ -71,7 +71,7 @@ test('events arrive in order, as they were, within the limits of a request', asy
   expect(problems).toEqual([])
 })
 
-test('a full batch goes at once, a small one after the interval, nothing without an event', async () => {
+test('a full batch is sent at once, a small one after the interval, nothing without events', async () => {
   const hourly = setUp({ intervalMs: 3_600_000, batchEventsMax: 3 })
   send(hourly.exporter, 3)
   await until(() => hourly.appliance.events.length >= 3)
@@ -86,7 +86,7 @@ test('a full batch goes at once, a small one after the interval, nothing without
   expect(posts(appliance).length).toBe(2)
 })
 
-test('what is changed after export does not change what is sent', async () => {
+test('changes after export are not sent', async () => {
   const { appliance, exporter } = setUp()
   const mine = event('mine', { metadata: { page: '/a' } })
   exporter.export(mine)
@@ -96,7 +96,7 @@ test('what is changed after export does not change what is sent', async () => {
 })
 
 test.each([500, 502, 503, 504, 507, 429, 408])(
-  '%d is sent again, same ids, until it is taken',
+  '%d is retried with the same ids until it succeeds',
   async (status) => {
     const { appliance, exporter, problems } = setUp()
     let left = 3
@@ -106,11 +106,11 @@ test.each([500, 502, 503, 504, 507, 429, 408])(
     expect(await exporter.flush(5_000)).toBe(true)
     expect(idsOf(appliance)).toEqual(range(5))
     expect(posts(appliance).length).toBe(4)
-    expect(problems.map(({ code }) => code)).toEqual(['unreachable']) // said once in an outage
+    expect(problems.map(({ code }) => code)).toEqual(['unreachable']) // reported once per outage
   },
 )
 
-test('Retry-After is kept, even when somebody flushes', async () => {
+test('Retry-After is respected, even by flush', async () => {
   const { appliance, exporter } = setUp()
   let atMs = 0
   appliance.fault = ({ path }) => {
@@ -125,7 +125,7 @@ test('Retry-After is kept, even when somebody flushes', async () => {
   expect(posts(appliance).length).toBe(2)
 })
 
-test('an answer that got lost counts the events once', async () => {
+test('a lost response counts the events once', async () => {
   const { appliance, exporter } = setUp()
   let lost = 0
   const doubled = startFakeAppliance()
@@ -146,7 +146,7 @@ test('an answer that got lost counts the events once', async () => {
   expect(exporter.stats()).toMatchObject({ accepted: 0, deduped: 10 })
 })
 
-test('a batch that is too large for something on the way is halved until it passes', async () => {
+test('a batch that a proxy rejects as too large is halved until it passes', async () => {
   const { appliance, exporter, problems } = setUp()
   appliance.fault = ({ body, path }) =>
     path === '/v1/sdk/events' && JSON.stringify(body).length > 2_000
@@ -161,7 +161,7 @@ test('a batch that is too large for something on the way is halved until it pass
   expect(problems).toEqual([expect.objectContaining({ code: 'rejected', status: 413, count: 1 })])
 })
 
-test('limits are learned from the appliance', async () => {
+test('limits come from the appliance', async () => {
   const { appliance, exporter, problems } = setUp()
   appliance.limits = { eventsPerRequestMax: 7, eventBytesMax: 400 }
   send(exporter, 30)
@@ -173,7 +173,7 @@ test('limits are learned from the appliance', async () => {
   expect(problems.map(({ code }) => code)).toEqual(['event_too_large'])
 })
 
-test('limits are asked for once, after the first success', async () => {
+test('limits are fetched once, after the first success', async () => {
   const { appliance, exporter } = setUp()
   appliance.limits = { eventBytesMax: 400 }
   for (const id of ['a', 'b']) {
@@ -188,7 +188,7 @@ test('limits are asked for once, after the first success', async () => {
   expect(exporter.export(event('big', { error: 'x'.repeat(500) }))).toBe(false)
 })
 
-test('a spool brings what one exporter could not send to the next, in order and before new events', async () => {
+test('the next exporter sends the events of the spool first, in order', async () => {
   using dir = tempDir('spool')
   const spool = dir.join('events')
   const away = setUp({ spool, url: 'http://127.0.0.1:9' })
@@ -196,7 +196,7 @@ test('a spool brings what one exporter could not send to the next, in order and 
   expect(await away.exporter.close(50)).toBe(false)
   expect(away.problems.at(-1)).toMatchObject({
     code: 'unsent',
-    message: expect.stringMatching(/stay in the spool/),
+    message: expect.stringMatching(/from the spool/),
   })
   const back = setUp({ spool })
   back.exporter.export(event('new'))
@@ -206,7 +206,7 @@ test('a spool brings what one exporter could not send to the next, in order and 
   expect(empty.exporter.stats().queued).toBe(0)
 })
 
-test('rejected events are reported with the reasons, the others arrive', async () => {
+test('rejected events are reported with reasons, the others arrive', async () => {
   const { appliance, exporter, problems } = setUp()
   exporter.export(event('good'))
   exporter.export({ ...event('bad'), id: 7 as unknown as string })
@@ -216,7 +216,7 @@ test('rejected events are reported with the reasons, the others arrive', async (
   expect(problems[0]).toMatchObject({ code: 'rejected', count: 1, issues: [{ code: 'required', index: 1 }] })
 })
 
-test('a batch of nothing but bad events is reported and does not block what follows', async () => {
+test('a batch with only invalid events is reported and does not block the next one', async () => {
   const { appliance, exporter, problems } = setUp()
   exporter.export({ ...event('bad'), id: 7 as unknown as string })
   await exporter.flush()
@@ -248,7 +248,7 @@ test.each([
   expect(exporter.stats()).toMatchObject({ queued: 603, refusal: expect.stringMatching(message) })
 })
 
-test('over its bounds the queue drops, counts, and says so without a flood', async () => {
+test('a full queue drops and counts events, and reports at most once per minute', async () => {
   const { appliance, exporter, problems } = setUp({ queueEventsMax: 100 })
   appliance.fault = () => new Response('', { status: 503 })
   send(exporter, 1_100)
@@ -260,13 +260,13 @@ test('over its bounds the queue drops, counts, and says so without a flood', asy
   expect(problems.filter(({ code }) => code === 'queue_full').map(({ count }) => count)).toEqual([1, 999])
 })
 
-test('what JSON cannot hold is reported, not thrown', () => {
+test('values that JSON cannot hold are reported, not thrown', () => {
   const { exporter, problems } = setUp()
   expect(exporter.export(event('big', { metadata: { count: 1n } }))).toBe(false)
   expect(problems.map(({ code }) => code)).toEqual(['invalid_event'])
 })
 
-test('the bound in bytes holds too', () => {
+test('the queue is bounded in bytes, too', () => {
   const { exporter } = setUp({ queueBytesMax: 10_000, url: 'http://127.0.0.1:9' })
   send(exporter, 100, { error: 'é'.repeat(500) })
   const { queued, queuedBytes, dropped } = exporter.stats()
@@ -275,7 +275,7 @@ test('the bound in bytes holds too', () => {
   expect(dropped).toBe(92)
 })
 
-test('close sends the rest, says what it could not, and takes no more', async () => {
+test('close sends the rest, reports unsent events, and rejects later ones', async () => {
   const { appliance, exporter, problems } = setUp({ intervalMs: 60_000 })
   send(exporter, 10)
   expect(await exporter.close()).toBe(true)
@@ -294,7 +294,7 @@ test('close sends the rest, says what it could not, and takes no more', async ()
   })
 })
 
-test('an appliance that never answers is given up after the timeout and tried again', async () => {
+test('a request without a response times out and is retried', async () => {
   const { appliance, exporter } = setUp({ requestTimeoutMs: 400 })
   let first = true
   appliance.fault = ({ path }) => {
@@ -310,7 +310,7 @@ test('an appliance that never answers is given up after the timeout and tried ag
 test.each([
   ['node', nodePlatform],
   ['edge', edgePlatform],
-])('%s: bodies are compressed when asked, and plain again for a server that cannot', async (_, platform) => {
+])('%s: bodies are compressed, and sent plain to a server that rejects compression', async (_, platform) => {
   const { appliance, exporter } = setUp({ gzip: true }, platform)
   const varied = (name: string): void => {
     for (let index = 0; index < 50; index++) {
@@ -328,7 +328,7 @@ test.each([
   expect(posts(appliance).at(-1)?.headers['content-encoding']).toBeUndefined()
 })
 
-test('where nothing can compress, bodies travel as they are', async () => {
+test('without compression in the runtime, bodies are sent plain', async () => {
   const broken = { ...nodePlatform, gzip: () => Promise.reject(new Error('no CompressionStream')) }
   const { appliance, exporter } = setUp({ gzip: true }, broken)
   send(exporter, 20, { error: 'x'.repeat(100) })
@@ -336,7 +336,7 @@ test('where nothing can compress, bodies travel as they are', async () => {
   expect(appliance.events.length).toBe(20)
 })
 
-test('what would inflate too far for the appliance travels as it is', async () => {
+test('very repetitive batches are sent plain', async () => {
   const { appliance, exporter } = setUp({ gzip: true })
   send(exporter, 20, { error: ' '.repeat(2_000) })
   await exporter.flush()
@@ -344,7 +344,7 @@ test('what would inflate too far for the appliance travels as it is', async () =
   expect(appliance.events.length).toBe(20)
 })
 
-test('a wrong key, address or spool is the programmer’s and throws at once', () => {
+test('an invalid key, address or spool throws at once', () => {
   const make =
     (options: Partial<IntelExporterOptions>, platform = nodePlatform) =>
     () =>

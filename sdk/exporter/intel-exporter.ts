@@ -1,7 +1,7 @@
-/** `createIntelExporter`: takes events from `init`'s client or a relay, and sees to it that the appliance gets them. */
+/** `createIntelExporter`: queues events of a client or a relay and delivers them to the appliance in batches. */
 import type { ExporterHost } from '../client/client-options.ts'
 import type { CompleteEvent } from '../client/event.ts'
-import { reporter } from '../client/problem.ts'
+import { plural, reporter } from '../client/problem.ts'
 import type { Platform, Spool } from '../platform/platform.ts'
 import { connectionTo, isLoopback } from '../wire/connection.ts'
 import { unref } from '../wire/pause.ts'
@@ -12,7 +12,7 @@ import { flushWithin } from './delivery.ts'
 import { defaultLimits } from './batch.ts'
 import { createQueue } from './queue.ts'
 
-interface Parts {
+interface ExporterState {
   state: Delivery
   drops: DropReport
   platform: Platform
@@ -23,11 +23,11 @@ interface Parts {
 
 const refusedRetryMs = 5 * 60_000
 
-/** Throws on a wrong key, address or spool; afterwards nothing throws. */
+/** Throws on an invalid key, address or spool. Nothing throws afterwards. */
 export function startIntelExporter(options: IntelExporterOptions, platform: Platform): IntelExporter {
   const state = deliveryOf(options, platform)
   const drops = createDropReport(platform.nowMs, (problem) => state.report(problem))
-  const parts: Parts = {
+  const exporter: ExporterState = {
     state,
     drops,
     platform,
@@ -37,25 +37,25 @@ export function startIntelExporter(options: IntelExporterOptions, platform: Plat
   }
   const closeTimeoutMs = options.closeTimeoutMs ?? 5_000
   state.spool = openSpool(options.spool, state, platform)
-  state.onSettled.add(() => state.failures === 0 && drops.tellRest())
-  const flush = (timeoutMs = 30_000): Promise<boolean> => flushWithin(state, () => run(parts), timeoutMs)
-  const takeBack = platform.onIdleExit(async () => reportUnsent(await flush(closeTimeoutMs), state))
-  if (state.queue.count > 0) schedule(parts)
+  state.onSettled.add(() => state.failures === 0 && drops.flush())
+  const flush = (timeoutMs = 30_000): Promise<boolean> => flushWithin(state, () => run(exporter), timeoutMs)
+  const cancelIdleExit = platform.onIdleExit(async () => reportUnsent(await flush(closeTimeoutMs), state))
+  if (state.queue.count > 0) schedule(exporter)
   return {
     attach(host: ExporterHost) {
       if (options.onError === undefined) state.report = reporter(host.report)
     },
-    export: (event) => take(parts, event),
+    export: (event) => enqueue(exporter, event),
     flush,
     async close(timeoutMs = closeTimeoutMs) {
-      if (!parts.isOpen) return state.queue.count === 0
-      parts.isOpen = false
-      takeBack()
+      if (!exporter.isOpen) return state.queue.count === 0
+      exporter.isOpen = false
+      cancelIdleExit()
       const isEmpty = await flush(timeoutMs)
       state.stop.abort()
       state.waiting?.pause.cut()
-      if (parts.timer !== null) clearTimeout(parts.timer.handle)
-      drops.tellRest()
+      if (exporter.timer !== null) clearTimeout(exporter.timer.handle)
+      drops.flush()
       reportUnsent(isEmpty, state)
       state.spool?.close()
       return isEmpty
@@ -101,7 +101,7 @@ function deliveryOf(options: IntelExporterOptions, platform: Platform): Delivery
     knowsLimits: false,
     compress: options.gzip ?? !isLoopback(url),
     bytesMax: batchBytesMax,
-    owed: 0,
+    due: 0,
     settled: 0,
     failures: 0,
     refusal: null,
@@ -111,7 +111,7 @@ function deliveryOf(options: IntelExporterOptions, platform: Platform): Delivery
   }
 }
 
-/** What an earlier process left goes first, so order holds over restarts too. */
+/** Queues the events of an earlier process first, which preserves the order across restarts. */
 function openSpool(path: string | undefined, state: Delivery, platform: Platform): Spool | null {
   if (path === undefined) return null
   if (platform.openSpool === null) throw new TypeError('spool needs a file system: Node.js, Bun or Deno')
@@ -119,7 +119,7 @@ function openSpool(path: string | undefined, state: Delivery, platform: Platform
     state.spool = null
     state.report({
       code: 'spool_failed',
-      message: 'The spool cannot be written; events wait in memory only.',
+      message: 'The spool cannot be written. Events wait in memory only.',
       cause,
     })
   })
@@ -128,21 +128,22 @@ function openSpool(path: string | undefined, state: Delivery, platform: Platform
   return spool
 }
 
-function take(parts: Parts, event: CompleteEvent): boolean {
-  const { state, drops, platform } = parts
-  if (!parts.isOpen) {
-    state.report({ code: 'unsent', message: 'An event came after close and is lost.', count: 1 })
+function enqueue(exporter: ExporterState, event: CompleteEvent): boolean {
+  const { state, drops, platform } = exporter
+  if (!exporter.isOpen) {
+    state.report({ code: 'unsent', message: 'An event after close was dropped.', count: 1 })
     return false
   }
   const text = textOf(event)
   if (text === null) {
-    const message = 'An event was not sent: it holds what JSON cannot, such as a bigint or a circle.'
+    const message =
+      'An event was not sent: it contains a value that JSON cannot hold, such as a bigint or a cycle.'
     state.report({ code: 'invalid_event', message })
     return false
   }
   const bytes = platform.byteLength(text)
   if (bytes > state.limits.eventBytesMax) {
-    const message = `An event of ${bytes} bytes was not sent: ${state.limits.eventBytesMax} are allowed.`
+    const message = `An event of ${bytes} bytes was not sent: ${state.limits.eventBytesMax} are alldue.`
     state.report({ code: 'event_too_large', message, issues: [{ ...tooLarge, id: event.id }] })
     return false
   }
@@ -151,7 +152,7 @@ function take(parts: Parts, event: CompleteEvent): boolean {
     return false
   }
   state.spool?.append(text)
-  schedule(parts)
+  schedule(exporter)
   return true
 }
 
@@ -165,36 +166,36 @@ function textOf(event: CompleteEvent): string | null {
 
 const tooLarge = { path: '', code: 'too_large', message: 'is too large' }
 
-/** A full batch goes at the end of this turn of the event loop, anything less after the interval. */
-function schedule(parts: Parts): void {
-  const { state, timer } = parts
+/** Sends a full batch at the end of this event-loop tick, and a partial one after the interval. */
+function schedule(exporter: ExporterState): void {
+  const { state, timer } = exporter
   if (state.running || state.refusal !== null) return
   const isSoon = isBatchFull(state)
   if (timer !== null && (timer.isSoon || !isSoon)) return
-  startTimer(parts, isSoon ? 0 : parts.intervalMs, isSoon)
+  startTimer(exporter, isSoon ? 0 : exporter.intervalMs, isSoon)
 }
 
-function startTimer(parts: Parts, ms: number, isSoon: boolean): void {
-  if (parts.timer !== null) clearTimeout(parts.timer.handle)
+function startTimer(exporter: ExporterState, ms: number, isSoon: boolean): void {
+  if (exporter.timer !== null) clearTimeout(exporter.timer.handle)
   const act = (): void => {
-    parts.timer = null
-    parts.state.owed = parts.state.queue.count
-    void run(parts)
+    exporter.timer = null
+    exporter.state.due = exporter.state.queue.count
+    void run(exporter)
   }
-  parts.timer = { handle: unref(setTimeout(act, ms)), isSoon }
+  exporter.timer = { handle: unref(setTimeout(act, ms)), isSoon }
 }
 
-async function run(parts: Parts): Promise<void> {
-  const { state } = parts
+async function run(exporter: ExporterState): Promise<void> {
+  const { state } = exporter
   await deliver(state)
   if (state.stop.signal.aborted || state.running) return
-  if (state.refusal !== null) startTimer(parts, state.options.refusedRetryMs, false)
-  else if (state.queue.count > 0) schedule(parts)
+  if (state.refusal !== null) startTimer(exporter, state.options.refusedRetryMs, false)
+  else if (state.queue.count > 0) schedule(exporter)
 }
 
 function reportUnsent(isEmpty: boolean, state: Delivery): void {
   const { count } = state.queue
   if (isEmpty || count === 0) return
-  const fate = state.spool === null ? 'are lost' : 'stay in the spool for the next start'
-  state.report({ code: 'unsent', message: `${count} events could not be sent in time and ${fate}.`, count })
+  const fate = state.spool === null ? 'got lost' : 'will be sent from the spool after the next start'
+  state.report({ code: 'unsent', message: `${plural(count)} could not be sent in time and ${fate}.`, count })
 }

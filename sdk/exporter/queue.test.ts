@@ -1,4 +1,4 @@
-/** Laws of the queue: order, bounds and sums hold under any sequence of calls. */
+/** Order, bounds and sums of the queue hold under any sequence of calls. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createQueue } from './queue.ts'
@@ -43,7 +43,7 @@ test('law: it behaves like a list with two bounds', () => {
   )
 })
 
-test('what earlier processes left is taken beyond the bounds', () => {
+test('restored events may exceed the bounds', () => {
   const queue = createQueue({ eventsMax: 1, bytesMax: 1 })
   queue.restore({ text: 'a', bytes: 10 })
   queue.restore({ text: 'b', bytes: 10 })
@@ -51,7 +51,7 @@ test('what earlier processes left is taken beyond the bounds', () => {
   expect(queue.peek(10, 100).map(({ text }) => text)).toEqual(['a', 'b'])
 })
 
-test('a long life does not keep what is gone', () => {
+test('removed events do not stay in memory', () => {
   const queue = createQueue({ eventsMax: 10_000, bytesMax: 1e9 })
   for (let round = 0; round < 50_000; round++) {
     queue.push({ text: String(round), bytes: 1 })

@@ -1,26 +1,26 @@
-/** Events that wait to be sent, oldest first, bounded by number and bytes. */
-import type { OnError } from '../client/problem.ts'
+/** The queue of events to send, bounded by count and bytes, and the report of dropped events. */
+import { type OnError, plural } from '../client/problem.ts'
 
 export interface QueuedEvent {
   text: string // as JSON
-  bytes: number // of it in UTF-8
+  bytes: number // in UTF-8
 }
 
 export interface Queue {
   readonly count: number
   readonly bytes: number
-  /** False when it is full; the event is then not taken. */
+  /** False when the queue is full. */
   push(event: QueuedEvent): boolean
-  /** Takes an event beyond all bounds: it was queued before, by an earlier process. */
+  /** Adds an event of an earlier process, even when the queue is full. */
   restore(event: QueuedEvent): void
-  /** The oldest events after `skip` that fit, at least one if there is one. They stay queued. */
+  /** The oldest events after `skip` that fit, at least one. They stay in the queue. */
   peek(countMax: number, bytesMax: number, skip?: number): QueuedEvent[]
-  /** Removes the oldest. */
+  /** Removes the oldest events. */
   drop(count: number): void
 }
 
 const spent: QueuedEvent = { text: '', bytes: 0 }
-const spentMax = 1_024 // places left empty at the front before the list is cut: cutting each time would be slow
+const spentMax = 1_024 // removed events before the array is compacted; compacting each time would be slow
 
 export function createQueue(limits: { eventsMax: number; bytesMax: number }): Queue {
   let events: QueuedEvent[] = []
@@ -46,16 +46,16 @@ export function createQueue(limits: { eventsMax: number; bytesMax: number }): Qu
     peek(countMax, bytesMax, skip = 0) {
       const start = Math.min(first + skip, events.length)
       let end = start
-      for (let room = bytesMax; end < events.length && end - start < countMax; end++) {
-        room -= events[end]?.bytes ?? 0
-        if (room < 0 && end > start) break
+      for (let bytesLeft = bytesMax; end < events.length && end - start < countMax; end++) {
+        bytesLeft -= events[end]?.bytes ?? 0
+        if (bytesLeft < 0 && end > start) break
       }
       return events.slice(start, end)
     },
     drop(count) {
       for (const end = Math.min(first + count, events.length); first < end; first++) {
         bytes -= events[first]?.bytes ?? 0
-        events[first] = spent // lets go of its text now
+        events[first] = spent // frees the text now
       }
       if (first === events.length) {
         events = []
@@ -72,30 +72,30 @@ export function createQueue(limits: { eventsMax: number; bytesMax: number }): Qu
 export interface DropReport {
   add(): void
   total(): number
-  /** Reports what was counted since the last report, if anything. */
-  tellRest(): void
+  /** Reports the events dropped since the last report. */
+  flush(): void
 }
 
 const quietMs = 60_000
 
 export function createDropReport(nowMs: () => number, report: OnError): DropReport {
   let total = 0
-  let untold = 0
+  let unreported = 0
   let lastMs = Number.NEGATIVE_INFINITY
-  const tell = (): void => {
-    if (untold === 0) return
-    const message = `The queue is full: ${untold} events were dropped, ${total} since the start.`
-    report({ code: 'queue_full', message, count: untold })
+  const flush = (): void => {
+    if (unreported === 0) return
+    const message = `The queue is full: dropped ${plural(unreported)}, ${total} since start.`
+    report({ code: 'queue_full', message, count: unreported })
     lastMs = nowMs()
-    untold = 0
+    unreported = 0
   }
   return {
     add() {
       total++
-      untold++
-      if (nowMs() - lastMs >= quietMs) tell()
+      unreported++
+      if (nowMs() - lastMs >= quietMs) flush()
     },
     total: () => total,
-    tellRest: tell,
+    flush,
   }
 }

@@ -1,4 +1,4 @@
-/** Tests of the gateway client: walking pages, repeating, and streaming. */
+/** The gateway client: pages, retries and streams. */
 import { afterEach, expect, test } from 'bun:test'
 import { type FakeAppliance, problem, secretKey, startFakeAppliance } from '../testing/fake-appliance.ts'
 import type { IntelError } from '../wire/retry.ts'
@@ -15,7 +15,7 @@ function setUp() {
   return { appliance, gateway: createGateway({ url: appliance.url, secretKey }) }
 }
 
-test('traces walk all pages with the filters once and the cursor after', async () => {
+test('traces follow all pages, with filters first and the cursor after', async () => {
   const { appliance, gateway } = setUp()
   const pages: { [path: string]: unknown } = {
     '/v1/traces?limit=200&type=authz.*&outcome=blocked&outcome=error&since=1970-01-01T00%3A00%3A00.000Z': {
@@ -35,7 +35,7 @@ test('traces walk all pages with the filters once and the cursor after', async (
   )
 })
 
-test('a walk that is left early asks for no more pages', async () => {
+test('breaking out of the loop requests no more pages', async () => {
   const { appliance, gateway } = setUp()
   appliance.fault = () => Response.json({ events: [{ id: 'a' }], nextCursor: 'more' })
   for await (const event of gateway.traces()) {
@@ -45,7 +45,7 @@ test('a walk that is left early asks for no more pages', async () => {
   expect(appliance.requests.length).toBe(1)
 })
 
-test('a page is repeated while the appliance is busy, so no event is skipped', async () => {
+test('a page is retried while the appliance is busy, so no event is skipped', async () => {
   const { appliance, gateway } = setUp()
   let calls = 0
   appliance.fault = () =>
@@ -69,7 +69,7 @@ test('metrics and the audit log', async () => {
   expect(appliance.requests[1]).toMatchObject({ path: '/v1/audit/export', body: { action: 'site.renamed' } })
 })
 
-test('CSV streams, and a refusal rejects with its status', async () => {
+test('CSV is streamed, and an error response rejects with its status', async () => {
   const { appliance, gateway } = setUp()
   appliance.fault = ({ body }) =>
     body['format'] === 'csv' && body['raw'] === true ? new Response('id,orgId\n') : problem(403, 'forbidden')
@@ -78,7 +78,7 @@ test('CSV streams, and a refusal rejects with its status', async () => {
   expect(error).toMatchObject({ name: 'IntelError', status: 403 })
 })
 
-test('an answer of another shape is an error, not an empty walk', async () => {
+test('a response of another shape is an error, not an empty result', async () => {
   const { appliance, gateway } = setUp()
   appliance.fault = () => Response.json({ hello: 'world' })
   expect(
@@ -86,6 +86,6 @@ test('an answer of another shape is an error, not an empty walk', async () => {
       .traces()
       .next()
       .catch((each: IntelError) => each.message),
-  ).toMatch(/no page/)
-  expect(await gateway.exportAudit().catch((each: IntelError) => each.message)).toMatch(/no audit export/)
+  ).toMatch(/not a page/)
+  expect(await gateway.exportAudit().catch((each: IntelError) => each.message)).toMatch(/not an audit export/)
 })

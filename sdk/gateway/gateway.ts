@@ -1,4 +1,4 @@
-/** `createGateway`: reads traces, metrics and the audit log with a secret key, typed and page after page. */
+/** `createGateway`: a typed client for traces, metrics and the audit log, which follows pages and retries. */
 import { nowMs } from '../platform/clock.ts'
 import { IntelError, callWithRetries } from '../wire/retry.ts'
 import { connectionTo, type Connection, type Fetch } from '../wire/connection.ts'
@@ -7,9 +7,9 @@ import type { CompleteEvent } from '../client/event.ts'
 
 export interface GatewayOptions {
   url: string
-  /** `agtx_sk_…`. It belongs on the server only. */
+  /** `agtx_sk_…`. Use it on servers only. */
   secretKey: string
-  /** When a call gives up on an appliance that is away, 60,000 by default. */
+  /** How long a call retries before it rejects. Default: 60,000. */
   deadlineMs?: number
   requestTimeoutMs?: number
   fetch?: Fetch
@@ -21,7 +21,7 @@ export interface AuditEntry {
   actor: string
   action: string
   target: string
-  metadata: { [member: string]: unknown }
+  metadata: { [field: string]: unknown }
   occurredAt: string
 }
 
@@ -33,23 +33,23 @@ export interface AuditQuery {
 }
 
 export interface Gateway {
-  /** Every matching event, newest first, over all pages: `for await (const event of gateway.traces({ since }))`. */
+  /** All matching events, newest first: `for await (const event of gateway.traces({ since }))`. */
   traces(query?: TracesQuery): AsyncGenerator<CompleteEvent, void, undefined>
   metrics(query?: MetricsQuery): Promise<Metrics>
   /** Newest first. */
   exportAudit(query?: AuditQuery): Promise<AuditEntry[]>
-  /** The same as CSV, as it streams in. `raw` turns the guard against spreadsheet formulas off. */
+  /** The audit log as a CSV stream. `raw` disables the escaping of spreadsheet formulas. */
   exportAuditCsv(query?: AuditQuery & { raw?: boolean }): Promise<ReadableStream<Uint8Array>>
 }
 
-/** Throws on a wrong key or address. Calls repeat while the appliance is away, then reject with an `IntelError`. */
+/** Throws on an invalid key or address. Calls are retried until the deadline, then reject with an `IntelError`. */
 export function createGateway(options: GatewayOptions): Gateway {
   const { url, secretKey, fetch, requestTimeoutMs, deadlineMs = 60_000 } = options
   const connection = connectionTo({
     ...{ url, key: secretKey, kind: 'secret', option: 'secretKey' },
     ...{ fetch, requestTimeoutMs },
   })
-  const get = (path: string): Promise<{ [member: string]: unknown }> =>
+  const get = (path: string): Promise<{ [field: string]: unknown }> =>
     callWithRetries(connection, { method: 'GET', path }, { nowMs, deadlineMs })
   return {
     async *traces(query = {}) {
@@ -57,7 +57,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       do {
         const page = await get(`/v1/traces${queryText({ limit: 200, ...query }, cursor)}`)
         if (!Array.isArray(page['events']))
-          throw new IntelError('the answer is no page of traces', { status: 200 })
+          throw new IntelError('the response is not a page of traces', { status: 200 })
         yield* page['events'] as CompleteEvent[]
         cursor = typeof page['nextCursor'] === 'string' ? page['nextCursor'] : null
       } while (cursor !== null)
@@ -70,24 +70,24 @@ export function createGateway(options: GatewayOptions): Gateway {
       const call = { method: 'POST', path: '/v1/audit/export', body } as const
       const answer = await callWithRetries(connection, call, { nowMs, deadlineMs })
       if (!Array.isArray(answer['entries']))
-        throw new IntelError('the answer is no audit export', { status: 200 })
+        throw new IntelError('the response is not an audit export', { status: 200 })
       return answer['entries'] as AuditEntry[]
     },
     exportAuditCsv: (query = {}) => streamCsv(connection, query),
   }
 }
 
-/** One attempt and no timeout: an export of years may take its time. */
+/** One attempt without a timeout, because a long export takes time. */
 async function streamCsv(connection: Connection, query: object): Promise<ReadableStream<Uint8Array>> {
   const body = JSON.stringify({ ...query, format: 'csv' })
   const call = { method: 'POST', path: '/v1/audit/export', body } as const
   const response = await send(connection, call, new AbortController().signal)
   if (response.status === 200 && response.body !== null) return response.body
   const text = await response.text()
-  throw new IntelError(`the audit export was answered ${response.status}: ${text.slice(0, 500)}`, response)
+  throw new IntelError(`the audit export failed (${response.status}): ${text.slice(0, 500)}`, response)
 }
 
-/** Several values mean any of them; '' means that the member is missing. `type` takes a trailing `.*`. */
+/** An array matches any of its values. '' matches events without the field. `type` accepts a trailing `.*`. */
 type Filter = string | string[]
 
 export interface TracesQuery {
@@ -106,9 +106,9 @@ export interface TracesQuery {
   protocol?: Filter
   decision?: Filter
   subject?: Filter
-  /** Any text of the event; needs `since`. */
+  /** Text in any string of the event. Requires `since`. */
   q?: string
-  /** Events a page, at most and by default 200 here: fewer requests for the same events. */
+  /** Events per page, at most 200. Default: 200. */
   limit?: number
 }
 
@@ -136,7 +136,7 @@ export interface Metrics {
   truncated?: boolean
 }
 
-/** With a cursor only the limit goes along: the cursor carries its filters. */
+/** With a cursor only the limit is sent, because the cursor contains the filters. */
 function queryText(query: TracesQuery | MetricsQuery, cursor: string | null): string {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {

@@ -1,4 +1,4 @@
-/** The only place of the client that reads the time. */
+/** The clock of the client; no other file reads the time. */
 
 /** Milliseconds since 1970 UTC. */
 export const nowMs = (): number => Date.now()
@@ -6,7 +6,7 @@ export const nowMs = (): number => Date.now()
 let lastMs = Number.NaN
 let lastText = ''
 
-/** `YYYY-MM-DDTHH:MM:SS.sssZ`. Events of one millisecond share the text, which is dear to make. */
+/** `YYYY-MM-DDTHH:MM:SS.sssZ`. Cached per millisecond, because formatting is expensive. */
 export function isoTime(ms: number): string {
   if (ms !== lastMs) {
     lastText = new Date(ms).toISOString()

@@ -1,4 +1,4 @@
-/** The platform of web standards alone: Cloudflare Workers, Vercel Edge, Deno, browsers. */
+/** The platform for edge runtimes and browsers, with web standards only. */
 import { nowMs } from './clock.ts'
 import type { Bytes, Platform } from './platform.ts'
 
@@ -13,14 +13,14 @@ export const edgePlatform: Platform = {
   onIdleExit: () => () => {},
 }
 
-/** Counts instead of encoding: nothing is allocated for an event that is only measured. */
+/** Counts instead of encoding, which allocates nothing. */
 export function byteLength(text: string): number {
   let bytes = text.length
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code < 0x80) continue
     bytes += code < 0x800 ? 1 : 2
-    // A pair is four bytes for two units: one counted each, two added for the first, none for the second.
+    // A surrogate pair is 4 bytes in 2 units: 2 are counted above, 2 are added for the first unit.
     if (code >= 0xd800 && code < 0xdc00 && isLow(text.charCodeAt(at + 1))) at++
   }
   return bytes
@@ -33,7 +33,7 @@ async function gzip(bytes: Bytes): Promise<Bytes> {
   return new Uint8Array(await new Response(stream).arrayBuffer())
 }
 
-/** First 32 bits of the fractional parts of the roots of the first primes: how the standard derives its constants. */
+/** The constants of the standard: first 32 bits of the fractional parts of the roots of the first primes. */
 function roots(count: number, exponent: number): number[] {
   const found: number[] = []
   for (let candidate = 2; found.length < count; candidate++) {
@@ -46,7 +46,9 @@ function roots(count: number, exponent: number): number[] {
 
 const rotate = (word: number, bits: number): number => (word >>> bits) | (word << (32 - bits))
 
-/** Lower-case hexadecimal hash of the text's UTF-8. Meant for short texts. */
+/**
+ * SHA-256 (FIPS 180-4) of the UTF-8 bytes, in lower-case hex, for short texts. Synchronous, unlike `crypto.subtle`.
+ */
 function sha256(text: string): string {
   const initial = roots(8, 1 / 2)
   const constants = roots(64, 1 / 3)

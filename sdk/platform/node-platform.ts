@@ -1,4 +1,4 @@
-/** The platform of Node.js, and of Bun and Deno, which have its modules. */
+/** The platform for Node.js, Bun and Deno. */
 import { createHash, randomUUID } from 'node:crypto'
 import { gzip as gzipCallback } from 'node:zlib'
 import { nowMs } from './clock.ts'
@@ -16,7 +16,7 @@ export const nodePlatform: Platform = {
   onIdleExit,
 }
 
-/** On a thread of the runtime, at the fastest level: the network is what this saves, not the disk. */
+/** On a thread of the runtime, at the fastest level. */
 function compress(bytes: Bytes): Promise<Bytes> {
   return new Promise((resolve, reject) => {
     gzipCallback(bytes, { level: 1 }, (error, compressed) => {
@@ -31,6 +31,6 @@ function compress(bytes: Bytes): Promise<Bytes> {
 
 function onIdleExit(last: () => Promise<unknown>): () => void {
   const run = (): void => void last()
-  process.once('beforeExit', run) // once: what it starts would make the process idle, and this run, again
+  process.once('beforeExit', run) // once, because the flush itself makes the process idle again
   return () => process.off('beforeExit', run)
 }

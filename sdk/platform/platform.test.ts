@@ -1,4 +1,4 @@
-/** The two platforms give the same results. */
+/** Both platforms return the same results. */
 import { expect, test } from 'bun:test'
 import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
@@ -6,7 +6,7 @@ import { isoTime } from './clock.ts'
 import { byteLength, edgePlatform } from './edge-platform.ts'
 import { nodePlatform } from './node-platform.ts'
 
-test('law: bytes are counted as UTF-8 has them', () => {
+test('law: byte lengths are UTF-8', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(byteLength(text)).toBe(Buffer.byteLength(text))
@@ -28,7 +28,7 @@ test.each([
   expect(platform.uuid()).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('law: both platforms hash alike, also around the ends of a block', () => {
+test('law: both platforms hash alike, also at block boundaries', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
       const wellFormed = text.toWellFormed() // what UTF-8 can say
@@ -40,7 +40,7 @@ test('law: both platforms hash alike, also around the ends of a block', () => {
   }
 })
 
-test('law: the remembered time text is always the right one', () => {
+test('law: the cached time text is always correct', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 4 })), (steps) => {
       for (const ms of steps) expect(isoTime(ms)).toBe(new Date(ms).toISOString())

@@ -1,34 +1,34 @@
-/** What differs between runtimes. It is handed in, so that no import ties the edge build to Node.js. */
+/** The interface of runtimes. It is passed in, so that the edge build does not import Node.js modules. */
 
 export type Bytes = Uint8Array<ArrayBuffer>
 
 export interface Platform {
   /** Milliseconds since 1970 UTC. */
   nowMs(): number
-  /** Whether this is a browser's page, which has one visitor. */
+  /** True in a page, which has one visitor. */
   isPage: boolean
   uuid(): string
-  /** Lower-case hexadecimal SHA-256 of the text's UTF-8. */
+  /** SHA-256 of the UTF-8 bytes, in lower-case hex. */
   sha256(text: string): string
   /** Length of `text` in UTF-8. */
   byteLength(text: string): number
   gzip(bytes: Bytes): Promise<Bytes>
   /**
-   * Null where there are no files. Throws when the folder cannot be written or another process holds the spool;
-   * `onFailure` hears, at most once, of a disk that fails later. Afterwards the spool takes nothing any more.
+   * Null without a file system. Throws when the folder is not writable or another process uses the spool. `onFailure`
+   * is called at most once, when a write fails later; the spool is then closed.
    */
   openSpool: ((path: string, onFailure: (error: unknown) => void) => Spool) | null
-  /** Runs `last` when the process has nothing left to do. Returns a function that takes it back. */
+  /** Runs `last` when the process becomes idle. Returns a function that cancels this. */
   onIdleExit(last: () => Promise<unknown>): () => void
 }
 
-/** Events on disk until the appliance has them, in the order they came. */
+/** Events on disk until the appliance acknowledges them, in order. */
 export interface Spool {
-  /** Left by an earlier run, oldest first; the caller queues them again without appending. */
+  /** Events of an earlier run, oldest first. The caller queues them without appending them again. */
   pending: string[]
-  /** Written before the next turn of the event loop, so only death in the middle of a turn loses its events. */
+  /** Written before the next event-loop tick, so a crash loses at most the events of one tick. */
   append(text: string): void
-  /** The oldest `count` events, together `bytes` long in UTF-8, need not be kept any longer. */
+  /** Removes the oldest `count` events, which have `bytes` bytes in UTF-8. */
   forget(count: number, bytes: number): void
   close(): void
 }

@@ -1,4 +1,4 @@
-/** Tests of the spool: what was appended and not forgotten is there after any end of the process. */
+/** The spool has every event that was appended and not acknowledged, however the process ended. */
 import { afterEach, expect, test } from 'bun:test'
 import {
   appendFileSync,
@@ -39,7 +39,7 @@ function open(path: string): Spool {
 
 const turn = (): Promise<void> => Promise.resolve().then(() => {})
 
-test('appended events are on disk after the turn and come back in order', async () => {
+test('appended events are on disk after the tick and are restored in order', async () => {
   const path = join(folder(), 'deep', 'events')
   const first = open(path)
   expect(first.pending).toEqual([])
@@ -56,7 +56,7 @@ test('appended events are on disk after the turn and come back in order', async 
   expect(open(path).pending).toEqual(['{"id":"ü"}', '{"id":"c"}'])
 })
 
-test('what is done stays done over restarts without a new word', () => {
+test('acknowledged events stay acknowledged across restarts', () => {
   const path = join(folder(), 'events')
   const spool = open(path)
   spool.append('a')
@@ -70,7 +70,7 @@ test('what is done stays done over restarts without a new word', () => {
   }
 })
 
-test('a spool whose events are all forgotten leaves almost nothing', () => {
+test('a spool without pending events is nearly empty', () => {
   const path = join(folder(), 'events')
   const spool = open(path)
   for (let index = 0; index < 1_000; index++) spool.append('x'.repeat(10))
@@ -82,7 +82,7 @@ test('a spool whose events are all forgotten leaves almost nothing', () => {
   expect(open(path).pending).toEqual([])
 })
 
-test('done segments are deleted while it runs', () => {
+test('acknowledged segments are deleted while the spool is in use', () => {
   const path = join(folder(), 'events')
   const spool = open(path)
   const text = 'x'.repeat(1024 * 1024)
@@ -98,7 +98,7 @@ test('done segments are deleted while it runs', () => {
   expect(open(path).pending).toEqual([text])
 })
 
-test('a line cut by a crash is left out, those before it are kept', () => {
+test('a line cut by a crash is ignored, earlier ones are restored', () => {
   const path = join(folder(), 'events')
   const spool = open(path)
   spool.append('whole')
@@ -112,7 +112,7 @@ test('a line cut by a crash is left out, those before it are kept', () => {
   expect(open(path).pending).toEqual(['after'])
 })
 
-test('one process, one spool; a dead holder does not count', () => {
+test('one process per spool; a dead holder does not count', () => {
   const path = join(folder(), 'events')
   open(path)
   expect(() => open(path)).toThrow(/already open/)
@@ -136,7 +136,7 @@ function startOf(pid: number): string {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
 }
 
-test('a disk that fails is reported once and throws nothing', () => {
+test('a failing disk is reported once and throws nothing', () => {
   const path = join(folder(), 'events')
   const errors: unknown[] = []
   const spool = openSpoolFile(path, (error) => errors.push(error))
@@ -150,7 +150,7 @@ test('a disk that fails is reported once and throws nothing', () => {
   expect(errors.length).toBe(1)
 })
 
-test('law: over restarts it is a list', () => {
+test('law: across restarts it behaves like a list', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('append' as const), text: fc.string({ unit: 'grapheme', maxLength: 20 }) }),
     fc.record({ kind: fc.constant('forget' as const), count: fc.integer({ min: 0, max: 5 }) }),

@@ -1,6 +1,6 @@
 /**
- * Events on disk: lines of JSON in segment files beside each other (`<path>.000001`), and in `<path>.done` how far the
- * appliance has them. Segments end at 4 MiB and are deleted when done, so nothing is ever copied or compacted.
+ * The spool on disk: JSON lines in segment files (`<path>.000001`), and the acknowledged position in `<path>.done`.
+ * Segments are rotated at 4 MiB and deleted when acknowledged, so nothing is copied or compacted.
  */
 import {
   closeSync,
@@ -21,14 +21,14 @@ const segmentBytesMax = 4 * 1024 * 1024
 interface State {
   path: string
   segments: Segment[] // oldest first; the last one is written to
-  offset: number // into the oldest: what lies before it is done
+  offset: number // acknowledged bytes of the oldest segment
   number: number // of the last segment
   file: number // its descriptor
   done: number // descriptor of `<path>.done`
   unwritten: string
 }
 
-/** Throws as the platform's `openSpool` says. */
+/** Implements `openSpool` of the platform. */
 export function openSpoolFile(path: string, onFailure: (error: unknown) => void): Spool {
   mkdirSync(dirname(path), { recursive: true })
   const unlock = lockSpool(`${path}.lock`)
@@ -54,7 +54,7 @@ function startSpool(path: string, unlock: () => void, onFailure: (error: unknown
     closeSync(state.done)
     unlock()
   }
-  /** A disk that fails must not throw into the host: the spool ends, the queue in memory goes on. */
+  /** A failing disk must not throw into the host: the spool closes, the queue in memory continues. */
   const guarded = (act: () => void): void => {
     if (!isOpen) return
     try {
@@ -65,7 +65,7 @@ function startSpool(path: string, unlock: () => void, onFailure: (error: unknown
     }
   }
   const flush = (): void => guarded(() => write(state))
-  process.on('exit', flush) // process.exit() skips the microtasks
+  process.on('exit', flush) // process.exit() skips microtasks
   return {
     pending: events,
     append(text) {
@@ -75,7 +75,7 @@ function startSpool(path: string, unlock: () => void, onFailure: (error: unknown
     forget(count, bytes) {
       guarded(() => {
         write(state)
-        state.offset += bytes + count // one line end each
+        state.offset += bytes + count // one newline per event
         dropDoneSegments(state)
         noteDone(state)
       })
@@ -92,7 +92,7 @@ function startSpool(path: string, unlock: () => void, onFailure: (error: unknown
 
 function startSegment(state: State): void {
   const next = openSync(segmentPath(state.path, state.number + 1), 'a', 0o600)
-  if (state.file >= 0) closeSync(state.file) // only now: had the new one failed, the old one would still be ours
+  if (state.file >= 0) closeSync(state.file) // after the new one is open, so that a failure keeps the old one
   state.file = next
   state.number++
   state.segments.push({ number: state.number, bytes: 0 })
@@ -126,31 +126,30 @@ function dropDoneSegments(state: State): void {
   }
 }
 
-/** Reads what an earlier run left in a spool. */
 interface Segment {
   number: number
-  bytes: number // of its whole lines
+  bytes: number // of complete lines
 }
 
 interface SpoolContents {
-  events: string[] // not yet done, oldest first
-  segments: Segment[] // that hold them
-  offset: number // bytes of the oldest segment that are done
-  lastNumber: number // highest segment number ever seen here
+  events: string[] // not acknowledged, oldest first
+  segments: Segment[] // with these events
+  offset: number // acknowledged bytes of the oldest segment
+  lastNumber: number // highest segment number so far
 }
 
 function segmentPath(path: string, number: number): string {
   return `${path}.${String(number).padStart(6, '0')}`
 }
 
-/** Segments that are done altogether are deleted on the way. */
+/** Reads the events of an earlier run and deletes acknowledged segments. */
 function readSpool(path: string): SpoolContents {
   const done = readDone(path)
   const contents: SpoolContents = { events: [], segments: [], offset: 0, lastNumber: done.number }
   for (const number of segmentNumbers(path)) {
     contents.lastNumber = Math.max(contents.lastNumber, number)
     const bytes = readFileSync(segmentPath(path, number))
-    const end = bytes.lastIndexOf(10) + 1 // a last line without its end was cut by a crash
+    const end = bytes.lastIndexOf(10) + 1 // a crash may have cut the last line
     const start = number < done.number ? end : number === done.number ? Math.min(done.offset, end) : 0
     if (start >= end) {
       unlinkSync(segmentPath(path, number))
@@ -169,7 +168,7 @@ function readDone(path: string): { number: number; offset: number } {
     if (Number.isInteger(number) && Number.isInteger(offset))
       return { number: number ?? 0, offset: offset ?? 0 }
   } catch {
-    // No such file yet: nothing is done.
+    // No such file: nothing is acknowledged.
   }
   return { number: 0, offset: 0 }
 }

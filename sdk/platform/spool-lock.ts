@@ -1,9 +1,9 @@
-/** Makes sure that one process at a time uses a spool: two would send and forget each other's events. */
+/** Locks a spool for one process, because two would send and delete each other's events. */
 import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 
 const heldHere = new Set<string>()
 
-/** Takes the lock file or throws with the holder's process id. Returns the function that gives it back. */
+/** Locks the spool or throws with the process id of the holder. Returns the function that unlocks it. */
 export function lockSpool(path: string): () => void {
   if (heldHere.has(path)) throw new Error(`the spool ${path} is already open in this process`)
   const holder = readHolder(path)
@@ -20,7 +20,7 @@ export function lockSpool(path: string): () => void {
     try {
       unlinkSync(path)
     } catch {
-      // Somebody tidied the folder: then there is nothing to give back.
+      // The file was deleted by somebody else.
     }
   }
 }
@@ -43,7 +43,7 @@ function readHolder(path: string): Holder | null {
 
 function isRunning({ pid, start }: Holder): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false
-  // Our own number: another thread of this process, or what a container had before it was started again.
+  // Our own process id: another thread of this process, or an earlier run of the container.
   if (pid === process.pid) return start !== '' && start === startOf(pid)
   try {
     process.kill(pid, 0)
@@ -54,8 +54,8 @@ function isRunning({ pid, start }: Holder): boolean {
 }
 
 /**
- * When the process began, as Linux counts it, or '' elsewhere. In containers the same low process ids come back at
- * every start; this tells them apart.
+ * The start time of the process on Linux, '' elsewhere. It distinguishes runs of a container, which reuse low process
+ * ids.
  */
 function startOf(pid: number): string {
   try {

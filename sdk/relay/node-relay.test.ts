@@ -1,4 +1,4 @@
-/** Tests of the Node adapter with Node's own http server. */
+/** The Node.js relay with the http server of Node.js. */
 import { afterEach, expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -37,14 +37,14 @@ async function setUp(parse: (request: NodeRequest, text: string) => void = () =>
 
 const body = { publishableKey, events: [{ id: 'trc_1', siteId: 'shop', type: 'a', agent: { class: 'dom' } }] }
 
-test('reads the request itself', async () => {
+test('reads the body itself', async () => {
   const { post, taken } = await setUp()
   const response = await post(body)
   expect([response.status, await response.json()]).toEqual([202, { ok: true, accepted: 1 }])
   expect(taken[0]).toMatchObject({ id: 'trc_1', agent: { class: 'dom', trust: 'detected' } })
 })
 
-test('takes what a body parser left, and keeps its own limit', async () => {
+test('accepts a parsed body and applies its own limit', async () => {
   const { post, taken } = await setUp((request, text) => {
     request.body = JSON.parse(text)
   })
@@ -53,7 +53,7 @@ test('takes what a body parser left, and keeps its own limit', async () => {
   expect((await post({ ...body, more: 'x'.repeat(20_000) })).status).toBe(413)
 })
 
-test('a body over the limit is refused, and the address has its rate', async () => {
+test('a body over the limit is rejected, and the rate limit applies per address', async () => {
   const { post, url } = await setUp()
   expect((await post({ ...body, more: 'x'.repeat(20_000) })).status).toBe(413)
   for (let index = 0; index < 5; index++) expect((await post(body)).status).toBe(202)

@@ -1,13 +1,13 @@
-/** `createNodeRelay`: the same endpoint for Node's http server and Express. */
+/** `createNodeRelay`: the relay endpoint for the http server of Node.js and for Express. */
 import type { RelayOptions } from './relay-options.ts'
-import { createTakeEvents, type RelayRequest } from './receive-events.ts'
+import { eventReceiver, type RelayRequest } from './receive-events.ts'
 
-/** As much of Node's `IncomingMessage` as is used, so that no Node types are needed. */
+/** The parts of Node's `IncomingMessage` in use, so that no Node.js types are needed. */
 export interface NodeRequest extends AsyncIterable<Uint8Array | string> {
   method?: string | undefined
   headers: { [name: string]: string | string[] | undefined }
   socket: { remoteAddress?: string | undefined }
-  /** What a body parser such as express.json() left. */
+  /** The result of a body parser such as express.json(). */
   body?: unknown
 }
 
@@ -16,13 +16,13 @@ export interface NodeResponse {
   end(body: string): unknown
 }
 
-/** Throws on wrong options. Works with and without a body parser in front. */
+/** Throws on invalid options. Works with and without a body parser. */
 export function createNodeRelay<Raw extends NodeRequest>(
   options: RelayOptions<Raw>,
 ): (request: Raw, response: NodeResponse) => Promise<void> {
-  const takeEvents = createTakeEvents<Raw>(options)
+  const receive = eventReceiver<Raw>(options)
   return async (request, response) => {
-    const { status, headers, body } = await takeEvents(relayRequest(request))
+    const { status, headers, body } = await receive(relayRequest(request))
     response.writeHead(status, headers)
     response.end(body)
   }
@@ -54,7 +54,7 @@ async function readText(request: NodeRequest, bytesMax: number): Promise<string 
   return text + decoder.decode()
 }
 
-/** The parser read the body before us, under its own limit; ours still holds. */
+/** The body parser has its own limit; ours applies, too. */
 function parsedText(body: unknown, bytesMax: number): string | null {
   const text =
     typeof body === 'string' ? body : body instanceof Uint8Array ? new TextDecoder().decode(body) : null

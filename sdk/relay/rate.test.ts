@@ -1,9 +1,9 @@
-/** Laws of the relay's rate: never more than the bucket and its refill, and a wait that is really enough. */
+/** The rate limit of the relay: never more than a bucket and its refill, and a correct Retry-After. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createRate } from './receive-events.ts'
 
-test('law: in any minute pass at most a full bucket and a minute’s refill', () => {
+test('law: at most a full bucket and a minute’s refill pass per minute', () => {
   const step = fc.record({ waitMs: fc.nat(20_000), count: fc.integer({ min: 1, max: 30 }) })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -28,7 +28,7 @@ test('law: in any minute pass at most a full bucket and a minute’s refill', ()
   )
 })
 
-test('more than a bucket never passes, and many addresses are forgotten, oldest first', () => {
+test('more than a bucket never passes; the least recent addresses are dropped first', () => {
   const rate = createRate(10, () => 0)
   expect(rate.take('a', 11)).toBeGreaterThanOrEqual(0)
   expect(rate.take('b', 10)).toBe(0)

@@ -1,10 +1,10 @@
-/** The relay itself, apart from any server: from a browser's request to queued events and an answer. */
+/** The relay without a server: checks a request from a browser, stamps its events and queues them. */
 import { nowMs } from '../platform/clock.ts'
 import { relayRules, type Identity, type RelayOptions, type RelayRules } from './relay-options.ts'
 import { detectAgent } from '../agents/detect-agent.ts'
 import type { CompleteEvent } from '../client/event.ts'
 
-/** A request in the words of no server. */
+/** A request, independent of the server. */
 export interface RelayRequest<Raw> {
   method: string
   header(name: string): string | null
@@ -20,10 +20,10 @@ export interface RelayAnswer {
   body: string
 }
 
-export type TakeEvents<Raw> = (request: RelayRequest<Raw>) => Promise<RelayAnswer>
-
-/** Throws on wrong options; the function never does. */
-export function createTakeEvents<Raw>(options: RelayOptions<Raw>): TakeEvents<Raw> {
+/** Throws on invalid options. The returned function never rejects. */
+export function eventReceiver<Raw>(
+  options: RelayOptions<Raw>,
+): (request: RelayRequest<Raw>) => Promise<RelayAnswer> {
   const rules = relayRules(options)
   const rate = createRate(rules.eventsPerMinute, nowMs)
   return async (request) => {
@@ -53,16 +53,15 @@ async function answerOf<Raw>(
   rate: Rate,
 ): Promise<RelayAnswer> {
   if (request.method === 'OPTIONS' && isAllowed) return preflight
-  if (request.method !== 'POST')
-    return refusal(405, 'method_not_allowed', 'post events here', { allow: 'POST' })
-  if (!isAllowed) return refusal(403, 'forbidden', 'pages of this origin may not send events here')
+  if (request.method !== 'POST') return refusal(405, 'method_not_allowed', 'use POST', { allow: 'POST' })
+  if (!isAllowed) return refusal(403, 'forbidden', 'this origin is not allowed to send events')
   let text: string | null
   try {
     text = await request.readText(rules.bodyBytesMax)
   } catch {
     return refusal(400, 'invalid_body', 'the body could not be read')
   }
-  if (text === null) return tooLarge(`at most ${rules.bodyBytesMax} bytes a request`)
+  if (text === null) return tooLarge(`a request may have at most ${rules.bodyBytesMax} bytes`)
   const events = eventsOf(text, rules)
   if (!Array.isArray(events)) return events
   const address = rules.clientAddress?.(request.raw) ?? request.address ?? 'unknown'
@@ -83,7 +82,7 @@ const preflight: RelayAnswer = {
   body: '',
 }
 
-/** The events, or the answer that says what is wrong with the body. */
+/** The events, or the error response. */
 function eventsOf<Raw>(text: string, rules: RelayRules<Raw>): unknown[] | RelayAnswer {
   let body: { publishableKey?: unknown; events?: unknown } | null
   try {
@@ -92,12 +91,14 @@ function eventsOf<Raw>(text: string, rules: RelayRules<Raw>): unknown[] | RelayA
     return refusal(400, 'invalid_json', 'the body is not JSON')
   }
   if (typeof body?.publishableKey !== 'string' || !rules.publishableKeys.has(body.publishableKey)) {
-    return refusal(403, 'forbidden', 'the publishable key is not one of this site')
+    return refusal(403, 'forbidden', 'the publishable key is not accepted here')
   }
   const { events } = body
   if (!Array.isArray(events) || events.length === 0)
-    return refusal(400, 'invalid_body', 'events must be a list')
-  return events.length > rules.eventsMax ? tooLarge(`at most ${rules.eventsMax} events a request`) : events
+    return refusal(400, 'invalid_body', 'events must be a non-empty array')
+  return events.length > rules.eventsMax
+    ? tooLarge(`a request may have at most ${rules.eventsMax} events`)
+    : events
 }
 
 async function pass<Raw>(
@@ -121,7 +122,7 @@ async function pass<Raw>(
   return json(202, { ok: accepted === events.length, accepted })
 }
 
-const unavailable = refusal(503, 'overloaded', 'events cannot be taken now', { 'retry-after': '5' })
+const unavailable = refusal(503, 'overloaded', 'the queue is full; try again later', { 'retry-after': '5' })
 
 function tooLarge(message: string): RelayAnswer {
   return refusal(413, 'payload_too_large', message)
@@ -141,9 +142,8 @@ function json(status: number, body: object): RelayAnswer {
   return { status, headers, body: JSON.stringify(body) }
 }
 
-/** A token bucket for each address, with an upper bound on how many are remembered. */
 interface Rate {
-  /** 0 when `count` may pass now; otherwise the seconds until it may, and nothing is taken. */
+  /** 0 when `count` tokens were available; otherwise the seconds until they are. */
   take(address: string, count: number): number
 }
 
@@ -159,7 +159,7 @@ export function createRate(perMinute: number, nowMs: () => number): Rate {
       const tokens =
         bucket === undefined ? perMinute : refilled(bucket.tokens + (ms - bucket.atMs) * perMs, perMinute)
       const isAllowed = count <= tokens
-      buckets.delete(address) // and back in as the newest: the first of the map is the one unused for longest
+      buckets.delete(address) // reinserted as the newest, so the first entry is the least recently used
       buckets.set(address, { tokens: isAllowed ? tokens - count : tokens, atMs: ms })
       if (buckets.size > addressesMax) buckets.delete(buckets.keys().next().value ?? address)
       return isAllowed ? 0 : Math.ceil((Math.min(count, perMinute) - tokens) / perMs / 1_000)
@@ -169,20 +169,22 @@ export function createRate(perMinute: number, nowMs: () => number): Rate {
 
 const refilled = (tokens: number, max: number): number => Math.min(max, Math.max(0, tokens))
 
-/** Makes a browser's event one that the record can rely on: what only the server knows is the server's word. */
 interface Stamp {
   siteId: string | null
   userAgent: string | null
   identity: Identity | null
 }
 
-type Members = { [member: string]: unknown }
+type Fields = { [field: string]: unknown }
 
-/** Null unless `value` is an object with an id: what cannot be told from its resend is not taken. */
+/**
+ * Sets the fields that only the server knows. Null unless `value` is an object with an id, because a retry without an
+ * id could not be deduplicated.
+ */
 function stampEvent(value: unknown, { siteId, userAgent, identity }: Stamp): CompleteEvent | null {
-  if (!isMembers(value) || typeof value['id'] !== 'string' || value['id'] === '') return null
-  const claimed = isMembers(value['agent']) ? value['agent'] : null
-  const event: Members = { ...value }
+  if (!isObject(value) || typeof value['id'] !== 'string' || value['id'] === '') return null
+  const claimed = isObject(value['agent']) ? value['agent'] : null
+  const event: Fields = { ...value }
   if (siteId !== null) event['siteId'] = siteId
   const agent = stampAgent(claimed ?? detectAgent(userAgent), userAgent, identity)
   if (agent !== null) event['agent'] = agent
@@ -192,23 +194,23 @@ function stampEvent(value: unknown, { siteId, userAgent, identity }: Stamp): Com
 }
 
 function stampAgent(
-  agent: Members | null,
+  agent: Fields | null,
   userAgent: string | null,
   identity: Identity | null,
-): Members | null {
+): Fields | null {
   const seen = userAgent === null ? {} : { userAgent }
   if (agent === null && identity === null) return userAgent === null ? null : seen
   return { ...agent, ...seen, trust: trustOf(agent, identity) }
 }
 
-/** A browser may say what it is, but not that anybody checked it. */
-function trustOf(agent: Members | null, identity: Identity | null): string {
+/** A browser can declare an identity, but not that it was verified. */
+function trustOf(agent: Fields | null, identity: Identity | null): string {
   if (identity !== null) return identity.trust ?? 'verified'
   return agent?.['trust'] === 'declared' ? 'declared' : 'detected'
 }
 
 function stampMetadata(value: unknown, identity: Identity | null): unknown {
-  if (value !== undefined && value !== null && !isMembers(value)) return value // for the appliance to reject
+  if (value !== undefined && value !== null && !isObject(value)) return value // the appliance rejects it
   const { subject: _subject, protocol: _protocol, ...rest } = value ?? {}
   const proved = {
     ...(identity?.subject === undefined ? {} : { subject: identity.subject }),
@@ -218,6 +220,6 @@ function stampMetadata(value: unknown, identity: Identity | null): unknown {
   return { ...rest, ...proved }
 }
 
-function isMembers(value: unknown): value is Members {
+function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

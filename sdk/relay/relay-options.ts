@@ -1,44 +1,44 @@
-/** What a relay is told, and the defaults that keep a public endpoint from being abused. */
+/** The options of a relay, with defaults that protect a public endpoint. */
 import { requireKey } from '../client/keys.ts'
 import type { CompleteEvent } from '../client/event.ts'
 
-/** Who a request turned out to come from, by your own authentication; only this makes it into events. */
+/** The sender of a request, from your own authentication. It replaces any identity the browser claims. */
 export interface Identity {
-  /** The verified identity. */
+  /** The verified subject. */
   subject?: string
-  /** How it was proved, such as `sso` or `web-bot-auth`. */
+  /** The protocol that proved it, such as `sso` or `web-bot-auth`. */
   protocol?: string
-  /** `verified` when left out. */
+  /** Default: `verified`. */
   trust?: 'verified' | 'linked'
 }
 
-/** The part of `createIntelExporter`'s result that a relay uses. */
+/** The part of `IntelExporter` that a relay uses. */
 export interface RelayExporter {
   export(event: CompleteEvent): boolean
   flush(timeoutMs?: number): Promise<boolean>
 }
 
-/** `Raw` is the request as the server hands it over: a `Request`, or Node's and Express's. */
+/** `Raw` is the request type of the server: Fetch, Node.js or Express. */
 export interface RelayOptions<Raw> {
   exporter: RelayExporter
-  /** The publishable keys whose browsers may send. */
+  /** Accepted publishable keys. */
   publishableKey: string | string[]
-  /** Pages that may send, such as https://shop.example; those of the relay's own host when left out. */
+  /** Accepted origins, such as https://shop.example. Default: the host of the relay. */
   origins?: string[]
-  /** Put into every event, whatever the browser says. */
+  /** Overrides the site of every event. */
   siteId?: string
   identify?(request: Raw): Identity | null | Promise<Identity | null>
-  /** The client's address, when the server does not hand it over or a proxy of yours stands in front. */
+  /** The client's address, when the server does not provide it or is behind a proxy. */
   clientAddress?(request: Raw): string | null | undefined
-  /** Of one request, 262,144 by default. */
+  /** Maximum size of a request. Default: 262,144. */
   bodyBytesMax?: number
-  /** In one request, 200 by default. */
+  /** Maximum number of events per request. Default: 200. */
   eventsMax?: number
-  /** Of one address, 600 by default; a burst may use a minute's share at once. */
+  /** Rate limit per address; bursts up to this number. Default: 600. */
   eventsPerMinute?: number
   /**
-   * When to answer: `queued` (the default) as soon as the exporter has the events; `sent` only when the appliance has
-   * them, for servers that stop after the answer.
+   * When to respond: `queued` (default) when the exporter has the events, `sent` when the appliance has them. Use `sent`
+   * where code stops running after the response.
    */
   answerAfter?: 'queued' | 'sent'
 }
@@ -53,7 +53,7 @@ export interface RelayRules<Raw> extends Required<Omit<RelayOptions<Raw>, Option
 
 type OptionalName = 'publishableKey' | 'origins' | 'siteId' | 'identify' | 'clientAddress'
 
-/** Throws on wrong options. */
+/** Throws on invalid options. */
 export function relayRules<Raw>(options: RelayOptions<Raw>): RelayRules<Raw> {
   const keys = [options.publishableKey].flat().map((key) => requireKey('publishableKey', key, 'publishable'))
   return {
@@ -75,7 +75,7 @@ function originOf(text: string): string {
     const { origin } = new URL(text)
     if (origin !== 'null') return origin
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new TypeError(`origins must be addresses such as https://shop.example, not ${text}`)
+  throw new TypeError(`origins must be URLs such as https://shop.example, not ${text}`)
 }

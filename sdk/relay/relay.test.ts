@@ -1,4 +1,4 @@
-/** Tests of the relay: who may send, how much, and what the server stamps over a browser's word. */
+/** The relay: origins, limits, and the fields that the server sets. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { CompleteEvent } from '../client/event.ts'
@@ -35,7 +35,7 @@ test('a browser’s events are queued and counted', async () => {
   expect(taken.map(({ id }) => id)).toEqual(['trc_1', 'trc_2'])
 })
 
-test('only listed origins may send; without a list only the own host', async () => {
+test('only listed origins may send; by default only the host of the relay', async () => {
   const { post } = setUp()
   for (const origin of ['https://evil.example', 'http://shop.example', `${page}.evil`, 'null', '']) {
     const answer = await post(body(), { origin })
@@ -55,7 +55,7 @@ test('only listed origins may send; without a list only the own host', async () 
   expect(await from(null)).toBe(403)
 })
 
-test('the preflight of a listed origin is answered, other methods are refused', async () => {
+test('the preflight of a listed origin succeeds, other methods are rejected', async () => {
   const { handle } = setUp()
   const ask = (method: string, origin: string) =>
     handle(new Request('https://relay.example/traces', { method, headers: { origin } }))
@@ -86,7 +86,7 @@ test.each<[string, unknown, number, string]>([
   expect(taken).toEqual([])
 })
 
-test('an endless body is cut at the limit', async () => {
+test('an endless body is rejected at the limit', async () => {
   const { handle } = setUp({ bodyBytesMax: 1_000 })
   let pulled = 0
   const endless = new ReadableStream({
@@ -100,7 +100,7 @@ test('an endless body is cut at the limit', async () => {
   expect(pulled).toBeLessThan(50)
 })
 
-test('each address has its rate, and is told when to come back', async () => {
+test('each address has its own rate limit and gets Retry-After', async () => {
   const { post } = setUp({ eventsPerMinute: 3 })
   const from = (address: string) => post(body(), {}, { address })
   for (let index = 0; index < 3; index++) expect((await from('192.0.2.1')).status).toBe(202)
@@ -112,7 +112,7 @@ test('each address has its rate, and is told when to come back', async () => {
   expect(byServer.status).toBe(429)
 })
 
-test('what only the server knows is the server’s word', async () => {
+test('the server sets site, user agent, trust and identity', async () => {
   const { post, taken } = setUp({
     siteId: 'real-site',
     identify: (request) =>
@@ -134,7 +134,7 @@ test('what only the server knows is the server’s word', async () => {
   expect(taken[1]?.metadata).toEqual({ page: '/cart', subject: 'user-7', protocol: 'sso' })
 })
 
-test('a known agent is named, a person’s browser is not made one', async () => {
+test('a known agent is recognized, a browser of a person is not', async () => {
   const { post, taken } = setUp()
   await post(body(), { 'user-agent': 'ClaudeBot/1.0' })
   expect(taken[0]?.agent).toMatchObject({ class: 'crawler', vendor: 'Anthropic', trust: 'detected' })
@@ -144,7 +144,7 @@ test('a known agent is named, a person’s browser is not made one', async () =>
   expect(taken[2]?.agent?.trust).toBe('declared')
 })
 
-test('a full queue, an appliance that is away and an identify that throws are answered', async () => {
+test('a full queue, an unreachable appliance and a throwing identify get a response', async () => {
   const full = setUp({ exporter: { export: () => false, flush: async () => true } })
   expect(await full.post(body())).toMatchObject({ status: 503, body: { error: 'overloaded' } })
   const away = setUp({ exporter: { export: () => true, flush: async () => false }, answerAfter: 'sent' })
@@ -158,7 +158,7 @@ test('a full queue, an appliance that is away and an identify that throws are an
   expect(await broken.post(body())).toMatchObject({ status: 500, body: { error: 'internal_error' } })
 })
 
-test('law: whatever a browser sends is answered, and only objects with ids get through', async () => {
+test('law: every request gets a response, and only objects with ids are queued', async () => {
   const any = fc.oneof(
     fc.jsonValue(),
     fc.constant(body()),
@@ -183,7 +183,7 @@ test('law: whatever a browser sends is answered, and only objects with ids get t
   )
 })
 
-test('wrong options throw at once', () => {
+test('invalid options throw at once', () => {
   expect(() => setUp({ publishableKey: ingestKey })).toThrow(/publishableKey/)
   expect(() => setUp({ origins: ['shop.example'] })).toThrow(/origins/)
   expect(() => setUp({ origins: ['file:///x'] })).toThrow(/origins/)

@@ -1,20 +1,20 @@
-/** `createRelayHandler`: the endpoint browsers send to, for servers in the Fetch style (Bun, Hono, Elysia, Next.js). */
+/** `createRelayHandler`: the relay endpoint for servers with Fetch requests (Bun, Hono, Elysia, Next.js). */
 import type { RelayOptions } from './relay-options.ts'
-import { createTakeEvents, type RelayRequest } from './receive-events.ts'
+import { eventReceiver, type RelayRequest } from './receive-events.ts'
 
-/** What the server hands over beside the request. Bun's server will do, as the second argument of its `fetch`. */
+/** The client's address. Bun's server, the second argument of its `fetch`, works as it is. */
 export interface RelayContext {
   address?: string | null
   requestIP?(request: Request): { address: string } | null
 }
 
-/** Throws on wrong options. The handler always resolves with an answer. */
+/** Throws on invalid options. The handler never rejects. */
 export function createRelayHandler(
   options: RelayOptions<Request>,
 ): (request: Request, context?: RelayContext) => Promise<Response> {
-  const takeEvents = createTakeEvents(options)
+  const receive = eventReceiver(options)
   return async (request, context) => {
-    const { status, headers, body } = await takeEvents(relayRequest(request, context))
+    const { status, headers, body } = await receive(relayRequest(request, context))
     return new Response(status === 204 ? null : body, { status, headers })
   }
 }
@@ -29,7 +29,7 @@ function relayRequest(request: Request, context: RelayContext | undefined): Rela
   }
 }
 
-/** Stops reading at the limit: a body that says nothing about its length must not fill the memory. */
+/** Stops reading at the limit, because a body may have no content-length. */
 async function readText(request: Request, bytesMax: number): Promise<string | null> {
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) return null
   if (request.body === null) return ''

@@ -1,4 +1,4 @@
-/** Tests of the pushes: bodies, numbers, repeats, and how they give up. */
+/** Pushes: bodies, results, retries and deadlines. */
 import { afterEach, expect, test } from 'bun:test'
 import { type FakeAppliance, ingestKey, problem, startFakeAppliance } from '../testing/fake-appliance.ts'
 import type { IntelError } from '../wire/retry.ts'
@@ -23,7 +23,7 @@ const failure = (promise: Promise<unknown>): Promise<IntelError> =>
     (error: IntelError) => error,
   )
 
-test('tools go as they are, disabled ones included, and the number comes back', async () => {
+test('tools are sent as they are, including disabled ones, and the count is returned', async () => {
   const { appliance, sync } = setUp()
   const tools = [
     { name: 'cart.add', page: '/cart', inputSchema: { type: 'object' }, tokens: 120, enabled: true },
@@ -39,7 +39,7 @@ test('tools go as they are, disabled ones included, and the number comes back', 
   expect(appliance.requests[1]?.path).toBe('/v1/sdk/tools?mode=replace')
 })
 
-test('memory goes with and without a score', async () => {
+test('memory is sent with and without a score', async () => {
   const { appliance, sync } = setUp()
   const snapshot = { siteMap: { pages: [{ path: '/' }] }, policies: {} }
   await sync.pushMemory(snapshot, 87)
@@ -50,7 +50,7 @@ test('memory goes with and without a score', async () => {
   ])
 })
 
-test('a push is repeated while the appliance is busy', async () => {
+test('a push is retried while the appliance is busy', async () => {
   const { appliance, sync } = setUp()
   let left = 1
   appliance.fault = () => (left-- > 0 ? problem(503, 'overloaded') : null)
@@ -72,7 +72,7 @@ test.each([
   expect(appliance.requests.length).toBe(1)
 })
 
-test('a push gives up at its deadline, whether nobody listens or nobody answers', async () => {
+test('a push rejects at its deadline, without a connection and without a response', async () => {
   const started = performance.now()
   const { sync } = setUp({ url: 'http://127.0.0.1:9', deadlineMs: 2_000 })
   expect(await failure(sync.pushMemory({}))).toMatchObject({
@@ -85,7 +85,7 @@ test('a push gives up at its deadline, whether nobody listens or nobody answers'
   expect(performance.now() - started).toBeLessThan(20_000)
 })
 
-test('a wrong key, address or site throws at once', () => {
+test('an invalid key, address or site throws at once', () => {
   expect(() => setUp({ ingestKey: 'agtx_sk_x' })).toThrow(/ingest key/)
   expect(() => setUp({ url: 'nowhere' })).toThrow(/url/)
   expect(() => setUp({ siteId: '' })).toThrow(/siteId/)

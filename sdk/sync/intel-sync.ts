@@ -1,4 +1,4 @@
-/** `createIntelSync`: pushes the tool registry and the site memory, which trace events do not carry. */
+/** `createIntelSync`: pushes the tool registry and the site memory to the appliance. */
 import { nowMs } from '../platform/clock.ts'
 import { connectionTo } from '../wire/connection.ts'
 import type { Fetch } from '../wire/connection.ts'
@@ -13,25 +13,25 @@ export interface Tool {
   page?: string
   inputSchema?: object
   outputSchema?: object
-  /** Token cost; the appliance estimates it when left out. */
+  /** Token cost. Default: estimated by the appliance. */
   tokens?: number
-  /** Disabled tools may be in the list: the dashboard shows them as such. */
+  /** The dashboard marks disabled tools. */
   enabled?: boolean
   annotations?: object
-  [member: string]: unknown
+  [field: string]: unknown
 }
 
 export interface MemorySnapshot {
   siteMap?: object
   policies?: object
-  [member: string]: unknown
+  [field: string]: unknown
 }
 
 export interface IntelSyncOptions {
   url: string
   ingestKey: string
   siteId: string
-  /** When a push gives up and rejects, 60,000 by default. */
+  /** How long a push retries before it rejects. Default: 60,000. */
   deadlineMs?: number
   requestTimeoutMs?: number
   fetch?: Fetch
@@ -39,23 +39,23 @@ export interface IntelSyncOptions {
 
 export interface IntelSync {
   /**
-   * Pushes the registry again as a whole; what did not change stays as it was. With `replace`, tools that are not in
-   * the list are marked removed. Resolves with the number of tools taken.
+   * Adds and updates tools. With `replace`, tools that are not in the list are marked as removed. Resolves with the
+   * number of tools received.
    */
   pushTools(tools: Tool[], options?: { replace?: boolean }): Promise<number>
-  /** Pushes the snapshot and its quality score, 0 to 100; the appliance computes a score when it is left out. */
+  /** Pushes a snapshot with its quality score, 0 to 100. Default: computed by the appliance. */
   pushMemory(snapshot: MemorySnapshot, score?: number): Promise<void>
 }
 
-/** Throws on a wrong key or address. Pushes are tried again for a minute, then reject with an `IntelError`. */
+/** Throws on an invalid key or address. Pushes are retried until the deadline, then reject with an `IntelError`. */
 export function createIntelSync(options: IntelSyncOptions): IntelSync {
   const { url, ingestKey, siteId, fetch, requestTimeoutMs, deadlineMs = 60_000 } = options
-  if (typeof siteId !== 'string' || siteId === '') throw new TypeError('siteId must name the site')
+  if (typeof siteId !== 'string' || siteId === '') throw new TypeError('siteId must be a non-empty string')
   const connection = connectionTo({
     ...{ url, key: ingestKey, kind: 'ingest', option: 'ingestKey' },
     ...{ fetch, requestTimeoutMs },
   })
-  const push = (path: string, body: object): Promise<{ [member: string]: unknown }> =>
+  const push = (path: string, body: object): Promise<{ [field: string]: unknown }> =>
     callWithRetries(connection, { method: 'POST', path, body: JSON.stringify(body) }, { nowMs, deadlineMs })
   return {
     async pushTools(tools, { replace = false } = {}) {

@@ -1,23 +1,23 @@
-/** A small appliance for unit tests: answers as contract §3 to §5 say, keeps what it gets, and fails on demand. */
+/** A small appliance for unit tests: responds as contract §3 to §5, records requests, and fails on demand. */
 import { gunzipSync } from 'node:zlib'
 
 export interface ReceivedRequest {
   method: string
   path: string
   headers: { [name: string]: string }
-  body: { [member: string]: unknown }
+  body: { [field: string]: unknown }
 }
 
-/** What to answer instead; `null` for the true answer. */
+/** A response to send instead, or null for the normal one. */
 export type Fault = (request: ReceivedRequest) => Response | null | Promise<Response | null>
 
 export interface FakeAppliance extends AsyncDisposable {
   url: string
   requests: ReceivedRequest[]
-  /** In the order of arrival, each id once. */
-  events: { id: string; [member: string]: unknown }[]
+  /** Unique events in order of arrival. */
+  events: { id: string; [field: string]: unknown }[]
   fault: Fault
-  /** Members of GET /v1/limits that differ from the contract's. */
+  /** Overrides of GET /v1/limits. */
   limits: { [name: string]: number }
   stop(): Promise<void>
 }
@@ -71,7 +71,7 @@ function answer(appliance: FakeAppliance, ids: Set<string>, request: ReceivedReq
   const { path, body, headers } = request
   if (path === '/v1/limits') return Response.json({ ...limits, ...appliance.limits })
   if (headers['authorization'] !== `Bearer ${ingestKey}`) return problem(401, 'unauthorized', 'invalid_key')
-  if (path === '/v1/sdk/events') return takeEvents(appliance, ids, body['events'])
+  if (path === '/v1/sdk/events') return storeEvents(appliance, ids, body['events'])
   if (path.startsWith('/v1/sdk/tools')) {
     return Response.json({ ok: true, tools: (body['tools'] as unknown[]).length }, { status: 202 })
   }
@@ -79,7 +79,7 @@ function answer(appliance: FakeAppliance, ids: Set<string>, request: ReceivedReq
   return problem(404, 'not_found')
 }
 
-function takeEvents(appliance: FakeAppliance, ids: Set<string>, sent: unknown): Response {
+function storeEvents(appliance: FakeAppliance, ids: Set<string>, sent: unknown): Response {
   const events = sent as FakeAppliance['events']
   const most = appliance.limits['eventsPerRequestMax'] ?? limits.eventsPerRequestMax
   if (events.length > most) return problem(413, 'payload_too_large')
@@ -98,7 +98,7 @@ function takeEvents(appliance: FakeAppliance, ids: Set<string>, sent: unknown): 
   return Response.json(result, { status: 202 })
 }
 
-/** An error answer of contract §3. */
+/** An error response of contract §3. */
 export function problem(
   status: number,
   error: string,

@@ -1,4 +1,4 @@
-/** Tests of webhook verification against signatures made here by hand, as the standard describes them. */
+/** Webhook verification against signatures computed here, as the standard describes them. */
 import { expect, test } from 'bun:test'
 import { createHmac, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
@@ -20,7 +20,7 @@ const headersOf = (signature: string, more: object = {}): { [name: string]: stri
   ...more,
 })
 
-/** The code of the refusal, or `accepted`. Not `rejects`, which is slow here. */
+/** The code of the error, or `accepted`. Not `rejects`, which is slow here. */
 function outcome(headers: WebhookHeaders, text: string | Uint8Array = body, key: string | string[] = secret) {
   return verifyWebhook(headers, text, key, options).then(
     () => 'accepted',
@@ -28,7 +28,7 @@ function outcome(headers: WebhookHeaders, text: string | Uint8Array = body, key:
   )
 }
 
-test('a signed delivery gives its payload, from text or bytes, from any kind of headers', async () => {
+test('a signed delivery resolves with its payload, from text or bytes and any kind of headers', async () => {
   const headers = headersOf(sign(body))
   const payload = { type: 'trace.batch', data: { sequence: 1, events: [] } }
   expect(await verifyWebhook(headers, body, secret, options)).toEqual(payload)
@@ -44,14 +44,14 @@ test('a signed delivery gives its payload, from text or bytes, from any kind of 
   ).toBe('accepted')
 })
 
-test('what the reference library signs passes here', async () => {
+test('accepts signatures of the reference library', async () => {
   const reference = new Webhook(secret)
   const signature = reference.sign('wh_1', new Date(atSeconds * 1_000), body)
   expect(signature).toBe(sign(body))
   expect(await outcome(headersOf(signature))).toBe('accepted')
 })
 
-test('a changed body, id or time does not pass', async () => {
+test('rejects a changed body, id or timestamp', async () => {
   expect(await outcome(headersOf(sign(body)), body.replace('1', '2'))).toBe('wrong_signature')
   expect(await outcome(headersOf(sign(body), { 'webhook-id': 'wh_2' }))).toBe('wrong_signature')
   expect(await outcome(headersOf(sign(body), { 'webhook-timestamp': String(atSeconds + 1) }))).toBe(
@@ -62,14 +62,14 @@ test('a changed body, id or time does not pass', async () => {
   )
 })
 
-test('while a secret rotates one of several signatures or secrets is enough', async () => {
+test('one matching signature or secret is enough during a rotation', async () => {
   const old = `whsec_${randomBytes(24).toString('base64')}`
   expect(await outcome(headersOf(`${sign(body, old)} ${sign(body)}`))).toBe('accepted')
   expect(await outcome(headersOf(`v1a,abc v1,%%% ${sign(body)}`))).toBe('accepted')
   expect(await outcome(headersOf(sign(body, old)), body, [secret, old])).toBe('accepted')
 })
 
-test('old and future deliveries are refused beyond five minutes', async () => {
+test('rejects deliveries more than 5 minutes old or ahead', async () => {
   const at = (seconds: number) =>
     headersOf(sign(body, secret, 'wh_1', seconds), { 'webhook-timestamp': String(seconds) })
   expect(await outcome(at(atSeconds - 300))).toBe('accepted')
@@ -77,7 +77,7 @@ test('old and future deliveries are refused beyond five minutes', async () => {
   expect(await outcome(at(atSeconds + 301))).toBe('too_new')
 })
 
-test('what is missing or malformed is named', async () => {
+test('names missing and malformed headers', async () => {
   for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) {
     expect(await outcome(headersOf(sign(body), { [name]: undefined }))).toBe('missing_header')
   }
@@ -88,7 +88,7 @@ test('what is missing or malformed is named', async () => {
   expect(await outcome(headersOf(sign('not json')), 'not json')).toBe('not_json')
 })
 
-test('law: any bytes that were signed pass, any other bytes do not', async () => {
+test('law: accepts any signed bytes and no others', async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.nat(), async (value, place) => {
       const bytes = new TextEncoder().encode(JSON.stringify(value))

@@ -1,14 +1,14 @@
-/** `verifyWebhook`: whether a delivery was signed with your secret (Standard Webhooks), and what it says. */
+/** `verifyWebhook`: verifies the signature of a delivery (Standard Webhooks) and parses its payload. */
 import { nowMs as now } from '../platform/clock.ts'
 
 export interface VerifyOptions {
-  /** How old or how far ahead the time of a delivery may be, 300 by default. */
+  /** Accepted difference between the clock and the timestamp of the delivery. Default: 300. */
   toleranceSeconds?: number
   /** Milliseconds since 1970, for tests. */
   nowMs?: () => number
 }
 
-/** The headers of a request: `request.headers`, Node's `req.headers`, or any object of names and values. */
+/** `request.headers`, Node's `req.headers`, or any object of names and values. */
 export type WebhookHeaders = Headers | { [name: string]: string | string[] | undefined }
 
 export type WebhookFault =
@@ -23,16 +23,16 @@ export class WebhookError extends Error {
   }
 }
 
-/** The payloads the appliance sends by itself. Payloads of your own test deliveries are whatever you sent. */
+/** The payloads of the appliance. A test delivery has the payload that you sent. */
 export interface WebhookPayload {
   type: 'trace.batch' | 'alert.opened' | 'alert.resolved' | (string & {})
   timestamp?: string
-  data: { [member: string]: unknown }
+  data: { [field: string]: unknown }
 }
 
 /**
- * Resolves with the payload, or rejects with a `WebhookError`. `body` must be the bytes or text as they came: parsed
- * and written again they no longer match. With several secrets one must fit, as while a secret rotates.
+ * Resolves with the payload, or rejects with a `WebhookError`. `body` must be the raw body; parsed and serialized again
+ * it no longer matches. With several secrets, one must match, which helps during a rotation.
  */
 export async function verifyWebhook<Payload = WebhookPayload>(
   headers: WebhookHeaders,
@@ -51,21 +51,21 @@ export async function verifyWebhook<Payload = WebhookPayload>(
     keys.flatMap((key) => signatures.map((each) => isSignature(key, each, signed))),
   )
   if (!fits.includes(true))
-    throw new WebhookError('wrong_signature', 'no signature fits the body and the secret')
+    throw new WebhookError('wrong_signature', 'no signature matches the body and the secret')
   try {
     return JSON.parse(new TextDecoder().decode(bytes)) as Payload
   } catch {
-    throw new WebhookError('not_json', 'the body is signed, but it is not JSON')
+    throw new WebhookError('not_json', 'the signature is valid, but the body is not JSON')
   }
 }
 
 function required(headers: WebhookHeaders, name: string): string {
-  const value = headers instanceof Headers ? headers.get(name) : memberOf(headers, name)
+  const value = headers instanceof Headers ? headers.get(name) : headerOf(headers, name)
   if (typeof value === 'string' && value !== '') return value
   throw new WebhookError('missing_header', `the header ${name} is missing`)
 }
 
-function memberOf(
+function headerOf(
   headers: { [name: string]: string | string[] | undefined },
   name: string,
 ): string | undefined {
@@ -74,7 +74,7 @@ function memberOf(
   return Array.isArray(value) ? value.join(' ') : value
 }
 
-/** `v1,<base64>` entries; other versions are for others. */
+/** The signatures of version `v1`; others are ignored. */
 function signaturesOf(header: string): Uint8Array<ArrayBuffer>[] {
   return header
     .split(' ')
@@ -86,7 +86,7 @@ function signaturesOf(header: string): Uint8Array<ArrayBuffer>[] {
 function keyBytes(secret: string): Uint8Array<ArrayBuffer> {
   const bytes = fromBase64(secret.replace(/^whsec_/, ''))
   if (bytes !== null && bytes.length > 0) return bytes
-  throw new WebhookError('wrong_secret', 'a secret looks like whsec_… with base64 after the prefix')
+  throw new WebhookError('wrong_secret', 'the secret must be whsec_… with base64 after the prefix')
 }
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
@@ -100,11 +100,12 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
 function checkTime(timestamp: string, { toleranceSeconds = 300, nowMs = now }: VerifyOptions): void {
   const seconds = /^\d{1,15}$/.test(timestamp) ? Number(timestamp) : Number.NaN
   if (Number.isNaN(seconds))
-    throw new WebhookError('missing_header', 'the header webhook-timestamp is not a time')
+    throw new WebhookError('missing_header', 'the header webhook-timestamp is not a number of seconds')
   const ageSeconds = nowMs() / 1_000 - seconds
   if (ageSeconds > toleranceSeconds)
-    throw new WebhookError('too_old', 'the delivery is too old: it may be a replay')
-  if (-ageSeconds > toleranceSeconds) throw new WebhookError('too_new', 'the delivery is from the future')
+    throw new WebhookError('too_old', 'the delivery is too old and may be a replay attack')
+  if (-ageSeconds > toleranceSeconds)
+    throw new WebhookError('too_new', 'the timestamp of the delivery is in the future')
 }
 
 function joined(head: Uint8Array, tail: Uint8Array): Uint8Array<ArrayBuffer> {
@@ -114,7 +115,7 @@ function joined(head: Uint8Array, tail: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-/** `verify` of the platform compares in constant time. */
+/** `subtle.verify` compares in constant time. */
 async function isSignature(
   key: Uint8Array<ArrayBuffer>,
   signature: Uint8Array<ArrayBuffer>,
@@ -125,10 +126,10 @@ async function isSignature(
   return subtle.verify('HMAC', imported, signature, signed)
 }
 
-/** Everywhere the same, but Node.js 18 does not have it as a global yet. */
+/** Node.js 18 has no global `crypto`. */
 async function webCrypto(): Promise<SubtleCrypto> {
   if (globalThis.crypto !== undefined) return crypto.subtle
-  const name = 'node:crypto' // not a literal below, so that bundlers for the edge leave it alone
+  const name = 'node:crypto' // not a literal in import(), so that bundlers ignore it
   const module = (await import(name)) as { webcrypto: { subtle: SubtleCrypto } }
   return module.webcrypto.subtle
 }

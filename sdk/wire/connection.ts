@@ -1,7 +1,7 @@
-/** An address of the appliance and the key for it, checked once, so that a mistake shows at the first start. */
+/** The address of the appliance and the key for it, validated once, so that a mistake shows at start. */
 import { requireKey, type KeyKind } from '../client/keys.ts'
 
-/** The one part of the platform that every call goes through; tests and proxies may hand in their own. */
+/** Replaceable in tests and for proxies. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 export interface Connection {
@@ -16,7 +16,7 @@ export interface ConnectionOptions {
   url: string
   key: unknown
   kind: KeyKind
-  /** What the host calls its option, for the message. */
+  /** The name of the option, for error messages. */
   option: string
   fetch?: Fetch | undefined
   requestTimeoutMs?: number | undefined
@@ -25,13 +25,13 @@ export interface ConnectionOptions {
 export function connectionTo(options: ConnectionOptions): Connection {
   if ('document' in globalThis && 'window' in globalThis) {
     throw new TypeError(
-      `${options.option} must never reach a browser: forward events to your backend instead`,
+      `${options.option} must not be used in a browser: send events to a relay on your backend`,
     )
   }
   return {
     url: checkedUrl(options.url),
     key: requireKey(options.option, options.key, options.kind),
-    // Called without `this`: some edge runtimes refuse a fetch that is a method of something else.
+    // Called without `this`, because some edge runtimes reject a detached method.
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
   }
@@ -42,16 +42,17 @@ function checkedUrl(text: string): string {
   try {
     url = new URL(text)
   } catch {
-    throw new TypeError('url must be the address of the appliance, such as https://sightglass.example')
+    throw new TypeError('url must be the URL of the appliance, such as https://sightglass.example')
   }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('url must be http or https')
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new TypeError('url must begin with http:// or https://')
   if (url.username !== '' || url.search !== '' || url.hash !== '') {
-    throw new TypeError('url must be an address only, without a user, a query or a fragment')
+    throw new TypeError('url must not have a user, a query or a fragment')
   }
   return url.href.replace(/\/+$/, '')
 }
 
-/** Compressing for a server on the same machine costs both sides time and saves nothing. */
+/** Compression for a server on the same machine only costs time. */
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url)
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)

@@ -1,6 +1,6 @@
-/** Waiting between attempts: how long, and a wait that can be cut short and keeps no process alive. */
+/** Pauses between attempts: their length, and timers that can be cut short and keep no process alive. */
 
-/** Doubles from `minMs` to `maxMs`, with half of it random so that many clients do not come back together. */
+/** Doubles from `minMs` to `maxMs`, half of it random, so that clients do not retry at the same time. */
 export function backoffMs(attempt: number, minMs: number, maxMs: number, random: () => number): number {
   const stepMs = Math.min(maxMs, minMs * 2 ** Math.min(attempt, 30))
   return stepMs / 2 + (stepMs / 2) * random()
@@ -24,7 +24,7 @@ export function pause(ms: number): Pause {
   return { over, cut }
 }
 
-/** Node.js and Bun wait for timers before they end; elsewhere a timer is a number and nothing waits. */
+/** Node.js and Bun wait for timers before they exit. In other runtimes a timer is a number. */
 export function unref<Timer>(timer: Timer): Timer {
   ;(timer as { unref?: () => unknown }).unref?.()
   return timer

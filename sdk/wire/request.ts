@@ -1,8 +1,8 @@
-/** One request to the appliance, always with an end: an answer, or a sentence on why there is none. */
+/** Sends one request to the appliance, with a timeout. Resolves with the response or the reason of the failure. */
 import type { Bytes } from '../platform/platform.ts'
 import type { Connection } from './connection.ts'
 
-/** What the client calls itself in the `user-agent` header; the build checks it against package.json. */
+/** The build compares the version with package.json. */
 export const userAgent = 'sightglass-sdk/0.1.0'
 
 export interface Call {
@@ -10,21 +10,21 @@ export interface Call {
   path: string
   body?: string | Bytes
   headers?: Record<string, string>
-  /** Cuts the request short, besides its own timeout. */
+  /** Aborts the request, in addition to its timeout. */
   signal?: AbortSignal
 }
 
 export type Reply =
-  | { kind: 'answer'; status: number; headers: Headers; body: unknown }
+  | { kind: 'response'; status: number; headers: Headers; body: unknown }
   | { kind: 'failure'; isTls: boolean; message: string; cause: unknown }
 
-/** Sends and reads the whole answer, as JSON when it is that (`body` is undefined otherwise). Never rejects. */
+/** Reads the whole response. `body` is undefined unless it is JSON. Never rejects. */
 export async function request(connection: Connection, call: Call): Promise<Reply> {
   const { stop, signal } = deadline(connection.requestTimeoutMs, call.signal)
   try {
     const response = await send(connection, call, signal)
     const text = await response.text()
-    return { kind: 'answer', status: response.status, headers: response.headers, body: parsed(text) }
+    return { kind: 'response', status: response.status, headers: response.headers, body: parsed(text) }
   } catch (error) {
     return failureOf(error, connection, signal)
   } finally {
@@ -32,7 +32,7 @@ export async function request(connection: Connection, call: Call): Promise<Reply
   }
 }
 
-/** The bare exchange. Redirects are answers: a key must not follow them to another host. */
+/** Does not follow redirects, because the key must not be sent to another host. */
 export function send(connection: Connection, call: Call, signal: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {
     authorization: `Bearer ${connection.key}`,
@@ -70,7 +70,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Certificates that no wait mends. Node.js puts the code on the cause, Bun on the error itself. */
+/** Certificate errors, which a retry does not fix. Node.js sets the code on the cause, Bun on the error. */
 const tlsCode =
   /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|HOSTNAME_MISMATCH|EPROTO|UNKNOWN_CERT)/
 
@@ -82,7 +82,7 @@ function failureOf(error: unknown, connection: Connection, signal: AbortSignal):
   const code = codes.find((each): each is string => typeof each === 'string')
   const isTls = code !== undefined && tlsCode.test(code)
   const what = signal.aborted
-    ? 'did not answer in time'
+    ? 'did not respond in time'
     : isTls
       ? 'failed the TLS check'
       : 'could not be reached'

@@ -1,4 +1,4 @@
-/** Repeats one call to the appliance until it is taken, refused, or a minute has passed. */
+/** Retries a call to the appliance until it succeeds, is refused, or reaches its deadline. */
 import { backoffMs, pause } from './pause.ts'
 import { request, type Call } from './request.ts'
 import { verdictOf, type Verdict } from './verdict.ts'
@@ -7,16 +7,16 @@ import type { Connection } from './connection.ts'
 
 export interface RetryOptions {
   nowMs: () => number
-  /** From the first attempt to the rejection, 60,000 by default. */
+  /** Time from the first attempt to the rejection. */
   deadlineMs: number
 }
 
-/** Resolves with the answer's members; rejects with an `IntelError` that says what happened last. */
+/** Resolves with the response body, or rejects with an `IntelError` for the last attempt. */
 export async function callWithRetries(
   connection: Connection,
   call: Call,
   { nowMs, deadlineMs }: RetryOptions,
-): Promise<{ [member: string]: unknown }> {
+): Promise<{ [field: string]: unknown }> {
   const endMs = nowMs() + deadlineMs
   const stop = new AbortController()
   const timer = setTimeout(() => stop.abort(), deadlineMs)
@@ -24,7 +24,7 @@ export async function callWithRetries(
     for (let attempt = 0; ; attempt++) {
       const verdict = verdictOf(await request(connection, { ...call, signal: stop.signal }), nowMs())
       if (verdict.kind === 'done') return verdict.body
-      if (verdict.kind !== 'again') throw errorOf(verdict)
+      if (verdict.kind !== 'retry') throw errorOf(verdict)
       const waitMs = Math.max(backoffMs(attempt, 500, 10_000, Math.random), verdict.waitMs ?? 0)
       if (nowMs() + waitMs >= endMs) throw errorOf(verdict)
       await pause(waitMs).over
@@ -37,15 +37,16 @@ export async function callWithRetries(
 function errorOf(verdict: Exclude<Verdict, { kind: 'done' }>): IntelError {
   const status = 'status' in verdict ? verdict.status : verdict.kind === 'too_large' ? 413 : 415
   const issues: Issue[] = verdict.kind === 'rejected' ? verdict.issues : []
-  const message = 'message' in verdict ? verdict.message : 'the appliance does not take this encoding'
+  const message =
+    'message' in verdict ? verdict.message : 'the appliance does not accept this content-encoding'
   return new IntelError(message, { status, issues, cause: 'cause' in verdict ? verdict.cause : undefined })
 }
 
-/** The one error that pushes and gateway calls reject with. */
+/** The error of pushes and gateway calls. */
 export class IntelError extends Error {
-  /** Of the last answer; null when there was none. */
+  /** Status of the last response, or null without one. */
   readonly status: number | null
-  /** What was wrong with which part of a body. */
+  /** Validation issues of the body. */
   readonly issues: Issue[]
   constructor(message: string, details: { status: number | null; issues?: Issue[]; cause?: unknown }) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })

@@ -1,24 +1,24 @@
-/** Decides what an answer means for what was sent: done, again later, smaller, or not at all. */
+/** Classifies a response: done, retry, smaller batch, no compression, rejected or refused. */
 import type { Issue } from '../client/problem.ts'
 import type { Reply } from './request.ts'
 
 export type Verdict =
-  | { kind: 'done'; body: { [member: string]: unknown } }
-  /** Worth sending again unchanged, not before `waitMs` when the appliance named a time. */
-  | { kind: 'again'; message: string; status: number | null; waitMs: number | null; cause: unknown }
+  | { kind: 'done'; body: { [field: string]: unknown } }
+  /** Retryable, not before `waitMs` when the response has `Retry-After`. */
+  | { kind: 'retry'; message: string; status: number | null; waitMs: number | null; cause: unknown }
   | { kind: 'too_large'; message: string }
   | { kind: 'no_compression' }
-  /** The content was not wanted; other content may be. */
+  /** These events are invalid; others may be accepted. */
   | { kind: 'rejected'; message: string; status: number; issues: Issue[] }
-  /** Nothing we send will be taken until somebody changes something. */
+  /** No event is accepted until somebody fixes the configuration. */
   | { kind: 'refused'; message: string; status: number | null; cause: unknown }
 
-/** `nowMs` is for a `Retry-After` that names a moment. */
+/** `nowMs` is for a `Retry-After` with a date. */
 export function verdictOf(reply: Reply, nowMs: number): Verdict {
   if (reply.kind === 'failure') {
     const { message, cause } = reply
     if (reply.isTls) return { kind: 'refused', message, status: null, cause }
-    return { kind: 'again', message, status: null, waitMs: null, cause }
+    return { kind: 'retry', message, status: null, waitMs: null, cause }
   }
   const { status } = reply
   const body = isObject(reply.body) ? reply.body : null
@@ -27,9 +27,9 @@ export function verdictOf(reply: Reply, nowMs: number): Verdict {
   const cause = undefined
   if (status === 413) return { kind: 'too_large', message }
   if (status === 415 && body?.['error'] === 'unsupported_encoding') return { kind: 'no_compression' }
-  if (isPassing(status)) {
+  if (isRetryable(status)) {
     const waitMs = retryAfterMs(reply.headers.get('retry-after'), nowMs)
-    return { kind: 'again', message, status, waitMs, cause }
+    return { kind: 'retry', message, status, waitMs, cause }
   }
   if (status === 400 || status === 422 || (status === 403 && body?.['reason'] === 'wrong_site')) {
     return { kind: 'rejected', message, status, issues: issuesOf(body?.['issues']) }
@@ -40,22 +40,22 @@ export function verdictOf(reply: Reply, nowMs: number): Verdict {
   return { kind: 'refused', message, status, cause }
 }
 
-function isPassing(status: number): boolean {
+function isRetryable(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501)
 }
 
 function wrongAddress(status: number): Verdict {
-  const message = `what answers (${status}) is not a Sightglass appliance: check the url`
+  const message = `this is not a Sightglass appliance (${status}), check the url`
   return { kind: 'refused', message, status, cause: undefined }
 }
 
-/** The appliance's own words; its hint says what to do. */
-function sentence(status: number, body: { [member: string]: unknown } | null): string {
+/** The message and hint of the appliance. */
+function sentence(status: number, body: { [field: string]: unknown } | null): string {
   const texts = [body?.['message'], body?.['hint']].filter((text) => typeof text === 'string')
-  return texts.length === 0 ? `the appliance answered ${status}` : `${texts.join(' ')} (${status})`
+  return texts.length === 0 ? `status ${status}` : `${texts.join(' ').replace(/\.$/, '')} (${status})`
 }
 
-/** The `errors` or `issues` of an answer; anything else in their place is left out. */
+/** The valid entries of `errors` or `issues`. */
 export function issuesOf(value: unknown): Issue[] {
   if (!Array.isArray(value)) return []
   return value.filter(
@@ -65,13 +65,13 @@ export function issuesOf(value: unknown): Issue[] {
 
 const waitMsMax = 3_600_000
 
-/** Seconds or a date (RFC 9110), at most an hour; null when absent or unreadable. */
+/** Seconds or a date (RFC 9110), at most 1 h. Null when missing or invalid. */
 export function retryAfterMs(header: string | null, nowMs: number): number | null {
   if (header === null) return null
   const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - nowMs
   return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), waitMsMax)
 }
 
-export function isObject(value: unknown): value is { [member: string]: unknown } {
+export function isObject(value: unknown): value is { [field: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
