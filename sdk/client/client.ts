@@ -64,11 +64,8 @@ export function startClient(
       try {
         sessionId = sessionIdOf(visitorKey(visitor, visitorOptions))
       } catch (error) {
-        report({
-          code: 'no_session',
-          message: `The visitor could not be identified: ${textOf(error)}.`,
-          cause: error,
-        })
+        const message = `The visitor could not be identified: ${textOf(error)}.`
+        report({ code: 'no_session', message, cause: error })
       }
       return { sessionId, trace: (event) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }) }
     },

@@ -33,7 +33,7 @@ const visitorsMax = 20_000
 /**
  * Returns a function from visitor to session id. The id is a hash of `secret`, the visitor and the half hour in which
  * the session began. Without the secret, nobody can compute an address from it, and processes with the same secret
- * agree on sessions that begin in the same half hour. The cache holds 20,000 visitors; the least recent is dropped first.
+ * agree on sessions that begin in the same half hour. The cache holds the 20,000 most recent visitors.
  */
 export function visitorSessions(secret: string, clock: SessionClock): (visitor: string) => string {
   const visits = new Map<string, { sessionId: string; lastMs: number }>()

@@ -37,8 +37,8 @@ export interface RelayOptions<Raw> {
   /** Rate limit per address; bursts up to this number. Default: 600. */
   eventsPerMinute?: number
   /**
-   * When to respond: `queued` (default) when the exporter has the events, `sent` when the appliance has them. Use `sent`
-   * where code stops running after the response.
+   * When to respond: `queued` (default) when the exporter has the events, `sent` when the appliance has them. Use
+   * `sent` where code stops running after the response.
    */
   answerAfter?: 'queued' | 'sent'
 }
