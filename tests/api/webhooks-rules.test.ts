@@ -207,7 +207,7 @@ test('incidents are told by state, with a sentence and both times', async () => 
     )
   const [open] = await list('open')
   expect(open).toMatchObject({
-    message: expect.stringMatching(/^No event for 1 minute\. The last one arrived at \d{4}-/),
+    message: expect.stringMatching(/^No events for 1 minute\. The last event arrived at \d{4}-/),
   })
   expect(open?.resolvedAt).toBeNull()
   await hook.ingest([{}])

@@ -5,7 +5,7 @@ import { openStore } from '../../db/open.ts'
 import { histogram } from '../../server/api/traces/histogram.ts'
 import type { Asked } from '../../server/dashboard/counts.ts'
 import { identityDetail, vendorDetail } from '../../server/dashboard/newest.ts'
-import { orgMemory } from '../../server/webhooks/alerts/org-state.ts'
+import { orgCounters } from '../../server/webhooks/alerts/counters.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -88,8 +88,8 @@ test('the identities of a page and of its file', async () => {
 
 test('the alert rules on new vendors and on errors of tools', async () => {
   const now = noon + 60_000
-  const memory = await orgMemory(store.events, org.id, now)
-  await withoutParsing(() => memory.readOn(new Set(['new_vendor', 'tool_error_rate']), now))
-  expect(memory.newVendors.map(({ vendor }) => vendor)).toEqual(['vendor 0', 'vendor 1', 'vendor 2'])
-  expect(memory.rates.toolErrors(now)).toEqual(new Map([['pay', { total: 6_000, bad: 3_000 }]]))
+  const counters = await orgCounters(store.events, org.id, now)
+  await withoutParsing(() => counters.update(new Set(['new_vendor', 'tool_error_rate']), now))
+  expect(counters.newVendors.map(({ vendor }) => vendor)).toEqual(['vendor 0', 'vendor 1', 'vendor 2'])
+  expect(counters.rates.toolErrors(now)).toEqual(new Map([['pay', { total: 6_000, bad: 3_000 }]]))
 })

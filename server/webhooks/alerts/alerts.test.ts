@@ -1,8 +1,7 @@
-/** Notices say what an alert is about, in whole sentences, and never more than a reader can take. */
+/** The sentences, links and notices of alerts, and how many notices are shown. */
 import { expect, test } from 'bun:test'
 import type { Incident } from '../../../db/contract/webhooks.ts'
-import { chatText, incidentSentence, linkOf, worstFirst } from './alerts.ts'
-import { alertNotices, endpointNotices } from './alerts.ts'
+import { alertNotices, chatText, endpointNotices, incidentSentence, linkOf, worstFirst } from './alerts.ts'
 import { makeEndpoint } from '../../../tests/store/webhook-make.ts'
 
 const share = { share: 0.7234, threshold: 0.5, events: 1_200, windowMinutes: 60 }
@@ -12,15 +11,15 @@ test.each<[Incident['data'], string]>([
   [share, 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).'],
   [
     { tool: 'pay', ...share },
-    'High error rate of the tool pay: 72.3 % of 1,200 executions in the last hour (threshold 50 %).',
+    'High error rate of tool pay: 72.3 % of 1,200 executions in the last hour (threshold 50 %).',
   ],
   [
     { minutes: 1, lastEventAt: '2026-06-23T12:00:00.000Z' },
-    'No event for 1 minute. The last one arrived at 2026-06-23T12:00:00.000Z.',
+    'No events for 1 minute. The last event arrived at 2026-06-23T12:00:00.000Z.',
   ],
   [
     { keyId: 'key_1', label: 'shop', prefix: 'agtx_ik_ab', exposedAt: '2026-06-23T12:00:00.000Z' },
-    'The ingest key agtx_ik_ab… (shop) was used from a browser.',
+    'Ingest key agtx_ik_ab… (shop) was used from a browser.',
   ],
 ])('%j', (data, sentence) => {
   expect(incidentSentence({ data })).toBe(sentence)
@@ -39,18 +38,26 @@ const incident = (id: string, more: Partial<Incident> = {}): Incident => ({
   ...more,
 })
 
-test('the worst alert comes first, what somebody took on later, what is over last', () => {
+test('alerts are sorted by state, then severity, then excess over the threshold, newest first', () => {
   const shown = worstFirst([
-    incident('over', { resolvedAtMs: 9e12, data: { keyId: 'k' } }),
+    incident('resolved', { resolvedAtMs: 9e12, data: { keyId: 'k' } }),
     incident('vendor'),
     incident('newer vendor', { openedAtMs: 8e12 }),
-    incident('taken on', { acknowledgedAtMs: 1, data: { keyId: 'k' } }),
-    incident('a bit', { data: { ...share, share: 0.6 } }),
-    incident('much', { data: { tool: 'pay', ...share, share: 0.9 } }),
+    incident('acknowledged', { acknowledgedAtMs: 1, data: { keyId: 'k' } }),
+    incident('slightly over', { data: { ...share, share: 0.6 } }),
+    incident('far over', { data: { tool: 'pay', ...share, share: 0.9 } }),
     incident('leaked', { data: { keyId: 'k' } }),
   ]).map(({ id }) => id)
-  expect(shown).toEqual(['leaked', 'much', 'a bit', 'newer vendor', 'vendor', 'taken on', 'over'])
-  expect(alertNotices([incident('taken on', { acknowledgedAtMs: 1 })])).toEqual([])
+  expect(shown).toEqual([
+    'leaked',
+    'far over',
+    'slightly over',
+    'newer vendor',
+    'vendor',
+    'acknowledged',
+    'resolved',
+  ])
+  expect(alertNotices([incident('acknowledged', { acknowledgedAtMs: 1 })])).toEqual([])
 })
 
 test.each<[Incident['data'], string]>([
@@ -65,13 +72,13 @@ test.each<[Incident['data'], string]>([
   ],
   [{ minutes: 9, lastEventAt: '2026-06-23T11:51:00.000Z' }, '/logs?since=2026-06-23T10%3A51%3A00.000Z'],
   [{ keyId: 'key_1' }, '/settings/ingest-keys'],
-])('an alert about %j links to what it is about', (data, link) => {
+])('an alert with %j links to its events', (data, link) => {
   expect(linkOf(incident('i', { data }))).toBe(link)
 })
 
-test('a name in the text of a message is no link, mention or markup; a long one is cut', () => {
-  const said = (vendor: string) => chatText(incident('i', { data: { vendor } }), false, null)
-  expect(said('GPTBot')).toBe('New vendor: GPTBot.')
+test('a name in a message is never a link, mention or markup, and is cut at 100 characters', () => {
+  const textOf = (vendor: string) => chatText(incident('i', { data: { vendor } }), false, null)
+  expect(textOf('GPTBot')).toBe('New vendor: GPTBot.')
   for (const name of [
     '<!channel>',
     '<http://evil.example|Slack>',
@@ -82,16 +89,16 @@ test('a name in the text of a message is no link, mention or markup; a long one 
     '`code` *bold* ~gone~',
     'two\nlines\u2028three',
   ]) {
-    expect(said(name)).not.toMatch(/[<>@[\]|`*~\n\u2028\u202e]|:\/\/|www\./)
+    expect(textOf(name)).not.toMatch(/[<>@[\]|`*~\n\u2028\u202e]|:\/\/|www\./)
   }
-  expect(said('x'.repeat(500))).toBe(`New vendor: ${'x'.repeat(100)}….`)
+  expect(textOf('x'.repeat(500))).toBe(`New vendor: ${'x'.repeat(100)}….`)
   const over = incident('i', { resolvedAtMs: 1 })
   expect(chatText(over, true, 'https://a.example/logs')).toBe(
     'Resolved: New vendor: i. https://a.example/logs',
   )
 })
 
-test('five alerts are told one by one, the rest as a number', () => {
+test('five alerts have their own notice; one more notice counts the rest', () => {
   const open = Array.from({ length: 8 }, (_, n): Incident => ({
     id: `inc_${n}`,
     orgId: 'org_1',
@@ -103,25 +110,25 @@ test('five alerts are told one by one, the rest as a number', () => {
     acknowledgedBy: null,
     data: { vendor: `v${n}` },
   }))
-  const told = alertNotices(open).map(({ code, message }) => [code, message])
-  expect(told).toHaveLength(6)
-  expect(told[0]).toEqual(['alert_open', 'Alert: New vendor: v0.'])
-  expect(told[5]).toEqual(['alert_open', '3 more alerts are open.'])
+  const notices = alertNotices(open).map(({ code, message }) => [code, message])
+  expect(notices).toHaveLength(6)
+  expect(notices[0]).toEqual(['alert_open', 'Alert: New vendor: v0.'])
+  expect(notices[5]).toEqual(['alert_open', '3 more alerts are open.'])
   expect(alertNotices(open.slice(0, 5))).toHaveLength(5)
   expect(alertNotices([])).toEqual([])
 })
 
-test('an endpoint that is paused, failing or missed events is told of, a healthy one is not', () => {
+test('an endpoint that is paused, failing or missed events has a notice; a healthy one has none', () => {
   const of = (more: Parameters<typeof makeEndpoint>[2]) =>
     endpointNotices([makeEndpoint('org_1', 'ep_1', more)]).map(({ code, message }) => [code, message])
   expect(of({})).toEqual([])
   expect(of({ pausedReason: 'asked' })).toEqual([])
   expect(of({ failingSinceMs: 0 })).toEqual([
-    ['endpoint_failing', 'http://receiver/ has failed since 1970-01-01T00:00:00.000Z.'],
+    ['endpoint_failing', 'Deliveries to http://receiver/ have failed since 1970-01-01T00:00:00.000Z.'],
   ])
   expect(of({ failingSinceMs: 0, pausedReason: 'failing' })[0]?.[0]).toBe('endpoint_paused_failing')
   expect(of({ failingSinceMs: 0, pausedReason: 'gone', missed: 3 })).toEqual([
-    ['endpoint_paused_gone', 'http://receiver/ answered 410 Gone and is paused until somebody resumes it.'],
-    ['events_missed', '3 events for http://receiver/ were removed by retention before they were sent.'],
+    ['endpoint_paused_gone', 'http://receiver/ answered 410 Gone. It is paused until somebody resumes it.'],
+    ['events_missed', 'Retention deleted 3 events before they were sent to http://receiver/.'],
   ])
 })

@@ -1,20 +1,20 @@
-/** What an alert says: its sentence, how bad it is, and the page of the dashboard that shows what it is about. */
+/** Describes alerts for people: sentence, severity, dashboard link, and the notices above every page. */
 import { isoTime } from '../../clock.ts'
 import type { Endpoint, Incident } from '../../../db/contract/webhooks.ts'
 
 type Data = Incident['data']
 type Severity = 'critical' | 'warning' | 'info'
 
-/** The data is what `findings.ts` made of it; each kind of rule has a field that the others have not. */
+/** The data comes from `evaluate.ts`; each kind of rule has a field that no other kind has. */
 export function incidentSentence({ data }: Pick<Incident, 'data'>): string {
   if ('vendor' in data) return `New vendor: ${data['vendor']}.`
-  if ('tool' in data) return `High error rate of the tool ${data['tool']}: ${shareWords(data, 'execution')}.`
+  if ('tool' in data) return `High error rate of tool ${data['tool']}: ${shareWords(data, 'execution')}.`
   if ('share' in data) return `High blocked share: ${shareWords(data, 'event')}.`
   if ('minutes' in data) {
-    return `No event for ${count(data['minutes'], 'minute')}. The last one arrived at ${data['lastEventAt']}.`
+    return `No events for ${count(data['minutes'], 'minute')}. The last event arrived at ${data['lastEventAt']}.`
   }
-  if ('keyId' in data) return `The ingest key ${data['prefix']}… (${data['label']}) was used from a browser.`
-  return 'A rule opened an alert.'
+  if ('keyId' in data) return `Ingest key ${data['prefix']}… (${data['label']}) was used from a browser.`
+  return 'An alert rule opened an alert.'
 }
 
 function shareWords({ share, threshold, events }: Data, noun: string): string {
@@ -30,18 +30,18 @@ function count(value: unknown, noun: string): string {
   return `${Number(value).toLocaleString('en')} ${noun}${Number(value) === 1 ? '' : 's'}`
 }
 
-/** A stranger's text may not fill a channel. */
+/** Names come from senders of events, so they are cut before they fill a chat channel. */
 const nameCharsMax = 100
 
 /**
- * The sentence as a chat shows it (Slack, Mattermost and Teams read `text`). Vendors and tools are named by strangers:
- * nothing in a name may become a link, a mention or markup there. The exact values are in `data`.
+ * The sentence for a chat (Slack, Mattermost and Teams show `text`). Senders of events choose the names of vendors and
+ * tools, so nothing in a name may become a link, a mention or markup. `data` has the exact values.
  */
 export function chatText(incident: Incident, isResolved: boolean, link: string | null): string {
   const data = Object.fromEntries(
     Object.entries(incident.data).map(([name, value]) => [
       name,
-      typeof value === 'string' ? harmless(value) : value,
+      typeof value === 'string' ? escapeForChat(value) : value,
     ]),
   )
   const sentence = incidentSentence({ data })
@@ -63,10 +63,10 @@ const lookalikes: { [character: string]: string } = {
   '\\': '/',
 }
 
-function harmless(text: string): string {
+function escapeForChat(text: string): string {
   const flat = text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim()
   const plain = flat.replace(/[<>&@#[\]|`*~\\]/g, (character) => lookalikes[character] ?? '')
-  // Chats make links of what looks like an address.
+  // Chats turn anything that looks like an address into a link.
   const unlinked = plain.replaceAll('://', ': ').replace(/\b(www)\./gi, '$1 ')
   const characters = [...unlinked]
   return characters.length <= nameCharsMax ? unlinked : `${characters.slice(0, nameCharsMax).join('')}…`
@@ -79,7 +79,7 @@ export function severityOf({ data }: Pick<Incident, 'data'>): Severity {
   return 'vendor' in data ? 'info' : 'warning'
 }
 
-/** Open before acknowledged before resolved; then by severity, by how far above its threshold, and the newest. */
+/** Open, then acknowledged, then resolved; within each by severity, by excess over the threshold, newest first. */
 export function worstFirst(incidents: readonly Incident[]): Incident[] {
   const state = ({ resolvedAtMs, acknowledgedAtMs }: Incident) =>
     resolvedAtMs !== null ? 2 : acknowledgedAtMs !== null ? 1 : 0
@@ -96,7 +96,7 @@ export function worstFirst(incidents: readonly Incident[]): Incident[] {
 
 const hourMs = 3_600_000
 
-/** The page of the dashboard, with range and filter, that shows what an alert is about. */
+/** The dashboard page, with range and filter, that shows the events behind an alert. */
 export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {
   if ('keyId' in data) return '/settings/ingest-keys'
   const query = new URLSearchParams()
@@ -104,7 +104,7 @@ export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {
   let sinceMs = openedAtMs - hourMs
   if ('vendor' in data) {
     add('vendor', data['vendor'])
-    // Its first event may have arrived later than it happened.
+    // The first event may have happened before it arrived.
     sinceMs = timeOf(data['firstSeenAt'], openedAtMs) - hourMs
   } else if ('tool' in data) {
     add('type', 'tool.executed')
@@ -125,7 +125,6 @@ function timeOf(text: unknown, otherwiseMs: number): number {
   return Number.isNaN(ms) ? otherwiseMs : ms
 }
 
-/** What people must be told about their endpoints and open alerts without having looked for it. */
 export interface Notice {
   code:
     | 'alert_open'
@@ -136,18 +135,22 @@ export interface Notice {
     | 'events_missed'
   endpointId: string | null // null: about no endpoint
   message: string
-  href?: string // where to do something about it; without: the Webhooks page
+  href?: string // the page to act on; by default the Webhooks page
 }
 
-/** Open alerts that are told one by one; how many more there are is said in one notice. */
-const alertsTold = 5
+/** Open alerts with a notice of their own; one more notice counts the rest. */
+const alertNoticesMax = 5
 
-/** Of alerts that are not resolved: those that nobody has acknowledged, worst first. */
+/** Notices for unresolved alerts that nobody has acknowledged, worst first. */
 export function alertNotices(unresolved: Incident[]): Notice[] {
   const open = worstFirst(unresolved.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null))
-  const told = open.slice(0, alertsTold).map((incident) => alert(`Alert: ${incidentSentence(incident)}`))
-  const more = open.length - told.length
-  return more > 0 ? [...told, alert(`${more} more alerts are open.`)] : told
+  const shown = open
+    .slice(0, alertNoticesMax)
+    .map((incident) => alert(`Alert: ${incidentSentence(incident)}`))
+  const more = open.length - shown.length
+  return more > 0
+    ? [...shown, alert(`${count(more, 'more alert')} ${more === 1 ? 'is' : 'are'} open.`)]
+    : shown
 }
 
 const alert = (message: string): Notice => ({ code: 'alert_open', endpointId: null, message })
@@ -161,15 +164,15 @@ export function endpointNotices(endpoints: Endpoint[]): Notice[] {
     if (pausedReason === 'failing') {
       add(
         'endpoint_paused_failing',
-        `${url} has only failed since ${failingSince}. It is paused and tried once an hour.`,
+        `Every delivery to ${url} has failed since ${failingSince}. It is paused and retried once per hour.`,
       )
     } else if (pausedReason === 'gone') {
-      add('endpoint_paused_gone', `${url} answered 410 Gone and is paused until somebody resumes it.`)
+      add('endpoint_paused_gone', `${url} answered 410 Gone. It is paused until somebody resumes it.`)
     } else if (failingSince !== null) {
-      add('endpoint_failing', `${url} has failed since ${failingSince}.`)
+      add('endpoint_failing', `Deliveries to ${url} have failed since ${failingSince}.`)
     }
     if (missed > 0)
-      add('events_missed', `${missed} events for ${url} were removed by retention before they were sent.`)
+      add('events_missed', `Retention deleted ${count(missed, 'event')} before they were sent to ${url}.`)
     return found
   })
 }

@@ -1,9 +1,9 @@
-/** What the rules that speak find: shares of the last hour, silence, vendors never seen, keys that leaked. */
+/** The findings of each kind of alert rule: shares of the last hour, silence, new vendors, leaked keys. */
 import { expect, test } from 'bun:test'
 import type { ApiKey } from '../../../db/contract/store.ts'
 import type { Rule, RuleKind } from '../../../db/contract/webhooks.ts'
-import { findings, type OrgView } from './evaluate.ts'
-import { makeRates, windowMs } from './org-state.ts'
+import { evaluateRule, type OrgState } from './evaluate.ts'
+import { makeRates, windowMs } from './counters.ts'
 
 const now = 1_700_000_000_000
 const minuteMs = 60_000
@@ -18,7 +18,7 @@ const rule = (kind: RuleKind, more: Partial<Rule> = {}): Rule => {
   }
   return { ...about, kind, createdAtMs: now - 60 * minuteMs, ...more }
 }
-const view = (more: Partial<OrgView> = {}): OrgView => {
+const view = (more: Partial<OrgState> = {}): OrgState => {
   const share = { total: 0, bad: 0 }
   return {
     newVendors: [],
@@ -30,9 +30,9 @@ const view = (more: Partial<OrgView> = {}): OrgView => {
   }
 }
 
-test('a share must pass its threshold and stand on enough events', () => {
+test('a share must exceed its threshold and have enough events', () => {
   const half = rule('blocked_share', { threshold: 0.5, eventsMin: 10 })
-  const found = (total: number, bad: number) => findings(half, view({ blocked: { total, bad } }), now)
+  const found = (total: number, bad: number) => evaluateRule(half, view({ blocked: { total, bad } }), now)
   expect(found(9, 9)).toEqual([])
   expect(found(10, 5)).toEqual([])
   expect(found(10, 6)).toEqual([
@@ -41,37 +41,41 @@ test('a share must pass its threshold and stand on enough events', () => {
   expect(found(0, 0)).toEqual([])
 })
 
-test('error rates speak for each tool', () => {
+test('error rates are evaluated per tool', () => {
   const toolErrors = new Map([
     ['pay', { total: 10, bad: 9 }],
     ['search', { total: 10, bad: 1 }],
   ])
-  const found = findings(rule('tool_error_rate', { threshold: 0.2, eventsMin: 5 }), view({ toolErrors }), now)
+  const found = evaluateRule(
+    rule('tool_error_rate', { threshold: 0.2, eventsMin: 5 }),
+    view({ toolErrors }),
+    now,
+  )
   expect(found.map(({ subject }) => subject)).toEqual(['pay'])
 })
 
-test('silence counts from the last event or from when it was asked for, never from before the first event', () => {
+test('silence counts from the last event or from the creation of the rule, never before the first event', () => {
   const quiet = (lastEventAtMs: number | null, createdAtMs = 0) =>
-    findings(rule('silence', { minutes: 5, createdAtMs }), view({ lastEventAtMs }), now).length
+    evaluateRule(rule('silence', { minutes: 5, createdAtMs }), view({ lastEventAtMs }), now).length
   expect([quiet(null), quiet(now - 5 * minuteMs + 1), quiet(now - 5 * minuteMs)]).toEqual([0, 0, 1])
   expect(quiet(now - 60 * minuteMs, now - minuteMs)).toBe(0)
 })
 
-test('vendors first seen since the rule, keys that leaked', () => {
+test('finds vendors first seen after the rule was created, and leaked keys', () => {
   const newVendors = [
     { vendor: 'Old', firstAtMs: now - 61 * minuteMs },
     { vendor: 'New', firstAtMs: now },
   ]
-  expect(findings(rule('new_vendor'), view({ newVendors }), now).map(({ subject }) => subject)).toEqual([
+  expect(evaluateRule(rule('new_vendor'), view({ newVendors }), now).map(({ subject }) => subject)).toEqual([
     'New',
   ])
   const key = { id: 'key_1', label: 'site', prefix: 'agtx_ik_abcd', exposedAtMs: now } as ApiKey
-  expect(findings(rule('key_leaked'), view({ exposedKeys: [key] }), now)).toMatchObject([
+  expect(evaluateRule(rule('key_leaked'), view({ exposedKeys: [key] }), now)).toMatchObject([
     { subject: 'key_1', data: { label: 'site' } },
   ])
 })
 
-test('rates forget what is older than an hour, minute by minute', () => {
+test('rates drop minutes older than an hour', () => {
   const rates = makeRates()
   rates.addExecutions(now, 'pay', { total: 1, bad: 1 })
   rates.addExecutions(now, 'pay', { total: 1, bad: 0 })

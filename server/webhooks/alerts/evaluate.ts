@@ -1,37 +1,43 @@
-/** Looks at the rules that speak: one message goes out when an incident opens, and one when it is over. */
+/** Evaluates alert rules: sends one message when an incident opens and one when it is resolved. */
 import { isoTime } from '../../clock.ts'
 import { newId } from '../../ids.ts'
 import { chatText, linkOf, severityOf } from './alerts.ts'
-import { newVendorMs, orgMemory, type OrgMemory } from './org-state.ts'
+import { newVendorMs, orgCounters, type OrgCounters } from './counters.ts'
 import type { ApiKey, Json, Store } from '../../../db/contract/store.ts'
 import type { Endpoint, Incident, NewDelivery, Rule } from '../../../db/contract/webhooks.ts'
 import type { Log } from '../../log.ts'
-import type { Share } from './org-state.ts'
+import type { Share } from './counters.ts'
 
 export interface EvaluateServices {
   store: Pick<Store, 'webhooks' | 'events' | 'keys'>
   log: Log
-  /** Where people open the dashboard; null when the appliance was not told. */
+  /** The address of the dashboard; null when it is not configured. */
   publicUrl: string | null
 }
 
 export function makeEvaluate(services: EvaluateServices): (now: number) => Promise<void> {
   const { store, log } = services
-  const memories = new Map<string, OrgMemory>()
+  const counters = new Map<string, OrgCounters>()
 
-  async function lookAt(orgId: string, rules: Rule[], open: Incident[], now: number): Promise<void> {
-    const memory = memories.get(orgId) ?? (await orgMemory(store.events, orgId, now))
-    memories.set(orgId, memory)
-    await memory.readOn(new Set(rules.map(({ kind }) => kind)), now)
-    const view = await viewOf(store, orgId, rules, memory, now)
+  async function evaluateOrg(orgId: string, rules: Rule[], open: Incident[], now: number): Promise<void> {
+    const own = counters.get(orgId) ?? (await orgCounters(store.events, orgId, now))
+    counters.set(orgId, own)
+    await own.update(new Set(rules.map(({ kind }) => kind)), now)
+    const state = await stateOf(store, orgId, rules, own, now)
     const endpoints = new Map(
       (await store.webhooks.bareEndpoints(orgId)).map((endpoint) => [endpoint.id, endpoint]),
     )
     for (const rule of rules) {
       const endpoint = endpoints.get(rule.endpointId)
       if (endpoint === undefined) continue
-      const mine = open.filter(({ ruleId }) => ruleId === rule.id)
-      await speak(services, { rule, endpoint, found: findings(rule, view, now), open: mine, now })
+      const incidents = open.filter(({ ruleId }) => ruleId === rule.id)
+      await updateIncidents(services, {
+        rule,
+        endpoint,
+        findings: evaluateRule(rule, state, now),
+        open: incidents,
+        now,
+      })
     }
   }
 
@@ -39,75 +45,75 @@ export function makeEvaluate(services: EvaluateServices): (now: number) => Promi
     const rules = await store.webhooks.rules(null)
     const open = rules.length === 0 ? [] : await store.webhooks.openIncidents(null)
     const byOrg = Map.groupBy(rules, ({ orgId }) => orgId)
-    for (const orgId of memories.keys()) if (!byOrg.has(orgId)) memories.delete(orgId)
+    for (const orgId of counters.keys()) if (!byOrg.has(orgId)) counters.delete(orgId)
     for (const [orgId, ofOrg] of byOrg) {
-      await lookAt(orgId, ofOrg, open, now).catch((error: unknown) => {
+      await evaluateOrg(orgId, ofOrg, open, now).catch((error: unknown) => {
         log.warn('webhook_rules_failed', { orgId, message: String(error) })
       })
     }
   }
 }
 
-async function viewOf(
+async function stateOf(
   store: EvaluateServices['store'],
   orgId: string,
   rules: Rule[],
-  memory: OrgMemory,
+  counters: OrgCounters,
   now: number,
-): Promise<OrgView> {
-  const asks = (kind: Rule['kind']) => rules.some((rule) => rule.kind === kind)
+): Promise<OrgState> {
+  const has = (kind: Rule['kind']) => rules.some((rule) => rule.kind === kind)
   return {
-    newVendors: memory.newVendors,
-    blocked: memory.rates.blocked(now),
-    toolErrors: memory.rates.toolErrors(now),
-    lastEventAtMs: asks('silence') ? await memory.lastEventAt() : null,
-    exposedKeys: asks('key_leaked') ? exposed(await store.keys.list({ orgId })) : [],
+    newVendors: counters.newVendors,
+    blocked: counters.rates.blocked(now),
+    toolErrors: counters.rates.toolErrors(now),
+    lastEventAtMs: has('silence') ? await counters.lastEventAt() : null,
+    exposedKeys: has('key_leaked') ? exposedKeys(await store.keys.list({ orgId })) : [],
   }
 }
 
-function exposed(keys: ApiKey[]): ApiKey[] {
+function exposedKeys(keys: ApiKey[]): ApiKey[] {
   return keys.filter(({ exposedAtMs, revokedAtMs }) => exposedAtMs !== null && revokedAtMs === null)
 }
 
 const none = { acknowledgedAtMs: null, acknowledgedBy: null }
 
-interface Look {
+interface Evaluated {
   rule: Rule
   endpoint: Endpoint
-  found: Finding[]
+  findings: Finding[]
   open: Incident[] // of the rule
   now: number
 }
 
-/** Opens what was found and is not open yet, resolves what is open and was not found any more. */
-async function speak({ store, publicUrl }: EvaluateServices, look: Look): Promise<void> {
-  const { rule, found, open, now } = look
+/** Opens an incident for each new finding and resolves incidents without one. */
+async function updateIncidents({ store, publicUrl }: EvaluateServices, evaluated: Evaluated): Promise<void> {
+  const { rule, findings, open, now } = evaluated
   const times = { openedAtMs: now, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
-  for (const { subject, data } of found) {
+  for (const { subject, data } of findings) {
     if (open.some((incident) => incident.subject === subject)) continue
     const { id: ruleId, orgId } = rule
     const incident = { id: newId('inc'), orgId, ruleId, subject, ...times, data }
-    const delivery = message('alert.opened', look, incident, publicUrl)
-    // A vendor is new only once; the other kinds may happen again.
+    const delivery = message('alert.opened', evaluated, incident, publicUrl)
+    // A vendor is new only once; other incidents may open again.
     await store.webhooks.openIncident({ incident, delivery, once: rule.kind === 'new_vendor' })
   }
   for (const incident of open) {
-    if (found.some(({ subject }) => subject === incident.subject)) continue
-    const isKnownAgain = rule.kind !== 'new_vendor' || now - incident.openedAtMs >= newVendorMs
-    if (!isKnownAgain) continue
-    const delivery = message('alert.resolved', look, { ...incident, resolvedAtMs: now }, publicUrl)
+    if (findings.some(({ subject }) => subject === incident.subject)) continue
+    const isOver = rule.kind !== 'new_vendor' || now - incident.openedAtMs >= newVendorMs
+    if (!isOver) continue
+    const delivery = message('alert.resolved', evaluated, { ...incident, resolvedAtMs: now }, publicUrl)
     await store.webhooks.resolveIncident({ id: incident.id, now, delivery })
   }
 }
 
 function message(
   type: 'alert.opened' | 'alert.resolved',
-  { rule: { kind, orgId }, endpoint, now }: Look,
+  { rule: { kind, orgId }, endpoint, now }: Evaluated,
   incident: Incident,
   publicUrl: string | null,
 ): NewDelivery {
   const link = `${publicUrl ?? ''}${linkOf(incident)}`
-  const data: { [member: string]: Json } = {
+  const data: { [name: string]: Json } = {
     rule: kind,
     ruleId: incident.ruleId,
     incidentId: incident.id,
@@ -131,8 +137,8 @@ function message(
   }
 }
 
-/** What each kind of rule finds in an organization as it is now; pure, so that the watch only has to compare. */
-export interface OrgView {
+/** What the rules of an organization are evaluated against. */
+export interface OrgState {
   newVendors: { vendor: string; firstAtMs: number }[]
   blocked: Share // of the last hour
   toolErrors: Map<string, Share> // of the last hour, by tool
@@ -140,31 +146,32 @@ export interface OrgView {
   exposedKeys: ApiKey[] // seen with a browser's headers and not revoked
 }
 
-/** Something that is the case; `subject` tells two findings of one rule apart. */
+/** A condition that holds; `subject` distinguishes the findings of one rule. */
 interface Finding {
   subject: string
-  data: { [member: string]: Json }
+  data: { [name: string]: Json }
 }
 
-export function findings(rule: Rule, view: OrgView, now: number): Finding[] {
+/** Pure: the findings of one rule in the current state. */
+export function evaluateRule(rule: Rule, state: OrgState, now: number): Finding[] {
   switch (rule.kind) {
     case 'new_vendor':
-      return view.newVendors
+      return state.newVendors
         .filter(({ firstAtMs }) => firstAtMs >= rule.createdAtMs)
         .map(({ vendor, firstAtMs }) => ({
           subject: vendor,
           data: { vendor, firstSeenAt: isoTime(firstAtMs) },
         }))
     case 'blocked_share':
-      return passes(rule, view.blocked) ? [{ subject: '', data: shareData(rule, view.blocked) }] : []
+      return passes(rule, state.blocked) ? [{ subject: '', data: shareData(rule, state.blocked) }] : []
     case 'tool_error_rate':
-      return [...view.toolErrors]
+      return [...state.toolErrors]
         .filter(([, share]) => passes(rule, share))
         .map(([tool, share]) => ({ subject: tool, data: { tool, ...shareData(rule, share) } }))
     case 'silence':
-      return silence(rule, view, now)
+      return silence(rule, state, now)
     case 'key_leaked':
-      return view.exposedKeys.map(({ id, label, prefix, exposedAtMs }) => ({
+      return state.exposedKeys.map(({ id, label, prefix, exposedAtMs }) => ({
         subject: id,
         data: { keyId: id, label, prefix, exposedAt: isoTime(exposedAtMs ?? now) },
       }))
@@ -175,12 +182,12 @@ function passes({ threshold, eventsMin }: Rule, { total, bad }: Share): boolean 
   return total >= (eventsMin ?? 1) && bad / total > (threshold ?? 1)
 }
 
-function shareData({ threshold }: Rule, { total, bad }: Share): { [member: string]: Json } {
+function shareData({ threshold }: Rule, { total, bad }: Share): { [name: string]: Json } {
   return { share: Math.round((bad / total) * 10_000) / 10_000, threshold, events: total, windowMinutes: 60 }
 }
 
-/** Before the first event nothing can have fallen silent; a rule hears nothing of the time before it was made. */
-function silence({ minutes, createdAtMs }: Rule, { lastEventAtMs }: OrgView, now: number): Finding[] {
+/** There is no silence before the first event, and none before the rule was created. */
+function silence({ minutes, createdAtMs }: Rule, { lastEventAtMs }: OrgState, now: number): Finding[] {
   if (lastEventAtMs === null || now - Math.max(lastEventAtMs, createdAtMs) < (minutes ?? 0) * 60_000)
     return []
   return [{ subject: '', data: { minutes, lastEventAt: isoTime(lastEventAtMs) } }]

@@ -1,28 +1,28 @@
-/** What the rules remember of one organization: read on from where it was, or after a start from an hour back. */
+/** Counts what the alert rules of one organization need, from new events only; after a start from the last hour. */
 import { demoKeyId, importKeyId } from '../../ingest/sender-ids.ts'
 import { lastArrival, positionBefore, type Arrival } from '../endpoints/position.ts'
 import type { Arrivals, EventCountQuery, EventStore } from '../../../db/contract/store.ts'
 import type { RuleKind } from '../../../db/contract/webhooks.ts'
 
-/** Counts of the last hour of one organization, minute by minute: what the rules about shares look at. */
 export interface Share {
   total: number
   bad: number
 }
 
+/** Counts per minute of the last hour. */
 interface Rates {
-  /** Arrivals around `atMs`, and how many of them were blocked. */
+  /** Adds events that arrived around `atMs` and how many of them were blocked. */
   addBlocked(atMs: number, share: Share): void
   addExecutions(atMs: number, tool: string, share: Share): void
-  /** Blocked among all events of the hour before `now`. */
+  /** The share of blocked events in the hour before `now`. */
   blocked(now: number): Share
-  /** Errors among the executions of each tool in the hour before `now`. */
+  /** The share of failed executions of each tool in the hour before `now`. */
   toolErrors(now: number): Map<string, Share>
 }
 
 const minuteMs = 60_000
 export const windowMs = 60 * minuteMs
-/** Tools that a minute may hold beside each other; more are not looked at, so that a flood of names costs nothing. */
+/** Tools counted per minute. More are ignored, so that a flood of names costs no memory. */
 const toolsMax = 1_000
 
 interface Minute {
@@ -76,18 +76,18 @@ function plus(a: Share, b: Share): Share {
   return { total: a.total + b.total, bad: a.bad + b.bad }
 }
 
-export interface OrgMemory {
+export interface OrgCounters {
   rates: Rates
   newVendors: { vendor: string; firstAtMs: number }[]
-  /** When an event came last that was no history; null: never, or too many arrivals ago. */
+  /** When the last live event arrived; null: never, or too many arrivals ago. */
   lastEventAt(): Promise<number | null>
-  /** Reads what arrived since; `kinds` are the rules there are, and only what they need is read. */
-  readOn(kinds: ReadonlySet<RuleKind>, now: number): Promise<void>
+  /** Counts the events since the last update, as far as rules of these `kinds` need them. */
+  update(kinds: ReadonlySet<RuleKind>, now: number): Promise<void>
 }
 
 /**
- * `sightglass demo` and `sightglass import` store history: it happened before, so no rule speaks of it. A vendor of
- * theirs is known from then on.
+ * `sightglass demo` and `sightglass import` store past events, so no rule alerts on them. Their vendors count as known
+ * afterwards.
  */
 const historyKeys = [demoKeyId, importKeyId]
 
@@ -95,13 +95,13 @@ const historyKeys = [demoKeyId, importKeyId]
 const arrivalsMax = 100_000
 const tallyMsMax = 5_000
 export const newVendorMs = 24 * 3_600_000
-/** A day's new vendors at most: whoever sends random names must not make a message of each. */
+/** New vendors per day: a sender of random names must not cause a message for each. */
 const newVendorsMax = 100
-/** After a start the hour behind it is counted in pieces of this length. */
+/** After a start the last hour is counted in slices of this length. */
 const sliceMs = 5 * 60_000
 
-export async function orgMemory(events: EventStore, orgId: string, now: number): Promise<OrgMemory> {
-  const memory = { rates: makeRates(), newVendors: [] as OrgMemory['newVendors'] }
+export async function orgCounters(events: EventStore, orgId: string, now: number): Promise<OrgCounters> {
+  const memory = { rates: makeRates(), newVendors: [] as OrgCounters['newVendors'] }
   let position = await positionBefore(events, orgId, now - windowMs)
 
   /** A vendor is new when no stored event before, of whatever key, has it. */
@@ -155,7 +155,7 @@ export async function orgMemory(events: EventStore, orgId: string, now: number):
       last = (await lastArrival(events, { orgId, afterSeq: last?.seq ?? 0, exceptKeys: historyKeys })) ?? last
       return last?.receivedAtMs ?? null
     },
-    async readOn(kinds, at) {
+    async update(kinds, at) {
       const old = memory.newVendors.findLastIndex(({ firstAtMs }) => firstAtMs <= at - newVendorMs)
       memory.newVendors.splice(0, old + 1)
       if (isFirst) {
@@ -169,7 +169,7 @@ export async function orgMemory(events: EventStore, orgId: string, now: number):
   }
 }
 
-/** Counted where the events lie, without reading them: this is asked every minute, whatever the traffic. */
+/** The store counts without reading events, because this runs every minute whatever the traffic. */
 async function countArrivals(events: EventStore, query: EventCountQuery): Promise<number> {
   let total = 0
   for (let afterSeq = query.afterSeq; afterSeq < query.ceilingSeq;) {
