@@ -1,6 +1,6 @@
 /** Shows a new signing secret once. */
-import { CopyButton } from '../../components/copy-button.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { CopyButton } from './copy-button.tsx'
+import { Dialog } from './dialog.tsx'
 
 export function SecretDialog(props: { title: string; secret: string; about: string; onClose: () => void }) {
   return (
