@@ -1,21 +1,25 @@
 /** The frame around every page: navigation, banners, the page itself and global dialogs. */
 import './styles/shell.css'
+import './components/palette.css'
 import { useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { Dialog } from './components/dialog.tsx'
 import { Navigation } from './components/navigation.tsx'
-import { NoticeBar } from './components/notice-bar.tsx'
 import { PageBar } from './components/page-bar.tsx'
 import { Palette } from './components/palette.tsx'
-import { ShortcutList } from './components/shortcut-list.tsx'
 import { codeOf, getReadyWhenIdle, loadCode } from './app/page-code.ts'
 import { refreshTotals } from './range/totals.ts'
 import { navigate, path } from './app/router.ts'
-import { type PageRoute, frontPage, routeOf, routes } from './routes.ts'
+import { frontPage, routeOf, routes, type PageRoute } from './routes.ts'
 import { entry, refreshOverview, session } from './app/session.ts'
 import { menuOpen, paletteOpen, shortcutsOpen } from './app/shell-state.ts'
-import { type Shortcut, useShortcuts } from './app/shortcuts.ts'
+import { shortcuts, useShortcuts, type Shortcut } from './app/shortcuts.ts'
 import { zone } from './app/zone.ts'
+import { now } from './app/clock.ts'
+import { counted } from './text/format.ts'
+import { notices, refreshMs, refreshNotices, urgent } from './app/notices.ts'
+import { Text } from './components/text.tsx'
+import type { Notice } from './api/webhook-api.ts'
 
 const globalShortcuts: Shortcut[] = [
   { keys: ['?'], shown: '?', does: 'Show keyboard shortcuts', run: () => (shortcutsOpen.value = true) },
@@ -138,5 +142,62 @@ function NoSuchPage() {
         </p>
       </div>
     </>
+  )
+}
+
+/** The bar above every page while an alert is open or an endpoint needs attention. */
+const idleMsMax = 3_600_000
+const activity = ['pointermove', 'keydown', 'wheel'] as const
+
+function NoticeBar() {
+  const here = path.value
+  useEffect(() => void refreshNotices(), [here])
+  useEffect(() => {
+    let usedMs = now()
+    const use = (): void => void (usedMs = now())
+    const timer = setInterval(() => {
+      // A request keeps the sign-in alive, so an idle page must not send any.
+      const isUsed = document.visibilityState === 'visible' && now() - usedMs < idleMsMax
+      if (isUsed) void refreshNotices()
+    }, refreshMs)
+    for (const act of activity) window.addEventListener(act, use, { passive: true })
+    return () => {
+      clearInterval(timer)
+      for (const act of activity) window.removeEventListener(act, use)
+    }
+  }, [])
+  const placeOf = ({ href = '/webhooks' }: Notice): string => href
+  const [first, ...more] = urgent(notices.value).filter((notice) => placeOf(notice) !== here)
+  if (first === undefined) return null
+  return (
+    <p class="notice-bar" role="status">
+      <Text value={first.message} max={240} />{' '}
+      <a href={placeOf(first)}>
+        {more.length === 0 ? 'View' : `View this and ${counted(more.length, 'other')}`}
+      </a>
+    </p>
+  )
+}
+
+/** The dialog that lists the keyboard shortcuts of the current page. */
+function ShortcutList() {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={() => (shortcutsOpen.value = false)}>
+      <dl class="shortcut-list">
+        {shortcuts.value.map((shortcut) => (
+          <>
+            <dt>
+              <kbd>{shortcut.shown}</kbd>
+            </dt>
+            <dd>{shortcut.does}</dd>
+          </>
+        ))}
+      </dl>
+      <div class="dialog-foot">
+        <button type="button" class="button" data-first-focus onClick={() => (shortcutsOpen.value = false)}>
+          Close
+        </button>
+      </div>
+    </Dialog>
   )
 }

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { password, person } from '../support/people.ts'
 import { testServer } from '../support/server.ts'
-import { furtherIssues } from '../../web/components/further-issues.ts'
+import { furtherIssues } from '../../web/components/problem.tsx'
 
 interface Refusal {
   message: string

@@ -2,7 +2,6 @@
 import './problem.css'
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api/api.ts'
-import { furtherIssues } from './further-issues.ts'
 
 export function Problem(props: { error: ApiError; onRetry?: () => void; children?: ComponentChildren }) {
   const { error, onRetry } = props
@@ -27,4 +26,13 @@ export function Problem(props: { error: ApiError; onRetry?: () => void; children
       )}
     </div>
   )
+}
+
+/** The issue texts of an error that differ from its message; many errors repeat it. */
+export function furtherIssues(error: { message: string; issues: { message: string }[] }): string {
+  const seen = new Set([error.message])
+  return error.issues
+    .map(({ message }) => message)
+    .filter((message) => !seen.has(message) && seen.add(message))
+    .join(' ')
 }

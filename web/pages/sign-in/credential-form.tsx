@@ -1,8 +1,8 @@
 /** The form shared by sign-in, setup, invitation and password reset: logo, title, fields and one button. */
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { Brand } from '../../components/marks.tsx'
+import type { ComponentChildren } from 'preact'
 
 export interface CredentialFormProps {
   title: string
@@ -106,6 +106,31 @@ export function PasswordField(props: { label: string; autocomplete: string; isNe
           At least 8 characters. Several random words are easy to remember and hard to guess.
         </p>
       )}
+    </div>
+  )
+}
+
+/** The second step of sign-in: a code from the authenticator app, or a recovery code. */
+export function CodeField() {
+  const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  useLayoutEffect(() => input.current?.focus(), [])
+  return (
+    <div class="field">
+      <label for={id}>Code</label>
+      <input
+        ref={input}
+        id={id}
+        name="code"
+        autocomplete="one-time-code"
+        required
+        maxLength={30}
+        spellcheck={false}
+        aria-describedby={`${id}-hint`}
+      />
+      <p class="hint" id={`${id}-hint`}>
+        Six digits from your authenticator app, or a recovery code.
+      </p>
     </div>
   )
 }

@@ -9,7 +9,7 @@ import { Text } from '../../components/text.tsx'
 import { identityApi } from '../../api/identity-api.ts'
 import { navigate, place } from '../../app/router.ts'
 import { enter } from '../../app/session.ts'
-import { CodeField } from './code-form.tsx'
+import { CodeField } from './credential-form.tsx'
 import { AloneNote, CredentialForm, PasswordField } from './credential-form.tsx'
 
 interface InvitationView {

@@ -5,7 +5,7 @@ import { api, type ApiError, type Session } from '../../api/api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { navigate, query, safeReturn } from '../../app/router.ts'
 import { asApiError, enter, needsOwner, providerName, signInNotice } from '../../app/session.ts'
-import { CodeField } from './code-form.tsx'
+import { CodeField } from './credential-form.tsx'
 import { CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
 
 export function SignIn() {

@@ -2,9 +2,10 @@
 import { ApiError } from '../../api/api.ts'
 import { isoTime } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
-import { type Endpoint, webhookApi } from '../../api/webhook-api.ts'
+import { webhookApi, type Endpoint } from '../../api/webhook-api.ts'
 import { localMoment, zone } from '../../app/zone.ts'
 import { Field, FormDialog, textOf } from '../../components/form-dialog.tsx'
+import { useId } from 'preact/hooks'
 
 interface RangeDialogProps {
   endpoint: Endpoint
@@ -42,4 +43,45 @@ function timeOf(text: string): string {
   const ms = localMoment(text)
   if (ms !== null) return isoTime(ms)
   throw new ApiError(0, 'invalid_body', 'The time is incomplete.', { hint: 'Enter a date and a time.' })
+}
+
+/** Sends one test message to any URL, signed with the organization's secret. */
+interface TestDialogProps {
+  url: string
+  onSent: (deliveryId: string) => void
+  onClose: () => void
+}
+
+const sample = '{\n  "hello": "from Sightglass"\n}'
+
+export function TestDialog({ url, onSent, onClose }: TestDialogProps) {
+  const payload = useId()
+  const send = async (form: FormData): Promise<void> => {
+    onSent(await webhookApi.sendTest(`${form.get('url')}`.trim(), payloadOf(`${form.get('payload')}`)))
+  }
+  return (
+    <FormDialog title="Send test" action="Send test" onSubmit={send} onClose={onClose}>
+      <Field
+        name="url"
+        label="URL"
+        value={url}
+        required
+        hint="Signed with the organization’s secret, not with an endpoint’s."
+      />
+      <div class="field">
+        <label for={payload}>Payload (JSON object)</label>
+        <textarea id={payload} name="payload" rows={6} spellcheck={false} defaultValue={sample} />
+      </div>
+    </FormDialog>
+  )
+}
+
+function payloadOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ApiError(0, 'invalid_json', 'The payload is not valid JSON.', {
+      hint: 'Check quotes and commas.',
+    })
+  }
 }

@@ -23,7 +23,7 @@ import { type EndpointAction, Endpoints } from './endpoints.tsx'
 import { createWebhooksModel, deliveryFilterOf, type Shown, type WebhooksModel } from './model.ts'
 import { RangeDialog } from './dialogs.tsx'
 import { SecretDialog } from '../../components/secret-dialog.tsx'
-import { TestDialog } from './test-dialog.tsx'
+import { TestDialog } from './dialogs.tsx'
 import { statusTones, statusLabels } from './labels.ts'
 
 /** The actions of the page, their dialogs and their result message. */

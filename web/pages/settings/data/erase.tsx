@@ -4,11 +4,11 @@ import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/task.ts'
 import { counted } from '../../../text/format.ts'
-import { type Erasure, type Erasures, operateApi } from '../../../api/operate-api.ts'
+import { operateApi, type Erasure, type Erasures } from '../../../api/operate-api.ts'
 import { refreshOverview, session } from '../../../app/session.ts'
-import { EraseDialogs } from './erase-dialogs.tsx'
-import { hasVanished } from './erase-model.ts'
 import { Moment } from '../../../components/moment.tsx'
+import { Text } from '../../../components/text.tsx'
+import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 
 /** Progress is polled because no stream reports it. */
 const pollMs = 500
@@ -96,3 +96,83 @@ function State({ of: { running, last, beyond } }: { of: Erasures }) {
 }
 
 const nameOf = (by: 'session' | 'subject'): string => (by === 'session' ? 'a session' : 'an identity')
+
+/** The two dialogs of an erasure: choose what to erase, then confirm the number of events. */
+const kinds = [
+  { value: 'subject', text: 'Identity' },
+  { value: 'session', text: 'Session' },
+] as const
+
+interface Found {
+  what: Erasure
+  events: number | null // null: too many to count in time
+}
+
+interface EraseDialogsProps {
+  onErase: (what: Erasure) => Promise<void>
+  onClose: () => void
+}
+
+function EraseDialogs({ onErase, onClose }: EraseDialogsProps) {
+  const found = useSignal<Found | null>(null)
+  if (found.value) return <Confirm found={found.value} onErase={onErase} onClose={onClose} />
+  const find = async (form: FormData): Promise<void> => {
+    const value = textOf(form, 'value')
+    const what = textOf(form, 'kind') === 'session' ? { session: value } : { subject: value }
+    found.value = { what, events: await operateApi.countErased(what) }
+  }
+  return (
+    <FormDialog
+      key="find"
+      title="Erase a session or an identity"
+      action="Count events"
+      onSubmit={find}
+      onClose={() => found.value === null && onClose()} // found: the next dialog is open
+    >
+      <Choice name="kind" label="Kind" options={kinds} />
+      <Field name="value" label="Exact session ID or identity" required />
+      <p>Nothing is erased before you confirm the number of events.</p>
+    </FormDialog>
+  )
+}
+
+function Confirm({ found: { what, events }, onErase, onClose }: { found: Found } & EraseDialogsProps) {
+  const isSession = 'session' in what
+  const value = isSession ? what.session : what.subject
+  return (
+    <FormDialog
+      key="confirm"
+      title="Erase permanently"
+      action={events ? `Erase ${counted(events, 'event')}` : 'Erase'}
+      danger
+      onSubmit={() => onErase(what)}
+      onClose={onClose}
+    >
+      <p>
+        {isSession ? 'Session' : 'Identity'}{' '}
+        <strong>
+          <Text value={value} max={200} />
+        </strong>
+      </p>
+      <p>{erasureSummary(events)}</p>
+      <p>This cannot be undone. The audit log records the erasure without the ID or identity.</p>
+    </FormDialog>
+  )
+}
+
+/** Null: too many events to count in time. */
+export function erasureSummary(events: number | null): string {
+  if (events === 0)
+    return 'No stored event matches. Check the spelling; case matters. Copies of expired events are erased anyway.'
+  const matches =
+    events === null
+      ? 'All matching events are erased. There are too many to count first.'
+      : `${counted(events, 'event')} ${events === 1 ? 'is' : 'are'} erased.`
+  return `${matches} Their counts and their copies in deliveries and samples are erased too.`
+}
+
+/** True if a running erasure is neither running nor finished: the server restarted. */
+export function hasVanished(before: Erasures | null, { running, last }: Erasures): boolean {
+  const startedAt = before?.running?.startedAt
+  return startedAt !== undefined && running === null && (last === null || last.endedAt < startedAt)
+}

@@ -1,7 +1,7 @@
 /** The summary before an erasure, and an erasure that a restart stopped. */
 import { expect, test } from 'bun:test'
 import type { Erasures } from '../../../api/operate-api.ts'
-import { hasVanished, erasureSummary } from './erase-model.ts'
+import { hasVanished, erasureSummary } from './erase.tsx'
 
 test('the summary names the number of events, none, or too many to count', () => {
   expect(erasureSummary(1)).toStartWith('1 event is erased. Their counts and their copies')
