@@ -145,10 +145,10 @@ function NoSuchPage() {
   )
 }
 
-/** The bar above every page while an alert is open or an endpoint needs attention. */
 const idleMsMax = 3_600_000
 const activity = ['pointermove', 'keydown', 'wheel'] as const
 
+/** The bar above every page while an alert is open or an endpoint needs attention. */
 function NoticeBar() {
   const here = path.value
   useEffect(() => void refreshNotices(), [here])

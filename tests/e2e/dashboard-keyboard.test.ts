@@ -53,7 +53,7 @@ test('a keyboard alone leads from sign-in to a new key', async () => {
     await page.keyboard.type('made by keyboard')
     await page.keyboard.press('Enter')
     await page.getByLabel('New key').waitFor()
-    await tabTo(page, 'Done')
+    await tabTo(page, 'Done, I saved it')
     await page.keyboard.press('Enter')
     await page.getByRole('rowheader', { name: 'made by keyboard' }).waitFor()
     expect(await page.getByRole('dialog').count()).toBe(0)

@@ -208,7 +208,7 @@ test('a key’s label, scopes, sites and expiry are edited, and the audit log sh
 
     await page.goto(`${appliance.url}/settings/audit`)
     await page.getByRole('button', { name: 'secret_key.changed' }).first().click()
-    const changed = await page.getByRole('table', { name: 'Changes' }).innerText()
+    const changed = await page.getByRole('region', { name: 'Changes' }).innerText()
     expect(changed).toMatch(/scopes\s+\[\]\s+\["audit:read"\]/)
   })
 }, 90_000)
@@ -254,7 +254,7 @@ test('a site is named, a leaked key is rotated, and the audit log shows both wit
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByRole('button', { name: 'ingest_key.rotated' }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'site.changed' }).click()
-    const changed = page.getByRole('table', { name: 'Changes' })
+    const changed = page.getByRole('region', { name: 'Changes' })
     expect(await changed.innerText()).toMatch(/name\s+none\s+The shop/)
     await page.getByRole('button', { name: 'Close' }).click()
     const [download] = await Promise.all([

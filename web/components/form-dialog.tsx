@@ -71,7 +71,7 @@ export function Field(props: FieldProps) {
     spellcheck: false,
     'aria-describedby': hint === undefined ? undefined : `${id}-hint`,
     required: props.required ?? false,
-    autofocus: props.autofocus ?? false,
+    'data-first-focus': props.autofocus,
     maxLength: props.maxLength ?? 1_000,
   }
   const inputs = {

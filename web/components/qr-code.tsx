@@ -3,14 +3,14 @@ import './qr-code.css'
 import { useMemo } from 'preact/hooks'
 import { encode } from 'uqr'
 
-/** The dark squares of a QR code as one SVG path, one unit per square, with the quiet border that readers need. */
-const quiet = 4
+const quiet = 4 // squares; readers need the border
 
 export interface QrPath {
   size: number // in squares, with the border
   path: string
 }
 
+/** The dark squares of a QR code as one SVG path, one unit per square, with the quiet border that readers need. */
 export function qrPath(text: string): QrPath {
   const { data, size } = encode(text, { ecc: 'M', border: quiet })
   const parts: string[] = []

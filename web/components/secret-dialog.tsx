@@ -1,19 +1,32 @@
-/** Shows a new signing secret once. */
+/** A dialog that shows a secret once, such as a new key, with a copy button. It closes only after a confirmation. */
+import type { ComponentChildren } from 'preact'
 import { CopyButton } from './copy-button.tsx'
 import { Dialog } from './dialog.tsx'
 
-export function SecretDialog(props: { title: string; secret: string; about: string; onClose: () => void }) {
+interface SecretDialogProps {
+  title: string
+  about: ComponentChildren
+  label: string // of the secret
+  secret: string
+  copyLabel: string
+  onClose: () => void
+  children?: ComponentChildren
+}
+
+export function SecretDialog(props: SecretDialogProps) {
+  const { title, about, label, secret, copyLabel, onClose, children } = props
   return (
-    <Dialog title={props.title} sticky onClose={props.onClose}>
-      <p>{props.about}</p>
+    <Dialog title={title} sticky onClose={onClose}>
+      <p>{about}</p>
       <div class="secret">
-        <output class="mono" aria-label="Signing secret">
-          {props.secret}
+        <output class="mono" tabIndex={0} aria-label={label}>
+          {secret}
         </output>
-        <CopyButton text={props.secret} label="Copy secret" primary />
+        <CopyButton text={secret} label={copyLabel} primary />
       </div>
+      {children}
       <div class="dialog-foot">
-        <button type="button" class="button" data-first-focus onClick={props.onClose}>
+        <button type="button" class="button" onClick={onClose}>
           Done, I saved it
         </button>
       </div>

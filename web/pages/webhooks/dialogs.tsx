@@ -1,11 +1,11 @@
-/** Replays a time range to an endpoint. */
+/** The dialogs of the Webhooks page: replay a time range, send a test, rotate the secret of an endpoint. */
+import { useId } from 'preact/hooks'
 import { ApiError } from '../../api/api.ts'
 import { isoTime } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
 import { webhookApi, type Endpoint } from '../../api/webhook-api.ts'
 import { localMoment, zone } from '../../app/zone.ts'
 import { Field, FormDialog, textOf } from '../../components/form-dialog.tsx'
-import { useId } from 'preact/hooks'
 
 interface RangeDialogProps {
   endpoint: Endpoint
@@ -84,4 +84,29 @@ function payloadOf(text: string): unknown {
       hint: 'Check quotes and commas.',
     })
   }
+}
+
+interface RotateDialogProps {
+  endpoint: Endpoint
+  onRotated: (secret: string) => void
+  onClose: () => void
+}
+
+export function RotateDialog({ endpoint, onRotated, onClose }: RotateDialogProps) {
+  return (
+    <FormDialog
+      title="Rotate signing secret"
+      action="Rotate secret"
+      onSubmit={async () => onRotated(await webhookApi.rotateSecret(endpoint.id))}
+      onClose={onClose}
+    >
+      <p>
+        <strong>
+          <Text value={endpoint.label || endpoint.url} max={64} />
+        </strong>{' '}
+        gets a new secret. Messages are signed with both secrets for 24 hours. After that, receivers that only
+        know the old secret reject every message.
+      </p>
+    </FormDialog>
+  )
 }

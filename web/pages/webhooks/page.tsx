@@ -16,14 +16,12 @@ import { mayManage, session } from '../../app/session.ts'
 import { useStart } from '../../query/use-start.ts'
 import { type Delivery, type DeliveryFilter, type DeliveryStatus } from '../../api/webhook-api.ts'
 import { type Endpoint, type Incident, webhookApi } from '../../api/webhook-api.ts'
-import { FormDialog } from '../../components/form-dialog.tsx'
 import { DeliveryView } from './delivery.tsx'
 import { Alerts } from './alerts.tsx'
 import { type EndpointAction, Endpoints } from './endpoints.tsx'
 import { createWebhooksModel, deliveryFilterOf, type Shown, type WebhooksModel } from './model.ts'
-import { RangeDialog } from './dialogs.tsx'
+import { RangeDialog, RotateDialog, TestDialog } from './dialogs.tsx'
 import { SecretDialog } from '../../components/secret-dialog.tsx'
-import { TestDialog } from './dialogs.tsx'
 import { statusTones, statusLabels } from './labels.ts'
 
 /** The actions of the page, their dialogs and their result message. */
@@ -144,37 +142,14 @@ function Dialogs({ model, actions }: { model: WebhooksModel; actions: Actions })
       {secret.value !== null && (
         <SecretDialog
           title="New signing secret"
+          label="Signing secret"
+          copyLabel="Copy secret"
           secret={secret.value.secret}
           about={`For ${secret.value.of}. This secret is not shown again. ${overlap}`}
           onClose={() => (secret.value = null)}
         />
       )}
     </>
-  )
-}
-
-interface RotateDialogProps {
-  endpoint: Endpoint
-  onRotated: (secret: string) => void
-  onClose: () => void
-}
-
-function RotateDialog({ endpoint, onRotated, onClose }: RotateDialogProps) {
-  return (
-    <FormDialog
-      title="Rotate signing secret"
-      action="Rotate secret"
-      onSubmit={async () => onRotated(await webhookApi.rotateSecret(endpoint.id))}
-      onClose={onClose}
-    >
-      <p>
-        <strong>
-          <Text value={endpoint.label || endpoint.url} max={64} />
-        </strong>{' '}
-        gets a new secret. Messages are signed with both secrets for 24 hours. After that, receivers that only
-        know the old secret reject every message.
-      </p>
-    </FormDialog>
   )
 }
 

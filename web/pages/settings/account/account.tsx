@@ -9,6 +9,7 @@ import { session, signOut } from '../../../app/session.ts'
 import { Field, textOf } from '../../../components/form-dialog.tsx'
 import { SecondFactor } from './second-factor.tsx'
 import { Moment } from '../../../components/moment.tsx'
+import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 export function Account() {
   const account = useSignal<OwnAccount | null>(null)
@@ -99,50 +100,28 @@ function SignInList({ signIns, onDone }: { signIns: OwnSignIn[]; onDone: () => v
     <>
       <h3>Active sign-ins</h3>
       {problem.value && <Problem error={problem.value} />}
-      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Active sign-ins">
-        <table class="key-table">
-          <thead>
-            <tr>
-              <th scope="col">Browser</th>
-              <th scope="col">IP address</th>
-              <th scope="col">Signed in</th>
-              <th scope="col">Last seen</th>
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {signIns.map((signIn) => (
-              <tr key={signIn.id}>
-                <th scope="row">
-                  <Text value={signIn.userAgent || 'unknown'} max={44} />
-                </th>
-                <td>{signIn.address}</td>
-                <td>
-                  <Moment iso={signIn.createdAt} />
-                </td>
-                <td>
-                  <Moment iso={signIn.lastSeenAt} />
-                </td>
-                <td class="actions">
-                  {signIn.current ? (
-                    <span class="muted">this browser</span>
-                  ) : (
-                    <button
-                      type="button"
-                      class="button"
-                      onClick={() => act(() => identityApi.endSignIn(signIn.id))}
-                    >
-                      Sign out
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <RecordTable
+        label="Active sign-ins"
+        rows={signIns}
+        keyOf={({ id }) => id}
+        columns={[
+          { name: 'Browser', cell: ({ userAgent }) => <Text value={userAgent || 'unknown'} max={44} /> },
+          { name: 'IP address', cell: ({ address }) => address },
+          { name: 'Signed in', cell: ({ createdAt }) => <Moment iso={createdAt} /> },
+          { name: 'Last seen', cell: ({ lastSeenAt }) => <Moment iso={lastSeenAt} /> },
+        ]}
+        actions={({ id, current, userAgent }) =>
+          current ? (
+            <span class="muted">this browser</span>
+          ) : (
+            <RowButton
+              label="Sign out"
+              of={userAgent || 'unknown'}
+              onClick={() => act(() => identityApi.endSignIn(id))}
+            />
+          )
+        }
+      />
       {signIns.length > 1 && (
         <button
           type="button"

@@ -14,6 +14,7 @@ import { zone } from '../../../app/zone.ts'
 import { actionGroups, differences, facts, filterBody, filterParams, noFilter } from './model.ts'
 import { Choice, Field, textOf } from '../../../components/form-dialog.tsx'
 import { Instant } from '../../../components/moment.tsx'
+import { RecordTable } from '../../../components/record-table.tsx'
 
 export function AuditLog() {
   const filter = useSignal(noFilter)
@@ -115,40 +116,30 @@ function fileName({ since, until }: { since?: string; until?: string }): string 
 
 function EntryTable({ entries, onShow }: { entries: AuditEntry[]; onShow: (entry: AuditEntry) => void }) {
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Audit entries">
-      <table class="key-table">
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Actor</th>
-            <th scope="col">Action</th>
-            <th scope="col">Target</th>
-            <th scope="col">IP address</th>
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map((entry) => (
-            <tr key={entry.id}>
-              <td>
-                <Instant iso={entry.occurredAt} />
-              </td>
-              <td>
-                <Named name={entry.actorName} id={entry.actor} />
-              </td>
-              <td>
-                <button type="button" class="entry-link" aria-haspopup="dialog" onClick={() => onShow(entry)}>
-                  {entry.action}
-                </button>
-              </td>
-              <td>
-                <Named name={entry.targetName} id={entry.target} />
-              </td>
-              <td class="mono">{entry.address === null ? '' : <Text value={entry.address} max={40} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <RecordTable
+      label="Audit entries"
+      firstIsName={false}
+      rows={entries}
+      keyOf={({ id }) => id}
+      columns={[
+        { name: 'Time', cell: ({ occurredAt }) => <Instant iso={occurredAt} /> },
+        { name: 'Actor', cell: ({ actorName, actor }) => <Named name={actorName} id={actor} /> },
+        {
+          name: 'Action',
+          cell: (entry) => (
+            <button type="button" class="entry-link" aria-haspopup="dialog" onClick={() => onShow(entry)}>
+              {entry.action}
+            </button>
+          ),
+        },
+        { name: 'Target', cell: ({ targetName, target }) => <Named name={targetName} id={target} /> },
+        {
+          name: 'IP address',
+          class: 'mono',
+          cell: ({ address }) => address !== null && <Text value={address} max={40} />,
+        },
+      ]}
+    />
   )
 }
 
@@ -201,32 +192,20 @@ function EntryDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => voi
           </dd>
         </dl>
         {changed.length > 0 && (
-          <table class="key-table" aria-label="Changes">
-            <thead>
-              <tr>
-                <th scope="col">Field</th>
-                <th scope="col">Before</th>
-                <th scope="col">After</th>
-              </tr>
-            </thead>
-            <tbody>
-              {changed.map(({ name, before, after }) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td>
-                    <Text value={before} max={60} />
-                  </td>
-                  <td>
-                    <Text value={after} max={60} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <RecordTable
+            label="Changes"
+            rows={changed}
+            keyOf={({ name }) => name}
+            columns={[
+              { name: 'Field', cell: ({ name }) => name },
+              { name: 'Before', cell: ({ before }) => <Text value={before} max={60} /> },
+              { name: 'After', cell: ({ after }) => <Text value={after} max={60} /> },
+            ]}
+          />
         )}
       </div>
       <div class="dialog-foot">
-        <button type="button" class="button" autofocus onClick={onClose}>
+        <button type="button" class="button" data-first-focus onClick={onClose}>
           Close
         </button>
       </div>

@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks'
 import { RetentionLimits } from './retention.tsx'
 import { Erase } from './erase.tsx'
 import { Text } from '../../../components/text.tsx'
+import { RecordTable } from '../../../components/record-table.tsx'
 import { count, counted } from '../../../text/format.ts'
 import { overview, refreshOverview } from '../../../app/session.ts'
 
@@ -28,28 +29,22 @@ export function Data() {
         </dl>
       )}
       {types.length > 0 && (
-        <div class="panel table-panel" tabIndex={0} role="region" aria-label="Events by type">
-          <table class="key-table">
-            <thead>
-              <tr>
-                <th scope="col">Type</th>
-                <th scope="col">Events</th>
-              </tr>
-            </thead>
-            <tbody>
-              {types.slice(0, shownMax).map(([type, events]) => (
-                <tr key={type}>
-                  <th scope="row">
-                    <a href={`/logs?type=${encodeURIComponent(type)}`}>
-                      <Text value={type} max={64} />
-                    </a>
-                  </th>
-                  <td>{count(events)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <RecordTable
+          label="Events by type"
+          rows={types.slice(0, shownMax)}
+          keyOf={([type]) => type}
+          columns={[
+            {
+              name: 'Type',
+              cell: ([type]) => (
+                <a href={`/logs?type=${encodeURIComponent(type)}`}>
+                  <Text value={type} max={64} />
+                </a>
+              ),
+            },
+            { name: 'Events', cell: ([, events]) => count(events) },
+          ]}
+        />
       )}
       {types.length > shownMax && (
         <p class="muted">{counted(types.length - shownMax, 'more type')} not shown.</p>

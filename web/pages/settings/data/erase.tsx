@@ -97,7 +97,6 @@ function State({ of: { running, last, beyond } }: { of: Erasures }) {
 
 const nameOf = (by: 'session' | 'subject'): string => (by === 'session' ? 'a session' : 'an identity')
 
-/** The two dialogs of an erasure: choose what to erase, then confirm the number of events. */
 const kinds = [
   { value: 'subject', text: 'Identity' },
   { value: 'session', text: 'Session' },
@@ -113,6 +112,7 @@ interface EraseDialogsProps {
   onClose: () => void
 }
 
+/** The two dialogs of an erasure: choose what to erase, then confirm the number of events. */
 function EraseDialogs({ onErase, onClose }: EraseDialogsProps) {
   const found = useSignal<Found | null>(null)
   if (found.value) return <Confirm found={found.value} onErase={onErase} onClose={onClose} />
@@ -160,7 +160,7 @@ function Confirm({ found: { what, events }, onErase, onClose }: { found: Found }
   )
 }
 
-/** Null: too many events to count in time. */
+/** The summary shown before an erasure. Null: too many events to count in time. */
 export function erasureSummary(events: number | null): string {
   if (events === 0)
     return 'No stored event matches. Check the spelling; case matters. Copies of expired events are erased anyway.'

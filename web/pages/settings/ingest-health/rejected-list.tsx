@@ -2,6 +2,7 @@
 import { Text } from '../../../components/text.tsx'
 import type { RejectedRequest } from '../../../api/ingest-api.ts'
 import { Moment } from '../../../components/moment.tsx'
+import { RecordTable } from '../../../components/record-table.tsx'
 
 interface RejectedListProps {
   rejected: RejectedRequest[]
@@ -15,63 +16,51 @@ export function RejectedList({ rejected, labelOf }: RejectedListProps) {
       {rejected.length === 0 ? (
         <p class="muted">No rejected requests or events.</p>
       ) : (
-        <div class="panel table-panel" tabIndex={0} role="region" aria-label="Rejected requests">
-          <table class="key-table rejected-table">
-            <thead>
-              <tr>
-                <th scope="col">Time</th>
-                <th scope="col">Key</th>
-                <th scope="col">Reason</th>
-                <th scope="col">Body excerpt</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rejected.map((one, n) => (
-                <RejectedRow key={`${one.at} ${n}`} one={one} label={labelOf(one.keyId)} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <RecordTable
+          label="Rejected requests"
+          class="rejected-table"
+          firstIsName={false}
+          rows={rejected}
+          keyOf={({ at }, n) => `${at} ${n}`}
+          columns={[
+            { name: 'Time', cell: ({ at }) => <Moment iso={at} /> },
+            { name: 'Key', cell: ({ keyId }) => <Text value={labelOf(keyId)} max={36} /> },
+            { name: 'Reason', cell: (one) => <Reason {...one} /> },
+            { name: 'Body excerpt', cell: ({ excerpt }) => <Excerpt excerpt={excerpt} /> },
+          ]}
+        />
       )}
     </>
   )
 }
 
-function RejectedRow({ one, label }: { one: RejectedRequest; label: string }) {
+function Reason({ code, path, message }: Pick<RejectedRequest, 'code' | 'path' | 'message'>) {
   return (
-    <tr>
-      <td>
-        <Moment iso={one.at} />
-      </td>
-      <td>
-        <Text value={label} max={36} />
-      </td>
-      <td>
-        <code>{one.code}</code>
-        {one.path !== '' && (
-          <>
-            {' '}
-            at <Text value={one.path} mono max={60} />
-          </>
-        )}
-        <p class="muted">
-          <Text value={one.message} max={200} />
-        </p>
-      </td>
-      <td>
-        {one.excerpt === '' ? (
-          <span class="muted">not available</span>
-        ) : (
-          <details>
-            <summary>
-              <Text value={one.excerpt.slice(0, 200)} mono max={40} />
-            </summary>
-            <pre>
-              <Text value={one.excerpt} multiline />
-            </pre>
-          </details>
-        )}
-      </td>
-    </tr>
+    <>
+      <code>{code}</code>
+      {path !== '' && (
+        <>
+          {' '}
+          at <Text value={path} mono max={60} />
+        </>
+      )}
+      <p class="muted">
+        <Text value={message} max={200} />
+      </p>
+    </>
+  )
+}
+
+function Excerpt({ excerpt }: Pick<RejectedRequest, 'excerpt'>) {
+  if (excerpt === '') return <span class="muted">not available</span>
+  return (
+    <details>
+      <summary>
+        <Text value={excerpt.slice(0, 200)} mono max={40} />
+      </summary>
+      <pre>
+        <Text value={excerpt} multiline />
+      </pre>
+    </details>
   )
 }

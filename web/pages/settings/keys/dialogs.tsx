@@ -1,20 +1,18 @@
-/** Creates a key: the form, then the key itself, shown once with an example call. */
+/** The dialogs of a key: create, edit, rotate and revoke. A new key is shown once. */
 import { useSignal } from '@preact/signals'
-import { useId, useState } from 'preact/hooks'
-import { api, type ApiError, type Key, type KeyKind } from '../../../api/api.ts'
+import { useState } from 'preact/hooks'
+import { api, type Key, type KeyKind } from '../../../api/api.ts'
+import { sampleBody, sendCurl } from '../../../api/curl.ts'
+import { identityApi } from '../../../api/identity-api.ts'
 import { ownAddress } from '../../../app/base-path.ts'
 import { now } from '../../../app/clock.ts'
+import { session } from '../../../app/session.ts'
 import { CodeBlock } from '../../../components/code-block.tsx'
-import { CopyButton } from '../../../components/copy-button.tsx'
-import { Dialog } from '../../../components/dialog.tsx'
-import { Problem } from '../../../components/problem.tsx'
-import { sampleBody, sendCurl } from '../../../api/curl.ts'
-import { asApiError, session } from '../../../app/session.ts'
+import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { SecretDialog } from '../../../components/secret-dialog.tsx'
+import { Text } from '../../../components/text.tsx'
 import { KeyLimitFields, changeOf, limitsOf } from './key-settings.tsx'
 import { exampleCall, kindName } from './model.ts'
-import { Text } from '../../../components/text.tsx'
-import { identityApi } from '../../../api/identity-api.ts'
-import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 
 interface CreateKeyDialogProps {
   kinds: KeyKind[]
@@ -27,139 +25,89 @@ interface Created {
   secret: string
 }
 
-export function CreateKeyDialog({ kinds, onCreated, onClose }: CreateKeyDialogProps) {
-  const created = useSignal<Created | null>(null)
-  if (created.value) {
-    return (
-      <Dialog key="created" title={`Your new ${kindName[created.value.key.kind]}`} sticky onClose={onClose}>
-        <ShowOnce created={created.value} onClose={onClose} />
-      </Dialog>
-    )
-  }
-  return (
-    <Dialog key="make" title="Create key" onClose={onClose}>
-      <KeyForm
-        kinds={kinds}
-        onClose={onClose}
-        onCreated={(key) => {
-          created.value = key
-          onCreated()
-        }}
-      />
-    </Dialog>
-  )
-}
-
-interface KeyFormProps {
-  kinds: KeyKind[]
-  onClose: () => void
-  onCreated: (created: Created) => void
-}
-
 const about: { [kind in KeyKind]: string } = {
   ingest: 'sends events from your backend',
   secret: 'reads and exports; stays on your server',
   publishable: 'identifies your organization in a browser; grants no access',
 }
 
-function KeyForm({ kinds, onClose, onCreated }: KeyFormProps) {
-  const problem = useSignal<ApiError | null>(null)
-  const busy = useSignal(false)
-  const id = useId()
+export function CreateKeyDialog({ kinds, onCreated, onClose }: CreateKeyDialogProps) {
+  const created = useSignal<Created | null>(null)
+  if (created.value) return <NewKeyDialog created={created.value} onClose={onClose} />
   const submit = async (form: FormData): Promise<void> => {
-    if (busy.value) return
-    busy.value = true
-    problem.value = null
-    try {
-      const kind = kinds.find((candidate) => candidate === form.get('kind')) ?? kinds[0] ?? 'ingest'
-      onCreated(
-        await api.createKey({ kind, label: String(form.get('label')).trim(), ...limitsOf(kind, form) }),
-      )
-    } catch (error) {
-      problem.value = asApiError(error)
-    } finally {
-      busy.value = false
-    }
+    const kind = kinds.find((candidate) => candidate === form.get('kind')) ?? kinds[0] ?? 'ingest'
+    created.value = await api.createKey({
+      ...{ kind, label: textOf(form, 'label').trim() },
+      ...limitsOf(kind, form),
+    })
+    onCreated()
   }
   return (
-    <form
-      class="key-form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit(new FormData(event.currentTarget))
-      }}
+    <FormDialog
+      key="form"
+      title="Create key"
+      action="Create key"
+      onSubmit={submit}
+      onClose={() => created.value === null && onClose()} // otherwise the new key is shown
     >
-      {kinds.length > 1 && (
-        <fieldset class="kind-choice">
-          <legend>Kind</legend>
-          {kinds.map((kind, i) => (
-            <label>
-              <input type="radio" name="kind" value={kind} defaultChecked={i === 0} />
-              <span>
-                {kind}
-                <span class="muted">, {about[kind]}</span>
-              </span>
-            </label>
-          ))}
-        </fieldset>
-      )}
-      <div class="field">
-        <label for={id}>Label</label>
-        <input
-          id={id}
-          name="label"
-          required
-          maxLength={80}
-          data-first-focus
-          autocomplete="off"
-          aria-describedby={`${id}-hint`}
-        />
-        <p class="hint" id={`${id}-hint`}>
-          Where the key is used, for example “shop backend”.
-        </p>
-      </div>
+      {kinds.length > 1 && <KindChoice kinds={kinds} />}
+      <Field
+        name="label"
+        label="Label"
+        hint="Where the key is used, for example “shop backend”."
+        required
+        autofocus
+        maxLength={80}
+      />
       <KeyLimitFields kinds={kinds} />
-      {problem.value && <Problem error={problem.value} />}
-      <div class="dialog-foot">
-        <button type="button" class="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="submit" class="button primary" aria-disabled={busy.value}>
-          Create key
-        </button>
-      </div>
-    </form>
+    </FormDialog>
   )
 }
 
-function ShowOnce({ created, onClose }: { created: Created; onClose: () => void }) {
+function KindChoice({ kinds }: { kinds: KeyKind[] }) {
+  return (
+    <fieldset class="kind-choice">
+      <legend>Kind</legend>
+      {kinds.map((kind, i) => (
+        <label>
+          <input type="radio" name="kind" value={kind} defaultChecked={i === 0} />
+          <span>
+            {kind}
+            <span class="muted">, {about[kind]}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+function NewKeyDialog({ created, onClose }: { created: Created; onClose: () => void }) {
   const { key, secret } = created
   const example = useExampleCall(key.kind, secret)
   return (
-    <>
-      <p>
-        <strong>Copy it now.</strong> Only a hash is stored, so it cannot be shown again.
-      </p>
-      <div class="secret">
-        <output class="mono" tabIndex={0} aria-label="New key">
-          {secret}
-        </output>
-        <CopyButton text={secret} label="Copy key" primary />
-      </div>
+    <SecretDialog
+      title={`Your new ${kindName[key.kind]}`}
+      about={newKeyNotice}
+      label="New key"
+      secret={secret}
+      copyLabel="Copy key"
+      onClose={onClose}
+    >
       {example !== null && (
         <>
           <p>{key.kind === 'ingest' ? 'Send a first event:' : 'Read the newest event:'}</p>
           <CodeBlock text={example} label="Example command" copyLabel="Copy command" />
         </>
       )}
-      <div class="dialog-foot">
-        <button type="button" class="button" onClick={onClose}>
-          Done
-        </button>
-      </div>
-    </>
+    </SecretDialog>
   )
 }
+
+const newKeyNotice = (
+  <>
+    <strong>Copy it now.</strong> Only a hash is stored, so it cannot be shown again.
+  </>
+)
 
 /** The command is built once, so that the copied text equals the shown text. */
 function useExampleCall(kind: KeyKind, secret: string): string | null {
@@ -174,11 +122,29 @@ function useExampleCall(kind: KeyKind, secret: string): string | null {
   return example
 }
 
-/** Rotates a key: creates a key with the same label and limits and lets the old one expire after a chosen time. */
-interface RotateKeyDialogProps {
-  rotated: Key
+interface KeyDialogProps {
+  of: Key
   onDone: () => void
   onClose: () => void
+}
+
+/** Edits the label and limits of a key; the secret stays the same. */
+export function EditKeyDialog({ of: edited, onDone, onClose }: KeyDialogProps) {
+  const submit = async (form: FormData): Promise<void> => {
+    const change = changeOf(edited, form)
+    if (Object.keys(change).length === 0) return
+    await identityApi.changeKey(edited.id, change)
+    onDone()
+  }
+  return (
+    <FormDialog title="Edit key" action="Save" onSubmit={submit} onClose={onClose}>
+      <p>
+        Changes to the {kindName[edited.kind]} <code>{edited.prefix}…</code> apply from its next request.
+      </p>
+      <Field name="label" label="Label" value={edited.label} required autofocus maxLength={80} />
+      <KeyLimitFields kinds={[edited.kind]} of={edited} />
+    </FormDialog>
+  )
 }
 
 const overlaps = [
@@ -189,26 +155,19 @@ const overlaps = [
   { value: '720', text: 'in 30 days' },
 ] as const
 
-export function RotateKeyDialog({ rotated, onDone, onClose }: RotateKeyDialogProps) {
+/** Creates a key with the same label and limits, and lets the old one expire after a chosen time. */
+export function RotateKeyDialog({ of: rotated, onDone, onClose }: KeyDialogProps) {
   const secret = useSignal<string | null>(null)
   if (secret.value !== null) {
     return (
-      <Dialog key="made" title={`Your new ${kindName[rotated.kind]}`} sticky onClose={onClose}>
-        <p>
-          <strong>Copy it now.</strong> Only a hash is stored, so it cannot be shown again.
-        </p>
-        <div class="secret">
-          <code tabIndex={0} aria-label="New key">
-            {secret.value}
-          </code>
-          <CopyButton text={secret.value} label="Copy key" primary />
-        </div>
-        <div class="dialog-foot">
-          <button type="button" class="button" onClick={onClose}>
-            Done
-          </button>
-        </div>
-      </Dialog>
+      <SecretDialog
+        title={`Your new ${kindName[rotated.kind]}`}
+        about={newKeyNotice}
+        label="New key"
+        secret={secret.value}
+        copyLabel="Copy key"
+        onClose={onClose}
+      />
     )
   }
   const submit = async (form: FormData): Promise<void> => {
@@ -217,9 +176,14 @@ export function RotateKeyDialog({ rotated, onDone, onClose }: RotateKeyDialogPro
   }
   // An exposed key is public, so it should stop working immediately.
   const overlap = rotated.exposedAt === null ? '24' : '0'
-  const keepOpen = () => secret.value === null && onClose()
   return (
-    <FormDialog key="ask" title="Rotate key" action="Create new key" onSubmit={submit} onClose={keepOpen}>
+    <FormDialog
+      key="form"
+      title="Rotate key"
+      action="Create new key"
+      onSubmit={submit}
+      onClose={() => secret.value === null && onClose()} // otherwise the new key is shown
+    >
       <p>
         Creates a new {kindName[rotated.kind]} with the label and limits of{' '}
         <strong>
@@ -232,56 +196,13 @@ export function RotateKeyDialog({ rotated, onDone, onClose }: RotateKeyDialogPro
   )
 }
 
-/** Edits the label and limits of a key; the secret stays the same. */
-interface ChangeKeyDialogProps {
-  changed: Key
-  onDone: () => void
-  onClose: () => void
-}
-
-export function ChangeKeyDialog({ changed, onDone, onClose }: ChangeKeyDialogProps) {
-  const submit = async (form: FormData): Promise<void> => {
-    const change = changeOf(changed, form)
-    if (Object.keys(change).length === 0) return
-    await identityApi.changeKey(changed.id, change)
+export function RevokeKeyDialog({ of: revoked, onDone, onClose }: KeyDialogProps) {
+  const submit = async (): Promise<void> => {
+    await api.revokeKey(revoked.id)
     onDone()
   }
   return (
-    <FormDialog title="Edit key" action="Save" onSubmit={submit} onClose={onClose}>
-      <p>
-        Changes to the {kindName[changed.kind]} <code>{changed.prefix}…</code> apply from its next request.
-      </p>
-      <Field name="label" label="Label" value={changed.label} required autofocus maxLength={80} />
-      <KeyLimitFields kinds={[changed.kind]} of={changed} />
-    </FormDialog>
-  )
-}
-
-/** Revokes a key after naming it and what stops. */
-interface RevokeKeyDialogProps {
-  revoked: Key
-  onDone: () => void
-  onClose: () => void
-}
-
-export function RevokeKeyDialog({ revoked, onDone, onClose }: RevokeKeyDialogProps) {
-  const problem = useSignal<ApiError | null>(null)
-  const busy = useSignal(false)
-  const revoke = async (): Promise<void> => {
-    if (busy.value) return
-    busy.value = true
-    try {
-      await api.revokeKey(revoked.id)
-      onDone()
-      onClose()
-    } catch (error) {
-      problem.value = asApiError(error)
-    } finally {
-      busy.value = false
-    }
-  }
-  return (
-    <Dialog title="Revoke key" onClose={onClose}>
+    <FormDialog title="Revoke key" action="Revoke key" danger onSubmit={submit} onClose={onClose}>
       <p>
         Revoke the {kindName[revoked.kind]}{' '}
         <strong>
@@ -290,15 +211,6 @@ export function RevokeKeyDialog({ revoked, onDone, onClose }: RevokeKeyDialogPro
         (<code>{revoked.prefix}…</code>)?
       </p>
       <p>Requests with this key are rejected immediately. Events it sent remain. This cannot be undone.</p>
-      {problem.value && <Problem error={problem.value} />}
-      <div class="dialog-foot">
-        <button type="button" class="button" data-first-focus onClick={onClose}>
-          Cancel
-        </button>
-        <button type="button" class="button danger" aria-disabled={busy.value} onClick={() => void revoke()}>
-          Revoke key
-        </button>
-      </div>
-    </Dialog>
+    </FormDialog>
   )
 }

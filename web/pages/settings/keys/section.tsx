@@ -4,25 +4,26 @@ import { useEffect } from 'preact/hooks'
 import { api, type ApiError, type Key, type KeyKind } from '../../../api/api.ts'
 import { Problem } from '../../../components/problem.tsx'
 import { asApiError, mayManage, session } from '../../../app/session.ts'
-import { ChangeKeyDialog, CreateKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './dialogs.tsx'
+import { CreateKeyDialog, EditKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './dialogs.tsx'
 import { now } from '../../../app/clock.ts'
 import { Text } from '../../../components/text.tsx'
 import { inOrder, keyState } from './model.ts'
 import { minuteTime } from '../../../text/format.ts'
 import { Moment } from '../../../components/moment.tsx'
+import { type RecordColumn, RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 interface KeySectionProps {
   kinds: KeyKind[]
   about: string
 }
 
-/** The open dialog and its key; null: none. */
-type Doing = { act: 'create' } | { act: 'change' | 'rotate' | 'revoke'; key: Key } | null
+/** The open dialog and its key. */
+type Open = { name: 'create' } | { name: 'edit' | 'rotate' | 'revoke'; key: Key }
 
 export function KeySection({ kinds, about }: KeySectionProps) {
   const keys = useSignal<Key[] | null>(null)
   const problem = useSignal<ApiError | null>(null)
-  const doing = useSignal<Doing>(null)
+  const dialog = useSignal<Open | null>(null)
   const load = async (): Promise<void> => {
     try {
       keys.value = (await Promise.all(kinds.map((kind) => api.keys(kind)))).flat()
@@ -33,8 +34,8 @@ export function KeySection({ kinds, about }: KeySectionProps) {
   }
   const allowed = mayManage(session.value)
   useEffect(() => void (allowed && load()), [])
-  const begin = (act: 'change' | 'rotate' | 'revoke') => (key: Key) => (doing.value = { act, key })
-  const acts = { change: begin('change'), rotate: begin('rotate'), revoke: begin('revoke') }
+  const opener = (name: 'edit' | 'rotate' | 'revoke') => (key: Key) => (dialog.value = { name, key })
+  const actions = { edit: opener('edit'), rotate: opener('rotate'), revoke: opener('revoke') }
   return (
     <section class="settings-section">
       <p class="about">{about}</p>
@@ -43,7 +44,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
           type="button"
           class="button primary"
           aria-haspopup="dialog"
-          onClick={() => (doing.value = { act: 'create' })}
+          onClick={() => (dialog.value = { name: 'create' })}
         >
           Create key
         </button>
@@ -51,14 +52,16 @@ export function KeySection({ kinds, about }: KeySectionProps) {
         <p class="muted">Only owners and admins can manage keys. Your role is {session.value?.role}.</p>
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
-      {keys.value && <ExposedNotice keys={keys.value} onRotate={acts.rotate} />}
-      {keys.value && <KeyTable keys={keys.value} showKind={kinds.length > 1} onAct={allowed ? acts : null} />}
-      {doing.value && (
+      {keys.value && <ExposedNotice keys={keys.value} onRotate={actions.rotate} />}
+      {keys.value && (
+        <KeyTable keys={keys.value} showKind={kinds.length > 1} onAct={allowed ? actions : null} />
+      )}
+      {dialog.value && (
         <KeyDialog
-          doing={doing.value}
+          open={dialog.value}
           kinds={kinds}
           onDone={() => void load()}
-          onClose={() => (doing.value = null)}
+          onClose={() => (dialog.value = null)}
         />
       )}
     </section>
@@ -66,22 +69,22 @@ export function KeySection({ kinds, about }: KeySectionProps) {
 }
 
 interface KeyDialogProps {
-  doing: NonNullable<Doing>
+  open: Open
   kinds: KeyKind[]
   onDone: () => void
   onClose: () => void
 }
 
-function KeyDialog({ doing, kinds, onDone, onClose }: KeyDialogProps) {
-  switch (doing.act) {
+function KeyDialog({ open, kinds, onDone, onClose }: KeyDialogProps) {
+  switch (open.name) {
     case 'create':
       return <CreateKeyDialog kinds={kinds} onCreated={onDone} onClose={onClose} />
-    case 'change':
-      return <ChangeKeyDialog changed={doing.key} onDone={onDone} onClose={onClose} />
+    case 'edit':
+      return <EditKeyDialog of={open.key} onDone={onDone} onClose={onClose} />
     case 'rotate':
-      return <RotateKeyDialog rotated={doing.key} onDone={onDone} onClose={onClose} />
+      return <RotateKeyDialog of={open.key} onDone={onDone} onClose={onClose} />
     case 'revoke':
-      return <RevokeKeyDialog revoked={doing.key} onDone={onDone} onClose={onClose} />
+      return <RevokeKeyDialog of={open.key} onDone={onDone} onClose={onClose} />
   }
 }
 
@@ -109,11 +112,10 @@ function ExposedNotice({ keys, onRotate }: { keys: Key[]; onRotate: (key: Key) =
   )
 }
 
-/** The table of keys: limits, last use, state and actions. */
 const stateChip = { active: 'allow', exposed: 'error', expired: 'plain', revoked: 'plain' } as const
 
-interface KeyActs {
-  change: (key: Key) => void
+interface KeyActions {
+  edit: (key: Key) => void
   rotate: (key: Key) => void
   revoke: (key: Key) => void
 }
@@ -121,37 +123,54 @@ interface KeyActs {
 interface KeyTableProps {
   keys: Key[]
   showKind: boolean
-  onAct: KeyActs | null // null: read only
+  onAct: KeyActions | null // null: read only
 }
 
 function KeyTable({ keys, showKind, onAct }: KeyTableProps) {
   if (keys.length === 0) return <p class="muted">No keys yet. Create one to connect your backend.</p>
   const nowMs = now()
+  const isUsable = (key: Key) => ['active', 'exposed'].includes(keyState(key, nowMs))
+  const columns: RecordColumn<Key>[] = [
+    {
+      name: 'Label',
+      cell: (key) => (
+        <>
+          <Text value={key.label} max={36} />
+          <Limits shown={key} />
+        </>
+      ),
+    },
+    ...(showKind ? [{ name: 'Kind', cell: ({ kind }: Key) => kind }] : []),
+    { name: 'Key', class: 'mono', cell: ({ prefix }) => `${prefix}…` },
+    { name: 'Created', cell: ({ createdAt }) => <Moment iso={createdAt} /> },
+    { name: 'Last used', cell: (key) => <LastUsed {...key} /> },
+    {
+      name: 'State',
+      cell: (key) => {
+        const state = keyState(key, nowMs)
+        return <span class={`chip ${stateChip[state]}`}>{state}</span>
+      },
+    },
+  ]
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Keys">
-      <table class="key-table">
-        <thead>
-          <tr>
-            <th scope="col">Label</th>
-            {showKind && <th scope="col">Kind</th>}
-            <th scope="col">Key</th>
-            <th scope="col">Created</th>
-            <th scope="col">Last used</th>
-            <th scope="col">State</th>
-            {onAct && (
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {inOrder(keys, nowMs).map((key) => (
-            <KeyRow key={key.id} shown={key} showKind={showKind} nowMs={nowMs} onAct={onAct} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <RecordTable
+      label="Keys"
+      rows={inOrder(keys, nowMs)}
+      keyOf={({ id }) => id}
+      isEnded={(key) => !isUsable(key)}
+      columns={columns}
+      actions={onAct && ((key) => isUsable(key) && <KeyButtons shown={key} onAct={onAct} />)}
+    />
+  )
+}
+
+function LastUsed({ lastUsedAt, lastUsedAddress }: Key) {
+  if (lastUsedAt === null) return <span class="muted">never</span>
+  return (
+    <>
+      <Moment iso={lastUsedAt} />
+      {lastUsedAddress !== null && <span class="muted"> from {lastUsedAddress}</span>}
+    </>
   )
 }
 
@@ -159,60 +178,15 @@ interface KeyRowProps {
   shown: Key
   showKind: boolean
   nowMs: number
-  onAct: KeyActs | null
+  onAct: KeyActions | null
 }
 
-function KeyRow({ shown, showKind, nowMs, onAct }: KeyRowProps) {
-  const state = keyState(shown, nowMs)
-  const works = state === 'active' || state === 'exposed'
-  return (
-    <tr class={works ? undefined : 'ended'}>
-      <th scope="row">
-        <Text value={shown.label} max={36} />
-        <Limits shown={shown} />
-      </th>
-      {showKind && <td>{shown.kind}</td>}
-      <td class="mono">{shown.prefix}…</td>
-      <td>
-        <Moment iso={shown.createdAt} />
-      </td>
-      <td>
-        {shown.lastUsedAt === null ? (
-          <span class="muted">never</span>
-        ) : (
-          <>
-            <Moment iso={shown.lastUsedAt} />
-            {shown.lastUsedAddress !== null && <span class="muted"> from {shown.lastUsedAddress}</span>}
-          </>
-        )}
-      </td>
-      <td>
-        <span class={`chip ${stateChip[state]}`}>{state}</span>
-      </td>
-      {onAct && <td class="actions">{works && <Acts shown={shown} onAct={onAct} />}</td>}
-    </tr>
-  )
-}
-
-function Acts({ shown, onAct }: { shown: Key; onAct: KeyActs }) {
-  const acts = [
-    ['Edit', onAct.change],
-    ['Rotate', onAct.rotate],
-    ['Revoke', onAct.revoke],
-  ] as const
+function KeyButtons({ shown, onAct }: { shown: Key; onAct: KeyActions }) {
   return (
     <>
-      {acts.map(([name, act]) => (
-        <button
-          key={name}
-          type="button"
-          class="button"
-          aria-label={`${name} ${shown.label}`}
-          onClick={() => act(shown)}
-        >
-          {name}
-        </button>
-      ))}
+      <RowButton label="Edit" of={shown.label} onClick={() => onAct.edit(shown)} />
+      <RowButton label="Rotate" of={shown.label} onClick={() => onAct.rotate(shown)} />
+      <RowButton label="Revoke" of={shown.label} onClick={() => onAct.revoke(shown)} />
     </>
   )
 }

@@ -10,6 +10,7 @@ import { enter, mayManage, session } from '../../../app/session.ts'
 import { api, changingCookie, type Session } from '../../../api/api.ts'
 import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 import { Day } from '../../../components/moment.tsx'
+import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { SignInRuleSection } from './sign-in-rule.tsx'
 
 type OpenDialog = 'rename' | 'delete' | 'create' | null
@@ -107,35 +108,23 @@ function Others({ orgs, currentId }: { orgs: OwnOrg[]; currentId: string }) {
     <>
       <h3>Your organizations</h3>
       {problem.value && <Problem error={problem.value} />}
-      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Your organizations">
-        <table class="key-table">
-          <tbody>
-            {orgs.map((org) => (
-              <tr key={org.id}>
-                <th scope="row">
-                  <Text value={org.name} max={40} />
-                </th>
-                <td>{org.slug}</td>
-                <td>{org.role}</td>
-                <td class="actions">
-                  {org.id === currentId ? (
-                    <span class="muted">current</span>
-                  ) : (
-                    <button
-                      type="button"
-                      class="button"
-                      aria-label={`Open ${org.name}`}
-                      onClick={() => void open(org)}
-                    >
-                      Open
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <RecordTable
+        label="Your organizations"
+        rows={orgs}
+        keyOf={({ id }) => id}
+        columns={[
+          { name: 'Name', cell: ({ name }) => <Text value={name} max={40} /> },
+          { name: 'Slug', cell: ({ slug }) => <code>{slug}</code> },
+          { name: 'Role', cell: ({ role }) => role },
+        ]}
+        actions={(org) =>
+          org.id === currentId ? (
+            <span class="muted">current</span>
+          ) : (
+            <RowButton label="Open" of={org.name} onClick={() => void open(org)} />
+          )
+        }
+      />
     </>
   )
 }

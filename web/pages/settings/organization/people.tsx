@@ -2,8 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Role } from '../../../api/api.ts'
-import { CopyButton } from '../../../components/copy-button.tsx'
-import { Dialog } from '../../../components/dialog.tsx'
+import { SecretDialog } from '../../../components/secret-dialog.tsx'
 import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/task.ts'
 import { Text } from '../../../components/text.tsx'
@@ -11,6 +10,7 @@ import { identityApi, type Invitation, type Member } from '../../../api/identity
 import { mayManage, session } from '../../../app/session.ts'
 import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 import { Day, Moment } from '../../../components/moment.tsx'
+import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 const roleTexts: { [role in Role]: string } = {
@@ -89,60 +89,38 @@ interface MemberTableProps {
 
 function MemberTable({ members, onChange, onRemove }: MemberTableProps) {
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Members">
-      <table class="key-table">
-        <thead>
-          <tr>
-            <th scope="col">Email</th>
-            <th scope="col">Role</th>
-            <th scope="col">Second factor</th>
-            <th scope="col">Last seen</th>
-            <th scope="col">
-              <span class="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {members.map((member) => (
-            <tr key={member.id}>
-              <th scope="row">
-                <Text value={member.email} max={40} />
-              </th>
-              <td>
-                {member.role}
-                {member.operator && <span class="muted">, operator</span>}
-              </td>
-              <td>{member.secondFactor ? 'on' : <span class="muted">off</span>}</td>
-              <td>
-                {member.lastSeenAt === null ? (
-                  <span class="muted">never</span>
-                ) : (
-                  <Moment iso={member.lastSeenAt} />
-                )}
-              </td>
-              <td class="actions">
-                <button
-                  type="button"
-                  class="button"
-                  aria-label={`Change role of ${member.email}`}
-                  onClick={() => onChange(member)}
-                >
-                  Change role
-                </button>{' '}
-                <button
-                  type="button"
-                  class="button"
-                  aria-label={`Remove ${member.email}`}
-                  onClick={() => onRemove(member)}
-                >
-                  Remove
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <RecordTable
+      label="Members"
+      rows={members}
+      keyOf={({ id }) => id}
+      columns={[
+        { name: 'Email', cell: ({ email }) => <Text value={email} max={40} /> },
+        {
+          name: 'Role',
+          cell: ({ role, operator }) => (
+            <>
+              {role}
+              {operator && <span class="muted">, operator</span>}
+            </>
+          ),
+        },
+        {
+          name: 'Second factor',
+          cell: ({ secondFactor }) => (secondFactor ? 'on' : <span class="muted">off</span>),
+        },
+        {
+          name: 'Last seen',
+          cell: ({ lastSeenAt }) =>
+            lastSeenAt === null ? <span class="muted">never</span> : <Moment iso={lastSeenAt} />,
+        },
+      ]}
+      actions={(member) => (
+        <>
+          <RowButton label="Change role" of={`of ${member.email}`} onClick={() => onChange(member)} />
+          <RowButton label="Remove" of={member.email} onClick={() => onRemove(member)} />
+        </>
+      )}
+    />
   )
 }
 
@@ -153,43 +131,23 @@ function InvitationTable({ invitations, onDone }: { invitations: Invitation[]; o
     <>
       <h3>Pending invitations</h3>
       {problem.value && <Problem error={problem.value} />}
-      <div class="panel table-panel" tabIndex={0} role="region" aria-label="Pending invitations">
-        <table class="key-table">
-          <thead>
-            <tr>
-              <th scope="col">Email</th>
-              <th scope="col">Role</th>
-              <th scope="col">Expires</th>
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {invitations.map((invitation) => (
-              <tr key={invitation.id}>
-                <th scope="row">
-                  <Text value={invitation.email} max={40} />
-                </th>
-                <td>{invitation.role}</td>
-                <td>
-                  <Day iso={invitation.expiresAt} />
-                </td>
-                <td class="actions">
-                  <button
-                    type="button"
-                    class="button"
-                    aria-label={`Revoke the invitation for ${invitation.email}`}
-                    onClick={() => void run(() => identityApi.revokeInvitation(invitation.id)).then(onDone)}
-                  >
-                    Revoke
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <RecordTable
+        label="Pending invitations"
+        rows={invitations}
+        keyOf={({ id }) => id}
+        columns={[
+          { name: 'Email', cell: ({ email }) => <Text value={email} max={40} /> },
+          { name: 'Role', cell: ({ role }) => role },
+          { name: 'Expires', cell: ({ expiresAt }) => <Day iso={expiresAt} /> },
+        ]}
+        actions={({ id, email }) => (
+          <RowButton
+            label="Revoke"
+            of={`the invitation for ${email}`}
+            onClick={() => void run(() => identityApi.revokeInvitation(id)).then(onDone)}
+          />
+        )}
+      />
     </>
   )
 }
@@ -215,22 +173,18 @@ function InviteDialog({ onCreated, onClose }: InviteDialogProps) {
 
 function LinkDialog({ email, link, onClose }: { email: string; link: string; onClose: () => void }) {
   return (
-    <Dialog title="Invitation created" sticky onClose={onClose}>
-      <p>
-        Send this link to <Text value={email} />. It works once, expires in 7 days, and is not shown again.
-      </p>
-      <div class="secret">
-        <code tabIndex={0} aria-label="Invitation link">
-          {link}
-        </code>
-        <CopyButton text={link} label="Copy link" primary />
-      </div>
-      <div class="dialog-foot">
-        <button type="button" class="button" onClick={onClose}>
-          Done
-        </button>
-      </div>
-    </Dialog>
+    <SecretDialog
+      title="Invitation created"
+      about={
+        <>
+          Send this link to <Text value={email} />. It works once, expires in 7 days, and is not shown again.
+        </>
+      }
+      label="Invitation link"
+      secret={link}
+      copyLabel="Copy link"
+      onClose={onClose}
+    />
   )
 }
 

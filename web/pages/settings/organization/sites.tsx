@@ -7,6 +7,7 @@ import { Text } from '../../../components/text.tsx'
 import { identityApi, type Site } from '../../../api/identity-api.ts'
 import { mayManage, session } from '../../../app/session.ts'
 import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 export function Sites() {
   const sites = useSignal<Site[] | null>(null)
@@ -35,47 +36,22 @@ export function Sites() {
 
 function SiteTable({ sites, onEdit }: { sites: Site[]; onEdit: ((site: Site) => void) | null }) {
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Sites">
-      <table class="key-table">
-        <thead>
-          <tr>
-            <th scope="col">Site</th>
-            <th scope="col">Name</th>
-            <th scope="col">State</th>
-            {onEdit && (
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {sites.map((site) => (
-            <tr key={site.siteId} class={site.hidden ? 'ended' : undefined}>
-              <th scope="row">
-                <Text value={site.siteId} max={40} />
-              </th>
-              <td>
-                {site.name === null ? <span class="muted">none</span> : <Text value={site.name} max={40} />}
-              </td>
-              <td>{stateText(site)}</td>
-              {onEdit && (
-                <td class="actions">
-                  <button
-                    type="button"
-                    class="button"
-                    aria-label={`Edit ${site.siteId}`}
-                    onClick={() => onEdit(site)}
-                  >
-                    Edit
-                  </button>
-                </td>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <RecordTable
+      label="Sites"
+      rows={sites}
+      keyOf={({ siteId }) => siteId}
+      isEnded={({ hidden }) => hidden}
+      columns={[
+        { name: 'Site', cell: ({ siteId }) => <Text value={siteId} max={40} /> },
+        {
+          name: 'Name',
+          cell: ({ name }) =>
+            name === null ? <span class="muted">none</span> : <Text value={name} max={40} />,
+        },
+        { name: 'State', cell: stateText },
+      ]}
+      actions={onEdit && ((site) => <RowButton label="Edit" of={site.siteId} onClick={() => onEdit(site)} />)}
+    />
   )
 }
 

@@ -9,6 +9,7 @@ import { type Backup, type Backups as List, operateApi } from '../../../api/oper
 import { session } from '../../../app/session.ts'
 import { FormDialog } from '../../../components/form-dialog.tsx'
 import { Moment } from '../../../components/moment.tsx'
+import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 /** A running backup or verification is polled because no stream reports it. */
 const pollMs = 1_000
@@ -128,56 +129,49 @@ interface BackupTableProps {
 
 function BackupTable({ list, onVerify, onRemove }: BackupTableProps) {
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Backups">
-      <table class="key-table">
-        <thead>
-          <tr>
-            <th scope="col">Backup</th>
-            <th scope="col">Created</th>
-            <th scope="col">Events</th>
-            <th scope="col">Size</th>
-            <th scope="col">State</th>
-            <th scope="col">
-              <span class="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {list.backups.map((backup) => (
-            <tr key={backup.name}>
-              <th scope="row">
-                <Text value={backup.name} max={48} mono />
-              </th>
-              <td>
-                {backup.createdAt !== null && <Moment iso={backup.createdAt} />}
-                {backup.reason !== null && <span class="muted"> {backup.reason}</span>}
-              </td>
-              <td>{backup.events !== null && count(backup.events)}</td>
-              <td>{bytesText(backup.bytes)}</td>
-              <td>
-                <BackupState backup={backup} checking={list.checking === backup.name} />
-              </td>
-              <td class="actions">
-                <button
-                  type="button"
-                  class="button"
-                  aria-disabled={list.checking !== null}
-                  onClick={() => list.checking === null && onVerify(backup)}
-                >
-                  Verify<span class="visually-hidden"> {backup.name}</span>
-                </button>{' '}
-                <a class="button" href={operateApi.backupHref(backup.name)} download data-native>
-                  Download<span class="visually-hidden"> {backup.name}</span>
-                </a>{' '}
-                <button type="button" class="button" onClick={() => onRemove(backup)}>
-                  Delete<span class="visually-hidden"> {backup.name}</span>
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <RecordTable
+      label="Backups"
+      rows={list.backups}
+      keyOf={({ name }) => name}
+      columns={[
+        { name: 'Backup', cell: ({ name }) => <Text value={name} max={48} mono /> },
+        {
+          name: 'Created',
+          cell: ({ createdAt, reason }) => (
+            <>
+              {createdAt !== null && <Moment iso={createdAt} />}
+              {reason !== null && <span class="muted"> {reason}</span>}
+            </>
+          ),
+        },
+        { name: 'Events', cell: ({ events }) => events !== null && count(events) },
+        { name: 'Size', cell: ({ bytes }) => bytesText(bytes) },
+        {
+          name: 'State',
+          cell: (backup) => <BackupState backup={backup} checking={list.checking === backup.name} />,
+        },
+      ]}
+      actions={(backup) => (
+        <>
+          <RowButton
+            label="Verify"
+            of={backup.name}
+            disabled={list.checking !== null}
+            onClick={() => onVerify(backup)}
+          />{' '}
+          <a
+            class="button"
+            href={operateApi.backupHref(backup.name)}
+            aria-label={`Download ${backup.name}`}
+            download
+            data-native
+          >
+            Download
+          </a>{' '}
+          <RowButton label="Delete" of={backup.name} onClick={() => onRemove(backup)} />
+        </>
+      )}
+    />
   )
 }
 

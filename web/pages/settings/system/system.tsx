@@ -10,6 +10,7 @@ import { type Diagnosis, operateApi } from '../../../api/operate-api.ts'
 import { overview, session } from '../../../app/session.ts'
 import { ClockPanel } from './clock-panel.tsx'
 import { Moment } from '../../../components/moment.tsx'
+import { RecordTable } from '../../../components/record-table.tsx'
 
 export function System() {
   const who = session.value
@@ -80,28 +81,29 @@ function Doctor() {
         </p>
       )}
       {diagnosis.value && (
-        <div class="panel table-panel" tabIndex={0} role="region" aria-label="Health checks">
-          <table class="key-table doctor-table">
-            <tbody>
-              {diagnosis.value.checks.map((check, index) => (
-                <tr key={`${check.id} ${index}`}>
-                  <th scope="row">{check.id}</th>
-                  <td>
-                    <span class={`chip ${tones[check.status]}`}>{check.status}</span>
-                  </td>
-                  <td>
-                    <Text value={check.detail} max={400} />
-                    {check.hint !== null && (
-                      <p class="muted">
-                        <Text value={check.hint} max={400} />
-                      </p>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <RecordTable
+          label="Health checks"
+          class="doctor-table"
+          rows={diagnosis.value.checks}
+          keyOf={({ id }, index) => `${id} ${index}`}
+          columns={[
+            { name: 'Check', cell: ({ id }) => id },
+            { name: 'State', cell: ({ status }) => <span class={`chip ${tones[status]}`}>{status}</span> },
+            {
+              name: 'Detail',
+              cell: ({ detail, hint }) => (
+                <>
+                  <Text value={detail} max={400} />
+                  {hint !== null && (
+                    <p class="muted">
+                      <Text value={hint} max={400} />
+                    </p>
+                  )}
+                </>
+              ),
+            },
+          ]}
+        />
       )}
     </>
   )

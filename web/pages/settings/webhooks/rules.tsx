@@ -6,6 +6,7 @@ import { useTask } from '../../../components/task.ts'
 import { Text } from '../../../components/text.tsx'
 import { type Endpoint, type Incident, type Rule, webhookApi } from '../../../api/webhook-api.ts'
 import { FormDialog } from '../../../components/form-dialog.tsx'
+import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { RuleDialog } from './rule-dialog.tsx'
 import { ruleNames, ruleNumbers, ruleCondition } from './rule-labels.ts'
 
@@ -82,38 +83,32 @@ interface RuleTableProps extends RulesProps {
 function RuleTable({ rules, endpoints, incidents, allowed, onEdit, onDelete }: RuleTableProps) {
   const names = new Map(endpoints.map(({ id, label, url }) => [id, label || url]))
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Alert rules">
-      <table class="key-table">
-        <thead>
-          <tr>
-            <th scope="col">Alert on</th>
-            <th scope="col">Condition</th>
-            <th scope="col">Notify</th>
-            <th scope="col">State</th>
-            {allowed && (
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {rules.map((rule) => (
-            <tr key={rule.id}>
-              <th scope="row">{ruleNames[rule.kind]}</th>
-              <td class="rule-when">{ruleCondition(rule)}</td>
-              <td>
-                <Text value={names.get(rule.endpointId) ?? rule.endpointId} max={32} />
-              </td>
-              <td>
-                <RuleState open={openOf(rule, incidents)} />
-              </td>
-              {allowed && <RuleActions {...{ rule, onEdit, onDelete }} />}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <RecordTable
+      label="Alert rules"
+      rows={rules}
+      keyOf={({ id }) => id}
+      columns={[
+        { name: 'Alert on', cell: ({ kind }) => ruleNames[kind] },
+        { name: 'Condition', class: 'rule-when', cell: ruleCondition },
+        {
+          name: 'Notify',
+          cell: ({ endpointId }) => <Text value={names.get(endpointId) ?? endpointId} max={32} />,
+        },
+        { name: 'State', cell: (rule) => <RuleState open={openOf(rule, incidents)} /> },
+      ]}
+      actions={
+        allowed
+          ? (rule) => (
+              <>
+                {ruleNumbers[rule.kind].length > 0 && (
+                  <RowButton label="Edit" of={ruleNames[rule.kind]} onClick={() => onEdit(rule)} />
+                )}
+                <RowButton label="Delete" of={ruleNames[rule.kind]} onClick={() => onDelete(rule)} />
+              </>
+            )
+          : null
+      }
+    />
   )
 }
 
@@ -123,26 +118,6 @@ function openOf(rule: Rule, incidents: Incident[]): number {
 
 function RuleState({ open }: { open: number }) {
   return open === 0 ? <span class="chip plain">none open</span> : <span class="chip block">{open} open</span>
-}
-
-function RuleActions({
-  rule,
-  onEdit,
-  onDelete,
-}: { rule: Rule } & Pick<RuleTableProps, 'onEdit' | 'onDelete'>) {
-  const hidden = <span class="visually-hidden"> {ruleNames[rule.kind]}</span>
-  return (
-    <td class="actions">
-      {ruleNumbers[rule.kind].length > 0 && (
-        <button type="button" class="button" onClick={() => onEdit(rule)}>
-          Edit{hidden}
-        </button>
-      )}{' '}
-      <button type="button" class="button" onClick={() => onDelete(rule)}>
-        Delete{hidden}
-      </button>
-    </td>
-  )
 }
 
 function DeleteDialog({ rule, onDone, onClose }: { rule: Rule; onDone: () => void; onClose: () => void }) {

@@ -12,6 +12,7 @@ import { SecretDialog } from '../../../components/secret-dialog.tsx'
 import { healthOf } from '../../webhooks/labels.ts'
 import { EndpointDialog } from './endpoint-dialog.tsx'
 import { FormDialog } from '../../../components/form-dialog.tsx'
+import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { Rules } from './rules.tsx'
 
 export function Webhooks() {
@@ -25,22 +26,7 @@ export function Webhooks() {
   const allowed = mayManage(session.value)
   return (
     <section class="settings-section">
-      <p class="about">
-        An endpoint receives new events that match its filters, in signed batches. Deliveries are listed on{' '}
-        <a href="/webhooks">Webhooks</a>.
-      </p>
-      {allowed ? (
-        <button
-          type="button"
-          class="button primary"
-          aria-haspopup="dialog"
-          onClick={() => (editing.value = 'new')}
-        >
-          Add endpoint
-        </button>
-      ) : (
-        <p class="muted">Only owners and admins can manage endpoints. Your role is {session.value?.role}.</p>
-      )}
+      <Introduction allowed={allowed} onAdd={() => (editing.value = 'new')} />
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
       {endpoints.value?.length === 0 && (
         <p class="muted">No endpoints yet. Add one to receive events as webhooks.</p>
@@ -76,12 +62,32 @@ export function Webhooks() {
       {fresh.value !== null && (
         <SecretDialog
           title="Endpoint signing secret"
+          label="Signing secret"
+          copyLabel="Copy secret"
           secret={fresh.value}
           about="Your receiver needs this secret to verify messages. It is not shown again."
           onClose={() => (fresh.value = null)}
         />
       )}
     </section>
+  )
+}
+
+function Introduction({ allowed, onAdd }: { allowed: boolean; onAdd: () => void }) {
+  return (
+    <>
+      <p class="about">
+        An endpoint receives new events that match its filters, in signed batches. Deliveries are listed on{' '}
+        <a href="/webhooks">Webhooks</a>.
+      </p>
+      {allowed ? (
+        <button type="button" class="button primary" aria-haspopup="dialog" onClick={onAdd}>
+          Add endpoint
+        </button>
+      ) : (
+        <p class="muted">Only owners and admins can manage endpoints. Your role is {session.value?.role}.</p>
+      )}
+    </>
   )
 }
 
@@ -93,51 +99,34 @@ interface EndpointTableProps {
 }
 
 function EndpointTable({ endpoints, allowed, onEdit, onDelete }: EndpointTableProps) {
+  const nameOf = ({ label, url }: Endpoint): string => label || url
   return (
-    <div class="panel table-panel" tabIndex={0} role="region" aria-label="Endpoints">
-      <table class="key-table">
-        <thead>
-          <tr>
-            <th scope="col">Endpoint</th>
-            <th scope="col">Receives</th>
-            <th scope="col">State</th>
-            {allowed && (
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {endpoints.map((endpoint) => {
-            const health = healthOf(endpoint)
-            return (
-              <tr key={endpoint.id}>
-                <th scope="row">
-                  <Text value={endpoint.label || endpoint.url} max={44} />
-                </th>
-                <td>
-                  <Text value={filterSentence(endpoint)} max={60} />
-                </td>
-                <td>
-                  <span class={`chip ${health.tone}`}>{health.label}</span>
-                </td>
-                {allowed && (
-                  <td class="actions">
-                    <button type="button" class="button" onClick={() => onEdit(endpoint)}>
-                      Edit<span class="visually-hidden"> {endpoint.label || endpoint.url}</span>
-                    </button>{' '}
-                    <button type="button" class="button" onClick={() => onDelete(endpoint)}>
-                      Delete<span class="visually-hidden"> {endpoint.label || endpoint.url}</span>
-                    </button>
-                  </td>
-                )}
-              </tr>
+    <RecordTable
+      label="Endpoints"
+      rows={endpoints}
+      keyOf={({ id }) => id}
+      columns={[
+        { name: 'Endpoint', cell: (endpoint) => <Text value={nameOf(endpoint)} max={44} /> },
+        { name: 'Receives', cell: (endpoint) => <Text value={filterSentence(endpoint)} max={60} /> },
+        {
+          name: 'State',
+          cell: (endpoint) => {
+            const { tone, label } = healthOf(endpoint)
+            return <span class={`chip ${tone}`}>{label}</span>
+          },
+        },
+      ]}
+      actions={
+        allowed
+          ? (endpoint) => (
+              <>
+                <RowButton label="Edit" of={nameOf(endpoint)} onClick={() => onEdit(endpoint)} />
+                <RowButton label="Delete" of={nameOf(endpoint)} onClick={() => onDelete(endpoint)} />
+              </>
             )
-          })}
-        </tbody>
-      </table>
-    </div>
+          : null
+      }
+    />
   )
 }
 
