@@ -1,5 +1,6 @@
 /** Tests that a page with a hidden fault really fails, and a clean one does not. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
 import { closeBrowser, withPage } from './browser.ts'
 
 const pages: Record<string, string> = {
@@ -70,3 +71,36 @@ test.each([
 test('an expected problem can be allowed by name', async () => {
   expect(await visit('/error', [/console: broken/])).toBe('')
 }, 90_000)
+
+test('the next visit finds nothing of the one before, and two at a time share nothing', async () => {
+  const url = `http://127.0.0.1:${server.port}/clean`
+  const put = (page: Page) =>
+    page.evaluate(async () => {
+      document.cookie = 'a=1'
+      localStorage.setItem('a', '1')
+      sessionStorage.setItem('a', '1')
+      await caches.open('a')
+      await new Promise((resolve) => {
+        const opening = indexedDB.open('a')
+        opening.onsuccess = () => resolve(opening.result.close())
+      })
+    })
+  const found = (page: Page) =>
+    page.evaluate(async () => [
+      document.cookie,
+      localStorage.length,
+      sessionStorage.length,
+      ...(await caches.keys()),
+      ...(await indexedDB.databases()),
+      innerWidth,
+      matchMedia('(prefers-color-scheme: dark)').matches,
+    ])
+  await withPage(url, put, { colorScheme: 'dark', viewport: { width: 390, height: 800 } })
+  const nothing = ['', 0, 0, 1280, false]
+  expect(await withPage(url, found)).toEqual(nothing)
+  await withPage(url, async (page) => {
+    await put(page)
+    expect(await withPage(url, found)).toEqual(nothing)
+    expect(await found(page)).toHaveLength(7)
+  })
+}, 30_000)
