@@ -8,7 +8,7 @@ export interface Suite {
   /** Files or folders; those that do not exist are left out. */
   paths: string[]
   testTimeoutMs: number
-  /** Cap on the time of all files of the suite added up; `runMsMax` caps the whole run. */
+  /** Cap on the suite's share of the run's time; `runMsMax` caps the whole run. */
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean

@@ -127,10 +127,14 @@ async function runAll(jobs: FileJob[], width: Capacity) {
   const startedMs = performance.now()
   const usedMs = new Map<Suite, number>()
   const results = new Map<FileJob, FileResult>()
+  let running = 0
   const run = async (job: FileJob): Promise<void> => {
     const used = usedMs.get(job.suite) ?? 0
+    running++
     const result = await runFile(job, capMs(job.suite, used, performance.now() - startedMs))
-    usedMs.set(job.suite, (usedMs.get(job.suite) ?? 0) + result.seconds * 1_000)
+    // Files that run side by side share the time.
+    usedMs.set(job.suite, (usedMs.get(job.suite) ?? 0) + (result.seconds * 1_000) / running)
+    running--
     results.set(job, result)
   }
   await runPool(jobs, width, run)
