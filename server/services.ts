@@ -64,6 +64,7 @@ export interface Services {
   erasures: Erasures
   diagnosed: Diagnosed
   assets: Assets
+  commandReference(): string // Markdown, for the operations guide
   streams: Set<AbortController> // open live streams, ended before the listener stops
   streamShares: Shares
   exportShares: Shares

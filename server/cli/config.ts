@@ -4,6 +4,7 @@ import type { Environment } from '../system/environment.ts'
 import { readArguments, type Arguments } from './arguments.ts'
 import { readConfigFile } from './config-file.ts'
 import { listenText } from '../http/address.ts'
+import { commandReference } from './command-reference.ts'
 import { UsageError } from '../errors.ts'
 import {
   environmentTwin,
@@ -192,6 +193,7 @@ export function serveConfig({ values, warnings }: Invocation): ServeConfig {
     setupFile: values['setup-file'],
     admin: email !== null && password !== null ? { email, password } : null,
     warnings,
+    commandReference,
   }
 }
 

@@ -19,11 +19,12 @@ export interface DocsRoutesServices {
   publicUrl: string | null
   basePath: string
   assets: Assets
+  commandReference(): string // Markdown, for the operations guide
 }
 
 const hourMs = 3_600_000
 
-export function docsRoutes({ version, assets, clock, ...where }: DocsRoutesServices) {
+export function docsRoutes({ version, assets, clock, commandReference, ...where }: DocsRoutesServices) {
   const { basePath } = where
   // Rebuilt once per hour, because its examples have current times.
   let document: { hour: number; text: string } | null = null
@@ -45,7 +46,10 @@ export function docsRoutes({ version, assets, clock, ...where }: DocsRoutesServi
       return file('text/html; charset=utf-8', withCurrentTimes(html, clock.now()))
     })
     .get('/docs/operations', () =>
-      file('text/html; charset=utf-8', guidePage({ basePath, links: dashboardLinks(assets) })),
+      file(
+        'text/html; charset=utf-8',
+        guidePage({ basePath, links: dashboardLinks(assets) }, commandReference()),
+      ),
     )
     .get('/docs/proof', () =>
       file('text/html; charset=utf-8', proofPage({ basePath, links: dashboardLinks(assets) })),

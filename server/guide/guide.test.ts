@@ -4,12 +4,13 @@ import { Glob } from 'bun'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readArguments } from '../cli/arguments.ts'
+import { commandReference } from '../cli/command-reference.ts'
 import { optionFits, optionNames, optionOf, verbNames } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
 import { guideOf } from './markdown.ts'
 import { guidePage, operationsGuide } from './page.ts'
 
-const guide = operationsGuide()
+const guide = operationsGuide(commandReference())
 
 test('lists every option of serve and every command, and has a heading for each operator task', () => {
   for (const name of optionNames.filter(
@@ -56,7 +57,7 @@ test('every message it explains is in the source', () => {
 
 describe('the page', () => {
   test('puts every link below the base path and has no dead anchors', () => {
-    const page = guidePage({ basePath: '/sightglass', links: [] })
+    const page = guidePage({ basePath: '/sightglass', links: [] }, commandReference())
     expect(
       [...page.matchAll(/(?:href|src)="(\/[^"]*)"/g)].every(([, to]) => to!.startsWith('/sightglass/')),
     ).toBe(true)

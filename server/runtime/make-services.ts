@@ -73,6 +73,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     version,
     publicUrl: config.publicUrl,
     basePath: config.basePath,
+    commandReference: config.commandReference,
     guard: keyGuard({ store, clock, limit: rateLimits.key, used: lastUses.used }),
     rateLimits,
     signIns: makeSignIns(store, clock, config.basePath),

@@ -29,4 +29,5 @@ export interface ServeConfig {
   admin: { email: string; password: string } | null
   setupFile: string | null // absolute
   warnings: string[] // logged at start
+  commandReference(): string // options and commands as Markdown, for the operations guide
 }
