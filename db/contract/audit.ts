@@ -1,5 +1,18 @@
 /** The part of the store contract about the audit trail: entries, how they are found again and how checked. */
-import type { AuditEntry } from './audit-entry.ts'
+
+/** One row of an organization's audit chain, and the JSON values it may carry: what every noun of the store shares. */
+export type Json = null | boolean | number | string | Json[] | { [member: string]: Json }
+
+/** As the caller gives it; the engine adds the chain's hash. */
+export interface AuditEntry {
+  id: string // aud_…
+  orgId: string
+  actor: string // user:<id> | key:<id> | cli | system
+  action: string // noun.verb
+  target: string // id of the thing acted on
+  metadata: { [member: string]: Json } // its label and what changed
+  occurredAtMs: number
+}
 
 /** A list means any of; an absent one does not filter. */
 export interface AuditFilter {

@@ -1,5 +1,5 @@
 /** The part of the store contract about who may do what: organizations, sites, people, sign-ins and keys. */
-import type { AuditEntry } from './audit-entry.ts'
+import type { AuditEntry } from './audit.ts'
 import type { AuditStore } from './audit.ts'
 export type * from './audit.ts'
 

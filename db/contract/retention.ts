@@ -1,5 +1,5 @@
 /** What the store keeps and does for retention, for the hourly re-count and after an erasure. */
-import type { AuditEntry } from './audit-entry.ts'
+import type { AuditEntry } from './audit.ts'
 
 /** Null: as the appliance was started. */
 export interface RetentionSetting {

@@ -6,7 +6,7 @@
  * changes something a person could be asked about takes the audit entry it writes, in the same transaction.
  * Failures are `StoreError`s. Nothing outside an engine may assume that one process alone uses the database.
  */
-import type { AuditEntry, Json } from './audit-entry.ts'
+import type { AuditEntry, Json } from './audit.ts'
 import type { StoreError } from './errors.ts'
 import type { EventFieldValues } from './event-fields.ts'
 import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'

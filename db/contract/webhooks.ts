@@ -4,7 +4,7 @@
  * Secrets cross this seam sealed (the server holds the key). A pending delivery is leased to whoever sends it; the
  * outcome counts only while that lease is the delivery's own, so a sender that lost its lease changes nothing.
  */
-import type { AuditEntry, Json } from './audit-entry.ts'
+import type { AuditEntry, Json } from './audit.ts'
 import type { Share } from '../rules/webhook-share.ts'
 
 // ---------------------------------------------------------------- deliveries

@@ -4,7 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { readFacts } from '../../db/backup.ts'
+import { readFacts } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { auditEntry } from './entry.ts'
 import { checkpointsFileName, readSigningKey } from './signing-key.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { readFacts } from '../../db/backup.ts'
+import { readFacts } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent } from './make.ts'
 import { tempDir } from '../support/temp-dir.ts'

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
 import type { Checkup } from '../../contract/backup.ts'
 import { openLookConnection, sqliteVersion } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
-import { hasTable, readFacts } from './facts.ts'
+import { hasTable, readFacts } from './inspect.ts'
 
 const hourMs = 3_600_000
 const quickCheckBytesMax = 256 * 1024 * 1024 // about 0.3 s

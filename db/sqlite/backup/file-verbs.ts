@@ -1,10 +1,10 @@
 /** The verbs a reader's thread answers without an open store: they work on whole database files. */
 import { checkup } from './checkup.ts'
-import { copyDatabase } from './copy.ts'
-import { folderFacts } from './facts.ts'
+import { copyDatabase } from './inspect.ts'
+import { folderFacts } from './inspect.ts'
 import { inspectDatabase } from './inspect.ts'
 import { placeDatabase, requireFreeFolder, settlePlacement } from './place.ts'
-import { readSchema } from './schema.ts'
+import { readSchema } from './inspect.ts'
 
 export const fileVerbs = {
   'file.checkup': checkup,

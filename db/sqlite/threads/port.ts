@@ -1,6 +1,7 @@
 /** The calling side of one worker: asks by message, matches answers, and fails every open question when it dies. */
 import { StoreError } from '../../contract/errors.ts'
-import { unpackAnswer } from './protocol.ts'
+import { failureOf, packAnswer, unpackAnswer, unpackRequest, type Answer } from './protocol.ts'
+import { storeError } from '../file/failure.ts'
 
 export interface Port {
   ask(verb: string, command: unknown): Promise<unknown>
@@ -67,4 +68,25 @@ export function openPort(workerName: 'writer' | 'reader'): Port {
 function workerUrl(name: string): string {
   const path = Bun.isStandaloneExecutable ? `./db/sqlite/threads/${name}.js` : `./${name}.ts`
   return new URL(path, import.meta.url).href
+}
+
+/** The worker's side of a port: every message is answered once, in the order of arrival. */
+declare const self: Worker
+
+/** `handle` runs one request to its end before the next is looked at, unless it answers with a promise. */
+export function serve(handle: (verb: string, command: unknown, parts: string[]) => unknown): void {
+  self.onmessage = ({ data }: MessageEvent<string>) => {
+    const { request, parts } = unpackRequest(data)
+    const [id, verb, command] = request
+    const answer = (result: unknown) => self.postMessage(packAnswer(id, verb, result))
+    const refuse = (error: unknown) =>
+      self.postMessage(JSON.stringify([id, null, failureOf(storeError(error, verb))] satisfies Answer))
+    try {
+      const result = handle(verb, command, parts)
+      if (result instanceof Promise) void result.then(answer).catch(refuse)
+      else answer(result)
+    } catch (error) {
+      refuse(error)
+    }
+  }
 }

@@ -1,6 +1,6 @@
 /** A reader's side of the lanes: a question begins when it comes; those that take long go on in slices, in turn. */
 import { StoreError } from '../../contract/errors.ts'
-import { laneOf, type Lane } from './read-lanes.ts'
+import { laneOf, type Lane } from './read-queue.ts'
 import { beginSlice, isSliced, type Sliced } from './slices.ts'
 
 /** How long the question of another organization waits at most, but for what no slice divides. */

@@ -1,4 +1,14 @@
 /** Every verb that only looks, by the name under which it reaches a reader. */
+import { searchPage } from '../events/read/search.ts'
+import { identityReadVerbs } from '../identity/verbs.ts'
+import { listRejected } from '../registry/ingest-counts.ts'
+import { retentionReadVerbs } from '../retention/retention.ts'
+import { registryReadVerbs } from '../registry/verbs.ts'
+import { webhookReadVerbs } from '../webhooks/verbs.ts'
+import { statSync } from 'node:fs'
+import { sqliteVersion } from '../file/connection.ts'
+import { databasePath } from '../file/files.ts'
+import { schemaVersion } from '../migrations/migrate.ts'
 import type { SessionPageQuery, SessionStoryQuery } from '../../contract/sessions.ts'
 import type {
   AgentsQuery,
@@ -12,18 +22,12 @@ import type {
   HistogramQuery,
   MetricsQuery,
   NewValuesQuery,
+  StoreHealth,
+  TallyQuery,
   TopQuery,
   TrustReachedQuery,
-  TallyQuery,
 } from '../../contract/store.ts'
 import type { ReadContext } from './contexts.ts'
-import { searchPage } from '../events/read/search.ts'
-import { health, sealedSecrets } from '../file/health.ts'
-import { identityReadVerbs } from '../identity/verbs.ts'
-import { listRejected } from '../registry/rejected.ts'
-import { retentionReadVerbs } from '../retention/verbs.ts'
-import { registryReadVerbs } from '../registry/verbs.ts'
-import { webhookReadVerbs } from '../webhooks/verbs.ts'
 
 export const readVerbs = {
   'events.page': ({ events }: ReadContext, query: EventPageQuery) =>
@@ -60,3 +64,34 @@ export const readVerbs = {
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 
 export type ReadVerbs = typeof readVerbs
+
+/** What the store says of itself: schema, engine, sizes of its files. */
+function health({ db, folder }: ReadContext): StoreHealth {
+  const path = databasePath(folder)
+  const walBytes = fileBytes(`${path}-wal`)
+  return {
+    schema: schemaVersion(db),
+    engine: `sqlite ${sqliteVersion(db)}`,
+    bytes: fileBytes(path) + walBytes,
+    walBytes,
+  }
+}
+
+function fileBytes(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+/** Sealed secrets, in whatever table: they need the data folder's secret.key. */
+function sealedSecrets({ db }: ReadContext): number {
+  const columns = db
+    .query<{ table: string; column: string }, []>(
+      `SELECT t.name AS "table", c.name AS "column" FROM sqlite_schema t, pragma_table_info(t.name) c
+        WHERE t.type = 'table' AND c.name GLOB 'sealed_*'`,
+    )
+    .all()
+  const counts = columns.map(({ table, column }) => {
+    const sql = `SELECT count(*) AS n FROM "${table}" WHERE "${column}" IS NOT NULL`
+    return db.query<{ n: number }, []>(sql).get()?.n ?? 0
+  })
+  return counts.reduce((sum, n) => sum + n, 0)
+}

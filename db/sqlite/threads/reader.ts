@@ -12,7 +12,7 @@ import { compactEventReader } from '../events/reader.ts'
 import { giveWay } from './thread-priority.ts'
 import { readTurns, type ReadTurns } from './read-slots.ts'
 import { readVerbs } from './read-verbs.ts'
-import { serve } from './serve.ts'
+import { serve } from './port.ts'
 
 export interface ReaderOpening {
   folder: string

@@ -1,4 +1,16 @@
 /** Every verb that changes something, by the name under which it reaches the writer. Each runs in a transaction. */
+import { appendAudit } from '../audit/append.ts'
+import { identityWriteVerbs } from '../identity/verbs.ts'
+import { addRejected } from '../registry/ingest-counts.ts'
+import { eraseFromDeliveries, eraseSamples } from '../retention/erase-copies.ts'
+import { retentionWriteVerbs } from '../retention/retention.ts'
+import { removePushed } from '../registry/pushed.ts'
+import { registryWriteVerbs } from '../registry/verbs.ts'
+import { webhookWriteVerbs } from '../webhooks/verbs.ts'
+import { eq } from 'drizzle-orm'
+import { randomBytes } from 'node:crypto'
+import { StoreError } from '../../contract/errors.ts'
+import { storeSecret } from '../identity/schema.ts'
 import type {
   EraseCursor,
   EraseResult,
@@ -6,16 +18,7 @@ import type {
   ExpireCommand,
   RollupRepair,
 } from '../../contract/store.ts'
-import { appendAudit } from '../audit/append.ts'
 import type { WriteContext } from './contexts.ts'
-import { identityWriteVerbs } from '../identity/verbs.ts'
-import { addRejected } from '../registry/rejected.ts'
-import { eraseFromDeliveries, eraseSamples } from '../retention/erase-copies.ts'
-import { retentionWriteVerbs } from '../retention/verbs.ts'
-import { removePushed } from '../registry/sites.ts'
-import { registryWriteVerbs } from '../registry/verbs.ts'
-import { secret } from '../file/secrets.ts'
-import { webhookWriteVerbs } from '../webhooks/verbs.ts'
 
 export const writeVerbs = {
   ...identityWriteVerbs,
@@ -62,4 +65,18 @@ function erase(
   const next: EraseCursor =
     step.next === null ? { among: 'deliveries', after: 0 } : { among: 'events', ...step.next }
   return { events: step.events, deliveries: 0, samples: 0, next }
+}
+
+/** Secrets of this store, each made once and then always the same. */
+const secretBytes = 32
+
+function secret({ orm }: WriteContext, name: string): string {
+  orm
+    .insert(storeSecret)
+    .values({ name, value: randomBytes(secretBytes).toString('hex') })
+    .onConflictDoNothing()
+    .run()
+  const found = orm.select().from(storeSecret).where(eq(storeSecret.name, name)).get()
+  if (found === undefined) throw new StoreError('internal', `the secret ${name} was not kept`)
+  return found.value
 }

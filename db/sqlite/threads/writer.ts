@@ -1,23 +1,19 @@
 /** The writer's thread: the only one that changes the database, one message after the other. */
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
-import type { EventBatch } from '../../contract/store.ts'
 import { closeWriterConnection, openWriterConnection } from '../file/connection.ts'
-import type { WriteContext } from './contexts.ts'
 import { storeError } from '../file/failure.ts'
 import { databasePath, makeFolder, settingAsidePath } from '../file/files.ts'
 import { watchFolder } from '../file/folder-watch.ts'
-import { commitGroup } from './group.ts'
 import { giveWay } from './thread-priority.ts'
-import { headsKeeper } from '../audit/heads-writer.ts'
+import { headsKeeper } from '../audit/heads.ts'
 import { lockFolder, type FolderLock } from '../file/lock.ts'
 import { migrate, requireKnownSchema } from '../migrations/migrate.ts'
 import { migrations } from '../migrations/migrations.ts'
 import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from '../file/missing-data.ts'
 import { compactEventWriter } from '../events/writer.ts'
-import { unpackBatches } from './protocol.ts'
+import { failureOf, unpackBatches, type AppendOutcome } from './protocol.ts'
 import {
   dropReserve,
   dropReserveWhenFull,
@@ -25,11 +21,17 @@ import {
   regainReserve,
   withReserve,
 } from '../file/reserve.ts'
-import { serve } from './serve.ts'
+import { serve } from './port.ts'
 import { commitTimes, inTransaction } from '../file/transaction.ts'
 import { housekeeping } from '../file/wal.ts'
 import { writeGuard } from './failure-latch.ts'
 import { writeVerbs } from './write-verbs.ts'
+import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
+import { addIngestCounts } from '../registry/ingest-counts.ts'
+import type { Database } from 'bun:sqlite'
+import type { EventBatch } from '../../contract/store.ts'
+import type { WriteContext } from './contexts.ts'
+import type { EventWriter } from '../events/engine.ts'
 
 export interface WriterOpening {
   folder: string
@@ -180,5 +182,47 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
       watch.end()
       lock.release()
     },
+  }
+}
+
+/** One group of waiting batches in one transaction: one fsync for all of them, each failing alone. */
+function commitGroup(db: Database, events: EventWriter, batches: EventBatch[]): AppendOutcome[] {
+  const outcomes = inTransaction(db, () => {
+    const taken = batches.map((batch) => appendOne(db, events, batch))
+    events.flush()
+    countRequests(db, batches, taken)
+    return taken
+  })
+  events.committed()
+  return outcomes
+}
+
+/** In the same transaction: after a crash the counts of ingest say what the log holds. */
+function countRequests(db: Database, batches: EventBatch[], outcomes: AppendOutcome[]): void {
+  const counts = new Map<string, IngestCount>()
+  let keptSinceMs = 0
+  batches.forEach(({ orgId, keyId, receivedAtMs, count }, index) => {
+    const outcome = outcomes[index]
+    if (count === undefined || outcome === undefined || 'kind' in outcome) return
+    const { accepted, deduped } = outcome
+    const { aheadMaxMs, behindMinMs } = count
+    keptSinceMs = count.keptSinceMs
+    mergeCount(counts, {
+      ...{ orgId, keyId, hourStartMs: receivedAtMs - (receivedAtMs % countHourMs), requests: 1 },
+      refused: accepted + deduped === 0 ? 1 : 0,
+      ...{ accepted, deduped, rejected: count.rejected + outcome.rejected.length, aheadMaxMs, behindMinMs },
+    })
+  })
+  if (counts.size > 0) addIngestCounts({ db }, { counts: [...counts.values()], keptSinceMs })
+}
+
+/** What ended the whole transaction (a full disk, a failed device) fails all of them. */
+function appendOne(db: Database, events: EventWriter, batch: EventBatch): AppendOutcome {
+  try {
+    return events.append(batch)
+  } catch (error) {
+    const failure = storeError(error, 'append')
+    if (!db.inTransaction || failure.kind === 'io' || failure.kind === 'storage_full') throw failure
+    return failureOf(failure)
   }
 }

@@ -1,6 +1,6 @@
 /** The webhook tables as drizzle sees them; migrations 0003, 0009 and 0013 make them. */
 import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { Json } from '../../contract/audit-entry.ts'
+import type { Json } from '../../contract/audit.ts'
 import type { DeliveryStatus, Endpoint, PauseReason, RuleKind } from '../../contract/webhooks.ts'
 
 export const orgSecretTable = sqliteTable('webhook_org_secret', {

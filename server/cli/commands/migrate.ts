@@ -1,5 +1,5 @@
 /** `sightglass migrate`: says what an upgrade would change, or does it, with a backup before. */
-import { requireFreeFolder, readSchema } from '../../../db/backup.ts'
+import { requireFreeFolder, readSchema } from '../../../db/open.ts'
 import { openStore } from '../../../db/open.ts'
 import { backUpBeforeUpgrade } from '../../operations/backup/before-upgrade.ts'
 import { backupDirOf } from '../../operations/backup/config.ts'

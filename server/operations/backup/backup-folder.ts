@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { holdFolder } from '../../../db/backup.ts'
+import { holdFolder } from '../../../db/open.ts'
 import { syncFolder, writeWhole } from '../../../db/rules/durable-files.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { isoTime } from '../../clock.ts'

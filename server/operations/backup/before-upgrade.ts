@@ -1,7 +1,7 @@
 /** Makes a backup before migrations run, so that an upgrade can always be taken back. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { readSchema, requireFreeFolder } from '../../../db/backup.ts'
+import { readSchema, requireFreeFolder } from '../../../db/open.ts'
 import { AppError } from '../../errors.ts'
 import type { Clock } from '../../clock.ts'
 import { createBackup, type MadeBackup } from './create.ts'

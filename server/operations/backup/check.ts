@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inspectDatabase } from '../../../db/backup.ts'
+import { inspectDatabase } from '../../../db/open.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { AppError } from '../../errors.ts'
 import { digestFile } from './body.ts'

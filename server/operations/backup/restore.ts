@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { newestSchema, requireFreeFolder, settlePlacement } from '../../../db/backup.ts'
+import { newestSchema, requireFreeFolder, settlePlacement } from '../../../db/open.ts'
 import { writeWhole } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
 import { keyFileName, openSecretBox } from '../../system/secrets.ts'

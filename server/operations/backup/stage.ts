@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseFacts, Placement } from '../../../db/contract/backup.ts'
-import { placeDatabase, readFacts } from '../../../db/backup.ts'
+import { placeDatabase, readFacts } from '../../../db/open.ts'
 import { openStore } from '../../../db/open.ts'
 import type { AuditEntry, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'

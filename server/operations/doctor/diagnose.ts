@@ -1,7 +1,7 @@
 /** Runs every check of `doctor`, the cheap ones first; a folder that cannot be read at all ends it early. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { checkUp, readSchema } from '../../../db/backup.ts'
+import { checkUp, readSchema } from '../../../db/open.ts'
 import { isoTime } from '../../clock.ts'
 import { version } from '../../system/version.ts'
 import { failure, warning, type Check, type Diagnosis } from './check.ts'

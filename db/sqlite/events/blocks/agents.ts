@@ -6,7 +6,7 @@ import { countUnfolded } from '../rollups/fold.ts'
 import { agentMember, isHash, member } from './fields.ts'
 import { memberAndCode, otherCode } from '../rollups/counts.ts'
 import { foldedRows, hourRange, siteCodes, typeCodes } from '../rollups/range.ts'
-import { termTexts } from './term-texts.ts'
+import { termTexts } from './fields.ts'
 
 /*
  * The code is that of a term "vendor name purpose": the codes of the three, 0 for a missing one, `beyond` for one past

@@ -1,7 +1,7 @@
 /** An event's text survives the removal of its id and session, wherever they stand and whatever they are. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { joinText, splitText } from './event-text.ts'
+import { joinText, splitText } from './bodies.ts'
 
 function comesBack(json: string, id: string, session: string): ReturnType<typeof splitText> {
   const parts = splitText(json, JSON.stringify(id), JSON.stringify(session))

@@ -1,5 +1,6 @@
 /** The fields of an event that are stored as numbers beside its text. */
 import { eventFields, type EventField } from '../../../contract/event-fields.ts'
+import type { Database } from 'bun:sqlite'
 
 /**
  * Every text becomes a code: 0 is "missing", 1 to 2^31 - 1 are interned in `event_term`, and from 2^31 on stand hashes.
@@ -34,4 +35,14 @@ export function isHash(code: number): boolean {
 /** The code of a text that is not interned; `seed` is the store's. */
 export function hashCode(text: string, seed: number): number {
   return hashBit + (Bun.hash.xxHash32(text, seed) >>> 1)
+}
+
+/** The texts behind the codes of a member, for readers. */
+export function termTexts(db: Database, org: number, index: number): Map<number, string> {
+  const rows = db
+    .query<{ code: number; text: string }, [number, number]>(
+      'SELECT code, text FROM event_term WHERE org = ? AND member = ?',
+    )
+    .all(org, index)
+  return new Map(rows.map(({ code, text }) => [code, text]))
 }

@@ -1,4 +1,4 @@
-/** Frames: several zstd-compressed pieces in one blob, so that a reader inflates only the piece it needs. */
+/** Frames: zstd-compressed pieces in one blob, of which a reader inflates one; and the texts inside a piece. */
 
 /*
  * On disk: the count of frames, the length of each, then the frames. These numbers are little-endian, of the width
@@ -35,4 +35,24 @@ export function inflateFrame(blob: Uint8Array, index: number, numbers: Numbers):
 function head(blob: Uint8Array, { BYTES_PER_ELEMENT: width }: Numbers): (index: number) => number {
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
   return (index) => (width === 2 ? view.getUint16(index * 2, true) : view.getUint32(index * 4, true))
+}
+
+/** Texts asked for one by one, before it pays to divide them all. */
+const singlesMax = 8
+
+/** Gives the text of an index, '' beyond the last. `bytes` are UTF-8; no text holds a NUL. */
+export function nulTexts(bytes: Buffer): (index: number) => string {
+  let asked = 0
+  let all: string[] | null = null
+  return (index) => {
+    if (++asked > singlesMax) all ??= bytes.toString('utf8').split('\0')
+    if (all !== null) return all[index] ?? ''
+    let start = 0
+    for (let before = 0; before < index; before++) {
+      start = bytes.indexOf(0, start) + 1
+      if (start === 0) return ''
+    }
+    const end = bytes.indexOf(0, start)
+    return end < 0 ? '' : bytes.toString('utf8', start, end)
+  }
 }

@@ -1,6 +1,5 @@
 /** The ids and sessions of a block, compressed so that one id can be confirmed without opening all of them. */
-import { deflateFrame, frameCount, inflateFrame, joinFrames } from './frames.ts'
-import { nulTexts } from './nul-texts.ts'
+import { deflateFrame, frameCount, inflateFrame, joinFrames, nulTexts } from './frames.ts'
 
 /*
  * On disk: frames (frames.ts, u16). All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last holds the

@@ -1,6 +1,6 @@
 /** Confirms a fingerprint's hit: whether the block that holds a seq really has the id. */
 import type { Database } from 'bun:sqlite'
-import type { EraseMark } from './erased-id.ts'
+import type { EraseMark } from './fingerprints.ts'
 import { hasId, openIdFrame, type IdFrame } from '../blocks/names.ts'
 import { placeOf } from '../blocks/row-key.ts'
 

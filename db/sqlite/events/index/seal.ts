@@ -5,7 +5,8 @@ import { packZones, readColumns, zonesBetween, type Zone } from '../blocks/block
 import { members } from '../blocks/fields.ts'
 import type { OrgState } from '../write/org-state.ts'
 import { segmentEvents, segmentOf, seqOf } from '../blocks/row-key.ts'
-import { writePostings } from './posting.ts'
+import { codesInSegment, writePostings } from './posting.ts'
+import { filteredMembers, writeFilter } from './value-filter.ts'
 
 /*
  * A segment's row is written last, in the transaction that raises event_org.segments: readers use the index of a
@@ -109,4 +110,42 @@ function end(db: Database, { org, segment, zones }: Sealing): void {
   }
   db.query('UPDATE event_org SET segments = ? WHERE num = ?').run(segment + 1, org.num)
   org.segments = segment + 1
+}
+
+/** Filters that one step makes; a few milliseconds. */
+const stepFilters = 4
+
+interface FilterBackfill {
+  isDue(): boolean
+  /** Inside a transaction: makes the filters of a few segments that an earlier schema sealed without them. */
+  step(): void
+  /** A transaction was undone: what is missing is looked up anew. */
+  forget(): void
+}
+
+type Lacking = { org: number; segment: number; member: number }
+
+export function filterBackfill(db: Database): FilterBackfill {
+  let lacking = lackingFilters(db)
+  return {
+    isDue: () => lacking.length > 0,
+    step() {
+      for (const at of lacking.splice(0, stepFilters)) {
+        const codes = codesInSegment(db, at)
+        if (codes.length > 0) writeFilter(db, at, codes, codes.length) // none: retention was there first
+      }
+    },
+    forget() {
+      lacking = lackingFilters(db)
+    },
+  }
+}
+
+function lackingFilters(db: Database): Lacking[] {
+  const find = db.query<Lacking, [number]>(
+    `SELECT org, segment, ?1 AS member FROM event_segment AS sealed WHERE NOT EXISTS (
+       SELECT 1 FROM event_posting_filter AS filter
+       WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?1)`,
+  )
+  return filteredMembers.flatMap((member) => find.all(member))
 }

@@ -1,7 +1,7 @@
 /** Filters by sealed segment: which values it may hold, so that most segments are passed without asking their index. */
-import type { Database } from 'bun:sqlite'
 import { members } from '../blocks/fields.ts'
 import { segmentEvents } from '../blocks/row-key.ts'
+import type { Database } from 'bun:sqlite'
 
 /*
  * A Bloom filter of the codes of one member in one segment, 10 to 20 bits a code and 5 probes: at most 1 % of the codes

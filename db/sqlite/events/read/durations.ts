@@ -14,7 +14,7 @@ import {
   otherCode,
 } from '../rollups/counts.ts'
 import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes, type HourRange } from '../rollups/range.ts'
-import { termTexts } from '../blocks/term-texts.ts'
+import { termTexts } from '../blocks/fields.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
 export function* readDurations(db: Database, org: number, query: DurationsQuery): Sliced<Durations> {

@@ -5,11 +5,11 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Zone } from '../blocks/block-table.ts'
 import { member } from '../blocks/fields.ts'
 import { readBlock } from '../blocks/open-block.ts'
-import { termTexts } from '../blocks/term-texts.ts'
+import { termTexts } from '../blocks/fields.ts'
 import { filterClauses, type Clause } from '../index/filter-codes.ts'
 import { boundsOf, newestFirst, newestZones, overlaps } from './page.ts'
 import { stepAt } from './tally.ts'
-import { textMatcher } from './text-matcher.ts'
+import { textMatcher } from './search.ts'
 import { partsOf, type Part } from './walk.ts'
 
 interface Counting {

@@ -6,7 +6,7 @@ import { foldedHours, type Count, type HourCounts, type Order } from '../cache/h
 import { member } from '../blocks/fields.ts'
 import { hourMs, outcomesSpan, typesSpan } from '../rollups/counts.ts'
 import { hourRange, siteCodes, type HourRange } from '../rollups/range.ts'
-import { termTexts } from '../blocks/term-texts.ts'
+import { termTexts } from '../blocks/fields.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
 interface Texts {

@@ -6,7 +6,7 @@ import { zonesBetween } from '../blocks/block-table.ts'
 import { isHash, member } from '../blocks/fields.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { seqMax, seqOf } from '../blocks/row-key.ts'
-import { termTexts } from '../blocks/term-texts.ts'
+import { termTexts } from '../blocks/fields.ts'
 import { fieldClause } from '../index/filter-codes.ts'
 import { partsOf } from './walk.ts'
 

@@ -1,8 +1,7 @@
 /** Looks for a text in events: pages of the engine, each event's texts compared, in bounded steps. */
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { EventPage, EventPageQuery, StoredEvent } from '../../../contract/store.ts'
 import type { EventReader } from '../engine.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { textMatcher } from './text-matcher.ts'
 
 /** One step looks at so many events at most, or for so long; what is not done is told by `next`. */
 const stepEventsMax = 50_000
@@ -50,4 +49,25 @@ export function* searchPage(
 
 function positionOf({ occurredAtMs, seq }: StoredEvent): { occurredAtMs: number; seq: number } {
   return { occurredAtMs, seq }
+}
+
+/**
+ * Both sides are compared in upper case: unlike lower case it does not depend on a letter's neighbours (the Greek
+ * final sigma), so a part of a text stays a part of it.
+ */
+export function textMatcher(part: string): (json: string) => boolean {
+  const wanted = part.toUpperCase()
+  const escaped = JSON.stringify(part).slice(1, -1).toUpperCase()
+  return (json) => {
+    // Cheap and never wrong when it says no; names of members and numbers may still be what it found.
+    if (!json.toUpperCase().includes(escaped)) return false
+    return holds(JSON.parse(json), wanted)
+  }
+}
+
+function holds(value: unknown, wanted: string): boolean {
+  if (typeof value === 'string') return value.toUpperCase().includes(wanted)
+  if (typeof value !== 'object' || value === null) return false
+  for (const inner of Object.values(value)) if (holds(inner, wanted)) return true
+  return false
 }

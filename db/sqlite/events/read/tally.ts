@@ -10,7 +10,7 @@ import { extra } from '../blocks/block.ts'
 import { seqOf } from '../blocks/row-key.ts'
 import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
 import { hourMs, otherCode, outcomesSpan } from '../rollups/counts.ts'
-import { termTexts } from '../blocks/term-texts.ts'
+import { termTexts } from '../blocks/fields.ts'
 import { partsOf, type Part } from './walk.ts'
 
 /** As in a breakdown by rollups: beyond it values count as one. */

@@ -4,7 +4,7 @@ import type { EventPosition, Top, TopField, TopQuery } from '../../../contract/s
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { isHash, member } from '../blocks/fields.ts'
 import type { OpenBlock } from '../blocks/open-block.ts'
-import { termTexts } from '../blocks/term-texts.ts'
+import { termTexts } from '../blocks/fields.ts'
 import { fieldClause, filterClauses } from '../index/filter-codes.ts'
 import { storedLastSeq } from '../write/org-state.ts'
 import { newestRows, type NewestRows } from './page.ts'

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { member } from '../blocks/fields.ts'
 import { hourMs } from './counts.ts'
-import { termTexts } from '../blocks/term-texts.ts'
+import { termTexts } from '../blocks/fields.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
 export interface HourRange {

@@ -1,5 +1,4 @@
 /** Checks every block by itself. */
-import type { Database } from 'bun:sqlite'
 import { firstPlace, readWholeBlock, zonesFrom, type Zone } from '../blocks/block-table.ts'
 import {
   blockChecksum,
@@ -9,11 +8,27 @@ import {
   unpackBlock,
   type BlockContent,
 } from '../blocks/block.ts'
-import { joinText } from '../blocks/event-text.ts'
+import { joinText } from '../blocks/bodies.ts'
 import { isHash, member, memberAt } from '../blocks/fields.ts'
 import { storedLastSeq } from '../write/org-state.ts'
 import { placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
-import type { Check, Report, VerifiedOrg } from './verified-org.ts'
+import type { Database } from 'bun:sqlite'
+
+/** What the checks of `verify.ts` share: the organization they look at and how they say what is wrong. */
+export interface VerifiedOrg {
+  num: number
+  segments: number
+  /** The codes that have a term, by member. */
+  codes: ReadonlySet<number>[]
+}
+
+export type Report = (place: string, problem: string) => void
+
+/**
+ * A check that may take minutes: each yield stands between two read transactions, or the log behind a busy writer would
+ * grow for as long. What was read before it may have changed after it.
+ */
+export type Check<T = void> = Generator<void, T>
 
 /** Blocks that are checked in one read transaction: about half a second. */
 const sliceBlocks = 256

@@ -1,9 +1,9 @@
 /** Compares the rollups with a recount of the rows they stand for. */
 import type { Database } from 'bun:sqlite'
 import { firstPlace, zonesFrom, type Zone } from '../blocks/block-table.ts'
-import { countFolded } from '../rollups/folded-count.ts'
+import { countFolded } from '../rollups/recount.ts'
 import { countedRows, rowDifferences, rowName, storedRows } from '../rollups/rows.ts'
-import type { Check, Report } from './verified-org.ts'
+import type { Check, Report } from './blocks.ts'
 
 const zonesAtOnce = 64
 

@@ -1,14 +1,14 @@
 /** Checks the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
 import type { Database } from 'bun:sqlite'
 import type { EventFault, EventVerdict } from '../../../contract/store.ts'
-import { termTexts } from '../blocks/term-texts.ts'
-import type { Check, Report, VerifiedOrg } from './verified-org.ts'
+import { termTexts } from '../blocks/fields.ts'
+import type { Check, Report, VerifiedOrg } from './blocks.ts'
 import { verifyBlocks } from './blocks.ts'
-import { verifyIds } from './ids.ts'
+import { verifyIds } from './indexes.ts'
 import { verifyRollups } from './rollups.ts'
-import { verifySegments } from './segments.ts'
-import { readSeed } from '../dedupe/seed.ts'
-import { fingerprints } from '../dedupe/fingerprint.ts'
+import { verifySegments } from './indexes.ts'
+import { readSeed } from '../dedupe/fingerprints.ts'
+import { fingerprints } from '../dedupe/fingerprints.ts'
 import { columnCount } from '../blocks/block.ts'
 
 /** Faults listed of one organization; the first ones name the damage, and thousands would hide it. */

@@ -6,11 +6,11 @@ import { eventTimeMs } from '../../../rules/event-time.ts'
 import { agentText } from '../blocks/agents.ts'
 import { clearBlock, emptyBlock, extra, type BlockContent } from '../blocks/block.ts'
 import type { Dedupe } from '../dedupe/dedupe.ts'
-import { splitText } from '../blocks/event-text.ts'
+import { splitText } from '../blocks/bodies.ts'
 import { agentMember, isHash, member } from '../blocks/fields.ts'
 import type { OrgState } from './org-state.ts'
 import { blockEventsMax, segmentOf } from '../blocks/row-key.ts'
-import type { Terms } from './terms.ts'
+import type { Terms } from './org-state.ts'
 
 /** A session's id as JSON text and as a code, which is a hash and so the same in every organization. */
 interface Session {

@@ -1,12 +1,13 @@
 /** What the writer remembers of an organization between commits; all of it can be read anew from the tables. */
-import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../../contract/errors.ts'
-import type { StagedBlock } from '../blocks/block.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
-import type { RollupCounts } from '../rollups/counts.ts'
-import { openTerms, type Terms } from './terms.ts'
 import { atOnce } from '../../threads/slices.ts'
+import { columnCount, type StagedBlock } from '../blocks/block.ts'
+import { guardRails, hashCode, member, memberAt } from '../blocks/fields.ts'
+import type { Database } from 'bun:sqlite'
+import type { RollupCounts } from '../rollups/counts.ts'
+import type { EventRecord, GuardRail } from '../../../contract/store.ts'
 
 /** Blocks below this many events are merged with their neighbours (merge.ts). */
 export const smallBlockEvents = 128
@@ -115,4 +116,49 @@ export function storedLastSeq(db: Database, org: number): number {
     .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
     .get(org)
   return Math.max(floor?.last ?? 0, lastSeqOf(newestBlocks(db, org, 1)[0]))
+}
+
+/** The texts of an organization that have codes, kept in memory by the writer and in `event_term`. */
+const otherTermsMax = 4_096 // ingest keys, agents
+
+export interface Terms {
+  /** The code of a text; interns it, in the open transaction, while there is room, and hashes it afterwards. */
+  code(member: number, text: string): number
+  /** The first member of the event that would be one value too many, or null. */
+  broken(event: EventRecord): GuardRail | null
+}
+
+/** `member` in the table is one of `termMembers`. */
+export function openTerms(db: Database, org: number, hashSeed: number): Terms {
+  const codes = Array.from({ length: columnCount }, () => new Map<string, number>())
+  const highest = codes.map(() => 0)
+  const rows = db.query<{ member: number; text: string; code: number }, [number]>(
+    'SELECT member, text, code FROM event_term WHERE org = ?',
+  )
+  for (const { member, text, code } of rows.all(org)) {
+    codes[member]?.set(text, code)
+    highest[member] = Math.max(highest[member] ?? 0, code)
+  }
+  const termsMax = codes.map((_, index) => memberAt(index)?.termsMax ?? otherTermsMax)
+  const insert = db.query('INSERT INTO event_term (org, member, text, code) VALUES (?, ?, ?, ?)')
+
+  return {
+    code(member, text) {
+      const known = codes[member]!
+      const found = known.get(text)
+      if (found !== undefined) return found
+      if (known.size >= termsMax[member]!) return hashCode(text, hashSeed)
+      const code = ++highest[member]!
+      insert.run(org, member, text, code)
+      known.set(text, code)
+      return code
+    },
+    broken(event) {
+      for (const name of guardRails) {
+        const known = codes[member[name]]!
+        if (known.size >= termsMax[member[name]]! && !known.has(event[name])) return name
+      }
+      return null
+    },
+  }
 }

@@ -1,14 +1,20 @@
 /** Finds the sessions whose newest matching event comes next, newest first. */
+import { readBlock } from '../../blocks/open-block.ts'
+import { boundsOf, endsBefore, newestFirst, newestZones, overlaps, type Bounds, type Span } from '../page.ts'
+import { partsOf, type Part } from '../walk.ts'
+import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import type { Database } from 'bun:sqlite'
 import type { SessionPageQuery } from '../../../../contract/sessions.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 import type { Zone } from '../../blocks/block-table.ts'
 import type { Clause } from '../../index/filter-codes.ts'
-import { readBlock } from '../../blocks/open-block.ts'
-import { boundsOf, endsBefore, newestFirst, newestZones, overlaps, type Bounds, type Span } from '../page.ts'
-import { partsOf, type Part } from '../walk.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
-import type { LogView } from './log-view.ts'
+
+/** What reading sessions needs of one moment of an organization's log. */
+export interface LogView {
+  db: Database
+  org: number
+  hashSeed: number
+}
 
 export interface Candidate {
   id: string

@@ -1,12 +1,20 @@
 /** Lists sessions by their newest matching event, each told where it shows first. */
-import type { Session, SessionPage, SessionPageQuery } from '../../../../contract/sessions.ts'
 import { filterClauses } from '../../index/filter-codes.ts'
-import type { OpenBlock } from '../../blocks/open-block.ts'
-import { nextCandidates } from './candidates.ts'
-import type { LogView } from './log-view.ts'
-import type { Sliced } from '../../../threads/slices.ts'
-import { tellSessions } from './tell.ts'
+import { nextCandidates, type LogView } from './candidates.ts'
+import { summaryOfRows, tellSessions } from './summarize.ts'
 import { sessionTexts } from './texts.ts'
+import { StoreError } from '../../../../contract/errors.ts'
+import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
+import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { isAfter, newestOfSession, type SessionRow } from './rows.ts'
+import type {
+  Session,
+  SessionPage,
+  SessionPageQuery,
+  SessionStory,
+  SessionStoryQuery,
+} from '../../../../contract/sessions.ts'
+import type { StoredEvent } from '../../../../contract/store.ts'
 
 /** Comes back short when the budget is used up; the walk goes on at `next`. */
 export function* listSessions(
@@ -43,4 +51,39 @@ export function* listSessions(
     if (next === null || sessions.length === limit || performance.now() > startMs + query.budgetMs)
       return { sessions, next, ceilingSeq }
   }
+}
+
+/** Only the events that are shown are opened. */
+export function* readStory(
+  log: LogView,
+  query: SessionStoryQuery & { ceilingSeq: number },
+): Sliced<SessionStory | null> {
+  const { sessionId, after, limit, ceilingSeq, eventsMax, bytesMax = Infinity } = query
+  const found = yield* newestOfSession(log, sessionId, ceilingSeq, eventsMax)
+  if (found.rows.length === 0) return null
+  const rows = found.rows.toReversed().filter((row) => after === null || isAfter(row, after))
+  const events = yield* openEvents(log, rows.slice(0, limit), bytesMax)
+  const last = events.at(-1)
+  const next =
+    rows.length > events.length && last !== undefined
+      ? { occurredAtMs: last.occurredAtMs, seq: last.seq }
+      : null
+  return { session: summaryOfRows(sessionId, found, sessionTexts(log)), events, next, ceilingSeq }
+}
+
+function* openEvents({ db }: LogView, rows: SessionRow[], bytesMax: number): Sliced<StoredEvent[]> {
+  const blocks = new Map<number, OpenBlock | null>()
+  const events: StoredEvent[] = []
+  let bytes = 0
+  for (const { zone, row } of rows) {
+    if (isSliceOver()) yield
+    if (!blocks.has(zone.place)) blocks.set(zone.place, readBlock(db, zone))
+    const block = blocks.get(zone.place) ?? null
+    if (block === null) throw new StoreError('corrupt', `block ${zone.place} is missing`)
+    const event = block.event(row)
+    bytes += Buffer.byteLength(event.json)
+    if (events.length > 0 && bytes > bytesMax) break
+    events.push(event)
+  }
+  return events
 }

@@ -1,9 +1,9 @@
 /** The texts behind the codes of sessions' events, for one moment of the log: it remembers what it looked up. */
 import { isHash, member } from '../../blocks/fields.ts'
 import { readBlock } from '../../blocks/open-block.ts'
-import { termTexts } from '../../blocks/term-texts.ts'
-import type { LogView } from './log-view.ts'
-import type { SessionRow } from './tally.ts'
+import { termTexts } from '../../blocks/fields.ts'
+import type { LogView } from './candidates.ts'
+import type { SessionRow } from './rows.ts'
 
 type Name = 'siteId' | 'type' | 'outcome' | 'class' | 'vendor' | 'trust'
 

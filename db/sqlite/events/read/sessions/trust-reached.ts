@@ -6,8 +6,8 @@ import { member } from '../../blocks/fields.ts'
 import { readBlock } from '../../blocks/open-block.ts'
 import { type Part, partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
-import type { LogView } from './log-view.ts'
-import type { SessionRow } from './tally.ts'
+import type { LogView } from './candidates.ts'
+import type { SessionRow } from './rows.ts'
 import { ladder, sessionTexts } from './texts.ts'
 
 /** A session that lasts on before and after the range is looked at for so long; most end after half an hour. */

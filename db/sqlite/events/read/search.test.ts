@@ -1,7 +1,7 @@
 /** Searching texts inside JSON: letters of any case, escapes, and nothing but texts. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { textMatcher } from './text-matcher.ts'
+import { textMatcher } from './search.ts'
 
 const holds = (value: unknown, part: string) => textMatcher(part)(JSON.stringify(value))
 

@@ -1,8 +1,30 @@
 /** How many bytes the events of an organization take, and from which arrival on they fit into a number of them. */
-import type { Database } from 'bun:sqlite'
 import { readColumns } from '../blocks/block-table.ts'
 import { placeOf, seqOf } from '../blocks/row-key.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { countUnfolded } from '../rollups/fold.ts'
+import { member, termTexts } from '../blocks/fields.ts'
+import type { Database } from 'bun:sqlite'
+
+/** Whether an organization has events, and how many of each type: folded totals and the arrivals behind them. */
+export function* readOverview(
+  db: Database,
+  org: number,
+): Sliced<{ total: number; byType: { [type: string]: number } }> {
+  const counts = new Map<number, number>()
+  const totals = db.query<{ type: number; events: number }, [number]>(
+    'SELECT type, events FROM event_type_total WHERE org = ?',
+  )
+  for (const { type, events } of totals.all(org)) counts.set(type, events)
+  const unfolded = yield* countUnfolded(db, org, [])
+  for (const { type, events } of unfolded.groups()) counts.set(type, (counts.get(type) ?? 0) + events)
+  const names = termTexts(db, org, member.type)
+  const byType = [...counts].map(([type, count]): [string, number] => [names.get(type) ?? '', count])
+  return {
+    total: byType.reduce((sum, [, count]) => sum + count, 0),
+    byType: Object.fromEntries(byType.sort(([a], [b]) => (a < b ? -1 : 1))),
+  }
+}
 
 interface Block {
   place: number

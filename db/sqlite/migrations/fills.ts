@@ -1,5 +1,4 @@
 /** Gives events of earlier schemas what schema 13 stores of an event: once, in the migration's transaction. */
-import type { Database } from 'bun:sqlite'
 import { indexVersion } from '../../contract/event-fields.ts'
 import { eventTimeMs } from '../../rules/event-time.ts'
 import { agentText } from '../events/blocks/agents.ts'
@@ -13,21 +12,24 @@ import {
   type Zone,
 } from '../events/blocks/block-table.ts'
 import { extra, unpackBlock, type BlockContent } from '../events/blocks/block.ts'
-import { joinText } from '../events/blocks/event-text.ts'
+import { joinText } from '../events/blocks/bodies.ts'
 import { addToRollups, takeFromRollups } from '../events/rollups/fold.ts'
 import { agentMember, hashCode, isHash, member } from '../events/blocks/fields.ts'
 import { segmentEvents, seqMax, seqOf } from '../events/blocks/row-key.ts'
 import { writePostings } from '../events/index/posting.ts'
 import {
   childOf,
+  classVendorMember,
   countedCode,
   hourMs,
   outcomesSpan,
+  pairCode,
   rollupCounts,
   typesSpan,
 } from '../events/rollups/counts.ts'
-import { readSeed } from '../events/dedupe/seed.ts'
-import { openTerms, type Terms } from '../events/write/terms.ts'
+import { readSeed } from '../events/dedupe/fingerprints.ts'
+import { openTerms, type Terms } from '../events/write/org-state.ts'
+import type { Database } from 'bun:sqlite'
 
 /** Longer ones were never meant as names; interned, 4,096 of them would fill the memory of every start. */
 const internedCharsMax = 200
@@ -197,4 +199,40 @@ function fillSegment(db: Database, org: number, segment: number): void {
     org,
     segment,
   )
+}
+
+/** Events that retention has taken by then stay uncounted: nothing says any more which pair they had. */
+export function fillClassVendor(db: Database): void {
+  const orgs = db.query<{ num: number; folded: number }, []>(
+    'SELECT num, folded_seq AS folded FROM event_org',
+  )
+  for (const { num, folded } of orgs.all()) fillOrg(db, num, folded)
+}
+
+function fillOrg(db: Database, org: number, folded: number): void {
+  const byHour = new Map<number, Map<number, Map<number, number>>>() // hour -> site, type and outcome -> pair -> events
+  for (const zone of zonesBetween(db, org, 1, folded + 1)) {
+    const block = readColumns(db, zone.place)
+    if (block === null) continue
+    const [types, outcomes, sites] = [member.type, member.outcome, member.siteId].map(block.column)
+    const [classes, vendors, times] = [member.class, member.vendor, extra.at].map(block.column)
+    const end = Math.min(block.rows, folded + 1 - seqOf(zone.place))
+    for (let row = 0; row < end; row++) {
+      if (types![row] === 0) continue // taken away
+      const group = (sites![row]! * typesSpan + types![row]!) * outcomesSpan + outcomes![row]!
+      const pairs = childOf(childOf(byHour, Math.floor(times![row]! / hourMs)), group)
+      const pair = pairCode(classes![row]!, vendors![row]!)
+      pairs.set(pair, (pairs.get(pair) ?? 0) + 1)
+    }
+  }
+  const add = db.query(
+    `INSERT INTO rollup_value (org, member, hour, site, type, outcome, code, live) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  for (const [hour, groups] of byHour) {
+    for (const [group, pairs] of groups) {
+      const siteAndType = Math.floor(group / outcomesSpan)
+      const key = [hour, Math.floor(siteAndType / typesSpan), siteAndType % typesSpan, group % outcomesSpan]
+      for (const [pair, events] of pairs) add.run(org, classVendorMember, ...key, pair, events)
+    }
+  }
 }

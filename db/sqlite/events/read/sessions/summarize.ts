@@ -1,14 +1,21 @@
 /** Sums several sessions up in one pass over the log, newest first, until each is complete or has enough events. */
+import { endsBefore, type Span } from '../page.ts'
+import {
+  addToTally,
+  emptyTally,
+  isAfter,
+  newestOfSession,
+  newestRowFirst,
+  visitSessions,
+  type NewestRows,
+  type SessionRow,
+  type Tally,
+} from './rows.ts'
 import type { Session } from '../../../../contract/sessions.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 import type { OpenBlock } from '../../blocks/open-block.ts'
-import { endsBefore, type Span } from '../page.ts'
 import type { Sliced } from '../../../threads/slices.ts'
-import type { Candidate } from './candidates.ts'
-import type { LogView } from './log-view.ts'
-import { isAfter, newestOfSession, newestRowFirst, visitSessions } from './rows.ts'
-import { summaryOf, summaryOfRows } from './summary.ts'
-import { addToTally, emptyTally, type SessionRow, type Tally } from './tally.ts'
+import type { Candidate, LogView } from './candidates.ts'
 import type { SessionTexts } from './texts.ts'
 
 export interface Asked {
@@ -114,4 +121,36 @@ function sumUp(one: Telling, rows: SessionRow[], eventsMax: number, texts: Sessi
 
 function positionOf({ at, seq }: SessionRow): EventPosition {
   return { occurredAtMs: at, seq }
+}
+
+/** A session as its tally says it, or as its newest events do. */
+function summaryOf(id: string, tally: Tally, texts: SessionTexts, isCut = false): Session {
+  const { agent } = tally
+  const sites = [...tally.sites].sort(([, a], [, b]) => a.occurredAtMs - b.occurredAtMs || a.seq - b.seq)
+  const byPillar = new Map<string, number>()
+  for (const [code, count] of tally.types) {
+    const type = texts.term('type', code)
+    const pillar = type.split('.', 1)[0] ?? type
+    byPillar.set(pillar, (byPillar.get(pillar) ?? 0) + count)
+  }
+  const byOutcome = Array.from(tally.outcomes, ([code, count]) => [texts.term('outcome', code), count])
+  return {
+    id,
+    siteIds: sites.map(([code]) => texts.term('siteId', code)),
+    firstSeenAtMs: tally.firstAt,
+    lastSeenAtMs: tally.lastAt,
+    events: tally.events,
+    isCut,
+    class: agent && texts.of('class', agent),
+    vendor: agent && texts.of('vendor', agent),
+    trust: agent && texts.of('trust', agent),
+    byPillar: Object.fromEntries(byPillar),
+    byOutcome: Object.fromEntries(byOutcome) as Session['byOutcome'],
+  }
+}
+
+export function summaryOfRows(id: string, { rows, isCut }: NewestRows, texts: SessionTexts): Session {
+  const tally = emptyTally()
+  for (const row of rows) addToTally(tally, row, texts.height)
+  return summaryOf(id, tally, texts, isCut)
 }

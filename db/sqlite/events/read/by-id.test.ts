@@ -2,7 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { keepIds, namesThatMayHold } from './ids.ts'
+import { keepIds, namesThatMayHold } from './by-id.ts'
 import { holdsId, packNames } from '../blocks/names.ts'
 
 function keeping() {

@@ -1,5 +1,22 @@
-/** The sites that have pushed: how many there may be, since hostile ones must not grow without end, and their going. */
+/** JSON texts as they lie in a column: UTF-8, zstd. */
+import { StoreError } from '../../contract/errors.ts'
 import type { Database } from 'bun:sqlite'
+
+const decoder = new TextDecoder()
+
+export function compressed(json: string): Uint8Array {
+  return Bun.zstdCompressSync(json)
+}
+
+/** `what` names the thing in the error of a database that lost it. */
+export function decompressed(blob: Uint8Array | undefined, what: string): string {
+  if (blob === undefined) throw new StoreError('corrupt', `the text of ${what} is missing`)
+  try {
+    return decoder.decode(Bun.zstdDecompressSync(blob))
+  } catch {
+    throw new StoreError('corrupt', `the text of ${what} cannot be read`)
+  }
+}
 
 /** Whether the site is among those of the table, or there is room for one more. */
 export function registerSite(

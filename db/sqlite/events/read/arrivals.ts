@@ -1,12 +1,49 @@
 /** Counts the events that a filter takes, in arrival order and in steps, without opening their texts. */
-import type { Database } from 'bun:sqlite'
-import type { EventCountQuery } from '../../../contract/store.ts'
-import { textMatcher } from './text-matcher.ts'
-import type { Clause } from '../index/filter-codes.ts'
+import { textMatcher } from './search.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { seqOf } from '../blocks/row-key.ts'
 import { partsOf } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { storedLastSeq } from '../write/org-state.ts'
+import type { Database } from 'bun:sqlite'
+import type { EventCountQuery, EventTail, EventTailQuery, StoredEvent } from '../../../contract/store.ts'
+import type { Clause } from '../index/filter-codes.ts'
+
+/** Events in arrival order: what the live stream and webhook positions read. */
+export function* readTail(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  query: Omit<EventTailQuery, 'exceptKeys'> & { exceptKeys: ReadonlySet<number> },
+): Sliced<EventTail> {
+  const { afterSeq, limit, bytesMax = Infinity, exceptKeys } = query
+  const since = query.filter.sinceMs ?? -Infinity
+  const until = query.filter.untilMs ?? Infinity
+  const events: StoredEvent[] = []
+  let bytes = 0
+  for (const part of partsOf(db, org, clauses, afterSeq)) {
+    if (isSliceOver()) yield
+    for (const zone of part.zones()) {
+      if (seqOf(zone.place) + zone.events - 1 <= afterSeq || zone.maxAt < since || zone.minAt >= until)
+        continue
+      if (isSliceOver()) yield
+      const block = readBlock(db, zone, clauses)
+      if (block === null) continue
+      for (let row = Math.max(0, afterSeq + 1 - block.firstSeq); row < block.rows; row++) {
+        const at = block.at(row)
+        if (at < since || at >= until || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+        if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
+        const last = events.at(-1)
+        if (events.length === limit) return { events, lastSeq: last?.seq ?? afterSeq }
+        const event = block.event(row)
+        bytes += Buffer.byteLength(event.json)
+        if (last !== undefined && bytes > bytesMax) return { events, lastSeq: last.seq }
+        events.push(event)
+      }
+    }
+  }
+  return { events, lastSeq: Math.max(afterSeq, storedLastSeq(db, org)) }
+}
 
 /** Ends a step, so that no snapshot stays open for long. The caller continues after `lastSeq`. */
 const stepMs = 100
