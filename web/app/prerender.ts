@@ -6,7 +6,7 @@ import { whenIdle } from './idle.ts'
  * In one task, which ends before the browser paints: nothing of it is ever on the screen. Effects after the paint do
  * not run, so nothing asks, listens or counts down. Rejects with what the drawing throws.
  */
-export async function rehearse(content: ComponentChildren): Promise<void> {
+export async function prerender(content: ComponentChildren): Promise<void> {
   await whenIdle()
   // A form: its radio buttons are a group of their own, and do not undo a choice on the screen.
   const host = document.createElement('form')

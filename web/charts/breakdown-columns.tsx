@@ -45,14 +45,16 @@ export function acceptedColumns(): Column<CutRow>[] {
   return [
     { name: measures.accepted.name, number: true, value: (row) => outcomeOf(row, 'success') },
     { name: measures.notAccepted.name, number: true, value: failed },
-    shareColumn(`${measures.notAccepted.name} share`, (row) => shareOf(failed(row), row.count)),
+    shareColumn(`Share ${measures.notAccepted.name.toLowerCase()}`, (row) => shareOf(failed(row), row.count)),
   ]
 }
 
 /** How many ended blocked, whatever was decided. */
 export const blockedColumns: Column<CutRow>[] = [
   { name: measures.blocked.name, number: true, value: (row) => outcomeOf(row, 'blocked') },
-  shareColumn(`${measures.blocked.name} share`, (row) => shareOf(outcomeOf(row, 'blocked'), row.count)),
+  shareColumn(`Share ${measures.blocked.name.toLowerCase()}`, (row) =>
+    shareOf(outcomeOf(row, 'blocked'), row.count),
+  ),
 ]
 
 /** A row of a table of values: one of them, those beyond a thousand in an hour, or the events without the member. */

@@ -1,10 +1,10 @@
 /** A chart over time, stacked or of lines: made, fed, ended; pointer and keys read steps and choose ranges. */
+import { chooseTimes } from '../range/choose-range.ts'
 import './chart.css'
 import { type Signal, useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { chooseTimes } from '../query/use-counts.ts'
 import { themeOnScreen } from '../app/theme.ts'
 import { chartOptions } from './chart-options.ts'
 import { readInk } from './ink.ts'

@@ -1,92 +1,96 @@
-/**
- * One question to the server that a panel or dialog asks for itself. The last answer to this very question stays while
- * it is asked again, and is there at once when the page comes back; that to another question is never shown.
- */
-import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
-import { ApiError } from '../api/api.ts'
-import type { Question } from './queries.ts'
-import { recall, remember } from './query-cache.ts'
+/** Queries in components: one of a panel or dialog, and one of pushed things that follows the chosen sites. */
+import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import type { ApiError } from '../api/api.ts'
+import { query as address } from '../app/router.ts'
+import { choiceOf } from '../range/range.ts'
+import { createQuery, type Query, type QueryModel, readCache, runQuery } from './query.ts'
+import { createInvalidation, type Pushed, refreshOnInvalidate, refreshPushed } from './refresh.ts'
 
 export interface Answer<T> {
-  found: T | null
-  problem: ApiError | null
+  data: T | null
+  error: ApiError | null
+  refetch: () => void
 }
 
-/** After an answer it rests so many times as long as the asking took: an open page must not keep the appliance busy. */
-const restTimes = 10
+interface QueryOptions {
+  restMs?: number // at least this long between two fetches
+  keepPrevious?: boolean // show the data of the previous key until that of this key is there
+}
 
-/**
- * Asks anew when `question` changes, which names what it asks, and rested when `moved` does (events came), at most once
- * in `restMsMin`.
- */
-export function useAnswer<T>(
-  { text: question, ask }: Question<T>,
-  moved?: unknown,
-  restMsMin = 0,
-): Answer<T> {
-  const answer = useSignal<Answer<T> & { question: string }>({ question: '', found: null, problem: null })
-  const turns = useRef<Turns>({ wanted: 0, next: () => {} }).current
-  const seen = useRef(moved)
-  const drawn = useRef<T | null>(null)
+/** Fetches when the key changes, and again after a rest when `version` changes (events arrived). */
+export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOptions = {}): Answer<T> {
+  const { restMs = 0, keepPrevious = false } = options
+  const answer = useSignal<{ key: string; data: T | null; error: ApiError | null }>({
+    ...{ key: '', data: null, error: null },
+  })
+  const invalidation = useMemo(createInvalidation, [])
+  const seen = useRef(version)
+  const drawn = useRef<{ data: T | null; error: ApiError | null }>({ data: null, error: null })
+  const { key } = query
+  // In an effect, so that a prerendered page fetches nothing.
   useEffect(() => {
     const stop = new AbortController()
-    void follow(ask, stop.signal, turns, restMsMin, (told) => {
-      const before = answer.peek().question === question ? answer.peek() : unanswered<T>(question)
-      // What this panel shows counts: another one may have asked the same, and the answer be remembered meanwhile.
-      if (told.found && before.problem === null && isSame(drawn.current, told.found)) return
-      if (told.found) remember(question, told.found)
-      answer.value = { ...before, ...told, question }
-    })
+    const policy = refreshOnInvalidate<T>(invalidation, restMs)
+    void runQuery(
+      query,
+      policy,
+      ({ data, error }) => {
+        if (error === null && drawn.current.error === null && drawn.current.data === data) return
+        answer.value = { key, data: data ?? readCache<T>(key), error }
+      },
+      stop.signal,
+    )
     return () => stop.abort()
-  }, [question])
+  }, [key])
   useEffect(() => {
-    if (Object.is(seen.current, moved)) return
-    seen.current = moved
-    turns.wanted += 1
-    turns.next()
-  }, [moved])
-  const shown = answer.value.question === question ? answer.value : unanswered<T>(question)
-  drawn.current = shown.found
-  return shown
+    if (Object.is(seen.current, version)) return
+    seen.current = version
+    invalidation.invalidate()
+  }, [version])
+  const current = answer.value
+  const cached = current.key === key ? null : readCache<T>(key)
+  const previous = keepPrevious ? drawn.current.data : null
+  drawn.current = current.key === key ? current : { data: cached ?? previous, error: null }
+  return { ...drawn.current, refetch: invalidation.invalidate }
 }
 
-/** The same again needs no drawing. */
-const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
-
-function unanswered<T>(question: string): Answer<T> {
-  return { found: recall<T>(question), problem: null }
+/** Calls `start` now and whenever the key changes. Now means before the first drawing, which then shows cached data. */
+export function useRestart(key: ReadonlySignal<string>, start: (key: string) => void): void {
+  const started = useMemo(() => {
+    start(key.peek())
+    return { key: key.peek() }
+  }, [])
+  useSignalEffect(() => {
+    if (key.value === started.key) return
+    started.key = key.value
+    start(key.value)
+  })
 }
 
-/** How often events came, and what ends the wait of the question that is asked now. */
-export interface Turns {
-  wanted: number
-  next: () => void
-}
-
-/** Asks, rests, and waits for its next turn, until `stop`. A stopped question takes no turn of the one after it. */
-export async function follow<T>(
-  ask: (signal: AbortSignal) => Promise<T>,
-  stop: AbortSignal,
-  turns: Turns,
-  restMsMin: number,
-  tell: (found: Partial<Answer<T>>) => void,
-): Promise<void> {
-  while (!stop.aborted) {
-    const startedMs = performance.now()
-    const answered = turns.wanted
-    try {
-      const found = await ask(stop)
-      if (stop.aborted) return
-      tell({ found, problem: null })
-    } catch (error) {
-      if (stop.aborted) return
-      if (!(error instanceof ApiError)) throw error
-      tell({ problem: error })
+/** Pushed things of the chosen sites; `moved` changes when related events arrived. */
+export function usePushed<T>(
+  of: (siteIds: string[]) => Query<Pushed<T>>,
+  moved: ReadonlySignal<unknown>,
+  freshMs = 5_000,
+): QueryModel<Pushed<T>> {
+  const siteIds = useComputed(() => JSON.stringify(choiceOf(address.value).siteIds))
+  const invalidation = useMemo(createInvalidation, [])
+  const model = useMemo(
+    () => createQuery(refreshPushed<T>(invalidation, freshMs), { keepPrevious: false }),
+    [],
+  )
+  useRestart(siteIds, (text) => model.start(of(JSON.parse(text) as string[])))
+  useSignalEffect(() => {
+    void moved.value
+    invalidation.invalidate()
+  })
+  useEffect(() => {
+    window.addEventListener('focus', invalidation.invalidate)
+    return () => {
+      window.removeEventListener('focus', invalidation.invalidate)
+      model.stop()
     }
-    const restMs = Math.max(restMsMin, restTimes * (performance.now() - startedMs))
-    await new Promise((rested) => setTimeout(rested, restMs))
-    if (stop.aborted) return
-    if (turns.wanted === answered) await new Promise<void>((next) => (turns.next = next))
-  }
+  }, [])
+  return model
 }

@@ -1,11 +1,11 @@
 /** The filters of a page of counts as chips, what they leave uncounted, and the way to the events behind them. */
+import { chooseRange } from './choose-range.ts'
 import type { PeriodView } from '../api/api.ts'
 import { Text } from '../components/text.tsx'
 import { counted } from '../text/format.ts'
 import { place, query, withQuery } from '../app/router.ts'
 import { filterable, filterHref, filtersOf } from './filters.ts'
 import { logsHref } from './logs-link.ts'
-import { chooseRange } from '../query/use-counts.ts'
 
 const without = (): string => place.value.path + withQuery(place.value.search, { filter: [] })
 

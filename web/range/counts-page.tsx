@@ -1,4 +1,6 @@
 /** The frame of a page of counts: bar, empty states, problems, and old numbers dimmed while new ones come. */
+import type { CountsModel } from '../query/counts.ts'
+import { chooseRange } from './choose-range.ts'
 import './counts-page.css'
 import { useComputed } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -9,12 +11,10 @@ import { Problem } from '../components/problem.tsx'
 import { type SampleKind, sampleType } from '../api/curl.ts'
 import { place, query, withQuery } from '../app/router.ts'
 import { overview } from '../app/session.ts'
-import type { CountsModel } from '../query/counts-model.ts'
 import { CountFilters, TooMuch } from './count-filters.tsx'
 import { choiceOf, longerRanges, rangeWords, runningRanges } from './range.ts'
 import { PeriodLine, RangeBar } from './range-bar.tsx'
 import { chooseZone } from '../app/zone.ts'
-import { chooseRange } from '../query/use-counts.ts'
 
 interface CountsPageProps<T extends { period: PeriodView }> {
   title: string

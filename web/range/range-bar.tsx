@@ -1,4 +1,5 @@
 /** The controls above a page of counts: whether it is live, the site, the range and the comparison. */
+import { chooseRange, chooseTimes } from './choose-range.ts'
 import './range-bar.css'
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import type { PeriodView } from '../api/api.ts'
@@ -12,7 +13,6 @@ import { visibleText } from '../text/text.ts'
 import { choiceOf, periodSentence, type RunningRange, runningRanges } from './range.ts'
 import { dayOf, dayStart } from '../app/zone.ts'
 import { RangeDialog } from './range-dialog.tsx'
-import { chooseRange, chooseTimes } from '../query/use-counts.ts'
 
 interface RangeBarProps {
   title: string

@@ -6,7 +6,7 @@ import { withQuery } from '../app/router.ts'
 import {
   longerRanges,
   addressOf,
-  askedOf,
+  rangeParams,
   choiceOf,
   lengthName,
   periodSentence,
@@ -35,7 +35,7 @@ const period: PeriodView = {
 test('an address without a range means the last 7 days, every site, compared', () => {
   const choice = choiceOf(new URLSearchParams('type=x'))
   expect(choice).toEqual({ range: '7d', since: null, until: null, siteIds: [], compare: true })
-  expect(`${askedOf(choice)}`).toBe('range=7d')
+  expect(`${rangeParams(choice)}`).toBe('range=7d')
   expect(choiceOf(new URLSearchParams('range=constructor')).range).toBe('7d')
 })
 

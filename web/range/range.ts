@@ -58,7 +58,7 @@ export function rangePart(search: string): string {
 }
 
 /** What the server is asked. The comparison is always counted: showing it or not is the reader's. */
-export function askedOf(choice: RangeChoice, timeZone = zone.value): URLSearchParams {
+export function rangeParams(choice: RangeChoice, timeZone = zone.value): URLSearchParams {
   const params = new URLSearchParams()
   if (choice.range !== null) params.set('range', choice.range)
   if (choice.since !== null) params.set('since', choice.since)

@@ -1,16 +1,16 @@
 /** Events by type in the reader's range, for the navigation: as the page at hand counted them, or asked for. */
+import { nextPageParams } from './choose-range.ts'
 import { signal } from '@preact/signals'
 import { api, type Totals } from '../api/api.ts'
-import { askedNext } from './last-range.ts'
 
 export const totals = signal<Totals | null>(null)
 
 /** Asked on pages that count nothing themselves; an old answer is better than none, so a failure keeps it. */
 export async function refreshTotals(): Promise<void> {
-  const asked = `${askedNext()}`
+  const asked = `${nextPageParams()}`
   try {
     const found = await api.totals(new URLSearchParams(asked))
-    if (asked === `${askedNext()}`) totals.value = found
+    if (asked === `${nextPageParams()}`) totals.value = found
   } catch {
     // The page that is shown asks for its own data and reports what is wrong.
   }

@@ -1,4 +1,6 @@
 /** How many agents were active, by day and month: asked on its own, because it looks a year back. */
+import { countsQuery } from '../../query/counts.ts'
+import { useQuery } from '../../query/use-query.ts'
 import type { ActiveAgents, PeriodView } from '../../api/api.ts'
 import { isoTime } from '../../app/clock.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
@@ -7,8 +9,6 @@ import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
 import { count } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import { countsOf } from '../../query/queries.ts'
-import { useAnswer } from '../../query/use-query.ts'
 
 interface ActiveProps {
   period: PeriodView // of the page; only its sites matter
@@ -27,7 +27,7 @@ function monthName(month: string): string {
 
 export function Active({ period, events }: ActiveProps) {
   const params = new URLSearchParams(period.siteIds.map((siteId) => ['siteId', siteId]))
-  const { found, problem } = useAnswer(countsOf('analytics/active', params), events)
+  const { data: found, error: problem } = useQuery(countsQuery('analytics/active', params), events)
   if (problem) return <Problem error={problem} />
   if (!found) return null
   return (

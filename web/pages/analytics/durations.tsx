@@ -1,12 +1,12 @@
 /** How long tool calls took over the range: asked on its own, because reading sketches takes longer than counting. */
+import { countsQuery } from '../../query/counts.ts'
+import { useQuery } from '../../query/use-query.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import type { Series } from '../../charts/series.ts'
 import { Problem } from '../../components/problem.tsx'
 import { counted, duration } from '../../text/format.ts'
 import { query } from '../../app/router.ts'
-import { countsOf } from '../../query/queries.ts'
-import { askedOf, choiceOf } from '../../range/range.ts'
-import { useAnswer } from '../../query/use-query.ts'
+import { rangeParams, choiceOf } from '../../range/range.ts'
 
 const quantiles = [
   { name: 'p50', of: 'p50Ms', colour: 'series-1' },
@@ -16,8 +16,8 @@ const quantiles = [
 /** `calls` changes when tools were called: then it is asked anew. */
 export function Durations({ calls }: { calls: number }) {
   // Durations know no filters: while those of the address are on their way, this is still drawn.
-  const params = askedOf(choiceOf(query.value))
-  const { found, problem } = useAnswer(countsOf('analytics/durations', params), calls)
+  const params = rangeParams(choiceOf(query.value))
+  const { data: found, error: problem } = useQuery(countsQuery('analytics/durations', params), calls)
   if (problem) return <Problem error={problem} />
   if (!found || found.whole === null) return null
   const { period, whole, steps } = found

@@ -1,4 +1,5 @@
 /** Analytics: everything over time by pillar and outcome, the top of every member, and vendors month by month. */
+import { prefetchCounts, useCounts } from '../../query/counts.ts'
 import type { AnalyticsCounts, Cut, PeriodView, Tally } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
@@ -16,12 +17,11 @@ import { filterable } from '../../range/filters.ts'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
 import { ValueLink } from '../../range/value-link.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
-import { countAhead, useCounts } from '../../query/use-counts.ts'
 import { Active } from './active.tsx'
 import { Durations } from './durations.tsx'
 import { pillarCounts, pillarSeries } from './pillars.ts'
 
-export const prefetch = () => countAhead('analytics')
+export const prefetch = () => prefetchCounts('analytics')
 
 export default function AnalyticsPage() {
   const model = useCounts('analytics', [])

@@ -1,4 +1,6 @@
 /** Who proved an identity and why others failed, from the newest events: names are not counted by the hour. */
+import { useQuery } from '../../query/use-query.ts'
+import { countsQuery, fetchAllRows } from '../../query/counts.ts'
 import type { IdentityDetail, PeriodView } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
@@ -10,8 +12,6 @@ import { Text } from '../../components/text.tsx'
 import { ago, counted, fullTime, utcTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
-import { useAnswer } from '../../query/use-query.ts'
-import { countsOf, wholeCounts } from '../../query/queries.ts'
 
 type Identity = IdentityDetail['subjects'][number]
 
@@ -57,7 +57,7 @@ interface IdentitiesProps {
 }
 
 export function Identities({ period, presented }: IdentitiesProps) {
-  const { found, problem } = useAnswer(countsOf('auth/identities'), presented)
+  const { data: found, error: problem } = useQuery(countsQuery('auth/identities'), presented)
   if (problem) return <Problem error={problem} />
   if (!found) return null
   const from = found.complete
@@ -72,7 +72,7 @@ export function Identities({ period, presented }: IdentitiesProps) {
           page: 'auth',
           table: 'subjects',
           period,
-          all: async (signal) => (await wholeCounts('auth/identities', signal)).subjects,
+          all: async (signal) => (await fetchAllRows('auth/identities', signal)).subjects,
         }}
         rows={found.subjects}
         keyOf={(row) => JSON.stringify([row.subject, row.protocol, row.trust])}

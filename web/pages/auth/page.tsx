@@ -1,4 +1,5 @@
 /** Auth: identities that agents presented, how they proved them, what trust that earned, and what failed. */
+import { fetchAllRows, prefetchCounts, useCounts } from '../../query/counts.ts'
 import type { AuthCounts } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { percent, shareOf } from '../../charts/change.ts'
@@ -17,14 +18,12 @@ import { query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
 import { ValueLink } from '../../range/value-link.tsx'
-import { wholeCounts } from '../../query/queries.ts'
 import { choiceOf, compares, rangeWords } from '../../range/range.ts'
-import { countAhead, useCounts } from '../../query/use-counts.ts'
 import { Identities } from './identities.tsx'
 
 const type = 'auth.identity_presented'
 
-export const prefetch = () => Promise.all([countAhead('auth'), countAhead('auth/identities')])
+export const prefetch = () => Promise.all([prefetchCounts('auth'), prefetchCounts('auth/identities')])
 
 export default function AuthPage() {
   const model = useCounts('auth', ['auth.*'])
@@ -152,7 +151,7 @@ function CutTable({ title, head, of, data }: CutTableProps) {
         page: 'auth',
         table: `${member}s`,
         period: data.period,
-        all: async (signal) => rowsOf(await wholeCounts('auth', signal)),
+        all: async (signal) => rowsOf(await fetchAllRows('auth', signal)),
       }}
       rows={rowsOf(data)}
       keyOf={(row) => `${row.kind} ${row.value}`}

@@ -1,4 +1,5 @@
 /** Decisions by the values of one member: how many, how many ended blocked, and how that changed. */
+import { fetchAllRows } from '../../query/counts.ts'
 import type { AuthzCounts, Cut } from '../../api/api.ts'
 import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/breakdown-columns.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
@@ -7,7 +8,6 @@ import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { ValueLink } from '../../range/value-link.tsx'
-import { wholeCounts } from '../../query/queries.ts'
 import { choiceOf, compares } from '../../range/range.ts'
 
 interface DecisionTableProps {
@@ -32,7 +32,7 @@ export function DecisionTable({ title, head, member, of: name, data }: DecisionT
         table: name,
         period,
         all: async (signal) => {
-          const whole = await wholeCounts('authz', signal)
+          const whole = await fetchAllRows('authz', signal)
           return rowsOf(whole[name], whole)
         },
       }}

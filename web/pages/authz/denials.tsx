@@ -1,4 +1,6 @@
 /** The newest denials of the range, each one key away from why it was denied. */
+import { useQuery } from '../../query/use-query.ts'
+import { prefetchQuery } from '../../query/query.ts'
 import { api, type PeriodView, type ReceivedEvent } from '../../api/api.ts'
 import { everyRow } from '../../charts/csv.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
@@ -8,8 +10,6 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted, eventTime, fullTime, utcTime } from '../../text/format.ts'
 import { filterable } from '../../range/filters.ts'
-import { useAnswer } from '../../query/use-query.ts'
-import { askAhead } from '../../query/query-cache.ts'
 
 interface DenialsProps {
   period: PeriodView
@@ -32,17 +32,17 @@ function filterOf({ since, until, siteIds, filters }: PeriodView): URLSearchPara
 /** What a denial is; a page filtered by another type or decision has none. */
 const fixed: string[] = ['type', 'decision']
 
-function denialsOf(period: PeriodView) {
+function denialsQuery(period: PeriodView) {
   const params = filterOf(period)
   params.set('limit', `${shownMax}`)
-  return { text: `events?${params}`, ask: (signal: AbortSignal) => api.eventsWhere(params, signal) }
+  return { key: `events?${params}`, fetch: (signal: AbortSignal) => api.eventsWhere(params, signal) }
 }
 
-export const denialsAhead = (period: PeriodView) => askAhead(denialsOf(period))
+export const prefetchDenials = (period: PeriodView) => prefetchQuery(denialsQuery(period))
 
 export function Denials({ period, denied, onOpen }: DenialsProps) {
   // A new count of denials means that there are new ones to show.
-  const { found, problem } = useAnswer(denialsOf(period), denied)
+  const { data: found, error: problem } = useQuery(denialsQuery(period), denied)
   if (problem) return <Problem error={problem} />
   if (!found) return null
   const unknown = period.filters.find(({ name }) => filterable[name]?.logs == null)

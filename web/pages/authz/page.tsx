@@ -1,4 +1,5 @@
 /** Authz: what agents were allowed, denied or held for review, by tool, rule, reason and vendor, and why. */
+import { prefetchCounts, useCounts } from '../../query/counts.ts'
 import './page.css'
 import type { AuthzCounts } from '../../api/api.ts'
 import { percent, shareOf } from '../../charts/change.ts'
@@ -12,10 +13,9 @@ import { decisionNames, measures } from '../../text/measures.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
-import { countAhead, useCounts } from '../../query/use-counts.ts'
 import { DecisionTable } from './decision-table.tsx'
 import { OutcomeTable } from './outcome-table.tsx'
-import { Denials, denialsAhead } from './denials.tsx'
+import { Denials, prefetchDenials } from './denials.tsx'
 import { WhyDialog } from './why-dialog.tsx'
 
 const type = 'authz.evaluated'
@@ -28,7 +28,7 @@ function explain(id: string | null): void {
   navigate(here.path + withQuery(here.search, { why: id === null ? [] : [id] }), { replace: id === null })
 }
 
-export const prefetch = async () => denialsAhead((await countAhead('authz')).period)
+export const prefetch = async () => prefetchDenials((await prefetchCounts('authz')).period)
 
 export default function AuthzPage() {
   const model = useCounts('authz', ['authz.evaluated'])

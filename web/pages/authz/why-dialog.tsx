@@ -1,4 +1,5 @@
 /** Why an agent was refused: the answer first, then who it was, what proved it, the tool then, and earlier attempts. */
+import { useQuery } from '../../query/use-query.ts'
 import type { ComponentChildren } from 'preact'
 import { api, type TraceEvent, type Why } from '../../api/api.ts'
 import { Dialog } from '../../components/dialog.tsx'
@@ -7,11 +8,13 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, duration, fullTime, utcTime } from '../../text/format.ts'
 import { logsHref } from '../../range/logs-link.ts'
-import { useAnswer } from '../../query/use-query.ts'
 import { attempts, deedOf, evidenceOf, verdictOf } from './why-labels.ts'
 
 export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) {
-  const { found, problem } = useAnswer({ text: `authz/why/${id}`, ask: (signal) => api.why(id, signal) })
+  const { data: found, error: problem } = useQuery({
+    key: `authz/why/${id}`,
+    fetch: (signal) => api.why(id, signal),
+  })
   const event = found?.event as TraceEvent | undefined
   return (
     <Dialog title={event ? verdictOf(event) : 'Why'} class="why-dialog" onClose={onClose}>

@@ -1,4 +1,5 @@
 /** The vendors that were detected: who is behind each, how often it came and was blocked, how that changed. */
+import { fetchAllRows } from '../../query/counts.ts'
 import type { DetectCounts, PeriodView } from '../../api/api.ts'
 import { shareOf } from '../../charts/change.ts'
 import {
@@ -13,7 +14,6 @@ import { Text } from '../../components/text.tsx'
 import { count, counted, hourTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
-import { wholeCounts } from '../../query/queries.ts'
 import { choiceOf, compares, lengthName, rangeWords } from '../../range/range.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { ValueLink } from '../../range/value-link.tsx'
@@ -181,7 +181,7 @@ export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vend
         page: 'detect',
         table: 'vendors',
         period: data.period,
-        all: async (signal) => agentRows(await wholeCounts('detect', signal)),
+        all: async (signal) => agentRows(await fetchAllRows('detect', signal)),
       }}
       columns={compare ? columns : columns.filter((column) => !compared.has(column.name))}
       rows={rows}

@@ -1,12 +1,12 @@
 /** Classes against vendors: which vendor came as what. Asked on its own: the page does not wait for it. */
+import { countsQuery, fetchAllRows } from '../../query/counts.ts'
+import { useQuery } from '../../query/use-query.ts'
 import type { CountedName, DetectMatrix, PeriodView } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted } from '../../text/format.ts'
 import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
-import { countsOf, wholeCounts } from '../../query/queries.ts'
-import { useAnswer } from '../../query/use-query.ts'
 import { visibleText } from '../../text/text.ts'
 
 const order = ['crawler', 'webmcp', 'dom', 'screenshot']
@@ -67,7 +67,7 @@ interface MatrixProps {
 }
 
 export function Matrix({ period, detected, of }: MatrixProps) {
-  const { found, problem } = useAnswer(countsOf('detect/matrix'), detected)
+  const { data: found, error: problem } = useQuery(countsQuery('detect/matrix'), detected)
   if (problem) return <Problem error={problem} />
   if (!found || found.counted === 0) return null
   const { rows, columns } = matrixOf(found.cells)
@@ -80,7 +80,7 @@ export function Matrix({ period, detected, of }: MatrixProps) {
         page: 'detect',
         table: 'classes-by-vendor',
         period,
-        all: async (signal) => matrixOf((await wholeCounts('detect/matrix', signal)).cells).rows,
+        all: async (signal) => matrixOf((await fetchAllRows('detect/matrix', signal)).cells).rows,
       }}
       columns={[vendorColumn, ...columns.map((column) => classColumn(column, largest, of)), totalColumn]}
       rows={rows}

@@ -1,4 +1,8 @@
 /** Detect: the agents identified, by class and vendor, over time and as a table, each explained and opened. */
+import { nextPageParams } from '../../range/choose-range.ts'
+import { countsQuery, prefetchCounts, useCounts } from '../../query/counts.ts'
+import { useQuery } from '../../query/use-query.ts'
+import { prefetchQuery } from '../../query/query.ts'
 import './page.css'
 import type { DetectCounts } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
@@ -12,17 +16,12 @@ import { measures } from '../../text/measures.ts'
 import { Vial } from '../../components/marks.tsx'
 import { counted } from '../../text/format.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
-import { rehearse } from '../../app/prerender.ts'
+import { prerender } from '../../app/prerender.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/logs-link.ts'
-import { askedNext } from '../../range/last-range.ts'
-import { countsOf } from '../../query/queries.ts'
-import { useAnswer } from '../../query/use-query.ts'
-import { countAhead, useCounts } from '../../query/use-counts.ts'
-import { askAhead } from '../../query/query-cache.ts'
 import { AgentTable } from './agent-table.tsx'
 import { Matrix } from './matrix.tsx'
-import { provedShare, reachedNote, TrustBars, trustQuestion } from './trust.tsx'
+import { provedShare, reachedNote, TrustBars, trustQuery } from './trust.tsx'
 import { VendorDialog } from './vendor-dialog.tsx'
 
 const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
@@ -37,9 +36,9 @@ function openVendor(vendor: string | null): void {
 }
 
 export const prefetch = async () => {
-  const data = await countAhead('detect')
-  await askAhead(countsOf('detect/trust', askedNext()))
-  await rehearse(<Detections data={data} />)
+  const data = await prefetchCounts('detect')
+  await prefetchQuery(countsQuery('detect/trust', nextPageParams()))
+  await prerender(<Detections data={data} />)
 }
 
 export default function DetectPage() {
@@ -132,7 +131,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
   const { period, detected, missed, classes, vendors } = data
   const vendorCounts = distinct(vendors)
   const crawlers = countOf(classes, 'crawler')
-  const reached = useAnswer(trustQuestion(), detected.count).found
+  const reached = useQuery(trustQuery(), detected.count).data
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <Headlines

@@ -2,6 +2,9 @@
  * The trust that the sessions of detections reached: an agent is detected before it can prove itself, so the trust of
  * the detection alone would read as if none ever did.
  */
+import { countsQuery } from '../../query/counts.ts'
+import type { Query } from '../../query/query.ts'
+import { useQuery } from '../../query/use-query.ts'
 import type { DetectTrust } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { shareOf } from '../../charts/change.ts'
@@ -9,11 +12,9 @@ import { colourOf } from '../../charts/series.ts'
 import { Vial } from '../../components/marks.tsx'
 import { count } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import { countsOf, type Question } from '../../query/queries.ts'
-import { useAnswer } from '../../query/use-query.ts'
 
 /** Asked on its own: reading sessions takes longer than counting. */
-export const trustQuestion = (): Question<DetectTrust> => countsOf('detect/trust')
+export const trustQuery = (): Query<DetectTrust> => countsQuery('detect/trust')
 
 const sum = (rows: DetectTrust['rows']): number => rows.reduce((total, row) => total + row.count, 0)
 
@@ -31,7 +32,7 @@ export function reachedNote(reached: DetectTrust | null, detected: number): stri
 }
 
 export function TrustBars({ detected }: { detected: number }) {
-  const reached = useAnswer(trustQuestion(), detected).found
+  const reached = useQuery(trustQuery(), detected).data
   if (reached === null || reached.isTooMuch) return null
   return (
     <Bars

@@ -1,4 +1,6 @@
 /** One vendor: who is behind it, and what its newest events say it did and proved. */
+import { countsQuery, pageParams } from '../../query/counts.ts'
+import { useQuery } from '../../query/use-query.ts'
 import type { ComponentChildren } from 'preact'
 import { api, type Named, type VendorDetail } from '../../api/api.ts'
 import { now } from '../../app/clock.ts'
@@ -11,15 +13,13 @@ import { query } from '../../app/router.ts'
 import { visibleText } from '../../text/text.ts'
 import { filterHref } from '../../range/filters.ts'
 import { logsHref } from '../../range/logs-link.ts'
-import { askedOf, choiceOf } from '../../range/range.ts'
-import { askedHere, countsOf } from '../../query/queries.ts'
-import { useAnswer } from '../../query/use-query.ts'
+import { rangeParams, choiceOf } from '../../range/range.ts'
 import { type KnownAgent, knownAgent, purposeWords } from './known-agents.ts'
 
 export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () => void }) {
-  const params = askedHere()
+  const params = pageParams()
   params.set('vendor', vendor)
-  const { found, problem } = useAnswer(countsOf('detect/vendor', params))
+  const { data: found, error: problem } = useQuery(countsQuery('detect/vendor', params))
   const known = knownAgent(vendor)
   return (
     <Dialog title={visibleText(vendor).slice(0, 120)} class="vendor-dialog" onClose={onClose}>

@@ -1,7 +1,10 @@
 /** Knaph: what agents are told about each site, how good it is, how it changed, and how often it is read. */
+import { usePushed } from '../../query/use-query.ts'
+import type { Pushed } from '../../query/refresh.ts'
+import { type Query, prefetchQuery } from '../../query/query.ts'
+import { nextPageParams } from '../../range/choose-range.ts'
+import { prefetchCounts, useCounts } from '../../query/counts.ts'
 import './page.css'
-import { useComputed } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
 import type { KnaphCounts } from '../../api/api.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { csvRowsMax } from '../../charts/csv.ts'
@@ -13,49 +16,34 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { bytesText, count } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import { createPushed, type Pushed } from '../../query/pushed-model.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
 import { logsHref } from '../../range/logs-link.ts'
-import type { Question } from '../../query/queries.ts'
 import { choiceOf } from '../../range/range.ts'
-import { askedNext } from '../../range/last-range.ts'
-import { countAhead, useCounts } from '../../query/use-counts.ts'
 import { type Memory, registryApi } from '../../api/registry-api.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
-import { askAhead } from '../../query/query-cache.ts'
 import { overview } from '../../app/session.ts'
 import { Moment } from '../../components/moment.tsx'
 import { ScoreBar, scoreText } from './score.tsx'
-import { memoryOf, SiteView } from './site-view.tsx'
+import { memoryQuery, SiteView } from './site-view.tsx'
 import { siteMapOf } from './snapshot.ts'
 
 const sitesShownMax = 200
 
 /** What was pushed of sites, none for all. */
-const memoriesOf = (siteIds: string[]): Question<Pushed<Memory>> => ({
-  text: `memories?${JSON.stringify(siteIds)}`,
-  ask: (signal) => registryApi.memories(siteIds, sitesShownMax, signal),
+const memoriesQuery = (siteIds: string[]): Query<Pushed<Memory>> => ({
+  key: `memories?${JSON.stringify(siteIds)}`,
+  fetch: (signal) => registryApi.memories(siteIds, sitesShownMax, signal),
 })
 
 export const prefetch = async () => {
-  await countAhead('knaph')
-  const [first] = (await askAhead(memoriesOf(askedNext().getAll('siteId')))).list
-  if (first) await askAhead(memoryOf(first.siteId, first.version))
+  await prefetchCounts('knaph')
+  const [first] = (await prefetchQuery(memoriesQuery(nextPageParams().getAll('siteId')))).list
+  if (first) await prefetchQuery(memoryQuery(first.siteId, first.version))
 }
 
 export default function KnaphPage() {
   const counts = useCounts('knaph', ['memory.*'])
-  const siteIds = useComputed(() => JSON.stringify(choiceOf(query.value).siteIds))
-  const memories = useMemo(
-    () =>
-      createPushed<Memory>({
-        of: memoriesOf,
-        siteIds,
-        moved: counts.data,
-      }),
-    [],
-  )
-  useEffect(() => memories.stop, [])
+  const memories = usePushed(memoriesQuery, counts.data)
   const error = memories.error.value ?? counts.error.value
   const known = memories.data.value
   const use = counts.data.value
@@ -63,7 +51,7 @@ export default function KnaphPage() {
     <>
       <RangeBar title="Knaph" period={use?.period ?? null} connection={counts.connection} />
       <div class={counts.stale.value ? 'page knaph stale' : 'page knaph'} aria-busy={counts.stale.value}>
-        {error && <Problem error={error} onRetry={memories.retry} />}
+        {error && <Problem error={error} onRetry={memories.refetch} />}
         {known && use && <Body memories={known} use={use} />}
       </div>
     </>

@@ -1,7 +1,8 @@
 /** What is known of one site: its score, its pages, its policies, its versions, and the snapshot as it was pushed. */
+import type { Query } from '../../query/query.ts'
+import { useQuery } from '../../query/use-query.ts'
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
-import { ApiError } from '../../api/api.ts'
+import { useMemo } from 'preact/hooks'
 import { download } from '../../charts/csv.ts'
 import { JsonView } from '../../components/json-view.tsx'
 import { Later } from '../../components/later.tsx'
@@ -10,8 +11,6 @@ import { Text } from '../../components/text.tsx'
 import { bytesText, counted } from '../../text/format.ts'
 import { memberText } from '../../text/json-text.ts'
 import { type MemoryHistory, registryApi } from '../../api/registry-api.ts'
-import type { Question } from '../../query/queries.ts'
-import { recall, remember } from '../../query/query-cache.ts'
 import { Moment } from '../../components/moment.tsx'
 import { History } from './history.tsx'
 import { Score } from './score.tsx'
@@ -23,38 +22,17 @@ interface Opened extends MemoryHistory {
 }
 
 /** The whole answer as text: digits stay as they were pushed. */
-export const memoryOf = (siteId: string, version: number): Question<string> => ({
-  text: `memory/${JSON.stringify([siteId, version])}`,
-  ask: (signal) => registryApi.memoryText(siteId, signal),
+export const memoryQuery = (siteId: string, version: number): Query<string> => ({
+  key: `memory/${JSON.stringify([siteId, version])}`,
+  fetch: (signal) => registryApi.memoryText(siteId, signal),
 })
 
-/** `version` is the newest that is known: another one is asked for. */
+/** `version` is the newest known one; when it changes, the site is fetched again. */
 export function SiteView({ siteId, version }: { siteId: string; version: number }) {
-  const question = memoryOf(siteId, version)
-  const opened = useSignal(useMemo(() => openedOf(recall<string>(question.text)), []))
-  const problem = useSignal<ApiError | null>(null)
-  const load = (signal: AbortSignal): void => {
-    question.ask(signal).then(
-      (text) => {
-        remember(question.text, text)
-        if (text !== opened.peek()?.text) opened.value = openedOf(text)
-        problem.value = null
-      },
-      (error: unknown) => {
-        if (signal.aborted) return
-        if (!(error instanceof ApiError)) throw error
-        problem.value = error
-      },
-    )
-  }
-  useEffect(() => {
-    const stop = new AbortController()
-    load(stop.signal)
-    return () => stop.abort()
-  }, [version])
-  if (problem.value)
-    return <Problem error={problem.value} onRetry={() => load(new AbortController().signal)} />
-  return opened.value && <Opened {...opened.value} />
+  const { data, error, refetch } = useQuery(memoryQuery(siteId, version), undefined, { keepPrevious: true })
+  const opened = useMemo(() => openedOf(data), [data])
+  if (error) return <Problem error={error} onRetry={refetch} />
+  return opened && <Opened {...opened} />
 }
 
 function openedOf(text: string | null): Opened | null {

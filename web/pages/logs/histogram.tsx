@@ -1,4 +1,6 @@
 /** How the shown events lie in time; dragging chooses a time, clicking a bar looks closer. */
+import type { Query } from '../../query/query.ts'
+import { useQuery } from '../../query/use-query.ts'
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { api, type EventFilter, type Histogram as Counts } from '../../api/api.ts'
@@ -8,24 +10,22 @@ import { isoTime } from '../../app/clock.ts'
 import { filterParams } from '../../api/filter-params.ts'
 import { counted, duration, fullTime } from '../../text/format.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
-import type { Question } from '../../query/queries.ts'
-import { useAnswer } from '../../query/use-query.ts'
 import { zone } from '../../app/zone.ts'
 import { histogramSeries } from './histogram-series.ts'
 import type { LogsModel } from './model.ts'
 
-/** While events come the bars follow at most so often. */
-const againMs = 4_000
+/** While events arrive, the bars are fetched at most every 4 s. */
+const restMs = 4_000
 
-export const histogramOf = (filter: EventFilter): Question<Counts> => ({
-  text: `histogram?${filterParams(filter)}&zone=${zone.value}`,
-  ask: (signal) => api.histogram(filter, zone.peek(), signal),
+export const histogramQuery = (filter: EventFilter): Query<Counts> => ({
+  key: `histogram?${filterParams(filter)}&zone=${zone.value}`,
+  fetch: (signal) => api.histogram(filter, zone.peek(), signal),
 })
 
 /** Only ever the bars of this very filter: until its own are there, none are drawn. */
 export function Histogram({ model, filter }: { model: LogsModel; filter: EventFilter }) {
   const moved = useComputed(() => [model.entries.value, model.waiting.value])
-  const { found } = useAnswer(histogramOf(filter), moved.value, againMs)
+  const { data: found } = useQuery(histogramQuery(filter), moved.value, { restMs })
   // Rows come ten times a second; the bars are drawn when they are others.
   return useMemo(() => (found ? <Drawn shown={found} /> : <NoBars />), [found])
 }

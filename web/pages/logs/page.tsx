@@ -1,4 +1,6 @@
 /** Logs: the newest events, live, filtered by the address, each with its whole self one key away. */
+import { prefetchQuery, readCache, writeCache } from '../../query/query.ts'
+import { useRestart } from '../../query/use-query.ts'
 import './page.css'
 import { batch, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -10,16 +12,14 @@ import { Problem } from '../../components/problem.tsx'
 import { count, counted } from '../../text/format.ts'
 import { isRefused } from '../../live/live.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
-import { rehearse } from '../../app/prerender.ts'
-import { askAhead, recall, remember } from '../../query/query-cache.ts'
+import { prerender } from '../../app/prerender.ts'
 import { overview, refreshOverview } from '../../app/session.ts'
-import { useStart } from '../../query/use-start.ts'
 import { type Shortcut, useShortcuts } from '../../app/shortcuts.ts'
 import { EventDrawer } from './drawer.tsx'
 import { filterOf, hasText, isOpen } from './filter.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { FindBar } from './find-bar.tsx'
-import { Histogram, histogramOf } from './histogram.tsx'
+import { Histogram, histogramQuery } from './histogram.tsx'
 import { createLogsModel, type LogsModel, type LogsSource, pageSize } from './model.ts'
 import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
 import { StreamStatus } from './stream-status.tsx'
@@ -28,20 +28,20 @@ import { longerTimes } from './times.ts'
 const source: LogsSource = {
   events: api.events,
   live: api.live,
-  recall: (filter) => recall<ReceivedEvent[]>(`logs?${filterParams(filter)}`),
-  remember: (filter, events) => remember(`logs?${filterParams(filter)}`, events),
+  recall: (filter) => readCache<ReceivedEvent[]>(`logs?${filterParams(filter)}`),
+  remember: (filter, events) => writeCache(`logs?${filterParams(filter)}`, events),
 }
 
 const anyEvent: EventFilter = { types: [], outcomes: [] }
 
 export const prefetch = async () => {
-  const ask = async (stop: AbortSignal) => (await api.events(anyEvent, { limit: pageSize }, stop)).events
-  await askAhead({ text: 'logs?', ask })
-  await askAhead(histogramOf(anyEvent))
-  // What is remembered, and nothing asked.
+  const fetch = async (stop: AbortSignal) => (await api.events(anyEvent, { limit: pageSize }, stop)).events
+  await prefetchQuery({ key: 'logs?', fetch })
+  await prefetchQuery(histogramQuery(anyEvent))
+  // Draws what is cached and fetches nothing.
   const model = createLogsModel({ ...source, events: never, live: never })
   model.start(anyEvent)
-  await rehearse(<Shown model={model} filter={anyEvent} active={{ value: null }} opened={null} />)
+  await prerender(<Shown model={model} filter={anyEvent} active={{ value: null }} opened={null} />)
   model.stop()
 }
 
@@ -59,7 +59,7 @@ export default function LogsPage() {
   const model = useMemo(() => createLogsModel(source), [])
   // Only a change of the filter starts anew; opening an event changes the address too.
   const filterText = useComputed(() => JSON.stringify(filterOf(query.value)))
-  useStart(filterText, (filter) => model.start(JSON.parse(filter) as EventFilter))
+  useRestart(filterText, (filter) => model.start(JSON.parse(filter) as EventFilter))
   useEffect(() => () => model.stop(), [])
   useFirstArrival(model)
   const active = useSignal<string | null>(query.peek().get('event'))

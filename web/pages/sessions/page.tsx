@@ -1,8 +1,11 @@
 /** Sessions: what each agent did from its first event to its last, as a list and as one story. */
+import { type CountsModel, createLiveQuery } from '../../query/counts.ts'
+import { prefetchQuery, type Query } from '../../query/query.ts'
+import { useRestart } from '../../query/use-query.ts'
 import './page.css'
 import { signal, useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { ApiError, api } from '../../api/api.ts'
+import { ApiError } from '../../api/api.ts'
 import { everyRow } from '../../charts/csv.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../app/clock.ts'
@@ -13,45 +16,33 @@ import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted, duration, eventTime, fullTime, utcTime } from '../../text/format.ts'
-import { type CountsModel, createCounts } from '../../query/counts-model.ts'
 import { liveText } from '../../range/range-bar.tsx'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { type AgentSession, sessionApi, type SessionPage } from '../../api/session-api.ts'
-import { askAhead, recall, remember } from '../../query/query-cache.ts'
 import { overview } from '../../app/session.ts'
 import type { Entry } from '../logs/entries.ts'
 import { filterOf, isOpen } from '../logs/filter.ts'
 import { FilterBar } from '../logs/filter-bar.tsx'
-import { useStart } from '../../query/use-start.ts'
 import { StoryView } from './story-view.tsx'
 
-/** Sessions cannot be searched for text, so the filter is asked without it. */
-function askedOf(search: URLSearchParams): URLSearchParams {
+/** Sessions have no text search, so it is left out of the query. */
+function sessionParams(search: URLSearchParams): URLSearchParams {
   const params = filterParams(filterOf(search))
   for (const name of ['q', 'sessionId']) params.delete(name)
   return params
 }
 
-export const prefetch = () =>
-  askAhead({ text: 'sessions?', ask: (stop) => sessionApi.list(new URLSearchParams(), stop) })
+const sessionsQuery = (params: URLSearchParams): Query<SessionPage> => ({
+  key: `sessions?${params}`,
+  fetch: (stop) => sessionApi.list(params, stop),
+})
+
+export const prefetch = () => prefetchQuery(sessionsQuery(new URLSearchParams()))
 
 function useSessions(): CountsModel<SessionPage> {
-  const model = useMemo(
-    () =>
-      createCounts<SessionPage>(
-        {
-          counts: (params, stop) => sessionApi.list(params, stop),
-          newest: (filter, stop) => api.events(filter, { limit: 1 }, stop),
-          live: api.live,
-          recall: (params) => recall<SessionPage>(`sessions?${params}`),
-          remember: (params, found) => remember(`sessions?${params}`, found),
-        },
-        [],
-      ),
-    [],
-  )
-  const asked = useComputed(() => `${askedOf(query.value)}`)
-  useStart(asked, (params) => model.start(new URLSearchParams(params)))
+  const model = useMemo(() => createLiveQuery<SessionPage>([]), [])
+  const params = useComputed(() => `${sessionParams(query.value)}`)
+  useRestart(params, (text) => model.start(sessionsQuery(new URLSearchParams(text))))
   useEffect(() => () => model.stop(), [])
   return model
 }
@@ -79,9 +70,7 @@ function SessionList() {
         </span>
       </PageBar>
       <div class={model.stale.value ? 'page sessions stale' : 'page sessions'} aria-busy={data === null}>
-        {model.error.value && (
-          <Problem error={model.error.value} onRetry={() => model.start(askedOf(query.peek()))} />
-        )}
+        {model.error.value && <Problem error={model.error.value} onRetry={model.refetch} />}
         {never && isOpen(filter) ? (
           <FirstEvent
             title="No sessions yet"
@@ -95,7 +84,7 @@ function SessionList() {
         ) : (
           <>
             <FilterBar filter={filter} outcomesSeen={knownOutcomes} entries={noEntries} />
-            {data && <List key={`${askedOf(query.value)}`} newest={data} />}
+            {data && <List key={`${sessionParams(query.value)}`} newest={data} />}
           </>
         )}
       </div>
@@ -136,7 +125,7 @@ function List({ newest }: { newest: SessionPage }) {
           page: 'sessions',
           table: 'list',
           all: (signal) => {
-            const asked = askedOf(query.peek())
+            const asked = sessionParams(query.peek())
             asked.set('limit', '200')
             return everyRow(async (cursor) => {
               const params = cursor === null ? asked : new URLSearchParams({ cursor, limit: '200' })

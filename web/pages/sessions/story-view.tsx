@@ -1,14 +1,14 @@
 /** One session as a timeline from detection to its last call. */
+import { createLiveQuery } from '../../query/counts.ts'
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { ApiError, api, type TraceEvent } from '../../api/api.ts'
+import { ApiError, type TraceEvent } from '../../api/api.ts'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { isoTime } from '../../app/clock.ts'
 import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
-import { createCounts } from '../../query/counts-model.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { place, withQuery } from '../../app/router.ts'
 import { type AgentSession, sessionApi, type SessionStory } from '../../api/session-api.ts'
@@ -16,22 +16,9 @@ import { type Step, steps } from './story.ts'
 
 /** The story from its beginning; pages beyond the first are asked for once and joined. */
 export function StoryView({ id }: { id: string }) {
-  const model = useMemo(
-    () =>
-      createCounts<SessionStory>(
-        {
-          counts: (_params, stop) => sessionApi.story(id, null, stop),
-          newest: (filter, stop) =>
-            api.events({ ...filter, where: [{ name: 'sessionId', value: id }] }, { limit: 1 }, stop),
-          live: (filter, after, stop) =>
-            api.live({ ...filter, where: [{ name: 'sessionId', value: id }] }, after, stop),
-        },
-        [],
-      ),
-    [],
-  )
+  const model = useMemo(() => createLiveQuery<SessionStory>([], [{ name: 'sessionId', value: id }]), [])
   useEffect(() => {
-    model.start(new URLSearchParams())
+    model.start({ key: `session/${id}`, fetch: (stop) => sessionApi.story(id, null, stop) })
     return () => model.stop()
   }, [])
   const back = place.value.path + withQuery(place.value.search, { session: [] })
@@ -43,9 +30,7 @@ export function StoryView({ id }: { id: string }) {
         <p>
           <a href={back}>← All sessions</a>
         </p>
-        {model.error.value && (
-          <Problem error={model.error.value} onRetry={() => model.start(new URLSearchParams())} />
-        )}
+        {model.error.value && <Problem error={model.error.value} onRetry={model.refetch} />}
         {story && <Story story={story} />}
       </div>
     </>

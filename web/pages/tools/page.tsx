@@ -1,7 +1,11 @@
 /** WebMCP Tools: what agents are offered on each page, what it costs them to read, and whether they use it. */
+import { type Query, prefetchQuery } from '../../query/query.ts'
+import { nextPageParams } from '../../range/choose-range.ts'
+import { prefetchCounts, useCounts } from '../../query/counts.ts'
+import { usePushed } from '../../query/use-query.ts'
+import type { Pushed } from '../../query/refresh.ts'
 import './page.css'
-import { useComputed } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { api, type PeriodView, type ToolCalls } from '../../api/api.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { csvRowsMax } from '../../charts/csv.ts'
@@ -15,15 +19,10 @@ import { count, counted } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { logsHref } from '../../range/logs-link.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
-import type { Question } from '../../query/queries.ts'
 import { choiceOf, compares } from '../../range/range.ts'
-import { askedNext } from '../../range/last-range.ts'
-import { countAhead, useCounts } from '../../query/use-counts.ts'
-import { createPushed, type Pushed } from '../../query/pushed-model.ts'
 import { registryApi, type Tool } from '../../api/registry-api.ts'
-import { rehearse } from '../../app/prerender.ts'
+import { prerender } from '../../app/prerender.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
-import { askAhead } from '../../query/query-cache.ts'
 import { overview } from '../../app/session.ts'
 import { Budget } from './budget.tsx'
 import { ToolDetail } from './detail.tsx'
@@ -33,31 +32,21 @@ import { ToolTable } from './table.tsx'
 const toolsShownMax = 2_000
 
 /** The registry of sites, none for all. */
-const toolsOf = (siteIds: string[]): Question<Pushed<Tool>> => ({
-  text: `tools?${JSON.stringify(siteIds)}`,
-  ask: (signal) => registryApi.tools(siteIds, toolsShownMax, signal),
+const toolsQuery = (siteIds: string[]): Query<Pushed<Tool>> => ({
+  key: `tools?${JSON.stringify(siteIds)}`,
+  fetch: (signal) => registryApi.tools(siteIds, toolsShownMax, signal),
 })
 
 export const prefetch = async () => {
-  const calls = await countAhead('tools/calls')
-  const registry = await askAhead(toolsOf(askedNext().getAll('siteId')))
-  await rehearse(<Body registry={registry} calls={calls} period={calls.period} />)
+  const calls = await prefetchCounts('tools/calls')
+  const registry = await prefetchQuery(toolsQuery(nextPageParams().getAll('siteId')))
+  await prerender(<Body registry={registry} calls={calls} period={calls.period} />)
 }
 
 export default function ToolsPage() {
   const calls = useCounts('tools/calls', ['tool.*'])
-  const siteIds = useComputed(() => JSON.stringify(choiceOf(query.value).siteIds))
-  const registry = useMemo(
-    () =>
-      createPushed<Tool>({
-        of: toolsOf,
-        siteIds,
-        moved: calls.data,
-        freshMs: 10_000, // calls come all the time, pushes do not
-      }),
-    [],
-  )
-  useEffect(() => registry.stop, [])
+  // Calls arrive all the time, pushes do not.
+  const registry = usePushed(toolsQuery, calls.data, 10_000)
   const period = calls.data.value?.period ?? null
   const error = registry.error.value ?? calls.error.value
   const known = registry.data.value
@@ -65,7 +54,7 @@ export default function ToolsPage() {
     <>
       <RangeBar title="WebMCP Tools" period={period} connection={calls.connection} />
       <div class={calls.stale.value ? 'page tools stale' : 'page tools'} aria-busy={calls.stale.value}>
-        {error && <Problem error={error} onRetry={registry.retry} />}
+        {error && <Problem error={error} onRetry={registry.refetch} />}
         {known && calls.data.value && (
           <Body registry={known} calls={calls.data.value} period={calls.data.value.period} />
         )}

@@ -1,8 +1,8 @@
 /** The data of the Webhooks page: endpoints, notices, alerts and deliveries, polled while the page is visible. */
+import { readCache, writeCache } from '../../query/query.ts'
 import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { ApiError } from '../../api/api.ts'
 import type { Delivery, DeliveryFilter, DeliveryStatus } from '../../api/webhook-api.ts'
-import { recall, remember } from '../../query/query-cache.ts'
 import type { Endpoint, Incident, Notice } from '../../api/webhook-api.ts'
 
 export interface WebhooksSource {
@@ -96,7 +96,7 @@ async function load(state: State): Promise<void> {
       if (state.older.length === 0) state.cursor.value = page.nextCursor
       const deliveries = joined(page.deliveries, state.older)
       state.shown.value = { endpoints, notices, incidents, deliveries, filter }
-      remember(cacheKey(filter), { ...state.shown.value, deliveries: page.deliveries })
+      writeCache(cacheKey(filter), { ...state.shown.value, deliveries: page.deliveries })
       state.stale.value = false
       state.error.value = null
     })
@@ -147,7 +147,7 @@ export function createWebhooksModel(source: WebhooksSource): WebhooksModel {
       state.running = new AbortController()
       state.filter = filter
       state.older = []
-      state.shown.value = recall<Shown>(cacheKey(filter)) ?? state.shown.peek()
+      state.shown.value = readCache<Shown>(cacheKey(filter)) ?? state.shown.peek()
       state.stale.value = state.shown.peek() !== null
       void load(state)
     },

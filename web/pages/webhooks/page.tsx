@@ -1,4 +1,5 @@
 /** The Webhooks page: endpoints with their health, alerts, and the log of deliveries with replay. */
+import { useRestart } from '../../query/use-query.ts'
 import './page.css'
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -13,7 +14,6 @@ import { counted, duration, eventTime, fullTime, utcTime } from '../../text/form
 import { refreshNotices, urgent } from '../../app/notices.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { mayManage, session } from '../../app/session.ts'
-import { useStart } from '../../query/use-start.ts'
 import { type Delivery, type DeliveryFilter, type DeliveryStatus } from '../../api/webhook-api.ts'
 import { type Endpoint, type Incident, webhookApi } from '../../api/webhook-api.ts'
 import { DeliveryView } from './delivery.tsx'
@@ -61,7 +61,7 @@ type Actions = ReturnType<typeof useActions>
 export default function WebhooksPage() {
   const model = useMemo(() => createWebhooksModel(webhookApi), [])
   const asked = useComputed(() => JSON.stringify(deliveryFilterOf(query.value)))
-  useStart(asked, (filter) => model.start(JSON.parse(filter) as DeliveryFilter))
+  useRestart(asked, (filter) => model.start(JSON.parse(filter) as DeliveryFilter))
   useEffect(() => model.stop, [])
   const actions = useActions(model)
   const may = mayManage(session.value)
