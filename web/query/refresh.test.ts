@@ -1,4 +1,4 @@
-/** Queries follow their key, the stream and invalidations: data stays until newer data is there, outages are retried. */
+/** Queries follow their key, the stream and invalidations: old data stays until newer data is there. */
 import { beforeEach, expect, test } from 'bun:test'
 import { until } from '../../tests/support/until.ts'
 import { ApiError, type Session } from '../api/api.ts'
