@@ -1,6 +1,6 @@
 /** The parts a running server is made of, handed to every feature's routes; each feature takes the ones it names. */
 import type { Store } from '../db/contract/store.ts'
-import type { SigningKey } from './audit/signing-key.ts'
+import type { SigningKey } from './audit/signing.ts'
 import type { HalfSignIns } from './identity/sign-in/half-sign-ins.ts'
 import type { Provider } from './identity/sign-in/provider.ts'
 import type { Backups } from './operations/backup/backups.ts'

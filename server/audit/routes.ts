@@ -1,19 +1,102 @@
-/** POST /v1/audit/export: the calling organization's audit trail as JSON or CSV (contract §8). */
+/** The audit page: entries by who, what, when and any text, and exports of exactly what is filtered. */
 import { Elysia } from 'elysia'
+import { rolesOf } from '../identity/permissions.ts'
+import { json } from '../http/response.ts'
 import { readJsonObject } from '../http/body.ts'
 import { contextOf } from '../http/request-context.ts'
-import { readQuery } from '../http/query.ts'
+import { invalidQuery, readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
-import type { Store } from '../../db/contract/store.ts'
-import type { SigningKey } from './signing-key.ts'
+import { targetName } from './entry.ts'
+import { entryView, exportAudit } from './export.ts'
+import { exportOfBody, filterOfQuery, filterParameters } from './filter.ts'
+import type { Org, Store } from '../../db/contract/store.ts'
+import type { SigningKey } from './signing.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../clock.ts'
-import type { KeyGuard } from '../http/guard.ts'
 import type { Shares } from '../http/shares.ts'
 import type { Log } from '../log.ts'
-import { exportAudit } from './export.ts'
-import { exportOfBody } from './filter.ts'
+import type { KeyGuard } from '../http/guard.ts'
 
-export interface AuditRoutesServices {
+export interface DashboardAuditRoutesServices {
+  store: Store
+  clock: Clock
+  log: Log
+  signIns: SignIns
+  auditKey: SigningKey
+  exportShares: Shares
+}
+
+export function dashboardAuditRoutes(services: DashboardAuditRoutesServices) {
+  const { store, signIns } = services
+  return new Elysia()
+    .get('/api/audit', async ({ request }) => {
+      const { org } = await signIns.require(request, rolesOf('audit.read'))
+      const query = readQuery(request, { ...filterParameters, limit: 'one', before: 'one' })
+      const limit = Math.min(
+        wholeNumber('limit', query.one('limit')) ?? limits.auditPageDefault,
+        limits.auditPageMax,
+      )
+      const beforeSeq = wholeNumber('before', query.one('before'))
+      const page = await store.audit.list({ orgId: org.id, limit, beforeSeq, filter: filterOfQuery(query) })
+      const names = await namesNow(services, org)
+      const entries = page.entries.map((entry) => {
+        const { actorLabel, address } = entry.metadata
+        return {
+          ...entryView(entry),
+          position: entry.seq,
+          actorName: textOr(actorLabel, names.get(entry.actor) ?? null),
+          targetName: targetName(entry) ?? names.get(entry.target) ?? null,
+          address: textOr(address, null),
+        }
+      })
+      return json({ entries, nextBefore: page.next })
+    })
+    .post(
+      '/api/audit/export',
+      async ({ request }) => {
+        const { org, account } = await signIns.require(request, rolesOf('audit.export'))
+        const bytes = { bytesMax: limits.jsonBodyBytesMax }
+        const wanted = exportOfBody(await readJsonObject(request, bytes, { emptyIsObject: true }))
+        const answer = await exportAudit(services, { orgId: org.id, actor: `user:${account.id}` }, wanted)
+        contextOf(request).keepOpen()
+        return answer
+      },
+      { parse: 'none' },
+    )
+}
+
+/** What is called how today, for entries that do not say it themselves. */
+async function namesNow({ store }: DashboardAuditRoutesServices, org: Org): Promise<Map<string, string>> {
+  const [accounts, keys, endpoints] = await Promise.all([
+    store.accounts.list(),
+    store.keys.list({ orgId: org.id }),
+    store.webhooks.endpoints(org.id),
+  ])
+  return new Map([
+    ['cli', 'Command line'],
+    ['system', 'Sightglass'],
+    [org.id, org.name],
+    ...accounts.flatMap(({ id, email }): [string, string][] => [
+      [id, email],
+      [`user:${id}`, email],
+    ]),
+    ...keys.map(({ id, label }): [string, string] => [`key:${id}`, label]),
+    ...endpoints.map(({ endpoint: { id, label, url } }): [string, string] => [id, label || url]),
+  ])
+}
+
+function textOr(value: unknown, otherwise: string | null): string | null {
+  return typeof value === 'string' && value !== '' ? value : otherwise
+}
+
+function wholeNumber(name: string, text: string | undefined): number | null {
+  if (text === undefined) return null
+  if (/^[1-9]\d{0,11}$/.test(text)) return Number(text)
+  throw invalidQuery(name, `${name} must be a whole number from 1`)
+}
+
+/** POST /v1/audit/export: the calling organization's audit trail as JSON or CSV (contract §8). */
+interface AuditRoutesServices {
   store: Store
   clock: Clock
   log: Log

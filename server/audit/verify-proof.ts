@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs'
 import type { AuditRow, AuditTrim } from '../../db/contract/store.ts'
 import { auditHash, genesisHash, positionText } from '../../db/rules/audit-hash.ts'
-import { isSoundHead, isSoundTrim, type SignedHead } from './signed-head.ts'
+import { isSoundHead, isSoundTrim, type SignedHead } from './signing.ts'
 
 export interface ProofVerdict {
   ok: boolean

@@ -16,7 +16,7 @@ import {
   type VerbName,
 } from './options.ts'
 import type { ServeConfig } from '../runtime/serve-config.ts'
-import type { OidcConfig } from '../identity/sign-in/provider-config.ts'
+import type { OidcConfig } from '../identity/sign-in/provider.ts'
 import { backupDirOf } from '../operations/backup/config.ts'
 import type { TlsFiles } from '../http/tls.ts'
 

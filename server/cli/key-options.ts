@@ -1,6 +1,6 @@
 /** The options of the key verbs: what a key is for, what it may do, and until when. */
 import { flag, oneOf, plainText, textList } from './option-values.ts'
-import { scopes } from '../identity/keys/terms.ts'
+import { scopes } from '../identity/keys/keys.ts'
 import { option } from './option-form.ts'
 
 export const keyOptions = {

@@ -1,5 +1,7 @@
 /** Which roles may do what on the dashboard: the one table, explained in DESIGN.md beside it. */
+import { AppError } from '../errors.ts'
 import type { Role } from '../../db/contract/store.ts'
+import type { SignIns } from './sign-in/sign-ins.ts'
 
 const everybody = ['owner', 'admin', 'analyst', 'viewer'] as const
 const readers = ['owner', 'admin', 'analyst'] as const
@@ -24,4 +26,11 @@ export type Permission = keyof typeof table
 
 export function rolesOf(permission: Permission): readonly Role[] {
   return table[permission]
+}
+
+/** The actor of what the request is about to do, as the audit trail names it. */
+export async function requireOperator(signIns: SignIns, request: Request): Promise<string> {
+  const { account } = await signIns.require(request)
+  if (account.operator) return `user:${account.id}`
+  throw new AppError('forbidden', 'This is for operators of the appliance.', { reason: 'wrong_role' })
 }

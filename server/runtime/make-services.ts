@@ -1,8 +1,8 @@
 /** Makes every part of a server from its configuration and its store, and starts the ones that run by themselves. */
 import type { Store } from '../../db/contract/store.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
-import { missingFiles } from '../audit/evidence.ts'
-import { openSigningKey } from '../audit/signing-key.ts'
+import { missingFiles } from '../audit/verify.ts'
+import { openSigningKey } from '../audit/signing.ts'
 import { makeHalfSignIns } from '../identity/sign-in/half-sign-ins.ts'
 import { makeProvider } from '../identity/sign-in/provider.ts'
 import { makeSignIns } from '../identity/sign-in/sign-ins.ts'

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { StoreError } from '../../db/contract/errors.ts'
 import { openReadStore, openStore } from '../../db/open.ts'
 import type { Org, Store } from '../../db/contract/store.ts'
-import { missingEvidence, recordMissing } from '../audit/evidence.ts'
+import { missingEvidence, recordMissing } from '../audit/verify.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/before-upgrade.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { keyFileName, openSecretBox } from '../system/secrets.ts'
-import { applianceOrgId } from '../identity/organizations/organize.ts'
+import { applianceOrgId } from '../identity/organizations/organizations.ts'
 
 /** Data of an older schema is upgraded after a backup; without a word about that (`backup` null) it is refused. */
 export async function openDataFolder(

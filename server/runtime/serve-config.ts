@@ -2,7 +2,7 @@
 import type { ListenAddress } from '../http/address.ts'
 import type { TlsFiles } from '../http/tls.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
-import type { OidcConfig } from '../identity/sign-in/provider-config.ts'
+import type { OidcConfig } from '../identity/sign-in/provider.ts'
 import type { BackupConfig } from '../operations/backup/config.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
 import type { WebhookConfig } from '../webhooks/start.ts'

@@ -1,5 +1,5 @@
 /** `sightglass serve`: opens the data folder, starts the server, and ends it without losing anything acknowledged. */
-import { prepareFirstOwner } from '../identity/people/first-run.ts'
+import { prepareFirstOwner } from '../identity/people/first-owner.ts'
 import { systemClock } from '../clock.ts'
 import { startClockGuard, systemTime } from '../system/clock-guard.ts'
 import type { ServeConfig } from './serve-config.ts'

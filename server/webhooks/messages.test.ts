@@ -6,7 +6,7 @@ import { limits } from '../limits.ts'
 import { excerptText } from './sinks/http.ts'
 import { batchBody } from './delivery/fan-out.ts'
 import { messageLines } from '../../db/rules/batch-body.ts'
-import { memberText } from './delivery/payload.ts'
+import { memberText } from './delivery/delivery-routes.ts'
 import { datagram, octetCounted, syslogMessage } from './sinks/syslog.ts'
 
 const source = { host: 'host.test', processId: 42 }

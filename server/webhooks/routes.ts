@@ -1,13 +1,167 @@
-/** The webhook endpoints of the public API (contract §9): deliveries, endpoints and rules, by secret key. */
+/** The dashboard's webhook API: the public one by sign-in, and what only people need: secret, notices, the request. */
 import { Elysia } from 'elysia'
-import type { Scope, KeyGuard } from '../http/guard.ts'
+import { isoTime } from '../clock.ts'
+import { holdSentence } from '../operations/health/clock.ts'
+import { json } from '../http/response.ts'
+import { readJsonObject } from '../http/body.ts'
+import { readQuery } from '../http/query.ts'
+import { limits } from '../limits.ts'
+import { requestHeaders } from './sinks/http.ts'
+import { findDelivery, replayDead } from './delivery/deliveries.ts'
 import { deliveryRoutes, type DeliveryRoutesServices } from './delivery/delivery-routes.ts'
 import { endpointRoutes, type EndpointRoutesServices } from './endpoints/endpoint-routes.ts'
+import { unknownTypes } from './endpoints/known-types.ts'
+import { alertNotices, endpointNotices, type Notice } from './alerts/alerts.ts'
+import { orgSecret, rotateOrgSecret, type ShownSecret } from './endpoints/org-secret.ts'
 import { ruleRoutes, type RuleRoutesServices } from './alerts/rule-routes.ts'
+import { snippets } from './delivery/signing.ts'
+import { incidentView } from './view.ts'
+import type { Role, Store } from '../../db/contract/store.ts'
+import type { Delivery, Incident } from '../../db/contract/webhooks.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { ClockGuard } from '../system/clock-guard.ts'
 import type { Access } from './access.ts'
+import type { KeyGuard, Scope } from '../http/guard.ts'
 
-export interface WebhookRoutesServices
+export interface DashboardWebhookRoutesServices
   extends EndpointRoutesServices, RuleRoutesServices, DeliveryRoutesServices {
+  clockGuard: ClockGuard
+  signIns: SignIns
+}
+
+const unparsed = { parse: 'none' } as const
+const managers = ['owner', 'admin'] as const
+const alertsCounted = 1_000
+
+export function dashboardWebhookRoutes(services: DashboardWebhookRoutesServices) {
+  const { store, clock, signIns, webhooks } = services
+  const admit = async (request: Request, roles?: readonly Role[]) => {
+    const { org, account } = await signIns.require(request, roles)
+    return { orgId: org.id, actor: `user:${account.id}` }
+  }
+  const access: Access = {
+    read: (request) => admit(request),
+    write: (request) => admit(request, managers),
+  }
+  return new Elysia()
+    .get('/api/webhooks/notices', async ({ request }) => {
+      const { orgId } = await access.read(request)
+      readQuery(request, {})
+      const open = await store.webhooks.incidents({ orgId, isOpen: true, limit: alertsCounted })
+      const endpoints = await store.webhooks.bareEndpoints(orgId)
+      const clock = await clockNotices(services, request)
+      return json({ notices: [...clock, ...alertNotices(open), ...endpointNotices(endpoints)] })
+    })
+    .get('/api/webhooks/unknown-types', async ({ request }) => {
+      const { orgId } = await access.write(request)
+      const types = readQuery(request, { type: 'many' }).many('type') ?? []
+      return json({ unknown: await unknownTypes(store, orgId, types) })
+    })
+    .get('/api/webhooks/snippets', async ({ request }) => {
+      await access.read(request)
+      readQuery(request, {})
+      return json({ snippets })
+    })
+    .get('/api/webhooks/secret', async ({ request }) => {
+      // Whoever reads the secret can sign in our name, so it is for those who may also rotate it.
+      const who = await access.write(request)
+      readQuery(request, {})
+      return json(secretView(await orgSecret(webhooks, who)))
+    })
+    .post(
+      '/api/webhooks/secret/rotate',
+      async ({ request }) => {
+        const who = await access.write(request)
+        await readJsonObject(request, { bytesMax: limits.jsonBodyBytesMax }, { emptyIsObject: true })
+        return json(secretView(await rotateOrgSecret(webhooks, who)))
+      },
+      unparsed,
+    )
+    .post(
+      '/api/webhooks/replay-dead',
+      async ({ request }) => {
+        const who = await access.write(request)
+        const bytes = { bytesMax: limits.jsonBodyBytesMax }
+        const { endpointId } = await readJsonObject(request, bytes, { emptyIsObject: true })
+        const of = typeof endpointId === 'string' ? endpointId : null
+        return json({ ok: true, replayed: await replayDead({ store, clock }, who, of) }, 202)
+      },
+      unparsed,
+    )
+    .get('/api/webhooks/:id/request', async ({ request, params }) => {
+      const who = await access.write(request)
+      readQuery(request, {})
+      const { delivery, attempts } = await findDelivery(store, who.orgId, params.id)
+      const atMs = attempts.at(-1)?.atMs ?? clock.now()
+      return json(await requestView(services, delivery, atMs))
+    })
+    .use(endpointRoutes(services, '/api/webhooks/endpoints', access))
+    .use(ruleRoutes(services, '/api/webhooks', access, (incidents) => namedIncidents(store, incidents)))
+    .use(deliveryRoutes(services, '/api/webhooks', access))
+}
+
+/** With the name of whoever acknowledged each, which the public API leaves to the audit log. */
+async function namedIncidents(
+  store: Pick<Store, 'accounts' | 'keys'>,
+  incidents: Incident[],
+): Promise<object[]> {
+  const names = new Map<string, string | null>()
+  for (const { acknowledgedBy: actor, orgId } of incidents) {
+    if (actor === null || names.has(actor)) continue
+    const [kind, id = ''] = actor.split(':')
+    if (kind === 'user') names.set(actor, (await store.accounts.find(id))?.email ?? null)
+    else if (kind !== 'key') names.set(actor, actor)
+    else names.set(actor, (await store.keys.list({ orgId })).find((key) => key.id === id)?.label ?? null)
+  }
+  return incidents.map((incident) => ({
+    ...incidentView(incident),
+    acknowledgedByName: names.get(incident.acknowledgedBy ?? '') ?? null,
+  }))
+}
+
+function secretView({ secret, previousUntilMs }: ShownSecret) {
+  return { secret, oldSecretUntil: previousUntilMs === null ? null : isoTime(previousUntilMs) }
+}
+
+/** The request as it goes out at `atMs`, signed with the secret of today: what a receiver can check its code with. */
+async function requestView(
+  { webhooks, store }: DashboardWebhookRoutesServices,
+  delivery: Delivery,
+  atMs: number,
+) {
+  const { id, orgId, endpointId, url, body } = delivery
+  const sealedSecrets = await sealedSecretsOf(store, orgId, endpointId)
+  const headers = requestHeaders(webhooks, { delivery, sealedSecrets }, atMs)
+  return { id, method: 'POST', url, at: isoTime(atMs), headers, body }
+}
+
+async function sealedSecretsOf(
+  store: Pick<Store, 'webhooks'>,
+  orgId: string,
+  endpointId: string | null,
+): Promise<string[]> {
+  if (endpointId === null) {
+    const found = await store.webhooks.findOrgSecret(orgId)
+    return found === null ? [] : [found.sealedSecret]
+  }
+  const found = await store.webhooks.endpoint({ orgId, id: endpointId })
+  return found === null ? [] : [found.endpoint.sealedSecret]
+}
+
+/** For operators, who alone can confirm the clock. */
+async function clockNotices(
+  { signIns, clockGuard }: DashboardWebhookRoutesServices,
+  request: Request,
+): Promise<Notice[]> {
+  const { account } = await signIns.require(request)
+  const hold = account.operator ? clockGuard.hold() : null
+  if (hold === null) return []
+  const href = '/settings/system'
+  return [{ code: 'clock_jumped', endpointId: null, message: holdSentence(hold), href }]
+}
+
+/** The webhook endpoints of the public API (contract §9): deliveries, endpoints and rules, by secret key. */
+interface WebhookRoutesServices extends EndpointRoutesServices, RuleRoutesServices, DeliveryRoutesServices {
   guard: KeyGuard
 }
 

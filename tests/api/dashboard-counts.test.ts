@@ -16,7 +16,7 @@ import type {
   VendorDetail,
   Why,
 } from '../../server/dashboard/shapes.ts'
-import { mintKey } from '../../server/identity/keys/mint.ts'
+import { mintKey } from '../../server/identity/keys/keys.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'

@@ -4,7 +4,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { createApp } from '../../server/app.ts'
 import type { Issue } from '../../server/errors.ts'
 import { checkSchema, type Schema } from '../../server/http/validate.ts'
-import { mintKey } from '../../server/identity/keys/mint.ts'
+import { mintKey } from '../../server/identity/keys/keys.ts'
 import type { Services } from '../../server/services.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 

@@ -1,7 +1,7 @@
 /** Every route that changes something writes exactly one audit row, and none when it fails; none is forgotten. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
-import { prepareFirstOwner } from '../../server/identity/people/first-run.ts'
+import { prepareFirstOwner } from '../../server/identity/people/first-owner.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
 import { storeVerbs } from '../../server/cli/commands/store-verbs.ts'
 import type { VerbContext } from '../../server/runtime/verb-context.ts'

@@ -9,7 +9,7 @@ import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { startLog } from '../../server/log.ts'
 import { readCheckpoints, writeCheckpoints } from '../../server/audit/checkpoints.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
-import { openSigningKey } from '../../server/audit/signing-key.ts'
+import { openSigningKey } from '../../server/audit/signing.ts'
 import { verifyTrail } from '../../server/audit/verify.ts'
 
 // Passwords are meant to be slow to check, more so on a busy machine.

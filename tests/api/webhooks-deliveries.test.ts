@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { newId } from '../../server/ids.ts'
-import { mintKey } from '../../server/identity/keys/mint.ts'
+import { mintKey } from '../../server/identity/keys/keys.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 

@@ -142,7 +142,7 @@ test('another organization cannot write into the same file', async () => {
   await create(hook, 'file:mine.ndjson')
   const { store, clock } = hook.server
   const { newId } = await import('../../server/ids.ts')
-  const { mintKey } = await import('../../server/identity/keys/mint.ts')
+  const { mintKey } = await import('../../server/identity/keys/keys.ts')
   const org = { id: newId('org'), slug: 'other', name: 'Other', createdAtMs: 1 }
   const about = {
     orgId: org.id,

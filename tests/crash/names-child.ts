@@ -1,5 +1,5 @@
 /** Makes every file that must last beyond a power cut, and ends: `bun names-child.ts FOLDER`. */
-import { openSigningKey } from '../../server/audit/signing-key.ts'
+import { openSigningKey } from '../../server/audit/signing.ts'
 import { writeCheckpoints } from '../../server/audit/checkpoints.ts'
 import { writeLastRun, writeProof } from '../../server/operations/backup/backup-folder.ts'
 import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'

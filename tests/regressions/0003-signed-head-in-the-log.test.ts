@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isSoundHead, type SignedHead } from '../../server/audit/signed-head.ts'
+import { isSoundHead, type SignedHead } from '../../server/audit/signing.ts'
 import { startAppliance } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

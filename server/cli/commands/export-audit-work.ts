@@ -1,7 +1,7 @@
 /** The work behind `export audit` on the side of whoever holds the folder: the row that tells of it, and the pages. */
 import type { Json } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
-import { emptyHead } from '../../audit/signed-head.ts'
+import { emptyHead } from '../../audit/signing.ts'
 import { applianceOrgId, requireOrg } from './org.ts'
 import { numberOf, textOf, type Params } from '../../runtime/params.ts'
 import type { VerbContext } from '../../runtime/verb-context.ts'

@@ -1,8 +1,8 @@
 /** `sightglass export audit`: an organization's trail as JSON, as CSV, or as a proof that needs nothing of ours. */
 import type { AuditEntry, AuditHead, AuditRow, AuditTrim } from '../../../db/contract/store.ts'
 import { auditColumns, entryView } from '../../audit/export.ts'
-import { signHead, type SignedHead } from '../../audit/signed-head.ts'
-import { openSigningKey } from '../../audit/signing-key.ts'
+import { signHead, type SignedHead } from '../../audit/signing.ts'
+import { openSigningKey } from '../../audit/signing.ts'
 import { systemClock } from '../../clock.ts'
 import type { Invocation } from '../config.ts'
 import { csvRow } from '../../text/csv.ts'

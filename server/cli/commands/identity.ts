@@ -6,8 +6,8 @@ import { changeRole, readRole, removeMember as takeOut, type Acting } from '../.
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
-import { changeKey as changeTerms, rotateKey as makeSuccessor } from '../../identity/keys/change.ts'
-import { nameProblem } from '../../identity/organizations/names.ts'
+import { changeKey as changeTerms, rotateKey as makeSuccessor } from '../../identity/keys/keys.ts'
+import { nameProblem } from '../../identity/organizations/organizations.ts'
 import {
   applianceOrgId,
   askDeletion,
@@ -15,8 +15,8 @@ import {
   deletionOf,
   keepOrg as takeBack,
   renameOrg as rename,
-} from '../../identity/organizations/organize.ts'
-import { changeSite as chooseForSite } from '../../identity/sites/change.ts'
+} from '../../identity/organizations/organizations.ts'
+import { changeSite as chooseForSite } from '../../identity/organizations/sites.ts'
 import { readSpan } from './expiry.ts'
 import { keyView, orgOfKey } from './key.ts'
 import { requireOrg } from './org.ts'

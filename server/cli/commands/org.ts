@@ -2,8 +2,8 @@
 import type { Json, Org, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
-import { isSlug, nameProblem, slugCharsMax, slugOf } from '../../identity/organizations/names.ts'
-import { applianceOrgId, makeOrg } from '../../identity/organizations/organize.ts'
+import { isSlug, nameProblem, slugCharsMax, slugOf } from '../../identity/organizations/organizations.ts'
+import { applianceOrgId, makeOrg } from '../../identity/organizations/organizations.ts'
 import { textOf, textOrNull, type Params } from '../../runtime/params.ts'
 import type { VerbContext } from '../../runtime/verb-context.ts'
 

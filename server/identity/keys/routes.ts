@@ -8,9 +8,9 @@ import { readFields, wrongField } from '../../http/body-fields.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
 import { parseTime } from '../../text/time.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
-import { changeKey, rotateKey } from './change.ts'
-import { mintKey } from './mint.ts'
-import { revokeKey } from './revoke.ts'
+import { changeKey, rotateKey } from './keys.ts'
+import { mintKey } from './keys.ts'
+import { revokeKey } from './keys.ts'
 
 export interface KeyRoutesServices {
   store: Store

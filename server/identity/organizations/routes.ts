@@ -1,6 +1,5 @@
 /** Organizations on the dashboard: those of the account, making one, and the settings of the one that is shown. */
 import { Elysia } from 'elysia'
-import type { Org, OrgDeletion, Store } from '../../../db/contract/store.ts'
 import { listMembers } from '../people/members.ts'
 import { rolesOf } from '../permissions.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -8,9 +7,21 @@ import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { readFields, wrongField } from '../../http/body-fields.ts'
 import { readQuery } from '../../http/query.ts'
+import {
+  askDeletion,
+  changeSignInRule,
+  deletionOf,
+  isSlug,
+  keepOrg,
+  makeOrg,
+  nameProblem,
+  renameOrg,
+  slugCharsMax,
+  slugOf,
+} from './organizations.ts'
+import { changeSite } from './sites.ts'
+import type { Org, OrgDeletion, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
-import { isSlug, nameProblem, slugCharsMax, slugOf } from './names.ts'
-import { askDeletion, changeSignInRule, deletionOf, keepOrg, makeOrg, renameOrg } from './organize.ts'
 
 export interface OrgRoutesServices {
   store: Store
@@ -134,4 +145,32 @@ function readName(text: string): string {
   const problem = nameProblem(name)
   if (problem !== null) throw wrongField('name', `The name ${problem}.`)
   return name
+}
+
+/** Settings → Sites: every site that events came from or that was named, and what was chosen for each. */
+interface SiteRoutesServices {
+  store: Store
+  clock: Clock
+  signIns: SignIns
+}
+
+export function siteRoutes(services: SiteRoutesServices) {
+  const { store, signIns } = services
+  return new Elysia()
+    .get('/api/sites', async ({ request }) => {
+      const { org } = await signIns.require(request, rolesOf('site.read'))
+      readQuery(request, {})
+      return json({ sites: await store.sites.list(org.id) })
+    })
+    .post(
+      '/api/sites',
+      async ({ request }) => {
+        const { org, account } = await signIns.require(request, rolesOf('site.manage'))
+        const members = { siteId: 'text', name: 'text?', hidden: 'flag?', restricted: 'flag?' } as const
+        const { siteId, ...change } = await readFields(request, members)
+        const who = { orgId: org.id, actor: `user:${account.id}` }
+        return json({ site: await changeSite(services, who, siteId, change) })
+      },
+      { parse: 'none' },
+    )
 }

@@ -1,10 +1,13 @@
 /** Makes the first owner, who is also the appliance's operator; at most one of many at once succeeds. */
-import type { Account, SignIn, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
-import type { Clock } from '../../clock.ts'
-import { newId } from '../../ids.ts'
+import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { readEmail } from './email.ts'
+import { AppError } from '../../errors.ts'
+import { limits } from '../../limits.ts'
+import type { Account, SignIn, Store } from '../../../db/contract/store.ts'
+import type { Clock } from '../../clock.ts'
+import type { Log } from '../../log.ts'
 
 export interface FirstOwnerRequest {
   email: string
@@ -55,4 +58,34 @@ export async function createFirstOwner(
     audit: auditEntry({ orgId: org.id, actor: request.actor }, { action, target: account.id, metadata }, now),
   })
   return status === 'created' ? { status, account, orgId: org.id } : { status }
+}
+
+/** The first owner: made from the environment when it names one, else by a one-time link printed at start. */
+interface FirstRun {
+  store: Store
+  admin: { email: string; password: string } | null
+  clock: Clock
+  log: Log
+}
+
+/**
+ * Returns the token of a fresh set-up link while there is no owner, else null. A password the rules refuse stops the
+ * start (contract §10); an appliance whose disk is full starts without a link, since none could be kept.
+ */
+export async function prepareFirstOwner({ store, admin, clock, log }: FirstRun): Promise<string | null> {
+  if (await store.accounts.ownerExists()) return null
+  if (admin) {
+    await createFirstOwner(store, { ...admin, linkHash: null, actor: 'system' }, clock)
+    return null
+  }
+  const token = newToken()
+  const link = { hash: sha256Hex(token), purpose: 'setup' as const, accountId: null }
+  try {
+    const expiresAtMs = clock.now() + limits.setupLinkMs
+    await store.accounts.createLink({ link: { ...link, expiresAtMs }, audit: null })
+    return token
+  } catch (error) {
+    log.error('setup_link_not_made', { message: error instanceof AppError ? error.message : String(error) })
+    return null
+  }
 }

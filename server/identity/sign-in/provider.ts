@@ -1,7 +1,6 @@
 /** An identity provider of the network (OpenID Connect): where to send people, and who comes back from there. */
 import * as client from 'openid-client'
 import { noteCall } from '../../system/outbound.ts'
-import type { OidcConfig } from './provider-config.ts'
 
 /** What must come back with a person; kept by their browser, sealed. */
 export interface Errand {
@@ -77,4 +76,12 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
       return { issuer: claims.iss, subject: claims.sub, email }
     },
   }
+}
+
+/** Where an identity provider is and how we are known there, as the start of the appliance says it. */
+export interface OidcConfig {
+  issuer: string
+  clientId: string
+  clientSecret: string | null // null: a public client, which PKCE alone protects
+  name: string // on the button
 }

@@ -2,16 +2,15 @@
  * Dashboard sign-ins: begins one, finds the one behind a request, ends it; the cookie's hash is all the store keeps.
  */
 import { StoreError } from '../../../db/contract/errors.ts'
-import type { AuditEntry, Proof, Role, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
-import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { limits } from '../../limits.ts'
-import { cookieHeader, readCookie, type CookieWay } from './cookie.ts'
 import { requireSameOrigin } from '../same-origin.ts'
 import { senderName } from './throttle.ts'
+import type { AuditEntry, Proof, Role, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
+import type { Clock } from '../../clock.ts'
 
 export interface HowSignedIn {
   by: 'totp' | 'recovery_code' | 'provider'
@@ -199,4 +198,32 @@ function newSignIn(
     userAgent: (request.headers.get('user-agent') ?? '').slice(0, 300),
     byProvider: false,
   }
+}
+
+/** How the cookie reaches us: over https or not, and below which path of a host that others may share. */
+interface CookieWay {
+  secure: boolean
+  basePath: string
+}
+
+/** Browsers take `__Host-` for the whole host only; below a base path two appliances may share one. */
+function nameOf({ secure, basePath }: CookieWay): string {
+  if (!secure) return 'sightglass'
+  return basePath === '' ? '__Host-sightglass' : '__Secure-sightglass'
+}
+
+export function readCookie(header: string | null, way: CookieWay): string | null {
+  if (!header || header.length > 8_192) return null
+  const wanted = nameOf(way)
+  for (const part of header.split(';')) {
+    const [name, value] = part.trim().split('=', 2)
+    if (name === wanted && value && /^[A-Za-z0-9_-]{43}$/.test(value)) return value
+  }
+  return null
+}
+
+/** The Set-Cookie that signs in for `maxAgeMs`; an empty token with 0 signs out. */
+export function cookieHeader(token: string, way: CookieWay, maxAgeMs: number): string {
+  const flags = `HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1000)}${way.secure ? '; Secure' : ''}`
+  return `${nameOf(way)}=${token}; Path=${way.basePath || '/'}; ${flags}`
 }

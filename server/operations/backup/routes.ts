@@ -1,7 +1,7 @@
 /** Settings → Backups, for operators: list, make, prove, download and delete. */
 import { basename } from 'node:path'
 import { Elysia } from 'elysia'
-import { requireOperator } from '../../identity/operator.ts'
+import { requireOperator } from '../../identity/permissions.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import { json } from '../../http/response.ts'
 import { contextOf } from '../../http/request-context.ts'

@@ -1,6 +1,6 @@
 /** GET /api/doctor, for operators: what `sightglass doctor` says, from inside the running server. */
 import { Elysia } from 'elysia'
-import { requireOperator } from '../../identity/operator.ts'
+import { requireOperator } from '../../identity/permissions.ts'
 import { json } from '../../http/response.ts'
 import { readQuery } from '../../http/query.ts'
 import type { Store } from '../../../db/contract/store.ts'

@@ -1,8 +1,8 @@
 /** Brings the appliance to what a set-up file says; what is so already stays untouched, what it does not name too. */
 import type { Org, Store } from '../../../db/contract/store.ts'
 import { AppError } from '../../errors.ts'
-import { makeOrg, renameOrg } from '../../identity/organizations/organize.ts'
-import { changeSite } from '../../identity/sites/change.ts'
+import { makeOrg, renameOrg } from '../../identity/organizations/organizations.ts'
+import { changeSite } from '../../identity/organizations/sites.ts'
 import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
 import { applyEndpoint } from './apply-endpoint.ts'
 import { applyKey } from './apply-key.ts'

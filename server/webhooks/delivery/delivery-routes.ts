@@ -2,18 +2,20 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
-import { readJsonObject } from '../../http/body.ts'
-import { readQuery } from '../../http/query.ts'
+import { parseJson, readBody, readJsonObject } from '../../http/body.ts'
+import { invalidQuery, readLimit, readQuery, type ParameterKind } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
+import { deliveryStatuses, findDelivery, replayDelivery, scheduleDelivery } from './deliveries.ts'
+import { attemptView, deliveryText } from '../view.ts'
+import { exactJson, isDeeperThan, skipString, skipValue } from '../../text/json-scan.ts'
+import { mediaType } from '../../http/media-type.ts'
+import { wrongField } from '../../http/body-fields.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Webhooks } from '../start.ts'
 import type { Access } from '../access.ts'
-import { findDelivery, replayDelivery, scheduleDelivery } from './deliveries.ts'
-import { readDeliveryPage } from './delivery-page.ts'
-import { readTestBody } from './payload.ts'
-import { attemptView, deliveryText } from '../view.ts'
+import type { Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
 
 export interface DeliveryRoutesServices {
   store: Store
@@ -68,4 +70,112 @@ export function deliveryRoutes(
       },
       unparsed,
     )
+}
+
+/** Reads the body of a test delivery, and the payload in it as exact JSON text: what is sent is what was given. */
+const envelopeBytesMax = 16 * 1024 // the url, names and white space around the payload
+
+async function readTestBody(request: Request): Promise<{ url: unknown; payload: string }> {
+  mediaType(request.headers.get('content-type'), ['application/json'])
+  const text = await readBody(request, { bytesMax: limits.webhookPayloadBytesMax + envelopeBytesMax })
+  const value = parseJson(text)
+  if (!isObject(value)) throw wrongField('', 'The body must be a JSON object.', 'wrong_type')
+  if (isDeeperThan(value, limits.jsonDepthMax)) {
+    throw wrongField('', `The body is nested deeper than ${limits.jsonDepthMax} levels.`, 'too_deep')
+  }
+  const { url, payload } = value
+  if (payload === undefined) return { url, payload: '{}' }
+  if (!isObject(payload)) throw wrongField('payload', 'payload must be an object', 'wrong_type')
+  const exact = memberText(exactJson(text), 'payload')
+  if (Buffer.byteLength(exact) > limits.webhookPayloadBytesMax) {
+    const message = `payload must have at most ${limits.webhookPayloadBytesMax} bytes`
+    throw wrongField('payload', message, 'too_large')
+  }
+  return { url, payload: exact }
+}
+
+function isObject(value: unknown): value is { [member: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The text of one member of an object that `exactJson` wrote: compact, every name once. */
+export function memberText(object: string, name: string): string {
+  const wanted = JSON.stringify(name)
+  for (let at = 1; object[at] === '"';) {
+    const nameEnd = skipString(object, at)
+    const end = skipValue(object, nameEnd + 1, { depth: 0, isExact: true })
+    if (object.slice(at, nameEnd) === wanted) return object.slice(nameEnd + 1, end)
+    at = end + 1
+  }
+  throw new Error(`invariant: the object has a member ${name}`)
+}
+
+/** One page of deliveries for a query: filters, limit and cursor read, the store asked, the next cursor sealed. */
+const parameters: Record<string, ParameterKind> = {
+  status: 'one',
+  endpointId: 'one',
+  limit: 'one',
+  cursor: 'one',
+}
+const purpose = 'webhooks-cursor'
+const pageDefault = 50
+const pageMax = 200
+
+/** A cursor sent alone goes on with its filters; beside other filters, or of another organization, it is refused. */
+async function readDeliveryPage(
+  parts: { store: Pick<Store, 'webhooks'>; cursorCipher: CursorCipher },
+  orgId: string,
+  request: Request,
+): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
+  const query = readQuery(request, parameters)
+  const asked = { status: readStatus(query.one('status')), endpointId: query.one('endpointId') ?? null }
+  const limit = readLimit(query, pageDefault, pageMax)
+  const cursor = query.one('cursor')
+  const walk =
+    cursor === undefined
+      ? { ...asked, beforeSeq: null }
+      : openCursor(parts.cursorCipher, cursor, orgId, asked)
+  const page = await parts.store.webhooks.list({
+    orgId,
+    ...walk,
+    limit,
+    bytesMax: limits.webhookPageBytesMax,
+  })
+  const { status, endpointId } = walk
+  const nextCursor =
+    page.next === null ? null : parts.cursorCipher.encrypt(purpose, [orgId, status, endpointId, page.next])
+  return { deliveries: page.deliveries, nextCursor }
+}
+
+interface Filters {
+  status: DeliveryStatus | null
+  endpointId: string | null
+}
+
+function openCursor(
+  cursorCipher: CursorCipher,
+  text: string,
+  orgId: string,
+  asked: Filters,
+): Filters & { beforeSeq: number } {
+  const opened = cursorCipher.decrypt(purpose, text) as
+    [string, DeliveryStatus | null, string | null, number] | null
+  if (opened === null || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
+  const [, status, endpointId, beforeSeq] = opened
+  const differs = (given: string | null, own: string | null) => given !== null && given !== own
+  if (differs(asked.status, status) || differs(asked.endpointId, endpointId)) {
+    throw invalidQuery(
+      'cursor',
+      'This cursor was issued for other filters. Send it without filters or with the same ones.',
+    )
+  }
+  return { status, endpointId, beforeSeq }
+}
+
+function readStatus(text: string | undefined): DeliveryStatus | null {
+  if (text === undefined) return null
+  const found = deliveryStatuses.find((status) => status === text)
+  if (found === undefined)
+    throw invalidQuery('status', `status must be one of ${deliveryStatuses.join(', ')}`)
+  return found
 }

@@ -41,3 +41,58 @@ export function signingKey(secret: string): Buffer {
 export function sealPurpose({ orgId, endpointId }: { orgId: string; endpointId: string | null }): string {
   return endpointId === null ? `webhook-org:${orgId}` : `webhook-endpoint:${endpointId}`
 }
+
+/** Code that verifies our signatures, ready to be pasted into a receiver; a test runs each of them. */
+interface Snippet {
+  language: string
+  code: string
+}
+
+const javascript = `import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/** Whether Sightglass sent this. \`body\` is the raw request body; \`headers\` has lower-case names. */
+function isGenuine(secret, headers, body) {
+  const id = headers['webhook-id']
+  const timestamp = headers['webhook-timestamp']
+  const signatures = headers['webhook-signature'] ?? ''
+  if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= 300)) return false
+  const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
+  const expected = createHmac('sha256', key).update(\`\${id}.\${timestamp}.\${body}\`).digest()
+  return signatures.split(' ').some((signature) => {
+    const given = Buffer.from(signature.replace(/^v1,/, ''), 'base64')
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  })
+}
+`
+
+const python = `import base64, hashlib, hmac, time
+
+def is_genuine(secret, headers, body):
+    """Whether Sightglass sent this. body: the raw request body (bytes); headers: a dict with lower-case names."""
+    message_id = headers.get("webhook-id", "")
+    timestamp = headers.get("webhook-timestamp", "")
+    if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > 300:
+        return False
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    expected = "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    given = headers.get("webhook-signature", "").split(" ")
+    return any(hmac.compare_digest(expected, signature) for signature in given)
+`
+
+const shell = `# usage: is_genuine SECRET ID TIMESTAMP SIGNATURES BODY_FILE
+is_genuine() {
+  age=$(( $(date +%s) - $3 ))
+  [ "\${age#-}" -le 300 ] || return 1
+  key=$(printf %s "\${1#whsec_}" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \\n')
+  expected=$({ printf '%s.%s.' "$2" "$3"; cat "$5"; } |
+    openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | openssl base64 -A)
+  case " $4 " in *" v1,$expected "*) return 0 ;; *) return 1 ;; esac
+}
+`
+
+export const snippets: Snippet[] = [
+  { language: 'JavaScript', code: javascript },
+  { language: 'Python', code: python },
+  { language: 'Shell', code: shell },
+]

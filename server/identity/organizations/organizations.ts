@@ -1,13 +1,12 @@
 /** What people do with organizations: make, rename, ask to delete, take that back; and the job that deletes. */
-import type { Org, OrgDeletion, SignInRule, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
-import type { Clock } from '../../clock.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import type { Log } from '../../log.ts'
 import { makeSteps } from '../../operations/retention/steps.ts'
+import type { Org, OrgDeletion, SignInRule, Store } from '../../../db/contract/store.ts'
+import type { Log } from '../../log.ts'
 
 interface Services {
   store: Pick<Store, 'orgs'>
@@ -128,4 +127,30 @@ export async function deleteDueOrgs(
     await steps.once(() => store.orgs.remove({ orgId, now, audit }))
     log.info('org_deleted', { orgId, events })
   }
+}
+
+/** What organizations may be called: a name for people, a slug for commands. */
+const slugForm = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
+export const slugCharsMax = 40
+
+/** What is wrong with a name, in words that follow it, or null. */
+export function nameProblem(name: string): string | null {
+  const chars = [...name].length
+  const fits = chars >= 1 && chars <= limits.labelCharsMax && !/[\u0000-\u001f\u007f]/.test(name)
+  return fits ? null : `must have 1 to ${limits.labelCharsMax} characters on one line`
+}
+
+export function isSlug(text: string): boolean {
+  return slugForm.test(text) && text.length <= slugCharsMax && text !== 'system'
+}
+
+/** A slug made from a name; '' when there is nothing in it to make one of. */
+export function slugOf(name: string): string {
+  const words =
+    name
+      .normalize('NFKD')
+      .replace(/\p{M}/gu, '')
+      .toLowerCase()
+      .match(/[a-z0-9]+/g) ?? []
+  return words.join('-').slice(0, slugCharsMax).replace(/-$/, '')
 }

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { newSigningSecret } from '../../ids.ts'
-import { signedHeaders } from '../delivery/signing.ts'
-import { snippets } from './snippets.ts'
+import { signedHeaders } from './signing.ts'
+import { snippets } from './signing.ts'
 
 const codeOf = (language: string) => snippets.find((snippet) => snippet.language === language)!.code
 

@@ -1,6 +1,6 @@
 /** The sign-in cookie, written and read back. */
 import { expect, test } from 'bun:test'
-import { cookieHeader, readCookie } from './cookie.ts'
+import { cookieHeader, readCookie } from './sign-ins.ts'
 
 const token = 'a'.repeat(43)
 const https = { secure: true, basePath: '' }

@@ -1,0 +1,188 @@
+/** Makes a key: checks what it may be given, mints the secret, stores its hash with the audit row; shown once. */
+import { auditEntry, type Actor } from '../../audit/entry.ts'
+import { newApiKey, newId, sha256Hex } from '../../ids.ts'
+import { isoTime, type Clock } from '../../clock.ts'
+import { wrongField } from '../../http/body-fields.ts'
+import { limits } from '../../limits.ts'
+import { AppError } from '../../errors.ts'
+import type { ApiKey, KeyKind, KeyTerms, Store } from '../../../db/contract/store.ts'
+import type { Scope } from '../../http/guard.ts'
+
+export interface MintRequest {
+  orgId: string
+  kind: KeyKind
+  label: string // 1 to 80 characters
+  actor: string
+  scopes?: string[]
+  siteIds?: string[]
+  behindProxy?: boolean
+  expiresAtMs?: number | null
+}
+
+/** Returns the stored key and its secret text; throws 400 `invalid_body` for a label that is empty or too long. */
+export async function mintKey(
+  store: Pick<Store, 'keys'>,
+  request: MintRequest,
+  clock: Clock,
+): Promise<{ key: ApiKey; secret: string }> {
+  const { key, secret } = newKey(request, clock.now())
+  await storeKey(store, key, request.actor)
+  return { key, secret }
+}
+
+export async function storeKey(store: Pick<Store, 'keys'>, key: ApiKey, actor: string): Promise<void> {
+  const act = {
+    action: `${key.kind}_key.created`,
+    target: key.id,
+    metadata: { prefix: key.prefix, ...termsView(key) },
+  }
+  await store.keys.create({ key, audit: auditEntry({ orgId: key.orgId, actor }, act, key.createdAtMs) })
+}
+
+/** A key that is not stored yet. */
+export function newKey(request: MintRequest, now: number): { key: ApiKey; secret: string } {
+  const { orgId, kind } = request
+  const terms = {
+    label: readLabel(request.label),
+    scopes: [...new Set(request.scopes)],
+    siteIds: [...new Set(request.siteIds)],
+    behindProxy: request.behindProxy ?? false,
+    expiresAtMs: request.expiresAtMs ?? null,
+  }
+  checkTerms(kind, terms, now)
+  const secret = newApiKey(kind)
+  const unused = { revokedAtMs: null, lastUsedAtMs: null, lastUsedAddress: null, exposedAtMs: null }
+  const id = newId('key')
+  const shown = { prefix: secret.slice(0, 16), hash: sha256Hex(secret) }
+  return { key: { id, orgId, kind, ...terms, ...shown, createdAtMs: now, ...unused }, secret }
+}
+
+/** What a key may be given: a label, scopes for secret keys, sites and a proxy for ingest keys, an end. */
+export const scopes: readonly Scope[] = [
+  'traces:read',
+  'metrics:read',
+  'audit:read',
+  'webhooks:read',
+  'webhooks:write',
+]
+
+export function readLabel(text: string): string {
+  const label = text.trim()
+  const chars = [...label].length
+  if (chars >= 1 && chars <= limits.labelCharsMax && !/[\u0000-\u001f\u007f]/.test(label)) return label
+  throw wrongField('label', `Give the key a label of 1 to ${limits.labelCharsMax} characters.`)
+}
+
+/** Throws 400 `invalid_body` for what does not go with the kind of key, or is not there to be given. */
+export function checkTerms(kind: KeyKind, terms: Omit<KeyTerms, 'label'>, now: number): void {
+  const { scopes: given, siteIds, behindProxy, expiresAtMs } = terms
+  if (given.length > 0 && kind !== 'secret') throw wrongField('scopes', `Only secret keys have scopes.`)
+  const strange = given.find((scope) => !scopes.some((known) => known === scope))
+  if (strange !== undefined) throw wrongField('scopes', `Scopes are ${scopes.join(' ')}.`)
+  if (siteIds.length > 0 && kind !== 'ingest')
+    throw wrongField('siteIds', `Only ingest keys are limited to sites.`)
+  if (
+    siteIds.length > limits.sitesPerOrgMax ||
+    siteIds.some((id) => id === '' || [...id].length > limits.idCharsMax)
+  )
+    throw wrongField('siteIds', `A site id has 1 to ${limits.idCharsMax} characters.`)
+  if (behindProxy && kind !== 'ingest') throw wrongField('behindProxy', 'This is for ingest keys only.')
+  if (expiresAtMs !== null && expiresAtMs <= now)
+    throw wrongField('expiresAt', 'The end must be in the future.')
+}
+
+/** As an audit row tells it. */
+export function termsView({ label, scopes, siteIds, behindProxy, expiresAtMs }: KeyTerms | ApiKey) {
+  const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
+  return { label, scopes, siteIds, behindProxy, expiresAt }
+}
+
+/** Changes a key in use, and rotates one: the successor gets its terms, the old one lives on for a chosen while. */
+interface Services {
+  store: Pick<Store, 'keys'>
+  clock: Clock
+}
+
+interface KeyChange {
+  label?: string | undefined
+  scopes?: string[] | undefined
+  siteIds?: string[] | undefined
+  behindProxy?: boolean | undefined
+  expiresAtMs?: number | null | undefined // null: no end
+}
+
+export async function changeKey(
+  { store, clock }: Services,
+  who: Actor,
+  keyId: string,
+  change: KeyChange,
+): Promise<ApiKey> {
+  const key = await requireLiveKey(store, who.orgId, keyId, clock.now())
+  const terms = {
+    label: change.label === undefined ? key.label : readLabel(change.label),
+    scopes: change.scopes ?? key.scopes,
+    siteIds: change.siteIds ?? key.siteIds,
+    behindProxy: change.behindProxy ?? key.behindProxy,
+    expiresAtMs: change.expiresAtMs === undefined ? key.expiresAtMs : change.expiresAtMs,
+  }
+  checkTerms(key.kind, terms, clock.now())
+  const metadata = { before: termsView(key), after: termsView(terms) }
+  const audit = auditEntry(who, { action: `${key.kind}_key.changed`, target: keyId, metadata }, clock.now())
+  await store.keys.change({ orgId: who.orgId, keyId, terms, audit })
+  return { ...key, ...terms }
+}
+
+/** With no overlap the old key is refused from its next request on. */
+export async function rotateKey(
+  { store, clock }: Services,
+  who: Actor,
+  keyId: string,
+  overlapMs: number,
+): Promise<{ key: ApiKey; secret: string; old: ApiKey }> {
+  if (!(overlapMs >= 0 && overlapMs <= limits.keyOverlapMsMax))
+    throw wrongField('overlapHours', `The overlap is 0 to ${limits.keyOverlapMsMax / 3_600_000} hours.`)
+  const now = clock.now()
+  const old = await requireLiveKey(store, who.orgId, keyId, now)
+  const { key, secret } = newKey({ ...old, actor: who.actor, expiresAtMs: null }, now)
+  const oldEndsAtMs = Math.min(old.expiresAtMs ?? Infinity, now + overlapMs)
+  const metadata = {
+    label: old.label,
+    prefix: old.prefix,
+    successor: key.id,
+    successorPrefix: key.prefix,
+    oldEndsAt: isoTime(oldEndsAtMs),
+  }
+  const audit = auditEntry(who, { action: `${old.kind}_key.rotated`, target: keyId, metadata }, now)
+  await store.keys.rotate({ orgId: who.orgId, keyId, successor: key, oldEndsAtMs, audit })
+  return { key, secret, old: { ...old, expiresAtMs: oldEndsAtMs } }
+}
+
+async function requireLiveKey(
+  store: Pick<Store, 'keys'>,
+  orgId: string,
+  keyId: string,
+  now: number,
+): Promise<ApiKey> {
+  const key = (await store.keys.list({ orgId })).find((each) => each.id === keyId)
+  if (!key) throw new AppError('not_found', 'No key with this id is in this organization.')
+  const ended = key.revokedAtMs !== null || (key.expiresAtMs !== null && key.expiresAtMs <= now)
+  if (ended) throw new AppError('conflict', 'This key has ended; make a new one.')
+  return key
+}
+
+/** Returns the key as it is afterwards; 404 when the organization has none with this id. Twice is done once. */
+export async function revokeKey(
+  store: Pick<Store, 'keys'>,
+  { orgId, keyId, actor }: { orgId: string; keyId: string; actor: string },
+  clock: Clock,
+): Promise<ApiKey> {
+  const find = async () => (await store.keys.list({ orgId })).find((key) => key.id === keyId)
+  const key = await find()
+  if (!key) throw new AppError('not_found', 'No key with this id is in this organization.')
+  const now = clock.now()
+  const metadata = { label: key.label, prefix: key.prefix }
+  const act = { action: `${key.kind}_key.revoked`, target: key.id, metadata }
+  const audit = auditEntry({ orgId, actor }, act, now)
+  await store.keys.revoke({ orgId, keyId, now, audit })
+  return (await find())!
+}
