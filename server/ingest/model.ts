@@ -1,4 +1,4 @@
-/** The wire schemas of ingest, for OpenAPI. `check-event.ts` is the same by hand, faster; a test compares the two. */
+/** The schemas of ingest, for OpenAPI. `check-event.ts` implements them by hand for speed; a test compares the two. */
 import { t } from 'elysia'
 import { eventFields } from '../../db/contract/event-fields.ts'
 import { integer } from '../http/validate.ts'
@@ -28,7 +28,7 @@ export const agentModel = t.Object(
     detectionVersion: t.Optional(
       t.Union([t.String({ maxLength: limits.detectionVersionCharsMax }), t.Number(), t.Null()]),
     ),
-    signals: t.Optional(t.Unknown({ description: 'What the detection stands on, in any form.' })),
+    signals: t.Optional(t.Unknown({ description: 'The evidence of the detection, in any form.' })),
   },
   open,
 )
@@ -47,12 +47,15 @@ export const metadataModel = t.Object(
   open,
 )
 
-/** One event. Members that are not named here are kept and given back as they came. */
+/** One event. Unknown fields are stored and returned as they are. */
 export const eventModel = t.Object(
   {
-    id: requiredText(limits.idCharsMax, 'Idempotency key: the first event with an id stands.'),
-    siteId: requiredText(limits.idCharsMax, 'The site the event is from.'),
-    sessionId: requiredText(limits.idCharsMax, 'The session the event belongs to.'),
+    id: requiredText(
+      limits.idCharsMax,
+      'Idempotency key. The first event with an id is stored; later ones count as deduped.',
+    ),
+    siteId: requiredText(limits.idCharsMax, 'The site id.'),
+    sessionId: requiredText(limits.idCharsMax, 'The session id.'),
     occurredAt: t.String({
       pattern: /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/.source,
       description: 'RFC 3339 with Z or an offset, years 1970 to 2200.',
@@ -61,13 +64,13 @@ export const eventModel = t.Object(
     type: t.String({
       maxLength: limits.typeCharsMax,
       pattern: /^[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*$/.source,
-      description: 'A dotted kind; unknown kinds are taken.',
+      description: 'A dotted event type. Unknown types are accepted.',
       examples: ['agent.detected', 'tool.executed', 'authz.evaluated'],
     }),
     outcome: t.String({
       maxLength: limits.outcomeCharsMax,
       pattern: /^[a-z][a-z0-9_-]*$/.source,
-      description: 'Known: success, error, blocked.',
+      description: 'Known values: success, error, blocked. Others are accepted.',
       examples: ['success'],
     }),
     tool: text(limits.toolCharsMax),
@@ -86,20 +89,22 @@ export const eventsBodyModel = t.Object(
 )
 
 export const issueModel = t.Object({
-  path: t.String({ description: "Where, from the event on; '' is the event itself." }),
+  path: t.String({ description: "The path of the field in the event; '' is the event itself." }),
   message: t.String(),
   code: t.String({
     description: 'required, wrong_type, wrong_format, too_long, too_deep, too_large, too_many or wrong_site.',
   }),
-  index: t.Optional(integer({ minimum: 0, description: 'Which event, from 0.' })),
-  id: t.Optional(t.String({ description: 'The id of the event, when it has a usable one.' })),
+  index: t.Optional(
+    integer({ minimum: 0, description: 'The position of the event in the request, from 0.' }),
+  ),
+  id: t.Optional(t.String({ description: 'The event id, if it has a valid one.' })),
 })
 
-/** The 202 answer. `rejected` and `errors` are there only when some events were rejected. */
+/** The 202 response. `rejected` and `errors` are present when some events were rejected. */
 export const ingestAnswerModel = t.Object({
-  ok: t.Boolean({ description: 'Whether every event was taken.' }),
+  ok: t.Boolean({ description: 'True when no event was rejected.' }),
   accepted: integer({ minimum: 0 }),
-  deduped: integer({ minimum: 0, description: 'Events whose id is known already.' }),
+  deduped: integer({ minimum: 0, description: 'Events whose id was already stored.' }),
   rejected: t.Optional(integer({ minimum: 1 })),
   errors: t.Optional(t.Array(issueModel)),
 })

@@ -14,13 +14,15 @@ export const sessionModel = t.Object({
   events: integer({ minimum: 1 }),
   agent: t.Object(
     { class: nullable(t.String()), vendor: nullable(t.String()), trust: nullable(t.String()) },
-    { description: 'At the highest trust it reached.' },
+    { description: 'The agent, with the highest trust it reached.' },
   ),
-  byPillar: t.Record(t.String(), integer({ minimum: 0 }), { description: 'By the first word of the type.' }),
+  byPillar: t.Record(t.String(), integer({ minimum: 0 }), {
+    description: 'Events per first word of the type.',
+  }),
   byOutcome: counts,
   truncated: t.Optional(
     t.Literal(true, {
-      description: `There are more events; the newest ${limits.sessionEventsMax} were counted.`,
+      description: `The session has more events; only the newest ${limits.sessionEventsMax} were counted.`,
     }),
   ),
 })

@@ -1,4 +1,4 @@
-/** The wire schemas of site memory: what is pushed, and what reads answer. */
+/** The request and response schemas of site memory. */
 import { t } from 'elysia'
 import { integer, nullable, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
@@ -9,8 +9,8 @@ const snapshotModel = t.Object(
   {
     additionalProperties: true,
     description:
-      'What is known of the site. Scored are siteMap.pages, siteMap.navigation, workflows, policies, uiGuidance and ' +
-      'pageContexts.',
+      'The site memory. siteMap.pages, siteMap.navigation, workflows, policies, uiGuidance and pageContexts count for ' +
+      'the score.',
   },
 )
 
@@ -19,7 +19,7 @@ export const memoryBodyModel = t.Object(
     siteId: siteIdModel,
     snapshot: snapshotModel,
     score: t.Optional(
-      t.Union([t.Number({ minimum: 0, maximum: 100, description: 'Left out: computed.' }), t.Null()]),
+      t.Union([t.Number({ minimum: 0, maximum: 100, description: 'Computed by default.' }), t.Null()]),
     ),
   },
   { additionalProperties: true },
@@ -31,8 +31,8 @@ const versionMembers = {
   version: integer({ minimum: 1 }),
   at: time(),
   score: t.Number({ minimum: 0, maximum: 100 }),
-  scoreComputed: t.Boolean({ description: 'We made the score, by the share of what is filled in.' }),
-  bytes: integer({ minimum: 0, description: 'Of the snapshot as JSON.' }),
+  scoreComputed: t.Boolean({ description: 'True when the server computed the score.' }),
+  bytes: integer({ minimum: 0, description: 'Size of the snapshot as JSON.' }),
 }
 
 export const memoryViewModel = t.Object({
@@ -56,5 +56,5 @@ export const memoryHistoryModel = t.Object({
 
 export const memoryVersionModel = t.Object({
   memory: memoryViewModel,
-  differences: t.Array(differenceModel, { description: 'Against the version before.' }),
+  differences: t.Array(differenceModel, { description: 'Differences from the previous version.' }),
 })

@@ -1,4 +1,4 @@
-/** The wire schemas of tool registries: what is pushed, and what reads answer. */
+/** The request and response schemas of tool registries. */
 import { t } from 'elysia'
 import { integer, nullable, optional, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
@@ -7,22 +7,20 @@ const anyObject = t.Object({}, { additionalProperties: true })
 
 export const siteIdModel = t.String({ minLength: 1, maxLength: limits.idCharsMax })
 
-/** A tool as sent. Members that are not named here are kept and given back as they came. */
+/** A tool descriptor. Unknown fields are stored and returned as they are. */
 export const toolModel = t.Object(
   {
     name: t.String({ minLength: 1, maxLength: limits.toolNameCharsMax, examples: ['checkout.pay'] }),
     title: optional(t.String({ maxLength: limits.toolTextCharsMax })),
     description: optional(t.String({ maxLength: limits.toolDescriptionCharsMax })),
     group: optional(t.String({ maxLength: limits.toolTextCharsMax })),
-    page: optional(
-      t.String({ maxLength: limits.pageCharsMax, description: 'The page the tool belongs to.' }),
-    ),
+    page: optional(t.String({ maxLength: limits.pageCharsMax, description: 'The page of the tool.' })),
     inputSchema: optional(anyObject),
     outputSchema: optional(anyObject),
     tokens: optional(
-      integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Left out: estimated.' }),
+      integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Estimated by default.' }),
     ),
-    enabled: optional(t.Boolean({ description: 'Left out: enabled.' })),
+    enabled: optional(t.Boolean({ description: 'Default: true.' })),
     annotations: optional(anyObject),
   },
   { additionalProperties: true },
@@ -38,7 +36,7 @@ export const toolsBodyModel = t.Object(
 
 export const toolsAnswerModel = t.Object({
   ok: t.Literal(true),
-  tools: integer({ minimum: 0, description: 'How many tools were received.' }),
+  tools: integer({ minimum: 0, description: 'Number of tools received.' }),
 })
 
 export const toolViewModel = t.Object({
@@ -49,8 +47,8 @@ export const toolViewModel = t.Object({
   tokensEstimated: t.Boolean(),
   version: integer({ minimum: 1 }),
   firstSeenAt: time('When the site first pushed this tool.'),
-  changedAt: time('When the newest version came.'),
-  removedAt: nullable(time('When a push with mode=replace no longer named it.')),
+  changedAt: time('When the newest version was pushed.'),
+  removedAt: nullable(time('When a push with mode=replace omitted it.')),
   tool: toolModel,
 })
 
@@ -61,10 +59,12 @@ export const toolPageModel = t.Object({
 
 /** One thing that differs between a version and the one before. */
 export const differenceModel = t.Object({
-  path: t.String({ description: 'A JSON Pointer into the descriptor.' }),
+  path: t.String({ description: 'JSON Pointer into the descriptor.' }),
   change: t.Union([t.Literal('added'), t.Literal('removed'), t.Literal('changed')]),
-  before: t.Optional(t.Unknown({ description: 'Left out when it is new, or too long to show.' })),
-  after: t.Optional(t.Unknown({ description: 'Left out when it is gone, or too long to show.' })),
+  before: t.Optional(t.Unknown({ description: 'Missing when the field is new or the value too long.' })),
+  after: t.Optional(
+    t.Unknown({ description: 'Missing when the field was removed or the value is too long.' }),
+  ),
 })
 
 export const toolHistoryModel = t.Object({
@@ -72,7 +72,7 @@ export const toolHistoryModel = t.Object({
   versions: t.Array(
     t.Object({
       version: integer({ minimum: 1 }),
-      at: time('When it came.'),
+      at: time('When the version was pushed.'),
       change: t.Union([
         t.Literal('added'),
         t.Literal('changed'),
