@@ -189,8 +189,8 @@ test('a proof passes the verifier of its documentation, and every kind of tamper
   ]
   rehashed.hash = createHash('sha256').update(JSON.stringify(fields)).digest('hex')
   expect(await documentedVerifier(text(lines.with(3, rehashed)))).toContain('entry 4')
-  expect(await documentedVerifier(text(lines.toSpliced(2, 1)))).toContain('not where it was written')
-  expect(await documentedVerifier(text(lines.slice(0, -1)))).toContain('not the one that was signed')
+  expect(await documentedVerifier(text(lines.toSpliced(2, 1)))).toContain('not at its position')
+  expect(await documentedVerifier(text(lines.slice(0, -1)))).toContain('not the signed one')
   const forged = { ...head, count: head.count - 1, hash: rows.at(-2)!.hash }
   expect(await documentedVerifier(text([{ ...lines[0], head: forged }, ...rows.slice(0, -1)]))).toContain(
     'signature',

@@ -97,9 +97,7 @@ test('the audit proof format is a page with a complete verifier', async () => {
   await withPage(`${server.url}/docs`, async (page) => {
     await page.getByRole('link', { name: 'Audit proofs' }).click()
     await page.waitForURL('**/docs/proof')
-    expect(await page.locator('h1').innerText()).toBe(
-      'The audit proof: format, and how to check it without us',
-    )
+    expect(await page.locator('h1').innerText()).toBe('Audit proof format')
     expect(await page.locator('main ol > li').count()).toBe(2)
     const code = await page.locator('main pre').last().innerText()
     expect(code).toStartWith("import { createHash, createPublicKey, verify } from 'node:crypto'")
