@@ -41,7 +41,7 @@ test('a wrong filter in the address is named, with the way out of it', async () 
     await page.getByRole('alert').getByText('type').first().waitFor()
     expect(await page.getByText('Connection lost').count()).toBe(0)
     await page.getByText('Not live', { exact: true }).waitFor()
-    await page.getByRole('link', { name: 'Take type out of the filters' }).click()
+    await page.getByRole('link', { name: 'Remove type from the filters' }).click()
     await page.getByText('Live', { exact: true }).waitFor()
     expect(new URL(page.url()).search).toBe('?vendor=Operator')
   }

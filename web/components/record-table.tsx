@@ -6,6 +6,7 @@ export interface RecordColumn<Row> {
   name: string
   cell: (row: Row) => ComponentChildren
   class?: string
+  number?: boolean // aligned to the right
 }
 
 interface RecordTableProps<Row> {
@@ -29,8 +30,8 @@ export function RecordTable<Row>(props: RecordTableProps<Row>) {
       <table class={`record-table ${props.class ?? ''}`}>
         <thead>
           <tr>
-            {columns.map(({ name }) => (
-              <th key={name} scope="col">
+            {columns.map(({ name, number }) => (
+              <th key={name} scope="col" class={number ? 'number' : undefined}>
                 {name}
               </th>
             ))}
@@ -44,13 +45,13 @@ export function RecordTable<Row>(props: RecordTableProps<Row>) {
         <tbody>
           {rows.map((row, index) => (
             <tr key={keyOf(row, index)} class={isEnded?.(row) ? 'ended' : undefined}>
-              {columns.map(({ name, cell, class: className }, n) =>
+              {columns.map(({ name, cell, class: className, number }, n) =>
                 n === 0 && firstIsName ? (
                   <th key={name} scope="row" class={className}>
                     {cell(row)}
                   </th>
                 ) : (
-                  <td key={name} class={className}>
+                  <td key={name} class={number ? 'number' : className}>
                     {cell(row)}
                   </td>
                 ),

@@ -21,7 +21,7 @@ export function Endpoints({ endpoints, may, busy, onAct }: EndpointsProps) {
     <section class="panel endpoints" aria-label="Endpoints">
       <header>
         <h2>Endpoints</h2>
-        <small class="muted">{counted(endpoints.length, 'endpoint')}</small>
+        {endpoints.length > 0 && <small class="muted">{counted(endpoints.length, 'endpoint')}</small>}
         <a class="button" href="/settings/webhooks">
           {may ? 'Manage endpoints' : 'View in Settings'}
         </a>

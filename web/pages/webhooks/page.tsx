@@ -209,38 +209,49 @@ function set(changes: { [name: string]: string[] }): void {
   navigate(here.path + withQuery(here.search, changes))
 }
 
+/** `of`: the name of the filtered endpoint. */
+function Filters({ filter, of }: { filter: DeliveryFilter; of: string | null }) {
+  return (
+    <div class="log-filters" role="group" aria-label="Filters">
+      {filters.map(([status, label]) => (
+        <button
+          type="button"
+          key={label}
+          class="button choice"
+          aria-pressed={filter.status === status}
+          onClick={() => set({ status: status === null ? [] : [status] })}
+        >
+          {label}
+        </button>
+      ))}
+      {of !== null && (
+        <button type="button" class="button" onClick={() => set({ endpoint: [] })}>
+          <span class="visually-hidden">Remove filter </span>
+          endpoint{' '}
+          <b>
+            <Text value={of} max={40} />
+          </b>
+          <span aria-hidden="true">×</span>
+        </button>
+      )}
+    </div>
+  )
+}
+
 function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; onOlder: () => void }) {
   const { filter, deliveries, endpoints } = shown
   const names = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint.label || endpoint.url]))
+  const isFiltered = filter.status !== null || filter.endpointId !== null
   const of = filter.endpointId === null ? null : (names.get(filter.endpointId) ?? filter.endpointId)
   return (
     <>
-      <div class="log-filters" role="group" aria-label="Filters">
-        {filters.map(([status, label]) => (
-          <button
-            type="button"
-            key={label}
-            class="button choice"
-            aria-pressed={filter.status === status}
-            onClick={() => set({ status: status === null ? [] : [status] })}
-          >
-            {label}
-          </button>
-        ))}
-        {of !== null && (
-          <button type="button" class="button" onClick={() => set({ endpoint: [] })}>
-            <span class="visually-hidden">Remove filter </span>
-            endpoint{' '}
-            <b>
-              <Text value={of} max={40} />
-            </b>
-            <span aria-hidden="true">×</span>
-          </button>
-        )}
-      </div>
+      {(isFiltered || deliveries.length > 0) && <Filters filter={filter} of={of} />}
       <DataTable
         title="Deliveries"
-        about={`${hasOlder ? 'Newest ' : ''}${counted(deliveries.length, 'delivery', 'deliveries')}`}
+        about={
+          deliveries.length > 0 &&
+          `${hasOlder ? 'Newest ' : ''}${counted(deliveries.length, 'delivery', 'deliveries')}`
+        }
         csv={{
           page: 'webhooks',
           table: 'deliveries',
@@ -256,9 +267,7 @@ function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; on
         sortBy="Scheduled"
         onOpen={(delivery) => set({ delivery: [delivery.id] })}
         empty={
-          filter.status === null && filter.endpointId === null
-            ? 'No deliveries yet. Add an endpoint in Settings, or send a test.'
-            : 'No deliveries match these filters.'
+          isFiltered ? 'No deliveries match these filters.' : 'No deliveries yet. Send a test to create one.'
         }
       />
       {hasOlder && (

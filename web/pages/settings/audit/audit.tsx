@@ -15,6 +15,7 @@ import { actionGroups, differences, facts, filterBody, filterParams, noFilter } 
 import { Choice, Field, textOf } from '../../../components/form-dialog.tsx'
 import { Instant } from '../../../components/moment.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
+import { RoleNote } from '../role-note.tsx'
 
 export function AuditLog() {
   const filter = useSignal(noFilter)
@@ -38,7 +39,7 @@ export function AuditLog() {
     })
   const allowed = session.value?.role !== 'viewer'
   useEffect(() => void (allowed && load(false)), [filter.value])
-  if (!allowed) return <p class="muted">Only owners, admins and analysts can read the audit log.</p>
+  if (!allowed) return <RoleNote text="Only owners, admins and analysts can read the audit log." />
   return (
     <section class="settings-section">
       <p class="about">

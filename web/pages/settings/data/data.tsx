@@ -42,7 +42,7 @@ export function Data() {
                 </a>
               ),
             },
-            { name: 'Events', cell: ([, events]) => count(events) },
+            { name: 'Events', number: true, cell: ([, events]) => count(events) },
           ]}
         />
       )}

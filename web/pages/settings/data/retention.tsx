@@ -7,6 +7,7 @@ import { bytesText, counted } from '../../../text/format.ts'
 import { operateApi, type Retention } from '../../../api/operate-api.ts'
 import { session } from '../../../app/session.ts'
 import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { RoleNote } from '../role-note.tsx'
 
 const gibibyte = 1_024 ** 3
 
@@ -56,7 +57,7 @@ export function RetentionLimits() {
           Change limits
         </button>
       ) : (
-        <p class="muted">Only owners can change limits. Your role is {session.value?.role}.</p>
+        <RoleNote text="Only owners can change limits." />
       )}
       {changing.value && (
         <LimitsDialog

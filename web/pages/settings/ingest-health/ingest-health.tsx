@@ -22,6 +22,7 @@ import { keyIssues } from './model.ts'
 import { IngestHours } from './hours.tsx'
 import { Moment } from '../../../components/moment.tsx'
 import { RejectedList } from './rejected-list.tsx'
+import { RoleNote } from '../role-note.tsx'
 
 const hourMs = 3_600_000
 
@@ -35,7 +36,7 @@ export function IngestHealth() {
   return (
     <section class="settings-section ingest-health">
       <p class="about">Requests per hour and key, with the reason for each rejected request and event.</p>
-      {allowed ? <Report /> : <p class="muted">Only owners, admins and analysts can see ingest health.</p>}
+      {allowed ? <Report /> : <RoleNote text="Only owners, admins and analysts can see ingest health." />}
     </section>
   )
 }

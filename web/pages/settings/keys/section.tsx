@@ -11,6 +11,7 @@ import { inOrder, keyState } from './model.ts'
 import { minuteTime } from '../../../text/format.ts'
 import { Moment } from '../../../components/moment.tsx'
 import { type RecordColumn, RecordTable, RowButton } from '../../../components/record-table.tsx'
+import { RoleNote } from '../role-note.tsx'
 
 interface KeySectionProps {
   kinds: KeyKind[]
@@ -49,7 +50,7 @@ export function KeySection({ kinds, about }: KeySectionProps) {
           Create key
         </button>
       ) : (
-        <p class="muted">Only owners and admins can manage keys. Your role is {session.value?.role}.</p>
+        <RoleNote text="Only owners and admins can manage keys." />
       )}
       {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
       {keys.value && <ExposedNotice keys={keys.value} onRotate={actions.rotate} />}
@@ -201,7 +202,7 @@ function Limits({ shown }: { shown: Key }) {
   ].filter((limit) => limit !== '')
   if (limits.length === 0) return null
   return (
-    <small class="key-limits muted">
+    <small class="sub-line muted">
       <Text value={limits.join('; ')} max={80} />
     </small>
   )

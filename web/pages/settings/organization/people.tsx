@@ -11,6 +11,7 @@ import { mayManage, session } from '../../../app/session.ts'
 import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 import { Day, Moment } from '../../../components/moment.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
+import { RoleNote } from '../role-note.tsx'
 
 const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 const roleTexts: { [role in Role]: string } = {
@@ -38,8 +39,7 @@ export function People() {
   const load = () => run(async () => void (found.value = await identityApi.people()))
   const allowed = mayManage(session.value)
   useEffect(() => void (allowed && load()), [])
-  if (!allowed)
-    return <p class="muted">Only owners and admins can manage people. Your role is {session.value?.role}.</p>
+  if (!allowed) return <RoleNote text="Only owners and admins can manage people." />
   const reload = () => void load()
   return (
     <section class="settings-section">

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/task.ts'
 import { Text } from '../../../components/text.tsx'
-import { bytesText, count, fullTime } from '../../../text/format.ts'
+import { bytesText, count, minuteTime } from '../../../text/format.ts'
 import { type Backup, type Backups as List, operateApi } from '../../../api/operate-api.ts'
 import { session } from '../../../app/session.ts'
 import { FormDialog } from '../../../components/form-dialog.tsx'
@@ -100,7 +100,7 @@ function Schedule({ list }: { list: List }) {
         ) : (
           <>
             <code>{schedule.cron}</code>, keeps the newest {schedule.keep}
-            {schedule.nextAt !== null && `, next at ${fullTime(Date.parse(schedule.nextAt))}`}
+            {schedule.nextAt !== null && `, next at ${minuteTime(Date.parse(schedule.nextAt))}`}
           </>
         )}
       </dd>
@@ -140,12 +140,12 @@ function BackupTable({ list, onVerify, onRemove }: BackupTableProps) {
           cell: ({ createdAt, reason }) => (
             <>
               {createdAt !== null && <Moment iso={createdAt} />}
-              {reason !== null && <span class="muted"> {reason}</span>}
+              {reason !== null && <small class="sub-line muted">{reason}</small>}
             </>
           ),
         },
-        { name: 'Events', cell: ({ events }) => events !== null && count(events) },
-        { name: 'Size', cell: ({ bytes }) => bytesText(bytes) },
+        { name: 'Events', number: true, cell: ({ events }) => events !== null && count(events) },
+        { name: 'Size', number: true, cell: ({ bytes }) => bytesText(bytes) },
         {
           name: 'State',
           cell: (backup) => <BackupState backup={backup} checking={list.checking === backup.name} />,
@@ -191,10 +191,9 @@ function BackupState({ backup, checking }: { backup: Backup; checking: boolean }
         {provenAt === null ? 'not verified' : 'verified'}
       </span>
       {provenAt !== null && (
-        <span class="muted">
-          {' '}
+        <small class="sub-line muted">
           <Moment iso={provenAt} />
-        </span>
+        </small>
       )}
     </>
   )

@@ -14,6 +14,7 @@ import { EndpointDialog } from './endpoint-dialog.tsx'
 import { FormDialog } from '../../../components/form-dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { Rules } from './rules.tsx'
+import { RoleNote } from '../role-note.tsx'
 
 export function Webhooks() {
   const endpoints = useSignal<Endpoint[] | null>(null)
@@ -85,7 +86,7 @@ function Introduction({ allowed, onAdd }: { allowed: boolean; onAdd: () => void 
           Add endpoint
         </button>
       ) : (
-        <p class="muted">Only owners and admins can manage endpoints. Your role is {session.value?.role}.</p>
+        <RoleNote text="Only owners and admins can manage endpoints." />
       )}
     </>
   )
