@@ -61,7 +61,7 @@ function ConfirmClose({ onStay, onClose }: { onStay: () => void; onClose: () => 
   const stay = useRef<HTMLButtonElement>(null)
   useLayoutEffect(() => stay.current?.focus(), [])
   return (
-    <div class="really-close" role="alert">
+    <div class="confirm-close" role="alert">
       <p>This is not shown again. Close it?</p>
       <div class="dialog-foot">
         <button type="button" class="button" onClick={onClose}>

@@ -1,4 +1,5 @@
 /** A dialog with a form, its fields and one action. It closes on success and shows the error otherwise. */
+import './form-dialog.css'
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import { Dialog } from './dialog.tsx'
@@ -20,7 +21,7 @@ export function FormDialog({ title, action, danger, onSubmit, onClose, children 
   return (
     <Dialog title={title} onClose={onClose}>
       <form
-        class="key-form"
+        class="dialog-form"
         onSubmit={(event) => {
           event.preventDefault()
           const form = new FormData(event.currentTarget)

@@ -13,12 +13,12 @@ export function Problem(props: { error: ApiError; onRetry?: () => void; children
       </p>
       {error.retryAfterS !== null && <p>Try again in {error.retryAfterS} s.</p>}
       {error.hint !== null && <p>{error.hint}</p>}
+      {props.children}
       {error.requestId !== null && (
         <p class="muted">
           Request ID <code>{error.requestId}</code>
         </p>
       )}
-      {props.children}
       {onRetry && (
         <button type="button" class="button" onClick={onRetry}>
           Try again

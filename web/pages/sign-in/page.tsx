@@ -103,7 +103,7 @@ function signInAdvice(error: ApiError) {
   return (
     <p>
       Lost password? The operator of the server can create a reset link with{' '}
-      <code>sightglass account reset-password --email …</code>.
+      <code>sightglass account reset-password --email EMAIL</code>.
     </p>
   )
 }

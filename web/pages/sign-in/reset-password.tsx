@@ -35,7 +35,7 @@ export function ResetPassword() {
           {problem.value.hint === null && problem.value.status !== 400 && (
             <p>
               The link may have been used or expired. The operator of the server can create another with{' '}
-              <code>sightglass account reset-password --email …</code>.
+              <code>sightglass account reset-password --email EMAIL</code>.
             </p>
           )}
         </Problem>

@@ -65,7 +65,7 @@ function Used() {
       </a>
       <p class="muted">
         Not you? Run <code>sightglass account list</code> on the server to see the owners. Lost password? Run{' '}
-        <code>sightglass account reset-password --email …</code>.
+        <code>sightglass account reset-password --email EMAIL</code>.
       </p>
     </AloneNote>
   )

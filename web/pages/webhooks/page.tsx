@@ -60,8 +60,8 @@ type Actions = ReturnType<typeof useActions>
 
 export default function WebhooksPage() {
   const model = useMemo(() => createWebhooksModel(webhookApi), [])
-  const asked = useComputed(() => JSON.stringify(deliveryFilterOf(query.value)))
-  useRestart(asked, (filter) => model.start(JSON.parse(filter) as DeliveryFilter))
+  const filterKey = useComputed(() => JSON.stringify(deliveryFilterOf(query.value)))
+  useRestart(filterKey, (filter) => model.start(JSON.parse(filter) as DeliveryFilter))
   useEffect(() => model.stop, [])
   const actions = useActions(model)
   const may = mayManage(session.value)

@@ -25,7 +25,7 @@ interface Enrollment {
 
 export function SecondFactor({ factor, onDone, onCodesSaved, plain = false }: SecondFactorProps) {
   const enrollment = useSignal<Enrollment | null>(null)
-  const asking = useSignal<'codes' | 'remove' | null>(null)
+  const dialog = useSignal<'codes' | 'remove' | null>(null)
   const codes = useSignal<string[] | null>(null)
   const { problem, run } = useTask()
   const begin = () => run(async () => void (enrollment.value = await identityApi.beginSecondFactor()))
@@ -44,10 +44,10 @@ export function SecondFactor({ factor, onDone, onCodesSaved, plain = false }: Se
         </button>{' '}
         {factor !== null && (
           <>
-            <button type="button" class="button" onClick={() => (asking.value = 'codes')}>
+            <button type="button" class="button" onClick={() => (dialog.value = 'codes')}>
               Replace recovery codes
             </button>{' '}
-            <button type="button" class="button" onClick={() => (asking.value = 'remove')}>
+            <button type="button" class="button" onClick={() => (dialog.value = 'remove')}>
               Turn off
             </button>
           </>
@@ -63,12 +63,12 @@ export function SecondFactor({ factor, onDone, onCodesSaved, plain = false }: Se
           onClose={() => (enrollment.value = null)}
         />
       )}
-      {asking.value && (
+      {dialog.value && (
         <ChangeDialog
-          change={asking.value}
+          change={dialog.value}
           onCodes={(made) => (codes.value = made)}
           onDone={onDone}
-          onClose={() => (asking.value = null)}
+          onClose={() => (dialog.value = null)}
         />
       )}
       {codes.value && (

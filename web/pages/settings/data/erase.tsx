@@ -19,7 +19,7 @@ export function Erase() {
 
 function OwnersErase() {
   const known = useSignal<Erasures | null>(null)
-  const asking = useSignal(false)
+  const isOpen = useSignal(false)
   const { problem, run } = useTask()
   const isLost = useSignal(false)
   const load = () =>
@@ -49,7 +49,7 @@ function OwnersErase() {
         class="button"
         aria-haspopup="dialog"
         aria-disabled={isRunning}
-        onClick={() => isRunning || (asking.value = true)}
+        onClick={() => isRunning || (isOpen.value = true)}
       >
         Erase a session or an identity
       </button>
@@ -58,7 +58,7 @@ function OwnersErase() {
         {isLost.value && <p>The server restarted before the erasure finished. Run it again.</p>}
         {known.value && <State of={known.value} />}
       </div>
-      {asking.value && <EraseDialogs onErase={erase} onClose={() => (asking.value = false)} />}
+      {isOpen.value && <EraseDialogs onErase={erase} onClose={() => (isOpen.value = false)} />}
     </>
   )
 }

@@ -11,7 +11,7 @@ export function KeyLimitFields({ kinds, of }: { kinds: KeyKind[]; of?: Key }) {
   return (
     <details open={of !== undefined}>
       <summary>Limits</summary>
-      <div class="key-form">
+      <div class="dialog-form">
         {kinds.includes('ingest') && (
           <>
             <Field

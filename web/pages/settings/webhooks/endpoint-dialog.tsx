@@ -166,7 +166,7 @@ function UnknownTypes({ unknown, onUse }: UnknownTypesProps) {
     input.focus()
   }
   return (
-    <div ref={shown} class="asked" role="alert">
+    <div ref={shown} class="confirmation" role="alert">
       <ul>
         {unknown.map(({ type, suggestion }) => (
           <li key={type}>

@@ -70,7 +70,7 @@ interface NumberInput {
 
 const fields: { readonly [name in NumberName]: NumberInput } = {
   threshold: {
-    label: 'Threshold in percent of the last hour',
+    label: 'Threshold (percent, last hour)',
     min: 0,
     max: 99,
     step: 'any',
