@@ -49,9 +49,9 @@ export function jobTable(services: JobServices): Job[] {
       : [{ id: 'backup', schedule: backupCron, run: async () => backups.startScheduled() }]
   const table: TableJob[] = [
     ...backup,
-    { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.look() },
-    { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => services.fsyncProbe.look() },
-    { id: 'memory-watch', schedule: '* * * * * *', run: async () => services.memory.look() },
+    { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => disk.check() },
+    { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => services.fsyncProbe.check() },
+    { id: 'memory-watch', schedule: '* * * * * *', run: async () => services.memory.check() },
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => lastUses.flush() },
     {

@@ -243,7 +243,7 @@ export interface TrustReachedQuery {
 
 /** Events by the highest trust that any event of their session reached, up to a day before and after the range. */
 export interface TrustReached {
-  rows: { trust: string | null; events: number; sessions: number }[] // the highest first; null: no known trust
+  rows: { trust: string | null; events: number; sessions: number }[] // highest first; null: no known trust
   complete: boolean // false: there were too many sessions; some are missing, with their events
 }
 

@@ -1,4 +1,4 @@
-/** How long tool calls took, and how many agents were active: what Analytics asks for beside its counts. */
+/** The durations of tool calls and the active agents on the Analytics page. */
 import type { Durations } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import type { Asked } from './counts.ts'
@@ -9,8 +9,8 @@ import type { ActiveAgents, CallDurations } from './shapes.ts'
 const dayMs = 86_400_000
 
 /**
- * Sketches of a whole UTC day are kept beside those of hours: a month of them is read thirty times as fast. Where the
- * range is so long that it matters, the steps are UTC's whatever the zone is.
+ * The store has sketches per UTC day beside those per hour, and reads a month of them thirty times as fast. Ranges that
+ * are long enough to need them use UTC steps in every time zone.
  */
 function stepsOf(period: Period): Period {
   const days = (period.untilMs - period.sinceMs) / dayMs
@@ -21,7 +21,7 @@ function stepsOf(period: Period): Period {
   return { ...period, zone, step, edges, onTheHour, sinceMs: edges[0] ?? period.sinceMs }
 }
 
-/** All tools together, over the whole period and step by step. */
+/** All tools together, over the whole period and per step. */
 export async function callDurations({ store, orgId, period: asked }: Asked): Promise<CallDurations> {
   const period = stepsOf(asked)
   const { sinceMs, untilMs, edges, siteIds } = period
@@ -54,7 +54,7 @@ function quantiles({ count, p50Ms, p95Ms, p99Ms }: Durations['rows'][number]) {
 const monthsShown = 12
 const daysShown = 30
 
-/** A month's number is not the sum of its days: who came on several counts once. */
+/** A month is not the sum of its days: an agent active on several days counts once. */
 export async function activeAgents(asked: Asked): Promise<ActiveAgents> {
   const { period } = asked
   const now = new Date(period.nowMs)

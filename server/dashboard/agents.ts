@@ -1,4 +1,4 @@
-/** The agents detected in a period and in the time before, by name and purpose, and how often each was blocked. */
+/** The agents detected in a period and the previous one, by name and purpose, with how often each was blocked. */
 import type { AgentCounts, AgentNames, EventStore } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
 import { cutRowsMax } from './cut.ts'
@@ -22,7 +22,7 @@ export async function agentRows(
   return agentRowsOf({ count: now.rows, before: before.rows, blocked: blocked.rows }, rowsMax)
 }
 
-/** The same under filters: counted event by event. */
+/** The same under filters, counted event by event. */
 async function filteredAgents(
   events: Pick<EventStore, 'tally'>,
   orgId: string,
@@ -53,7 +53,7 @@ const others = JSON.stringify({ vendor: 'other', name: 'other', purpose: 'other'
 const measures = ['count', 'before', 'blocked'] as const
 type Found = { [measure in (typeof measures)[number]]: AgentCounts['rows'] }
 
-/** The most frequent first; those beyond `rowsMax` count as others of their vendors, so that none is missing. */
+/** Most frequent first; agents beyond `rowsMax` count as "other" of their vendor, so that sums stay complete. */
 export function agentRowsOf(found: Found, rowsMax: number): AgentRow[] {
   const rows = new Map<string, AgentRow>()
   const rowOf = ({ vendor, name, purpose }: AgentNames): AgentRow => {

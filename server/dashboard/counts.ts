@@ -1,4 +1,4 @@
-/** The counts of each page: which events it is about, and by which members they are divided. */
+/** The counts of each page: its events, and the breakdowns by field. */
 import type { Store } from '../../db/contract/store.ts'
 import { agentRows } from './agents.ts'
 import { cut, type CutQuery } from './cut.ts'
@@ -32,7 +32,7 @@ async function counted<K extends string>(asked: Asked, queries: { [name in K]: C
   }
 }
 
-/** Null where hourly counts cannot say it. They also count what retention deleted since. */
+/** Null where hourly counts do not suffice. They include events that retention deleted since. */
 function fromHours({ store, orgId, period }: Asked, queries: CutQuery[]): Promise<Filtered> | null {
   const only = period.filter === undefined ? {} : hourlyFilter(period.filter)
   if (only === null) return null
@@ -42,7 +42,7 @@ function fromHours({ store, orgId, period }: Asked, queries: CutQuery[]): Promis
   ]).then(([counts, cuts]) => ({ counts, cuts, expired: 0, complete: true }))
 }
 
-/** Events by type alone, as GET /v1/metrics counts them: for pages that count nothing themselves. */
+/** Events by type, as GET /v1/metrics counts them, for pages without counts of their own. */
 export async function periodTotals({ store, orgId, period }: Asked): Promise<Totals> {
   const { sinceMs, untilMs, siteIds } = period
   const [sites, { byType }] = await Promise.all([
@@ -83,7 +83,7 @@ export async function authCounts(asked: Asked): Promise<AuthCounts> {
   }
 }
 
-/** A denial is one `authz.evaluated`; that the tool call then ends blocked as well does not count twice. */
+/** A denial is one `authz.evaluated`; the blocked tool call that follows does not count again. */
 export async function authzCounts(asked: Asked): Promise<AuthzCounts> {
   const types = ['authz.evaluated']
   const { shared, tally, found } = await counted(asked, {

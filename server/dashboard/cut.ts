@@ -1,10 +1,10 @@
-/** Events by the values of one member over a period, beside the time before; the largest values also step by step. */
+/** Events by the values of one field over a period and the previous one; the largest values also per step. */
 import type { Breakdown, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
 import { sharedTypes } from './dimensions.ts'
 import { type Period, stepAt, stepCount } from './period.ts'
 import type { Cut, CutRow } from './shapes.ts'
 
-/** Rows a page can show and a reader can sort; a thousand vendors an hour would otherwise make an endless answer. */
+/** Rows per response: a thousand vendors per hour would otherwise grow without bound. */
 export const cutRowsMax = 500
 const steppedRowsMax = 8
 

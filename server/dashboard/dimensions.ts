@@ -1,4 +1,4 @@
-/** What pages of counts can be filtered by: `filter=vendor:GPTBot`, repeated for more; of one name any counts. */
+/** The filters of the dashboard's counts: `filter=vendor:GPTBot`, repeatable; values of one name are alternatives. */
 import { eventFields, type EventFieldName, type FilterLists } from '../../db/contract/event-fields.ts'
 import type { AlsoFilter, CountedMember, EventFilter } from '../../db/contract/store.ts'
 import { invalidQuery, type Query } from '../http/query.ts'
@@ -20,21 +20,21 @@ export const dimensions: { readonly [name: string]: Dimension } = Object.fromEnt
     }),
 )
 
-/** The filters of an address, as the store takes them. */
+/** The filters of a URL, in the form of the store. */
 export interface CountFilter {
   named: { name: string; value: string }[]
   filter: EventFilter
   also: AlsoFilter[]
 }
 
-/** Whether hourly counts can say it: they know types and outcomes beside any other field. Null: they cannot. */
+/** Null when hourly counts do not suffice: they know types and outcomes together with one other field. */
 export function hourlyFilter({ filter, also }: CountFilter): Pick<EventFilter, 'types' | 'outcomes'> | null {
   const { types, outcomes, ...others } = filter
   if (also.length > 0 || Object.keys(others).length > 0) return null
   return { ...(types && { types }), ...(outcomes && { outcomes }) }
 }
 
-/** The types that both lists take, where a trailing `.*` is a prefix; null: any type. */
+/** The intersection of two type lists, where a trailing `.*` is a prefix; null means any type. */
 export function sharedTypes(a: string[] | undefined, b: string[] | undefined): string[] | null {
   if (a === undefined || b === undefined) return a ?? b ?? null
   return [...new Set(a.flatMap((one) => b.flatMap((other) => narrower(one, other))))]
@@ -52,7 +52,8 @@ const filtersMax = 20
 export function readCountFilter(query: Query): CountFilter | null {
   const given = [...new Set(query.many('filter') ?? [])]
   if (given.length === 0) return null
-  if (given.length > filtersMax) throw invalidQuery('filter', `at most ${filtersMax} filters`, 'too_many')
+  if (given.length > filtersMax)
+    throw invalidQuery('filter', `at most ${filtersMax} filters are allowed`, 'too_many')
   const found: CountFilter = { named: [], filter: {}, also: [] }
   for (const text of given) addFilter(found, text)
   return found
@@ -68,7 +69,7 @@ function addFilter({ named, filter, also }: CountFilter, text: string): void {
       `filter must be NAME:VALUE with one of ${Object.keys(dimensions).join(', ')}`,
     )
   if (isLongerThan(value, dimension.charsMax))
-    throw invalidQuery('filter', `${name} may have at most ${dimension.charsMax} characters`, 'too_long')
+    throw invalidQuery('filter', `${name} must have at most ${dimension.charsMax} characters`, 'too_long')
   named.push({ name, value })
   const { field, list } = dimension
   if (list !== null) {

@@ -1,4 +1,4 @@
-/** The counts of a page under filters: one look at the stored events gives all of its tallies and cuts. */
+/** The counts of a page under filters: one scan of the stored events yields all its counts and breakdowns. */
 import type { EventStore, EventTally } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
 import { type CutQuery, makeCut } from './cut.ts'
@@ -10,12 +10,12 @@ import { tallyTypes, type TypeCounts } from './type-counts.ts'
 export interface Filtered {
   counts: TypeCounts
   cuts: Cut[]
-  /** Events that the filters may have taken, at most, and that retention did. */
+  /** Upper bound of the matching events that retention deleted. */
   expired: number
   complete: boolean
 }
 
-/** The moments between which events are counted: the time before, and the steps of the period up to its end. */
+/** The bounds between which events are counted: the previous period, and the steps of this one. */
 export function edgesFor({ before, edges, untilMs }: Period): number[] {
   const steps = [...edges.slice(0, -1), Math.min(untilMs, edges.at(-1) ?? untilMs)]
   const first = before.sinceMs < before.untilMs ? [before.sinceMs, before.untilMs] : []

@@ -1,4 +1,4 @@
-/** Detections by class and vendor together: which vendor came as what. */
+/** Detections by class and vendor. */
 import type { ClassVendor, EventStore } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
 import type { Asked } from './counts.ts'
@@ -15,7 +15,7 @@ export async function detectMatrix({ store, orgId, period, rowsMax }: Asked): Pr
   return { counted: rows.reduce((sum, { count }) => sum + count, 0), cells: largestVendors(rows, rowsMax) }
 }
 
-/** The same under filters: counted event by event. */
+/** The same under filters, counted event by event. */
 async function filteredPairs(
   events: Pick<EventStore, 'tally'>,
   orgId: string,
@@ -38,7 +38,7 @@ async function filteredPairs(
   return [...pairs.values()].sort((a, b) => b.count - a.count)
 }
 
-/** As many vendors as a page can show; the others as one, so that no detection is missing in the sums. */
+/** As many vendors as a page can show; the rest as one row, so that the sums stay complete. */
 export function largestVendors(
   rows: ClassVendor['rows'],
   vendorsMax: number = cutRowsMax,

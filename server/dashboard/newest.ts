@@ -1,4 +1,4 @@
-/** The newest events of a period, grouped by the store: the detail of a vendor, and the identities on Auth. */
+/** The newest events of a period, grouped by the store: vendor details, and the identities on Auth. */
 import type { EventFilter, Top, TopField } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
@@ -9,7 +9,7 @@ import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
 const newestMax = 1_000
 const namesMax = 20
 
-/** The filter of the page and the one its reader chose, together. */
+/** The intersection of the page's filter and the reader's. */
 function filterOf({ sinceMs, untilMs, siteIds, filter: chosen }: Asked['period'], only: EventFilter) {
   const both: EventFilter = { ...chosen?.filter, ...only }
   for (const list of ['types', 'outcomes', 'vendors'] as const) {
@@ -21,7 +21,7 @@ function filterOf({ sinceMs, untilMs, siteIds, filter: chosen }: Asked['period']
   return { ...both, sinceMs, untilMs, ...(siteIds && { siteIds }) }
 }
 
-/** No event has it: NUL is refused at ingest. */
+/** Matches no event, because ingest rejects NUL. */
 const noValue = '\0'
 
 type Groups = { by: TopField[]; max: number }[]
@@ -34,7 +34,7 @@ function newest({ store, orgId, period }: Asked, filter: EventFilter, groups: Gr
   })
 }
 
-/** Values with their counts, most first; the page names only the largest. */
+/** Values with their counts, largest first, for the page's top list. */
 function names({ rows }: Top['groups'][number]): Named[] {
   return rows
     .flatMap(({ values: [name], count }) => (name == null ? [] : [{ name, count }]))
@@ -50,7 +50,7 @@ function vendorsOf({ store, orgId, period: { sinceMs, untilMs, siteIds } }: Aske
   })
 }
 
-/** Without hours: where not all events are looked at, the first of them is not known. */
+/** Without hours: when not all events are read, the first one is unknown. */
 async function filteredVendors({ store, orgId, period }: Asked, { filter, also }: CountFilter) {
   const { sinceMs, untilMs, siteIds } = period
   const { cuts } = await store.events.tally({
@@ -94,7 +94,7 @@ type Subject = IdentityDetail['subjects'][number]
 const subjectsShownMax = 200
 const failuresMax = 1_000
 
-/** The most events and subjects in a file; beyond them it has the newest, and `complete` is false. */
+/** The maximum of events and subjects in a file; above it the file has the newest, and `complete` is false. */
 const fileEventsMax = 200_000
 const fileSubjectsMax = 50_000
 
@@ -102,7 +102,7 @@ const subjectGroup = (max: number) => [
   { by: ['subject', 'protocol', 'trust', 'vendor'] satisfies TopField[], max },
 ]
 
-/** The newest events for the page; for a CSV (`rowsMax`) all of the range, as far as a file may go. */
+/** The newest events for the page; for a CSV (`rowsMax`) all events of the range, up to the maximum. */
 export async function identityDetail(asked: Asked): Promise<IdentityDetail> {
   const types = ['auth.identity_presented']
   const isFile = asked.rowsMax !== undefined
@@ -144,7 +144,7 @@ function mostFrequent(counts: Map<string, number>): Named[] {
     .slice(0, namesMax)
 }
 
-/** One row for each subject, protocol and trust, with the vendor of its newest event; most first. */
+/** One row per subject, protocol and trust, with the vendor of its newest event; largest first. */
 function subjectsOf(rows: Top['groups'][number]['rows']): Subject[] {
   const subjects = new Map<string, Subject & { lastMs: number }>()
   for (const { values, count, lastMs } of rows) {

@@ -1,4 +1,4 @@
-/** Which hours a dashboard page is about, in which steps, and the hours before that it is compared with. */
+/** The period of a dashboard page: its hours, its steps, and the previous period it is compared with. */
 import { isoTime } from '../clock.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
 import { parseQueryTime } from '../http/query.ts'
@@ -15,17 +15,17 @@ export const periodParameters: Record<string, ParameterKind> = {
   zone: 'one',
 }
 
-/** Both ends are whole hours, because that is how events are counted. */
+/** Whole hours, because events are counted per hour. */
 export interface Period {
   range: RangeName
   zone: string
-  sinceMs: number // inclusive, the beginning of a step
-  untilMs: number // exclusive; inside the last step while that one runs
-  /** What it is compared with: the same hours, as much earlier as the range is long. Empty where there is nothing. */
+  sinceMs: number // inclusive, the start of a step
+  untilMs: number // exclusive; inside the last step while that step is current
+  /** The previous period: the same hours, one length earlier. Empty when there is none. */
   before: { sinceMs: number; untilMs: number }
   step: Step
-  edges: number[] // where the steps begin, and where the last one ends
-  onTheHour: boolean // false: days of the zone begin inside a UTC hour, and steps are cut down to it
+  edges: number[] // the starts of the steps, and the end of the last
+  onTheHour: boolean // false: days of the zone start inside a UTC hour, so steps are rounded down to it
   nowMs: number
   siteIds?: string[]
   filter?: CountFilter
@@ -33,7 +33,7 @@ export interface Period {
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-/** Counts by hour are kept this long. */
+/** Retention of hourly counts. */
 export const countedDays = 400
 
 const running: { readonly [range: string]: { step: Step; back: [Step, number] } } = {
@@ -44,7 +44,7 @@ const running: { readonly [range: string]: { step: Step; back: [Step, number] } 
   '12m': { step: 'week', back: ['month', 12] },
 }
 
-/** So long that a chart has at most about 200 of them, but for years of imported events. */
+/** Long enough that a chart has at most about 200 steps, except for years of imported events. */
 function stepFor(lengthMs: number): Step {
   const days = lengthMs / dayMs
   if (days <= 3) return 'hour'
@@ -59,8 +59,8 @@ const down = (ms: number): number => Math.floor(ms / hourMs) * hourMs
 const up = (ms: number): number => Math.ceil(ms / hourMs) * hourMs
 
 /**
- * `range` up to the running hour, or `since` and `until`, in steps of `zone`. `firstMs` is the first hour with counts,
- * for all time. Throws 400 `invalid_query`.
+ * `range` up to the current hour, or `since` and `until`, in steps of `zone`. `firstMs` is the first hour with counts,
+ * the start of "all". Throws 400 `invalid_query`.
  */
 export function readPeriod(query: Query, nowMs: number, firstMs: number | null = null): Period {
   const siteIds = query.many('siteId')?.filter((siteId) => siteId !== '')
@@ -71,19 +71,20 @@ export function readPeriod(query: Query, nowMs: number, firstMs: number | null =
   if (since === undefined && until === undefined) {
     return { ...runningPeriod(query.one('range') ?? '7d', zone, nowMs, firstMs), ...of }
   }
-  if (query.one('range') !== undefined) throw invalidQuery('range', 'range does not go with since and until')
-  if (since === undefined) throw invalidQuery('since', 'until needs since', 'required')
+  if (query.one('range') !== undefined)
+    throw invalidQuery('range', 'range cannot be combined with since and until')
+  if (since === undefined) throw invalidQuery('since', 'until requires since', 'required')
   return { ...chosenPeriod(since, until, zone, nowMs), ...of }
 }
 
-/** The zone whose days are counted; UTC by default. Throws 400 `invalid_query`. */
+/** The time zone that defines days; UTC by default. Throws 400 `invalid_query`. */
 export function readZone(query: Query): string {
   const zone = query.one('zone') ?? 'UTC'
-  if (!isZone(zone)) throw invalidQuery('zone', 'zone must be the name of a time zone, such as Europe/Berlin')
+  if (!isZone(zone)) throw invalidQuery('zone', 'zone must be an IANA time zone such as Europe/Berlin')
   return zone
 }
 
-/** The same, with the store asked where all time begins. */
+/** The same; reads the start of "all" from the store. */
 export async function periodOf(
   store: { retention: Pick<Store['retention'], 'firstHour'> },
   orgId: string,
@@ -96,7 +97,7 @@ export async function periodOf(
 
 type Shape = Pick<Period, 'range' | 'zone' | 'sinceMs' | 'untilMs' | 'step' | 'nowMs'>
 
-/** By the clocks of the zone: days that are an hour shorter or longer are days all the same. */
+/** By the wall time of the zone: days with 23 or 25 hours count as days. */
 function runningPeriod(range: string, zone: string, nowMs: number, firstMs: number | null): Period {
   const untilMs = down(nowMs) + hourMs
   if (range === 'all') {
@@ -105,17 +106,17 @@ function runningPeriod(range: string, zone: string, nowMs: number, firstMs: numb
   }
   const shape = Object.hasOwn(running, range) ? running[range] : undefined
   if (shape === undefined)
-    throw invalidQuery('range', `range must be one of ${Object.keys(running).join(', ')}, all`)
+    throw invalidQuery('range', `range must be one of ${Object.keys(running).join(', ')} or all`)
   const { step, back } = shape
   const earlier = (ms: number): number => down(momentOf(moved(wallOf(ms, zone), back[0], -back[1]), zone))
   const ends = edgesOf(untilMs - hourMs, untilMs, step, zone).edges.at(-1) ?? untilMs
-  // Weeks do not divide months: the first one is then whole and begins before.
+  // Weeks do not divide months: the first week is whole and starts earlier.
   const sinceMs = step === 'week' ? earlier(untilMs) : earlier(ends)
   const of = { range: range as RangeName, zone, sinceMs, untilMs, step, nowMs }
   return stepped(of, (since) => ({ sinceMs: earlier(since), untilMs: Math.min(since, earlier(untilMs)) }))
 }
 
-/** A chosen time is widened to whole steps, so that no bar of a chart counts only a part of its time. */
+/** A custom range is widened to whole steps, so that no bar of a chart is partial. */
 function chosenPeriod(since: string, until: string | undefined, zone: string, nowMs: number): Period {
   const fromMs = parseQueryTime('since', since)
   const toMs = until === undefined ? down(nowMs) + hourMs : parseQueryTime('until', until)
@@ -133,7 +134,7 @@ function stepped(shape: Shape, beforeOf: ((sinceMs: number) => Period['before'])
   const { edges, onTheHour } = edgesOf(shape.sinceMs, shape.untilMs, shape.step, shape.zone)
   const sinceMs = edges[0] ?? shape.sinceMs
   const before = beforeOf?.(sinceMs)
-  // Where hours are no longer counted, a comparison would show growth that never was.
+  // Hours whose counts were deleted would make the comparison show growth that did not happen.
   const isKept = before !== undefined && before.sinceMs >= shape.nowMs - countedDays * dayMs
   return { ...shape, sinceMs, edges, onTheHour, before: isKept ? before : { sinceMs, untilMs: sinceMs } }
 }
@@ -160,12 +161,12 @@ export function periodView(
   }
 }
 
-/** How many steps a chart of the period has. */
+/** The number of steps in a chart of the period. */
 export function stepCount({ edges }: Pick<Period, 'edges'>): number {
   return edges.length - 1
 }
 
-/** The step that holds a moment of the period. */
+/** The step that contains a moment of the period. */
 export function stepAt({ edges }: Pick<Period, 'edges'>, ms: number): number {
   let low = 0
   let high = edges.length - 1

@@ -1,4 +1,4 @@
-/** The counts behind the pages Detect, Auth, Authz and Analytics, and the details they open. */
+/** The counts behind the Detect, Auth, Authz and Analytics pages and their details. */
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
@@ -25,11 +25,11 @@ export interface DashboardCountRoutesServices {
 const filtered = { ...periodParameters, filter: 'many' } as const
 const withRows = { ...filtered, rows: 'one' } as const
 
-/** A table's CSV has every value that is counted, its page the largest: a range has a thousand of a member at most. */
+/** `rows=all`: a table's CSV has every counted value (at most 1,000 per field), its page only the largest. */
 function readRows(query: Query): { rowsMax?: number } {
   const rows = query.one('rows')
   if (rows === undefined) return {}
-  if (rows !== 'all') throw invalidQuery('rows', 'rows must be all')
+  if (rows !== 'all') throw invalidQuery('rows', 'rows must be all or omitted')
   return { rowsMax: Number.MAX_SAFE_INTEGER }
 }
 
@@ -67,12 +67,12 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
     .get('/api/authz/why/:id', async ({ request, params }) => {
       const { org } = await signIns.require(request)
       readQuery(request, {})
-      if (!params.id) throw new AppError('not_found', 'No decision with this id is stored here.')
+      if (!params.id) throw new AppError('not_found', 'No decision has this id.')
       return json(await why(store, org.id, params.id))
     })
 }
 
-/** The trust that sessions of detections reached: an agent is detected first and proves itself afterwards. */
+/** The trust that sessions with detections reached: an agent is detected first and verified later. */
 async function detectTrust({ store, orgId, period }: Asked): Promise<DetectTrust> {
   const { sinceMs, untilMs, siteIds, filter } = period
   const found = await store.events.trustReached({

@@ -1,4 +1,4 @@
-/** /api/views: the saved views of an organization, read by every member. */
+/** /api/views: the saved views of the Logs page, shared by an organization. Every change has an audit entry. */
 import { Elysia } from 'elysia'
 import { rolesOf } from '../identity/permissions.ts'
 import { json } from '../http/response.ts'
@@ -62,7 +62,6 @@ export function viewRoutes(services: ViewRoutesServices) {
     )
 }
 
-/** Saved views of Logs: made, changed and deleted by those who may, each with its audit entry. */
 interface Services {
   store: Pick<Store, 'views'>
   clock: Clock
@@ -90,7 +89,7 @@ async function createView(
   return view
 }
 
-/** Gives a view another name, or the filters that are now to stand under it. */
+/** Renames a view, or replaces its filters. */
 async function changeView(
   { store, clock }: Services,
   who: Actor,
@@ -120,11 +119,11 @@ async function deleteView({ store, clock }: Services, who: Actor, id: string): P
 
 async function viewWith(store: Services['store'], orgId: string, id: string): Promise<SavedView> {
   const view = (await store.views.list(orgId)).find((one) => one.id === id)
-  if (view === undefined) throw new AppError('not_found', 'There is no saved view with this id.')
+  if (view === undefined) throw new AppError('not_found', 'No saved view has this id.')
   return view
 }
 
-/** Says which of the two rules a conflict broke. */
+/** The error for the rule that a conflict broke. */
 async function told(name: string, work: Promise<void>, isFull = async () => false): Promise<void> {
   try {
     await work
@@ -133,14 +132,14 @@ async function told(name: string, work: Promise<void>, isFull = async () => fals
     if (await isFull()) {
       throw new AppError(
         'conflict',
-        `The organization has ${limits.viewsMax} saved views, the most there can be.`,
+        `The organization has reached its limit of ${limits.viewsMax} saved views.`,
         {
-          hint: 'Delete one that nobody uses, then save this one.',
+          hint: 'Delete an unused view, then save this one.',
         },
       )
     }
-    throw new AppError('conflict', `A saved view is called "${name}" already.`, {
-      hint: 'Choose another name, or replace the view of this name.',
+    throw new AppError('conflict', `A saved view named "${name}" already exists.`, {
+      hint: 'Choose another name, or replace that view.',
     })
   }
 }
@@ -149,15 +148,18 @@ function nameOf(asked: string): string {
   const name = asked.trim()
   const chars = [...name].length
   if (chars === 0 || chars > limits.viewNameCharsMax || /[\u0000-\u001f\u007f]/.test(name))
-    throw wrongField('name', `The name has 1 to ${limits.viewNameCharsMax} characters on one line.`)
+    throw wrongField(
+      'name',
+      `The name must have between 1 and ${limits.viewNameCharsMax} characters on one line.`,
+    )
   return name
 }
 
-/** The query of an address of Logs. What it filters by is read when the view is opened, as with any address. */
+/** The query string of a Logs URL. It is validated when the view is opened, like any URL. */
 function searchOf(search: string): string {
   if (search !== '' && !/^\?[!-~]+$/.test(search))
-    throw wrongField('search', 'search is the query of an address, with its question mark, or empty')
+    throw wrongField('search', 'search must be a query string that starts with a question mark, or empty')
   if (search.length > limits.viewSearchCharsMax)
-    throw wrongField('search', `search has at most ${limits.viewSearchCharsMax} characters`, 'too_long')
+    throw wrongField('search', `search must have at most ${limits.viewSearchCharsMax} characters`, 'too_long')
   return search
 }

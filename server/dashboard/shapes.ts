@@ -1,29 +1,29 @@
-/** What the pages Detect, Auth, Authz and Analytics are told; the dashboard takes these types. */
+/** The responses behind the Detect, Auth, Authz and Analytics pages; the dashboard imports these types. */
 
 import type { CountedName } from '../../db/contract/store.ts'
 export type { CountedName }
 
 export type RangeName = '24h' | '7d' | '30d' | '90d' | '12m' | 'all' | 'custom'
 
-/** Times are ISO; step `n` lies between `edges[n]` and the next. */
+/** Times are ISO 8601; step `n` is between `edges[n]` and `edges[n + 1]`. */
 export interface PeriodView {
   range: RangeName
-  zone: string // whose days and hours the steps are
+  zone: string // the time zone of the steps
   since: string
   until: string // exclusive
-  before: { since: string; until: string } // the hours it is compared with; empty: with none
-  now: string // when it was counted, by the server's clock
-  stepHours: number // a day has 24 here, also where clocks change; a month 730, a year 8,760
-  edges: number[] // in milliseconds; the last is where the last step ends
-  onTheHour: boolean // false: the zone's days begin inside a UTC hour, and steps are cut down to it
+  before: { since: string; until: string } // the previous period; empty when there is none
+  now: string // the server's time of counting
+  stepHours: number // a day is always 24, a month 730, a year 8,760
+  edges: number[] // in milliseconds; the last is the end of the last step
+  onTheHour: boolean // false: days of the zone start inside a UTC hour, so steps are rounded down to it
   siteIds: string[] // [] = every site
   filters: { name: string; value: string }[]
-  expired: number // events that the filters may have taken, at most, and that retention did
-  complete: boolean // false: too many events to count under these filters in time, and nothing was counted
+  expired: number // upper bound of the matching events that retention deleted
+  complete: boolean // false: too many events to count in time; nothing was counted
   sites: { siteId: string; name: string | null }[] // to choose from
 }
 
-/** Every answer of a page of counts has them, so that the navigation shows the very numbers of the page. */
+/** In every response of counts, so that the navigation shows the same numbers as the page. */
 export interface Totals {
   period: PeriodView
   totals: { [type: string]: number } // events of the period by type
@@ -31,27 +31,27 @@ export interface Totals {
 
 export interface OutcomeTally {
   count: number
-  before: number // in the time before
+  before: number // in the previous period
   steps: number[]
 }
 
-/** Events of one type, or of several together. */
+/** Events of one or several types. */
 export interface Tally extends OutcomeTally {
   outcomes: { [outcome: string]: OutcomeTally }
 }
 
 export interface CutRow {
-  value: string | null // null: the values beyond a thousand in an hour, together
+  value: string | null // null: all values beyond 1,000 per hour
   count: number
   before: number
   outcomes: { [outcome: string]: number }
   steps: number[] | null // of the largest values only
 }
 
-/** Events by the values of one member. Those without the member are in none of the rows. */
+/** Events by the values of one field. Events without the field are in no row. */
 export interface Cut {
   rows: CutRow[] // most first
-  more: { values: number; count: number; before: number } | null // values for which there is no room
+  more: { values: number; count: number; before: number } | null // values beyond the maximum of rows
 }
 
 export interface DetectCounts extends Totals {
@@ -59,13 +59,13 @@ export interface DetectCounts extends Totals {
   missed: Tally
   classes: Cut
   vendors: Cut
-  decided: Cut // decisions by vendor, for how often each was refused
+  decided: Cut // decisions by vendor, for their blocked share
   names: Cut
   purposes: Cut
   agents: AgentRow[] // most first
 }
 
-/** Detections of one name and purpose of a vendor; those with neither are in none. */
+/** Detections of one name and purpose of a vendor; detections with neither are in no row. */
 export interface AgentRow {
   vendor: CountedName
   name: CountedName
@@ -103,7 +103,7 @@ export interface AnalyticsCounts extends Totals {
   rules: Cut
 }
 
-/** How long calls took, off by 2 % at most; refused and failed ones count where they came with a duration. */
+/** Durations of calls, within 2 %; blocked and failed calls count when they have a duration. */
 export interface Quantiles {
   count: number // calls with a duration, exact
   p50Ms: number
@@ -111,14 +111,14 @@ export interface Quantiles {
   p99Ms: number
 }
 
-/** How long tool calls took, step by step; quantiles are off by 2 % at most. Null: no call came with a duration. */
+/** Durations of tool calls per step, within 2 %. Null: no call had a duration. */
 export interface CallDurations {
   period: PeriodView
   whole: Quantiles | null
   steps: (Quantiles | null)[]
 }
 
-/** Agents of each UTC month and day, the running one last. Sessions and subjects are about: standard error 1.6 %. */
+/** Active agents per UTC month and day, the current one last. Sessions and subjects have a standard error of 1.6 %. */
 export interface ActiveAgents {
   months: { month: string; vendors: number; detections: number; sessions: number; subjects: number }[]
   days: { day: string; sessions: number; subjects: number }[] // the last thirty
@@ -130,23 +130,23 @@ export interface Named {
   count: number
 }
 
-/** Detections by class and vendor together; vendors beyond a page's count as `other`. */
+/** Detections by class and vendor; vendors beyond the maximum count as `other`. */
 export interface DetectMatrix {
-  counted: number // all, but those that retention took before an upgrade brought these counts
+  counted: number // all except those that retention deleted before an upgrade added these counts
   cells: { class: CountedName; vendor: CountedName; count: number }[]
 }
 
-/** Detections by the highest trust that any event of their session reached. */
+/** Detections by the highest trust of any event in their session. */
 export interface DetectTrust {
-  rows: { trust: string | null; count: number; sessions: number }[] // the highest first; null: no known trust
-  complete: boolean // false: there were too many sessions; some are missing, with their detections
-  isTooMuch: boolean // there are too many events in the range to read them all: `rows` is empty
+  rows: { trust: string | null; count: number; sessions: number }[] // highest first; null: no known trust
+  complete: boolean // false: too many sessions; some are missing, with their detections
+  isTooMuch: boolean // too many events in the range to read: `rows` is empty
 }
 
-/** What the newest events say; `complete` when these are all of the period. */
+/** The newest events; `complete` when they are all of the period. */
 export interface VendorDetail {
   events: number // all of the period, exact
-  firstAt: string | null // in the period: the very time when it is known, else the hour
+  firstAt: string | null // in the period: the exact time if known, else the hour
   firstIsHour: boolean
   lastAt: string | null
   looked: number
@@ -174,11 +174,11 @@ export interface IdentityDetail {
   }[]
 }
 
-/** What led to a decision: the session up to it, and the tool's descriptor as it stood then. */
+/** The context of a decision: its session up to then, and the tool's descriptor at the time. */
 export interface Why {
   receivedAt: string
   event: unknown
-  earlier: { receivedAt: string; event: unknown }[] // newest first, the decision itself left out
+  earlier: { receivedAt: string; event: unknown }[] // newest first, without the decision itself
   earlierComplete: boolean
   tool: { version: number; since: string; description: string | null } | null
 }

@@ -1,4 +1,4 @@
-/** Events by type, outcome and step over a period and the time before, from the exact hourly counts. */
+/** Events by type, outcome and step over a period and the previous one, from the exact hourly counts. */
 import type { EventFilter, EventStore, MetricsRow } from '../../db/contract/store.ts'
 import { sharedTypes } from './dimensions.ts'
 import { limits } from '../limits.ts'
@@ -10,7 +10,7 @@ export interface TypeCounts {
   types: Map<string, Tally>
 }
 
-/** Types that have events in the period; those of the time before alone are left out. */
+/** Types with events in the period; types of the previous period alone are omitted. */
 export function totalsOf({ types }: TypeCounts): Totals['totals'] {
   return Object.fromEntries([...types].flatMap(([type, { count }]) => (count > 0 ? [[type, count]] : [])))
 }
@@ -33,7 +33,7 @@ export async function typeCounts(
   return tallyTypes(taken, period)
 }
 
-/** All rows of a time, asked for in halves where one answer would not hold them. */
+/** All rows of a range, queried in halves when one response cannot hold them. */
 async function hourRows(
   events: Pick<EventStore, 'metrics'>,
   orgId: string,
@@ -53,7 +53,7 @@ const noCount = (steps: number): OutcomeTally => ({
   steps: Array<number>(steps).fill(0),
 })
 
-/** Nothing counted: what a page shows for a type that never came. */
+/** Zero counts, for a type without events. */
 export function noTally(period: Period): Tally {
   return { ...noCount(stepCount(period)), outcomes: {} }
 }
@@ -63,12 +63,12 @@ export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCou
   const all = noTally(period)
   const types = new Map<string, Tally>()
   const outcomeOf = (tally: Tally, outcome: string): OutcomeTally => {
-    // Own members only: an outcome may be called like a member that every object has.
+    // Own properties only: an outcome may have the name of a property that every object has.
     if (!Object.hasOwn(tally.outcomes, outcome)) tally.outcomes[outcome] = noCount(steps)
     return tally.outcomes[outcome] as OutcomeTally
   }
   for (const { type, outcome, bucketStartMs, count } of rows) {
-    // A running range leaves a few hours between the two times uncounted.
+    // A current range leaves a few hours between the two periods uncounted.
     if (bucketStartMs >= period.before.untilMs && bucketStartMs < period.sinceMs) continue
     const known = types.get(type) ?? noTally(period)
     types.set(type, known)

@@ -1,4 +1,4 @@
-/** Why an agent was refused: the decision, what its session did before, and the tool's descriptor as it stood then. */
+/** Why an agent was blocked: the decision, its session before it, and the tool's descriptor at the time. */
 import type { StoredEvent, Store } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -7,12 +7,12 @@ import type { Why } from './shapes.ts'
 const earlierMax = 100
 const versionsMax = 100
 
-/** Throws 404 for an event that is not there or is no decision. */
+/** Throws 404 for an event that does not exist or is not a decision. */
 export async function why(store: Pick<Store, 'events' | 'registry'>, orgId: string, id: string) {
   const stored = await store.events.byId({ orgId, id })
   const event = stored === null ? null : (JSON.parse(stored.json) as Decision)
   if (stored === null || event === null || !event.type.startsWith('authz.')) {
-    throw new AppError('not_found', 'No decision with this id is stored here.')
+    throw new AppError('not_found', 'No decision has this id.')
   }
   const [session, tool] = await Promise.all([
     store.events.page({
@@ -25,7 +25,7 @@ export async function why(store: Pick<Store, 'events' | 'registry'>, orgId: stri
     toolThen(store, orgId, event, stored.occurredAtMs),
   ])
   const earlier = session.events.filter((one) => one.seq !== stored.seq)
-  // What happened in the very same millisecond but arrived later came after it.
+  // An event in the same millisecond that arrived later came after the decision.
   const before = earlier.filter((one) => one.occurredAtMs < stored.occurredAtMs || one.seq < stored.seq)
   const found: Why = {
     ...shown(stored),
@@ -48,7 +48,7 @@ const shown = (event: StoredEvent) => ({
   event: JSON.parse(event.json) as unknown,
 })
 
-/** The newest version that was pushed before the decision; null when none is kept. */
+/** The newest version pushed before the decision; null when none is stored. */
 async function toolThen(
   store: Pick<Store, 'registry'>,
   orgId: string,

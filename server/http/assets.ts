@@ -1,10 +1,10 @@
-/** Serves the dashboard's files from memory, precompressed, with strong ETags; all its pages are one file. */
+/** Serves the dashboard's files from memory, precompressed, with strong ETags; all pages share one HTML file. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pageCsp } from './response.ts'
 import { pathOf } from './request-context.ts'
 
-/** One built file: its media type, content hash, and the encodings that made it smaller. */
+/** One built file: media type, content hash, and the encodings that made it smaller. */
 interface ManifestEntry {
   type: string
   hash: string
@@ -18,12 +18,12 @@ export interface Asset extends ManifestEntry {
 
 export type Assets = Map<string, Asset> // by path, such as /assets/main-x.js
 
-/** Where the built dashboard lies: inside the executable, or in `dist/web` when run from source. */
+/** The folder of the built dashboard: inside the executable, or `dist/web` when run from source. */
 export function assetsFolder(): string {
   return Bun.isStandaloneExecutable ? join(import.meta.dir, 'web') : join(import.meta.dir, '../../dist/web')
 }
 
-/** Reads every built file once; some hundred kilobytes that are then never read from disk again. */
+/** Reads every built file once (some 100 KB), so that requests never read the disk. */
 export function loadAssets(folder: string): Assets {
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Record<
     string,
@@ -41,14 +41,14 @@ export function loadAssets(folder: string): Assets {
 }
 
 /**
- * The file at a request's path, or the shell for a page of the dashboard's own router: with 404 where that has none
- * and a browser asks. Null for what a program asks for: its answer is JSON, like every error's.
+ * The file at a request's path, or the HTML shell for a page of the dashboard; with status 404 for an unknown page in a
+ * browser. Null for other clients, which get a JSON error.
  */
 export function assetAnswer(assets: Assets, request: Request): Response | null {
   const name = fileName(pathOf(request))
   const asset = assets.get(name)
   if (asset) return dashboardFile(request, asset, name)
-  // A page of the router has no dot in its last part; anything else is a missing file.
+  // Pages have no dot in their last segment; anything with a dot is a missing file.
   const shell = assets.get('/index.html')
   if (!shell || /^\/(?:api|v1)(?:\/|$)/.test(name) || /\.[^/]*$/.test(name)) return null
   if (isDashboardPage(shell, name)) return dashboardFile(request, shell, '/index.html')
@@ -71,7 +71,7 @@ function fileName(path: string): string {
   try {
     return path === '/' ? '/index.html' : decodeURIComponent(path)
   } catch {
-    return '/malformed.' // no file is called so, and no page either
+    return '/malformed.' // matches no file and no page
   }
 }
 
@@ -82,7 +82,7 @@ function dashboardFile(request: Request, asset: Asset, name: string): Response {
   })
 }
 
-/** The file in the smallest encoding that the client takes, or 304 when it has it already. */
+/** The file in the smallest encoding the client accepts, or 304 when it has the current version. */
 export function assetResponse(request: Request, asset: Asset, more: Record<string, string>): Response {
   const encoding = chooseEncoding(request.headers.get('accept-encoding'), asset)
   const etag = `"${asset.hash}-${encoding}"`
@@ -100,7 +100,7 @@ export function assetResponse(request: Request, asset: Asset, more: Record<strin
   return new Response(asset.bytes.get(encoding)!, { headers })
 }
 
-/** The smallest encoding the client takes (RFC 9110 §12.5.3), or identity. */
+/** The smallest encoding the client accepts (RFC 9110 §12.5.3), or identity. */
 function chooseEncoding(header: string | null, asset: Asset): string {
   if (!header) return 'identity'
   const taken = new Map<string, number>()

@@ -17,7 +17,7 @@ type ValueOf<K> = K extends `${infer Base extends Kind}?`
   : K extends Kind
     ? Kinds[K]
     : never
-export type Members<S extends Shape> = { [N in keyof S]: ValueOf<S[N]> }
+export type Fields<S extends Shape> = { [N in keyof S]: ValueOf<S[N]> }
 
 const textCharsMax = 2_000
 const textsMax = 1_000
@@ -26,7 +26,7 @@ const textsMax = 1_000
  * `?` marks a field that may be omitted or null; `text|null` distinguishes the two. Throws 400 `invalid_body` with one
  * issue per wrong field.
  */
-export async function readFields<const S extends Shape>(request: Request, shape: S): Promise<Members<S>> {
+export async function readFields<const S extends Shape>(request: Request, shape: S): Promise<Fields<S>> {
   const bytes = { bytesMax: limits.jsonBodyBytesMax }
   const body: { [name: string]: unknown } = await readJsonObject(request, bytes, { emptyIsObject: true })
   const issues: Issue[] = []
@@ -47,7 +47,7 @@ export async function readFields<const S extends Shape>(request: Request, shape:
     issues.push({ path, code: 'unknown', message: `${path} is not a known field` })
   }
   if (issues.length > 0) throw new AppError('invalid_body', issues[0]!.message, { issues })
-  return out as Members<S>
+  return out as Fields<S>
 }
 
 /** A 400 that names the one wrong field. */

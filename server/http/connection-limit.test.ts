@@ -23,7 +23,7 @@ test('it pauses once near the limit and resumes once with room to spare', () => 
   const subject = limitConnections({ acceptors: [acceptor], log, limit: 400, open: () => files })
   const at = (many: number) => {
     files = many
-    subject.look()
+    subject.check()
     return said.join(' ')
   }
   expect([299, 300, 320, Infinity, 299, 276].map(at)).toEqual(['', ...Array(5).fill('pause')])

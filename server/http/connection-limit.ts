@@ -1,31 +1,31 @@
 /**
- * Keeps the process below its limit of open files. At the limit the runtime tries to accept waiting connections
- * without end, which takes a whole processor; so before that the listeners are closed for a while. Connections with a
- * request in flight go on; idle ones are closed, and new ones are refused until some have ended.
+ * Keeps the process below its limit of open files. At the limit Bun retries accepting connections in a busy loop, so
+ * the listeners close before it is reached. Requests in flight continue; idle connections are closed, and new ones are
+ * refused until enough have ended.
  */
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import type { Log } from '../log.ts'
 
 export interface Acceptor {
   pause(): void
-  /** Throws when the address has been taken meanwhile. */
+  /** Throws when another process uses the address by now. */
   resume(): void
 }
 
 export interface ConnectionLimit {
-  look(): void
+  check(): void
   stop(): void
 }
 
 interface Options {
   acceptors: Acceptor[]
   log: Log
-  /** Given by tests. */
+  /** Set by tests. */
   limit?: number | null
   open?: () => number
 }
 
-const lookMs = 200
+const checkMs = 200
 
 export function limitConnections({
   acceptors,
@@ -33,12 +33,12 @@ export function limitConnections({
   limit = fileLimit(),
   open = openFiles,
 }: Options): ConnectionLimit {
-  if (limit === null) return { look() {}, stop() {} }
+  if (limit === null) return { check() {}, stop() {} }
   const pauseAt = limit - headroom(limit)
   const resumeBelow = limit - headroom(limit) * 1.25
   let isPaused = false
 
-  function look(): void {
+  function check(): void {
     const files = open()
     if (!isPaused && files >= pauseAt) {
       isPaused = true
@@ -50,22 +50,22 @@ export function limitConnections({
         isPaused = false
         log.info('connections_resumed', { openFiles: files, limit })
       } catch (error) {
-        log.error('connections_not_resumed', { message: String(error) }) // tried again at the next look
+        log.error('connections_not_resumed', { message: String(error) }) // retried at the next check
       }
     }
   }
 
-  const timer = setInterval(look, lookMs)
+  const timer = setInterval(check, checkMs)
   timer.unref()
-  return { look, stop: () => clearInterval(timer) }
+  return { check, stop: () => clearInterval(timer) }
 }
 
-/** For the files of the database and for connections that we open. */
+/** File descriptors reserved for the database and for outgoing connections. */
 function headroom(limit: number): number {
   return Math.min(256, Math.ceil(limit / 4))
 }
 
-/** The soft limit, which the runtime has raised to the hard one; null where nothing tells it. */
+/** The soft limit, which the runtime raised to the hard limit; null when unknown. */
 function fileLimit(): number | null {
   if (process.platform !== 'linux') return null
   const text = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
@@ -74,10 +74,10 @@ function fileLimit(): number | null {
 
 const folder = '/proc/self/fd'
 
-/** More than any limit when there is not even one left to look. */
+/** Infinity when not even one descriptor is left to count them. */
 function openFiles(): number {
   try {
-    return statSync(folder).size || readdirSync(folder).length // kernels before 6.2 say 0
+    return statSync(folder).size || readdirSync(folder).length // kernels before 6.2 report 0
   } catch {
     return Infinity
   }

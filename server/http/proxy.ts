@@ -1,4 +1,4 @@
-/** Finds the real sender of a request behind proxies the operator trusts; nobody else's forwarding headers count. */
+/** Finds the client of a request behind trusted proxies; forwarding headers of anyone else are ignored. */
 import { BlockList, isIP } from 'node:net'
 
 export interface Sender {
@@ -6,7 +6,7 @@ export interface Sender {
   secure: boolean
 }
 
-/** Builds the check once from `--trusted-proxy` CIDRs or addresses. */
+/** Built once from the addresses and CIDR ranges of `--trusted-proxy`. */
 export function senderReader(trusted: string[]): (peer: string | null, headers: Headers) => Sender {
   const list = new BlockList()
   for (const entry of trusted) {
@@ -17,11 +17,11 @@ export function senderReader(trusted: string[]): (peer: string | null, headers: 
   }
   const isTrusted = (address: string) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   return (peer, headers) => {
-    // Whoever may write to our socket is the proxy of this machine, and has an address of nobody.
+    // Only the proxy of this machine can write to the socket, and it has no address.
     const direct = peer === null ? '127.0.0.1' : plain(peer)
     if (peer !== null && (trusted.length === 0 || !isTrusted(direct)))
       return { address: direct, secure: false }
-    // Walk the chain from the nearest hop: the first address that is not a trusted proxy is the sender.
+    // From the nearest hop on, the first address that is not a trusted proxy is the client.
     const hops = (headers.get('x-forwarded-for') ?? '').split(',').map((hop) => plain(hop.trim()))
     let address = direct
     for (const hop of hops.reverse()) {

@@ -39,12 +39,12 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
     }
     if (value === '' && absentWhenEmpty.has(name)) continue
     const list = values.get(name)
-    if (list && kind === 'one') throw invalidQuery(name, `'${name}' must not be repeated.`, 'repeated')
+    if (list && kind === 'one') throw invalidQuery(name, `'${name}' must not be repeated`, 'repeated')
     if (list && list.length >= 100)
-      throw invalidQuery(name, `'${name}' must have at most 100 values.`, 'too_many')
+      throw invalidQuery(name, `'${name}' must have at most 100 values`, 'too_many')
     const charsMax = name === 'cursor' ? limits.cursorCharsMax : valueCharsMax
     if (value.length > charsMax)
-      throw invalidQuery(name, `'${name}' must have at most ${charsMax} characters.`, 'too_long')
+      throw invalidQuery(name, `'${name}' must have at most ${charsMax} characters`, 'too_long')
     if (list) list.push(value)
     else values.set(name, [value])
   }
@@ -70,7 +70,7 @@ export function parseQueryTime(name: string, text: string): number {
   if (ms === null) {
     throw invalidQuery(
       name,
-      `${name} must be an RFC 3339 time such as 2026-06-23T12:00:00Z, or a date such as 2026-06-23.`,
+      `${name} must be an RFC 3339 time such as 2026-06-23T12:00:00Z, or a date such as 2026-06-23`,
     )
   }
   return ms

@@ -1,4 +1,4 @@
-/** The certificate and key of our listeners: read, checked together, and taken up anew when the files change. */
+/** The certificate and key of the listeners: loaded, validated, and reloaded when the files change. */
 import { X509Certificate, createPrivateKey } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import type { Log } from '../log.ts'
@@ -13,7 +13,7 @@ export interface TlsPair {
   key: string
 }
 
-/** Throws with one sentence when a file cannot be read, is no PEM, or the key is not the certificate's. */
+/** Throws when a file cannot be read, is not PEM, or the key does not match the certificate. */
 export function readTlsPair({ certFile, keyFile }: TlsFiles): TlsPair {
   const pair = { cert: readPem(certFile), key: readPem(keyFile) }
   let certificate: X509Certificate
@@ -41,36 +41,36 @@ function readPem(path: string): string {
   }
 }
 
-/** Keeps the listeners' certificate current: looks at its files and hands on a renewed pair that holds together. */
+/** Watches the certificate files and passes on a renewed pair. */
 interface Certificate {
-  /** What the listeners begin with; null without TLS. */
+  /** The current pair; null without TLS. */
   pair(): TlsPair | null
-  /** Looks every 5 s; `show` gets every renewed pair. */
-  start(show: (pair: TlsPair) => void): void
-  /** Reads the files now. */
+  /** Checks every 5 s; calls `use` with every renewed pair. */
+  start(use: (pair: TlsPair) => void): void
+  /** Reloads the files now. */
   reload(): void
   stop(): void
 }
 
-const lookEveryMs = 5_000
+const checkEveryMs = 5_000
 
-/** Throws when the first pair is not usable. A later one that is not leaves the old one in place, with a log line. */
+/** Throws when the first pair is invalid. A later invalid pair is logged, and the old one stays in use. */
 export function watchCertificate(files: TlsFiles | null, log: Log): Certificate {
   if (files === null) return { pair: () => null, start() {}, reload() {}, stop() {} }
   let seen = stamp(files)
   let current = readTlsPair(files)
   let timer: Timer | null = null
-  let shown: (pair: TlsPair) => void = () => undefined
+  let applied: (pair: TlsPair) => void = () => undefined
 
-  function look(always: boolean): void {
+  function check(always: boolean): void {
     if (files === null) return
     const now = stamp(files)
     if (now === seen && !always) return
-    seen = now // a broken pair is told once, not at every look
+    seen = now // an invalid pair is logged once, not at every check
     try {
       const next = readTlsPair(files)
       if (next.cert === current.cert && next.key === current.key) return
-      shown(next)
+      applied(next)
       current = next
       log.info('certificate_renewed', { file: files.certFile })
     } catch (error) {
@@ -81,19 +81,19 @@ export function watchCertificate(files: TlsFiles | null, log: Log): Certificate 
 
   return {
     pair: () => current,
-    start(show) {
-      shown = show
-      timer = setInterval(() => look(false), lookEveryMs)
+    start(use) {
+      applied = use
+      timer = setInterval(() => check(false), checkEveryMs)
       timer.unref()
     },
-    reload: () => look(true),
+    reload: () => check(true),
     stop() {
       if (timer !== null) clearInterval(timer)
     },
   }
 }
 
-/** Changes with every replacement of a file, also by a link that now points elsewhere. */
+/** Changes whenever a file is replaced, also through a symbolic link. */
 function stamp({ certFile, keyFile }: TlsFiles): string {
   const of = (path: string) => {
     const stat = statSync(path, { throwIfNoEntry: false })

@@ -1,20 +1,20 @@
-/** Checks the members of one event (contract §4) and picks what the store filters by. */
+/** Validates the fields of one event (contract §4) and extracts the ones the store filters by. */
 import type { EventRecord } from '../../db/contract/store.ts'
 import type { Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { isLongerThan } from '../text/text.ts'
 import { parseTime } from '../text/time.ts'
 
-type Members = { [member: string]: unknown }
+type Fields = { [field: string]: unknown }
 
 const typePattern = /^[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*$/
 const outcomePattern = /^[a-z][a-z0-9_-]*$/
-const none: Members = {}
+const none: Fields = {}
 
 /**
- * The record of an event, its `json` still empty, or null; what is wrong is added to `issues`. Optional members may be
- * null. An empty optional text is kept in the event and stands for "missing" in the record, as in the filters of
- * contract §6. Depth, size and characters are checked elsewhere: they concern unknown members too.
+ * The record of an event, with `json` still empty; null when `issues` got entries. Optional fields may be null. An
+ * empty optional string stays in the event and counts as missing in the record, as in the filters of contract §6.
+ * Depth, size and characters are checked elsewhere because they concern unknown fields too.
  */
 export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null {
   if (!isObject(value)) {
@@ -61,8 +61,8 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
   return issues.length === 0 ? record : null
 }
 
-/** The members of `agent` that are checked and shown, but not filtered by. `signals` may be anything. */
-function checkAgentDetails(agent: Members, issues: Issue[]): void {
+/** The fields of `agent` that are validated but not filtered by. `signals` may be anything. */
+function checkAgentDetails(agent: Fields, issues: Issue[]): void {
   number(agent['confidence'], 'agent.confidence', 1, issues)
   text(agent['userAgent'], 'agent.userAgent', limits.userAgentCharsMax, issues)
   const version = agent['detectionVersion']
@@ -71,14 +71,14 @@ function checkAgentDetails(agent: Members, issues: Issue[]): void {
   }
 }
 
-/** Contract §6: without `policy.decision` the outcome of an evaluation says what was decided. */
+/** Contract §6: without `policy.decision` the outcome of an evaluation implies the decision. */
 export function impliedDecision(type: string, outcome: string): string | null {
   if (type !== 'authz.evaluated') return null
   if (outcome === 'blocked') return 'deny'
   return outcome === 'success' ? 'allow' : null
 }
 
-function isObject(value: unknown): value is Members {
+function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
@@ -112,7 +112,7 @@ function time(value: unknown, issues: Issue[]): number {
   }
   const ms = parseTime(value)
   if (ms === null) {
-    const message = 'must be an RFC 3339 time of the years 1970 to 2200, such as 2026-06-23T12:00:00Z'
+    const message = 'must be an RFC 3339 time between 1970 and 2200, such as 2026-06-23T12:00:00Z'
     issues.push({ path, code: 'wrong_format', message })
   }
   return ms ?? 0
@@ -128,7 +128,7 @@ function text(value: unknown, path: string, charsMax: number, issues: Issue[]): 
   return value
 }
 
-/** A number from 0 to `max`; 1e999 and the like are read as Infinity and refused. */
+/** A number from 0 to `max`; 1e999 parses as Infinity and is rejected. */
 function number(value: unknown, path: string, max: number, issues: Issue[]): number | null {
   if (value === undefined || value === null) return null
   if (typeof value !== 'number') {
@@ -142,7 +142,7 @@ function number(value: unknown, path: string, max: number, issues: Issue[]): num
   return value + 0 // -0 becomes 0
 }
 
-function object(value: unknown, path: string, issues: Issue[]): Members {
+function object(value: unknown, path: string, issues: Issue[]): Fields {
   if (value === undefined || value === null) return none
   if (isObject(value)) return value
   issues.push({ path, code: 'wrong_type', message: 'must be an object or null' })

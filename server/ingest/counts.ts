@@ -1,4 +1,4 @@
-/** Counts what ingest took and refused, by hour and key, for the ingest-health page and for /metrics. */
+/** Counts accepted, rejected and refused ingest by hour and key, for the ingest health page and /metrics. */
 import {
   countHourMs,
   mergeCount,
@@ -13,13 +13,13 @@ import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import type { NearMiss } from './near-misses.ts'
 
-/** What one request came to; whoever handles it fills it in. */
+/** The counts of one request, filled in by its handler. */
 export interface RequestCount {
   accepted: number
   deduped: number
   rejected: number
-  newestMs: number | null // occurredAt of its newest checked event
-  isWritten: boolean // with its batch, in one transaction
+  newestMs: number | null // occurredAt of its newest valid event
+  isWritten: boolean // in the transaction of its batch
 }
 
 export interface IngestTotals {
@@ -31,17 +31,17 @@ export interface IngestTotals {
 }
 
 export interface IngestCounts {
-  /** Runs the handler of one request whose key is known, and counts it however it ends. */
+  /** Runs the handler of an authenticated request and counts the request, whether it succeeds or fails. */
   request<T>(key: Pick<ApiKey, 'id' | 'orgId'>, handle: (count: RequestCount) => Promise<T>): Promise<T>
-  /** Counts an event that was looked at and the fields that its sender probably misspelt. */
+  /** Counts the probably misspelled fields of one event. */
   nearMisses(key: Pick<ApiKey, 'id' | 'orgId'>, found: readonly NearMiss[]): void
-  /** Writes what did not come with a batch; a crash loses at most what came since the last flush. */
+  /** Writes counts that were not stored with a batch; a crash loses at most those since the last flush. */
   flush(): Promise<void>
-  /** Since this process started. */
+  /** Since the process started. */
   totals(): Readonly<IngestTotals>
 }
 
-/** Of all senders between two flushes; those beyond are not counted, so that nobody fills the memory with names. */
+/** Between two flushes, of all senders. More are not counted, so that names cannot fill the memory. */
 const nearMissesMax = 500
 
 function waitingMisses() {
@@ -102,7 +102,7 @@ export function makeIngestCounts(
         keptSinceMs,
       })
     } catch (error) {
-      // A full disk heals; until then the counts wait here.
+      // A full disk may recover; the counts wait here until then.
       for (const one of taken.values()) mergeCount(waiting, one)
       for (const one of nearMisses) misses.add(one)
       log.warn('ingest_counts_not_written', { message: String(error) })
@@ -131,7 +131,7 @@ export function makeIngestCounts(
   }
 }
 
-/** What travels with the batch of a request, so that a crash loses neither without the other. */
+/** The counts stored in the transaction of a batch, so that a crash cannot separate them. */
 export function batchCount(rejected: number, newestMs: number | null, now: number): BatchCount {
   return {
     rejected,

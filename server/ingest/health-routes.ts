@@ -47,7 +47,7 @@ export function ingestHealthRoutes({
   })
 }
 
-/** Beyond these a sender's clock is called off: network and queues explain less than that. */
+/** A larger offset means a wrong sender clock: network and queues explain less. */
 const aheadMs = 60_000
 const behindMs = 15 * 60_000
 
@@ -105,7 +105,7 @@ function keyHealth(key: ApiKey, counts: IngestCount[], now: number) {
   }
 }
 
-/** Judged by the newest hour with events, so that a clock that was set right is soon called right. */
+/** Uses the newest hour with events, so that a corrected clock is soon reported as correct. */
 function clockOf(counts: IngestCount[]): { state: 'fine' | 'ahead' | 'behind'; offMs: number } | null {
   const last = counts.findLast((one) => one.behindMinMs !== null)
   if (last === undefined || last.behindMinMs === null) return null

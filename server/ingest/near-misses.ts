@@ -1,4 +1,4 @@
-/** Fields of an event that are probably meant as others: misspelt, spelt in another way, or by another name. */
+/** Finds fields of an event that are probably misspelled or named differently, for the ingest health page. */
 import { eventFields } from '../../db/contract/event-fields.ts'
 import { nearest } from '../text/text.ts'
 
@@ -15,7 +15,7 @@ function fieldsIn(object: string): string[] {
   return eventFields.filter(({ path }) => path[0] === object).map(({ name }) => name)
 }
 
-/** What checkEvent reads, and what other parts of the product write. */
+/** The fields that `checkEvent` reads, and those that other parts of the product write. */
 const known: { readonly [inside: string]: readonly string[] } = {
   '': [
     ...['id', 'siteId', 'sessionId', 'occurredAt', 'type', 'outcome', 'tool', 'durationMs', 'error'],
@@ -28,7 +28,7 @@ const known: { readonly [inside: string]: readonly string[] } = {
   policy: fieldsIn('policy'),
 }
 
-/** Other names of fields, without case, `_`, `-` and spaces; at the top level unless they say where they lie. */
+/** Other names of fields, without case, `_`, `-` and spaces; at the top level unless a path is given. */
 const aliases: { readonly [known: string]: string } = {
   id: 'eventid uuid guid',
   siteId: 'site website sitename',
@@ -60,11 +60,11 @@ const byAlias = new Map(
   ),
 )
 const nearLettersMin = 4
-const namesMax = 64 // looked at in one object
+const namesMax = 64 // checked per object
 const charsMax = 64
 const foundMax = 8
 
-/** What the sender probably meant. A field that the event has under its own name is never suggested. */
+/** The probable misspellings. A field that the event has under its correct name is never suggested. */
 export function nearMisses(event: unknown): NearMiss[] {
   const found: NearMiss[] = []
   if (!isFields(event)) return found
@@ -87,7 +87,7 @@ function look(fields: Fields, inside: string, event: Fields, found: NearMiss[]):
   }
 }
 
-/** Names recur, and finding out costs some microseconds; hostile ones only push others out. */
+/** A cache: names recur and a lookup takes microseconds; hostile names only evict others. */
 const remembered = new Map<string, string | null>()
 const rememberedMax = 2_000
 
@@ -106,7 +106,7 @@ function findMeant(name: string, inside: string): string | null {
   const names = known[inside] ?? metadataNames
   const at = (field: string): string => (inside === '' ? field : `${inside}.${field}`)
   const same = names.find((field) => field.toLowerCase() === plain)
-  // Metadata is the sender's own: only another spelling of a reserved name is a miss.
+  // Metadata belongs to the sender: only a different spelling of a reserved name counts.
   if (same !== undefined) return same === name ? null : at(same)
   const alias = byAlias.get(inside === '' ? plain : `${inside}.${plain}`)
   if (alias !== undefined) return alias
@@ -122,7 +122,7 @@ function findMeant(name: string, inside: string): string | null {
 
 const metadataNames = ['page', 'protocol', 'subject']
 
-/** `nearest` allows a third of the letters; a field of the sender's own may well be that close. */
+/** Stricter than `nearest`, which allows a third of the letters: custom fields may be that similar. */
 function isOneSlip(typed: string, field: string): boolean {
   if (Math.abs(typed.length - field.length) > 1) return false
   const [short, long] = typed.length < field.length ? [typed, field] : [field, typed]
@@ -136,7 +136,7 @@ function isOneSlip(typed: string, field: string): boolean {
   return Math.max(left, right) <= 1 || isSwap
 }
 
-/** Whether the event has the field under its own name. */
+/** Whether the event has the field under its correct name. */
 function hasField(event: Fields, path: string): boolean {
   const dot = path.indexOf('.')
   const fields = dot < 0 ? event : event[path.slice(0, dot)]

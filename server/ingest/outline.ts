@@ -1,4 +1,4 @@
-/** Finds each event in the text of a request as it was sent, for limits, excerpts and numbers that parsing changes. */
+/** Locates each event in the text of a request, for size limits, excerpts and numbers that parsing would round. */
 import { limits } from '../limits.ts'
 import { type Scan, skipSpace, skipString, skipValue } from '../text/json-scan.ts'
 
@@ -8,13 +8,13 @@ export type OverLimit = 'too_deep' | 'too_large'
 export interface Slice {
   start: number
   end: number
-  isExact: boolean // false: its numbers may change when they are parsed
+  isExact: boolean // false: parsing may change its numbers
   over: OverLimit | null
 }
 
 export interface Outline {
-  events: Slice[] // of the last member named `events`; never more than one above the limit of a request
-  over: Slice[] // events and other members beyond the limits of an event, in the order of the text
+  events: Slice[] // of the last field named `events`; at most one more than a request may contain
+  over: Slice[] // events and other values that exceed the limits of an event, in text order
 }
 
 /** The outline of a JSON request body, or null when its brackets show that it is not a JSON object. */
@@ -41,7 +41,7 @@ export function outlineBody(text: string): Outline | null {
   return text[at] === '}' && skipSpace(text, at + 1) === text.length ? outline : null
 }
 
-/** Measures the value at `start` against the limits of one event; null when it does not end. */
+/** The value at `start`, checked against the limits of one event; null when it is incomplete. */
 export function sliceAt(text: string, start: number): Slice | null {
   const scan: Scan = { depth: 0, isExact: true }
   const end = skipValue(text, start, scan)
@@ -59,7 +59,7 @@ export function sizeOver(text: string, start: number, end: number): OverLimit | 
   return isLarge ? 'too_large' : null
 }
 
-/** The name may be spelled with escapes. */
+/** The name may contain escapes. */
 function isNamedEvents(name: string): boolean {
   if (!name.includes('\\')) return name === '"events"'
   try {

@@ -1,4 +1,4 @@
-/** Reads the body of a push (tools, memory): limits, JSON, schema, site; with the exact spelling of its numbers. */
+/** Reads and validates the body of a push (tools, site memory), and preserves the exact spelling of its numbers. */
 import type { ApiKey, Store } from '../../db/contract/store.ts'
 import { AppError, type Issue } from '../errors.ts'
 import { parseJson, readBody } from '../http/body.ts'
@@ -13,11 +13,11 @@ import { isStorable } from '../text/text.ts'
 export interface Push {
   siteId: string
   body: { [member: string]: unknown }
-  /** The same, its numbers as they were spelled: for the JSON text that is kept. */
+  /** The same with its numbers as they were spelled, for the stored JSON text. */
   exact: { [member: string]: unknown }
 }
 
-/** Throws 4xx in the order of the contract; `read` hears the text, for the sample of a refused request. */
+/** Throws 4xx in the order of the contract; calls `read` with the text, for the sample of a rejected request. */
 export async function readPush(
   store: Pick<Store, 'sites'>,
   request: Request,
@@ -57,7 +57,7 @@ function wrongSite(message: string, issue: Issue): AppError {
   return new AppError('forbidden', message, { reason: 'wrong_site', issues: [issue] })
 }
 
-/** A 400 that lists what is wrong; nothing of the push is stored. */
+/** A 400 that lists the issues; nothing of the push is stored. */
 export function invalidPush(issues: Issue[]): AppError {
   const first = issues[0]
   const what = first === undefined ? '' : ` ${first.path || 'The body'} ${first.message}.`
@@ -68,7 +68,7 @@ const maybeUnstorable = /\\u(?:0000|d[89a-f])/
 
 function requireStorable(body: Push['body']): void {
   for (const [name, value] of Object.entries(body)) {
-    // JSON.stringify escapes NUL and lone surrogates; only then are the texts looked at one by one.
+    // JSON.stringify escapes NUL and unpaired surrogates; only then is every string checked.
     if (maybeUnstorable.test(JSON.stringify([name, value])) && !everyStringStorable([name, value])) {
       const path = isStorable(name) && name.length <= 60 ? name : ''
       const message = 'must not contain NUL or an unpaired surrogate'

@@ -1,4 +1,4 @@
-/** What stands where the id of an ingest key does in batches that the command line stores. */
+/** The key ids of batches that the command line stores without an ingest key. */
 
 export const demoKeyId = 'demo'
 export const importKeyId = 'import'

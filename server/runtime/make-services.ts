@@ -122,7 +122,7 @@ async function startRunning(options: ServerOptions) {
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
   const fsyncProbe = await probeFsync(dataDir)
-  await fsyncProbe.look()
+  await fsyncProbe.check()
   const memory = watchMemory(config.memoryLimitBytes ?? memoryAllowed(), log, exhausted)
   const webhookOutcomes = makeWebhookOutcomes()
   const webhooks = startWebhooks({

@@ -57,7 +57,7 @@ const jumpMsMin = 2_000
 /** A machine that was off this long is believed. Longer, it looks like a wrong clock. */
 const downtimeMs = 36 * hourMs
 const steadyMs = 24 * hourMs
-const lookEveryMs = 1_000
+const checkEveryMs = 1_000
 const saveEveryMs = 60_000
 /** How fast a clock may drift, as a share of the time that passes. */
 const driftShare = 0.01
@@ -104,7 +104,7 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
   }
 
   /** Advances what was seen to now. */
-  function look(): void {
+  function check(): void {
     const [wallMs, uptimeMs] = [source.now(), uptime()]
     const passedMs = Math.max(0, uptimeMs - seen.uptimeMs)
     const byMs = wallMs - seen.wallMs - passedMs
@@ -122,13 +122,13 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
     writeSeen(dataDir, { ...seen, bootId }, log)
   }
 
-  look()
+  check()
   const guard: ClockGuard = {
     clock: ticking.clock,
     arrival: () =>
       ticking.clock.now() + (seen.hold === null ? 0 : Math.max(0, seen.expectedMs - seen.wallMs)),
     hold() {
-      look()
+      check()
       return holdOf(seen)
     },
     confirm() {
@@ -145,13 +145,13 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
     save,
     run() {
       save()
-      timer ??= setInterval(look, lookEveryMs)
+      timer ??= setInterval(check, checkEveryMs)
       timer.unref()
     },
     stop(keeps = true) {
       if (timer !== null) clearInterval(timer)
       if (timer === null || !keeps) return
-      look()
+      check()
       save()
     },
   }

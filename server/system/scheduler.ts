@@ -68,7 +68,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
     return { job, cron, dueMs: nextTurn(cron, lastNowMs), ...none, ...ended }
   })
 
-  function look(): void {
+  function check(): void {
     const now = clock.now()
     const wasSetBack = now < lastNowMs - stepBackMs
     lastNowMs = now
@@ -78,9 +78,9 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
       row.dueMs = nextTurn(row.cron, now)
     }
     const nextMs = Math.min(...rows.map(({ dueMs }) => dueMs), now + sleepMsMax)
-    cancel = waker(Math.max(1, nextMs - clock.now()), look)
+    cancel = waker(Math.max(1, nextMs - clock.now()), check)
   }
-  let cancel = waker(1, look)
+  let cancel = waker(1, check)
 
   return {
     late: () => rows.filter((row) => isLate(row, clock)).map((row) => row.job.id),

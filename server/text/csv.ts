@@ -1,8 +1,8 @@
-/** Writes CSV: RFC 4180 with LF as line end, guarded against cells that spreadsheets run as formulas (contract §8). */
+/** Writes CSV (RFC 4180 with LF), guarded against cells that spreadsheets would run as formulas (contract §8). */
 
 export type CsvCell = string | number | null
 
-/** One record with its line end. `guard` puts an apostrophe before cells that start with = + - @ TAB CR or LF. */
+/** One record with its line end. `guard` prefixes cells that start with = + - @ TAB CR or LF with an apostrophe. */
 export function csvRow(cells: readonly CsvCell[], guard: boolean): string {
   return `${csvCells(cells, guard)}\n`
 }

@@ -1,15 +1,15 @@
-/** Walks JSON text without parsing it: where a value ends, how deep it nests, whether its numbers survive a double. */
+/** Scans JSON text without parsing it: where values end, how deep they nest, whether doubles can hold their numbers. */
 
-/** What was seen since the scan was made or reset. */
+/** Findings since the scan was created or reset. */
 export interface Scan {
   depth: number // deepest nesting
-  isExact: boolean // false: some number may lose digits, or its minus sign, when it is read as a double
+  isExact: boolean // false: a number may lose digits or its minus sign as a double
 }
 
 const quote = 34
 const backslash = 92
 
-/** Where the whitespace at `at` ends. */
+/** The end of the whitespace at `at`. */
 export function skipSpace(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(at)
@@ -18,7 +18,7 @@ export function skipSpace(text: string, at: number): number {
   }
 }
 
-/** Where the string whose opening quote is at `at` ends, -1 when it does not. */
+/** The end of the string whose opening quote is at `at`; -1 when it is unterminated. */
 export function skipString(text: string, at: number): number {
   let end = text.indexOf('"', at + 1)
   while (end > 0 && text.charCodeAt(end - 1) === backslash) {
@@ -31,8 +31,8 @@ export function skipString(text: string, at: number): number {
 }
 
 /**
- * Where the value at `at` ends; -1 when it does not. Text that is JSON is walked rightly; of other text it only says
- * where brackets balance, so it proves nothing about form.
+ * The end of the value at `at`; -1 when it is incomplete. Correct for valid JSON; for other text it only balances
+ * brackets and validates nothing.
  */
 export function skipValue(text: string, at: number, scan: Scan): number {
   let depth = 0
@@ -61,7 +61,7 @@ export function skipValue(text: string, at: number, scan: Scan): number {
   return -1
 }
 
-/** Up to 15 digits without an exponent always come back from a double as they were; minus zero does not. */
+/** Up to 15 digits without an exponent survive a double unchanged; minus zero does not. */
 function skipNumber(text: string, at: number, scan: Scan): number {
   const start = at
   let isPlain = !(text.charCodeAt(at) === 45 && text.charCodeAt(at + 1) === 48)
@@ -81,7 +81,7 @@ function skipLetters(text: string, at: number): number {
   return at
 }
 
-/** Whether the text has more than `max` opening brackets (in strings too): the cheap bound on nesting. */
+/** Whether the text has more than `max` opening brackets, strings included: a cheap upper bound on nesting. */
 export function hasMoreOpeners(text: string, max: number): boolean {
   let count = 0
   for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at + 1)) if (++count > max) return true
@@ -89,7 +89,7 @@ export function hasMoreOpeners(text: string, max: number): boolean {
   return false
 }
 
-/** A text, number, boolean or null has depth 0, `{}` and `[]` have depth 1. */
+/** Whether a parsed value nests deeper than `max`. Scalars have depth 0, `{}` and `[]` have depth 1. */
 export function isDeeperThan(value: unknown, depthMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (depthMax <= 0) return true
@@ -100,7 +100,7 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
     }
     return false
   }
-  // for-in sees exactly the members that JSON.parse made, `__proto__` included: they are all own and enumerable.
+  // for-in visits exactly the fields that JSON.parse created, `__proto__` included: all are own and enumerable.
   for (const name in value) {
     const item = (value as { [member: string]: unknown })[name]
     if (typeof item === 'object' && item !== null && isDeeperThan(item, depthMax - 1)) return true
@@ -108,8 +108,8 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   return false
 }
 
-/** Rewrites JSON text compactly with every number spelled as it was sent, for numbers that a double cannot hold. */
-// TypeScript's library does not know these yet; Bun 1.4.5 has both.
+/** Compact JSON with every number spelled as it was sent. */
+// Missing in TypeScript's library; Bun 1.4.5 has both.
 const rawJson = (JSON as unknown as { rawJSON: (text: string) => unknown }).rawJSON
 
 /** The value of `text` as compact JSON: like `JSON.stringify(JSON.parse(text))`, but no number changes. */
@@ -121,12 +121,12 @@ function keepSpelling(this: unknown, _name: string, value: unknown, context?: { 
   return typeof value === 'number' && context?.source !== undefined ? rawJson(context.source) : value
 }
 
-/** The value of `text` in which numbers keep their spelling for `JSON.stringify`; they are no JavaScript numbers. */
+/** Parses `text` so that `JSON.stringify` restores every number's spelling; the numbers are not JavaScript numbers. */
 export function parseExact(text: string): unknown {
   return JSON.parse(text, keepSpelling)
 }
 
-/** One text for all JSON values that are equal: members sorted by name, numbers as JavaScript writes them. */
+/** The same text for all equal JSON values: fields sorted by name, numbers as JavaScript writes them. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'

@@ -1,4 +1,4 @@
-/** Measures and cuts text: code points, not UTF-16 units, and never through a character. */
+/** Text for limits and for people: lengths in code points, truncation, sizes, and the nearest known word. */
 
 /** Whether the text has more than `charsMax` code points. */
 export function isLongerThan(text: string, charsMax: number): boolean {
@@ -14,7 +14,7 @@ export function cutChars(text: string, charsMax: number): string {
   return isLongerThan(text, charsMax) ? [...text.slice(0, 2 * charsMax)].slice(0, charsMax).join('') : text
 }
 
-/** The longest beginning that has at most `bytesMax` bytes in UTF-8 and ends between two code points. */
+/** The longest prefix of whole code points with at most `bytesMax` bytes of UTF-8. */
 export function cutBytes(text: string, bytesMax: number): string {
   const start = text.slice(0, bytesMax) // a UTF-16 unit is at least one byte
   const bytes = new Uint8Array(bytesMax)
@@ -28,12 +28,12 @@ function isHighSurrogate(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xd800
 }
 
-/** Text we keep: no NUL, no half of a surrogate pair (it could not be written as UTF-8). */
+/** Whether text can be stored: no NUL, and no unpaired surrogate, which UTF-8 cannot encode. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** A count of bytes for people: 1.5 GiB. */
+/** Bytes for people, such as 1.5 GiB. */
 export function sizeText(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
   let value = bytes
@@ -45,10 +45,10 @@ export function sizeText(bytes: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }
 
-/** Finds the word somebody probably meant: the fewest single-letter edits, else the one word that it begins. */
+/** The word that was probably meant: the fewest single-letter edits, else the only word with this prefix. */
 export function nearest<W extends string>(typed: string, known: readonly W[]): W | null {
   let best: W | null = null
-  // A third of the letters may be wrong; beyond that a suggestion is noise.
+  // Allow a third of the letters; beyond that a suggestion is noise.
   let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1
   for (const word of known) {
     const distance = editDistance(typed, word)
@@ -60,7 +60,7 @@ export function nearest<W extends string>(typed: string, known: readonly W[]): W
   return best ?? begun(typed, known)
 }
 
-/** `data` is short for `data-dir`; what several words begin with says nothing. */
+/** `data` is a prefix of `data-dir` alone; a prefix of several words suggests nothing. */
 function begun<W extends string>(typed: string, known: readonly W[]): W | null {
   const words = typed.length < 3 ? [] : known.filter((word) => word.startsWith(typed))
   return words.length === 1 ? (words[0] ?? null) : null
@@ -74,7 +74,7 @@ function editDistance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const replace = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
       const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      const swap = isSwap ? before[j - 2]! + 1 : Infinity // two letters exchanged are one slip
+      const swap = isSwap ? before[j - 2]! + 1 : Infinity // two swapped letters count as one edit
       next.push(Math.min(replace, swap, row[j]! + 1, next[j - 1]! + 1))
     }
     before = row

@@ -1,10 +1,10 @@
-/** Days, hours and months of a time zone, pure: the server counts by them and the dashboard draws and picks by them. */
+/** Hours, days and months in a time zone, for the server's counts and the dashboard's charts and pickers. */
 
 const secondMs = 1_000
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-/** Throws nothing: whether this runtime knows the zone by this name, such as `Europe/Berlin`. */
+/** Whether this runtime knows a time zone such as `Europe/Berlin`; never throws. */
 export function isZone(name: string): boolean {
   try {
     clockOf(name)
@@ -24,13 +24,13 @@ function clockOf(zone: string): Intl.DateTimeFormat {
     ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
     ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
   })
-  // A stranger's names must not fill the memory.
+  // Names from requests must not fill the memory.
   if (clocks.size > 1_000) clocks.clear()
   clocks.set(zone, made)
   return made
 }
 
-/** What the clocks of the zone show at a moment, as if it were UTC. */
+/** The wall time of the zone at a moment, encoded as if it were UTC. */
 export function wallOf(ms: number, zone: string): number {
   if (zone === 'UTC') return ms
   const shown: { [part: string]: number } = {}
@@ -39,12 +39,12 @@ export function wallOf(ms: number, zone: string): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) + (((ms % secondMs) + secondMs) % secondMs)
 }
 
-/** How far the zone's clocks are ahead of UTC at a moment. */
+/** The zone's offset from UTC at a moment. */
 export const offsetAt = (ms: number, zone: string): number => wallOf(ms, zone) - ms
 
 /**
- * The first moment at which the clocks of the zone show `wall`. Where they jump over it, the moment that is as long
- * after the jump as `wall` lies in the gap.
+ * The first moment with this wall time in the zone. When clocks skip it, the moment as long after the jump as `wall`
+ * is into the gap.
  */
 export function momentOf(wall: number, zone: string): number {
   if (zone === 'UTC') return wall
@@ -53,7 +53,7 @@ export function momentOf(wall: number, zone: string): number {
   return moments.length > 0 ? Math.min(...moments) : wall - Math.min(...offsets)
 }
 
-/** Steps of charts. Counts are by UTC hour, so one of an hour is a UTC hour in every zone. */
+/** Steps of charts. Counts are per UTC hour, so an hour step is a UTC hour in every zone. */
 export const steps = {
   hour: { hours: 1, months: 0 },
   threeHours: { hours: 3, months: 0 },
@@ -68,7 +68,7 @@ export type Step = keyof typeof steps
 
 const firstMonday = 4 * dayMs // 1970-01-05
 
-/** What the clocks show at the beginning of the step that holds `wall`; weeks begin on Monday. */
+/** The wall time at which the step that contains `wall` starts; weeks start on Monday. */
 export function startOf(wall: number, step: Step): number {
   const { hours, months } = steps[step]
   if (months > 0) {
@@ -79,7 +79,7 @@ export function startOf(wall: number, step: Step): number {
   return from + Math.floor((wall - from) / (hours * hourMs)) * hours * hourMs
 }
 
-/** What the clocks show `times` steps after `wall`, or before it. */
+/** The wall time `times` steps after `wall`; before it when negative. */
 export function moved(wall: number, step: Step, times: number): number {
   const { hours, months } = steps[step]
   if (months === 0) return wall + times * hours * hourMs
@@ -93,8 +93,8 @@ export function moved(wall: number, step: Step, times: number): number {
 const hourOf = (ms: number): number => Math.floor(ms / hourMs) * hourMs
 
 /**
- * The beginnings of the steps that cover a time, and the end of the last. Those of a zone that is not whole hours from
- * UTC are cut down to the UTC hour, and `onTheHour` is false.
+ * The starts of the steps that cover a range, and the end of the last. In a zone whose offset is not whole hours they
+ * are rounded down to the UTC hour, and `onTheHour` is false.
  */
 export function edgesOf(
   sinceMs: number,
@@ -118,7 +118,7 @@ export function edgesOf(
     add(hourOf(ms))
     if (hourOf(ms) >= untilMs) break
   }
-  // Cut down to the hour, the first step may end before the time begins.
+  // Rounded down to the hour, the first step may end before the range starts.
   while (edges.length > 1 && edges[1]! <= sinceMs) edges.shift()
   return { edges, onTheHour }
 }

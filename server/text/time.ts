@@ -6,10 +6,10 @@ const monthDays = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 const fractionDigitsMax = 9
 
 /**
- * Milliseconds since 1970 UTC, or null when the text is not a time we take: `YYYY-MM-DDTHH:MM:SS[.fraction]` and `Z`
- * or ±hh:mm, at most 9 fraction digits (those past the millisecond are cut off), years 1970 to 2200 in UTC. `t` and
- * `z` may be small, as RFC 3339 allows. A leap second (23:59:60 UTC on the last day of June or December) is read as
- * the first second of the next day, as POSIX counts it.
+ * Milliseconds since 1970 UTC, or null when the text is not accepted: `YYYY-MM-DDTHH:MM:SS[.fraction]` with `Z` or
+ * ±hh:mm, at most 9 fraction digits (truncated to milliseconds), years 1970 to 2200 in UTC. `t` and `z` may be lower
+ * case, as RFC 3339 allows. A leap second (23:59:60 UTC on the last day of June or December) is read as the first
+ * second of the next day, as in POSIX.
  */
 export function parseTime(text: string): number | null {
   const year = digits(text, 0) * 100 + digits(text, 2)
@@ -18,7 +18,7 @@ export function parseTime(text: string): number | null {
   const hour = digits(text, 11)
   const minute = digits(text, 14)
   const second = digits(text, 17)
-  // One sum tells whether any pair was not two digits: such a pair is NaN.
+  // One sum finds any pair that was not two digits, because such a pair is NaN.
   if (!(year + month + day + hour + minute + second >= 0)) return null
   if (text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45) return null
   if (text.charCodeAt(13) !== 58 || text.charCodeAt(16) !== 58) return null
@@ -47,7 +47,7 @@ function daysIn(year: number, month: number): number {
   return month === 2 && isLeap ? 29 : (monthDays[month - 1] ?? 0)
 }
 
-/** Six times as fast as Date.UTC. Years begin in March here, so that the leap day is the last of its year. */
+/** Six times as fast as Date.UTC. Years start in March here, so that the leap day is the last day of its year. */
 function daysSince1970(year: number, month: number, day: number): number {
   const ofYear = month > 2 ? year : year - 1
   const monthsBefore = month > 2 ? month - 3 : month + 9
@@ -58,14 +58,14 @@ function daysSince1970(year: number, month: number, day: number): number {
 /** Days from the first of March of the year 0 to 1970-01-01. */
 const daysBefore1970 = 719_468
 
-/** Where the zone begins after a fraction; 0 when the fraction is empty, too long or not digits. */
+/** The start of the zone after a fraction; 0 when the fraction is empty, too long or not digits. */
 function fractionEnd(text: string): number {
   let at = 20
   while (at <= 20 + fractionDigitsMax && isDigit(text.charCodeAt(at))) at++
   return at > 20 && at <= 20 + fractionDigitsMax ? at : 0
 }
 
-/** The first three digits of a fraction; those that are missing are 0. */
+/** The first three digits of a fraction; missing digits are 0. */
 function milliseconds(text: string, zoneAt: number): number {
   const digit = (at: number): number => (at < zoneAt ? text.charCodeAt(at) - 48 : 0)
   return digit(20) * 100 + digit(21) * 10 + digit(22)
@@ -75,7 +75,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57
 }
 
-/** The offset of the zone at `at`, which must end the text; NaN when it is none. */
+/** The zone offset at `at`, which must end the text; NaN when it is invalid. */
 function zoneOffsetMs(text: string, at: number): number {
   const sign = text.charCodeAt(at)
   if ((sign | 32) === 122) return at + 1 === text.length ? 0 : Number.NaN
@@ -88,7 +88,7 @@ function zoneOffsetMs(text: string, at: number): number {
   return (hours * 60 + minutes) * (sign === 43 ? 60_000 : -60_000)
 }
 
-/** Whether this millisecond lies in the first second of a July or January: where a leap second ends up. */
+/** Whether this millisecond is in the first second of a July or January, where a leap second ends up. */
 function isLeapSecond(ms: number): boolean {
   const date = new Date(ms)
   const isMidnight = Math.floor(ms / 1000) % 86_400 === 0

@@ -65,7 +65,7 @@ test('a limit below what it takes itself is refused at start, with the smallest 
   const refused = await cli(serve, { dataDir: dir.join('small') })
   expect([refused.code, refused.stdout]).toEqual([1, ''])
   expect(refused.stderr.trim().split('\n').at(-1)).toMatch(
-    /--memory-limit 90\.0 MiB is too small: the server takes [\d.]+ MiB before it does anything and needs at least \d+MiB$/,
+    /--memory-limit 90\.0 MiB is too small: the idle server uses [\d.]+ MiB and needs at least \d+MiB$/,
   )
   least = /at least (\d+MiB)/.exec(refused.stderr)?.[1] ?? ''
   await using appliance = await limited('small')

@@ -14,8 +14,8 @@ function refusal(body: { [member: string]: unknown }): string {
 }
 
 test('a wrong time names its member once', () => {
-  expect(refusal({ since: 'yesterday' })).toMatch(/^since must be a time such as /)
-  expect(refusal({ until: '2026-13-01' })).toMatch(/^until must be a time such as /)
+  expect(refusal({ since: 'yesterday' })).toMatch(/^since must be an RFC 3339 time such as /)
+  expect(refusal({ until: '2026-13-01' })).toMatch(/^until must be an RFC 3339 time such as /)
   expect(refusal({ since: '2026-06-23' })).toBe('taken')
 })
 

@@ -51,7 +51,7 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   const log = startLog({ level: 'error', clock })
   const config = { dir: join(dataDir, 'backups'), cron: '17 3 * * *', keep: 1, passphrase: null }
   const backups = makeBackups({ config, dataDir, store, clock, clockGuard, log })
-  const nothing = { look: async () => {}, run: async () => {} }
+  const nothing = { check: async () => {}, run: async () => {} }
   return jobTable({
     ...{ store, dataDir, log, clockGuard, webhooks, backups },
     auditKey: openSigningKey(dataDir),

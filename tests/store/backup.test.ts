@@ -133,7 +133,7 @@ test('the list is newest first, tells damaged ones, and prunes only scheduled on
   ])
   expect(before.at(-1)).toMatchObject({
     manifest: null,
-    problem: expect.stringContaining('not a whole backup'),
+    problem: expect.stringContaining('not a complete backup'),
   })
   expect(before[0]).toMatchObject({ proof: { sha256: scheduled[2]!.sha256 } })
   expect(await pruneBackups(dir, 1, '')).toEqual([scheduled[1]!.name, scheduled[0]!.name])

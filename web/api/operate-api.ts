@@ -4,7 +4,7 @@ import { exchange, get, json, post } from './api.ts'
 export interface Backup {
   name: string
   bytes: number
-  createdAt: string | null // null, like all that follows, when the file is damaged
+  createdAt: string | null // null, like the fields below, when the file is corrupt
   reason: string | null
   version: string | null
   schema: number | null

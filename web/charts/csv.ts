@@ -14,7 +14,7 @@ export interface CsvFile<Row> {
 export function csvName({ page, table, period }: Omit<CsvFile<never>, 'all'>, nowMs: number): string {
   if (period === undefined) return `${page}-${table}-${dayOf(nowMs)}.csv`
   const [since, until] = [Date.parse(period.since), Date.parse(period.until)]
-  // The end is exclusive: a range up to midnight ends with the day before.
+  // The end is exclusive: a range up to midnight ends on the previous day.
   return `${page}-${table}-${dayOf(since)}--${dayOf(Math.max(since, until - 1))}.csv`
 }
 

@@ -14,7 +14,7 @@ import { StepTip } from './step-tip.tsx'
 export interface StackChartProps {
   label: string
   series: Series[] // the lowest first
-  edges: number[] // where the steps begin, and where the last one ends
+  edges: number[] // the starts of the steps, and the end of the last
   endMs: number // where counting ends; inside the last step while that one runs
   zone: string // whose days and hours the axis shows
   /** Draws lines instead of a stack, their measures written so. */

@@ -1,4 +1,4 @@
-/** GET /api/live: the Logs page's event stream over server-sent events, resumable by Last-Event-ID. */
+/** GET /api/live: streams new events to the Logs page over server-sent events, resumable by Last-Event-ID. */
 import { Elysia } from 'elysia'
 import { isoTime } from '../../clock.ts'
 import { AppError, retryAfter } from '../../errors.ts'
@@ -25,7 +25,7 @@ const heartbeatMs = 10_000
 const lifeMs = 30 * 60_000
 const signInCheckMs = 5_000
 
-/** The opaque position after which a stream continues. */
+/** The opaque position after which a stream resumes. */
 export function livePosition(cursorCipher: CursorCipher, orgId: string, seq: number): string {
   return cursorCipher.encrypt(purpose, [orgId, seq])
 }
@@ -39,17 +39,17 @@ export function liveRoutes(services: LiveRoutesServices) {
       const query = readQuery(request, { after: 'one', ...streamFilters })
       const orgId = view.org.id
       const filter = readFilter(query)
-      // A browser that reconnects by itself sends the last id it saw; that is newer than the address it first opened.
+      // A browser that reconnects sends the last id it received, which is newer than `after` in its URL.
       const from = request.headers.get('last-event-id') || query.one('after')
       const opened = from ? (cursorCipher.decrypt(purpose, from) as [string, number] | null) : null
       if (from && opened?.[0] !== orgId) throw invalidQuery('after', 'Invalid stream position.')
       const afterSeq = opened ? opened[1] : await store.events.lastSeq(orgId)
       if (request.method === 'HEAD') return new Response(null, { headers: streamHeaders })
-      const share = takeStream(services, ownerOf(contextOf(request)))
+      const share = acquireStream(services, ownerOf(contextOf(request)))
       const ended = new AbortController()
       const signal = AbortSignal.any([request.signal, ended.signal])
       streams.add(ended)
-      // Not in the generator alone: a client that leaves before it reads never starts it.
+      // Not only in the generator: a client that disconnects before it reads never starts it.
       const over = () => {
         streams.delete(ended)
         share.release()
@@ -80,7 +80,7 @@ export function liveRoutes(services: LiveRoutesServices) {
     })
 }
 
-function takeStream({ streamShares }: LiveRoutesServices, owner: Owner): Share {
+function acquireStream({ streamShares }: LiveRoutesServices, owner: Owner): Share {
   const share = streamShares.acquire(owner, 1)
   if (share !== null) return share
   const message = 'You have reached your limit of open live streams. Close one or try again later.'
@@ -89,7 +89,7 @@ function takeStream({ streamShares }: LiveRoutesServices, owner: Owner): Share {
 
 const missedMax = 1_000
 
-/** What a tab missed before it joined a stream that has come to `to`: in order of arrival, and where that ends. */
+/** The events a tab missed before it joined a stream that is at `to`, in arrival order, and the position after them. */
 async function missed(
   { store, cursorCipher, signIns }: LiveRoutesServices,
   request: Request,
@@ -111,14 +111,14 @@ async function missed(
       : none
   const more = tail.lastSeq < toSeq
   const ahead = afterSeq > toSeq
-  // What came after `to` is the stream's to bring.
+  // The stream itself delivers events after `to`.
   const events = tail.events.filter(({ seq }) => seq <= toSeq)
   const position = livePosition(cursorCipher, orgId, more ? tail.lastSeq : Math.max(toSeq, afterSeq))
   const rest = JSON.stringify({ position, more: more && !ahead, ahead })
   return jsonText(`${eventsJson(events).slice(0, -1)},${rest.slice(1)}`)
 }
 
-/** A stream is read in the order of arrival, where text cannot be looked for. */
+/** Streams are read in arrival order, which does not support text search. */
 const { q: _, ...streamFilters } = filterParameters
 
 const streamHeaders = {
@@ -136,7 +136,7 @@ export function wrapEvents(events: StoredEvent[]): string {
   return events.map((e) => `{"receivedAt":"${isoTime(e.receivedAtMs)}","event":${e.json}}`).join(',')
 }
 
-/** A live stream of one organization's events: woken by commits, read in arrival order, pulled by the client. */
+/** Yields one organization's events in arrival order, woken by commits, as fast as the client reads. */
 interface LiveOptions {
   events: Pick<EventStore, 'tail' | 'watch'>
   orgId: string
@@ -144,7 +144,7 @@ interface LiveOptions {
   afterSeq: number
   signal: AbortSignal
   heartbeatMs: number
-  lifeMs: number // after it the stream ends and the client resumes where it was
+  lifeMs: number // then the stream ends and the client resumes
 }
 
 export type LiveItem =
@@ -154,49 +154,49 @@ const pageMax = 200
 const bytesMax = limits.liveBytesMax
 
 /**
- * Yields every matching event after `afterSeq` exactly once, in arrival order, and `quiet` when nothing came for a
- * heartbeat. It is a generator, so a client that does not read holds no memory: the next page is read when it asks.
+ * Yields every matching event after `afterSeq` exactly once, in arrival order, and `quiet` when nothing arrived for a
+ * heartbeat. A generator, so a client that does not read uses no memory: the next page is read on demand.
  */
 export async function* liveEvents(options: LiveOptions): AsyncGenerator<LiveItem> {
   const { events, orgId, filter, signal } = options
-  const bell = ringer(signal)
+  const wakeUp = makeWakeUp(signal)
   const unwatch = events.watch((orgIds) => {
-    if (orgIds.includes(orgId)) bell.ring()
+    if (orgIds.includes(orgId)) wakeUp.fire()
   })
   const endAt = performance.now() + options.lifeMs
   let lastSeq = options.afterSeq
   try {
     while (!signal.aborted && performance.now() < endAt) {
-      bell.reset()
+      wakeUp.reset()
       const page = await events.tail({ orgId, filter, afterSeq: lastSeq, limit: pageMax, bytesMax })
       if (signal.aborted) return
       const moved = page.lastSeq > lastSeq
       lastSeq = Math.max(lastSeq, page.lastSeq)
       if (page.events.length > 0) yield { kind: 'events', events: page.events, lastSeq }
-      else if (!moved && !(await bell.wait(options.heartbeatMs))) yield { kind: 'quiet', lastSeq }
+      else if (!moved && !(await wakeUp.wait(options.heartbeatMs))) yield { kind: 'quiet', lastSeq }
     }
   } finally {
     unwatch()
-    bell.stop()
+    wakeUp.stop()
   }
 }
 
-/** A bell that can ring before anybody waits for it, so that a commit during a read is not missed. */
-function ringer(signal: AbortSignal) {
-  let rung = false
+/** A signal that can fire before it is awaited, so that a commit during a read is not missed. */
+function makeWakeUp(signal: AbortSignal) {
+  let fired = false
   let wake: (() => void) | null = null
-  const ring = () => {
-    rung = true
+  const fire = () => {
+    fired = true
     wake?.()
   }
-  signal.addEventListener('abort', ring)
+  signal.addEventListener('abort', fire)
   return {
-    ring,
-    reset: () => void (rung = false),
-    stop: () => signal.removeEventListener('abort', ring),
-    /** Waits until rung or the time is up; false when nothing rang. */
+    fire,
+    reset: () => void (fired = false),
+    stop: () => signal.removeEventListener('abort', fire),
+    /** Waits for the signal; false on timeout. */
     wait(timeoutMs: number): Promise<boolean> {
-      if (rung) return Promise.resolve(true)
+      if (fired) return Promise.resolve(true)
       return new Promise((resolve) => {
         const timer = setTimeout(() => finish(false), timeoutMs)
         const finish = (answer: boolean) => {

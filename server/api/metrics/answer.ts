@@ -1,21 +1,21 @@
-/** The counts of a range as GET /v1/metrics answers them (contract §7). */
+/** The counts of a range for GET /v1/metrics (contract §7). */
 import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { parseQueryTime, type ParameterKind, type Query } from '../../http/query.ts'
 import type { Store } from '../../../db/contract/store.ts'
 
-/** Which hours a question about counts is for: `since`, `until` and `siteId` read and cut down to the hour. */
+/** The hours to count: `since` and `until` rounded down to the hour, and `siteId`. */
 export const rangeParameters: Record<string, ParameterKind> = { since: 'one', until: 'one', siteId: 'many' }
 
 interface CountRange {
   sinceMs: number
-  untilMs: number | null // null: without end
+  untilMs: number | null // null: open end
   siteIds?: string[]
 }
 
 const hourMs = 3_600_000
 
-/** Throws 400 `invalid_query` naming a wrong parameter. Without `since`: the last 30 days. */
+/** The last 30 days without `since`. Throws 400 `invalid_query` that names the wrong parameter. */
 export function readRange(query: Query, now: number): CountRange {
   const since = query.one('since')
   const until = query.one('until')
@@ -33,7 +33,7 @@ function hourOf(ms: number): number {
   return Math.floor(ms / hourMs) * hourMs
 }
 
-/** What the text says once it is parsed. */
+/** The parsed response. */
 export interface MetricsAnswer {
   since: string
   until: string | null
@@ -52,7 +52,7 @@ export interface MetricsAnswer {
   truncated?: true
 }
 
-/** JSON text of a `MetricsAnswer`; its rows, thousands of them, come as text and are passed on as they are. */
+/** The JSON text of a `MetricsAnswer`; the store returns its thousands of rows as text, which is passed through. */
 export async function metricsAnswer(
   store: Pick<Store, 'events'>,
   orgId: string,

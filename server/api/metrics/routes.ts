@@ -1,4 +1,4 @@
-/** GET /v1/metrics: counts by type, outcome and hour, exact at every moment (contract §7); also for the dashboard. */
+/** GET /v1/metrics and its dashboard twin: exact counts by type, outcome and hour (contract §7). */
 import { Elysia } from 'elysia'
 import { json, jsonText } from '../../http/response.ts'
 import { invalidQuery, readQuery } from '../../http/query.ts'
@@ -35,7 +35,7 @@ async function readMetrics({ store, clock }: MetricsRoutesServices, orgId: strin
   return metricsAnswer(store, orgId, readRange(readQuery(request, rangeParameters), clock.now()))
 }
 
-/** GET /api/breakdown: counts by one member of events, for the dashboard's charts and tables. */
+/** GET /api/breakdown: counts by one field, for the dashboard's charts and tables. */
 interface BreakdownServices {
   store: Store
   clock: Clock
@@ -58,7 +58,7 @@ const countedMembers = {
 const hourMs = 3_600_000
 const stepHoursMax = 24 * 366
 
-/** `by` names the member, `step` the whole hours of a row's step (left out: one step for the whole range). */
+/** `by` is the field, `step` the hours per row; without `step` one row covers the whole range. */
 async function readBreakdown({ store, clock }: BreakdownServices, orgId: string, request: Request) {
   const query = readQuery(request, { ...rangeParameters, type: 'many', by: 'one', step: 'one' })
   const by = query.one('by') ?? ''
@@ -89,6 +89,6 @@ function readStep(text: string | undefined): number | null {
   if (text === undefined) return null
   const hours = /^[1-9][0-9]{0,4}$/.test(text) ? Number(text) : 0
   if (hours < 1 || hours > stepHoursMax)
-    throw invalidQuery('step', `step must be a whole number of hours, 1 to ${stepHoursMax}`)
+    throw invalidQuery('step', `step must be an integer number of hours from 1 to ${stepHoursMax}`)
   return hours * hourMs
 }

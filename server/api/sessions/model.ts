@@ -1,4 +1,4 @@
-/** The wire schemas of sessions: what one agent did, from its first event to its last. */
+/** The wire schemas of sessions: the events of one agent from its first to its last. */
 import { t } from 'elysia'
 import { integer, nullable, time } from '../../http/validate.ts'
 import { eventModel } from '../../ingest/model.ts'

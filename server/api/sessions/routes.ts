@@ -1,4 +1,4 @@
-/** GET /v1/sessions and GET /v1/sessions/{id}: the story of one agent; the same for the dashboard. */
+/** GET /v1/sessions and GET /v1/sessions/{id}, and their dashboard twins: the events of one agent, summarized. */
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
@@ -36,7 +36,7 @@ export function sessionRoutes(services: SessionRoutesServices) {
 const { q: _search, sessionId: _one, ...sessionFilters } = filterParameters
 const listParameters: Record<string, ParameterKind> = { ...sessionFilters, limit: 'one', cursor: 'one' }
 
-/** Where a walk stands, and the ceiling of arrivals it covers. */
+/** The position of a walk, and the newest arrival it covers. */
 type Position = EventPosition & { ceilingSeq: number }
 
 async function list(
@@ -98,7 +98,7 @@ async function story(
   return jsonText(`{"session":${told},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`)
 }
 
-/** How a session looks in answers. */
+/** A session in responses. */
 function sessionView(session: Session) {
   const { id, siteIds, firstSeenAtMs, lastSeenAtMs, events, byPillar, byOutcome, isCut } = session
   return {

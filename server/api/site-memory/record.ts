@@ -1,11 +1,11 @@
-/** Turns a pushed snapshot into the record that the store compares and keeps. */
+/** Site memory: the record of a pushed snapshot, its score, and its form in responses. */
 import { canonicalText } from '../../text/json-scan.ts'
 import { sha256Hex } from '../../ids.ts'
 import { isoTime } from '../../clock.ts'
 import { withMember } from '../tools/view.ts'
 import type { MemoryPush, MemoryVersion, StoredMemory } from '../../../db/contract/registry.ts'
 
-/** `json` is the snapshot with its numbers as they were spelled; without a score one is computed. */
+/** `json` is the snapshot with its numbers as they were spelled; a missing score is computed. */
 export function memoryRecord(
   snapshot: { [member: string]: unknown },
   sent: number | null,
@@ -15,7 +15,7 @@ export function memoryRecord(
   return { digest: sha256Hex(canonicalText([snapshot, score])), json, score, computed: sent === null }
 }
 
-/** The score of a snapshot that came without one: the share of its six parts that are filled in (contract §5). */
+/** The score of a snapshot without one: the share of its six parts that are filled in (contract §5). */
 interface Members {
   [member: string]: unknown
 }
@@ -34,7 +34,7 @@ function isFilled(part: unknown): boolean {
   return typeof part === 'number' || part === true
 }
 
-/** How site memory looks in answers: JSON text, the snapshot in it as it was sent. */
+/** JSON text; the snapshot in it is exactly as it was sent. */
 export function memoryView(memory: StoredMemory): string {
   const { siteId, firstAtMs, json } = memory
   return withMember({ siteId, firstSeenAt: isoTime(firstAtMs), ...versionView(memory) }, 'snapshot', json)

@@ -1,4 +1,4 @@
-/** POST /v1/sdk/memory (contract §5), and what is known of each site: for the gateway and for the dashboard. */
+/** POST /v1/sdk/memory (contract §5), and reading site memory through the gateway and the dashboard. */
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
@@ -160,7 +160,7 @@ async function version(
   return jsonText(`{"memory":${memoryView(memory)},"differences":${JSON.stringify(changed)}}`)
 }
 
-/** How often site memory was read and changed over a period, from the events that say so. */
+/** Reads and updates of site memory over a period, counted from events. */
 async function knaphCounts(
   { store }: { store: Pick<Store, 'events' | 'sites'> },
   orgId: string,

@@ -1,4 +1,4 @@
-/** What the Knaph page is told about the use of site memory; the dashboard takes these types. */
+/** The response behind the Knaph page's counts; the dashboard imports these types. */
 import type { Tally, Totals } from '../../dashboard/shapes.ts'
 
 export interface KnaphCounts extends Totals {

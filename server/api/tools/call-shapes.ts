@@ -1,19 +1,19 @@
-/** What the page of tools is told about calls; the dashboard takes these types. */
+/** The response behind the calls on the WebMCP Tools page; the dashboard imports these types. */
 import type { Quantiles, Tally, Totals } from '../../dashboard/shapes.ts'
 
-/** Calls of one name at one site, whether the site has such a tool or not. */
+/** Calls of one tool name at one site, registered or not. */
 export interface ToolCallRow {
   siteId: string
-  name: string | null // null: the names beyond a thousand in an hour, together
+  name: string | null // null: all names beyond 1,000 per hour
   count: number
-  before: number // in the time before
+  before: number // in the previous period
   outcomes: { [outcome: string]: number }
-  lastHour: string | null // the hour in which the last call of the period began
-  took: Quantiles | null // null: no call came with a duration
+  lastHour: string | null // the hour of the last call in the period
+  took: Quantiles | null // null: no call had a duration
 }
 
 export interface ToolCalls extends Totals {
   executed: Tally
   rows: ToolCallRow[]
-  sitesLeftOut: number // of those with tools: too many to count one by one
+  sitesLeftOut: number // sites with tools that were not counted
 }

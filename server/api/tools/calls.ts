@@ -1,4 +1,4 @@
-/** Calls of tools over a period, site by site: the counts are of events, so a tool nobody registered shows too. */
+/** Tool calls over a period, by site. Counted from events, so unregistered tools appear too. */
 import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { noTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
@@ -8,7 +8,7 @@ import type { ToolCallRow, ToolCalls } from './call-shapes.ts'
 
 const types = ['tool.executed']
 
-/** Counted by member, sites are not told apart: each is asked for alone. */
+/** A breakdown does not separate sites, so each site is queried on its own. */
 export async function toolCalls(
   { store }: { store: Pick<Store, 'events' | 'sites'> },
   orgId: string,
@@ -69,7 +69,7 @@ export function callRows(
   for (const { value, outcome, lastMs, count } of now.rows) {
     const row = rowOf(value)
     row.count += count
-    // Own members only: an outcome may be called like a member that every object has.
+    // Own properties only: an outcome may have the name of a property that every object has.
     row.outcomes[outcome] = (Object.hasOwn(row.outcomes, outcome) ? (row.outcomes[outcome] ?? 0) : 0) + count
     row.lastMs = Math.max(row.lastMs, lastMs)
   }

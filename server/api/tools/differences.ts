@@ -1,4 +1,4 @@
-/** What differs between two JSON values, member by member, for people who compare versions. */
+/** The differences between two JSON values, field by field, for people who compare versions. */
 import { canonicalText } from '../../text/json-scan.ts'
 import { limits } from '../../limits.ts'
 
@@ -9,7 +9,7 @@ export interface Difference {
   after?: unknown
 }
 
-/** In the order of the members' names; values too long to show are left out. */
+/** Sorted by field name; values too long to show are omitted. */
 export function differences(before: unknown, after: unknown): Difference[] {
   const found: Difference[] = []
   compare(before, after, '', found)

@@ -57,7 +57,7 @@ export const toolPageModel = t.Object({
   nextCursor: nullable(t.String()),
 })
 
-/** One thing that differs between a version and the one before. */
+/** One difference between a version and the previous one. */
 export const differenceModel = t.Object({
   path: t.String({ description: 'JSON Pointer into the descriptor.' }),
   change: t.Union([t.Literal('added'), t.Literal('removed'), t.Literal('changed')]),

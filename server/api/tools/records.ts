@@ -1,11 +1,11 @@
-/** Turns pushed tools into the records that the store compares and keeps. */
+/** Converts pushed tools into records for the store. */
 import type { ToolRecord } from '../../../db/contract/registry.ts'
 import { sha256Hex } from '../../ids.ts'
 import { canonicalText } from '../../text/json-scan.ts'
 import { invalidPush } from '../../ingest/push.ts'
 import { limits } from '../../limits.ts'
 
-/** `tools` were checked; `exact` are the same with the numbers' spelling. Of a name that comes twice the last wins. */
+/** `tools` are validated; `exact` are the same with their numbers' spelling. The last of equal names wins. */
 export function toolRecords(tools: readonly unknown[], exact: readonly unknown[]): ToolRecord[] {
   const records = new Map<string, ToolRecord>()
   tools.forEach((tool, index) => {

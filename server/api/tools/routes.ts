@@ -1,4 +1,4 @@
-/** POST /v1/sdk/tools (contract §5), and the registry as it stands: for the gateway and for the dashboard. */
+/** POST /v1/sdk/tools (contract §5), and reading the registry through the gateway and the dashboard. */
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
@@ -64,7 +64,7 @@ export function toolRoutes(services: ToolRoutesServices) {
     )
 }
 
-/** Stores all tools of the body or none; returns how many were received. */
+/** Stores all tools of the body or none; returns the number received. */
 async function push(services: ToolRoutesServices, request: Request, key: ApiKey): Promise<number> {
   let text = ''
   try {
@@ -128,7 +128,6 @@ async function one(
   return jsonText(toolHistory(found))
 }
 
-/** One page of the tool registry: filters, limit and cursor read, the store asked, the next cursor sealed. */
 interface Asked {
   siteIds: string[]
   withRemoved: boolean
@@ -138,7 +137,7 @@ type Position = { siteId: string; name: string }
 
 const cursorPurpose = 'tools-cursor'
 
-/** The tools as JSON texts, by site and name. */
+/** One page of tools as JSON texts, by site and name. */
 async function readToolPage(
   { store, cursorCipher }: { store: Pick<Store, 'registry'>; cursorCipher: CursorCipher },
   orgId: string,

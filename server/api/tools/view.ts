@@ -1,4 +1,4 @@
-/** How a stored tool and its versions look in answers: JSON text, the descriptor in it as it was sent. */
+/** A stored tool and its versions in responses: JSON text with the descriptor exactly as it was sent. */
 import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { differences } from './differences.ts'
@@ -33,7 +33,7 @@ export function toolView({
   return withMember(facts, 'tool', json)
 }
 
-/** `versions` may hold one more than is shown, so that the last one shown can be compared too. */
+/** `versions` may contain one more than is shown, so that the last one shown can be compared too. */
 export function toolHistory({ tool, versions }: { tool: StoredTool; versions: ToolVersion[] }): string {
   const shown = versions.slice(0, limits.versionsShownMax).map(({ version, atMs, change, json }, at) => {
     const before = versions[at + 1]
@@ -43,12 +43,12 @@ export function toolHistory({ tool, versions }: { tool: StoredTool; versions: To
   return `{"tool":${toolView(tool)},"versions":[${shown.join(',')}]}`
 }
 
-/** The JSON of `facts` with one more member whose value is JSON text already. */
+/** The JSON of `facts` with one more field whose value is already JSON text. */
 export function withMember(facts: { [member: string]: unknown }, name: string, json: string): string {
   return `${JSON.stringify(facts).slice(0, -1)},${JSON.stringify(name)}:${json}}`
 }
 
-/** What a tool costs a model that reads its descriptor: as the site says, or estimated (contract §5). */
+/** The tokens a model spends on a tool's descriptor: as the site declares, or estimated (contract §5). */
 interface TokenCost {
   tokens: number
   estimated: boolean

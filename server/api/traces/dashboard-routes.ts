@@ -1,4 +1,4 @@
-/** The Logs page's reads: events with the time we received them, one event whole, and counts by type. */
+/** The dashboard's reads of events: pages and single events with their arrival time, counts, the histogram, exports. */
 import { Elysia } from 'elysia'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
@@ -33,7 +33,7 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
         org.id,
         readQuery(request, pageParameters),
       )
-      // The page's ceiling is where a stream that continues it must start: no gap, no duplicate.
+      // A live stream that starts at the page's ceiling continues it without gap or duplicate.
       const live = JSON.stringify(livePosition(cursorCipher, org.id, page.ceilingSeq))
       const nextCursor = JSON.stringify(page.nextCursor)
       return jsonText(`{"events":[${wrapEvents(page.events)}],"nextCursor":${nextCursor},"live":${live}}`)
@@ -52,7 +52,7 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
     })
 }
 
-/** What the Logs page asks beside its rows: how they lie in time, and all of them as a file. */
+/** The histogram above the Logs table, and the export of its events. */
 interface LogsRoutesServices {
   store: Store
   clock: Clock
@@ -98,10 +98,10 @@ export function logsRoutes(services: LogsRoutesServices) {
     })
 }
 
-/** "logs-events-2026-11-15--2026-11-22": first and last day, UTC; without a beginning the file is as of today. */
+/** "logs-events-2026-11-15--2026-11-22": first and last day in UTC; only the last day without `since`. */
 function exportName({ sinceMs, untilMs }: EventFilter, nowMs: number): string {
   const dayOf = (ms: number): string => isoTime(ms).slice(0, 'YYYY-MM-DD'.length)
-  // The end is exclusive: a range up to midnight ends with the day before.
+  // The end is exclusive: a range up to midnight ends on the previous day.
   const last = dayOf(untilMs === undefined ? nowMs : untilMs - 1)
   return `logs-events-${sinceMs === undefined ? last : `${dayOf(sinceMs)}--${last}`}`
 }

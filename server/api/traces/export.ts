@@ -1,4 +1,4 @@
-/** Streams every event that a filter takes, as NDJSON or CSV, in constant memory (contract §6). */
+/** Streams every event that matches a filter, as NDJSON or CSV, in constant memory (contract §6). */
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError, retryAfter } from '../../errors.ts'
 import { csvRow } from '../../text/csv.ts'
@@ -19,7 +19,7 @@ export interface TraceExportServices {
 
 export type ExportType = 'application/x-ndjson' | 'text/csv'
 
-export interface ExportWanted {
+export interface ExportRequest {
   orgId: string
   actor: string // of the audit row
   requestId: string
@@ -29,12 +29,12 @@ export interface ExportWanted {
   headOnly: boolean
 }
 
-export type ExportTraces = (wanted: ExportWanted, keepOpen: () => void) => Promise<Response>
+export type ExportTraces = (request: ExportRequest, keepOpen: () => void) => Promise<Response>
 
 /** Builds the exporter of a server. */
 export function traceExporter({ store, clock, log, exportShares }: TraceExportServices): ExportTraces {
-  async function begin(wanted: ExportWanted, share: Share): Promise<Response> {
-    const { orgId, filter, type, raw, actor } = wanted
+  async function begin(request: ExportRequest, share: Share): Promise<Response> {
+    const { orgId, filter, type, raw, actor } = request
     const ceilingSeq = await store.events.lastSeq(orgId)
     const headers: Record<string, string> = { 'content-type': contentTypes[type] }
     if (type === 'text/csv') {
@@ -50,7 +50,7 @@ export function traceExporter({ store, clock, log, exportShares }: TraceExportSe
     const parts = type === 'text/csv' ? csvParts(pages, !raw) : ndjsonParts(pages)
     const ended = (failed: unknown) => {
       share.release()
-      if (failed !== null) log.warn('export_cut', { requestId: wanted.requestId, message: String(failed) })
+      if (failed !== null) log.warn('export_cut', { requestId: request.requestId, message: String(failed) })
     }
     return new Response(streamText({ parts, stallMs: limits.exportStallMs, ended }), { headers })
   }
@@ -58,18 +58,19 @@ export function traceExporter({ store, clock, log, exportShares }: TraceExportSe
   async function rowCount(orgId: string, filter: EventFilter, ceilingSeq: number): Promise<number> {
     const count = await countEvents(store.events, orgId, filter, ceilingSeq, limits.exportCountMs)
     if (count !== null) return count
-    throw new AppError('overloaded', 'Counting these events takes too long for a CSV.', {
-      hint: 'Narrow the filters, or take NDJSON, which says its count at the end.',
+    throw new AppError('overloaded', 'Counting these events for a CSV takes too long.', {
+      hint: 'Narrow the filters, or request NDJSON, which ends with its count.',
       headers: retryAfter(),
     })
   }
 
-  return async (wanted, keepOpen) => {
-    if (wanted.headOnly) return new Response(null, { headers: { 'content-type': contentTypes[wanted.type] } })
-    const share = acquireExport(exportShares, wanted.orgId, wanted.actor)
+  return async (request, keepOpen) => {
+    if (request.headOnly)
+      return new Response(null, { headers: { 'content-type': contentTypes[request.type] } })
+    const share = acquireExport(exportShares, request.orgId, request.actor)
     try {
-      const response = await begin(wanted, share)
-      keepOpen() // a rare match may be long in coming; the stall guard watches the receiver
+      const response = await begin(request, share)
+      keepOpen() // a rare match may take long; the stall timeout covers the receiver
       return response
     } catch (error) {
       share.release()
@@ -105,19 +106,19 @@ async function* csvParts(
 const pieceEvents = 250
 
 /**
- * A page in pieces: making rows is work of the thread that answers everybody, and a slow receiver shall take a piece
- * before it counts as stalled.
+ * A page in pieces, because the HTTP thread makes the rows and other requests must get their turn, and because a slow
+ * receiver must be able to read a piece before it counts as stalled.
  */
 function* pieces(texts: string[]): Generator<string[]> {
   for (let at = 0; at < texts.length; at += pieceEvents) yield texts.slice(at, at + pieceEvents)
 }
 
-/** Of one page: few events when they are large. A walk holds two pages, and several walks run at a time. */
+/** The size of one page. A walk holds two pages in memory, and several walks run concurrently. */
 export const walkPage = { limit: 2_000, bytesMax: 1024 * 1024 }
 
 /**
- * The JSON texts of one page after the other; the next page is read while the last one is sent. Arrivals after
- * `ceilingSeq` are not in the walk.
+ * The JSON texts of every matching event, page by page; reads the next page while the last one is sent. Excludes
+ * arrivals after `ceilingSeq`.
  */
 async function* walkEvents(
   events: Pick<EventStore, 'page'>,
@@ -131,12 +132,12 @@ async function* walkEvents(
   while (reading !== null) {
     const page: Awaited<ReturnType<typeof read>> = await reading
     reading = page.next === null ? null : read(page.next)
-    reading?.catch(() => undefined) // told when its turn comes
+    reading?.catch(() => undefined) // thrown by the next `await`
     if (page.events.length > 0) yield page.events.map((event) => event.json)
   }
 }
 
-/** How many events the same walk gives; null when counting them takes longer than `msMax`. */
+/** The number of events in the same walk; null when counting takes longer than `msMax`. */
 export async function countEvents(
   events: Pick<EventStore, 'count'>,
   orgId: string,

@@ -1,4 +1,4 @@
-/** Reads the filters of contract §6 from a query string into the store's `EventFilter`. */
+/** Reads the filters of contract §6 from a query string into an `EventFilter`. */
 import { filterableFields, type FilterLists } from '../../../db/contract/event-fields.ts'
 import type { EventFilter } from '../../../db/contract/store.ts'
 import { invalidQuery, type ParameterKind, type Query } from '../../http/query.ts'
@@ -12,13 +12,13 @@ interface ListParameter {
   form?: { pattern: RegExp; example: string }
 }
 
-/** What a value must look like, where not every text may be one. */
+/** The accepted form, where not every string is valid. */
 const forms: { [name: string]: Pick<ListParameter, 'charsMax' | 'form'> } = {
   type: {
     charsMax: limits.typeCharsMax + '.*'.length,
     form: {
       pattern: /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?$/,
-      example: 'a dotted kind such as tool.executed, or a prefix such as tool.*',
+      example: 'a dotted type such as tool.executed, or a prefix such as tool.*',
     },
   },
   outcome: {
@@ -46,7 +46,7 @@ export const filterParameters: Record<string, ParameterKind> = {
   q: 'one',
 }
 
-/** The filter the query asks for; throws 400 `invalid_query` naming the parameter that is malformed. */
+/** The filter of a query; throws 400 `invalid_query` that names the malformed parameter. */
 export function readFilter(query: Query): EventFilter {
   const filter: EventFilter = {}
   for (const [name, parameter] of Object.entries(listParameters)) {
@@ -68,20 +68,21 @@ export function readFilter(query: Query): EventFilter {
 function checkValue(name: string, { charsMax, form }: ListParameter, value: string): void {
   if (value === '') return
   if (isLongerThan(value, charsMax))
-    throw invalidQuery(name, `${name} may have at most ${charsMax} characters`, 'too_long')
+    throw invalidQuery(name, `${name} must have at most ${charsMax} characters`, 'too_long')
   if (form !== undefined && !form.pattern.test(value))
     throw invalidQuery(name, `${name} must be ${form.example}`)
 }
 
-/** A search without a beginning would look at everything there is. */
+/** A search without `since` would scan every stored event. */
 function readText(text: string, { sinceMs }: EventFilter): string {
   if (text === '' || isLongerThan(text, limits.searchCharsMax))
-    throw invalidQuery('q', `q must have 1 to ${limits.searchCharsMax} characters`, 'wrong_length')
-  if (sinceMs === undefined) throw invalidQuery('since', 'q needs since: where the search ends', 'required')
+    throw invalidQuery('q', `q must have between 1 and ${limits.searchCharsMax} characters`, 'wrong_length')
+  if (sinceMs === undefined)
+    throw invalidQuery('since', 'q requires since, the oldest time to search', 'required')
   return text
 }
 
-/** A cursor carries its filters, and an address has to fit into a request line. */
+/** A cursor contains its filters, and its URL must fit into a request line. */
 function requireSmall(query: Query, filter: EventFilter): void {
   if (Buffer.byteLength(JSON.stringify(filter)) <= limits.filterBytesMax) return
   const sizes = Object.keys(listParameters).map((name) => ({
@@ -89,10 +90,14 @@ function requireSmall(query: Query, filter: EventFilter): void {
     chars: (query.many(name) ?? []).join().length,
   }))
   const { name } = sizes.reduce((most, one) => (one.chars > most.chars ? one : most))
-  throw invalidQuery(name, `all filters together may have ${limits.filterBytesMax} bytes`, 'too_long')
+  throw invalidQuery(
+    name,
+    `all filters together must have at most ${limits.filterBytesMax} bytes`,
+    'too_long',
+  )
 }
 
-/** Order and repetition of a list do not matter, so equal filters get equal texts (a cursor compares them). */
+/** Sorted and deduplicated, so that equal filters serialize equally (cursors compare them). */
 function canonical(values: string[]): string[] {
   return [...new Set(values)].sort()
 }

@@ -1,11 +1,11 @@
-/** What the chart above the Logs table is told; the dashboard takes this type. */
+/** The response behind the chart above the Logs table; the dashboard imports this type. */
 export interface Histogram {
-  since: string // the first step begins here
-  until: string // the last step ends here
-  stepMs: number // about, where days and months differ
-  edges: number[] // in milliseconds: where the steps begin, and where the last one ends
+  since: string // start of the first step
+  until: string // end of the last step
+  stepMs: number // approximate where days and months differ
+  edges: number[] // in milliseconds: the starts of the steps, and the end of the last
   counts: { [outcome: string]: number[] } // by step
   total: number
-  complete: boolean // false: steps before `lookedSince` hold events that were not looked at
+  complete: boolean // false: steps before `lookedSince` contain events that were not counted
   lookedSince: string
 }

@@ -1,4 +1,4 @@
-/** Counts the events of a filter by time and outcome: from hourly counts where these suffice, else from columns. */
+/** Counts a filter's events by time and outcome: from hourly counts where they suffice, else from columns. */
 import type { EventFilter, EventStore } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { stepAt } from '../../dashboard/period.ts'
@@ -9,16 +9,16 @@ import type { Histogram } from './histogram-shapes.ts'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const stepsMax = 96
-/** Below an hour they are the same in every zone: offsets are whole quarters of an hour. */
+/** Shorter than an hour, steps are the same in every zone, because offsets are multiples of 15 minutes. */
 const shortStepsMs = [1_000, 5_000, 15_000, 60_000, 300_000, 900_000]
 const longSteps = ['hour', 'threeHours', 'sixHours', 'twelveHours', 'day', 'week', 'month', 'year'] as const
 
 export interface Span {
-  edges: number[] // where the steps begin, and where the last one ends
-  stepMs: number // about, where days and months differ
+  edges: number[] // the starts of the steps, and the end of the last
+  stepMs: number // approximate where days and months differ
 }
 
-/** The filter's own time, or the last day, in whole steps of a length that people count in. */
+/** The filter's range, or the last 24 hours, in whole steps of a round length. */
 export function spanOf(
   { sinceMs, untilMs }: EventFilter,
   now: number,
@@ -55,7 +55,7 @@ export async function histogram(
 
 const hoursWorthCounting = 12
 
-/** Hourly counts know type, outcome and site; and a long time that begins and ends on the hour, or is not bounded. */
+/** Whether hourly counts suffice: they know type, outcome and site, in whole hours. */
 function countsCanSay(filter: EventFilter, now: number): boolean {
   const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...others } = filter
   const onTheHour = [sinceMs, untilMs].every((ms) => ms === undefined || ms % hourMs === 0)
@@ -96,7 +96,7 @@ function counter({ edges, stepMs }: Span) {
 
 const endsOf = (edges: number[]): [number, number] => [edges[0] ?? 0, edges.at(-1) ?? 0]
 
-/** Without a time of its own the newest day is shown, hours begun included: the hour that just began counts too. */
+/** Without a range: the newest 24 hours, the current hour included. */
 async function fromCounts(
   events: Events,
   orgId: string,
@@ -122,7 +122,7 @@ async function fromCounts(
   return { ...count.done(), complete: true, lookedSince: isoTime(sinceMs) }
 }
 
-/** Exact, unless counting takes longer than `histogramMsMax`: then steps before `lookedSince` are counted in part. */
+/** Exact unless counting takes longer than `histogramMsMax`; then steps before `lookedSince` are incomplete. */
 async function fromColumns(
   events: Events,
   orgId: string,

@@ -1,4 +1,4 @@
-/** One page of events for a query: limit, cursor and filters read, the store asked, the next cursor sealed. */
+/** Reads one page of events for a query string, with its cursors. */
 import { invalidQuery, readLimit, type ParameterKind, type Query } from '../../http/query.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from './filter.ts'
@@ -15,7 +15,7 @@ export interface TracePage extends EventPage {
   nextCursor: string | null
 }
 
-/** Reads a page of `orgId`'s events, newest first; throws 400 `invalid_query` naming a wrong parameter. */
+/** A page of `orgId`'s events, newest first; throws 400 `invalid_query` that names the wrong parameter. */
 export async function readPage(
   parts: { events: Pick<EventStore, 'page'>; cursorCipher: CursorCipher },
   orgId: string,
@@ -37,9 +37,7 @@ export async function readPage(
   return { ...page, nextCursor }
 }
 
-/**
- * The opaque cursor of GET /v1/traces: where the walk stands, with its filters and the ceiling of arrivals it covers.
- */
+/** The contents of a cursor: the position, its filters, and the newest arrival that the walk covers. */
 interface Walk {
   orgId: string
   filter: EventFilter
@@ -54,14 +52,14 @@ function encodeCursor(cursorCipher: CursorCipher, { orgId, filter, before, ceili
 }
 
 /**
- * Opens a cursor for `orgId`. `asked` is the filter given beside it: empty goes on with the cursor's own, an equal one
- * too; another one, another organization or a text that is not ours is 400 (contract §6).
+ * Decodes a cursor for `orgId`. `given` is the filter of the request: empty or equal to the cursor's own. Throws 400
+ * for another filter, another organization or an invalid cursor (contract §6).
  */
-function decodeCursor(cursorCipher: CursorCipher, text: string, orgId: string, asked: EventFilter): Walk {
+function decodeCursor(cursorCipher: CursorCipher, text: string, orgId: string, given: EventFilter): Walk {
   const opened = cursorCipher.decrypt(purpose, text) as [string, EventFilter, number, number, number] | null
   if (!opened || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
   const [, filter, occurredAtMs, seq, ceilingSeq] = opened
-  if (Object.keys(asked).length > 0 && fingerprint(asked) !== fingerprint(filter)) {
+  if (Object.keys(given).length > 0 && fingerprint(given) !== fingerprint(filter)) {
     throw invalidQuery(
       'cursor',
       'This cursor was issued for other filters. Send it without filters or with the same ones.',

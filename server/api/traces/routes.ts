@@ -1,4 +1,4 @@
-/** GET /v1/traces and GET /v1/traces/{id}: the stored events, given back as they were sent (contract §6). */
+/** GET /v1/traces and GET /v1/traces/{id}: the stored events, exactly as they were sent (contract §6). */
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { acceptedType } from '../../http/media-type.ts'
@@ -35,17 +35,17 @@ export function traceRoutes(services: TraceRoutesServices) {
       const type = acceptedType(request.headers.get('accept'), answerTypes)
       const query = readQuery(request, { ...pageParameters, raw: 'one' })
       if (type !== 'application/json') {
-        const wanted = {
+        const exportRequest = {
           orgId: key.orgId,
           actor: `key:${key.id}`,
           holderId: key.id,
           ...exportOf(request, query, type),
         }
-        return exportTraces(wanted, contextOf(request).keepOpen)
+        return exportTraces(exportRequest, contextOf(request).keepOpen)
       }
       if (query.one('raw') !== undefined) throw invalidQuery('raw', 'raw is only valid with text/csv')
       const page = await readPage({ events: store.events, cursorCipher }, key.orgId, query)
-      // The events are stored as JSON text; joining them keeps every number to its last digit.
+      // Events are stored as JSON text; joining the texts preserves every digit.
       const events = page.events.map((event) => event.json).join(',')
       return jsonText(`{"events":[${events}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
     })
@@ -58,7 +58,7 @@ export function traceRoutes(services: TraceRoutesServices) {
     })
 }
 
-/** An export has no pages, so what pages are made of means a misunderstanding. */
+/** An export has no pages, so `limit` and `cursor` are errors. */
 function exportOf(request: Request, query: Query, type: ExportType) {
   for (const name of ['limit', 'cursor'])
     if (query.one(name) !== undefined)

@@ -54,7 +54,7 @@ async function* traceLines(data: DataAccess, asked: Asked, guard: boolean): Asyn
   while (reading !== null) {
     const { events, next }: Awaited<ReturnType<typeof read>> = await reading
     reading = next === null ? null : read(next) // while this one is written
-    reading?.catch(() => undefined) // told when its turn comes
+    reading?.catch(() => undefined) // thrown by the next `await`
     count += events.length
     const text = asked.format === 'csv' ? eventRows(events, guard) : events.join('\n')
     if (events.length > 0) yield { text, count: events.length }

@@ -1,4 +1,4 @@
-/** The folder with the backups: their names, what is known of each, and which scheduled ones are too many. */
+/** The folder of backups: names, the facts about each, and the rotation of scheduled ones. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -14,11 +14,11 @@ const proofExtension = '.proof.json'
 const lastRunFile = 'last-run.json'
 const partialPrefix = '.partial-'
 
-/** What was found when a backup was proven, kept beside it. */
+/** The result of verifying a backup, stored beside it. */
 export interface Proof {
   sha256: string // of the whole file
   provenAt: string
-  /** Rises with every backup of the folder, whatever the clock says; absent in backups of earlier releases. */
+  /** Increases with every backup of the folder, independent of the clock; absent in backups of earlier releases. */
   sequence?: number
 }
 
@@ -26,12 +26,12 @@ export interface BackupView {
   name: string
   path: string
   bytes: number
-  manifest: Manifest | null // null when the file is damaged
+  manifest: Manifest | null // null when the file is corrupt
   problem: string | null
   proof: Proof | null
 }
 
-/** How the newest attempt ended, successful or not. */
+/** The result of the newest attempt. */
 export interface LastRun {
   at: string
   ok: boolean
@@ -45,7 +45,7 @@ export function makeBackupFolder(dir: string): void {
   if (made !== undefined) syncFolder(dirname(made))
 }
 
-/** A name nobody has: the time to the second, the reason, and a number where that is not enough. */
+/** An unused name: the time to the second, the reason, and a number if needed. */
 export function freeName(dir: string, reason: BackupReason, now: number): string {
   const stem = `sightglass-${isoTime(now).slice(0, 19).replaceAll(':', '')}Z-${reason}`
   for (let number = 1; ; number++) {
@@ -54,7 +54,7 @@ export function freeName(dir: string, reason: BackupReason, now: number): string
   }
 }
 
-/** Removes what killed backups left. A folder that another process works in is locked, and stays. */
+/** Deletes the leftovers of killed backups. A folder in use by another process is locked and stays. */
 export function removeLeftovers(dir: string): void {
   for (const entry of readdirSync(dir)) {
     if (!entry.startsWith(partialPrefix)) continue
@@ -72,7 +72,7 @@ function isLocked(path: string): boolean {
   }
 }
 
-/** A folder for work in progress, locked as long as the work goes on. */
+/** A folder for work in progress, locked while the work runs. */
 export function makePartial(dir: string, name: string): { path: string; remove: () => Promise<void> } {
   const path = join(dir, `${partialPrefix}${name}`)
   mkdirSync(path, { mode: 0o700 })
@@ -86,14 +86,14 @@ export function makePartial(dir: string, name: string): { path: string; remove: 
   }
 }
 
-/** The path of a backup by its bare name; a name that is none is refused, so that no other file is reached. */
+/** The path of a backup by its file name; any other name is rejected, so that no other file can be reached. */
 export function backupPath(dir: string, name: string): string {
   const fits = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,120}\.backup$/.test(name)
-  if (!fits || !existsSync(join(dir, name))) throw new AppError('not_found', 'There is no such backup.')
+  if (!fits || !existsSync(join(dir, name))) throw new AppError('not_found', 'No backup has this name.')
   return join(dir, name)
 }
 
-/** Newest first: by their sequence, which no clock can put out of order, then by their time and name. */
+/** Newest first: by sequence, which is independent of clocks, then by time and name. */
 export async function listBackups(dir: string): Promise<BackupView[]> {
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) return []
   const names = readdirSync(dir).filter(isBackupName)
@@ -111,7 +111,7 @@ export async function newestSequence(dir: string): Promise<number> {
   return Math.max(0, ...(await listBackups(dir)).map(sequenceOf))
 }
 
-/** Not one that is being made, or that a crash left half made. */
+/** Excludes backups in progress and leftovers of a crash. */
 function isBackupName(name: string): boolean {
   return name.endsWith(extension) && !name.startsWith(partialPrefix)
 }
@@ -137,8 +137,8 @@ export async function removeBackup(path: string): Promise<void> {
 }
 
 /**
- * Removes scheduled backups beyond the newest `keep`; those that people or upgrades made stay, and so does the one that
- * was just made. Returns the names.
+ * Deletes scheduled backups beyond the newest `keep`; keeps manual and upgrade backups, and the one just created.
+ * Returns the names.
  */
 export async function pruneBackups(dir: string, keep: number, justMade: string): Promise<string[]> {
   const scheduled = (await listBackups(dir)).filter(({ manifest }) => manifest?.reason === 'scheduled')

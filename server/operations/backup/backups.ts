@@ -1,4 +1,4 @@
-/** Backups of a running server: made on schedule or when asked, one at a time in the background. */
+/** Backups of a running server: scheduled or on request, one at a time in the background. */
 import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -22,17 +22,17 @@ import type { BackupReason } from './manifest.ts'
 import { scheduleView, viewJson, type BackupsJson, type Checked } from './view.ts'
 
 export interface Backups {
-  /** Begins one in the background; `conflict` while another runs. */
+  /** Starts a backup in the background; throws `conflict` while another runs. */
   start(reason: BackupReason, actor: string): void
-  /** The same by schedule; while another runs, its turn is over. */
+  /** The scheduled backup; skipped while another runs. */
   startScheduled(): void
   list(): Promise<BackupsJson>
-  /** Begins to prove an existing one in the background; the outcome shows in the list. */
+  /** Starts verifying a backup in the background; the result appears in the list. */
   check(name: string): void
   remove(name: string, actor: string): Promise<void>
-  /** The path of one that somebody is about to download; the audit trail has the entry before the first byte. */
+  /** The path of a backup to download; the audit entry is written before the first byte. */
   handOut(name: string, actor: string): Promise<string>
-  /** Waits for what runs, at most so long. */
+  /** Waits for the running work, at most `ms`. */
   settle(timeoutMs: number): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export function makeBackups(parts: BackupsParts): Backups {
   const checked = new Map<string, Checked>()
 
   function start(reason: BackupReason, actor: string): void {
-    if (running !== null) throw new AppError('conflict', 'A backup is being made already.')
+    if (running !== null) throw new AppError('conflict', 'A backup is already running.')
     const work = runOnce(parts, reason, actor)
       .then((ended) => void (lastRun = ended))
       .finally(() => (running = null))
@@ -79,7 +79,7 @@ export function makeBackups(parts: BackupsParts): Backups {
     },
     check(name) {
       const path = backupPath(dir, name)
-      if (checking !== null) throw new AppError('conflict', 'Another backup is being proven.')
+      if (checking !== null) throw new AppError('conflict', 'Another verification is already running.')
       const work = prove(parts, path)
         .then((found) => void checked.set(name, found))
         .finally(() => (checking = null))
@@ -107,7 +107,7 @@ export function makeBackups(parts: BackupsParts): Backups {
   }
 }
 
-/** Never rejects: how it ended is written beside the backups and into the log. */
+/** Never rejects: the result is stored beside the backups and logged. */
 async function runOnce(
   { config, dataDir, store, clock, clockGuard, log }: BackupsParts,
   reason: BackupReason,
@@ -122,7 +122,7 @@ async function runOnce(
     const { name, bytes, sha256, events } = made
     const durationMs = Math.round(performance.now() - startMs)
     log.info('backup_made', { name, bytes, sha256, events, durationMs })
-    const last = { at: isoTime(clock.now()), ok: true, name, message: 'made and proven' }
+    const last = { at: isoTime(clock.now()), ok: true, name, message: 'created and verified' }
     writeLastRun(dir, last)
     return last
   } catch (error) {
@@ -133,7 +133,7 @@ async function runOnce(
     try {
       writeLastRun(dir, last)
     } catch {
-      // The log has it; the disk may be why it failed.
+      // Already logged; the disk may be the cause.
     }
     return last
   }
@@ -167,7 +167,7 @@ export async function recordBackup(
       auditEntry(operating(actor), { action: 'backup.created', target: name, metadata }, now),
     )
   } catch (error) {
-    await removeBackup(path) // nothing happens that the trail does not tell
+    await removeBackup(path) // only after its audit entry
     throw error
   }
 }

@@ -1,4 +1,4 @@
-/** Makes a backup before migrations run, so that an upgrade can always be taken back. */
+/** Creates a backup before migrations run, so that an upgrade can be reverted. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { readSchema, requireFreeFolder } from '../../../db/open.ts'
@@ -12,35 +12,35 @@ export interface UpgradeBackup {
 }
 
 /**
- * Null when there is nothing to migrate. Throws when the backup cannot be made, or when `wanted` is null and the data
- * is older than this release: only who starts the appliance or asks for it upgrades. Nothing was changed then.
+ * Null when there is nothing to migrate. Throws when the backup cannot be created, or when `target` is null and the
+ * data is older than this release, because only a server start or `migrate up` upgrades. Nothing is changed then.
  */
 export async function backUpBeforeUpgrade(
   dataDir: string,
   clock: Clock,
-  wanted: UpgradeBackup | null,
+  target: UpgradeBackup | null,
 ): Promise<MadeBackup | null> {
   if (!existsSync(join(dataDir, 'sightglass.db'))) return null
-  // What cannot be read at all is refused by the opening itself, with the better words.
+  // Opening the database reports an unreadable file with a better message.
   const schema = await readSchema(dataDir).catch(() => null)
   if (schema === null || schema.version === 0 || schema.pending.length === 0) return null
   const { version, newest } = schema
-  if (wanted === null) {
-    throw new AppError('conflict', `The data has schema ${version}, this release works with ${newest}.`, {
-      hint: 'sightglass migrate up, or start the server: both make a backup and bring the data up',
+  if (target === null) {
+    throw new AppError('conflict', `The data has schema ${version}; this release requires ${newest}.`, {
+      hint: 'run sightglass migrate up, or start the server: both create a backup and migrate the data',
     })
   }
   await requireFreeFolder(dataDir)
-  const { dir, passphrase } = wanted
+  const { dir, passphrase } = target
   try {
     return await createBackup({ dataDir, dir, passphrase, clock, reason: 'upgrade' })
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     throw new AppError(
       'conflict',
-      `Schema ${version} was not brought to ${newest}, for no backup could be made: ${why}`,
+      `Schema ${version} was not migrated to ${newest} because no backup could be created: ${why}`,
       {
-        hint: 'nothing was changed; the release that wrote the data goes on working',
+        hint: 'nothing was changed; the previous release still works with this data',
       },
     )
   }

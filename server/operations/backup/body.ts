@@ -1,11 +1,11 @@
-/** Reads and writes the body of a backup in pieces, small enough that a server beside it goes on answering. */
+/** Reads and writes the body of a backup in small pieces, so that a running server stays responsive. */
 import { createHash } from 'node:crypto'
 import { open, type FileHandle } from 'node:fs/promises'
 
 const pieceBytes = 256 * 1024
-const syncEveryBytes = 32 * 1024 * 1024 // a disk that is handed gigabytes at once makes commits wait for it
+const syncEveryBytes = 32 * 1024 * 1024 // flushing gigabytes at once would delay commits
 
-/** A file from one place to another, or to its end. */
+/** The bytes of a file from `start` to `end`, or to its end. */
 export async function* piecesOf(path: string, end: number, start = 0): AsyncGenerator<Buffer> {
   const file = await open(path, 'r')
   try {
@@ -49,7 +49,7 @@ export async function digestFile(path: string, bodyBytes: number): Promise<Diges
   return { bytes, sha256: hash.digest('hex'), bodySha256 }
 }
 
-/** Appends every piece, and has what was written reach the disk as it goes. */
+/** Appends every piece and syncs every 32 MiB. */
 export async function writePieces(file: FileHandle, pieces: AsyncIterable<Buffer>): Promise<Digest> {
   const hash = createHash('sha256')
   let bytes = 0

@@ -1,4 +1,4 @@
-/** Proves an existing backup: every byte, the database from end to end, and that it holds what its manifest says. */
+/** Verifies a backup: every byte, the whole database, and that it contains what its manifest says. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,18 +17,18 @@ export interface BackupVerdict {
   bytes: number
   sha256: string
   manifest: Manifest
-  /** False for an encrypted one without its passphrase: then only its bytes were compared. */
+  /** False for an encrypted backup without its passphrase: only its bytes were compared. */
   opened: boolean
   problems: string[]
 }
 
-/** Throws for a file that is no backup. Writes nothing beside it; an encrypted one is opened in a temporary folder. */
+/** Throws when the file is not a backup. Decrypts into a temporary folder and writes nothing beside the file. */
 export async function checkBackup(path: string, passphrase: string | null): Promise<BackupVerdict> {
   const manifest = await readManifest(path)
   const { bodySha256, bytes, sha256 } = await digestFile(path, manifest.bodyBytes)
   const verdict = { path, bytes, sha256, manifest }
   if (bodySha256 !== manifest.bodySha256) {
-    return { ...verdict, ok: false, opened: false, problems: ['its bytes are not those that were written'] }
+    return { ...verdict, ok: false, opened: false, problems: ['its bytes differ from those written'] }
   }
   if (manifest.encryption === null) {
     const problems = await contentProblems(path, manifest)
@@ -48,7 +48,7 @@ export async function checkBackup(path: string, passphrase: string | null): Prom
   }
 }
 
-/** What is wrong with the database at `path`, measured by the manifest. */
+/** The problems of the database at `path`, compared with the manifest. */
 export async function contentProblems(path: string, manifest: Manifest): Promise<string[]> {
   try {
     const anchors = anchorsOf(manifest.auditHeads, "the backup's manifest")
@@ -60,12 +60,12 @@ export async function contentProblems(path: string, manifest: Manifest): Promise
   }
 }
 
-/** The heads of a database as points that the chains of its copy must run through. */
+/** The audit heads of a database, which the chains of its copy must contain. */
 export function anchorsOf(heads: DatabaseFacts['auditHeads'], source: string): AuditAnchor[] {
   return Object.entries(heads).map(([orgId, head]) => ({ orgId, ...head, source }))
 }
 
-/** What is wrong inside a database by itself. */
+/** The faults inside a database. */
 export function faultsOf({ faults, audit }: Inspection): string[] {
   const chains = audit.faults.map(({ orgId, position, kind, message }) => {
     return `audit chain of ${orgId}, position ${position}, ${kind}: ${message}`
@@ -73,7 +73,7 @@ export function faultsOf({ faults, audit }: Inspection): string[] {
   return [...faults, ...chains]
 }
 
-/** What of the copy does not fit its source. */
+/** The differences between a copy and its source. */
 export function differences(copy: DatabaseFacts, { before, after }: CopyReport): string[] {
   const found: string[] = []
   const between = (what: string, value: number, low: number, high: number) => {

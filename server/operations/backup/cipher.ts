@@ -1,7 +1,7 @@
 /**
- * The body of an encrypted backup: chunks of AES-256-GCM under a key from the passphrase (scrypt). The nonce of a chunk
- * is its number and whether it is the last, so that none can be left out, moved or cut off unseen; a salt of its own
- * for every backup makes its key its own too. The clear text is a JSON line with small files, then the database.
+ * The body of an encrypted backup: chunks of AES-256-GCM with a key derived from the passphrase (scrypt) and a random
+ * salt per backup. The nonce of a chunk is its number and whether it is the last, so that none can be omitted, moved or
+ * truncated undetected. The clear text is a JSON line with small files, then the database.
  */
 import { createCipheriv, createDecipheriv, scrypt } from 'node:crypto'
 import { AppError } from '../../errors.ts'
@@ -56,7 +56,7 @@ export async function* encrypted(
   }
 }
 
-/** Throws at the first chunk that the passphrase does not open or that is not where it was. */
+/** Throws at the first chunk that does not decrypt or is out of place. */
 export async function* decrypted(
   body: AsyncIterable<Buffer>,
   key: Buffer,
@@ -78,13 +78,13 @@ function opened(chunk: Buffer, key: Buffer, iv: Buffer, index: number): Buffer {
     throw new AppError(
       'conflict',
       index === 0
-        ? 'The passphrase does not open this backup, or its beginning is damaged.'
-        : `The backup is damaged: part ${index + 1} of its body is not as it was written.`,
+        ? 'The passphrase is wrong, or the start of the backup is corrupt.'
+        : `The backup is corrupt at part ${index + 1} of its body.`,
     )
   }
 }
 
-/** Pieces of exactly the given size but for the last, which is told apart; at least one, if only an empty one. */
+/** Pieces of exactly the given size except the last, which is marked; at least one, possibly empty. */
 async function* inChunks(
   source: AsyncIterable<Buffer>,
   chunkBytes: number,
@@ -92,7 +92,7 @@ async function* inChunks(
   let pending = Buffer.alloc(0)
   for await (const piece of source) {
     pending = Buffer.concat([pending, piece])
-    // More than one whole chunk: the last is only known by the end of the source.
+    // Hold back one chunk, because only the end of the source shows which is last.
     while (pending.length > chunkBytes) {
       yield { chunk: pending.subarray(0, chunkBytes), isLast: false }
       pending = pending.subarray(chunkBytes)

@@ -1,4 +1,4 @@
-/** What the options say about backups. */
+/** The backup settings. */
 import { join } from 'node:path'
 
 export function backupDirOf(dataDir: string, given: string | null): string {
@@ -7,7 +7,7 @@ export function backupDirOf(dataDir: string, given: string | null): string {
 
 export interface BackupConfig {
   dir: string // absolute
-  cron: string | null // null: only when asked
-  keep: number // of those made on schedule
-  passphrase: string | null // encrypts, when given
+  cron: string | null // null: only on request
+  keep: number // scheduled backups
+  passphrase: string | null // encrypts when set
 }

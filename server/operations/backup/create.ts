@@ -1,4 +1,4 @@
-/** Makes a backup: a consistent copy beside the running writer, proven, sealed with its manifest, safe on the disk. */
+/** Creates a backup: a consistent copy beside the running writer, verified, with its manifest, durable. */
 import { existsSync } from 'node:fs'
 import { open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ import { anchorsOf, differences, faultsOf } from './check.ts'
 
 export interface BackupWanted {
   dataDir: string
-  dir: string // where backups go
+  dir: string // the folder of backups
   reason: BackupReason
   passphrase: string | null
   clock: Clock
@@ -38,9 +38,9 @@ export interface MadeBackup extends Digest {
 }
 
 const spareBytes = 32 * 1024 * 1024
-const attemptsMax = 2 // what was removed in the middle of a copy can make it look wrong once
+const attemptsMax = 2 // deletions during a copy can make one verification fail
 
-/** One at a time, whoever asks: two copies at once would only make the disk busier. */
+/** One at a time: concurrent copies would only compete for the disk. */
 let last: Promise<unknown> = Promise.resolve()
 
 export function createBackup(wanted: BackupWanted): Promise<MadeBackup> {
@@ -55,7 +55,7 @@ export function createBackup(wanted: BackupWanted): Promise<MadeBackup> {
 async function make(wanted: BackupWanted): Promise<MadeBackup> {
   const { dataDir, dir, reason, clock } = wanted
   makeBackupFolder(dir)
-  removeLeftovers(dir) // first: they take the room that this one needs
+  removeLeftovers(dir) // first, to free their space
   await requireAdmission(wanted)
   const name = freeName(dir, reason, clock.now())
   const partial = makePartial(dir, name)
@@ -83,9 +83,9 @@ async function requireAdmission({ dataDir, dir, passphrase }: BackupWanted): Pro
   if (bavail * bsize < needed) {
     throw new AppError(
       'storage_full',
-      `A backup needs about ${needed} bytes, ${bavail * bsize} are free in ${dir}.`,
+      `A backup needs about ${needed} bytes; ${bavail * bsize} are free in ${dir}.`,
       {
-        hint: 'free some space, keep fewer backups, or name another folder with --backup-dir',
+        hint: 'free disk space, keep fewer backups, or set another folder with --backup-dir',
       },
     )
   }
@@ -102,16 +102,20 @@ async function provenCopy(dataDir: string, copy: string): Promise<DatabaseFacts>
     if (problems.length === 0) return inspection.facts
     await rm(copy)
     if (attempt === attemptsMax) {
-      throw new AppError('conflict', `The copy is not sound, so no backup was kept: ${problems.join('; ')}`, {
-        hint: 'sightglass doctor',
-      })
+      throw new AppError(
+        'conflict',
+        `The copy failed verification, so no backup was created: ${problems.join('; ')}`,
+        {
+          hint: 'sightglass doctor',
+        },
+      )
     }
   }
 }
 
 const syncEveryMs = 50
 
-/** Has the growing file reach the disk as it grows: handed over at once at the end, commits would wait for it. */
+/** Syncs the growing file as it grows: flushing it at once at the end would delay commits. */
 async function whileSyncing(path: string, copying: () => Promise<CopyReport>): Promise<CopyReport> {
   let done = false
   const syncing = (async () => {
@@ -138,7 +142,7 @@ interface Draft {
   facts: DatabaseFacts
 }
 
-/** The copy itself becomes the backup: its manifest goes behind its last page. */
+/** Turns the copy into the backup: appends the manifest after its last page. */
 async function sealPlain(wanted: BackupWanted, draft: Draft): Promise<MadeBackup> {
   const { size } = await stat(draft.copy)
   const database = await digestOf(piecesOf(draft.copy, size))
@@ -196,7 +200,7 @@ function manifestOf(
   }
 }
 
-/** Reads the finished file once more from the disk's side, and only then gives it its name. */
+/** Reads the finished file back and renames it only when it is intact. */
 async function finish(
   { dir }: BackupWanted,
   draft: Draft,
@@ -206,7 +210,7 @@ async function finish(
   const found = await readManifest(file)
   const { bodySha256, ...whole } = await digestFile(file, manifest.bodyBytes)
   if (found.bodySha256 !== bodySha256) {
-    throw new AppError('conflict', 'The backup does not read back as it was written; look at the disk.')
+    throw new AppError('conflict', 'The backup does not read back as it was written. Check the disk.')
   }
   await rename(file, draft.path)
   syncFolder(dir)

@@ -1,4 +1,4 @@
-/** The key files of a data folder: they travel in encrypted backups only, and a plain one names the key it needs. */
+/** The key files of a data folder: encrypted backups contain them, plain backups name the key they need. */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ export function readKeyFiles(folder: string): KeyFiles {
   return files
 }
 
-/** The id under which `secrets.ts` seals with this key file's text; null for a text that is no key. */
+/** The key id that `secrets.ts` derives from a key file's text; null when the text is not a key. */
 export function keyIdOf(text: string): string | null {
   const key = Buffer.from(text.trim(), 'hex')
   return key.length === 32 ? createHash('sha256').update(key).digest('hex').slice(0, 8) : null

@@ -1,9 +1,8 @@
 /**
- * The form of a backup file: the database, then a manifest as JSON, then a footer of 48 bytes that finds and seals it:
- * the manifest's SHA-256, its length (8 bytes, big-endian) and the letters SGLSBK01.
+ * The format of a backup file: the database, a manifest as JSON, then a footer of 48 bytes: the manifest's SHA-256,
+ * its length (8 bytes, big-endian) and the letters SGLSBK01.
  *
- * SQLite reads as many pages as its header names, so an unencrypted backup is at the same time a database that any
- * SQLite tool opens.
+ * SQLite reads only the pages its header declares, so any SQLite tool can open an unencrypted backup.
  */
 import { createHash } from 'node:crypto'
 import { open, type FileHandle } from 'node:fs/promises'
@@ -15,7 +14,7 @@ export type BackupReason = (typeof reasons)[number]
 
 export interface Encryption {
   cipher: 'aes-256-gcm'
-  chunkBytes: number // of clear text; each chunk of the body has a tag of 16 bytes more
+  chunkBytes: number // of clear text; each chunk of the body has a 16-byte tag in addition
   kdf: 'scrypt'
   cost: number
   blockSize: number
@@ -25,7 +24,7 @@ export interface Encryption {
 
 export interface Manifest {
   format: 'sightglass-backup-1'
-  version: string // of the release that made it
+  version: string // of the release that created it
   createdAt: string
   reason: BackupReason
   schema: number
@@ -36,18 +35,18 @@ export interface Manifest {
   auditHeads: { [orgId: string]: AuditHead }
   databaseBytes: number
   databaseSha256: string
-  bodyBytes: number // what stands before the manifest
+  bodyBytes: number // before the manifest
   bodySha256: string
-  keyId: string | null // of the secret.key that seals secrets in the database
+  keyId: string | null // of the secret.key that encrypts secrets in the database
   encryption: Encryption | null
 }
 
 const magic = Buffer.from('SGLSBK01')
 const hashBytes = 32
 const footerBytes = hashBytes + 8 + magic.length
-const manifestBytesMax = 16 * 1024 * 1024 // an organization takes about 120
+const manifestBytesMax = 16 * 1024 * 1024 // about 120 per organization
 
-/** What follows the body. */
+/** The manifest and footer that follow the body. */
 export function manifestBytes(manifest: Manifest): Buffer {
   const text = Buffer.from(JSON.stringify(manifest))
   const length = Buffer.alloc(8)
@@ -55,14 +54,14 @@ export function manifestBytes(manifest: Manifest): Buffer {
   return Buffer.concat([text, createHash('sha256').update(text).digest(), length, magic])
 }
 
-/** Reads the manifest of a file; says what is wrong with one that is no backup, or is cut or altered at its end. */
+/** Reads the manifest of a file; throws when it is not a backup, or is truncated or altered at its end. */
 export async function readManifest(path: string): Promise<Manifest> {
   const file = await openBackup(path)
   try {
     const { size } = await file.stat()
     const footer = await readAt(file, Math.max(0, size - footerBytes), footerBytes)
     if (!footer.subarray(-magic.length).equals(magic)) {
-      throw new AppError('conflict', `${path} is not a whole backup: its end is not that of one.`)
+      throw new AppError('conflict', `${path} is not a complete backup.`)
     }
     const length = Number(footer.readBigUInt64BE(hashBytes))
     const start = size - footerBytes - length
@@ -71,9 +70,13 @@ export async function readManifest(path: string): Promise<Manifest> {
     if (!createHash('sha256').update(text).digest().equals(footer.subarray(0, hashBytes))) throw damaged(path)
     const manifest = JSON.parse(text.toString()) as Manifest
     if (manifest.format !== 'sightglass-backup-1') {
-      throw new AppError('conflict', `${path} is a backup of another form (${String(manifest.format)}).`, {
-        hint: 'use the release that made it, or a newer one',
-      })
+      throw new AppError(
+        'conflict',
+        `${path} has an unsupported backup format (${String(manifest.format)}).`,
+        {
+          hint: 'use the release that created it, or a newer one',
+        },
+      )
     }
     if (manifest.bodyBytes !== start) throw damaged(path)
     return manifest
@@ -100,5 +103,5 @@ async function readAt(file: FileHandle, at: number, bytes: number): Promise<Buff
 }
 
 function damaged(path: string): AppError {
-  return new AppError('conflict', `The backup ${path} is damaged: its manifest is not as it was written.`)
+  return new AppError('conflict', `The backup ${path} is corrupt: its manifest was altered.`)
 }

@@ -1,6 +1,6 @@
 /**
- * Puts a backup in the place of a data folder's database. Everything is prepared and proven in a staging folder first;
- * what was there moves aside whole, from where one step brings it back.
+ * Replaces the database of a data folder with a backup. Everything is prepared and verified in a staging folder first;
+ * the previous data is moved aside as a whole, and `--undo` brings it back.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
@@ -24,27 +24,27 @@ export interface RestoreWanted {
   passphrase: string | null
   keyFile: string | null // a copy of the secret.key that encrypts the secrets in the backup
   overwrite: boolean
-  /** Whether an unencrypted one may be restored although a passphrase is configured: anybody may have made it. */
+  /** Allows an unencrypted backup although a passphrase is configured; anyone could have created it. */
   allowPlain: boolean
   clock: Clock
 }
 
 export interface Restored {
   createdAt: string
-  schema: number // of the backup; it is brought to this release's
+  schema: number // of the backup, before migration
   events: number
-  /** What was there before: where it is now, and what it held when it could be read. */
+  /** The previous data: its new folder, and its contents if they could be read. */
   replaced: { path: string; events: number | null } | null
   warnings: string[]
 }
 
-/** What a restore would do, proven as far as a restore would be; changes nothing. */
+/** The plan of a restore, verified like a restore; changes nothing. */
 export async function planRestore(wanted: Omit<RestoreWanted, 'overwrite'>): Promise<Restored> {
   const manifest = await requireRestorable(wanted)
   const { ok, opened, problems } = await checkBackup(wanted.path, wanted.passphrase)
   if (!ok) throw unsound(problems)
   if (!opened)
-    throw new AppError('conflict', 'This backup is encrypted and needs its passphrase.', passphraseHint)
+    throw new AppError('conflict', 'This backup is encrypted. Provide its passphrase.', passphraseHint)
   const keys = keysToInstall(wanted, manifest, manifest.encryption === null ? {} : null)
   const present = await factsOf(wanted.dataDir)
   const replaced = hasData(wanted.dataDir)
@@ -56,15 +56,15 @@ export async function planRestore(wanted: Omit<RestoreWanted, 'overwrite'>): Pro
 export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
   const { dataDir, path, clock } = wanted
   const manifest = await requireRestorable(wanted)
-  await settlePlacement(dataDir) // of a restore that was interrupted: the old data is back
+  await settlePlacement(dataDir) // rolls back a restore that was interrupted
   if (hasData(dataDir) && !wanted.overwrite) {
-    throw new AppError('conflict', `${dataDir} holds data already.`, {
-      hint: 'say --yes to replace it (it moves aside, and "sightglass restore --undo" brings it back), or name another --data-dir',
+    throw new AppError('conflict', `${dataDir} already contains data.`, {
+      hint: 'add --yes to replace it (it is moved aside; "sightglass restore --undo" brings it back), or set another --data-dir',
     })
   }
   await requireFreeFolder(dataDir)
   const staged = join(dataDir, '.restoring')
-  rmSync(staged, { recursive: true, force: true }) // first: what a killed restore left takes room
+  rmSync(staged, { recursive: true, force: true }) // first, to free the space of a killed restore
   await requireAdmission(dataDir, manifest)
   mkdirSync(staged, { mode: 0o700 })
   try {
@@ -89,11 +89,11 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
       }
     })
     for (const [name, text] of Object.entries(keys.files)) writeWhole(join(staged, name), text)
-    // The old checkpoints are of other chains; a file must be there, or it looks removed.
+    // The old checkpoints belong to other chains; the file must exist, or it looks deleted.
     writeWhole(join(staged, 'audit-checkpoints'), '')
     const replaced = await place('restore', wanted, staged, Object.keys(keys.files))
     const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
-    // Paused endpoints say it; the next start must not refuse the folder once more for the same missing key.
+    // Paused endpoints report it; the next start must not refuse the folder again for the same missing key.
     if (keys.missing) openSecretBox(dataDir)
     return answer(manifest, moved, keys.missing)
   } finally {
@@ -102,8 +102,8 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
 }
 
 /**
- * Brings back what the newest restore moved aside; what it had put there moves aside in its turn. A restore that was
- * interrupted is rolled back, and an undo that was interrupted is done again.
+ * Brings back the data that the newest restore moved aside, and moves the restored data aside. Rolls back an
+ * interrupted restore; repeats an interrupted undo.
  */
 export async function undoRestore(
   dataDir: string,
@@ -118,7 +118,7 @@ export async function undoRestore(
   if (aside === null) {
     throw new AppError(
       'not_found',
-      `No restore has moved anything aside in ${dataDir}, so there is nothing to undo.`,
+      `There is nothing to undo: no restore has moved data aside in ${dataDir}.`,
     )
   }
   await requireFreeFolder(dataDir)
@@ -142,15 +142,16 @@ async function requireRestorable({
   if (manifest.encryption === null && passphrase !== null && !allowPlain) {
     throw new AppError(
       'conflict',
-      `${basename(path)} is not encrypted, but a backup passphrase is configured: anybody could have made this file. ` +
-        'Nothing was changed.',
-      { hint: 'choose an encrypted backup, or add --allow-plain if you know where this one comes from' },
+      `${basename(path)} is not encrypted, but a backup passphrase is configured: ` +
+        'anyone could have created this file. Nothing was changed.',
+      { hint: 'choose an encrypted backup, or add --allow-plain if you trust its origin' },
     )
   }
   if (manifest.schema > newestSchema) {
     throw new AppError(
       'conflict',
-      `The backup has schema ${manifest.schema}, this release knows up to ${newestSchema}; nothing was changed.`,
+      `The backup has schema ${manifest.schema}, but this release supports at most ${newestSchema}. ` +
+        'Nothing was changed.',
       { hint: `use release ${manifest.version} or a newer one` },
     )
   }
@@ -160,8 +161,8 @@ async function requireRestorable({
 async function requireAdmission(dataDir: string, { databaseBytes }: Manifest): Promise<void> {
   const { bavail, bsize } = await statfs(dataDir)
   if (bavail * bsize < databaseBytes + spareBytes) {
-    const needed = `${databaseBytes + spareBytes} bytes, ${bavail * bsize} are free in ${dataDir}`
-    throw new AppError('storage_full', `The restore needs ${needed}; nothing was changed.`)
+    const needed = `${databaseBytes + spareBytes} bytes; ${bavail * bsize} are free in ${dataDir}`
+    throw new AppError('storage_full', `The restore needs ${needed}. Nothing was changed.`)
   }
 }
 
@@ -172,31 +173,36 @@ function hasData(dataDir: string): boolean {
 const passphraseHint = { hint: 'set SIGHTGLASS_BACKUP_PASSPHRASE or SIGHTGLASS_BACKUP_PASSPHRASE_FILE' }
 
 function unsound(problems: string[]): AppError {
-  return new AppError('conflict', `The backup is not sound; nothing was changed: ${problems.join('; ')}`)
+  return new AppError(
+    'conflict',
+    `The backup failed verification. Nothing was changed: ${problems.join('; ')}`,
+  )
 }
 
 function answer(manifest: Manifest, replaced: Restored['replaced'], keyMissing: boolean): Restored {
   const { createdAt, schema, events, keyId, encryption } = manifest
   const warnings = [
-    `Keys, passwords and roles are those of ${createdAt}, whatever was revoked or changed since.`,
+    `Keys, passwords and roles are those of ${createdAt}; later revocations and changes are lost.`,
   ]
   if (encryption === null) {
-    warnings.push('The backup is not encrypted: its checksums find damage, but do not prove who made it.')
+    warnings.push(
+      'The backup is not encrypted: its checksums detect corruption but do not prove who created it.',
+    )
   }
   if (keyMissing) {
     warnings.push(
-      `The key file ${keyFileName} (${keyId}) that sealed the secrets is not here: webhook endpoints are paused ` +
-        'until their secrets are rotated, and second factors need a recovery code. With --key-file they work.',
+      `The key file ${keyFileName} (${keyId}) that encrypts the secrets is missing: webhook endpoints are paused ` +
+        'until their secrets are rotated, and second factors need a recovery code. Add --key-file to keep them.',
     )
   }
   return { createdAt, schema, events, replaced, warnings }
 }
 
-/** The key files that come along, and whether the one that the backup's secrets need is then still missing. */
+/** The key files of the backup, and whether the one its secrets need is missing. */
 function keysToInstall(
   { dataDir, keyFile }: { dataDir: string; keyFile: string | null },
   { keyId }: Manifest,
-  carried: KeyFiles | null, // null: in an encrypted backup that was not unpacked
+  carried: KeyFiles | null, // null: encrypted and not unpacked
 ): { files: KeyFiles; missing: boolean } {
   if (carried === null) return { files: {}, missing: false }
   const files = { ...carried }

@@ -1,4 +1,4 @@
-/** Settings → Backups, for operators: list, make, prove, download and delete. */
+/** Settings → Backups, for operators: list, create, verify, download and delete. */
 import { basename } from 'node:path'
 import { Elysia } from 'elysia'
 import { requireOperator } from '../../identity/permissions.ts'
@@ -51,7 +51,7 @@ export function backupRoutes({ backups, signIns }: BackupRouteParts) {
     )
     .get('/api/backups/:name/file', async ({ request, params }) => {
       const path = await backups.handOut(params.name, await operator(request))
-      contextOf(request).keepOpen() // a slow line takes as long as it takes
+      contextOf(request).keepOpen() // a slow client may take long
       return new Response(Bun.file(path), {
         headers: {
           'content-type': 'application/octet-stream',

@@ -1,4 +1,4 @@
-/** The steps of a restore around its staging folder: telling the audit trail, exchanging, finding what moved aside. */
+/** The steps of a restore: staging, audit entries, the swap, and finding the data moved aside. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseFacts, Placement } from '../../../db/contract/backup.ts'
@@ -12,7 +12,7 @@ import { isoTime, type Clock } from '../../clock.ts'
 const applianceOrgId = 'org_system'
 const asidePrefix = 'replaced-'
 
-/** Opens the staged database once: it comes to this release's schema, and its own audit trail says what happened. */
+/** Opens the staged database once: migrates it and appends the restore to its audit log. */
 export async function recordIn(
   staged: string,
   clock: Clock,
@@ -52,7 +52,7 @@ export async function place(
     folder: dataDir,
     staged,
     aside,
-    // Checkpoints tell of the chains that go; beside the restored ones they would look like tampering.
+    // Checkpoints describe the replaced chains; beside the restored chains they would look like tampering.
     files: ['audit-checkpoints', ...keys],
     holder: process.pid,
     kind,
@@ -64,7 +64,7 @@ export function asideName(clock: Clock): string {
   return `${asidePrefix}${isoTime(clock.now()).replaceAll(':', '')}`
 }
 
-/** Its name sorts behind those of all earlier ones, whatever the clock says. */
+/** A name that sorts after all earlier ones, independent of the clock. */
 function freeAside(dataDir: string, clock: Clock): string {
   const name = asideName(clock)
   const [newest] = asideFolders(dataDir)
@@ -84,7 +84,7 @@ export function newestAside(dataDir: string): string | null {
   return asideFolders(dataDir)[0] ?? null
 }
 
-/** What the folder holds now, as far as it can be read: it may be the damage that brought us here. */
+/** The contents of the folder, as far as they can be read: corruption may be the reason for the restore. */
 export async function factsOf(dataDir: string): Promise<DatabaseFacts | null> {
   return readFacts(dataDir).catch(() => null)
 }

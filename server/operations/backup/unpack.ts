@@ -1,4 +1,4 @@
-/** Writes the database of a backup into a folder, decrypted when needed, and gives the key files it carries. */
+/** Writes the database of a backup into a folder, decrypted if needed, and returns the key files it contains. */
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../errors.ts'
@@ -14,7 +14,7 @@ export interface Unpacked {
   keyFiles: KeyFiles
 }
 
-/** Throws when the passphrase is wrong or anything is not as it was written; the folder is the caller's to remove. */
+/** Throws when the passphrase is wrong or anything was altered; the caller deletes the folder. */
 export async function unpackBackup(
   path: string,
   manifest: Manifest,
@@ -32,7 +32,7 @@ export async function unpackBackup(
   try {
     const { bytes, sha256 } = await writePieces(file, source.pieces)
     if (bytes !== databaseBytes || sha256 !== databaseSha256) {
-      throw new AppError('conflict', 'The database in the backup is not the one that was written.')
+      throw new AppError('conflict', 'The database in the backup was altered.')
     }
   } finally {
     await file.close()
@@ -46,7 +46,7 @@ async function decryptedBody(
   passphrase: string | null,
 ): Promise<AsyncGenerator<Buffer>> {
   if (passphrase === null) {
-    throw new AppError('conflict', 'This backup is encrypted and needs its passphrase.', {
+    throw new AppError('conflict', 'This backup is encrypted. Provide its passphrase.', {
       hint: 'set SIGHTGLASS_BACKUP_PASSPHRASE or SIGHTGLASS_BACKUP_PASSPHRASE_FILE',
     })
   }
@@ -65,7 +65,7 @@ async function splitKeyFiles(
     head = Buffer.concat([head, value])
     end = head.indexOf(0x0a)
   }
-  if (end < 0) throw new AppError('conflict', 'The backup is damaged: its key files are not where they were.')
+  if (end < 0) throw new AppError('conflict', 'The backup is corrupt: its key files are missing.')
   const found = JSON.parse(head.subarray(0, end).toString()) as { [name: string]: unknown }
   const keyFiles: KeyFiles = {}
   for (const name of keyFileNames) {

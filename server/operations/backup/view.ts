@@ -1,4 +1,4 @@
-/** Backups as the dashboard sees them: names and facts, never paths or the passphrase. */
+/** Backups in responses: names and facts, never paths or the passphrase. */
 import { Cron } from 'croner'
 import type { BackupView, LastRun } from './backup-folder.ts'
 import type { BackupConfig } from './config.ts'
@@ -12,14 +12,14 @@ export interface Checked {
 export interface BackupJson {
   name: string
   bytes: number
-  createdAt: string | null // null, like all that follows, when the file is damaged
+  createdAt: string | null // null, like the fields below, when the file is corrupt
   reason: string | null
   version: string | null
   schema: number | null
   events: number | null
   encrypted: boolean | null
   problem: string | null
-  sha256: string | null // as it was when it was made
+  sha256: string | null // at creation
   provenAt: string | null
   checked: Checked | null // since the server started
 }

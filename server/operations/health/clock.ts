@@ -1,4 +1,4 @@
-/** What people are told while the clock cannot be trusted, and their word that it is right. */
+/** The message while the clock is not trusted, and an operator's confirmation of the clock. */
 import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
@@ -8,9 +8,9 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
 export function holdSentence({ jumpMs, leftMs }: ClockHold): string {
-  const off = `${spanText(Math.abs(jumpMs))} ${jumpMs > 0 ? 'ahead of' : 'behind'} the time that has passed`
+  const off = `${spanText(Math.abs(jumpMs))} ${jumpMs > 0 ? 'ahead of' : 'behind'} the elapsed time`
   return (
-    `The clock is ${off}. Nothing is deleted by age until the clock is back, an operator confirms it, ` +
+    `The clock is ${off}. Deletion by age is paused until the clock is correct, an operator confirms it, ` +
     `or it has been steady for 24 hours (${spanText(leftMs)} left).`
   )
 }
@@ -38,7 +38,7 @@ export function clockView(clockGuard: ClockGuard): ClockView {
   return { now, hold: { since: isoTime(sinceMs), jumpMs, leftMs, message: holdSentence(hold) } }
 }
 
-/** The audit entry comes first; without a hold there is nothing to confirm, and nothing is recorded. */
+/** Writes the audit entry first. Without a hold there is nothing to confirm or record. */
 export async function confirmClock(
   { clockGuard, store }: { clockGuard: ClockGuard; store: Pick<Store, 'audit'> },
   actor: string,

@@ -1,47 +1,45 @@
-/**
- * Watches the free space under the data folder, so that ingest can refuse in time instead of failing on a full disk.
- */
+/** Watches the disk of the data folder: free space, so that ingest refuses before it fails, and fsync latency. */
 import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../../db/rules/histogram.ts'
 import type { Log } from '../../log.ts'
 
 export interface DiskWatch {
-  /** Below the floor at the last look, or a write failed for lack of room since then. */
+  /** Below the floor at the last check, or a write failed for lack of space since then. */
   full(): boolean
   freeBytes(): number
-  /** A write just failed for lack of room: refuse until a look finds room again. */
+  /** A write failed for lack of space: refuse until a check finds space again. */
   sawFull(): void
-  look(): Promise<void>
+  check(): Promise<void>
 }
 
-/** Looks once before it returns. `floorBytes` is `--disk-floor`: below it ingest answers 507. */
+/** Checks once before it returns. `floorBytes` is `--disk-floor`: below it ingest responds 507. */
 export async function watchDisk(dataDir: string, floorBytes: number, log: Log): Promise<DiskWatch> {
   let freeBytes = Number.POSITIVE_INFINITY
   let below = false
-  const look = async () => {
+  const check = async () => {
     const stats = await statfs(dataDir)
     freeBytes = stats.bavail * stats.bsize
     const now = freeBytes < floorBytes
     if (now !== below) log.warn(now ? 'disk_below_floor' : 'disk_has_room', { freeBytes, floorBytes })
     below = now
   }
-  await look()
+  await check()
   return {
     full: () => below,
     freeBytes: () => freeBytes,
     sawFull: () => void (below = true),
-    look,
+    check,
   }
 }
 
 /**
- * How long the disk below the data folder takes to make a small write last: by a file that nobody else sees. SQLite
- * writes and syncs in one step of COMMIT, so this tells a slow disk from a large commit.
+ * Measures how long the disk takes to sync a small write, with an unlinked file. SQLite writes and syncs in one COMMIT,
+ * so this distinguishes a slow disk from a large commit.
  */
 export interface FsyncProbe {
-  /** Writes and syncs once. A disk that refuses is no failure here: what is stored tells of it by itself. */
-  look(): Promise<void>
+  /** Writes and syncs once. Errors are ignored, because the store reports them itself. */
+  check(): Promise<void>
   times(): Histogram
   close(): Promise<void>
 }
@@ -51,12 +49,12 @@ const probeBytes = 4_096
 export async function probeFsync(dataDir: string): Promise<FsyncProbe> {
   const times = makeHistogram(diskBoundsMs)
   const path = join(dataDir, 'fsync-probe')
-  // Open, it outlives its name: the room is given back when the process ends, however it does.
+  // The open file outlives its name: its space is freed when the process ends, also after a crash.
   const file = await open(path, 'w', 0o600).catch(() => null)
   if (file !== null) await rm(path, { force: true }).catch(() => undefined)
   const content = new Uint8Array(probeBytes)
   return {
-    async look() {
+    async check() {
       const startedMs = performance.now()
       try {
         await file?.write(content, 0, probeBytes, 0)

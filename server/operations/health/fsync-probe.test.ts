@@ -10,7 +10,7 @@ test('each look is one write and fsync, in a file that has no name', async () =>
   using dir = tempDir('probe')
   const probe = await probeFsync(dir.path)
   expect(taken(probe.times().counts)).toBe(0)
-  for (let n = 0; n < 3; n++) await probe.look()
+  for (let n = 0; n < 3; n++) await probe.check()
   expect(taken(probe.times().counts)).toBe(3)
   expect(probe.times().sumMs).toBeGreaterThan(0)
   expect(readdirSync(dir.path)).toEqual([])
@@ -20,7 +20,7 @@ test('each look is one write and fsync, in a file that has no name', async () =>
 test('where no file can be made nothing is counted', async () => {
   using dir = tempDir('probe')
   const probe = await probeFsync(dir.join('missing'))
-  await probe.look()
+  await probe.check()
   expect(taken(probe.times().counts)).toBe(0)
   await probe.close()
 })

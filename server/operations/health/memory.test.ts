@@ -20,7 +20,7 @@ function watched() {
   )
   const at = (next: number) => {
     share = next
-    watch.look()
+    watch.check()
     return watch.pressure()
   }
   return { at, ends: () => ends }

@@ -1,28 +1,28 @@
 /**
- * Watches our own memory against what we may use. The runtime has no ceiling of its own, so near the end it is better
- * to answer less, then nothing, then to end in good order and be started afresh, than to be killed in the middle.
+ * Watches the process's memory against its limit. Bun has no ceiling of its own, so near the limit the server first
+ * refuses reads, then everything, then exits cleanly to be restarted, instead of being killed in the middle of work.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import type { Log } from '../../log.ts'
 import { sizeText } from '../../text/text.ts'
 
-/** `reads`: exports, lists and the dashboard wait; `all`: everything but health does; `out`: the process should end. */
+/** `reads`: refuse exports, lists and the dashboard; `all`: refuse everything but health; `out`: end the process. */
 export type MemoryPressure = 'none' | 'reads' | 'all' | 'out'
 
 export interface MemoryWatch {
   pressure(): MemoryPressure
   usedBytes(): number
   limitBytes: number
-  look(): void
+  check(): void
 }
 
 const readsShare = 0.7
 const allShare = 0.85
 const outShare = 0.95
-const looksToEnd = 3 // in a row: one peak alone is no reason
+const checksToEnd = 3 // in a row: one peak is not enough
 
-/** `used` is given by tests; else it is the process' resident memory. */
+/** `used` is the resident memory of the process; tests replace it. */
 export function watchMemory(
   limitBytes: number,
   log: Log,
@@ -31,18 +31,18 @@ export function watchMemory(
 ): MemoryWatch {
   let usedBytes = used()
   let pressure: MemoryPressure = 'none'
-  let looksOut = 0
+  let checksOut = 0
   let ending = false
 
-  function look(): void {
+  function check(): void {
     usedBytes = used()
-    // What nobody needs any more may be most of it; collecting takes tens of milliseconds, so only when it matters.
+    // Most of it may be garbage; collecting takes tens of milliseconds, so only under pressure.
     if (usedBytes > limitBytes * readsShare) {
       Bun.gc(true)
       usedBytes = used()
     }
-    looksOut = usedBytes > limitBytes * outShare ? looksOut + 1 : 0
-    const now = pressureOf(usedBytes / limitBytes, looksOut)
+    checksOut = usedBytes > limitBytes * outShare ? checksOut + 1 : 0
+    const now = pressureOf(usedBytes / limitBytes, checksOut)
     if (now !== pressure) log.warn('memory_pressure', { pressure: now, usedBytes, limitBytes })
     pressure = now
     if (now !== 'out' || ending) return
@@ -51,29 +51,29 @@ export function watchMemory(
     end()
   }
 
-  return { pressure: () => pressure, usedBytes: () => usedBytes, limitBytes, look }
+  return { pressure: () => pressure, usedBytes: () => usedBytes, limitBytes, check }
 }
 
-function pressureOf(share: number, looksOut: number): MemoryPressure {
-  if (looksOut >= looksToEnd) return 'out'
+function pressureOf(share: number, checksOut: number): MemoryPressure {
+  if (checksOut >= checksToEnd) return 'out'
   if (share > allShare) return 'all'
   return share > readsShare ? 'reads' : 'none'
 }
 
-/** What the server takes beside the open store, and what the smallest limit leaves for work. */
+/** The memory of the server beside the open store, and the minimum left for work. */
 const ownBytes = 12 * 1024 * 1024
 const stepBytes = 16 * 1024 * 1024
 
 /**
- * The smallest limit under which a server that has nothing to do sheds nothing; null when the given one is no smaller.
- * `usedBytes` is what the process takes with its store open.
+ * The smallest limit at which an idle server refuses nothing; null when the given limit is large enough. `usedBytes` is
+ * the memory of the process with its store open.
  */
 export function smallestLimit(limitBytes: number, usedBytes: number): number | null {
   const least = Math.ceil((usedBytes + ownBytes) / readsShare / stepBytes) * stepBytes
   return limitBytes < least ? least : null
 }
 
-/** Throws where the server would answer 503 for ever. */
+/** Throws when the limit is so low that every request would get a 503. */
 export function requireMemory(limitBytes: number, isOption: boolean): void {
   Bun.gc(true)
   const usedBytes = process.memoryUsage.rss()
@@ -81,12 +81,12 @@ export function requireMemory(limitBytes: number, isOption: boolean): void {
   if (least === null) return
   const what = isOption ? '--memory-limit' : 'the memory of this machine or container,'
   throw new Error(
-    `${what} ${sizeText(limitBytes)} is too small: the server takes ${sizeText(usedBytes + ownBytes)} before it does ` +
-      `anything and needs at least ${least / 1024 / 1024}MiB`,
+    `${what} ${sizeText(limitBytes)} is too small: the idle server uses ${sizeText(usedBytes + ownBytes)} and ` +
+      `needs at least ${least / 1024 / 1024}MiB`,
   )
 }
 
-/** What the machine, or the container around us, leaves us. */
+/** The memory of the machine or the container. */
 export function memoryAllowed(): number {
   const path = '/sys/fs/cgroup/memory.max'
   const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : 'max'
@@ -94,10 +94,10 @@ export function memoryAllowed(): number {
   return Math.min(ofGroup, totalmem())
 }
 
-/** Whether a request for this path is turned away under the given pressure. */
+/** Whether a request for this path is refused under the given pressure. */
 export function isShed(path: string, pressure: MemoryPressure): boolean {
   if (pressure === 'none' || path === '/healthz' || path === '/readyz') return false
   if (pressure !== 'reads') return true
-  // What takes events goes on, and so does what an operator needs to see why.
+  // Ingest continues, and so does everything an operator needs to diagnose the cause.
   return /^\/(?:v1\/(?!sdk\/|limits$)|api\/(?!session$|sign-in|sign-out|doctor$))/.test(path)
 }

@@ -1,4 +1,4 @@
-/** /healthz says the process answers; /readyz says it can do its work, or names what fails. */
+/** /healthz: the process responds. /readyz: it can work, or which checks fail. Also the clock, for operators. */
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
@@ -46,7 +46,7 @@ export function healthRoutes(services: HealthRoutesServices) {
     })
 }
 
-/** The checks of contract §1, each with a sentence for the person who looks. */
+/** The checks of contract §1, each with a sentence for operators. */
 export async function readiness({
   store,
   disk,
@@ -61,7 +61,7 @@ export async function readiness({
     state.storeFailed ??
     (await store.health().then(
       () => null,
-      () => 'the store does not answer',
+      () => 'the store does not respond',
     ))
   return [
     { name: 'store', ok: failed === null, detail: failed ?? 'writable' },
@@ -69,7 +69,7 @@ export async function readiness({
     {
       name: 'queue',
       ok: !queueFull,
-      detail: `${sizeText(pressure.queuedBytes)} wait, the oldest ${Math.round(pressure.oldestMs)} ms`,
+      detail: `${sizeText(pressure.queuedBytes)} queued, the oldest for ${Math.round(pressure.oldestMs)} ms`,
     },
     {
       name: 'memory',
@@ -84,7 +84,7 @@ export async function readiness({
   ]
 }
 
-/** Settings → System, for operators: what the clock says, and the button that confirms it after a jump. */
+/** Settings → System, for operators: the state of the clock, and its confirmation after a jump. */
 interface ClockRoutesServices {
   store: Store
   clockGuard: ClockGuard

@@ -1,9 +1,9 @@
-/** How long answers took, by route, method and status: routes are patterns, so that no address fills the memory. */
+/** Counters of a running server: response times by route pattern, method and status, and webhook outcomes. */
 import { makeHistogram, observe, type Histogram } from '../../../db/rules/histogram.ts'
 import type { WebhookStore } from '../../../db/contract/webhooks.ts'
 
 export interface HttpTimes {
-  /** `route` is undefined when no route was reached. */
+  /** `route` is undefined when no route matched. */
   note(route: string | undefined, method: string, status: number, ms: number): void
   report(): { route: string; method: string; status: string; histogram: Histogram }[]
 }
@@ -28,9 +28,9 @@ export function makeHttpTimes(): HttpTimes {
   }
 }
 
-/** Counts what became of webhook attempts, on their way into the store. */
+/** Counts the outcomes of webhook attempts as they are stored. */
 export interface WebhookOutcomes {
-  /** The same store, each recorded outcome counted once it is recorded. */
+  /** The store, wrapped so that every recorded outcome is counted. */
   counted(webhooks: WebhookStore): WebhookStore
   totals(): { delivered: number; retried: number; deadLettered: number }
 }

@@ -1,4 +1,4 @@
-/** Gathers what the appliance knows of itself into metrics. */
+/** Collects the metrics of a running server, in the text format of Prometheus, version 0.0.4. */
 import type { Histogram } from '../../../db/rules/histogram.ts'
 import type { StoreHealth, StoreTimes } from '../../../db/contract/store.ts'
 import type { JobReport } from '../../system/scheduler.ts'
@@ -25,30 +25,34 @@ export interface Gathered {
 
 export function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
   return [
-    gauge('build_info', 'The release that runs.', 1, { version: of.version }),
+    gauge('build_info', 'The running release.', 1, { version: of.version }),
     ...ingestMetrics(of.ingest),
     gauge('queue_bytes', 'Bytes of events that are waiting to be written.', of.queue.queuedBytes),
-    gauge('queue_oldest_seconds', 'How long the oldest of them has waited.', of.queue.oldestMs / 1_000),
-    times('commit_seconds', 'Commits of the database, each with its fsync.', of.times.commit),
-    times('fsync_seconds', 'A write of 4 KiB and its fsync, tried every ten seconds.', of.fsync),
-    times('append_seconds', 'From taking a batch of events to its acknowledgement.', of.times.append),
+    gauge('queue_oldest_seconds', 'Age of the oldest queued event.', of.queue.oldestMs / 1_000),
+    times('commit_seconds', 'Duration of database commits, fsync included.', of.times.commit),
+    times('fsync_seconds', 'Duration of a 4 KiB write with fsync, probed every 10 s.', of.fsync),
+    times(
+      'append_seconds',
+      'Duration from accepting a batch of events to its acknowledgement.',
+      of.times.append,
+    ),
     gauge('wal_bytes', 'The write-ahead log.', of.health.walBytes),
-    gauge('store_bytes', 'Database and write-ahead log.', of.health.bytes),
-    gauge('disk_free_bytes', 'Free room where the data folder lies.', of.diskFreeBytes),
+    gauge('store_bytes', 'Size of the database and its write-ahead log.', of.health.bytes),
+    gauge('disk_free_bytes', 'Free disk space of the data folder.', of.diskFreeBytes),
     gauge('memory_bytes', 'Resident memory of the process.', of.memoryBytes),
-    gauge('live_streams', 'Open streams of the Logs page.', of.liveStreams),
-    counter('rollup_repaired_total', 'Rollup rows a re-count found wrong and repaired; expected: 0.', [
+    gauge('live_streams', 'Open live streams.', of.liveStreams),
+    counter('rollup_repaired_total', 'Rollup rows that a recount repaired; expected: 0.', [
       { value: of.repairedRows },
     ]),
     ...jobMetrics(of),
-    counter('webhook_attempts_total', 'What became of webhook attempts.', [
+    counter('webhook_attempts_total', 'Webhook attempts by outcome.', [
       { labels: { outcome: 'delivered' }, value: of.webhooks.delivered },
       { labels: { outcome: 'retry' }, value: of.webhooks.retried },
       { labels: { outcome: 'dead_letter' }, value: of.webhooks.deadLettered },
     ]),
     {
       name: 'sightglass_http_request_seconds',
-      help: 'Answers by route; of streams until they began.',
+      help: 'Response time by route; streams until the first byte.',
       kind: 'histogram',
       samples: of.http.map(({ route, method, status, histogram }) => ({
         labels: { route, method, status },
@@ -60,9 +64,11 @@ export function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
 
 function ingestMetrics({ requests, refused, accepted, deduped, rejected }: Readonly<IngestTotals>): Metric[] {
   return [
-    counter('ingest_requests_total', 'Ingest requests with a good key.', [{ value: requests }]),
-    counter('ingest_refused_requests_total', 'Those of which nothing was taken.', [{ value: refused }]),
-    counter('ingest_events_total', 'Events by what became of them.', [
+    counter('ingest_requests_total', 'Authenticated ingest requests.', [{ value: requests }]),
+    counter('ingest_refused_requests_total', 'Ingest requests that were refused as a whole.', [
+      { value: refused },
+    ]),
+    counter('ingest_events_total', 'Events by result.', [
       { labels: { outcome: 'accepted' }, value: accepted },
       { labels: { outcome: 'deduped' }, value: deduped },
       { labels: { outcome: 'rejected' }, value: rejected },
@@ -81,19 +87,19 @@ function jobMetrics({ jobs, now }: Pick<Gathered, 'jobs' | 'now'>): Metric[] {
     ),
     counter(
       'job_failures_total',
-      'Runs that failed.',
+      'Failed runs of scheduled jobs.',
       each(({ failures }) => failures),
     ),
     {
-      ...gauge('job_seconds', 'How long the last run took.', 0),
+      ...gauge('job_seconds', 'Duration of the last run.', 0),
       samples: each(({ lastMs }) => lastMs / 1_000),
     },
     {
-      ...gauge('job_age_seconds', 'Since the last run ended, or since the start.', 0),
+      ...gauge('job_age_seconds', 'Time since the last run ended, or since the start.', 0),
       samples: each(({ lastEndMs }) => Math.max(0, now - lastEndMs) / 1_000),
     },
     {
-      ...gauge('job_late', '1: the last run failed, or three turns were missed.', 0),
+      ...gauge('job_late', '1 when the last run failed or three runs were missed.', 0),
       samples: each(({ late }) => (late ? 1 : 0)),
     },
   ]
@@ -112,7 +118,6 @@ function times(name: string, help: string, histogram: Histogram): HistogramMetri
   return { name: `sightglass_${name}`, help, kind: 'histogram', samples: [{ histogram }] }
 }
 
-/** Writes metrics in the text format of Prometheus, version 0.0.4. */
 type Labels = { [name: string]: string }
 
 interface Sample {
@@ -148,7 +153,7 @@ function metricText(metric: Metric | HistogramMetric): string {
   return head + lines.join('')
 }
 
-/** Buckets are cumulative and in seconds there. */
+/** In the output, buckets are cumulative and in seconds. */
 function histogramLines(name: string, labels: Labels, { boundsMs, counts, sumMs }: Histogram): string[] {
   let total = 0
   const buckets = counts.map((count, at) => {

@@ -1,4 +1,4 @@
-/** GET /metrics in Prometheus text: with the metrics token, or on the metrics listener; else there is nothing here. */
+/** GET /metrics in Prometheus text: with the metrics token or on the metrics listener, otherwise 404. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
 import type { StoreHealth, StoreTimes, Store } from '../../../db/contract/store.ts'
@@ -33,11 +33,11 @@ export interface PrometheusRoutesServices {
 }
 
 export function prometheusRoutes(services: PrometheusRoutesServices) {
-  const look = storeLook(services)
+  const readStore = storeMetrics(services)
   return new Elysia().get('/metrics', async ({ request }) => {
     admit(request, services.metricsToken)
     readQuery(request, {})
-    const { health, times } = await look()
+    const { health, times } = await readStore()
     const text = exposition(
       metricsOf({
         version: services.version,
@@ -60,24 +60,25 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
   })
 }
 
-/** 404 where metrics are not offered, 401 where they are but not to this sender. */
+/** Throws 404 where metrics are not offered, 401 without the right token. */
 function admit(request: Request, token: string | null): void {
   if (contextOf(request).listener === 'metrics') return
   if (token === null) throw new AppError('not_found', 'No such page or endpoint.')
   const sent = /^bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
-  if (sent === undefined) throw unauthorized('missing_bearer', 'Send the metrics token as “Bearer <token>”.')
+  if (sent === undefined)
+    throw unauthorized(
+      'missing_bearer',
+      'Send the metrics token in the header "Authorization: Bearer <token>".',
+    )
   const digest = (text: string) => createHash('sha256').update(text).digest()
   if (!timingSafeEqual(digest(sent), digest(token)))
-    throw unauthorized('invalid_key', 'This is not the metrics token.')
+    throw unauthorized('invalid_key', 'Invalid metrics token.')
 }
 
 const patienceMs = 10
 
-/**
- * What the store says of itself. Its threads may be busy just when somebody looks: then the answer is what they said
- * the last time, and theirs is kept for the next look.
- */
-function storeLook({
+/** The store's own metrics. When its threads are too busy to respond in time, returns the previous ones. */
+function storeMetrics({
   store,
 }: Pick<PrometheusRoutesServices, 'store'>): () => Promise<{ health: StoreHealth; times: StoreTimes }> {
   let last: { health: StoreHealth; times: StoreTimes } | null = null
@@ -92,7 +93,7 @@ function storeLook({
     const fresh = ask()
     if (last === null) return fresh
     const known = last
-    fresh.catch(() => undefined) // the next look asks again
+    fresh.catch(() => undefined) // retried by the next scrape
     return Promise.race([fresh.catch(() => known), Bun.sleep(patienceMs).then(() => known)])
   }
 }

@@ -1,4 +1,4 @@
-/** Erases a session or a subject to the end: events, copies in deliveries and samples, and the log behind them. */
+/** Erases a session or a subject completely: events, copies in deliveries and samples, and the write-ahead log. */
 import { createHmac } from 'node:crypto'
 import type { AuditEntry, EraseCursor, EraseResult, Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
@@ -16,29 +16,29 @@ export interface Taken {
 }
 
 export interface Erased extends Taken {
-  /** Whether the write-ahead log was emptied: until then it may hold old pages. */
+  /** Whether the write-ahead log was truncated; until then it may contain erased pages. */
   logEmptied: boolean
 }
 
-/** What no erasure of ours can reach, said wherever one was done. */
+/** What an erasure cannot reach, shown with every result. */
 export const beyondErasure = [
-  'events that arrived after it had begun: once their sender is quiet, erase again',
-  'backups, which keep it until they are deleted',
-  'events that webhooks, file sinks or exports carried out of the appliance',
-  'counts of hours whose events retention has already taken',
+  'events that arrived after the start: erase again when their sender has stopped',
+  'backups, until they are deleted',
+  'events that webhooks, file sinks or exports have sent elsewhere',
+  'counts of hours whose events retention has already deleted',
 ] as const
 
 const truncateTries = 50
 const truncateWaitMs = 100
 
 export interface EraseOptions {
-  /** Called after each step with the sums so far; after the first one the audit entry stands. */
+  /** Called after each step with the totals so far; the audit entry exists after the first. */
   told?: (sum: Taken) => void
-  /** Throws its reason at the next step once it is aborted; what is gone stays gone. */
+  /** When aborted, the next step throws its reason; erased data stays erased. */
   ending?: AbortSignal
 }
 
-/** The audit entry stands before the first event is gone, and names what is erased by a keyed hash alone. */
+/** The audit entry is written before the first event is erased, and names the target only by a keyed hash. */
 export async function eraseAll(
   { store, clock }: { store: Pick<Store, 'events' | 'retention' | 'secret'>; clock: Clock },
   actor: Actor,
@@ -71,7 +71,7 @@ export async function eraseAll(
   return { ...sum, logEmptied: await emptyLog(store) }
 }
 
-/** A plain hash of an e-mail address is soon guessed; this one needs the store's secret. */
+/** Keyed with the store's secret, because a plain hash of an email address is easily guessed. */
 async function hashOf(
   store: Pick<Store, 'secret'>,
   orgId: string,

@@ -1,4 +1,4 @@
-/** Erasures asked for in the dashboard: in the background, one at a time in an organization, with how far they are. */
+/** Erasures started in the dashboard: in the background, one at a time per organization, with progress. */
 import type { Store } from '../../../db/contract/store.ts'
 import type { Actor } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -8,20 +8,19 @@ import { beyondErasure, eraseAll, type Erased, type Erasure, type Taken } from '
 
 export interface ErasuresJson {
   running: (Taken & { by: Erasure['kind']; startedAt: string }) | null
-  /** The newest that ended since the server started; when `erased` is null it was cut short, and `problem` says why. */
+  /** The newest that ended since the server started; `erased` is null when it was interrupted, for `problem`. */
   last: { by: Erasure['kind']; endedAt: string; erased: Erased | null; problem: string | null } | null
-  beyond: readonly string[] // what no erasure can reach
+  beyond: readonly string[] // what an erasure cannot reach
 }
 
 export interface Erasures {
   /**
-   * Resolves after its first step: the audit entry stands. All of it can take longer than a connection may be silent,
-   * of a subject that is in every block. Throws `conflict` while another of the organization runs, and what the step
-   * throws.
+   * Resolves after the first step, when the audit entry is written, because an erasure can take longer than a request
+   * may. Throws `conflict` while another erasure of the organization runs, and any error of the first step.
    */
   start(actor: Actor, erasure: Erasure): Promise<void>
   view(orgId: string): ErasuresJson
-  /** Ends what runs at its next step; that it was cut short is in the log. */
+  /** Interrupts the running erasures at their next step; the log records it. */
   stop(): Promise<void>
 }
 
@@ -36,7 +35,7 @@ export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
   const last = new Map<string, NonNullable<ErasuresJson['last']>>()
   const ending = new AbortController()
 
-  /** Never rejects but through `begun`: how it ended is in the view and in the log. */
+  /** Rejects only through `begun`: the result is in the view and in the log. */
   async function work(
     actor: Actor,
     erasure: Erasure,
@@ -67,7 +66,7 @@ export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
   return {
     async start(actor, erasure) {
       if (running.has(actor.orgId))
-        throw new AppError('conflict', 'Another erasure is at work. Begin this one when that has ended.')
+        throw new AppError('conflict', 'Another erasure is running. Try again when it finishes.')
       const begun = Promise.withResolvers<void>()
       const nothing: Taken = { events: 0, deliveries: 0, samples: 0 }
       const state = { by: erasure.kind, startedAt: isoTime(clock.now()), ...nothing }
@@ -80,7 +79,7 @@ export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
       beyond: beyondErasure,
     }),
     async stop() {
-      ending.abort(new Error('the server was stopped before it had ended: erase again'))
+      ending.abort(new Error('the server stopped before it finished: erase again'))
       await Promise.all([...running.values()].map((one) => one.work))
     },
   }

@@ -1,10 +1,10 @@
-/** Retention: takes what is too old or too much in every organization, in steps that leave room for ingest. */
+/** Retention: deletes events above the age or size limit of every organization, in steps, so that ingest continues. */
 import type { ExpireCommand, Store } from '../../../db/contract/store.ts'
 import { clockToleranceMs } from '../../system/clock-guard.ts'
 import type { Log } from '../../log.ts'
 import { makeSteps } from './steps.ts'
 
-/** Null: without that limit. */
+/** Null: no limit. */
 export interface RetentionRule {
   days: number | null
   bytes: number | null
@@ -13,7 +13,7 @@ export interface RetentionRule {
 
 const dayMs = 24 * 3_600_000
 
-/** Counts outlive their events by far, but not for ever (contract §7). */
+/** Counts are stored much longer than their events, but not forever (contract §7). */
 const rollupsKeptMs = 400 * dayMs
 
 interface Services {
@@ -22,7 +22,7 @@ interface Services {
   log: Log
 }
 
-/** Throws between two steps once `ending` is aborted; what they took is gone, and the next run takes the rest. */
+/** Throws between two steps once `ending` is aborted; the next run continues. */
 export async function expireAll(
   { store, rule, log }: Services,
   now: number,
@@ -52,7 +52,7 @@ export async function expireAll(
   if (bytes > 0) log.info('room_given_back', { bytes })
 }
 
-/** An organization's own rule goes before the appliance's, each limit by itself. */
+/** An organization's own limits override the server's, each on its own. */
 export async function ruleOf(
   store: Pick<Store, 'retention'>,
   orgId: string,
@@ -66,7 +66,7 @@ export async function ruleOf(
   }
 }
 
-/** By days the time of arrival counts, by bytes its order, which no clock can put wrong. */
+/** The age limit uses arrival times; the size limit uses arrival order, which is independent of clocks. */
 async function limitOf(
   store: Pick<Store, 'retention'>,
   orgId: string,

@@ -1,26 +1,26 @@
-/** The hourly re-count: hours that have ended are counted again from their events; rollups that differ are repaired. */
+/** The hourly recount: counts past hours again from their events, and repairs rollups that differ. */
 import type { RecountProgress, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
 const hourMs = 3_600_000
 
-/** When the clock stood in the future and came back, hours it called over had not ended: they are counted again. */
+/** After a clock that was ahead is corrected, hours that seemed past were not: they are counted again. */
 const againMs = 48 * hourMs
 
-/** Time after which a run ends; the next one goes on where it stopped. */
+/** The time limit of a run; the next run continues. */
 const runMsMax = 10 * 60_000
 
-/** Hours between two notes of how far it has come: a note is a commit. */
+/** Hours between two saves of the position, because a save is a commit. */
 const hoursPerNote = 24
 
-/** Rollups of older hours are dropped by retention. */
+/** Retention deletes the rollups of older hours. */
 const backMs = 400 * 24 * hourMs
 
 export interface Recount {
-  /** Throws once `ending` is aborted, and the hour at hand is the next run's. */
+  /** Throws once `ending` is aborted; the next run repeats the current hour. */
   run(now: number, ending: AbortSignal): Promise<void>
-  /** Rollup rows found wrong since the process started; expected: 0. */
+  /** Rollup rows repaired since the process started; expected: 0. */
   repaired(): number
 }
 
@@ -31,14 +31,14 @@ function startOf(known: RecountProgress | null, untilMs: number): number {
 
 interface End {
   deadline: number
-  ended: Promise<never> // an hour of a hundred million events takes minutes, and a stop does not wait for it
+  ended: Promise<never> // an hour of 100 million events takes minutes; a stop does not wait for it
 }
 
 function rejectedBy(ending: AbortSignal): Promise<never> {
   const ended = new Promise<never>((_, reject) => {
     ending.addEventListener('abort', () => reject(ending.reason as Error), { once: true })
   })
-  ended.catch(() => {}) // of a run that has come to its end before
+  ended.catch(() => {}) // the run may finish first
   return ended
 }
 

@@ -1,4 +1,4 @@
-/** Settings → Data: how long an organization's events are kept, what they take, and erasing a session or a subject. */
+/** Settings → Data: an organization's retention, its storage, and erasing a session or a subject. */
 import { Elysia } from 'elysia'
 import type { Org, RetentionSetting, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
@@ -24,7 +24,7 @@ export interface RetentionRoutesServices {
 const unparsed = { parse: 'none' } as const
 const daysMax = 36_500
 
-/** Counting ends then, and the owner decides without the number. */
+/** The time limit of counting; after it the owner decides without the number. */
 const countMsMax = 8_000
 
 export function retentionRoutes(services: RetentionRoutesServices) {
@@ -83,7 +83,7 @@ export function retentionRoutes(services: RetentionRoutesServices) {
       return json(erasures.view(org.id))
     })
     .post(
-      '/api/erase/count', // not GET: a name or an address would stand in the access log of every proxy
+      '/api/erase/count', // not GET: names and addresses would appear in access logs of proxies
       async ({ request }) => {
         const { org } = await asOwner(request)
         const { kind, value } = await readErasure(request)
@@ -95,18 +95,18 @@ export function retentionRoutes(services: RetentionRoutesServices) {
     )
 }
 
-/** Exactly one of both: "this session, but only of this subject" is nothing anybody asks for. */
+/** Exactly one of session and subject. */
 async function readErasure(request: Request): Promise<Erasure> {
   const { session, subject } = await readFields(request, { session: 'text?', subject: 'text?' })
   if ((session === undefined) === (subject === undefined))
-    throw wrongField('session', 'Name a session or a subject, one of them.')
+    throw wrongField('session', 'Give either a session or a subject.')
   const erasure: Erasure =
     session === undefined ? { kind: 'subject', value: subject ?? '' } : { kind: 'session', value: session }
-  if (erasure.value === '') throw wrongField(erasure.kind, 'It must not be empty.')
+  if (erasure.value === '') throw wrongField(erasure.kind, `${erasure.kind} must not be empty.`)
   return erasure
 }
 
 function requireLimit(name: string, value: number | null, max: number): void {
   if (value !== null && !(Number.isSafeInteger(value) && value >= 1 && value <= max))
-    throw wrongField(name, `${name} must be a whole number from 1 to ${max}, or left out.`)
+    throw wrongField(name, `${name} must be an integer from 1 to ${max}, or omitted.`)
 }

@@ -1,13 +1,13 @@
-/** Takes away in steps: ingest has the writer to itself between two of them, and a full disk does not end it. */
+/** Deletes in steps, so that ingest gets the writer between them; works on a full disk. */
 import { StoreError } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 
 const pauseMs = 20
 
 export interface Steps {
-  /** `small` asks for a step that needs little room in the log. */
+  /** `small` requests a step that needs little space in the write-ahead log. */
   once<T>(step: (small: boolean) => Promise<T>): Promise<T>
-  /** Returns the sum of what `took` reads from each step. Throws between two of them when it is to end. */
+  /** Returns the sum of `took` over all steps. Throws between two steps when it must end. */
   untilDone<T extends { done: boolean }>(
     step: (small: boolean) => Promise<T>,
     took: (part: T) => number,
@@ -15,8 +15,8 @@ export interface Steps {
 }
 
 /**
- * Taking events away writes to the log first. On a full disk the reserve is the room for that: it is given up once, and
- * from then on steps are small and the log is emptied after each, which turns them into free pages of the database.
+ * Deleting events writes to the write-ahead log first. On a full disk the reserve is released once to make space for
+ * that; from then on steps are small and the log is truncated after each, which frees pages of the database.
  */
 export function makeSteps({ retention }: Pick<Store, 'retention'>, ending: AbortSignal): Steps {
   let tight = false

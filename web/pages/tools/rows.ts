@@ -13,11 +13,11 @@ export interface ToolRow {
   tokens: number
   estimated: boolean
   calls: number
-  before: number // in the time before
+  before: number // in the previous period
   errors: number
   blocked: number
   lastHour: string | null
-  took: Quantiles | null // null: no call came with a duration
+  took: Quantiles | null // null: no call had a duration
   version: number
   changedAt: string
   findings: Finding[]
