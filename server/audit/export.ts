@@ -87,6 +87,8 @@ export function entryView({ id, orgId, actor, action, target, metadata, occurred
   return { id, orgId, actor, action, target, metadata, occurredAt: isoTime(occurredAtMs) }
 }
 
+export type AuditEntryView = ReturnType<typeof entryView>
+
 async function* jsonParts(pages: AsyncGenerator<AuditEntry[]>, head: unknown): AsyncGenerator<string> {
   let count = 0
   yield '{"entries":['

@@ -81,6 +81,8 @@ function ingestHealth(
   }
 }
 
+export type IngestHealthView = ReturnType<typeof ingestHealth>
+
 function sumOf(counts: IngestCount[]) {
   const total = { requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
   for (const one of counts) for (const name of sums) total[name] += one[name]

@@ -123,6 +123,8 @@ function secretView({ secret, previousUntilMs }: ShownSecret) {
   return { secret, oldSecretUntil: previousUntilMs === null ? null : isoTime(previousUntilMs) }
 }
 
+export type SecretView = ReturnType<typeof secretView>
+
 /** The request as it goes out at `atMs`, signed with the secret of today: what a receiver can check its code with. */
 async function requestView(
   { webhooks, store }: DashboardWebhookRoutesServices,
@@ -134,6 +136,8 @@ async function requestView(
   const headers = requestHeaders(webhooks, { delivery, sealedSecrets }, atMs)
   return { id, method: 'POST', url, at: isoTime(atMs), headers, body }
 }
+
+export type RequestView = Awaited<ReturnType<typeof requestView>>
 
 async function sealedSecretsOf(
   store: Pick<Store, 'webhooks'>,

@@ -33,6 +33,8 @@ export function attemptView({ atMs, status, durationMs, responseExcerpt, error }
   return { at: isoTime(atMs), status, durationMs, responseExcerpt, error }
 }
 
+export type AttemptView = ReturnType<typeof attemptView>
+
 /** Never with a secret. */
 export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts: EndpointCounts }) {
   const { id, orgId, url, label, types, outcomes, classes, siteIds, status, pausedReason } = endpoint
@@ -66,9 +68,15 @@ export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts:
   }
 }
 
+export type EndpointView = ReturnType<typeof endpointView>
+
 export function ruleView({ id, endpointId, kind, threshold, minutes, eventsMin, createdAtMs }: Rule) {
   return { id, endpointId, kind, threshold, minutes, eventsMin, createdAt: isoTime(createdAtMs) }
 }
+
+export type RuleView = ReturnType<typeof ruleView>
+
+const [open, acknowledged, resolved] = ['open', 'acknowledged', 'resolved'] as const
 
 export function incidentView(incident: Incident) {
   const { id, ruleId, subject, openedAtMs, resolvedAtMs, acknowledgedAtMs, acknowledgedBy, data } = incident
@@ -76,7 +84,7 @@ export function incidentView(incident: Incident) {
     id,
     ruleId,
     subject,
-    status: resolvedAtMs !== null ? 'resolved' : acknowledgedAtMs !== null ? 'acknowledged' : 'open',
+    status: resolvedAtMs !== null ? resolved : acknowledgedAtMs !== null ? acknowledged : open,
     severity: severityOf(incident),
     message: incidentSentence(incident),
     link: linkOf(incident),
@@ -87,3 +95,5 @@ export function incidentView(incident: Incident) {
     data,
   }
 }
+
+export type IncidentView = ReturnType<typeof incidentView>

@@ -132,7 +132,13 @@ test.each([
   ],
   [
     'web-types-only',
-    'web/api/api.ts',
+    'web/api/below/a.ts',
+    "import type { B } from '../../../server/b.ts'",
+    "import type { B } from '../api.ts'",
+  ],
+  [
+    'web-types-only',
+    'web/api/key-api.ts',
     "import { b } from '../../server/b.ts'",
     "import type { B } from '../../server/b.ts'",
   ],

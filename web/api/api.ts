@@ -15,6 +15,8 @@ import type {
   Why,
 } from '../../server/dashboard/shapes.ts'
 import type { ErrorCode, Issue } from '../../server/errors.ts'
+import type { KeyView } from '../../server/identity/keys/routes.ts'
+import type { SessionView } from '../../server/identity/sign-in/session-view.ts'
 import type { KnaphCounts } from '../../server/api/site-memory/use-shapes.ts'
 import type { ToolCalls } from '../../server/api/tools/call-shapes.ts'
 import type { Histogram } from '../../server/api/traces/histogram-shapes.ts'
@@ -45,18 +47,10 @@ export interface PageCounts {
   knaph: KnaphCounts
 }
 
-export type Role = 'owner' | 'admin' | 'analyst' | 'viewer'
-export type KeyKind = 'ingest' | 'secret' | 'publishable'
-
-export interface Session {
-  account: { id: string; email: string; operator: boolean }
-  org: { id: string; slug: string; name: string }
-  role: Role
-  lacksSecondFactor: boolean // that the organization requires: it answers nothing until there is one
-  version: string
-  ingestUrl: string
-  insecure: boolean // plain HTTP off loopback
-}
+export type Session = SessionView
+export type Role = Session['role']
+export type Key = KeyView
+export type KeyKind = Key['kind']
 
 /** The password was right; a code is asked for before there is a session. */
 export interface HalfSignedIn {
@@ -67,22 +61,6 @@ export interface HalfSignedIn {
 export interface Overview {
   total: number
   byType: { [type: string]: number }
-}
-
-export interface Key {
-  id: string
-  kind: KeyKind
-  label: string
-  prefix: string
-  createdAt: string
-  lastUsedAt: string | null
-  lastUsedAddress: string | null
-  expiresAt: string | null
-  revokedAt: string | null
-  exposedAt: string | null
-  siteIds: string[]
-  scopes: string[]
-  behindProxy: boolean
 }
 
 export interface KeyWanted {

@@ -1,32 +1,15 @@
 /** The calls of Settings about who may do what: people, organizations, sites, own account, keys, the audit trail. */
+import type { AuditEntryView } from '../../server/audit/export.ts'
+import type { OrgView } from '../../server/identity/organizations/routes.ts'
+import type { OwnSignInView } from '../../server/identity/people/account-routes.ts'
+import type { MemberView } from '../../server/identity/people/members.ts'
+import type { InvitationView } from '../../server/identity/people/people-routes.ts'
 import { get, json, post, type Key, type KeyWanted, type Role, type Session } from './api.ts'
 
-export interface Member {
-  id: string
-  email: string
-  role: Role
-  operator: boolean
-  secondFactor: boolean
-  createdAt: string
-  lastSeenAt: string | null
-}
-
-export interface Invitation {
-  id: string
-  email: string
-  role: Role
-  createdAt: string
-  expiresAt: string
-}
-
-export interface OwnOrg {
-  id: string
-  slug: string
-  name: string
-  role: Role
-  createdAt: string
-  deletesAt: string | null
-}
+export type Member = MemberView
+export type Invitation = InvitationView
+export type OwnOrg = OrgView & { role: Role }
+export type OwnSignIn = OwnSignInView
 
 export interface SignInRule {
   secondFactorRequired: boolean
@@ -41,36 +24,19 @@ export interface Site {
   seen: boolean
 }
 
-export interface OwnSignIn {
-  id: string
-  address: string
-  userAgent: string
-  createdAt: string
-  lastSeenAt: string
-  current: boolean
-}
-
 export interface OwnAccount {
   email: string
   secondFactor: { since: string; recoveryLeft: number } | null
   signIns: OwnSignIn[]
 }
 
-export type Metadata = { [member: string]: unknown }
-
-export interface AuditEntry {
-  id: string
-  orgId: string
-  actor: string
-  actorName: string | null // an e-mail address, the label of a key, or which part of the appliance it was
-  action: string
-  target: string
+export type AuditEntry = AuditEntryView & {
+  actorName: string | null // an email address, the label of a key, or a part of the appliance
   targetName: string | null
-  address: string | null // of the sender; none for the command line and for jobs
-  metadata: Metadata
-  occurredAt: string
+  address: string | null // of the sender; null for the command line and for jobs
   position: number
 }
+export type Metadata = AuditEntry['metadata']
 
 const done = async (call: Promise<Response>): Promise<void> => void (await call)
 const id = encodeURIComponent

@@ -1,4 +1,7 @@
 /** The calls that read pushed tool registries and site memory. */
+import type { MemoryVersionView } from '../../server/api/site-memory/record.ts'
+import type { Difference as DifferenceView } from '../../server/api/tools/differences.ts'
+import type { ToolFacts } from '../../server/api/tools/view.ts'
 import { exchange, get } from './api.ts'
 
 /** A value of JSON as JSON.parse gives it. */
@@ -7,22 +10,9 @@ export interface JsonObject {
   [member: string]: Json
 }
 
-export interface Tool {
-  siteId: string
-  name: string
-  enabled: boolean
-  tokens: number
-  tokensEstimated: boolean
-  version: number
-  firstSeenAt: string
-  changedAt: string
-  removedAt: string | null
-  tool: JsonObject // as it was pushed
-}
+export type Tool = ToolFacts & { tool: JsonObject } // `tool` as it was pushed
 
-export interface Difference {
-  path: string // JSON Pointer
-  change: 'added' | 'removed' | 'changed'
+export interface Difference extends Omit<DifferenceView, 'before' | 'after'> {
   before?: Json
   after?: Json
 }
@@ -40,13 +30,7 @@ export interface ToolHistory {
   versions: ToolVersion[] // newest first
 }
 
-export interface MemoryVersion {
-  version: number
-  at: string
-  score: number
-  scoreComputed: boolean
-  bytes: number
-}
+export type MemoryVersion = MemoryVersionView
 
 export interface Memory extends MemoryVersion {
   siteId: string

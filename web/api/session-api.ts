@@ -1,17 +1,9 @@
 /** The calls that read sessions: what one agent did, from its first event to its last. */
+import type { SessionView } from '../../server/api/sessions/routes.ts'
 import { get, type TraceEvent } from './api.ts'
 
-export interface AgentSession {
-  id: string
-  siteIds: string[]
-  firstSeenAt: string
-  lastSeenAt: string
-  events: number
-  agent: { class: string | null; vendor: string | null; trust: string | null } // at the highest trust it reached
-  byPillar: { [pillar: string]: number }
-  byOutcome: { [outcome: string]: number }
-  truncated?: true // there are more events; the newest were counted
-}
+/** With `truncated`, the session has more events; the newest were counted. */
+export type AgentSession = SessionView
 
 export interface SessionPage {
   sessions: AgentSession[] // the newest first

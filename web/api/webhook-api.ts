@@ -1,4 +1,7 @@
 /** The calls of the Webhooks page and of Settings → Webhooks. */
+import type { Notice } from '../../server/webhooks/alerts/alerts.ts'
+import type { RequestView, SecretView } from '../../server/webhooks/routes.ts'
+import type { AttemptView, EndpointView, IncidentView, RuleView } from '../../server/webhooks/view.ts'
 import { exchange, get, json, post } from './api.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead_letter'
@@ -16,39 +19,9 @@ export interface Delivery {
   deliveredAt: string | null
 }
 
-export interface Attempt {
-  at: string
-  status: number | null
-  durationMs: number
-  responseExcerpt: string
-  error: string | null
-}
+export type Attempt = AttemptView
 
-export interface Endpoint {
-  id: string
-  url: string
-  label: string
-  types: string[]
-  outcomes: string[]
-  classes: string[]
-  sites: string[]
-  batchSize: number
-  retryWaits: number[] | null // seconds; null: those of the server
-  status: 'active' | 'paused'
-  pausedReason: 'asked' | 'gone' | 'failing' | null
-  pausedAt: string | null
-  sequence: number
-  missed: number
-  replayUntil: number | null // a range is being delivered again
-  pending: number
-  delivered: number
-  deadLetters: number
-  createdAt: string
-  lastSuccessAt: string | null
-  failingSince: string | null
-  nextProbeAt: string | null
-  oldSecretUntil: string | null
-}
+export type Endpoint = EndpointView
 
 export interface EndpointMembers {
   url: string
@@ -67,54 +40,17 @@ export interface UnknownType {
   suggestion: string | null
 }
 
-export interface Notice {
-  code: string
-  endpointId: string | null // null: about no endpoint
-  message: string
-  href?: string // where to do something about it; without: the Webhooks page
-}
+export type { Notice }
 
-export type RuleKind = 'new_vendor' | 'blocked_share' | 'tool_error_rate' | 'silence' | 'key_leaked'
+export type Rule = RuleView
+export type RuleKind = Rule['kind']
+export type RuleNumbers = Pick<Rule, 'threshold' | 'minutes' | 'eventsMin'>
 
-/** What a rule of one kind takes; null for what it does not. */
-export interface RuleNumbers {
-  threshold: number | null // share from 0 to 1
-  minutes: number | null
-  eventsMin: number | null
-}
+export type Incident = IncidentView & { acknowledgedByName: string | null } // null: the account or key is gone
 
-export interface Rule extends RuleNumbers {
-  id: string
-  endpointId: string
-  kind: RuleKind
-}
+export type SentRequest = RequestView
 
-export interface Incident {
-  id: string
-  ruleId: string
-  status: 'open' | 'acknowledged' | 'resolved'
-  severity: 'critical' | 'warning' | 'info'
-  message: string
-  link: string // the page that shows what it is about
-  openedAt: string
-  acknowledgedAt: string | null
-  acknowledgedBy: string | null
-  acknowledgedByName: string | null // null: the account or key is gone
-  resolvedAt: string | null
-}
-
-export interface SentRequest {
-  method: string
-  url: string
-  at: string
-  headers: { [name: string]: string }
-  body: string
-}
-
-export interface SigningSecret {
-  secret: string
-  oldSecretUntil: string | null
-}
+export type SigningSecret = SecretView
 
 export interface DeliveryFilter {
   status: DeliveryStatus | null

@@ -113,3 +113,5 @@ function sessionView(session: Session) {
     ...(isCut ? { truncated: true } : {}),
   }
 }
+
+export type SessionView = ReturnType<typeof sessionView>

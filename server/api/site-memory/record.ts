@@ -43,3 +43,5 @@ export function memoryView(memory: StoredMemory): string {
 export function versionView({ version, atMs, score, computed, bytes }: MemoryVersion) {
   return { version, at: isoTime(atMs), score, scoreComputed: computed, bytes }
 }
+
+export type MemoryVersionView = ReturnType<typeof versionView>

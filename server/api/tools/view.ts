@@ -8,18 +8,13 @@ interface Descriptor {
   [member: string]: unknown
 }
 
-export function toolView({
-  siteId,
-  name,
-  version,
-  firstAtMs,
-  changedAtMs,
-  removedAtMs,
-  json,
-}: StoredTool): string {
-  const tool = JSON.parse(json) as Descriptor
+/** The fields of a tool beside its descriptor, which is sent as JSON text. */
+function toolFacts(
+  { siteId, name, version, firstAtMs, changedAtMs, removedAtMs }: StoredTool,
+  tool: Descriptor,
+) {
   const { tokens, estimated } = tokenCost(tool)
-  const facts = {
+  return {
     siteId,
     name,
     enabled: tool['enabled'] !== false,
@@ -30,7 +25,13 @@ export function toolView({
     changedAt: isoTime(changedAtMs),
     removedAt: removedAtMs === null ? null : isoTime(removedAtMs),
   }
-  return withMember(facts, 'tool', json)
+}
+
+export type ToolFacts = ReturnType<typeof toolFacts>
+
+export function toolView(stored: StoredTool): string {
+  const facts = toolFacts(stored, JSON.parse(stored.json) as Descriptor)
+  return withMember(facts, 'tool', stored.json)
 }
 
 /** `versions` may contain one more than is shown, so that the last one shown can be compared too. */

@@ -126,6 +126,8 @@ export function keyView(key: ApiKey) {
   }
 }
 
+export type KeyView = ReturnType<typeof keyView>
+
 function readTime(text: string): number {
   const ms = parseTime(text)
   if (ms === null) throw wrongField('expiresAt', 'expiresAt must be a time such as 2027-01-31T18:00:00Z')

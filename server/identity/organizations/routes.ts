@@ -140,6 +140,8 @@ function orgView({ id, slug, name, createdAtMs }: Org, deletion?: OrgDeletion) {
   return { id, slug, name, createdAt: isoTime(createdAtMs), deletesAt }
 }
 
+export type OrgView = ReturnType<typeof orgView>
+
 function readName(text: string): string {
   const name = text.trim()
   const problem = nameProblem(name)

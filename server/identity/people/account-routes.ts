@@ -198,3 +198,5 @@ function signInView(each: SignIn, { signIn }: SignInView) {
     current: id === signIn.id,
   }
 }
+
+export type OwnSignInView = ReturnType<typeof signInView>

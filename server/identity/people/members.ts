@@ -57,6 +57,8 @@ export async function listMembers({ store }: { store: Store }, orgId: string) {
   )
 }
 
+export type MemberView = Awaited<ReturnType<typeof listMembers>>[number]
+
 /** 409 for the last owner; the same role again is done without a word. Their sign-ins there end. */
 export async function changeRole(
   { store, clock }: Services,

@@ -81,3 +81,5 @@ export function peopleRoutes(services: PeopleRoutesServices) {
 function invitationView({ id, email, role, createdAtMs, expiresAtMs }: Invitation) {
   return { id, email, role, createdAt: isoTime(createdAtMs), expiresAt: isoTime(expiresAtMs) }
 }
+
+export type InvitationView = ReturnType<typeof invitationView>

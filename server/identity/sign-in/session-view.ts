@@ -35,3 +35,5 @@ export function sessionView(
     insecure: !secure && !local,
   }
 }
+
+export type SessionView = ReturnType<typeof sessionView>

@@ -1,5 +1,5 @@
 /** The labels of alert rules, and the numbers that each kind of rule has. */
-import type { Rule, RuleKind } from '../../../api/webhook-api.ts'
+import type { Rule, RuleKind, RuleNumbers } from '../../../api/webhook-api.ts'
 import { counted } from '../../../text/format.ts'
 
 export const ruleNames: { readonly [kind in RuleKind]: string } = {
@@ -30,7 +30,7 @@ export function ruleCondition({
   threshold,
   minutes,
   eventsMin,
-}: Omit<Rule, 'id' | 'endpointId'>): string {
+}: Pick<Rule, 'kind' | keyof RuleNumbers>): string {
   const share = `more than ${percent(threshold)} %`
   switch (kind) {
     case 'new_vendor':
