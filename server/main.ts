@@ -1,11 +1,9 @@
 #!/usr/bin/env bun
-/** The executable's entry: reads the command line, runs the verb, and ends with its exit code. */
+/** The entry point of the executable. */
 import './system/gc-options.ts'
 import './system/production.ts'
 import { run } from './cli/run.ts'
-import { secretVariables } from './cli/config.ts'
-import { takeEnvironment } from './system/environment.ts'
 
-// Everything we make is for this user alone, whatever the shell allows.
+// Files are private to this user, whatever the umask of the shell.
 process.umask(0o077)
-process.exit(await run(process.argv.slice(2), takeEnvironment(secretVariables)))
+process.exit(await run(process.argv.slice(2)))

@@ -1,87 +1,82 @@
-/** Reads the command line: which verb, its words, and the text of every flag; flags may stand anywhere. */
+/** Parses the command line: the command, its arguments, and the text of every flag. Flags may stand anywhere. */
 import { parseArgs } from 'node:util'
-import { nearest } from '../text/text.ts'
 import { UsageError } from '../errors.ts'
-import { optionFits, optionNames, optionOf, verbNames, type OptionName, type VerbName } from './options.ts'
+import { nearest } from '../text/text.ts'
+import type { KnownCommand } from './command.ts'
+import type { Option } from './option.ts'
 
 export interface Arguments {
-  verb: VerbName
-  /** What follows the verb: the key of `key revoke`, the subject of `help`. */
-  words: string[]
-  flags: Map<OptionName, string>
+  command: KnownCommand
+  words: string[] // after the name of the command
+  flags: Map<string, string>
   help: boolean
 }
 
-/** Verbs that take words of their own, with how many at most. */
-const wordsMax: Partial<Record<VerbName, number>> = {
-  'key revoke': 1,
-  'key rotate': 1,
-  'key change': 1,
-  'site change': 1,
-  import: 1,
-  'webhook test': 1,
-  'webhook show': 1,
-  'webhook replay': 1,
-  'webhook add': 1,
-  'webhook pause': 1,
-  'webhook resume': 1,
-  'webhook rotate-secret': 1,
-  'webhook remove': 1,
-  setup: 1,
-  'backup verify': 1,
-  restore: 1,
-  completions: 1,
-  'log-level': 1,
-  verify: 1,
-  help: 2,
+type Commands = readonly KnownCommand[]
+
+/** Every option of every command by name. Commands that share a name agree on whether it takes a value. */
+export function optionTable(commands: Commands): Map<string, Option> {
+  const table = new Map<string, Option>()
+  for (const { options } of commands)
+    for (const [name, option] of Object.entries(options)) if (!table.has(name)) table.set(name, option)
+  return table
 }
 
-export function readArguments(args: string[]): Arguments {
+export function readArguments(args: string[], commands: Commands): Arguments {
+  const table = optionTable(commands)
   const { tokens } = parseArgs({
     args,
-    options: flagTypes(),
+    options: flagTypes(table),
     strict: false,
     allowPositionals: true,
     tokens: true,
   })
-  const flags = new Map<OptionName, string>()
   const words: string[] = []
-  let asksVersion = false
-  const options: FlagToken[] = []
+  const given: FlagToken[] = []
+  let version = false
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
-    if (versionNames.includes(token.name) && token.value === undefined) asksVersion = true
-    else options.push(token)
+    if (versionNames.includes(token.name) && token.value === undefined) version = true
+    else given.push(token)
   }
-  const strange = options.find(({ name }) => !isOption(name))
-  if (strange !== undefined) throw unknownFlag(strange, args, verbOf(words))
-  for (const token of options) readFlag(token, flags)
+  const unknown = given.find(({ name }) => !table.has(name))
+  if (unknown !== undefined) throw unknownFlag(unknown, args, commands, words)
+  const flags = new Map<string, string>()
+  for (const token of given) readFlag(token, table.get(token.name)!, flags)
   const help = flags.get('help') === 'true'
-  if (asksVersion) words.length = 0 // whatever else stands there
-  const verb = asksVersion ? 'version' : takeVerb(words, help)
-  if (words.length > (wordsMax[verb] ?? 0)) {
-    throw new UsageError(`"${words.at(-1)}" is one word too many for "sightglass ${verb}"`, helpHint(verb))
+  if (version) words.length = 0 // --version wins over everything else
+  const command = version ? commandNamed('version', commands)! : takeCommand(words, help, commands)
+  const { name, options } = command
+  if (words.length > (command.argumentsMax ?? (command.arguments === undefined ? 0 : 1)))
+    throw new UsageError(`unexpected argument "${words.at(-1)}" for "sightglass ${name}"`, helpHint(name))
+  for (const flag of flags.keys()) {
+    if (flag in options) continue
+    const near = nearest(flag, flagsOf(command))
+    const hint = near === null ? helpHint(name) : `did you mean --${near}?`
+    throw new UsageError(`--${flag} is not an option of "sightglass ${name}"`, hint)
   }
-  for (const name of flags.keys()) {
-    if (!optionFits(name, verb)) {
-      const near = nearest(name, flagsOf(verb))
-      const hint = near === null ? helpHint(verb) : `did you mean --${near}?`
-      throw new UsageError(`--${name} is not an option of "sightglass ${verb}"`, hint)
-    }
-  }
-  return { verb, words, flags, help }
+  return { command, words, flags, help }
 }
 
-export function helpHint(verb: VerbName): string {
-  return verb === 'serve' || verb === 'help' ? 'sightglass help' : `sightglass help ${verb}`
+export function helpHint(name: string): string {
+  return name === 'serve' || name === 'help' ? 'sightglass help' : `sightglass help ${name}`
 }
 
-function flagTypes() {
+export function commandNamed(name: string, commands: Commands): KnownCommand | undefined {
+  return commands.find((each) => each.name === name)
+}
+
+/** Names of the options that may stand on the command line. */
+export function flagsOf({ options }: KnownCommand): string[] {
+  return Object.entries(options).flatMap(([name, { environmentOnly }]) => (environmentOnly ? [] : [name]))
+}
+
+function flagTypes(table: Map<string, Option>) {
   const types: Record<string, { type: 'string' | 'boolean'; short?: string }> = {
     version: { type: 'boolean', short: 'V' },
   }
-  for (const name of optionNames) types[name] = { type: optionOf(name).value === null ? 'boolean' : 'string' }
+  for (const [name, { value }] of table) types[name] = { type: value === null ? 'boolean' : 'string' }
   types['help']!.short = 'h'
   return types
 }
@@ -93,12 +88,15 @@ interface FlagToken {
   inlineValue?: boolean | undefined
 }
 
-function readFlag(token: FlagToken, flags: Map<OptionName, string>): void {
+const versionNames = ['version', 'v']
+
+function readFlag(token: FlagToken, option: Option, flags: Map<string, string>): void {
   const { name } = token
-  if (!isOption(name)) return
-  const { value, environmentOnly, adds } = optionOf(name)
+  const { value, environmentOnly, adds } = option
   if (environmentOnly) {
-    throw new UsageError(`--${name} cannot be a flag: everybody could read it in the list of processes`)
+    throw new UsageError(
+      `--${name} cannot be a flag, because every user of the machine can read the command line`,
+    )
   }
   if (value === null) {
     flags.set(name, token.value ?? 'true')
@@ -108,64 +106,56 @@ function readFlag(token: FlagToken, flags: Map<OptionName, string>): void {
   if (text === '' && token.inlineValue !== true)
     throw new UsageError(`--${name} needs a value: --${name} ${value}`)
   if (!token.inlineValue && /^-[^\d]/.test(text)) {
-    throw new UsageError(`--${name} needs a value; write --${name}=${text} if it really begins with a dash`)
+    throw new UsageError(`--${name} needs a value; write --${name}=${text} if the value begins with a dash`)
   }
   const before = adds ? flags.get(name) : undefined
   flags.set(name, before === undefined ? text : `${before},${text}`)
 }
 
-const versionNames = ['version', 'v']
-
-function isOption(name: string): name is OptionName {
-  return optionNames.some((known) => known === name)
-}
-
-function flagsOf(verb: VerbName): OptionName[] {
-  return optionNames.filter((name) => optionFits(name, verb) && !optionOf(name).environmentOnly)
-}
-
-/** The verb that stands there, when one does: its own flags are suggested first. */
-function verbOf([first = '', second]: string[]): VerbName | null {
-  if (first === '') return 'serve'
-  return verbNames.find((verb) => verb === `${first} ${second}`) ?? verbNames.find((v) => v === first) ?? null
-}
-
-function unknownFlag({ rawName, name }: FlagToken, args: string[], verb: VerbName | null): UsageError {
-  // A long name behind one dash was read as a row of short ones.
+/** Suggests options of the given command first, then any option. */
+function unknownFlag(
+  { rawName, name }: FlagToken,
+  args: string[],
+  commands: Commands,
+  [first = 'serve', second]: string[],
+): UsageError {
+  // A long name behind one dash was parsed as a row of short names.
   const whole = rawName.startsWith('--')
     ? undefined
     : args.find((arg) => /^-[^-]{2}/.test(arg) && arg[1] === name)
   const typed = whole?.slice(1).split('=')[0] ?? name
-  const near = (verb === null ? null : nearest(typed, flagsOf(verb))) ?? nearest(typed, optionNames)
+  const command = commandNamed(`${first} ${second}`, commands) ?? commandNamed(first, commands)
+  const near =
+    (command === undefined ? null : nearest(typed, flagsOf(command))) ??
+    nearest(typed, [...optionTable(commands).keys()])
   const shown = whole === undefined ? rawName : `-${typed}`
-  const hint = near !== null ? `did you mean --${near}?` : verb === null ? 'sightglass help' : helpHint(verb)
-  return new UsageError(`${shown} is not an option`, hint)
+  const page = command === undefined ? 'sightglass help' : helpHint(command.name)
+  return new UsageError(`unknown option ${shown}`, near === null ? page : `did you mean --${near}?`)
 }
 
-/** Takes the words of the verb from the front of `words`; no word at all means serve. */
-function takeVerb(words: string[], help: boolean): VerbName {
-  if (words.length === 0) return help ? 'help' : 'serve'
+/** Removes the name of the command from the front of `words`. No words mean serve. */
+function takeCommand(words: string[], help: boolean, commands: Commands): KnownCommand {
+  const helpCommand = commandNamed('help', commands)!
+  if (words.length === 0) return help ? helpCommand : commandNamed('serve', commands)!
   const [first = '', second] = words
-  const long = verbNames.find((verb) => verb === `${first} ${second}`)
-  const short = verbNames.find((verb) => verb === first)
-  const verb = long ?? short
-  if (verb !== undefined) {
-    words.splice(0, verb.split(' ').length)
-    return verb
+  const found = commandNamed(`${first} ${second}`, commands) ?? commandNamed(first, commands)
+  if (found !== undefined) {
+    words.splice(0, found.name.split(' ').length)
+    return found
   }
-  const ofNoun = verbNames.filter((known) => known.startsWith(`${first} `))
+  const ofNoun = commands.map(({ name }) => name).filter((name) => name.startsWith(`${first} `))
   if (ofNoun.length === 0) {
-    const near = nearest(words.slice(0, 2).join(' '), verbNames) ?? nearest(first, verbNames)
+    const names = commands.map(({ name }) => name)
+    const near = nearest(words.slice(0, 2).join(' '), names) ?? nearest(first, names)
     throw new UsageError(
-      `there is no command "${first}"`,
+      `unknown command "${first}"`,
       near ? `did you mean "sightglass ${near}"?` : 'sightglass help',
     )
   }
   if (help || second === 'help') {
     words.splice(0, words.length, first)
-    return 'help'
+    return helpCommand
   }
-  const problem =
-    second === undefined ? `"${first}" alone says too little` : `there is no command "${first} ${second}"`
-  throw new UsageError(problem, `it is one of: ${ofNoun.join(', ')}`)
+  const problem = second === undefined ? `"${first}" is incomplete` : `unknown command "${first} ${second}"`
+  throw new UsageError(problem, `commands: ${ofNoun.join(', ')}`)
 }

@@ -1,19 +1,17 @@
 /** Renders the options of serve and all commands as Markdown, for the operations guide. */
-import { environmentTwin, optionFits, optionNames, optionOf, verbNames } from './options.ts'
-import { verbTexts } from './commands/verb-texts.ts'
+import { usageOf, type KnownCommand } from './command.ts'
+import { environmentTwin } from './option.ts'
 
-export function commandReference(): string {
-  return `${everyOption()}\n${everyCommand()}`
+export function commandReference(commands: readonly KnownCommand[]): string {
+  return `${optionTable(commands)}\n${commandTable(commands)}`
 }
 
-function everyOption(): string {
-  const rows = optionNames
-    .filter((name) => optionFits(name, 'serve'))
-    .map((name) => {
-      const { value, default: byDefault, help, environmentOnly } = optionOf(name)
-      const flag = environmentOnly ? environmentTwin(name) : `--${name}${value === null ? '' : ` ${value}`}`
-      return `| \`${inCell(flag)}\` | ${inCell(help)} | ${byDefault ? `\`${inCell(byDefault)}\`` : ''} |`
-    })
+function optionTable(commands: readonly KnownCommand[]): string {
+  const { options = {} } = commands.find(({ name }) => name === 'serve') ?? {}
+  const rows = Object.entries(options).map(([name, { value, default: byDefault, help, environmentOnly }]) => {
+    const flag = environmentOnly ? environmentTwin(name) : `--${name}${value === null ? '' : ` ${value}`}`
+    return `| \`${inCell(flag)}\` | ${inCell(help)} | ${byDefault ? `\`${inCell(byDefault)}\`` : ''} |`
+  })
   return `## Options of serve
 
 Each option is also an environment variable (\`--data-dir\` is \`SIGHTGLASS_DATA_DIR\`) and a key of the TOML file in
@@ -21,16 +19,13 @@ Each option is also an environment variable (\`--data-dir\` is \`SIGHTGLASS_DATA
 source. To read a secret from a file, such as a systemd credential, append \`_FILE\` to its variable.
 
 | Option | Description | Default |
-| ------ | ---------- | ---------- |
+| ------ | ----------- | ------- |
 ${rows.join('\n')}
 `
 }
 
-function everyCommand(): string {
-  const rows = verbNames.map((verb) => {
-    const { summary, usage } = verbTexts[verb]
-    return `| \`sightglass ${inCell(usage)}\` | ${inCell(summary)} |`
-  })
+function commandTable(commands: readonly KnownCommand[]): string {
+  const rows = commands.map((each) => `| \`sightglass ${inCell(usageOf(each))}\` | ${inCell(each.summary)} |`)
   return `## Commands
 
 \`sightglass help COMMAND\` explains a command. With \`--json\` a command prints one JSON value. Exit codes: 0 success,
@@ -42,7 +37,7 @@ ${rows.join('\n')}
 `
 }
 
-/** A bar would end the table cell. */
+/** A bar would end the cell. */
 function inCell(text: string): string {
   return text.replaceAll('|', '/')
 }

@@ -8,13 +8,15 @@ import { verifyPassword } from '../identity/sign-in/password.ts'
 import { newId, sha256Hex } from '../ids.ts'
 import { demoTraffic } from '../demo/traffic.ts'
 import { openDataFolder } from '../runtime/open-data-folder.ts'
-import type { Params } from '../runtime/params.ts'
-import { storeVerbs } from './commands/store-verbs.ts'
+import type { Params } from '../runtime/work.ts'
+import { commands } from './commands.ts'
+import { workTable } from './data-command.ts'
 
 type Answer = { [member: string]: Json }
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-verbs-'))
 const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
+const work = workTable(commands)
 let store: Store
 
 beforeAll(async () => {
@@ -29,8 +31,8 @@ function call(verb: string, params: Params = {}): Promise<Answer> {
   const webhooks = () => {
     throw new Error('no webhook verb is called here')
   }
-  const context = { store, clock, baseUrl: 'http://127.0.0.1:7400', ingestUrl: null, webhooks }
-  return storeVerbs[verb]!(context, params) as Promise<Answer>
+  const context = { store, clock, baseUrl: 'http://127.0.0.1:7400', webhooks }
+  return work.get(verb)!(context, params) as Promise<Answer>
 }
 
 async function auditRows(): Promise<AuditEntry[]> {
@@ -80,11 +82,11 @@ describe('organizations', () => {
 
   test.each([
     [{ name: 'Twice', slug: 'default' }, 'already'],
-    [{ name: 'X', slug: 'Big' }, 'cannot be a slug'],
-    [{ name: 'X', slug: '-' }, 'cannot be a slug'],
-    [{ name: 'X', slug: 'a'.repeat(41) }, 'cannot be a slug'],
-    [{ name: 'X', slug: 'system' }, 'cannot be a slug'],
-    [{ name: '東京' }, 'no slug'],
+    [{ name: 'X', slug: 'Big' }, 'not a valid slug'],
+    [{ name: 'X', slug: '-' }, 'not a valid slug'],
+    [{ name: 'X', slug: 'a'.repeat(41) }, 'not a valid slug'],
+    [{ name: 'X', slug: 'system' }, 'not a valid slug'],
+    [{ name: '東京' }, 'no letters for a slug'],
     [{ name: ' ' }, '1 to 80'],
     [{ name: 'a\nb' }, '1 to 80'],
     [{}, 'name is missing'],
@@ -157,13 +159,13 @@ describe('accounts', () => {
   })
 
   test.each([
-    ['account create', { email: 'ann@example.com', role: 'viewer', org: 'default' }, 'already an account'],
+    ['account create', { email: 'ann@example.com', role: 'viewer', org: 'default' }, 'already exists'],
     ['account create', { email: 'nobody', role: 'viewer', org: 'default' }, 'not an e-mail'],
     ['account create', { email: 'a b@c', role: 'viewer', org: 'default' }, 'not an e-mail'],
-    ['account create', { email: 'd@e.f', role: 'viewer', org: 'nowhere' }, 'no organization'],
+    ['account create', { email: 'd@e.f', role: 'viewer', org: 'nowhere' }, 'No organization'],
     ['account create', { email: 'd@e.f', role: 'viewer', org: 'default', password: 'short' }, 'at least 8'],
     ['account create', { email: 'd@e.f', role: 'viewer', org: 'default', password: 'password1' }, 'lists'],
-    ['account reset-password', { email: 'd@e.f' }, 'no account'],
+    ['account reset-password', { email: 'd@e.f' }, 'No account'],
   ])('refused: %s %j', async (verb, params, part) => {
     expect(await refused(verb, params)).toContain(part)
   })
@@ -210,14 +212,14 @@ describe('keys', () => {
       { state: 'revoked' },
     ])
     expect((await call('key list', { org: 'other', kind: 'ingest' }))['keys']).toEqual([])
-    expect(await refused('key revoke', { id: made['id']!, org: 'default' })).toContain('no key')
+    expect(await refused('key revoke', { id: made['id']!, org: 'default' })).toContain('No key')
   })
 
   test.each([
     [{ kind: 'ingest', label: '' }, 'label of 1 to 80'],
     [{ kind: 'ingest', label: 'x'.repeat(81) }, 'label of 1 to 80'],
-    [{ kind: 'ingest', label: 'x', scope: ['traces:read'] }, 'only secret keys'],
-    [{ kind: 'secret', label: 'x', site: ['a'] }, 'only ingest keys'],
+    [{ kind: 'ingest', label: 'x', scope: ['traces:read'] }, 'secret keys only'],
+    [{ kind: 'secret', label: 'x', site: ['a'] }, 'ingest keys only'],
     [{ kind: 'secret', label: 'x', scope: ['all'] }, 'not a scope'],
     [{ kind: 'secret', label: 'x', behindProxy: true }, 'ingest keys only'],
     [{ kind: 'ingest', label: 'x', site: ['a'.repeat(201)] }, 'at most 200'],
@@ -225,7 +227,7 @@ describe('keys', () => {
     [{ kind: 'ingest', label: 'x', expires: '2026-06-23T12:00:00Z' }, 'not in the future'],
     [{ kind: 'ingest', label: 'x', expires: '0d' }, 'not in the future'],
     [{ kind: 'ingest', label: 'x', expires: '999999w' }, 'years away'],
-    [{ kind: 'ingest', label: 'x', org: 'nowhere' }, 'no organization'],
+    [{ kind: 'ingest', label: 'x', org: 'nowhere' }, 'No organization'],
   ])('refused: %j', async (params, part) => {
     expect(await refused('key create', { org: 'default', ...params } as Params)).toContain(part)
   })

@@ -1,48 +1,51 @@
-/** Reads the optional TOML file: keys are the names of options, values their text, numbers, switches or lists. */
+/** Reads the TOML file of --config: its keys are names of options. */
 import { readFileSync } from 'node:fs'
-import { nearest } from '../text/text.ts'
 import { UsageError } from '../errors.ts'
-import { optionNames, optionOf, type OptionName } from './options.ts'
+import { nearest } from '../text/text.ts'
+import type { Option } from './option.ts'
 
-export function readConfigFile(path: string): Map<OptionName, string> {
+type Table = ReadonlyMap<string, Option>
+
+export function readConfigFile(path: string, table: Table): Map<string, string> {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
-    const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${String(code)})`
+    const reason = code === 'ENOENT' ? 'no such file' : `cannot be read (${String(code)})`
     throw new UsageError(`--config ${path}: ${reason}`)
   }
-  return readConfigText(text, path)
+  return readConfigText(text, path, table)
 }
 
-export function readConfigText(text: string, path: string): Map<OptionName, string> {
-  let table: object
+export function readConfigText(text: string, path: string, table: Table): Map<string, string> {
+  let parsed: object
   try {
-    table = Bun.TOML.parse(text)
+    parsed = Bun.TOML.parse(text)
   } catch (error) {
-    throw new UsageError(`${path}: not valid TOML: ${error instanceof Error ? error.message : 'unreadable'}`)
+    throw new UsageError(`${path}: invalid TOML: ${error instanceof Error ? error.message : String(error)}`)
   }
-  const keys = new Map<OptionName, string>()
-  for (const [key, value] of Object.entries(table))
-    keys.set(optionNamed(key, path), valueText(key, value, path))
+  const keys = new Map<string, string>()
+  for (const [key, value] of Object.entries(parsed)) {
+    requireOption(key, path, table)
+    keys.set(key, valueText(key, value, path))
+  }
   return keys
 }
 
-function optionNamed(key: string, path: string): OptionName {
-  const name = optionNames.find((known) => known === key)
-  if (name === undefined) {
-    const near = nearest(key, optionNames)
+function requireOption(key: string, path: string, table: Table): void {
+  const option = table.get(key)
+  if (option === undefined) {
+    const near = nearest(key, [...table.keys()])
     throw new UsageError(
-      `${path}: "${key}" is not an option`,
+      `${path}: unknown option "${key}"`,
       near ? `did you mean ${near}?` : 'sightglass help',
     )
   }
-  const { environmentOnly, notInFile, flagOnly } = optionOf(name)
-  if (environmentOnly)
-    throw new UsageError(`${path}: ${key} is read from the environment only, never from this file`)
-  if (notInFile || flagOnly) throw new UsageError(`${path}: ${key} makes no sense inside the file`)
-  return name
+  if (option.environmentOnly)
+    throw new UsageError(`${path}: ${key} is read from the environment only, not from this file`)
+  if (option.notInFile || option.flagOnly)
+    throw new UsageError(`${path}: ${key} is not allowed in this file; use the flag --${key}`)
 }
 
 function valueText(key: string, value: unknown, path: string): string {

@@ -5,10 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { takeEnvironment, type Environment } from '../system/environment.ts'
-import { readInvocation, secretVariables, serveConfig } from './config.ts'
-import { readConfigText } from './config-file.ts'
+import { optionTable } from './arguments.ts'
+import { commands } from './commands.ts'
+import { readInvocation as readWith, secretVariables } from './config.ts'
+import { readConfigText as readTextWith } from './config-file.ts'
 import { UsageError } from '../errors.ts'
-import { environmentTwin, optionNames, optionOf } from './options.ts'
+import { environmentTwin } from './option.ts'
+import { serveConfig } from './serve-config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-config-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -20,8 +23,17 @@ function file(text: string): string {
   return path
 }
 
+const table = optionTable(commands)
+const optionNames = [...table.keys()]
+// The values of the command that was parsed, as the test knows it.
+function readInvocation(args: string[], environment: Environment) {
+  const invocation = readWith(args, environment, commands)
+  return { ...invocation, values: invocation.values as Record<string, unknown> }
+}
+const readConfigText = (text: string, path: string) => readTextWith(text, path, table)
+
 function serving(args: string[], environment: Environment = {}) {
-  return serveConfig(readInvocation(args, environment))
+  return serveConfig(readInvocation(args, environment).values as Parameters<typeof serveConfig>[0])
 }
 
 function refusal(run: () => unknown): UsageError {
@@ -68,7 +80,7 @@ describe('sources', () => {
       ['--kind', 'secret', 'key', '--label=a', 'create', '--kind', 'ingest', '--label', 'b'],
       {},
     )
-    expect(key.verb).toBe('key create')
+    expect(key.command.name).toBe('key create')
     expect(key.values).toMatchObject({ kind: 'ingest', label: 'b' })
     expect(
       serving(['--trusted-proxy', '10.0.0.1', '--trusted-proxy', '10.0.0.2,::1']).trustedProxies,
@@ -92,12 +104,25 @@ describe('sources', () => {
   test('every option has its twin, and an empty variable counts as absent', () => {
     expect(environmentTwin('data-dir')).toBe('SIGHTGLASS_DATA_DIR')
     expect(serving([], { SIGHTGLASS_LISTEN: '' }).listen.port).toBe(7400)
-    for (const name of optionNames.filter((each) => !optionOf(each).flagOnly && each !== 'config')) {
-      const verb = verbOf(name)
+    for (const name of optionNames.filter((each) => !table.get(each)!.flagOnly && each !== 'config')) {
+      const verb = commandWith(name).name
       const environment = { [environmentTwin(name)]: sample(name), ...neededFor(verb) }
       const { settings } = readInvocation(verb.split(' '), environment)
       expect([name, settings.find((setting) => setting.name === name)?.source]).toEqual([name, 'environment'])
     }
+  })
+
+  test('commands that share an option name agree on whether it takes a value, and on its choices', () => {
+    for (const { name: verb, options } of commands)
+      for (const [name, { value, choices }] of Object.entries(options)) {
+        const first = table.get(name)!
+        expect([verb, name, value === null, choices]).toEqual([
+          verb,
+          name,
+          first.value === null,
+          first.choices,
+        ])
+      }
   })
 
   test('a secret may come from a file, but not from two places', () => {
@@ -121,14 +146,16 @@ describe('sources', () => {
       SIGHTGLASS_ADMIN_PASSWORD: 'secret',
       PATH: '/bin',
     }
-    expect(takeEnvironment(secretVariables, environment)['SIGHTGLASS_ADMIN_PASSWORD']).toBe('secret')
+    expect(takeEnvironment(secretVariables(commands), environment)['SIGHTGLASS_ADMIN_PASSWORD']).toBe(
+      'secret',
+    )
     expect(Object.keys(environment)).toEqual(['PATH'])
   })
 
   test('a stray variable with our prefix is a warning; what an orchestrator injects is none', () => {
     const environment = { SIGHTGLASS_LISTN: 'x', SIGHTGLASS_PORT: 'tcp://1', SIGHTGLASS_SERVICE_HOST: '1' }
     expect(readInvocation([], environment).warnings).toEqual([
-      'the environment variable SIGHTGLASS_LISTN is not an option and has no effect',
+      'unknown environment variable SIGHTGLASS_LISTN has no effect',
     ])
   })
 })
@@ -157,18 +184,18 @@ describe('refusals are one clear line', () => {
     ['--disk-floor 99999999TiB', 'large'],
     ['--log-level loud', 'one of'],
     ['--config /no/such/file.toml', 'no such file'],
-    ['--nope', 'not an option'],
+    ['--nope', 'unknown option'],
     ['--admin-password x', 'cannot be a flag'],
-    ['serve extra', 'one word too many'],
-    ['org list extra', 'one word too many'],
+    ['serve extra', 'unexpected argument'],
+    ['org list extra', 'unexpected argument'],
     ['org list --listen 1.1.1.1:1', 'not an option of'],
     ['serve --json', 'not an option of'],
     ['org create', 'needs --name'],
     ['key create --kind ingest', 'needs --label'],
     ['key create --kind both --label x', 'one of'],
-    ['frobnicate', 'no command'],
-    ['key', 'too little'],
-    ['key frob', 'no command'],
+    ['frobnicate', 'unknown command'],
+    ['key', 'incomplete'],
+    ['key frob', 'unknown command'],
     ['serve --base-path sightglass', 'not a path'],
     ['serve --base-path /a/../b', 'not a path'],
     ['serve --base-path /a?b', 'not a path'],
@@ -191,12 +218,12 @@ describe('refusals are one clear line', () => {
   test('files: bad TOML, unknown keys, tables, what may not stand there', () => {
     const wrong: [text: string, part: string][] = [
       ['listen = ', 'TOML'],
-      ['lisen = "a:1"', 'not an option'],
+      ['lisen = "a:1"', 'unknown option'],
       ['[listen]\nhost = "a"', 'must be'],
       ['allowed-host = ["a,b"]', 'must be'],
       ['allowed-host = [1]', 'must be'],
       ['admin-password = "x"', 'environment only'],
-      ['config = "x"', 'makes no sense'],
+      ['config = "x"', 'not allowed'],
     ]
     for (const [text, part] of wrong)
       expect(refusal(() => readConfigText(text, 'x.toml')).message).toContain(part)
@@ -236,13 +263,16 @@ describe('refusals are one clear line', () => {
 
   test('-v and -V print the version, -h helps', () => {
     for (const words of [['-v'], ['-V'], ['--version'], ['key', 'list', '-v']])
-      expect(readInvocation(words, {}).verb).toBe('version')
-    expect(readInvocation(['key', 'list', '-h'], {})).toMatchObject({ verb: 'key list', help: true })
-    expect(readInvocation(['-h'], {})).toMatchObject({ verb: 'help' })
+      expect(readInvocation(words, {}).command.name).toBe('version')
+    expect(readInvocation(['key', 'list', '-h'], {})).toMatchObject({
+      command: { name: 'key list' },
+      help: true,
+    })
+    expect(readInvocation(['-h'], {})).toMatchObject({ command: { name: 'help' } })
   })
 
   test('half of the first owner is refused, and a secret never stands in a message', () => {
-    expect(refusal(() => serving([], { SIGHTGLASS_ADMIN_EMAIL: 'a@b.c' })).message).toContain('go together')
+    expect(refusal(() => serving([], { SIGHTGLASS_ADMIN_EMAIL: 'a@b.c' })).message).toContain('set together')
     expect(refusal(() => serving([], { SIGHTGLASS_ADMIN_PASSWORD: 'hunter22' })).message).not.toContain(
       'hunter22',
     )
@@ -279,12 +309,12 @@ describe('refusals are one clear line', () => {
   })
 })
 
-function verbOf(name: (typeof optionNames)[number]): string {
-  const { verbs } = optionOf(name)
-  return verbs === 'all' ? 'version' : verbs[0]!
+/** A command with this option; serve when it has it. */
+function commandWith(name: string) {
+  return commands.find(({ options }) => name in options)!
 }
 
-function sample(name: (typeof optionNames)[number]): string {
+function sample(name: string): string {
   const samples: { [option: string]: string } = {
     'base-path': '/sightglass',
     'ingest-listen': '127.0.0.1:0',
@@ -303,10 +333,11 @@ function sample(name: (typeof optionNames)[number]): string {
     hidden: 'yes',
     restricted: 'yes',
   }
-  return samples[name] ?? (optionOf(name).default || 'x')
+  return samples[name] ?? (table.get(name)!.default || 'x')
 }
 
 function neededFor(verb: string): Environment {
-  const needed = optionNames.filter((name) => optionOf(name).neededBy?.some((each) => each === verb))
-  return Object.fromEntries(needed.map((name) => [environmentTwin(name), sample(name)]))
+  const { options } = commands.find((each) => each.name === verb)!
+  const needed = Object.entries(options).filter(([, option]) => option.needed)
+  return Object.fromEntries(needed.map(([name]) => [environmentTwin(name), sample(name)]))
 }

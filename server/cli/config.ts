@@ -1,103 +1,83 @@
-/** Settles the configuration: flag beats environment beats file beats default; every setting remembers its source. */
+/** Resolves every option of one invocation: flag, environment, file or default, and remembers which. */
 import { readFileSync } from 'node:fs'
-import type { Environment } from '../system/environment.ts'
-import { readArguments, type Arguments } from './arguments.ts'
-import { readConfigFile } from './config-file.ts'
-import { listenText } from '../http/address.ts'
-import { commandReference } from './command-reference.ts'
 import { UsageError } from '../errors.ts'
-import {
-  environmentTwin,
-  optionFits,
-  optionNames,
-  optionOf,
-  type OptionName,
-  type OptionValues,
-  type VerbName,
-} from './options.ts'
-import type { ServeConfig } from '../runtime/serve-config.ts'
-import type { OidcConfig } from '../identity/sign-in/provider.ts'
-import { backupDirOf } from '../operations/backup/config.ts'
-import type { TlsFiles } from '../http/tls.ts'
-
-/** Where a value came from, so that `sightglass config` can say it. */
-export interface Setting {
-  name: OptionName
-  text: string | null // null: not given and without default
-  source: 'flag' | 'environment' | 'file' | 'default'
-  from: string // --listen, SIGHTGLASS_LISTEN, the path of the file, or default
-}
-
-export interface Invocation {
-  verb: VerbName
-  words: string[]
-  help: boolean
-  values: OptionValues
-  settings: Setting[] // of this verb only, in the order of the table
-  warnings: string[]
-}
+import type { Environment } from '../system/environment.ts'
+import { optionTable, readArguments, type Arguments } from './arguments.ts'
+import type { Invocation, KnownCommand, Setting, Values } from './command.ts'
+import { readConfigFile } from './config-file.ts'
+import { environmentTwin, type Option, type Options } from './option.ts'
 
 /** Environment variables that hold secrets. */
-export const secretVariables = optionNames.filter((name) => optionOf(name).secret).map(environmentTwin)
+export function secretVariables(commands: readonly KnownCommand[]): string[] {
+  return [...optionTable(commands)].flatMap(([name, { secret }]) => (secret ? [environmentTwin(name)] : []))
+}
 
-/** Reads a whole invocation; every mistake is a `UsageError` with one clear line. */
-export function readInvocation(args: string[], environment: Environment): Invocation {
-  const given = readArguments(args)
-  const { verb, words, help } = given
-  // Help must come even when the rest is wrong.
-  const asking = help || verb === 'help'
-  const file = asking ? null : configFile(given, environment)
+/** Reads a whole invocation; every mistake is a `UsageError`. */
+export function readInvocation(
+  args: string[],
+  environment: Environment,
+  commands: readonly KnownCommand[],
+): Invocation {
+  const parsed = readArguments(args, commands)
+  const { command, words, help } = parsed
+  const table = optionTable(commands)
+  // Help works even when the rest is wrong.
+  const onlyHelp = help || command.name === 'help'
+  const sources = { parsed, environment, file: onlyHelp ? null : configFile(parsed, environment, table) }
   const settings: Setting[] = []
   const values: Record<string, unknown> = {}
-  for (const name of optionNames) {
-    const fits = optionFits(name, verb)
-    const setting =
-      fits && (!asking || name === 'json') ? settle(name, given, environment, file) : ofDefault(name)
-    values[name] = readSetting(setting)
-    if (!fits) continue
+  for (const [name, option] of Object.entries(command.options)) {
+    const setting = onlyHelp && name !== 'json' ? ofDefault(name, option) : resolve(name, option, sources)
+    values[name] = valueOf(setting)
     settings.push(setting)
-    if (!asking && setting.text === null && optionOf(name).neededBy?.includes(verb)) {
+    if (!onlyHelp && setting.text === null && option.needed) {
       throw new UsageError(
-        `"sightglass ${verb}" needs --${name} ${optionOf(name).value}`,
-        `sightglass help ${verb}`,
+        `"sightglass ${command.name}" needs --${name} ${option.value}`,
+        `sightglass help ${command.name}`,
       )
     }
   }
-  return { verb, words, help, values: values as OptionValues, settings, warnings: strangers(environment) }
+  const warnings = unknownVariables(environment, table)
+  return { command, words, help, values: values as Values<Options>, settings, warnings, commands }
 }
 
-function configFile(given: Arguments, environment: Environment) {
-  const path = readSetting(settle('config', given, environment, null))
-  return typeof path === 'string' ? { path, keys: readConfigFile(path) } : null
+type ConfigFile = { path: string; keys: Map<string, string> }
+
+interface Sources {
+  parsed: Arguments
+  environment: Environment
+  file: ConfigFile | null
 }
 
-type ConfigFile = { path: string; keys: Map<OptionName, string> }
+function configFile(parsed: Arguments, environment: Environment, table: Map<string, Option>) {
+  const path = valueOf(resolve('config', table.get('config')!, { parsed, environment, file: null }))
+  return typeof path === 'string' ? { path, keys: readConfigFile(path, table) } : null
+}
 
-function settle(
-  name: OptionName,
-  given: Arguments,
-  environment: Environment,
-  file: ConfigFile | null,
-): Setting {
-  const flag = given.flags.get(name)
-  if (flag !== undefined) return { name, text: flag, source: 'flag', from: `--${name}` }
-  const fromEnvironment = optionOf(name).flagOnly ? null : environmentText(name, environment)
-  if (fromEnvironment) return { name, ...fromEnvironment, source: 'environment' }
+function resolve(name: string, option: Option, { parsed, environment, file }: Sources): Setting {
+  const flag = parsed.flags.get(name)
+  if (flag !== undefined) return { name, option, text: flag, source: 'flag', from: `--${name}` }
+  const variable = option.flagOnly ? null : fromEnvironment(name, option, environment)
+  if (variable) return { name, option, ...variable, source: 'environment' }
   const key = file?.keys.get(name)
-  if (file && key !== undefined) return { name, text: key, source: 'file', from: file.path }
-  return ofDefault(name)
+  if (file && key !== undefined) return { name, option, text: key, source: 'file', from: file.path }
+  return ofDefault(name, option)
 }
 
-function ofDefault(name: OptionName): Setting {
-  return { name, text: optionOf(name).default, source: 'default', from: 'default' }
+function ofDefault(name: string, option: Option): Setting {
+  return { name, option, text: option.default, source: 'default', from: 'default' }
 }
 
-/** An empty variable counts as absent: compose files pass such ones along. */
-function environmentText(name: OptionName, environment: Environment): { text: string; from: string } | null {
+/** An empty variable counts as absent, because compose files pass such ones along. */
+function fromEnvironment(
+  name: string,
+  { secret }: Option,
+  environment: Environment,
+): { text: string; from: string } | null {
   const twin = environmentTwin(name)
   const text = environment[twin] || null
-  const path = (optionOf(name).secret && environment[`${twin}_FILE`]) || null
-  if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; keep one`)
+  const path = (secret && environment[`${twin}_FILE`]) || null
+  if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; unset one`)
   if (path === null) return text === null ? null : { text, from: twin }
   try {
     return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, ''), from: `${twin}_FILE` }
@@ -106,100 +86,26 @@ function environmentText(name: OptionName, environment: Environment): { text: st
   }
 }
 
-function readSetting({ name, text, source, from }: Setting): unknown {
+function valueOf({ name, option, text, source, from }: Setting): unknown {
   if (text === null) return null
   try {
-    return optionOf(name).read(text)
+    return option.read(text)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    // The text of a secret stays out of messages; `from` says where to look.
-    const reason = optionOf(name).secret ? 'the value is not usable' : error.message
-    const hint = optionOf(name).secret ? undefined : (error.hint ?? undefined)
+    // A secret never shows in a message; `from` names its source.
+    const reason = option.secret ? 'the value is invalid' : error.message
+    const hint = option.secret ? undefined : (error.hint ?? undefined)
     throw new UsageError(`${source === 'file' ? `${from}: ${name}` : from}: ${reason}`, hint)
   }
 }
 
-/** Variables with our prefix that mean nothing: warned about, not refused, for orchestrators inject such names. */
-function strangers(environment: Environment): string[] {
+/** Unknown variables with our prefix are warnings, not errors, because orchestrators inject such names. */
+function unknownVariables(environment: Environment, table: Map<string, Option>): string[] {
   const known = new Set(
-    optionNames.flatMap((name) => [environmentTwin(name), `${environmentTwin(name)}_FILE`]),
+    [...table.keys()].flatMap((name) => [environmentTwin(name), `${environmentTwin(name)}_FILE`]),
   )
   const injected = /^SIGHTGLASS_(?:SERVICE_(?:HOST|PORT)|PORT(?:_|$))/
   return Object.keys(environment)
     .filter((name) => name.startsWith('SIGHTGLASS_') && !known.has(name) && !injected.test(name))
-    .map((name) => `the environment variable ${name} is not an option and has no effect`)
-}
-
-function oidcConfig(values: OptionValues): OidcConfig | null {
-  const issuer = values['oidc-issuer']
-  const clientId = values['oidc-client-id']
-  if (issuer === null && clientId === null) return null
-  if (issuer === null || clientId === null)
-    throw new UsageError('--oidc-issuer and --oidc-client-id go together; only one is set')
-  return { issuer, clientId, clientSecret: values['oidc-client-secret'], name: values['oidc-name'] }
-}
-
-/** What `serve` needs, out of the settled values. */
-export function serveConfig({ values, warnings }: Invocation): ServeConfig {
-  const listen = values.listen
-  const ingestListen = values['ingest-listen']
-  if (
-    ingestListen &&
-    (ingestListen.port !== 0 || ingestListen.unix !== undefined) &&
-    listenText(ingestListen) === listenText(listen)
-  ) {
-    throw new UsageError('--listen and --ingest-listen name the same address')
-  }
-  const email = values['admin-email']
-  const password = values['admin-password']
-  if ((email === null) !== (password === null)) {
-    throw new UsageError('SIGHTGLASS_ADMIN_EMAIL and SIGHTGLASS_ADMIN_PASSWORD go together; only one is set')
-  }
-  return {
-    listen,
-    ingestListen,
-    dataDir: values['data-dir'],
-    publicUrl: values['public-url'],
-    basePath: values['base-path'],
-    allowedHosts: values['allowed-host'],
-    metricsListen: values['metrics-listen'],
-    metricsToken: values['metrics-token'],
-    trustedProxies: values['trusted-proxy'],
-    diskFloorBytes: values['disk-floor'],
-    memoryLimitBytes: values['memory-limit'],
-    rateLimits: { gateway: values['rate-limit-gateway'], ingest: values['rate-limit-ingest'] },
-    tls: tlsFiles(values),
-    retention: {
-      days: values['retention-days'],
-      bytes: values['retention-bytes'],
-      auditDays: values['retention-audit-days'],
-    },
-    backup: {
-      dir: backupDirOf(values['data-dir'], values['backup-dir']),
-      cron: values['backup-cron'],
-      keep: values['backup-keep'],
-      passphrase: values['backup-passphrase'],
-    },
-    webhooks: {
-      cron: values['dispatch-cron'],
-      backoffMs: values['webhook-backoff'],
-      allow: values['webhook-allow'],
-      sinkDir: values['sink-dir'],
-      caFile: values['webhook-ca'],
-      proxy: values['webhook-proxy'],
-    },
-    oidc: oidcConfig(values),
-    logLevel: values['log-level'],
-    setupFile: values['setup-file'],
-    admin: email !== null && password !== null ? { email, password } : null,
-    warnings,
-    commandReference,
-  }
-}
-
-function tlsFiles({ 'tls-cert': certFile, 'tls-key': keyFile }: OptionValues): TlsFiles | null {
-  if ((certFile === null) !== (keyFile === null)) {
-    throw new UsageError('--tls-cert and --tls-key go together; only one is given')
-  }
-  return certFile === null || keyFile === null ? null : { certFile, keyFile }
+    .map((name) => `unknown environment variable ${name} has no effect`)
 }

@@ -250,3 +250,48 @@ export function retrySteps(text: string): number[] {
   }
   return steps
 }
+
+/** `http://[user:password@]host:port`, returned as given. */
+export function proxyAddress(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || url.protocol !== 'http:' || url.hostname === '')
+    throw new UsageError(
+      'a proxy is http://HOST:PORT, optionally with user:password@ before the host, such as http://proxy.example.com:3128',
+    )
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '')
+    throw new UsageError('the address of a proxy ends after host and port')
+  return text
+}
+
+const spanMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 }
+const expiryYearsMax = 100
+
+/** `90d` or `12h` in milliseconds, or null. */
+export function readSpan(text: string): number | null {
+  const match = /^(\d{1,6})([mhdw])$/.exec(text)
+  return match ? Number(match[1]) * spanMs[match[2]!]! : null
+}
+
+/** When a key expires: `90d`, `12h`, `2027-01-31` (its first moment, UTC) or `2027-01-31T18:00:00Z`. */
+export function readExpiry(text: string, nowMs: number): number {
+  const span = readSpan(text)
+  const atMs = span === null ? readDate(text) : nowMs + span
+  if (atMs === null)
+    throw new UsageError(`"${text}" is not a time such as 90d, 12h, 2027-01-31 or 2027-01-31T18:00:00Z`)
+  if (atMs <= nowMs) throw new UsageError(`${text} is not in the future`)
+  if (atMs > nowMs + expiryYearsMax * 366 * 86_400_000)
+    throw new UsageError(`${text} is more than ${expiryYearsMax} years away`)
+  return atMs
+}
+
+function readDate(text: string): number | null {
+  const match = /^(\d{4})-(\d{2})-(\d{2})(?:T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2}))?$/.exec(
+    text,
+  )
+  if (!match) return null
+  const [, year, month, day] = match
+  // Date.parse reads 31 February as 3 March; here a day that does not exist is a typing error.
+  const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()
+  const atMs = Date.parse(text)
+  return Number(day) <= daysInMonth && !Number.isNaN(atMs) ? atMs : null
+}

@@ -1,386 +1,267 @@
-/** The one table of options: from it come the flags, their environment twins, the keys of the file and the help. */
+/** The options of serve, and those of every command. A flag beats the environment, the environment beats the file. */
+import { choice, text, toggle, type Options } from './option.ts'
 import {
   addressRangeList,
-  applianceAddress,
   basePath,
+  cronOrOff,
   cronPattern,
-  flag,
+  daysOrOff,
   folderPath,
   hostNameList,
+  issuerAddress,
   listenAddress,
-  oneOf,
+  metricsToken,
   origin,
-  plainText,
-  ratePerSecond,
+  proxyAddress,
+  rateLimit,
   retrySteps,
   sizeBytes,
-  textList,
+  sizeOrOff,
   wholeNumber,
 } from './option-values.ts'
-import { carryOptions } from './carry-options.ts'
-import { identityOptions } from './identity-options.ts'
-import { gatewayOptions } from './gateway-options.ts'
-import { keyOptions } from './key-options.ts'
-import { operateOptions } from './operate-options.ts'
-import { option, type Option } from './option-form.ts'
-import { verbNames, type VerbName } from './verb-names.ts'
-import { webhookOptions } from './webhook-options.ts'
 
-export { verbNames, type VerbName }
-export type { Option }
-
-const serving = ['serve', 'config'] as const
-const targeting = ['webhook test', 'webhook add', 'setup'] as const // verbs that check an address
-const accountVerbs = verbNames.filter((verb) => verb.startsWith('account ') && verb !== 'account list')
-const linking = ['account create', 'account reset-password', 'account invite'] as const // verbs that print links
-const webhookVerbNames = verbNames.filter((verb) => verb.startsWith('webhook '))
-export const options = {
-  listen: option({
-    read: listenAddress,
-    value: 'HOST:PORT|unix:PATH',
-    default: '127.0.0.1:7400',
-    help: 'where dashboard and API answer; port 0 picks a free one, unix: a socket for a proxy beside it',
-    verbs: [...serving, ...linking, 'demo'],
-  }),
-  'ingest-listen': option({
-    read: listenAddress,
-    value: 'HOST:PORT',
-    default: null,
-    help: 'a second address that answers only ingest, limits and health',
-    verbs: serving,
-  }),
-  'data-dir': option({
+export const commonOptions = {
+  'data-dir': {
     read: folderPath,
     value: 'FOLDER',
     default: './sightglass-data',
-    help: 'the one folder that holds everything',
-    verbs: 'all',
-  }),
-  config: option({
+    help: 'folder that holds the database and the keys',
+  },
+  config: {
     read: folderPath,
     value: 'FILE',
     default: null,
-    help: 'a TOML file with any of these options as keys',
-    verbs: 'all',
+    help: 'TOML file with options as keys',
     notInFile: true,
-  }),
-  'public-url': option({
+  },
+  json: toggle('print one JSON value'),
+  help: { ...toggle('show this help'), flagOnly: true },
+} satisfies Options
+
+const listenerOptions = {
+  listen: {
+    read: listenAddress,
+    value: 'HOST:PORT|unix:PATH',
+    default: '127.0.0.1:7400',
+    help: 'address of the dashboard and the API; port 0 picks a free one, unix: listens on a socket',
+  },
+  'ingest-listen': {
+    read: listenAddress,
+    value: 'HOST:PORT',
+    default: null,
+    help: 'second address, which serves only ingest, limits and health',
+  },
+  'metrics-listen': {
+    read: listenAddress,
+    value: 'HOST:PORT',
+    default: null,
+    help: 'address that serves only /metrics, without authentication',
+  },
+  'metrics-token': {
+    read: metricsToken,
+    value: 'TOKEN',
+    default: null,
+    help: 'bearer token that opens /metrics on the main address; 1 to 200 ASCII characters without spaces',
+    secret: true,
+  },
+  'public-url': {
     read: origin,
     value: 'URL',
     default: null,
-    help: 'the address people open, when a proxy stands in front',
-    verbs: [...serving, ...linking],
-  }),
-  'base-path': option({
+    help: 'address that people open when a reverse proxy is in front',
+  },
+  'base-path': {
     read: basePath,
     value: 'PATH',
     default: '',
-    help: 'where it lives below a host that others share, such as /sightglass; the proxy leaves it in place',
-    verbs: [...serving, ...linking],
-  }),
-  'allowed-host': option({
+    help: 'path below a shared host, such as /sightglass; the proxy must not strip it',
+  },
+  'allowed-host': {
     read: hostNameList,
     value: 'NAME[,NAME]',
     default: '',
-    help: 'further host names the dashboard answers to',
-    verbs: serving,
-  }),
-  'trusted-proxy': option({
+    help: 'further host names that the dashboard accepts',
+  },
+  'trusted-proxy': {
     read: addressRangeList,
     value: 'CIDR[,CIDR]',
     default: '',
-    help: 'proxies whose X-Forwarded-For and -Proto are believed',
-    verbs: serving,
-  }),
-  'disk-floor': option({
+    help: 'proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted',
+  },
+  'tls-cert': {
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'certificate chain (PEM); turns on HTTPS. A renewed file is loaded within seconds',
+  },
+  'tls-key': { read: folderPath, value: 'FILE', default: null, help: 'private key (PEM) of the certificate' },
+  'rate-limit-gateway': {
+    read: rateLimit,
+    value: 'N/s|m|h|off',
+    default: '1200/m',
+    help: 'API requests per key or address; the same count is the burst',
+  },
+  'rate-limit-ingest': {
+    read: rateLimit,
+    value: 'N/s|m|h|off',
+    default: 'off',
+    help: 'ingest requests per key or address; the write queue limits ingest anyway',
+  },
+} satisfies Options
+
+const storageOptions = {
+  'disk-floor': {
     read: sizeBytes,
     value: 'SIZE',
     default: '256MiB',
-    help: 'ingest stops with 507 when less disk is free',
-    verbs: serving,
-  }),
-  'dispatch-cron': option({
+    help: 'free disk space below which ingest is refused with 507',
+  },
+  'memory-limit': {
+    read: sizeBytes,
+    value: 'SIZE',
+    default: null,
+    help: 'memory limit, by default that of the machine or container. Near it the server refuses reads, then all requests, and at last restarts',
+  },
+  'retention-days': {
+    read: daysOrOff,
+    value: 'DAYS|off',
+    default: '90',
+    help: 'events expire this many days after arrival; hourly counts stay 400 days',
+  },
+  'retention-bytes': {
+    read: sizeOrOff,
+    value: 'SIZE|off',
+    default: 'off',
+    help: 'size limit for the events of one organization; above it the oldest expire',
+  },
+  'retention-audit-days': {
+    read: daysOrOff,
+    value: 'DAYS|off',
+    default: 'off',
+    help: 'audit entries expire after this many days; each trim leaves a signed checkpoint',
+  },
+  'backup-dir': {
+    read: folderPath,
+    value: 'FOLDER',
+    default: null,
+    help: 'folder for backups, by default backups in the data folder',
+  },
+  'backup-cron': {
+    read: cronOrOff,
+    value: 'CRON|off',
+    default: '17 3 * * *',
+    help: 'schedule of automatic backups, in UTC',
+  },
+  'backup-keep': {
+    read: wholeNumber(1, 1_000),
+    value: 'COUNT',
+    default: '3',
+    help: 'number of automatic backups to keep',
+  },
+  'backup-passphrase': {
+    ...text('PASSPHRASE', 'encrypts backups, and decrypts encrypted ones'),
+    environmentOnly: true,
+    secret: true,
+  },
+} satisfies Options
+
+const webhookOptions = {
+  'dispatch-cron': {
     read: cronPattern,
     value: 'CRON',
     default: '* * * * *',
-    help: 'when webhook deliveries go out; a field for seconds may stand first',
-    verbs: serving,
-  }),
-  'webhook-backoff': option({
+    help: 'schedule on which due webhook deliveries are sent; a sixth field in front sets seconds',
+  },
+  'webhook-backoff': {
     read: retrySteps,
     value: 'A,B,C',
     default: '60s,300s,1800s',
-    help: 'the waits before the three retries of a delivery',
-    verbs: serving,
-  }),
-  'webhook-allow': option({
+    help: 'waits before the three retries of a delivery, at most 24h each',
+  },
+  'webhook-allow': {
     read: addressRangeList,
     value: 'CIDR[,CIDR]',
     default: '',
     help: 'private networks that webhook deliveries may reach',
-    verbs: [...serving, ...targeting],
-  }),
-  'webhook-ca': option({
+  },
+  'webhook-ca': {
     read: folderPath,
     value: 'FILE',
     default: null,
-    help: 'certificate authorities (PEM) that receivers may use beside the public ones',
-    verbs: serving,
-  }),
-  'sink-dir': option({
+    help: 'certificate authorities (PEM) of webhook receivers, in addition to the public ones',
+  },
+  'webhook-proxy': {
+    read: proxyAddress,
+    value: 'URL',
+    default: null,
+    help: 'HTTP proxy for webhook deliveries; HTTPS_PROXY and similar variables are ignored',
+    secret: true,
+  },
+  'sink-dir': {
     read: folderPath,
     value: 'FOLDER',
     default: null,
-    help: 'lets webhook endpoints append to files below this folder',
-    verbs: [...serving, 'webhook add', 'setup'],
-  }),
-  ...webhookOptions,
-  ...operateOptions,
-  ...identityOptions,
-  ...keyOptions,
-  ...carryOptions,
-  ...gatewayOptions,
-  'log-level': option({
-    ...oneOf('debug', 'info', 'warn', 'error'),
-    value: 'LEVEL',
-    default: 'info',
-    help: 'debug, info, warn or error',
-    verbs: serving,
-  }),
-  'admin-email': option({
-    read: plainText,
-    value: 'EMAIL',
-    default: null,
-    help: 'makes the first owner at start, while there is none',
-    verbs: serving,
-    environmentOnly: true,
-  }),
-  'admin-password': option({
-    read: plainText,
-    value: 'PASSWORD',
-    default: null,
-    help: "the first owner's password",
-    verbs: serving,
-    environmentOnly: true,
-    secret: true,
-  }),
-  org: option({
-    read: plainText,
-    value: 'SLUG|ID',
-    default: 'default',
-    help: 'the organization, by slug or id',
-    verbs: [
-      'account create',
-      'key create',
-      'key list',
-      'key revoke',
-      'key rotate',
-      'key change',
-      'account invite',
-      'account set-role',
-      'account remove',
-      'org rename',
-      'org delete',
-      'org keep',
-      'org sign-in-rule',
-      'site list',
-      'site change',
-      ...webhookVerbNames,
-      'demo',
-      'demo remove',
-      'export audit',
-      'export traces',
-      'export metrics',
-      'import',
-      'erase',
-    ],
-  }),
-  name: option({
-    read: plainText,
-    value: 'NAME',
-    default: null,
-    help: 'what people call the organization or site',
-    verbs: ['org create', 'org rename', 'site change'],
-    neededBy: ['org create', 'org rename'],
-  }),
-  slug: option({
-    read: plainText,
-    value: 'SLUG',
-    default: null,
-    help: 'its short name for commands; made from the name when left out',
-    verbs: ['org create'],
-  }),
-  email: option({
-    read: plainText,
-    value: 'EMAIL',
-    default: null,
-    help: "the account's e-mail address",
-    verbs: accountVerbs,
-    neededBy: accountVerbs,
-  }),
-  role: option({
-    ...oneOf('owner', 'admin', 'analyst', 'viewer'),
-    value: 'ROLE',
-    default: null,
-    help: 'owner, admin, analyst or viewer',
-    verbs: ['account create', 'account invite', 'account set-role'],
-    neededBy: ['account create', 'account invite', 'account set-role'],
-  }),
-  operator: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'may also run the appliance itself (the first owner always may)',
-    verbs: ['account create'],
-  }),
-  'password-stdin': option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'read the password from standard input; else a one-time link is printed',
-    verbs: ['account create'],
-  }),
-  payload: option({
-    read: plainText,
-    value: 'JSON',
-    default: '{}',
-    help: 'the JSON object to send',
-    verbs: ['webhook test'],
-  }),
-  status: option({
-    ...oneOf('pending', 'delivered', 'dead_letter'),
-    value: 'STATUS',
-    default: null,
-    help: 'pending, delivered or dead_letter; left out: all',
-    verbs: ['webhook list'],
-  }),
-  limit: option({
-    read: wholeNumber(1, 1_000),
-    value: 'N',
-    default: '50',
-    help: 'how many at most',
-    verbs: ['webhook list'],
-  }),
-  dead: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'all dead letters of the organization',
-    verbs: ['webhook replay'],
-  }),
-  rotate: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'replace the secret; the old one signs too for a day',
-    verbs: ['webhook secret'],
-  }),
-  type: option({
-    read: textList,
-    value: 'TYPE[,TYPE]',
-    default: '',
-    help: 'event types to hear of, a trailing .* for all that begin so; left out: every type',
-    verbs: ['webhook add'],
-    adds: true,
-  }),
-  outcome: option({
-    read: textList,
-    value: 'OUTCOME[,OUTCOME]',
-    default: '',
-    help: 'outcomes to hear of; left out: every outcome',
-    verbs: ['webhook add'],
-    adds: true,
-  }),
-  class: option({
-    read: textList,
-    value: 'CLASS[,CLASS]',
-    default: '',
-    help: 'agent classes to hear of; left out: every class',
-    verbs: ['webhook add'],
-    adds: true,
-  }),
-  live: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'keep sending through the public ingest endpoint until Ctrl-C',
-    verbs: ['demo'],
-  }),
-  events: option({
-    read: wholeNumber(100, 5_000_000),
-    value: 'COUNT',
-    default: '60000',
-    help: 'about how many events the 30 days hold',
-    verbs: ['demo'],
-  }),
-  seed: option({
-    read: wholeNumber(0, 2 ** 31 - 1),
-    value: 'NUMBER',
-    default: '1',
-    help: 'the same seed makes the same traffic',
-    verbs: ['demo'],
-  }),
-  rate: option({
-    read: ratePerSecond,
-    value: 'N/s|m|h',
-    default: '5/s',
-    help: 'how fast --live sends',
-    verbs: ['demo'],
-  }),
-  url: option({
-    read: applianceAddress,
+    help: 'folder below which webhook endpoints may append to files',
+  },
+} satisfies Options
+
+const identityOptions = {
+  'oidc-issuer': {
+    read: issuerAddress,
     value: 'URL',
     default: null,
-    help: 'where --live sends; left out: the server of this data folder',
-    verbs: ['demo'],
-  }),
-  key: option({
-    read: plainText,
-    value: 'KEY',
-    default: null,
-    help: 'the ingest key --live uses; left out: it mints one and revokes it at the end',
-    verbs: ['demo'],
+    help: 'OpenID Connect provider for sign-in, in addition to passwords',
+  },
+  'oidc-client-id': text('ID', 'client id at the provider; its redirect URI is PUBLIC-URL/api/oidc/callback'),
+  'oidc-client-secret': {
+    ...text('SECRET', 'client secret at the provider; without it, a public client with PKCE'),
+    environmentOnly: true,
     secret: true,
-  }),
-  json: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'answer with one JSON value for scripts',
-    verbs: verbNames.filter((verb) => verb !== 'serve'), // its lines on standard output have a form of their own
-  }),
-  help: option({
-    read: flag,
-    value: null,
-    default: 'false',
-    help: 'explain the command',
-    verbs: 'all',
-    flagOnly: true,
-  }),
-} satisfies Record<string, Option<unknown>>
+  },
+  'oidc-name': { ...text('NAME', 'name of the provider on the sign-in page'), default: 'single sign-on' },
+  'admin-email': {
+    ...text('EMAIL', 'email of the first owner, created at start when there is none'),
+    environmentOnly: true,
+  },
+  'admin-password': {
+    ...text('PASSWORD', 'password of the first owner'),
+    environmentOnly: true,
+    secret: true,
+  },
+} satisfies Options
 
-export type OptionName = keyof typeof options
-export const optionNames = Object.keys(options) as OptionName[]
+/** Everything that `serve` accepts. */
+export const serveOptions = {
+  ...listenerOptions,
+  ...storageOptions,
+  ...webhookOptions,
+  ...identityOptions,
+  'setup-file': {
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'TOML file of organizations, sites, keys and endpoints, applied at every start',
+  },
+  'log-level': { ...choice(['debug', 'info', 'warn', 'error'], 'lowest level to log'), default: 'info' },
+} satisfies Options
 
-type ValueOf<N extends OptionName> = (typeof options)[N]['default'] extends null
-  ? ReturnType<(typeof options)[N]['read']> | null
-  : ReturnType<(typeof options)[N]['read']>
+const { listen, 'public-url': publicUrl, 'base-path': base } = serveOptions
 
-/** The value of every option of the table, typed by how it is read. */
-export type OptionValues = { [N in OptionName]: ValueOf<N> }
+/** Of commands that print links to the dashboard. */
+export const linkOptions = { listen, 'public-url': publicUrl, 'base-path': base }
 
-export function optionOf(name: OptionName): Option<unknown> {
-  return options[name]
+/** Of commands that check webhook addresses when no server runs. */
+export const targetOptions = {
+  'webhook-allow': serveOptions['webhook-allow'],
+  'sink-dir': serveOptions['sink-dir'],
 }
 
-export function optionFits(name: OptionName, verb: VerbName): boolean {
-  const { verbs } = optionOf(name)
-  // The doctor looks at what serve would be started with, and a service is installed to start it.
-  const likeServe = verb === 'doctor' || verb === 'service install'
-  return verbs === 'all' || verbs.includes(verb) || (likeServe && verbs.includes('serve'))
+/** Of commands that read or write backups. */
+export const backupOptions = {
+  'backup-dir': serveOptions['backup-dir'],
+  'backup-passphrase': serveOptions['backup-passphrase'],
 }
 
-/** `--data-dir` = `SIGHTGLASS_DATA_DIR`. */
-export function environmentTwin(name: string): string {
-  return `SIGHTGLASS_${name.toUpperCase().replaceAll('-', '_')}`
+export const orgOption = {
+  org: { ...text('SLUG|ID', 'organization, by slug or id'), default: 'default' },
 }

@@ -5,19 +5,19 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readArguments } from '../cli/arguments.ts'
 import { commandReference } from '../cli/command-reference.ts'
-import { optionFits, optionNames, optionOf, verbNames } from '../cli/options.ts'
+import { commands } from '../cli/commands.ts'
+import { environmentTwin, type Option } from '../cli/option.ts'
+import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
 import { guideOf } from './markdown.ts'
 import { guidePage, operationsGuide } from './page.ts'
 
-const guide = operationsGuide(commandReference())
+const guide = operationsGuide(commandReference(commands))
 
 test('lists every option of serve and every command, and has a heading for each operator task', () => {
-  for (const name of optionNames.filter(
-    (each) => optionFits(each, 'serve') && !optionOf(each).environmentOnly,
-  ))
-    expect(guide).toContain(`| \`--${name}`)
-  for (const verb of verbNames) expect(guide).toContain(`| \`sightglass ${verb}`)
+  for (const [name, option] of Object.entries<Option>(serveOptions))
+    expect(guide).toContain(`| \`${option.environmentOnly ? environmentTwin(name) : `--${name}`}`)
+  for (const { name } of commands) expect(guide).toContain(`| \`sightglass ${name}`)
   const names = guideOf(guide).sections.map(({ name }) => name)
   const headings = ['Install', 'TLS', 'Reverse proxy', 'Backup', 'Restore', 'Upgrade', 'Size']
   for (const name of [...headings, 'When something is wrong', 'Options of serve', 'Commands'])
@@ -35,7 +35,7 @@ test('every command line in it parses', () => {
     ([, words = '']) => words,
   )
   expect(lines.length).toBeGreaterThan(8)
-  for (const line of lines) expect(() => readArguments(line.split(' '))).not.toThrow()
+  for (const line of lines) expect(() => readArguments(line.split(' '), commands)).not.toThrow()
 })
 
 test('every message it explains is in the source', () => {
@@ -57,7 +57,7 @@ test('every message it explains is in the source', () => {
 
 describe('the page', () => {
   test('puts every link below the base path and has no dead anchors', () => {
-    const page = guidePage({ basePath: '/sightglass', links: [] }, commandReference())
+    const page = guidePage({ basePath: '/sightglass', links: [] }, commandReference(commands))
     expect(
       [...page.matchAll(/(?:href|src)="(\/[^"]*)"/g)].every(([, to]) => to!.startsWith('/sightglass/')),
     ).toBe(true)

@@ -1,15 +1,13 @@
-/** The control socket: while a server holds the data folder, verbs of the command line hand their work to it. */
+/** The control socket: commands on the same machine send their work to the server that holds the data folder. */
 import { chmodSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { Json } from '../../db/contract/store.ts'
-import type { Params } from './params.ts'
-import { problemOf } from './problem.ts'
-import { storeVerbs } from '../cli/commands/store-verbs.ts'
-import type { VerbContext } from './verb-context.ts'
 import { AppError, UsageError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { version } from '../system/version.ts'
+import { problemOf } from './problem.ts'
+import type { Params, RunningServices, WorkContext, WorkTable } from './work.ts'
 
 export interface ControlRequest {
   version: string
@@ -21,14 +19,18 @@ export type ControlAnswer = { result: Json } | { error: ControlError }
 
 export interface ControlError {
   kind: 'usage' | 'refused' | 'failed'
-  /** Of what was refused: a code of the API or of the store. */
+  /** Error code of the API or the store, for `refused`. */
   code?: string
   message: string
   hint: string | null
 }
 
-/** One export, import or filling of the demo is many of these; its begin is told, and that is enough. */
-const steps = new Set(['demo append', 'export audit page', 'export traces page', 'import append'])
+interface ControlOptions {
+  dataDir: string
+  log: Log
+  work: WorkTable
+  context: WorkContext & { server: RunningServices }
+}
 
 const requestBytesMax = 32 * 1024 * 1024
 
@@ -36,10 +38,8 @@ export function controlPath(dataDir: string): string {
   return join(dataDir, 'control.sock')
 }
 
-/** Answers on `control.sock`. Only for the holder of the folder's lock: it replaces a socket left by a crash. */
-export async function startControl(
-  options: VerbContext & { dataDir: string; log: Log },
-): Promise<{ stop(): Promise<void> }> {
+/** Listens on `control.sock`. The caller must hold the folder's lock: a socket left by a crash is replaced. */
+export async function startControl(options: ControlOptions): Promise<{ stop(): Promise<void> }> {
   const path = controlPath(options.dataDir)
   rmSync(path, { force: true })
   const server = Bun.serve({
@@ -47,27 +47,34 @@ export async function startControl(
     development: false,
     maxRequestBodySize: requestBytesMax,
     fetch(request, of) {
-      // Large work takes as long as it takes; the other end waits for it.
-      of.timeout(request, 0)
+      of.timeout(request, 0) // a backup or an erasure may take minutes
       return answer(request, options)
     },
   })
-  // The folder is 0700 already; the socket says it once more, whatever the umask was.
+  // The folder is 0700 already; this also holds under another umask.
   chmodSync(path, 0o600)
   return { stop: () => server.stop() }
 }
 
-async function answer(request: Request, options: VerbContext & { log: Log }): Promise<Response> {
-  const { log } = options
+/** Work of the socket itself: it answers about the running server. */
+const ownWork: WorkTable = new Map([
+  ['server address', async ({ baseUrl, server }) => ({ baseUrl, ingestUrl: server?.ingestUrl ?? null })],
+  ['server state', async ({ server }) => ((await server?.state()) ?? null) as unknown as Json],
+])
+
+/** Batches of one export, import or demo are logged at debug: their `begin` is logged at info. */
+const isBatch = (verb: string) => / (?:append|page)$/.test(verb)
+
+async function answer(request: Request, { context, log, work }: ControlOptions): Promise<Response> {
   let verb = ''
   try {
-    const asked = (await request.json()) as Partial<ControlRequest>
-    if (asked.version !== version) return Response.json({ error: wrongVersion(String(asked.version)) })
-    verb = String(asked.verb)
-    const run = Object.hasOwn(storeVerbs, verb) ? storeVerbs[verb] : undefined
+    const sent = (await request.json()) as Partial<ControlRequest>
+    if (sent.version !== version) return Response.json({ error: wrongVersion(String(sent.version)) })
+    verb = String(sent.verb)
+    const run = work.get(verb) ?? ownWork.get(verb)
     if (!run) throw new UsageError(`the server has no verb "${verb}"`)
-    const result = await run(options, asked.params ?? {})
-    log[steps.has(verb) ? 'debug' : 'info']('control_verb', { verb })
+    const result = await run(context, sent.params ?? {})
+    log[isBatch(verb) ? 'debug' : 'info']('control_verb', { verb })
     return Response.json({ result })
   } catch (thrown) {
     const error = describe(thrown)
@@ -80,17 +87,14 @@ async function answer(request: Request, options: VerbContext & { log: Log }): Pr
 function wrongVersion(cliVersion: string): ControlError {
   return {
     kind: 'refused',
-    message: `the server of this data folder runs ${version}, this command is ${cliVersion}`,
-    hint: 'use the executable the server was started with, or restart the server with this one',
+    message: `the server on this data folder runs version ${version}, this command is version ${cliVersion}`,
+    hint: 'use the executable of the server, or restart the server with this one',
   }
 }
 
 function describe(thrown: unknown): ControlError {
   if (thrown instanceof UsageError) return { kind: 'usage', message: thrown.message, hint: thrown.hint }
-  if (thrown instanceof AppError) {
-    return { kind: 'refused', code: thrown.code, message: thrown.message, hint: thrown.details.hint ?? null }
-  }
-  if (thrown instanceof StoreError) {
+  if (thrown instanceof AppError || thrown instanceof StoreError) {
     const { error: code, message, hint = null } = problemOf(thrown)
     return { kind: 'refused', code, message, hint }
   }

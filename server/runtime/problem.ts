@@ -1,9 +1,9 @@
-/** What went wrong with a command line, in words and as the JSON of `--json`: the members of the API's errors. */
+/** An error as the command line prints it, in text and as `--json`: the same fields as an error of the API. */
 import { StoreError } from '../../db/contract/errors.ts'
-import { AppError, type Issue, UsageError } from '../errors.ts'
+import { AppError, UsageError, type Issue } from '../errors.ts'
 
 export interface Problem {
-  error: string // a code of the API, of the store, `wrong_usage` or `failed`
+  error: string // a code of the API, a kind of the store, `wrong_usage` or `failed`
   message: string
   hint?: string
   issues?: Issue[]
@@ -25,12 +25,12 @@ function withHint(error: string, message: string, hint: string | null): Problem 
 }
 
 const storeHints: { readonly [K in StoreError['kind']]?: string } = {
-  locked: 'stop the other process, or name another folder with --data-dir',
-  newer_schema: 'use the release that wrote it, or a newer one; nothing was changed',
+  locked: 'stop the other process, or choose another folder with --data-dir',
+  newer_schema: 'use the release that wrote it or a newer one; nothing was changed',
   incomplete:
-    'put the missing file back or restore a backup; "sightglass accept-loss" continues with what is there. Nothing was changed',
-  corrupt: 'nothing was changed; restore a backup into another folder and look',
-  read_only: 'check who owns the folder and whether its disk is mounted for writing',
+    'put the missing file back or restore a backup; "sightglass accept-loss" continues without it. Nothing was changed',
+  corrupt: 'nothing was changed; restore a backup into another folder and compare',
+  read_only: 'check the owner of the folder and whether its disk is mounted read-only',
   storage_full:
-    'free some space on the disk that holds the data folder, or shorten retention; ingest comes back by itself',
+    'free disk space on the disk of the data folder, or shorten retention; ingest resumes by itself',
 }

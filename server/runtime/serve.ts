@@ -1,4 +1,4 @@
-/** `sightglass serve`: opens the data folder, starts the server, and ends it without losing anything acknowledged. */
+/** Runs the server in this process: opens the data folder, listens, and stops without losing acknowledged events. */
 import { prepareFirstOwner } from '../identity/people/first-owner.ts'
 import { systemClock } from '../clock.ts'
 import { startClockGuard, systemTime } from '../system/clock-guard.ts'
@@ -11,17 +11,18 @@ import { readSetupFile } from '../operations/setup/file.ts'
 import { startServer } from './server.ts'
 import { version } from '../system/version.ts'
 import { openDataFolder } from './open-data-folder.ts'
+import type { WorkTable } from './work.ts'
 
-/** Runs the appliance until SIGTERM or SIGINT; returns the exit code. Rejects with what keeps it from starting. */
-export async function serve(config: ServeConfig): Promise<number> {
+/** Runs the server until SIGTERM or SIGINT and returns the exit code. Rejects when it cannot start. */
+export async function serve(config: ServeConfig, work: WorkTable): Promise<number> {
   const log = startLog({ level: config.logLevel, clock: systemClock })
-  // Before the folder is opened: without the guard's own file, the newest write says when the folder was last in use.
+  // Before the folder is opened: without a file of its own the guard goes by the folder's newest write.
   const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, log })
   const { clock } = clockGuard
   const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
   let reload: () => void = () => undefined
   let failed: () => boolean = () => false
-  // Before the data folder is opened: a reload during an upgrade must not end it.
+  // Before the folder is opened: SIGHUP during an upgrade must not end the process.
   process.on('SIGHUP', () => {
     const logReopened = log.reopen()
     log.info('reloaded', { logReopened })
@@ -30,7 +31,7 @@ export async function serve(config: ServeConfig): Promise<number> {
   const store = await openDataFolder(config.dataDir, clock, config.backup)
   clockGuard.run()
   const ended = Promise.withResolvers<number>()
-  // Not `once`: Ctrl-C under npm and `timeout` send the signal twice, and the second would end the ending itself.
+  // Not `once`: npm and `timeout` send the signal twice, and the second would interrupt the shutdown.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => ended.resolve(0))
   try {
     for (const warning of config.warnings) log.warn('configuration', { warning })
@@ -50,22 +51,16 @@ export async function serve(config: ServeConfig): Promise<number> {
     failed = server.failed
     const { publicUrl, basePath } = config
     const baseUrl = publicUrl === null ? server.link : `${publicUrl}${basePath}`
-    const ingestUrl = server.ingestLink
-    const webhooks = () => server.webhooks
-    const { dataDir } = config
-    const control = await startControl({
-      dataDir,
-      store,
-      clock,
+    const running = {
+      ingestUrl: server.ingestLink,
       log,
-      baseUrl,
-      ingestUrl,
-      webhooks,
-      state: server.state,
       backups: config.backup,
       clockGuard,
-    })
-    // Standard output is a contract: these lines, in this order, are what people and scripts wait for.
+      state: server.state,
+    }
+    const context = { store, clock, baseUrl, webhooks: () => server.webhooks, server: running }
+    const control = await startControl({ dataDir: config.dataDir, log, work, context })
+    // A contract: people and scripts wait for these lines, in this order.
     const lines = [`sightglass ${version} listening on ${server.url}`]
     if (server.ingestUrl) lines.push(`ingest listening on ${server.ingestUrl}`)
     if (setupToken) lines.push(`set up the first owner: ${baseUrl}/setup#${setupToken}`)

@@ -3,9 +3,12 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Json, Store } from '../../db/contract/store.ts'
-import { openData } from '../../server/runtime/store-access.ts'
+import { commands } from '../../server/cli/commands.ts'
+import { workTable } from '../../server/cli/data-command.ts'
+import { openStoreAccess } from '../../server/runtime/store-access.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { controlPath, startControl } from '../../server/runtime/control-socket.ts'
+import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'
 import { startLog } from '../../server/log.ts'
 import { version } from '../../server/system/version.ts'
 import { cli, startAppliance } from '../support/binary.ts'
@@ -15,17 +18,28 @@ setDefaultTimeout(90_000) // the executable starts several times, on a machine t
 
 const clock = { now: () => Date.UTC(2026, 5, 23, 12) }
 const baseUrl = 'https://traces.example'
+const work = workTable(commands)
 const lines: string[] = []
 const sink = { write: (line: string) => void lines.push(line), takeDropped: () => 0, flush: async () => {} }
 const log = startLog({ level: 'debug', clock, sink })
+
+const clockGuard = startClockGuard({
+  time: testTime(clock),
+  dataDir: null,
+  log: { info() {}, warn() {}, error() {} },
+})
 
 async function withServer(dataDir: string, use: (store: Store) => Promise<void>): Promise<void> {
   const store = await openDataFolder(dataDir, clock)
   const webhooks = () => {
     throw new Error('no webhook verb is called here')
   }
-  const ingestUrl = 'http://127.0.0.1:1'
-  const control = await startControl({ dataDir, store, clock, log, baseUrl, ingestUrl, webhooks })
+  const server = {
+    ...{ ingestUrl: 'http://127.0.0.1:1', log, backups: { dir: dataDir, passphrase: null } },
+    ...{ clockGuard, state: () => Promise.reject(new Error('no command asks for the state here')) },
+  }
+  const context = { store, clock, baseUrl, webhooks, server }
+  const control = await startControl({ dataDir, log, work, context })
   try {
     await use(store)
   } finally {
@@ -39,7 +53,7 @@ async function throughSocket(
   verb: string,
   params: { [member: string]: Json },
 ): Promise<Json> {
-  const data = await openData({ dataDir, baseUrl: 'http://wrong', clock, create: false })
+  const data = await openStoreAccess({ dataDir, baseUrl: 'http://wrong', clock, work, access: 'write' })
   try {
     expect(data.byServer).toBe(true)
     return await data.call(verb, params)
@@ -73,7 +87,7 @@ test('a refusal there is the same refusal here', async () => {
   await withServer(temp.path, async () => {
     const refusal = (slug: string) =>
       throughSocket(temp.path, 'org create', { name: 'X', slug }).catch((error: unknown) => error)
-    expect(await refusal('Big')).toMatchObject({ name: 'UsageError', message: '"Big" cannot be a slug' })
+    expect(await refusal('Big')).toMatchObject({ name: 'UsageError', message: '"Big" is not a valid slug' })
     expect(await refusal('default')).toMatchObject({
       name: 'AppError',
       code: 'conflict',
@@ -100,7 +114,9 @@ test('another version is told so, and nothing is done', async () => {
     const answer = (await (await post(temp.path, JSON.stringify(request))).json()) as {
       error: { message: string }
     }
-    expect(answer.error.message).toBe(`the server of this data folder runs ${version}, this command is 9.9.9`)
+    expect(answer.error.message).toBe(
+      `the server on this data folder runs version ${version}, this command is version 9.9.9`,
+    )
     expect(await store.orgs.list()).toHaveLength(1)
   })
 })
@@ -120,7 +136,7 @@ test('what a crash left at the path is replaced, and without a server the verb d
   using temp = tempDir('control')
   await withServer(temp.path, async () => {})
   writeFileSync(controlPath(temp.path), 'not a socket')
-  const alone = await openData({ dataDir: temp.path, baseUrl, clock, create: false })
+  const alone = await openStoreAccess({ dataDir: temp.path, baseUrl, clock, work, access: 'write' })
   expect(alone.byServer).toBe(false)
   expect(await alone.call('org list', {})).toHaveProperty('orgs')
   await alone.close()

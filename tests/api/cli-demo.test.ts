@@ -55,7 +55,7 @@ test('fills about as many as asked, the same again adds nothing, remove takes al
   })
   expect(await newest()).toEqual([])
   const { stdout } = await appliance.cli('demo', 'remove')
-  expect(stdout).toBe('There were no demo events in default.\n')
+  expect(stdout).toBe('No demo events in default.\n')
 }, 90_000)
 
 test('live: steady through the public endpoint, clean at Ctrl-C, its key revoked', async () => {

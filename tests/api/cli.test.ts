@@ -1,7 +1,7 @@
 /** Every verb of the executable, alone on its folder and beside a running server: answers, JSON shapes, exit codes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
-import { verbNames } from '../../server/cli/options.ts'
+import { commands } from '../../server/cli/commands.ts'
 import { version } from '../../server/system/version.ts'
 import { binaryPath, cli, startAppliance, type Appliance, type Exit } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -218,7 +218,7 @@ test('lists make no folder, writing verbs make a private one', async () => {
     expect([verb, code, stderr]).toEqual([
       verb,
       1,
-      `sightglass: There is no data in ${dataDir}. (name the folder with --data-dir)\n`,
+      `sightglass: There is no data in ${dataDir}. (set the folder with --data-dir)\n`,
     ])
   }
   expect(existsSync(dataDir)).toBe(false)
@@ -252,7 +252,7 @@ describe('help and version', () => {
 
   test('the overview names every verb, and every verb has its page', async () => {
     const overview = await done(alone, ['help'])
-    for (const verb of verbNames) {
+    for (const { name: verb } of commands) {
       expect(overview).toContain(`  ${verb} `)
       const page = await done(alone, ['help', ...verb.split(' ')])
       expect(page).toStartWith(verb === 'help' ? 'sightglass help: ' : `sightglass ${verb}: `)
@@ -273,7 +273,7 @@ describe('help and version', () => {
     expect(await alone(['verison'])).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'sightglass: there is no command "verison" (did you mean "sightglass version"?)\n',
+      stderr: 'sightglass: unknown command "verison" (did you mean "sightglass version"?)\n',
     })
     expect(await alone(['help', 'orgs'])).toMatchObject({ code: 2, stdout: '' })
   })

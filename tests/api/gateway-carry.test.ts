@@ -72,7 +72,7 @@ test('exported, imported into an empty appliance, equal again; the same file aga
   })
   expect(await ndjson(fresh)).toBe(await ndjson(old))
   const again = done(await fresh.cli('import', path))
-  expect(again).toBe('Read 1500 events: stored 0, 1500 were there already, 0 rejected.\n')
+  expect(again).toBe('Read 1500 events: 0 stored, 1500 already known, 0 rejected.\n')
   expect(await ndjson(fresh)).toBe(await ndjson(old))
 })
 
@@ -104,7 +104,7 @@ test('filters as at the gateway, CSV guarded, files not overwritten', async () =
   const refused = await old.cli('export', 'traces', '--out', path)
   expect([refused.code, refused.stderr]).toEqual([
     1,
-    `sightglass: ${path} is there already. (add --yes to replace it)\n`,
+    `sightglass: ${path} already exists. (add --yes to replace it)\n`,
   ])
   const wrong = await old.cli('export', 'traces', '--filter', 'nope=1', '--out', files.join('none'))
   expect(wrong.code).toBe(1)
@@ -122,16 +122,16 @@ test('a cut file, bad lines and strange files: the good events are stored, the r
   const cut = await fresh.cli('import', write('cut', [...good, '{"_end":{"count":3}}']))
   expect([cut.code, cut.stdout]).toEqual([
     1,
-    'Read 2 events: stored 2, 0 were there already, 0 rejected.\n' +
-      'The file is not whole: its last line names another count.\n',
+    'Read 2 events: 2 stored, 0 already known, 0 rejected.\n' +
+      'The file is incomplete: its last line has a different count.\n',
   ])
   const bad = await fresh.cli('import', write('bad', [good[0]!, '{"id":7}', 'not json', '', good[1]!]))
   expect(bad.code).toBe(1)
   expect(bad.stdout.split('\n').slice(0, 4)).toEqual([
-    'Read 4 events: stored 0, 2 were there already, 2 rejected.',
+    'Read 4 events: 0 stored, 2 already known, 2 rejected.',
     '  event 2: id must be a string',
-    '  event 3: it is not valid JSON',
-    'The file does not say how many it should hold; an export ends with its count.',
+    '  event 3 is not valid JSON',
+    'The file has no count in its last line, so it may be incomplete.',
   ])
   const missing = await fresh.cli('import', files.join('nowhere'))
   expect(missing.code).toBe(1)
@@ -139,7 +139,7 @@ test('a cut file, bad lines and strange files: the good events are stored, the r
   const noOrg = await fresh.cli('import', write('x', good), '--org', 'nobody')
   expect([noOrg.code, noOrg.stderr]).toEqual([
     1,
-    'sightglass: There is no organization "nobody". (sightglass org list)\n',
+    'sightglass: No organization "nobody". (sightglass org list)\n',
   ])
 })
 

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { Secret, TOTP } from 'otpauth'
 import { prepareFirstOwner } from '../../server/identity/people/first-owner.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
-import { storeVerbs } from '../../server/cli/commands/store-verbs.ts'
-import type { VerbContext } from '../../server/runtime/verb-context.ts'
+import { commands } from '../../server/cli/commands.ts'
+import { workTable } from '../../server/cli/data-command.ts'
+import type { WorkContext } from '../../server/runtime/work.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import type { Log } from '../../server/log.ts'
 import {
@@ -354,7 +355,7 @@ describe('the first owner, by each way to make one', () => {
     return token
   }
   const log = { error: (event: string) => expect(event).toBe('nothing to log') } as unknown as Log
-  const cliContext = ({ store, clock }: TestServer): VerbContext => ({
+  const cliContext = ({ store, clock }: TestServer): WorkContext => ({
     ...{ store, clock, baseUrl: 'http://127.0.0.1:7400', ingestUrl: null },
     webhooks: () => expect.unreachable(),
   })
@@ -368,7 +369,12 @@ describe('the first owner, by each way to make one', () => {
     'the environment at start': ({ store, clock }) =>
       prepareFirstOwner({ store, clock, log, admin: { email, password } }),
     'account create': (fresh) =>
-      storeVerbs['account create']!(cliContext(fresh), { email, role: 'owner', org: 'default', password }),
+      workTable(commands).get('account create')!(cliContext(fresh), {
+        email,
+        role: 'owner',
+        org: 'default',
+        password,
+      }),
   }
   for (const [way, make] of Object.entries(ways)) {
     test(`${way} writes one row, and none once there is one`, async () => {

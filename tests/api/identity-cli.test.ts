@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { readFileSync } from 'node:fs'
 import type { Json } from '../../db/contract/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
-import { dataVerbs } from '../../server/cli/commands/data-verbs.ts'
-import { storeVerbs } from '../../server/cli/commands/store-verbs.ts'
-import type { VerbContext } from '../../server/runtime/verb-context.ts'
+import { commands } from '../../server/cli/commands.ts'
+import { workTable } from '../../server/cli/data-command.ts'
+import type { WorkContext } from '../../server/runtime/work.ts'
 import { newToken } from '../../server/ids.ts'
 import { lazySecretBox } from '../../server/system/secrets.ts'
 import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
@@ -22,7 +22,7 @@ type Params = { [member: string]: Json }
 type Answer = { [member: string]: Json } & { id: string; deliveryId: string }
 
 let server: TestServer
-let context: VerbContext
+let context: WorkContext
 beforeAll(async () => {
   server = await testServer()
   const { store, clock, dataDir } = server
@@ -31,7 +31,6 @@ beforeAll(async () => {
     store,
     clock,
     baseUrl: 'http://127.0.0.1:7400',
-    ingestUrl: null,
     webhooks: () => ({ store, clock, box: lazySecretBox(dataDir), resolve, sinkDir: null }),
   }
   await makeOrg(server, 'other') // the only organization cannot be deleted
@@ -40,7 +39,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const org = 'default'
 const call = async (verb: string, params: Params): Promise<Answer> =>
-  (await storeVerbs[verb]!(context, params)) as Answer
+  (await workTable(commands).get(verb)!(context, params)) as Answer
 const word = (): string =>
   `w${newToken()
     .slice(0, 10)
@@ -100,6 +99,7 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
     await server.store.secondFactors.set({ factor, recoveryHashes: ['x'], audit })
     return { email }
   },
+  'demo remove': () => ({ org }),
   erase: () => ({ org, kind: 'session', value: word() }),
   'site change': () => ({ org, siteId: word(), name: 'A site', hidden: null, restricted: 'yes' }),
   'key create': () => ({ kind: 'secret', label: 'x', org, site: [], scope: [], expires: null }),
@@ -110,9 +110,9 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
 
 // Webhooks, backups, the clock and the set-up file prove theirs where they are at home.
 const elsewhere = /^(?:webhook |backup |clock |setup$)/
-const changing = Object.entries(dataVerbs)
-  .filter(([verb, work]) => work.writes && !elsewhere.test(verb))
-  .map(([verb]) => verb)
+const changing = commands
+  .filter(({ name, access }) => access !== undefined && access !== 'read' && !elsewhere.test(name))
+  .map(({ name }) => name)
 
 test('every verb that changes something is called here, and no other', () => {
   expect(Object.keys(calls).sort()).toEqual(changing.sort())

@@ -54,7 +54,7 @@ test('a sound proof: exit 0, without making a data folder, and as the documented
   writeFileSync(empty.join('p.jsonl'), proof)
   const told = await cli(['verify', 'p.jsonl'], { cwd: empty.path })
   expect([told.code, told.stderr]).toEqual([0, ''])
-  expect(told.stdout).toStartWith('p.jsonl: sound. 4 audit entries of org_')
+  expect(told.stdout).toStartWith('p.jsonl: intact. 4 audit entries of org_')
   expect(existsSync(empty.join('sightglass-data'))).toBe(false)
   const verdict = await verify(proof)
   expect(verdict).toMatchObject({ code: 0, ok: true, entries: 4, fault: null })

@@ -115,7 +115,7 @@ test('an endpoint with a typing error, waits of its own and a test; a secret is 
   const text = await webhook(...add)
   expect([text.code, text.stdout]).toEqual([
     0,
-    expect.stringContaining('warning: No event has the type agent.detcted yet. Did you mean agent.detected?'),
+    expect.stringContaining('Warning: No event has the type agent.detcted yet. Did you mean agent.detected?'),
   ])
   const made = answer<{
     endpoint: EndpointJson & { retryWaits: number[] }

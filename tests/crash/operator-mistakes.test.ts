@@ -225,7 +225,7 @@ async function acceptLoss(dataDir: string): Promise<void> {
   await using appliance = await startAppliance({ dataDir })
   const trail = await appliance.cli('export', 'audit', '--org', 'org_system')
   expect(trail.stdout).toContain('data.loss_accepted')
-  expect((await appliance.cli('verify')).stdout).toContain('Everything is as it was written.')
+  expect((await appliance.cli('verify')).stdout).toContain('Everything is intact.')
   const again = await appliance.cli('accept-loss')
   expect(again.stderr).toContain('in use by process')
 }

@@ -70,7 +70,7 @@ test('the doctor: well beside a server and alone, within two seconds; warnings l
   expect(await doctor(dir.join('absent'))).toMatchObject({ code: 1, ok: false })
   const text = await cli(['doctor'], { dataDir: dir.join('absent') })
   expect(text.stdout).toMatch(
-    /^FAILURE {2}folder: There is no data in .* -> name the folder with --data-dir\n$/,
+    /^FAILURE {2}folder: There is no data in .* -> set the folder with --data-dir\n$/,
   )
 })
 

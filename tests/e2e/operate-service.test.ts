@@ -1,7 +1,7 @@
 /** Installing as a service, beside a stand-in for systemctl; completions for shells, the manual, the licences. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { verbNames } from '../../server/cli/verb-names.ts'
+import { commands } from '../../server/cli/commands.ts'
 import { binaryPath, cli, type Exit } from '../support/binary.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
@@ -109,10 +109,10 @@ test('installed, asked about, installed again, removed; the executable in place 
   expect([status.code, JSON.parse(status.stdout)]).toMatchObject([0, { installed: true, active: 'active' }])
   expect((await install('--listen', '127.0.0.1:7500')).code).toBe(0)
   expect(readFileSync(`${unitDir()}/sightglass.service`, 'utf8')).toContain('--listen=127.0.0.1:7500')
-  expect((await service('uninstall')).stdout).toContain('The data is still there')
+  expect((await service('uninstall')).stdout).toContain('The data stays')
   expect(told().slice(-2)).toEqual(['disable --now sightglass.service', 'daemon-reload'])
   expect(existsSync(`${unitDir()}/sightglass.service`)).toBe(false)
-  expect((await service('uninstall')).stdout).toContain('was not installed')
+  expect((await service('uninstall')).stdout).toContain('is not installed')
 })
 
 test('a service that does not start is said in one line', async () => {
@@ -169,7 +169,7 @@ test('zsh and fish get every verb; the manual has every verb and reads without a
   expect(fish).toMatch(/ -l role -x -a 'owner admin analyst viewer'/)
   expect(fish).toMatch(/ -l scope -x -a 'traces:read /)
   expect(zsh).toContain('ingest secret publishable')
-  for (const verb of verbNames) {
+  for (const { name: verb } of commands) {
     const last = verb.split(' ').at(-1)!
     expect(fish).toContain(` -a ${last} `)
     expect(zsh).toContain(last)

@@ -55,7 +55,7 @@ test('a flipped byte is named by its place, and exit code 1 tells scripts', asyn
   const text = await cli(['verify'], { dataDir: folder })
   expect([text.code, text.stdout]).toEqual([
     0,
-    expect.stringMatching(/: 768 events, whole[\s\S]*Everything is/),
+    expect.stringMatching(/: 768 events, intact[\s\S]*Everything is/),
   ])
   await appliance.stop()
 

@@ -1,14 +1,18 @@
 /** What `sightglass demo` and `sightglass import` store happened before: no alert rule speaks of it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { appendDemo } from '../../server/cli/commands/demo-work.ts'
-import { appendImport } from '../../server/cli/commands/import-work.ts'
-import type { VerbContext } from '../../server/runtime/verb-context.ts'
+import { commands } from '../../server/cli/commands.ts'
+import { workTable } from '../../server/cli/data-command.ts'
+import type { WorkContext } from '../../server/runtime/work.ts'
 import { demoTraffic } from '../../server/demo/traffic.ts'
 import { event } from '../support/events.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
 setDefaultTimeout(90_000)
+
+const work = workTable(commands)
+const appendDemo = work.get('demo append')!
+const appendImport = work.get('import append')!
 
 let receiver: Receiver
 let hook: WebhookServer
@@ -53,7 +57,7 @@ test('neither while it is stored, nor after a restart, nor by the silence after 
   await look()
   clock.move(minuteMs)
 
-  const context = { store, clock } as unknown as VerbContext
+  const context = { store, clock } as unknown as WorkContext
   let stored = 0
   for (const events of demoTraffic({ seed: 1, events: 6_000, nowMs: clock.now() })) {
     for (let at = 0; at < events.length; at += 1_000) {

@@ -1,99 +1,127 @@
-/** `sightglass backup`: `create` runs where the data folder is held; `list` and `verify` only read. */
+/** `sightglass backup`: creates, lists and verifies backups. */
 import { resolve } from 'node:path'
-import type { Json } from '../../../db/contract/store.ts'
+import { UsageError } from '../../errors.ts'
 import { listBackups } from '../../operations/backup/backup-folder.ts'
 import { recordBackup } from '../../operations/backup/backups.ts'
 import { checkBackup } from '../../operations/backup/check.ts'
 import { backupDirOf } from '../../operations/backup/config.ts'
 import { createBackup } from '../../operations/backup/create.ts'
 import { viewJson } from '../../operations/backup/view.ts'
-import type { Invocation } from '../config.ts'
-import { UsageError } from '../../errors.ts'
-import { cell, minute, type DataVerb } from './data-verb.ts'
-import { textOf, textOrNull, type Params } from '../../runtime/params.ts'
-import { columns, print } from '../print.ts'
+import { textOf, textOrNull } from '../../runtime/work.ts'
 import { sizeText } from '../../text/text.ts'
-import type { VerbContext } from '../../runtime/verb-context.ts'
+import { command, type Noun } from '../command.ts'
+import { dataCommand } from '../data-command.ts'
+import { backupOptions } from '../options.ts'
+import { cell, columns, minute, printAnswer } from '../print.ts'
 
-export const backupCreateVerb: DataVerb = {
-  writes: true,
-  makesFolder: false, // without data there is nothing to back up
-  params: ({ values }) => ({
-    dataDir: values['data-dir'],
-    dir: values['backup-dir'],
-    passphrase: values['backup-passphrase'],
-  }),
-  text: ({ path, bytes, events, sha256 }) =>
-    `Made and proven: ${cell(path)}\n${cell(events)} events, ${sizeText(Number(bytes))}, SHA-256 ${cell(sha256)}`,
+const { 'backup-dir': backupDir, 'backup-passphrase': backupPassphrase } = backupOptions
+
+export const backup: Noun = {
+  group: 'Data',
+  commands: [
+    dataCommand({
+      name: 'backup create',
+      summary: 'create and verify a backup, also while a server runs',
+      about: [
+        'Copies the database at one moment, reads the copy from end to end and compares it with the original.',
+        'With SIGHTGLASS_BACKUP_PASSPHRASE (or SIGHTGLASS_BACKUP_PASSPHRASE_FILE) the backup is encrypted and contains the key files. Without a passphrase it is a plain SQLite database and does not contain secret.key: keep a copy of that file elsewhere.',
+      ],
+      examples: [
+        'sightglass backup create',
+        'sightglass backup create --backup-dir /mnt/nas/sightglass --json',
+      ],
+      options: backupOptions,
+      access: 'write',
+      params: ({ values }) => ({
+        dataDir: values['data-dir'],
+        dir: values['backup-dir'],
+        passphrase: values['backup-passphrase'],
+      }),
+      // The settings of a running server apply where the command line names none.
+      async work({ store, clock, server }, params) {
+        const dataDir = textOf(params, 'dataDir')
+        const dir = textOrNull(params, 'dir') ?? server?.backups.dir ?? backupDirOf(dataDir, null)
+        const passphrase = textOrNull(params, 'passphrase') ?? server?.backups.passphrase ?? null
+        const made = await createBackup({ dataDir, dir, reason: 'manual', passphrase, clock })
+        await recordBackup(store, made, 'cli', clock.now())
+        const { path, name, bytes, sha256, events, manifest } = made
+        const { createdAt, schema, encryption } = manifest
+        return { path, name, bytes, sha256, events, createdAt, schema, encrypted: encryption !== null }
+      },
+      print: ({ path, bytes, events, sha256 }) =>
+        [
+          `Created and verified ${cell(path)}`,
+          `${cell(events)} events, ${sizeText(Number(bytes))}, SHA-256 ${cell(sha256)}`,
+        ].join('\n'),
+    }),
+    command({
+      name: 'backup list',
+      summary: 'list the backups, newest first',
+      examples: ['sightglass backup list'],
+      options: { 'backup-dir': backupDir },
+      async run({ values }) {
+        const dir = backupDirOf(values['data-dir'], values['backup-dir'])
+        const views = await listBackups(dir)
+        const backups = views.map((view) => {
+          const { checked: _unknownHere, ...json } = viewJson(view, null)
+          return { path: view.path, ...json }
+        })
+        printAnswer(values, { dir, backups }, () =>
+          views.length === 0 ? `No backups in ${dir}.` : list(views),
+        )
+        return 0
+      },
+    }),
+    command({
+      name: 'backup verify',
+      summary: 'verify a backup: every byte, event count and audit chain',
+      arguments: 'PATH',
+      about: ['Changes nothing and needs no data folder. Exit code 1 when the backup is damaged.'],
+      examples: [
+        'sightglass backup verify sightglass-data/backups/sightglass-2026-06-23T031700Z-scheduled.backup',
+      ],
+      options: { 'backup-passphrase': backupPassphrase },
+      async run({ words: [given], values }) {
+        if (given === undefined)
+          throw new UsageError(
+            '"sightglass backup verify" needs the path of a backup',
+            'sightglass backup list',
+          )
+        const verdict = await checkBackup(resolve(given), values['backup-passphrase'])
+        const { ok, path, bytes, sha256, opened, problems, manifest } = verdict
+        const { createdAt, schema, events, version, encryption } = manifest
+        const about = { createdAt, schema, events, version }
+        const answer = { ok, path, bytes, sha256, opened, encrypted: encryption !== null, ...about, problems }
+        printAnswer(values, answer, () => verdictText(verdict))
+        return ok ? 0 : 1
+      },
+    }),
+  ],
 }
 
-/** A server's own settings stand in for what the command line does not say. */
-export async function createBackupNow({ store, clock, backups }: VerbContext, params: Params): Promise<Json> {
-  const dataDir = textOf(params, 'dataDir')
-  const dir = textOrNull(params, 'dir') ?? backups?.dir ?? backupDirOf(dataDir, null)
-  const passphrase = textOrNull(params, 'passphrase') ?? backups?.passphrase ?? null
-  const made = await createBackup({ dataDir, dir, reason: 'manual', passphrase, clock })
-  await recordBackup(store, made, 'cli', clock.now())
-  const { path, name, bytes, sha256, events, manifest } = made
-  const { createdAt, schema, encryption } = manifest
-  return { path, name, bytes, sha256, events, createdAt, schema, encrypted: encryption !== null }
-}
-
-export async function backupList({ values }: Invocation): Promise<number> {
-  const dir = backupDirOf(values['data-dir'], values['backup-dir'])
-  const views = await listBackups(dir)
-  if (values.json) {
-    const backups = views.map((view) => {
-      const { checked: _unknownHere, ...json } = viewJson(view, null)
-      return { path: view.path, ...json }
-    })
-    print(JSON.stringify({ dir, backups }))
-    return 0
-  }
+function list(views: Awaited<ReturnType<typeof listBackups>>): string {
   const rows = views.map(({ name, bytes, manifest, proof, problem }) => [
     name,
     manifest === null ? '' : minute(manifest.createdAt),
     sizeText(bytes),
     manifest === null ? '' : String(manifest.events),
-    problem ?? (proof === null ? 'not proven here' : `proven ${minute(proof.provenAt)}`),
+    problem ?? (proof === null ? 'not verified' : `verified ${minute(proof.provenAt)}`),
   ])
-  print(
-    rows.length === 0 ? `No backups in ${dir}.` : columns(['NAME', 'MADE', 'SIZE', 'EVENTS', 'STATE'], rows),
-  )
-  return 0
+  return columns(['NAME', 'CREATED', 'SIZE', 'EVENTS', 'STATE'], rows)
 }
 
-/** Exit code 1 when anything is not as it was written. */
-export async function backupVerify({ words, values }: Invocation): Promise<number> {
-  const [given] = words
-  if (given === undefined) throw new UsageError('"sightglass backup verify" needs the path of a backup')
-  const verdict = await checkBackup(resolve(given), values['backup-passphrase'])
-  const { ok, path, bytes, sha256, opened, problems, manifest } = verdict
-  const { createdAt, schema, events, version } = manifest
-  const encrypted = manifest.encryption !== null
-  if (values.json) {
-    print(
-      JSON.stringify({
-        ok,
-        path,
-        bytes,
-        sha256,
-        opened,
-        encrypted,
-        createdAt,
-        schema,
-        events,
-        version,
-        problems,
-      }),
-    )
-  } else if (!ok) print([`${path} is NOT sound:`, ...problems].join('\n'))
-  else {
-    const depth = opened
-      ? `Sound: every byte, ${events} events, every audit chain.`
-      : 'Every byte is as it was written; to open it, set SIGHTGLASS_BACKUP_PASSPHRASE.'
-    const plain = encrypted ? '' : '\nNote: it is not encrypted, so nothing proves who made it.'
-    print(`${path}\nMade ${minute(createdAt)} by ${version}, schema ${schema}. ${depth}${plain}`)
-  }
-  return ok ? 0 : 1
+function verdictText({
+  ok,
+  path,
+  opened,
+  problems,
+  manifest,
+}: Awaited<ReturnType<typeof checkBackup>>): string {
+  if (!ok) return [`${path} is damaged:`, ...problems].join('\n')
+  const { createdAt, schema, events, version, encryption } = manifest
+  const depth = opened
+    ? `Every byte, ${events} events and every audit chain are intact.`
+    : 'Every byte is intact. Set SIGHTGLASS_BACKUP_PASSPHRASE to check the contents too.'
+  const plain = encryption === null ? '\nNote: the backup is not encrypted, so its origin is not proven.' : ''
+  return `${path}\nCreated ${minute(createdAt)} by ${version}, schema ${schema}. ${depth}${plain}`
 }

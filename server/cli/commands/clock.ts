@@ -1,34 +1,54 @@
-/** `sightglass clock`: what the clock says compared with the time that has passed; `clock confirm` accepts it. */
-import type { Json } from '../../../db/contract/store.ts'
-import { startClockGuard, systemTime, type ClockGuard } from '../../system/clock-guard.ts'
+/** `sightglass clock`: shows whether the clock jumped, and confirms that it is right. */
 import { clockView, confirmClock } from '../../operations/health/clock.ts'
-import { cell, type Answer, type DataVerb } from './data-verb.ts'
-import { textOf, type Params } from '../../runtime/params.ts'
-import type { VerbContext } from '../../runtime/verb-context.ts'
+import { textOf } from '../../runtime/work.ts'
+import { startClockGuard, systemTime, type ClockGuard } from '../../system/clock-guard.ts'
+import type { Invocation, Noun } from '../command.ts'
+import { dataCommand } from '../data-command.ts'
+import { cell, type Answer } from '../print.ts'
 
-const params: DataVerb['params'] = ({ values }) => ({ dataDir: values['data-dir'] })
+const params = ({ values }: Pick<Invocation, 'values'>) => ({ dataDir: values['data-dir'] })
 
-function text({ now, hold }: Answer): string {
+export const clock: Noun = {
+  group: 'Operations',
+  commands: [
+    dataCommand({
+      name: 'clock',
+      summary: 'show whether the clock jumped and whether retention waits for it',
+      about: [
+        'Compares the clock with the time that has passed. After a jump of more than 10 minutes nothing expires by age until the clock is back, "clock confirm" accepts it, or it has run steadily for 24 hours.',
+      ],
+      examples: ['sightglass clock --json'],
+      options: {},
+      access: 'read',
+      params,
+      async work({ server }, sent) {
+        return { ...clockView(server?.clockGuard ?? guardOf(textOf(sent, 'dataDir'))) }
+      },
+      print,
+    }),
+    dataCommand({
+      name: 'clock confirm',
+      summary: 'confirm that the clock is right after a jump',
+      about: ['Retention, pruning and expiry resume at once. The audit trail records the confirmation.'],
+      examples: ['date && sightglass clock confirm'],
+      options: {},
+      access: 'write',
+      params,
+      // Without a server the confirmation is stored in the folder for its next start.
+      async work({ server, store }, sent) {
+        const clockGuard = server?.clockGuard ?? guardOf(textOf(sent, 'dataDir'))
+        return { ...(await confirmClock({ clockGuard, store }, 'cli')) }
+      },
+      print,
+    }),
+  ],
+}
+
+function print({ now, hold }: Answer): string {
   const message = (hold as Answer | null)?.['message']
   return message === undefined
-    ? `The clock says ${cell(now)}. Retention goes by it.`
-    : `The clock says ${cell(now)}. ${cell(message)}\nIf the time is right: sightglass clock confirm`
-}
-
-export const clockVerb: DataVerb = { writes: false, params, text }
-export const clockConfirmVerb: DataVerb = { writes: true, makesFolder: false, params, text }
-
-export async function showClock({ clockGuard }: VerbContext, asked: Params): Promise<Json> {
-  return { ...clockView(clockGuard ?? guardOf(textOf(asked, 'dataDir'))) }
-}
-
-/** Without a server, what its next start goes by is written into the folder. */
-export async function confirmTheClock({ clockGuard, store }: VerbContext, asked: Params): Promise<Json> {
-  const view = await confirmClock(
-    { clockGuard: clockGuard ?? guardOf(textOf(asked, 'dataDir')), store },
-    'cli',
-  )
-  return { ...view }
+    ? `Clock: ${cell(now)}. Retention follows it.`
+    : `Clock: ${cell(now)}. ${cell(message)}\nIf the time is right: sightglass clock confirm`
 }
 
 function guardOf(dataDir: string): ClockGuard {

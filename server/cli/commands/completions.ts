@@ -1,44 +1,54 @@
-/** `sightglass completions`: what a shell needs to complete verbs and flags, made from the tables of both. */
-import { optionFits, optionNames, optionOf, type OptionName } from '../options.ts'
+/** `sightglass completions`: a script with which a shell completes commands, flags and their values. */
 import { UsageError } from '../../errors.ts'
-import { verbNames, type VerbName } from '../verb-names.ts'
+import { flagsOf, optionTable } from '../arguments.ts'
+import { command, type KnownCommand, type Noun } from '../command.ts'
 import { print } from '../print.ts'
-import { verbTexts } from './verb-texts.ts'
-import type { Invocation } from '../config.ts'
 
-const shells: { readonly [shell: string]: () => string } = { bash, zsh, fish }
+type Commands = readonly KnownCommand[]
 
-export function completions({ words: [shell] }: Invocation): Promise<number> {
-  const write = shell === undefined ? undefined : shells[shell]
-  if (write === undefined) {
-    throw new UsageError('say for which shell: bash, zsh or fish', 'sightglass help completions')
-  }
-  print(write())
-  return Promise.resolve(0)
+const shells: { readonly [shell: string]: (commands: Commands) => string } = { bash, zsh, fish }
+
+export const completions: Noun = {
+  group: 'Program',
+  commands: [
+    command({
+      name: 'completions',
+      summary: 'print the completion script of a shell',
+      arguments: 'bash|zsh|fish',
+      about: ['For bash, run: source <(sightglass completions bash)'],
+      examples: [
+        'sightglass completions bash > /etc/bash_completion.d/sightglass',
+        'sightglass completions fish | source',
+      ],
+      options: {},
+      run({ words: [shell = ''], commands }) {
+        const write = Object.hasOwn(shells, shell) ? shells[shell] : undefined
+        if (write === undefined)
+          throw new UsageError('name a shell: bash, zsh or fish', 'sightglass help completions')
+        print(write(commands))
+        return 0
+      },
+    }),
+  ],
 }
 
-function flagsOf(verb: VerbName): OptionName[] {
-  return optionNames.filter((name) => optionFits(name, verb) && !optionOf(name).environmentOnly)
-}
-
-/** First words, and for each the second words that may follow. */
-function nouns(): Map<string, string[]> {
+/** First words, each with the second words that may follow. */
+function nouns(commands: Commands): Map<string, string[]> {
   const found = new Map<string, string[]>()
-  for (const verb of verbNames) {
-    const [first = '', second] = verb.split(' ')
+  for (const { name } of commands) {
+    const [first = '', second] = name.split(' ')
     found.set(first, [...(found.get(first) ?? []), ...(second === undefined ? [] : [second])])
   }
   return found
 }
 
-function bash(): string {
-  const cases = verbNames.map(
-    (verb) =>
-      `    '${verb}') flags='${flagsOf(verb)
-        .map((name) => `--${name}`)
-        .join(' ')}' ;;`,
-  )
-  const seconds = [...nouns()]
+function bash(commands: Commands): string {
+  const cases = commands.map((each) => {
+    const pattern = each.name.includes(' ') ? `'${each.name}'` : `'${each.name} '*`
+    return `    ${pattern}) flags='${flagList(each)}' ;;`
+  })
+  const serve = commands.find(({ name }) => name === 'serve')!
+  const seconds = [...nouns(commands)]
     .filter(([, words]) => words.length > 0)
     .map(([first, words]) => `    ${first}) words='${words.join(' ')}' ;;`)
   return `# Sightglass: source <(sightglass completions bash)
@@ -49,13 +59,11 @@ _sightglass() {
   done
   _sightglass_value && return
   case "$first $second" in
-${cases.map((line) => line.replace(/^ {4}'([^' ]+)'\)/, "    '$1 '*)").replace(/^ {4}'([^']+)'\)/, "    '$1')")).join('\n')}
-    *) flags='${flagsOf('serve')
-      .map((name) => `--${name}`)
-      .join(' ')}' ;;
+${cases.join('\n')}
+    *) flags='${flagList(serve)}' ;;
   esac
   case "$first" in
-    '') words='${[...nouns().keys()].join(' ')}' ;;
+    '') words='${[...nouns(commands).keys()].join(' ')}' ;;
 ${seconds.join('\n')}
   esac
   [ -n "$second" ] && words=''
@@ -65,14 +73,19 @@ ${seconds.join('\n')}
        [ \${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- "$current")) ;;
   esac
 }
-${valueFunction()}
+${valueFunction(commands)}
 complete -o filenames -F _sightglass sightglass`
 }
 
-/** Completes the value of an option that takes known words. Bash cuts words at = and at :, so they are joined again. */
-function valueFunction(): string {
-  const cases = optionNames.flatMap((name) => {
-    const { choices } = optionOf(name)
+function flagList(each: KnownCommand): string {
+  return flagsOf(each)
+    .map((name) => `--${name}`)
+    .join(' ')
+}
+
+/** Completes values that are known words. Bash cuts words at = and :, so they are joined again. */
+function valueFunction(commands: Commands): string {
+  const cases = [...optionTable(commands)].flatMap(([name, { choices }]) => {
     return choices === undefined ? [] : [`    --${name}) choices='${choices.join(' ')}' ;;`]
   })
   return `_sightglass_value() {
@@ -100,35 +113,32 @@ ${cases.join('\n')}
 }
 
 /** zsh reads the same function through its bash compatibility. */
-function zsh(): string {
+function zsh(commands: Commands): string {
   return `#compdef sightglass
 autoload -U +X bashcompinit && bashcompinit
-${bash()}`
+${bash(commands)}`
 }
 
-function fish(): string {
+function fish(commands: Commands): string {
   const quote = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
-  const first = [...nouns().keys()]
   const lines = [
     '# Sightglass: sightglass completions fish | source',
     'complete -c sightglass -f',
-    ...first.map((word) => {
-      const about = verbNames.find((verb) => verb === word)
-      const text = about === undefined ? `${word} …` : verbTexts[about].summary
-      return `complete -c sightglass -n __fish_use_subcommand -a ${word} -d ${quote(text)}`
+    ...[...nouns(commands).keys()].map((word) => {
+      const summary = commands.find(({ name }) => name === word)?.summary ?? `${word} …`
+      return `complete -c sightglass -n __fish_use_subcommand -a ${word} -d ${quote(summary)}`
     }),
   ]
-  for (const verb of verbNames) {
-    const [noun = '', second] = verb.split(' ')
+  for (const each of commands) {
+    const [noun = '', second] = each.name.split(' ')
     const seen = `__fish_seen_subcommand_from ${noun}`
-    if (second !== undefined) {
-      lines.push(`complete -c sightglass -n '${seen}' -a ${second} -d ${quote(verbTexts[verb].summary)}`)
-    }
+    if (second !== undefined)
+      lines.push(`complete -c sightglass -n '${seen}' -a ${second} -d ${quote(each.summary)}`)
     const both = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`
-    for (const name of flagsOf(verb)) {
-      const { value, choices } = optionOf(name)
+    for (const name of flagsOf(each)) {
+      const { value, choices, help } = each.options[name]!
       const takes = value === null ? '' : choices === undefined ? ' -r' : ` -x -a ${quote(choices.join(' '))}`
-      lines.push(`complete -c sightglass -n '${both}' -l ${name}${takes} -d ${quote(optionOf(name).help)}`)
+      lines.push(`complete -c sightglass -n '${both}' -l ${name}${takes} -d ${quote(help)}`)
     }
   }
   return lines.join('\n')

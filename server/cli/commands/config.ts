@@ -1,37 +1,46 @@
-/** `sightglass config`: the effective configuration, and for each value where it came from. */
-import type { Json } from '../../../db/contract/store.ts'
-import { serveConfig, type Invocation, type Setting } from '../config.ts'
-import { optionFits, optionOf } from '../options.ts'
-import { columns } from '../print.ts'
+/** `sightglass config`: the effective configuration, with the source of each value. */
+import { command, type Noun, type Setting } from '../command.ts'
+import { serveOptions } from '../options.ts'
+import { columns, printAnswer } from '../print.ts'
+import { serveConfig } from '../serve-config.ts'
 
-export function configJson(invocation: Invocation): Json {
-  const options = serveSettings(invocation).map((setting) => ({
-    name: setting.name,
-    value: shown(setting),
-    source: setting.source,
-    from: setting.from,
-  }))
-  return { options, warnings: invocation.warnings }
+export const config: Noun = {
+  group: 'Server',
+  commands: [
+    command({
+      name: 'config',
+      summary: 'show the effective configuration and the source of each value',
+      usage: '[OPTIONS OF serve]',
+      about: ['Accepts the options of serve and rejects what serve would reject. Secrets are hidden.'],
+      examples: ['sightglass config --config /etc/sightglass.toml'],
+      options: serveOptions,
+      run({ values, settings, warnings }) {
+        serveConfig(values)
+        const shown = settings.filter(({ name }) => !['help', 'json'].includes(name))
+        const options = shown.map((setting) => ({ ...setting, value: shownValue(setting) }))
+        const answer = {
+          options: options.map(({ name, value, source, from }) => ({ name, value, source, from })),
+          warnings,
+        }
+        printAnswer(values, answer, () =>
+          [
+            columns(
+              ['OPTION', 'VALUE', 'SOURCE'],
+              options.map(({ name, value, source, from }) => [
+                name,
+                value ?? '',
+                source === 'default' ? 'default' : `${source} ${from}`,
+              ]),
+            ),
+            ...warnings.map((line) => `Warning: ${line}.`),
+          ].join('\n'),
+        )
+        return 0
+      },
+    }),
+  ],
 }
 
-export function configText(invocation: Invocation): string {
-  const rows = serveSettings(invocation).map((setting) => {
-    const from = setting.source === 'default' ? 'default' : `${setting.source} ${setting.from}`
-    return [setting.name, shown(setting) ?? '', from]
-  })
-  return [
-    columns(['OPTION', 'VALUE', 'FROM'], rows),
-    ...invocation.warnings.map((line) => `warning: ${line}`),
-  ].join('\n')
-}
-
-/** Also refuses what only the options together show to be wrong, as `serve` would. */
-function serveSettings(invocation: Invocation): Setting[] {
-  serveConfig(invocation)
-  const beside = ['help', 'json']
-  return invocation.settings.filter(({ name }) => optionFits(name, 'serve') && !beside.includes(name))
-}
-
-function shown({ name, text }: Setting): string | null {
-  return text !== null && optionOf(name).secret ? '(hidden)' : text
+function shownValue({ text, option }: Setting): string | null {
+  return text !== null && option.secret ? '(hidden)' : text
 }

@@ -1,74 +1,76 @@
-/** `sightglass demo --live`: sends demo events at a steady rate until Ctrl-C, with its own key when none is given. */
-import type { Json } from '../../../db/contract/store.ts'
+/** `sightglass demo --live`: sends demo events at a steady rate until Ctrl-C, by default with a temporary key. */
 import { systemClock } from '../../clock.ts'
-import type { Invocation } from '../config.ts'
 import { demoSiteId } from '../../demo/event.ts'
 import { liveEvents } from '../../demo/traffic.ts'
 import { postEvents, type PostTarget } from '../../demo/post.ts'
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
-import type { OptionValues } from '../options.ts'
-import { dataPlace } from './data-verbs.ts'
-import { openData, type DataAccess } from '../../runtime/store-access.ts'
-import { print } from '../print.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
+import type { Invocation } from '../command.ts'
+import { withData } from '../data-command.ts'
+import { print, printAnswer, type Answer } from '../print.ts'
 
-type Answer = { [member: string]: Json }
+interface LiveOptions {
+  org: string
+  url: string | null
+  key: string | null
+  rate: number
+  seed: number
+  json: boolean
+  'data-dir': string
+}
 
-export async function demoLive({ values }: Invocation): Promise<number> {
+export async function demoLive(
+  invocation: Pick<Invocation, 'values' | 'commands'>,
+  values: LiveOptions,
+): Promise<number> {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort())
-  const data = values.url === null || values.key === null ? await serverOf(values) : null
-  try {
-    const ingestUrl = values.url ?? (await addressOf(data!))
-    const minted = values.key === null ? await mint(data!, values.org) : null
+  const { url, key } = values
+  if (url !== null && key !== null) return sendTo({ ingestUrl: url, key }, values, stop.signal)
+  return withData(invocation, 'write', async (data) => {
+    if (!data.byServer)
+      throw new AppError('not_found', `No server runs on ${values['data-dir']}.`, {
+        hint: 'start it, choose its folder with --data-dir, or give --url and --key',
+      })
+    const ingestUrl = url ?? (await addressOf(data))
+    if (key !== null) return sendTo({ ingestUrl, key }, values, stop.signal)
+    const minted = await mint(data, values.org)
     try {
-      const target = { ingestUrl, key: values.key ?? minted!.key }
-      if (!values.json) print(`Sending demo events to ${ingestUrl} until Ctrl-C.`)
-      const sum = await send(target, values, stop.signal)
-      print(
-        values.json
-          ? JSON.stringify(sum)
-          : `\nSent ${sum.sent} events: ${sum.accepted} stored, ${sum.retries} tries repeated.`,
-      )
-      return 0
+      return await sendTo({ ingestUrl, key: minted.key }, values, stop.signal)
     } finally {
-      // The key dies with its use: nothing that can write stays behind.
-      if (minted) await data!.call('key revoke', { id: minted.id })
+      await data.call('key revoke', { id: minted.id })
     }
-  } finally {
-    await data?.close()
-  }
-}
-
-async function serverOf(values: OptionValues): Promise<DataAccess> {
-  const data = await openData({ ...dataPlace(values), create: false })
-  if (data.byServer) return data
-  await data.close()
-  throw new AppError('not_found', `No server runs on ${values['data-dir']}.`, {
-    hint: 'start it, name its folder with --data-dir, or give both --url and --key',
   })
 }
 
-async function addressOf(data: DataAccess): Promise<string> {
+async function sendTo(target: PostTarget, values: LiveOptions, signal: AbortSignal): Promise<number> {
+  if (!values.json) print(`Sending demo events to ${target.ingestUrl} until Ctrl-C.`)
+  const sums = await send(target, values, signal)
+  printAnswer(
+    values,
+    sums,
+    ({ sent, accepted, retries }) => `\nSent ${sent} events: ${accepted} stored, ${retries} retries.`,
+  )
+  return 0
+}
+
+async function addressOf(data: StoreAccess): Promise<string> {
   const { ingestUrl } = (await data.call('server address', {})) as Answer
   if (typeof ingestUrl === 'string') return ingestUrl
-  throw new AppError('conflict', 'The server listens on a socket, which only its proxy reaches.', {
-    hint: 'say with --url where the proxy answers',
+  throw new AppError('conflict', 'The server listens on a Unix socket.', {
+    hint: 'give the address of its proxy with --url',
   })
 }
 
-async function mint(data: DataAccess, org: string): Promise<{ id: string; key: string }> {
-  const made = (await data.call('key create', {
-    kind: 'ingest',
-    label: 'demo --live',
-    org,
-    site: [demoSiteId],
-  })) as Answer
+async function mint(data: StoreAccess, org: string): Promise<{ id: string; key: string }> {
+  const params = { kind: 'ingest', label: 'demo --live', org, site: [demoSiteId] }
+  const made = (await data.call('key create', params)) as Answer
   return { id: String(made['id']), key: String(made['key']) }
 }
 
-/** One event a request, as most backends do; above 50 a second several, so that the rate can be held. */
-async function send(target: PostTarget, { rate, seed }: OptionValues, signal: AbortSignal) {
+/** One event per request, as most backends send them; several above 50 per second, to hold the rate. */
+async function send(target: PostTarget, { rate, seed }: LiveOptions, signal: AbortSignal) {
   const next = liveEvents(seed, systemClock.now())
   const perPost = Math.min(limits.eventsPerRequestMax, Math.ceil(rate / 50))
   const everyMs = (perPost / rate) * 1_000
@@ -90,7 +92,7 @@ async function send(target: PostTarget, { rate, seed }: OptionValues, signal: Ab
       sum.accepted += outcome.accepted
       sum.deduped += outcome.deduped
     }
-    // Behind schedule it goes on at once, but a long stop is not made up for with a flood.
+    // At most one second of delay is made up for, so that a long stop does not end in a flood.
     dueMs = Math.max(dueMs + everyMs, performance.now() - 1_000)
     await pause(dueMs - performance.now(), signal)
   }

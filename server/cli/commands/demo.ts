@@ -1,109 +1,187 @@
-/** `sightglass demo`: fills an organization with demo traffic, removes it, or keeps sending it live. */
-import type { Json } from '../../../db/contract/store.ts'
+/** `sightglass demo`: stores demo traffic in an organization, deletes it, or sends it live. */
+import type { AuditEntry, Json } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, systemClock } from '../../clock.ts'
-import type { Invocation } from '../config.ts'
 import { type DemoEvent, demoSiteId } from '../../demo/event.ts'
-import { demoTraffic } from '../../demo/traffic.ts'
-import { limits } from '../../limits.ts'
 import { UsageError } from '../../errors.ts'
-import { dataPlace } from './data-verbs.ts'
-import { demoLive } from './demo-live.ts'
-import { openData, type DataAccess } from '../../runtime/store-access.ts'
-import { print } from '../print.ts'
+import { acceptEvents } from '../../ingest/accept.ts'
+import { demoKeyId } from '../../ingest/sender-ids.ts'
+import { limits } from '../../limits.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
+import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
+import { command, type Invocation, type Noun } from '../command.ts'
+import { dataCommand, withData } from '../data-command.ts'
+import { requireOrg } from '../lookup.ts'
+import { text, toggle } from '../option.ts'
+import { applianceAddress, ratePerSecond, wholeNumber } from '../option-values.ts'
+import { linkOptions, orgOption } from '../options.ts'
+import { printAnswer, type Answer } from '../print.ts'
 
-type Answer = { [member: string]: Json }
+const demoOptions = {
+  ...orgOption,
+  events: {
+    read: wholeNumber(100, 5_000_000),
+    value: 'COUNT',
+    default: '60000',
+    help: 'approximate number of events in the 30 days',
+  },
+  seed: {
+    read: wholeNumber(0, 2 ** 31 - 1),
+    value: 'NUMBER',
+    default: '1',
+    help: 'seed of the traffic; the same seed makes the same traffic',
+  },
+  live: toggle('send to the ingest endpoint until Ctrl-C'),
+  rate: { read: ratePerSecond, value: 'N/s|m|h', default: '5/s', help: 'rate of --live' },
+  url: {
+    read: applianceAddress,
+    value: 'URL',
+    default: null,
+    help: 'server that --live sends to, by default the one of the data folder',
+  },
+  key: { ...text('KEY', 'ingest key of --live, by default a temporary one'), secret: true },
+  listen: linkOptions.listen,
+} as const
 
-export async function demo(invocation: Invocation): Promise<number> {
-  const { verb, values } = invocation
-  refuseMixture(invocation)
-  if (verb === 'demo' && values.live) return demoLive(invocation)
-  const data = await openData({ ...dataPlace(values), create: verb === 'demo' })
-  try {
-    const answer = verb === 'demo' ? await fill(data, invocation) : await remove(data, values.org)
-    print(values.json ? JSON.stringify(answer) : verb === 'demo' ? filledText(answer) : removedText(answer))
-    return 0
-  } finally {
-    await data.close()
-  }
+export const demo: Noun = {
+  group: 'Data',
+  commands: [
+    command({
+      name: 'demo',
+      summary: 'fill an organization with 30 days of demo traffic, or send it live',
+      usage:
+        '[--events COUNT] [--seed NUMBER] [--org SLUG|ID] | ' +
+        'demo --live [--rate N/s|m|h] [--url URL] [--key KEY]',
+      about: [
+        'All demo data is marked: the site is demo-shop, events have metadata.demo = true, tools and site memory have demo = true. "demo remove" deletes it. --live posts to the public ingest endpoint, as a backend would.',
+      ],
+      examples: ['sightglass demo', 'sightglass demo --live --rate 20/s', 'sightglass demo remove'],
+      options: demoOptions,
+      work: { begin: beginDemo, append: appendDemo },
+      async run(invocation) {
+        refuseMixture(invocation)
+        const { values } = invocation
+        if (values.live) return (await import('./demo-live.ts')).demoLive(invocation, values)
+        const answer = await withData(invocation, 'create', (data) => fill(data, invocation))
+        printAnswer(values, answer, filledText)
+        return 0
+      },
+    }),
+    dataCommand({
+      name: 'demo remove',
+      summary: 'delete all demo traffic of an organization',
+      about: ['Deletes the events, tools and memory of the site demo-shop, and nothing else.'],
+      examples: ['sightglass demo remove'],
+      options: orgOption,
+      access: 'write',
+      params: ({ values: { org } }) => ({ org }),
+      async work(context, params) {
+        const { store } = context
+        const org = await requireOrg(store, textOf(params, 'org'))
+        const audit = entry(context, org.id, 'demo.removed', { siteId: demoSiteId })
+        const removed = await store.events.removeSite({ orgId: org.id, siteId: demoSiteId, audit })
+        return { orgId: org.id, orgSlug: org.slug, siteId: demoSiteId, removed }
+      },
+      print: ({ orgSlug, removed }) =>
+        Number(removed) === 0
+          ? `No demo events in ${orgSlug}.`
+          : `Deleted ${count(Number(removed))} demo events from ${orgSlug}.`,
+    }),
+  ],
 }
 
-/** Options of one kind of demo mean nothing to the other. */
-function refuseMixture({ verb, values, settings }: Invocation): void {
-  if (verb !== 'demo') return
+/** Options of --live have no effect without it, and the other way round. */
+function refuseMixture({ values, settings }: Invocation<typeof demoOptions>): void {
   const wrong = values.live ? ['events'] : ['rate', 'url', 'key']
   const found = settings.find(({ name, source }) => source === 'flag' && wrong.includes(name))
-  if (found) {
-    throw new UsageError(
-      values.live ? `--${found.name} does not go with --live` : `--${found.name} goes with --live only`,
-      'sightglass help demo',
-    )
-  }
+  if (found === undefined) return
+  const problem = values.live ? `--${found.name} cannot be used with --live` : `--${found.name} needs --live`
+  throw new UsageError(problem, 'sightglass help demo')
 }
 
-async function fill(data: DataAccess, { values: { org, seed, events } }: Invocation): Promise<Answer> {
+async function fill(
+  data: StoreAccess,
+  { values: { org, seed, events } }: Invocation<typeof demoOptions>,
+): Promise<Answer> {
   const nowMs = systemClock.now()
   const begun = (await data.call('demo begin', { org, seed, events })) as Answer
   const orgId = begun['orgId']!
-  const sum = { sent: 0, accepted: 0, deduped: 0, since: '', until: '' }
-  for (const batch of batches(seed, events, nowMs)) {
-    const taken = (await data.call('demo append', {
-      orgId,
-      body: JSON.stringify({ events: batch }),
-    })) as Answer
-    sum.sent += batch.length
-    sum.accepted += Number(taken['accepted'])
-    sum.deduped += Number(taken['deduped'])
-    sum.since ||= batch[0]!.occurredAt
-    sum.until = batch.at(-1)!.occurredAt
-    progress(`${count(sum.sent)} of about ${count(events)} events`)
+  const sums = { sent: 0, accepted: 0, deduped: 0, since: '', until: '' }
+  for await (const batch of batches(seed, events, nowMs)) {
+    const params = { orgId, body: JSON.stringify({ events: batch }) }
+    const result = (await data.call('demo append', params)) as Answer
+    sums.sent += batch.length
+    sums.accepted += Number(result['accepted'])
+    sums.deduped += Number(result['deduped'])
+    sums.since ||= batch[0]!.occurredAt
+    sums.until = batch.at(-1)!.occurredAt
+    progress(`${count(sums.sent)} of about ${count(events)} events`)
   }
   progress(null)
-  return {
-    orgId,
-    orgSlug: begun['orgSlug']!,
-    siteId: demoSiteId,
-    seed,
-    ...sum,
-    until: sum.until || isoTime(nowMs),
-  }
+  const until = sums.until || isoTime(nowMs)
+  return { orgId, orgSlug: begun['orgSlug']!, siteId: demoSiteId, seed, ...sums, until }
 }
 
-/** Full batches across the days, so that small fillings are not thirty commits. */
-function* batches(seed: number, events: number, nowMs: number): Generator<DemoEvent[]> {
-  let waiting: DemoEvent[] = []
+/** Full batches across days, so that a small demo is not thirty commits. */
+async function* batches(seed: number, events: number, nowMs: number): AsyncGenerator<DemoEvent[]> {
+  const { demoTraffic } = await import('../../demo/traffic.ts')
+  let pending: DemoEvent[] = []
   for (const day of demoTraffic({ seed, events, nowMs })) {
-    waiting = waiting.concat(day)
-    while (waiting.length >= limits.eventsPerRequestMax) yield waiting.splice(0, limits.eventsPerRequestMax)
+    pending = pending.concat(day)
+    while (pending.length >= limits.eventsPerRequestMax) yield pending.splice(0, limits.eventsPerRequestMax)
   }
-  if (waiting.length > 0) yield waiting
-}
-
-async function remove(data: DataAccess, org: string): Promise<Answer> {
-  return (await data.call('demo remove', { org })) as Answer
+  if (pending.length > 0) yield pending
 }
 
 function filledText({ orgSlug, accepted, deduped, since, until }: Answer): string {
-  const again = Number(deduped) > 0 ? ` ${count(Number(deduped))} were there already.` : ''
+  const known = Number(deduped) > 0 ? ` ${count(Number(deduped))} already existed.` : ''
   const days = `${String(since).slice(0, 10)} to ${String(until).slice(0, 10)}`
-  return (
-    `Stored ${count(Number(accepted))} demo events of the site ${demoSiteId} in ${orgSlug}, ${days}.${again}\n` +
-    'Take them away again with: sightglass demo remove'
-  )
+  return [
+    `Stored ${count(Number(accepted))} demo events of the site ${demoSiteId} in ${orgSlug}, ${days}.${known}`,
+    'To delete them: sightglass demo remove',
+  ].join('\n')
 }
-
-function removedText({ orgSlug, removed }: Answer): string {
-  return Number(removed) === 0
-    ? `There were no demo events in ${orgSlug}.`
-    : `Removed ${count(Number(removed))} demo events of the site ${demoSiteId} from ${orgSlug}, ` +
-        'with its tools and its memory.'
-}
-
 function count(value: number): string {
   return value.toLocaleString('en-US')
 }
 
-/** One line that rewrites itself, for a person only: logs and scripts get the result alone. */
+/** Progress for a terminal only; logs and scripts get the result alone. */
 function progress(text: string | null): void {
   if (!process.stderr.isTTY) return
   process.stderr.write(text === null ? '\r\u001b[K' : `\r\u001b[K${text}`)
+}
+
+/** One audit entry for the whole fill, before its first batch. */
+async function beginDemo(context: WorkContext, params: Params): Promise<Json> {
+  const { store } = context
+  const org = await requireOrg(store, textOf(params, 'org'))
+  const metadata = { siteId: demoSiteId, seed: numberOf(params, 'seed'), events: numberOf(params, 'events') }
+  await store.audit.append(entry(context, org.id, 'demo.filled', metadata))
+  // Loaded here, so that a server without demo data does not hold the demo's tools in memory.
+  const { pushDemo } = await import('../../demo/push.ts')
+  await pushDemo(store, org.id, context.clock.now())
+  return { orgId: org.id, orgSlug: org.slug }
+}
+
+/** `body` is a body of POST /v1/sdk/events; it passes the same checks. */
+async function appendDemo({ store, clock }: WorkContext, params: Params): Promise<Json> {
+  const { records, rejected } = acceptEvents(textOf(params, 'body'), 'application/json', [demoSiteId])
+  const first = rejected[0]?.issues[0]
+  if (first) throw new Error(`a demo event breaks the contract: ${first.path} ${first.message}`)
+  const result = await store.events.append({
+    orgId: textOf(params, 'orgId'),
+    keyId: demoKeyId,
+    receivedAtMs: clock.now(),
+    events: records,
+  })
+  return { accepted: result.accepted, deduped: result.deduped, rejected: result.rejected.length }
+}
+
+function entry(
+  { clock }: WorkContext,
+  orgId: string,
+  action: string,
+  metadata: AuditEntry['metadata'],
+): AuditEntry {
+  return auditEntry({ orgId, actor: 'cli' }, { action, target: demoSiteId, metadata }, clock.now())
 }

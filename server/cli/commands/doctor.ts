@@ -1,30 +1,41 @@
-/** `sightglass doctor`: looks for what is wrong or will be soon, alone or beside a running server. */
+/** `sightglass doctor`: checks the folder, the server and their surroundings for problems. */
 import { systemClock } from '../../clock.ts'
-import { startClockGuard, systemTime } from '../../system/clock-guard.ts'
-import { serveConfig, type Invocation } from '../config.ts'
 import type { Check } from '../../operations/doctor/check.ts'
 import { diagnose, unreachable } from '../../operations/doctor/diagnose.ts'
 import { diagnosedOf } from '../../operations/doctor/options.ts'
 import { checkHold, stateChecks } from '../../operations/doctor/server-checks.ts'
-import { oneLine, print } from '../print.ts'
-import { askRunningServer } from '../../runtime/running-server.ts'
+import { runningServer } from '../../runtime/store-access.ts'
+import { startClockGuard, systemTime } from '../../system/clock-guard.ts'
+import { command, type Noun } from '../command.ts'
+import { serveOptions } from '../options.ts'
+import { oneLine, printAnswer } from '../print.ts'
+import { serveConfig } from '../serve-config.ts'
 
-/** Exit code 1 for failures, 0 for warnings. */
-export async function doctor(invocation: Invocation): Promise<number> {
-  const own = diagnosedOf(serveConfig(invocation))
-  const { dataDir } = own
-  const asked = await askRunningServer(dataDir)
-  const state = asked !== null && 'state' in asked ? asked.state : null
-  const live =
-    asked === null
-      ? [atNextStart(dataDir)]
-      : 'problem' in asked
-        ? [unreachable(asked.problem)]
-        : stateChecks(asked.state)
-  const config = state === null ? own : { ...state.options, dataDir }
-  const diagnosis = await diagnose({ config, now: systemClock.now(), live, url: state?.url ?? null })
-  print(invocation.values.json ? JSON.stringify(diagnosis) : diagnosis.checks.map(line).join('\n'))
-  return diagnosis.ok ? 0 : 1
+export const doctor: Noun = {
+  group: 'Operations',
+  commands: [
+    command({
+      name: 'doctor',
+      summary: 'check for problems now and soon',
+      usage: '[OPTIONS OF serve]',
+      about: [
+        'Checks folder, disk, database, jobs, keys, TLS, proxy settings and backups, and changes nothing. It checks the options of the running server, or its own when none runs. Exit code 1 when a check fails; warnings leave it 0.',
+      ],
+      examples: ['sightglass doctor', 'sightglass doctor --json'],
+      options: serveOptions,
+      async run({ values }) {
+        const own = diagnosedOf(serveConfig(values))
+        const { dataDir } = own
+        const server = await runningServer(dataDir)
+        const state = server !== null && 'state' in server ? server.state : null
+        const live = state !== null ? stateChecks(state) : [withoutState(server, dataDir)]
+        const config = state === null ? own : { ...state.options, dataDir }
+        const diagnosis = await diagnose({ config, now: systemClock.now(), live, url: state?.url ?? null })
+        printAnswer(values, diagnosis, ({ checks }) => checks.map(line).join('\n'))
+        return diagnosis.ok ? 0 : 1
+      },
+    }),
+  ],
 }
 
 const marks = { ok: 'ok      ', warning: 'WARNING ', failure: 'FAILURE ' } as const
@@ -34,7 +45,8 @@ function line({ id, status, detail, hint }: Check): string {
 }
 
 /** Without a server: what its next start would find. Nothing is written. */
-function atNextStart(dataDir: string): Check {
+function withoutState(server: { problem: string } | object | null, dataDir: string): Check {
+  if (server !== null && 'problem' in server) return unreachable(String(server.problem))
   const quiet = { info() {}, warn() {}, error() {} }
   return checkHold(startClockGuard({ time: systemTime(), dataDir, log: quiet }).hold())
 }

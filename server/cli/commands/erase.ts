@@ -1,49 +1,71 @@
-/** `sightglass erase`: takes the events of a session or a subject out for good, and says what it cannot reach. */
+/** `sightglass erase`: erases the events of a session or a subject, and lists what it cannot reach. */
 import type { Json } from '../../../db/contract/store.ts'
-import type { Invocation } from '../config.ts'
 import { UsageError } from '../../errors.ts'
 import { beyondErasure, eraseAll, type Erasure } from '../../operations/retention/erase-all.ts'
-import type { DataVerb } from './data-verb.ts'
-import { requireOrg } from './org.ts'
-import { textOf, type Params } from '../../runtime/params.ts'
-import type { VerbContext } from '../../runtime/verb-context.ts'
+import { textOf } from '../../runtime/work.ts'
+import type { Noun } from '../command.ts'
+import { dataCommand } from '../data-command.ts'
+import { requireOrg } from '../lookup.ts'
+import { text, toggle } from '../option.ts'
+import { orgOption } from '../options.ts'
 
-export async function erase({ store, clock }: VerbContext, params: Params): Promise<Json> {
-  const kind = textOf(params, 'kind')
-  if (kind !== 'session' && kind !== 'subject') throw new UsageError('kind must be session or subject')
-  const org = await requireOrg(store, textOf(params, 'org'))
-  const actor = { orgId: org.id, actor: 'cli' }
-  const erased = await eraseAll({ store, clock }, actor, { kind, value: textOf(params, 'value') })
-  return { orgId: org.id, orgSlug: org.slug, by: kind, ...erased, beyond: [...beyondErasure] }
+export const erase: Noun = {
+  group: 'Data',
+  commands: [
+    dataCommand({
+      name: 'erase',
+      summary: 'erase the events of a session or a subject for good',
+      usage: '--session ID --yes [--org SLUG|ID] | erase --subject TEXT --yes [--org SLUG|ID]',
+      about: [
+        'Erases the matching events, their counts, and their copies in webhook deliveries and samples of rejected requests. Sending an erased event again counts as deduped. The audit trail records the erasure with a keyed hash of the value.',
+        'Out of reach are events that arrive after the start, backups, data that webhooks, sinks or exports sent elsewhere, and counts of hours past retention.',
+      ],
+      examples: [
+        'sightglass erase --session sess_1 --yes',
+        'sightglass erase --org acme --subject "mailto:ann@example.com" --yes --json',
+      ],
+      options: {
+        ...orgOption,
+        session: { ...text('ID', 'session to erase'), flagOnly: true },
+        subject: { ...text('TEXT', 'verified subject to erase'), flagOnly: true },
+        yes: { ...toggle('confirm the erasure'), flagOnly: true },
+      },
+      access: 'create',
+      params({ values: { org, session, subject, yes } }) {
+        const { kind, value } = erasureOf(session, subject, yes)
+        return { org, kind, value }
+      },
+      async work({ store, clock }, params) {
+        const kind = textOf(params, 'kind')
+        if (kind !== 'session' && kind !== 'subject') throw new UsageError('kind must be session or subject')
+        const org = await requireOrg(store, textOf(params, 'org'))
+        const who = { orgId: org.id, actor: 'cli' }
+        const erased = await eraseAll({ store, clock }, who, { kind, value: textOf(params, 'value') })
+        return { orgId: org.id, orgSlug: org.slug, by: kind, ...erased, beyond: [...beyondErasure] }
+      },
+      print: ({ orgSlug, by, events, deliveries, samples, logEmptied, beyond }) =>
+        [
+          `Erased ${counted(events, 'event')} of this ${by} in ${orgSlug}.`,
+          `Cleared copies: ${counted(deliveries, 'webhook delivery', 'webhook deliveries')}, ` +
+            `${counted(samples, 'sample')} of rejected requests.`,
+          ...(logEmptied === true
+            ? []
+            : ['The write-ahead log still holds copies; a running server truncates it within a minute.']),
+          'Out of reach:',
+          ...(Array.isArray(beyond) ? beyond : []).map((each) => `  ${String(each)}`),
+        ].join('\n'),
+    }),
+  ],
 }
 
-export const eraseVerb: DataVerb = {
-  writes: true,
-  params: (invocation) => {
-    const { kind, value } = erasureOf(invocation)
-    return { org: invocation.values.org, kind, value }
-  },
-  text: ({ orgSlug, by, events, deliveries, samples, logEmptied, beyond }) =>
-    [
-      `Erased ${counted(events, 'event')} of this ${by} from ${orgSlug}, for good.`,
-      `Copies cleared: ${counted(deliveries, 'webhook delivery', 'webhook deliveries')}, ` +
-        `${counted(samples, 'sample')} of refused requests.`,
-      ...(logEmptied === true
-        ? []
-        : ['The write-ahead log could not be emptied yet: a running server does that within a minute.']),
-      'Out of reach:',
-      ...(Array.isArray(beyond) ? beyond : []).map((each) => `  ${String(each)}`),
-    ].join('\n'),
-}
-
-function erasureOf({ values: { session, subject, yes } }: Invocation): Erasure {
+function erasureOf(session: string | null, subject: string | null, yes: boolean): Erasure {
   const hint = 'sightglass help erase'
   if ((session === null) === (subject === null))
-    throw new UsageError('"sightglass erase" needs --session or --subject, one of them', hint)
+    throw new UsageError('"sightglass erase" needs either --session or --subject', hint)
   const erasure: Erasure =
     session === null ? { kind: 'subject', value: subject ?? '' } : { kind: 'session', value: session }
   if (erasure.value === '') throw new UsageError(`--${erasure.kind} must not be empty`, hint)
-  if (!yes) throw new UsageError('erasing cannot be taken back: say --yes if you mean it', hint)
+  if (!yes) throw new UsageError('an erasure cannot be undone; add --yes to confirm it', hint)
   return erasure
 }
 

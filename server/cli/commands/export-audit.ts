@@ -1,30 +1,59 @@
-/** `sightglass export audit`: an organization's trail as JSON, as CSV, or as a proof that needs nothing of ours. */
-import type { AuditEntry, AuditHead, AuditRow, AuditTrim } from '../../../db/contract/store.ts'
+/** `sightglass export audit`: the audit trail as JSON, as CSV, or as a proof that anyone can check. */
+import type { AuditEntry, AuditHead, AuditRow, AuditTrim, Json } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
 import { auditColumns, entryView } from '../../audit/export.ts'
-import { signHead, type SignedHead } from '../../audit/signing.ts'
-import { openSigningKey } from '../../audit/signing.ts'
+import { type SignedHead, emptyHead, openSigningKey, signHead } from '../../audit/signing.ts'
 import { systemClock } from '../../clock.ts'
-import type { Invocation } from '../config.ts'
+import { applianceOrgId } from '../../identity/organizations/organizations.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
+import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { csvRow } from '../../text/csv.ts'
-import { dataPlace } from './data-verbs.ts'
-import { pageRows } from './export-audit-work.ts'
-import { openData, type DataAccess } from '../../runtime/store-access.ts'
-import { applianceOrgId, requireOrg } from './org.ts'
-import { openOutput } from '../output.ts'
-import { numberOf, textOf, type Params } from '../../runtime/params.ts'
+import { command, type Invocation, type Noun } from '../command.ts'
+import { withData } from '../data-command.ts'
+import { requireOrg } from '../lookup.ts'
+import { toggle } from '../option.ts'
+import { orgOption } from '../options.ts'
+import { fileOptions, openOutput } from '../output.ts'
 import { print } from '../print.ts'
 
-export async function exportAudit({ values }: Invocation): Promise<number> {
-  const { out, yes, proof, org, json } = values
-  const format = proof ? 'proof' : values.format
-  const key = openSigningKey(values['data-dir'])
-  const data = await openData({ ...dataPlace(values), create: false })
-  try {
+const pageRows = 1_000
+
+const options = {
+  ...orgOption,
+  ...fileOptions,
+  proof: toggle('write the whole signed chain in a format that others can verify without Sightglass'),
+} as const
+
+export const exportAudit: Noun = {
+  group: 'Data',
+  commands: [
+    command({
+      name: 'export audit',
+      summary: "write an organization's audit trail to a file",
+      about: [
+        'With --proof the file holds the whole chain with its hashes and a signed head. /docs/proof on the server describes the format and has a verifier of 30 lines that needs nothing from Sightglass. The audit trail records the export.',
+      ],
+      examples: [
+        'sightglass export audit --format csv --out audit.csv',
+        'sightglass export audit --org acme --proof --out acme-audit.jsonl',
+      ],
+      options,
+      work: { begin, page },
+      run,
+    }),
+  ],
+}
+
+async function run(invocation: Invocation<typeof options>): Promise<number> {
+  const { out, yes, proof, org, json, 'data-dir': dataDir } = invocation.values
+  const format = proof ? 'proof' : invocation.values.format
+  const key = openSigningKey(dataDir)
+  return withData(invocation, 'write', async (data) => {
     const output = openOutput(out, yes)
     const begun = (await data.call('export audit begin', { org, format })) as unknown as Begun
     const head = signHead(key, begun.orgId, begun.head, systemClock.now())
-    const written = format === 'proof' ? proofLines : format === 'csv' ? csvLines : jsonLines
-    for await (const text of written(data, head, begun.trim)) output.write(text)
+    const lines = format === 'proof' ? proofLines : format === 'csv' ? csvLines : jsonLines
+    for await (const text of lines(data, head, begun.trim)) output.write(text)
     output.end()
     if (out !== null) {
       const count = head.count - (begun.trim?.count ?? 0)
@@ -32,44 +61,52 @@ export async function exportAudit({ values }: Invocation): Promise<number> {
       print(json ? JSON.stringify(done) : `Wrote ${count} entries to ${out}.`)
     }
     return 0
-  } finally {
-    await data.close()
-  }
+  })
 }
 
 interface Begun {
   orgId: string
   head: AuditHead
-  trim: AuditTrim | null // where the chain begins
+  trim: AuditTrim | null // where the chain begins after retention
 }
 
-/** The chain as it grew: whoever checks it goes the same way. */
-async function* proofLines(
-  data: DataAccess,
-  head: SignedHead,
-  trim: AuditTrim | null,
-): AsyncGenerator<string> {
+/** Records the export, then returns the head of the chain with that record in it. */
+async function begin({ store, clock }: WorkContext, params: Params): Promise<Json> {
+  const org = textOf(params, 'org')
+  // A chain outlives its organization, and the appliance has a chain of its own.
+  const heads = await store.audit.heads()
+  const orgId = org === applianceOrgId || heads[org] ? org : (await requireOrg(store, org)).id
+  const act = { action: 'audit.exported', target: orgId, metadata: { format: textOf(params, 'format') } }
+  await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, clock.now()))
+  const { count, hash } = (await store.audit.heads())[orgId] ?? emptyHead
+  const trim = (await store.audit.trims())[orgId]
+  return { orgId, head: { count, hash }, trim: trim === undefined ? null : { ...trim } }
+}
+
+async function page({ store }: WorkContext, params: Params): Promise<Json> {
+  const query = { orgId: textOf(params, 'orgId'), afterSeq: numberOf(params, 'afterSeq'), limit: pageRows }
+  return (await store.audit.rows(query)).map((row) => ({ ...row }))
+}
+
+type Lines = AsyncGenerator<string>
+
+/** Oldest first, as a verifier reads the chain. */
+async function* proofLines(data: StoreAccess, head: SignedHead, trim: AuditTrim | null): Lines {
   yield JSON.stringify({ format: 'sightglass-audit-proof-1', head, ...(trim === null ? {} : { trim }) })
   for (let afterSeq = trim?.count ?? 0; afterSeq < head.count; afterSeq += pageRows)
     for (const row of await rowsOf(data, head, { afterSeq, upTo: head.count })) yield JSON.stringify(row)
 }
 
-/** The very lines that `POST /v1/audit/export` gives. */
-async function* csvLines(data: DataAccess, head: SignedHead, trim: AuditTrim | null): AsyncGenerator<string> {
+/** The same lines as `POST /v1/audit/export`. */
+async function* csvLines(data: StoreAccess, head: SignedHead, trim: AuditTrim | null): Lines {
   yield csvRow(auditColumns, false)
-  for await (const { id, orgId, actor, action, target, metadata, occurredAt } of newestFirst(
-    data,
-    head,
-    trim,
-  ))
+  for await (const row of newestFirst(data, head, trim)) {
+    const { id, orgId, actor, action, target, metadata, occurredAt } = row
     yield csvRow([id, orgId, actor, action, target, metadata, occurredAt], true)
+  }
 }
 
-async function* jsonLines(
-  data: DataAccess,
-  head: SignedHead,
-  trim: AuditTrim | null,
-): AsyncGenerator<string> {
+async function* jsonLines(data: StoreAccess, head: SignedHead, trim: AuditTrim | null): Lines {
   const begun = trim?.count ?? 0
   yield '{"entries":['
   let comma = ''
@@ -80,9 +117,9 @@ async function* jsonLines(
   yield `],"count":${head.count - begun},"head":${JSON.stringify(head)}}`
 }
 
-/** In the order of the API: who compares both finds the same file. */
+/** The order of the API, so that both files compare equal. */
 async function* newestFirst(
-  data: DataAccess,
+  data: StoreAccess,
   head: SignedHead,
   trim: AuditTrim | null,
 ): AsyncGenerator<AuditRow> {
@@ -94,7 +131,7 @@ async function* newestFirst(
 }
 
 async function rowsOf(
-  data: DataAccess,
+  data: StoreAccess,
   { orgId }: SignedHead,
   { afterSeq, upTo }: { afterSeq: number; upTo: number },
 ): Promise<AuditRow[]> {

@@ -1,35 +1,62 @@
-/** `sightglass export traces` and `export metrics`: what the gateway would stream, written to a file. */
-import type { Json } from '../../../db/contract/store.ts'
-import type { Invocation } from '../config.ts'
-import { csvRow } from '../../text/csv.ts'
-import type { MetricsAnswer } from '../../api/metrics/answer.ts'
+/** `sightglass export traces` and `export metrics`: the same events and counts as the API, written to a file. */
+import type { EventFilter, EventPosition, Json } from '../../../db/contract/store.ts'
+import { type MetricsAnswer, metricsAnswer, rangeParameters, readRange } from '../../api/metrics/answer.ts'
 import { csvColumns, eventRows } from '../../api/traces/csv-columns.ts'
-import { dataPlace } from './data-verbs.ts'
-import { openData, type DataAccess } from '../../runtime/store-access.ts'
-import { openOutput } from '../output.ts'
-import type { Params } from '../../runtime/params.ts'
+import { filterParameters, readFilter } from '../../api/traces/filter.ts'
+import { walkPage } from '../../api/traces/export.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { readQuery } from '../../http/query.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
+import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
+import { csvRow } from '../../text/csv.ts'
+import { command, type Invocation, type Noun } from '../command.ts'
+import { withData } from '../data-command.ts'
+import { requireOrg } from '../lookup.ts'
+import { toggle } from '../option.ts'
+import { plainText } from '../option-values.ts'
+import { orgOption } from '../options.ts'
+import { fileOptions, openOutput } from '../output.ts'
 import { print } from '../print.ts'
 
-export async function exportData({ verb, values }: Invocation): Promise<number> {
-  const { org, filter, format, raw, out, yes, json } = values
-  const data = await openData({ ...dataPlace(values), create: false })
-  try {
-    const output = openOutput(out, yes)
-    const asked = { org, filter, format }
-    const lines = verb === 'export metrics' ? metricLines(data, asked, !raw) : traceLines(data, asked, !raw)
-    let count = 0
-    for await (const part of lines) {
-      output.write(part.text)
-      count += part.count
-    }
-    output.end()
-    const what = verb === 'export metrics' ? 'rows' : 'events'
-    if (out !== null)
-      print(json ? JSON.stringify({ path: out, format, count }) : `Wrote ${count} ${what} to ${out}.`)
-    return 0
-  } finally {
-    await data.close()
-  }
+const options = {
+  ...orgOption,
+  filter: {
+    read: plainText,
+    value: 'QUERY',
+    default: '',
+    help: 'filter, as a query string of the API: "since=2026-06-01&type=authz.*"',
+  },
+  ...fileOptions,
+  raw: toggle('in CSV, do not neutralize cells that a spreadsheet would run as formulas'),
+} as const
+
+export const exports: Noun = {
+  group: 'Data',
+  commands: [
+    command({
+      name: 'export traces',
+      summary: "write an organization's events to a file",
+      about: [
+        'JSON has one event per line as it was sent, newest first, and a last line with the count, by which "import" knows that the file is complete. Events that arrive during the export are not included. The audit trail records the export.',
+      ],
+      examples: [
+        'sightglass export traces --out events.ndjson',
+        'sightglass export traces --org acme --filter "since=2026-06-01&type=authz.*&outcome=blocked" --format csv',
+      ],
+      options,
+      work: { begin: beginTraces, page: tracesPage },
+      run: (invocation) => write(invocation, 'events', traceLines),
+    }),
+    command({
+      name: 'export metrics',
+      summary: "write an organization's hourly counts to a file",
+      about: ['JSON is the answer of GET /v1/metrics, CSV its rows. The audit trail records the export.'],
+      examples: ['sightglass export metrics --filter "since=2026-06-01" --format csv --out metrics.csv'],
+      options,
+      work: { '': exportMetrics },
+      run: (invocation) => write(invocation, 'rows', metricLines),
+    }),
+  ],
 }
 
 interface Part {
@@ -37,42 +64,123 @@ interface Part {
   count: number
 }
 
-type Asked = { org: string; filter: string; format: 'json' | 'csv' }
+interface Query {
+  [name: string]: Json
+  org: string
+  filter: string
+  format: 'json' | 'csv'
+}
 
-async function* traceLines(data: DataAccess, asked: Asked, guard: boolean): AsyncGenerator<Part> {
-  const { orgId, ceilingSeq } = (await data.call('export traces begin', asked)) as {
+type Lines = (data: StoreAccess, query: Query, guard: boolean) => AsyncGenerator<Part>
+
+async function write(invocation: Invocation<typeof options>, noun: string, lines: Lines): Promise<number> {
+  const { org, filter, format, raw, out, yes, json } = invocation.values
+  return withData(invocation, 'write', async (data) => {
+    const output = openOutput(out, yes)
+    let count = 0
+    for await (const part of lines(data, { org, filter, format }, !raw)) {
+      output.write(part.text)
+      count += part.count
+    }
+    output.end()
+    if (out !== null)
+      print(json ? JSON.stringify({ path: out, format, count }) : `Wrote ${count} ${noun} to ${out}.`)
+    return 0
+  })
+}
+
+async function* traceLines(data: StoreAccess, query: Query, guard: boolean): AsyncGenerator<Part> {
+  const { orgId, ceilingSeq } = (await data.call('export traces begin', query)) as {
     orgId: string
     ceilingSeq: number
   }
-  if (asked.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
-  const read = (before: Json) => {
-    const params: Params = { orgId, filter: asked.filter, ceilingSeq, before }
-    return data.call('export traces page', params) as Promise<{ events: string[]; next: Json }>
-  }
+  if (query.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
+  const read = (before: Json) =>
+    data.call('export traces page', { orgId, filter: query.filter, ceilingSeq, before }) as Promise<{
+      events: string[]
+      next: Json
+    }>
   let count = 0
   let reading: ReturnType<typeof read> | null = read(null)
   while (reading !== null) {
     const { events, next }: Awaited<ReturnType<typeof read>> = await reading
-    reading = next === null ? null : read(next) // while this one is written
-    reading?.catch(() => undefined) // thrown by the next `await`
+    reading = next === null ? null : read(next) // while this page is written
+    reading?.catch(() => undefined) // thrown when it is awaited
     count += events.length
-    const text = asked.format === 'csv' ? eventRows(events, guard) : events.join('\n')
+    const text = query.format === 'csv' ? eventRows(events, guard) : events.join('\n')
     if (events.length > 0) yield { text, count: events.length }
   }
-  if (asked.format === 'json') yield { text: JSON.stringify({ _end: { count } }), count: 0 }
+  if (query.format === 'json') yield { text: JSON.stringify({ _end: { count } }), count: 0 }
 }
 
-async function* metricLines(data: DataAccess, asked: Asked, guard: boolean): AsyncGenerator<Part> {
-  const metrics = (await data.call('export metrics', asked)) as unknown as MetricsAnswer
+const metricColumns = ['orgId', 'siteId', 'bucketStart', 'type', 'outcome', 'count'] as const
+
+async function* metricLines(data: StoreAccess, query: Query, guard: boolean): AsyncGenerator<Part> {
+  const metrics = (await data.call('export metrics', query)) as unknown as MetricsAnswer
   const { rows } = metrics
-  if (asked.format === 'json') yield { text: JSON.stringify(metrics), count: rows.length }
-  if (asked.format === 'json') return
-  const columns = ['orgId', 'siteId', 'bucketStart', 'type', 'outcome', 'count'] as const
+  if (query.format === 'json') {
+    yield { text: JSON.stringify(metrics), count: rows.length }
+    return
+  }
   const lines = rows.map((row) =>
     csvRow(
-      columns.map((name) => row[name]),
+      metricColumns.map((name) => row[name]),
       guard,
     ),
   )
-  yield { text: csvRow(columns, false) + lines.join(''), count: rows.length }
+  yield { text: csvRow(metricColumns, false) + lines.join(''), count: rows.length }
+}
+
+/** Fixes the extent of the export and records it in the audit trail. */
+async function beginTraces(context: WorkContext, params: Params): Promise<Json> {
+  const { store } = context
+  const org = await requireOrg(store, textOf(params, 'org'))
+  const filter = filterOf(textOf(params, 'filter'))
+  await record(context, org.id, 'traces.exported', {
+    format: textOf(params, 'format'),
+    filter: { ...filter },
+  })
+  return { orgId: org.id, ceilingSeq: await store.events.lastSeq(org.id) }
+}
+
+async function tracesPage({ store }: WorkContext, params: Params): Promise<Json> {
+  const page = await store.events.page({
+    orgId: textOf(params, 'orgId'),
+    filter: filterOf(textOf(params, 'filter')),
+    ...walkPage,
+    before: (params['before'] ?? null) as EventPosition | null,
+    ceilingSeq: numberOf(params, 'ceilingSeq'),
+  })
+  const next = page.next === null ? null : { ...page.next }
+  return { events: page.events.map((event) => event.json), next }
+}
+
+async function exportMetrics(context: WorkContext, params: Params): Promise<Json> {
+  const { store, clock } = context
+  const org = await requireOrg(store, textOf(params, 'org'))
+  const range = readRange(readQuery(requestOf(textOf(params, 'filter')), rangeParameters), clock.now())
+  await record(context, org.id, 'metrics.exported', {
+    format: textOf(params, 'format'),
+    filter: { ...range },
+  })
+  return JSON.parse(await metricsAnswer(store, org.id, range)) as Json
+}
+
+function filterOf(query: string): EventFilter {
+  return readFilter(readQuery(requestOf(query), filterParameters))
+}
+
+/** The filter follows the rules of the API. */
+function requestOf(query: string): Request {
+  return new Request(`http://localhost/?${query.replace(/^\?/, '')}`)
+}
+
+async function record(
+  { store, clock }: WorkContext,
+  orgId: string,
+  action: string,
+  metadata: { [name: string]: Json },
+): Promise<void> {
+  const act = { action, target: orgId, metadata }
+  await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, clock.now()))
 }

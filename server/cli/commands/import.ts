@@ -1,30 +1,52 @@
-/** `sightglass import`: takes the events of an NDJSON file through the checks of ingest; known ids are left alone. */
-import type { Invocation } from '../config.ts'
-import type { Issue } from '../../errors.ts'
+/** `sightglass import`: stores the events of an NDJSON file; events with a known id are skipped. */
+import type { Json } from '../../../db/contract/store.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { AppError, type Issue } from '../../errors.ts'
+import { acceptEvents } from '../../ingest/accept.ts'
+import { importKeyId } from '../../ingest/sender-ids.ts'
 import { limits } from '../../limits.ts'
-import { dataPlace } from './data-verbs.ts'
-import { openData, type DataAccess } from '../../runtime/store-access.ts'
-import { issuesShown } from './import-work.ts'
-import { linesOf } from './lines-of.ts'
-import { oneLine, print } from '../print.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
+import { textOf, type Params, type WorkContext } from '../../runtime/work.ts'
+import { command, type Noun } from '../command.ts'
+import { withData } from '../data-command.ts'
+import { requireOrg } from '../lookup.ts'
+import { orgOption } from '../options.ts'
+import { oneLine, printAnswer } from '../print.ts'
 
-export async function importEvents({ words, values }: Invocation): Promise<number> {
-  const path = words[0] ?? '-'
-  const data = await openData({ ...dataPlace(values), create: true })
-  try {
-    const { orgId } = (await data.call('import begin', { org: values.org, path })) as { orgId: string }
-    const sums = { lines: 0, accepted: 0, deduped: 0, rejected: 0, issues: [] as Issue[] }
-    let promised: number | null = null
-    for await (const batch of batches(path, (count) => (promised = count)))
-      await append(data, orgId, batch, sums)
-    const whole = promised === null ? null : promised === sums.lines
-    const { lines, accepted, deduped, rejected, issues } = sums
-    if (values.json) print(JSON.stringify({ orgId, lines, accepted, deduped, rejected, whole, issues }))
-    else print(importText({ lines, accepted, deduped, rejected, whole, issues }))
-    return rejected > 0 || whole === false ? 1 : 0
-  } finally {
-    await data.close()
-  }
+const issuesShown = 20
+
+export const imports: Noun = {
+  group: 'Data',
+  commands: [
+    command({
+      name: 'import',
+      summary: 'store events from a file of "export traces" or any NDJSON',
+      arguments: '[FILE|-]',
+      about: [
+        'Events pass the same checks as at ingest. An event whose id is known is skipped, so a file may be imported again. Exit code 1 when the file is incomplete or has invalid events; its valid events are stored.',
+      ],
+      examples: [
+        'sightglass import events.ndjson',
+        'sightglass export traces --data-dir old | sightglass import --data-dir new -',
+      ],
+      options: orgOption,
+      work: { begin: beginImport, append: appendImport },
+      run: (invocation) =>
+        withData(invocation, 'create', async (data) => {
+          const { words, values } = invocation
+          const path = words[0] ?? '-'
+          const { orgId } = (await data.call('import begin', { org: values.org, path })) as { orgId: string }
+          const sums: Sums = { lines: 0, accepted: 0, deduped: 0, rejected: 0, issues: [] }
+          let promised: number | null = null
+          for await (const batch of batches(path, (count) => (promised = count)))
+            await append(data, orgId, batch, sums)
+          const whole = promised === null ? null : promised === sums.lines
+          const { lines, accepted, deduped, rejected, issues } = sums
+          printAnswer(values, { orgId, lines, accepted, deduped, rejected, whole, issues }, importText)
+          return rejected > 0 || whole === false ? 1 : 0
+        }),
+    }),
+  ],
 }
 
 interface Sums {
@@ -32,28 +54,28 @@ interface Sums {
   accepted: number
   deduped: number
   rejected: number
-  issues: Issue[] // the first of them, `index` counting lines of the file from 0
+  issues: Issue[] // the first 20; `index` is the line of the file, from 0
 }
 
-async function append(data: DataAccess, orgId: string, lines: string[], sums: Sums): Promise<void> {
-  const taken = (await data.call('import append', { orgId, body: lines.join('\n') })) as unknown as Sums
-  for (const issue of taken.issues) {
+async function append(data: StoreAccess, orgId: string, lines: string[], sums: Sums): Promise<void> {
+  const result = (await data.call('import append', { orgId, body: lines.join('\n') })) as unknown as Sums
+  for (const issue of result.issues) {
     if (sums.issues.length < issuesShown)
       sums.issues.push({ ...issue, index: sums.lines + (issue.index ?? 0) })
   }
   sums.lines += lines.length
-  sums.accepted += taken.accepted
-  sums.deduped += taken.deduped
-  sums.rejected += taken.rejected
+  sums.accepted += result.accepted
+  sums.deduped += result.deduped
+  sums.rejected += result.rejected
 }
 
-/** Lines in batches that ingest would take; the last line of an export is told apart. */
+/** Batches of at most the size of an ingest request. `promised` gets the count of the last line of an export. */
 async function* batches(path: string, promised: (count: number) => void): AsyncGenerator<string[]> {
   let batch: string[] = []
   let chars = 0
   for await (const line of linesOf(path)) {
     if (line.trim() === '') continue
-    const end = endOf(line)
+    const end = countOf(line)
     if (end !== null) {
       promised(end)
       continue
@@ -70,9 +92,32 @@ async function* batches(path: string, promised: (count: number) => void): AsyncG
 }
 
 /** The count in `{"_end":{"count":n}}`, or null for any other line. */
-function endOf(line: string): number | null {
+function countOf(line: string): number | null {
   const count = /^\{"_end":\{"count":(\d{1,15})\}\}$/.exec(line.trim())?.[1]
   return count === undefined ? null : Number(count)
+}
+
+/**
+ * Lines of a file, or of standard input for `-`, in bounded memory. Only LF ends a line, because JSON may contain other
+ * line separators (U+2028). Throws when the file is unreadable, not UTF-8, or has a line above the limit of a request.
+ */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const source = path === '-' ? Bun.stdin : Bun.file(path)
+  let rest = ''
+  try {
+    for await (const bytes of source.stream()) {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      yield* lines
+      if (rest.length > limits.bodyBytesMax) throw new Error('a line is longer than 8 MiB')
+    }
+    rest += decoder.decode()
+  } catch (error) {
+    const why = error instanceof TypeError ? 'not UTF-8' : error instanceof Error ? error.message : ''
+    throw new AppError('not_found', `${path} cannot be read: ${why}`)
+  }
+  if (rest !== '') yield rest
 }
 
 function importText({
@@ -83,14 +128,43 @@ function importText({
   whole,
   issues,
 }: Sums & { whole: boolean | null }): string {
-  const text = [
-    `Read ${lines} events: stored ${accepted}, ${deduped} were there already, ${rejected} rejected.`,
-  ]
+  const text = [`Read ${lines} events: ${accepted} stored, ${deduped} already known, ${rejected} rejected.`]
   for (const { index = 0, path, message } of issues)
-    text.push(oneLine(`  event ${index + 1}: ${path || 'it'} ${message}`))
+    text.push(oneLine(`  event ${index + 1}${path === '' ? '' : `: ${path}`} ${message}`))
   if (rejected > issues.length) text.push('  …')
-  if (whole === false) text.push('The file is not whole: its last line names another count.')
-  if (whole === null)
-    text.push('The file does not say how many it should hold; an export ends with its count.')
+  if (whole === false) text.push('The file is incomplete: its last line has a different count.')
+  if (whole === null) text.push('The file has no count in its last line, so it may be incomplete.')
   return text.join('\n')
+}
+
+/** One audit entry for the whole import, before its first batch. */
+async function beginImport({ store, clock }: WorkContext, params: Params): Promise<Json> {
+  const org = await requireOrg(store, textOf(params, 'org'))
+  const act = { action: 'traces.imported', target: org.id, metadata: { file: textOf(params, 'path') } }
+  await store.audit.append(auditEntry({ orgId: org.id, actor: 'cli' }, act, clock.now()))
+  return { orgId: org.id }
+}
+
+async function appendImport({ store, clock }: WorkContext, params: Params): Promise<Json> {
+  const { records, positions, rejected } = acceptEvents(textOf(params, 'body'), 'application/x-ndjson', [])
+  const issues: Issue[] = rejected.flatMap((one) => one.issues.slice(0, 1))
+  let [accepted, deduped, beyondLimits] = [0, 0, 0]
+  if (records.length > 0) {
+    const orgId = textOf(params, 'orgId')
+    const batch = { orgId, keyId: importKeyId, receivedAtMs: clock.now(), events: records }
+    const result = await store.events.append(batch)
+    accepted = result.accepted
+    deduped = result.deduped
+    beyondLimits = result.rejected.length
+    for (const { index, member } of result.rejected) {
+      const message = 'has more distinct values than an organization may store'
+      issues.push({ path: member, code: 'too_many', message, index: positions[index] ?? 0 })
+    }
+  }
+  return {
+    accepted,
+    deduped,
+    rejected: rejected.length + beyondLimits,
+    issues: issues.slice(0, issuesShown).map((issue) => ({ ...issue })),
+  }
 }

@@ -1,17 +1,170 @@
-/** `sightglass key`: creates, lists and revokes the keys of an organization. */
-import type { ApiKey, Json, KeyKind, Store } from '../../../db/contract/store.ts'
+/** `sightglass key`: creates, lists, revokes, rotates and changes the keys of an organization. */
+import type { ApiKey, Json, KeyKind } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
-import { AppError, UsageError } from '../../errors.ts'
-import { mintKey } from '../../identity/keys/keys.ts'
-import { revokeKey } from '../../identity/keys/keys.ts'
-import { scopes } from '../../identity/keys/keys.ts'
+import { UsageError } from '../../errors.ts'
+import { changeKey, mintKey, revokeKey, rotateKey, scopes } from '../../identity/keys/keys.ts'
 import { limits } from '../../limits.ts'
-import { readExpiry } from './expiry.ts'
-import { requireOrg } from './org.ts'
-import { flagOf, textOf, textOrNull, textsOf, type Params } from '../../runtime/params.ts'
-import type { VerbContext } from '../../runtime/verb-context.ts'
+import { flagOf, textOf, textOrNull, textsOf, type Params, type WorkContext } from '../../runtime/work.ts'
+import { given, type Invocation, type Noun } from '../command.ts'
+import { dataCommand } from '../data-command.ts'
+import { orgOfKey, requireOrg } from '../lookup.ts'
+import { choice, text, toggle } from '../option.ts'
+import { readExpiry, readSpan, textList } from '../option-values.ts'
+import { orgOption } from '../options.ts'
+import { cell, minute, table, type Answer } from '../print.ts'
 
-export async function createKey({ store, clock }: VerbContext, params: Params): Promise<Json> {
+const kinds = ['ingest', 'secret', 'publishable'] as const
+
+const grantOptions = {
+  site: {
+    read: textList,
+    value: 'ID[,ID]',
+    default: '',
+    help: 'sites an ingest key may write to, by default every site',
+    adds: true,
+  },
+  scope: {
+    read: textList,
+    choices: scopes,
+    value: 'SCOPE[,SCOPE]',
+    default: '',
+    help: 'scopes of a secret key, by default all',
+    adds: true,
+  },
+  'behind-proxy': toggle('accept browser headers that a forwarding proxy leaves in place'),
+} as const
+
+export const key: Noun = {
+  group: 'Sites and keys',
+  commands: [
+    dataCommand({
+      name: 'key create',
+      summary: 'create a key and show it once',
+      about: [
+        'An ingest key writes events and stays on your server. A secret key reads through the API. A publishable key identifies the organization in a browser and grants nothing.',
+      ],
+      examples: [
+        'sightglass key create --kind ingest --label "shop backend" --site shop-acme',
+        'sightglass key create --kind secret --label export --scope traces:read --expires 90d --json',
+      ],
+      options: {
+        kind: { ...choice(kinds, 'kind of the key'), needed: true },
+        label: { ...text('TEXT', 'purpose of the key, at most 80 characters'), needed: true },
+        ...orgOption,
+        ...grantOptions,
+        expires: text('TIME', 'when the key expires: 90d, 12h, 2027-01-31 or 2027-01-31T18:00:00Z'),
+      },
+      access: 'create',
+      params({ values }) {
+        const { kind, label, org, site, scope, expires } = values
+        return { kind, label, org, site, scope, expires, behindProxy: values['behind-proxy'] }
+      },
+      work: create,
+      print: createdText,
+    }),
+    dataCommand({
+      name: 'key list',
+      summary: 'list the keys of an organization',
+      examples: ['sightglass key list --kind ingest'],
+      options: { ...orgOption, kind: choice(kinds, 'only keys of this kind') },
+      access: 'read',
+      params: ({ values: { org, kind } }) => ({ org, kind }),
+      async work({ store, clock }, params) {
+        const org = await requireOrg(store, textOf(params, 'org'))
+        const kind = textOrNull(params, 'kind') as KeyKind | null
+        const keys = await store.keys.list({ orgId: org.id, ...(kind !== null && { kind }) })
+        return { keys: keys.map((each) => ({ ...keyView(each), state: stateOf(each, clock.now()) })) }
+      },
+      print: ({ keys }) =>
+        table(
+          keys,
+          'No keys. Create one with "sightglass key create".',
+          ['ID', 'KIND', 'LABEL', 'PREFIX', 'CREATED', 'LAST USED', 'STATE'],
+          ({ id, kind, label, prefix, createdAt, lastUsedAt, state }) => [
+            ...[cell(id), cell(kind), cell(label), `${cell(prefix)}…`, minute(createdAt)],
+            lastUsedAt === null ? 'never' : minute(lastUsedAt),
+            cell(state),
+          ],
+        ),
+    }),
+    dataCommand({
+      name: 'key revoke',
+      summary: 'revoke a key; its next request is refused',
+      arguments: 'KEY_ID',
+      usage: 'KEY_ID [--org SLUG|ID]',
+      examples: ['sightglass key revoke key_3q2uVbkz0c5mYw1n8sJx4A'],
+      options: { ...orgOption, id: text('ID', 'id of the key, instead of the argument') },
+      access: 'create',
+      params: (invocation) => keyIn(invocation, invocation.values.id),
+      async work({ store, clock }, params) {
+        const keyId = textOf(params, 'id')
+        const orgId = await orgOfKey(store, keyId, textOrNull(params, 'org'))
+        return keyView(await revokeKey(store, { orgId, keyId, actor: 'cli' }, clock))
+      },
+      print: (answer) => `Revoked ${named(answer)}.`,
+    }),
+    dataCommand({
+      name: 'key rotate',
+      summary: 'create a successor of a key; the old key works for a while longer',
+      arguments: 'KEY_ID',
+      about: ['The new key has the same label, sites and scopes. It is shown once.'],
+      examples: ['sightglass key rotate key_3q2uVbkz0c5mYw1n8sJx4A --overlap 7d'],
+      options: {
+        ...orgOption,
+        overlap: { ...text('SPAN', 'how long the old key keeps working: 0h, 12h, 7d'), default: '24h' },
+      },
+      access: 'create',
+      params: (invocation) => ({ ...keyIn(invocation), overlap: invocation.values.overlap }),
+      async work(context, params) {
+        const keyId = textOf(params, 'id')
+        const overlap = textOf(params, 'overlap')
+        const overlapMs = readSpan(overlap)
+        if (overlapMs === null)
+          throw new UsageError(`--overlap "${overlap}" is not a span such as 0h, 12h or 7d`)
+        const orgId = await orgOfKey(context.store, keyId, textOrNull(params, 'org'))
+        const made = await rotateKey(context, { orgId, actor: 'cli' }, keyId, overlapMs)
+        return { key: made.secret, ...keyView(made.key), old: keyView(made.old) }
+      },
+      print: createdText,
+    }),
+    dataCommand({
+      name: 'key change',
+      summary: 'change the label, sites, scopes or proxy setting of a key',
+      arguments: 'KEY_ID',
+      about: ['Options that are not given stay as they are. Empty --site= and --scope= remove the limits.'],
+      examples: ['sightglass key change key_3q2uVbkz0c5mYw1n8sJx4A --site shop-acme,shop-beta'],
+      options: {
+        ...orgOption,
+        label: text('TEXT', 'purpose of the key, at most 80 characters'),
+        ...grantOptions,
+      },
+      access: 'create',
+      params(invocation) {
+        const { label, site, scope, 'behind-proxy': behindProxy } = invocation.values
+        return {
+          ...keyIn(invocation),
+          label: given(invocation, 'label', label),
+          site: given(invocation, 'site', site),
+          scope: given(invocation, 'scope', scope),
+          behindProxy: given(invocation, 'behind-proxy', behindProxy),
+        }
+      },
+      work: change,
+      print: (answer) => `Changed ${named(answer)}.`,
+    }),
+  ],
+}
+
+/** The id of the key, and its organization only if the user named one. */
+function keyIn(invocation: Invocation<typeof orgOption>, id: string | null = null): Params {
+  const { command, words, values } = invocation
+  const word = words[0] ?? id
+  if (word === null)
+    throw new UsageError(`"sightglass ${command.name}" needs the id of a key`, 'sightglass key list')
+  return { id: word, org: given(invocation, 'org', values.org) }
+}
+
+async function create({ store, clock }: WorkContext, params: Params): Promise<Json> {
   const kind = textOf(params, 'kind') as KeyKind
   const expires = textOrNull(params, 'expires')
   const org = await requireOrg(store, textOf(params, 'org'))
@@ -25,81 +178,76 @@ export async function createKey({ store, clock }: VerbContext, params: Params): 
     behindProxy: readBehindProxy(kind, flagOf(params, 'behindProxy')),
     expiresAtMs: expires === null ? null : readExpiry(expires, clock.now()),
   }
-  const { key, secret } = await mintKey(store, request, clock)
-  return { key: secret, ...keyView(key) }
+  const made = await mintKey(store, request, clock)
+  return { key: made.secret, ...keyView(made.key) }
 }
 
-export async function listKeys({ store, clock }: VerbContext, params: Params): Promise<Json> {
-  const org = await requireOrg(store, textOf(params, 'org'))
-  const kind = textOrNull(params, 'kind') as KeyKind | null
-  const keys = await store.keys.list({ orgId: org.id, ...(kind !== null && { kind }) })
-  return { keys: keys.map((key) => ({ ...keyView(key), state: keyState(key, clock.now()) })) }
-}
-
-export async function revokeKeyById({ store, clock }: VerbContext, params: Params): Promise<Json> {
+async function change(context: WorkContext, params: Params): Promise<Json> {
   const keyId = textOf(params, 'id')
-  const orgId = await orgOfKey(store, keyId, textOrNull(params, 'org'))
-  return keyView(await revokeKey(store, { orgId, keyId, actor: 'cli' }, clock))
-}
-
-/** An id names its key in the whole appliance; `--org` only narrows the search. */
-export async function orgOfKey(
-  store: Pick<Store, 'orgs' | 'keys'>,
-  keyId: string,
-  idOrSlug: string | null,
-): Promise<string> {
-  const orgs = idOrSlug === null ? await store.orgs.list() : [await requireOrg(store, idOrSlug)]
-  for (const org of orgs) {
-    if ((await store.keys.list({ orgId: org.id })).some((key) => key.id === keyId)) return org.id
+  const orgId = await orgOfKey(context.store, keyId, textOrNull(params, 'org'))
+  const listOf = (name: string) => ((params[name] ?? null) === null ? undefined : textsOf(params, name))
+  const behindProxy = params['behindProxy']
+  const changes = {
+    label: textOrNull(params, 'label') ?? undefined,
+    siteIds: listOf('site'),
+    scopes: listOf('scope'),
+    behindProxy: typeof behindProxy === 'boolean' ? behindProxy : undefined,
   }
-  throw new AppError('not_found', `There is no key "${keyId}".`, { hint: 'sightglass key list' })
+  return keyView(await changeKey(context, { orgId, actor: 'cli' }, keyId, changes))
 }
 
-function readScopes(kind: KeyKind, given: string[]): string[] {
-  if (given.length > 0 && kind !== 'secret')
-    throw new UsageError(`only secret keys have scopes, not ${kind} keys`)
-  const strange = given.find((scope) => !scopes.some((known) => known === scope))
-  if (strange !== undefined)
-    throw new UsageError(`"${strange}" is not a scope`, `scopes are ${scopes.join(' ')}`)
-  return [...new Set(given)]
+function readScopes(kind: KeyKind, sent: string[]): string[] {
+  if (sent.length > 0 && kind !== 'secret')
+    throw new UsageError(`--scope is for secret keys only, not for ${kind} keys`)
+  const unknown = sent.find((scope) => !scopes.some((known) => known === scope))
+  if (unknown !== undefined)
+    throw new UsageError(`"${unknown}" is not a scope`, `scopes: ${scopes.join(', ')}`)
+  return [...new Set(sent)]
 }
 
-function readSites(kind: KeyKind, given: string[]): string[] {
-  if (given.length > 0 && kind !== 'ingest')
-    throw new UsageError(`only ingest keys are limited to sites, not ${kind} keys`)
-  if (given.some((site) => [...site].length > limits.idCharsMax)) {
+function readSites(kind: KeyKind, sent: string[]): string[] {
+  if (sent.length > 0 && kind !== 'ingest')
+    throw new UsageError(`--site is for ingest keys only, not for ${kind} keys`)
+  if (sent.some((site) => [...site].length > limits.idCharsMax))
     throw new UsageError(`a site id has at most ${limits.idCharsMax} characters`)
-  }
-  return [...new Set(given)]
+  return [...new Set(sent)]
 }
 
-function readBehindProxy(kind: KeyKind, given: boolean): boolean {
-  if (given && kind !== 'ingest') throw new UsageError(`--behind-proxy is for ingest keys only`)
-  return given
+function readBehindProxy(kind: KeyKind, sent: boolean): boolean {
+  if (sent && kind !== 'ingest') throw new UsageError('--behind-proxy is for ingest keys only')
+  return sent
 }
 
-function keyState(key: ApiKey, nowMs: number): 'active' | 'expired' | 'revoked' {
-  if (key.revokedAtMs !== null) return 'revoked'
-  return key.expiresAtMs !== null && key.expiresAtMs <= nowMs ? 'expired' : 'active'
+function stateOf({ revokedAtMs, expiresAtMs }: ApiKey, nowMs: number): 'active' | 'expired' | 'revoked' {
+  if (revokedAtMs !== null) return 'revoked'
+  return expiresAtMs !== null && expiresAtMs <= nowMs ? 'expired' : 'active'
 }
 
-/** A key as people may see it: everything but its hash. */
-export function keyView(key: ApiKey): { [member: string]: Json } {
+function named({ kind, label, id }: Answer): string {
+  return `the ${cell(kind)} key "${cell(label)}" (${cell(id)})`
+}
+
+function createdText(answer: Answer): string {
+  return `${cell(answer['key'])}\n\nStore ${named(answer)} now: it is not shown again.`
+}
+
+/** Everything about a key except its hash. */
+function keyView(each: ApiKey): Answer {
   const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
   return {
-    id: key.id,
-    kind: key.kind,
-    orgId: key.orgId,
-    label: key.label,
-    prefix: key.prefix,
-    createdAt: isoTime(key.createdAtMs),
-    expiresAt: time(key.expiresAtMs),
-    revokedAt: time(key.revokedAtMs),
-    lastUsedAt: time(key.lastUsedAtMs),
-    lastUsedAddress: key.lastUsedAddress,
-    exposedAt: time(key.exposedAtMs),
-    siteIds: key.siteIds,
-    scopes: key.scopes,
-    behindProxy: key.behindProxy,
+    id: each.id,
+    kind: each.kind,
+    orgId: each.orgId,
+    label: each.label,
+    prefix: each.prefix,
+    createdAt: isoTime(each.createdAtMs),
+    expiresAt: time(each.expiresAtMs),
+    revokedAt: time(each.revokedAtMs),
+    lastUsedAt: time(each.lastUsedAtMs),
+    lastUsedAddress: each.lastUsedAddress,
+    exposedAt: time(each.exposedAtMs),
+    siteIds: each.siteIds,
+    scopes: each.scopes,
+    behindProxy: each.behindProxy,
   }
 }

@@ -1,30 +1,38 @@
-/** `sightglass log-level`: changes how much a running server logs, until it is started again. */
-import type { Json } from '../../../db/contract/store.ts'
+/** `sightglass log-level`: changes the log level of a running server until it restarts. */
 import { AppError, UsageError } from '../../errors.ts'
-import type { LogLevel } from '../../log.ts'
-import { oneOf } from '../option-values.ts'
-import { cell, type DataVerb } from './data-verb.ts'
-import { textOf, type Params } from '../../runtime/params.ts'
-import type { VerbContext } from '../../runtime/verb-context.ts'
+import { textOf } from '../../runtime/work.ts'
+import type { Noun } from '../command.ts'
+import { dataCommand } from '../data-command.ts'
+import { serveOptions } from '../options.ts'
+import { cell } from '../print.ts'
 
-const readLevel: (text: string) => LogLevel = oneOf('debug', 'info', 'warn', 'error').read
+const readLevel = serveOptions['log-level'].read
 
-export const logLevelVerb: DataVerb = {
-  writes: false,
-  params({ words: [level] }) {
-    if (level === undefined)
-      throw new UsageError('say which: debug, info, warn or error', 'sightglass help log-level')
-    return { level: readLevel(level) }
-  },
-  text: ({ before, level }) => `The server logs ${cell(level)} and above; it was ${cell(before)}.`,
-}
-
-export async function setLogLevel({ log }: VerbContext, params: Params): Promise<Json> {
-  const level = readLevel(textOf(params, 'level'))
-  if (log === undefined) {
-    throw new AppError('conflict', 'No server runs on this data folder.', {
-      hint: 'start it with --log-level',
-    })
-  }
-  return { before: log.setLevel(level), level }
+export const logLevel: Noun = {
+  group: 'Operations',
+  commands: [
+    dataCommand({
+      name: 'log-level',
+      summary: 'change the log level of the running server until it restarts',
+      arguments: 'debug|info|warn|error',
+      about: ['--log-level of serve sets the level at start.'],
+      examples: ['sightglass log-level debug'],
+      options: {},
+      access: 'read',
+      params({ words: [level] }) {
+        if (level === undefined)
+          throw new UsageError('name a level: debug, info, warn or error', 'sightglass help log-level')
+        return { level: readLevel(level) }
+      },
+      async work({ server }, params) {
+        const level = readLevel(textOf(params, 'level'))
+        if (server === undefined)
+          throw new AppError('conflict', 'No server runs on this data folder.', {
+            hint: 'start it with --log-level',
+          })
+        return { before: server.log.setLevel(level), level }
+      },
+      print: ({ before, level }) => `Log level: ${cell(level)} (was ${cell(before)}).`,
+    }),
+  ],
 }

@@ -1,52 +1,77 @@
-/** `sightglass man`: the manual page in roff, made from the tables of verbs and options. */
-import { environmentTwin, optionFits, optionNames, optionOf } from '../options.ts'
-import { verbNames } from '../verb-names.ts'
+/** `sightglass man`: the manual page in roff, made from the commands themselves. */
 import { version } from '../../system/version.ts'
+import { command, usageOf, type KnownCommand, type Noun } from '../command.ts'
+import { environmentTwin, type Option } from '../option.ts'
+import { commonOptions, serveOptions } from '../options.ts'
 import { print } from '../print.ts'
-import { verbTexts } from './verb-texts.ts'
 
-export function man(): Promise<number> {
-  print(manPage())
-  return Promise.resolve(0)
+export const man: Noun = {
+  group: 'Program',
+  commands: [
+    command({
+      name: 'man',
+      summary: 'print the manual page',
+      examples: ['sightglass man > /usr/local/share/man/man1/sightglass.1'],
+      options: {},
+      run({ commands }) {
+        print(manPage(commands))
+        return 0
+      },
+    }),
+  ],
 }
 
-export function manPage(): string {
+function manPage(commands: readonly KnownCommand[]): string {
   return [
     `.TH SIGHTGLASS 1 "" "Sightglass ${version}"`,
     '.SH NAME',
-    'sightglass \\- see which AI agents visit your site, what they prove, and what they do',
+    'sightglass \\- records which AI agents visit your site, what they prove and what they do',
     '.SH SYNOPSIS',
     '.B sightglass',
     '[\\fICOMMAND\\fR] [\\fIOPTION\\fR ...]',
     '.SH DESCRIPTION',
     roff(
-      'Without a command the appliance starts. Options may stand anywhere on the line; the last repeat wins. Each can',
+      'Without a command the server starts. Options may stand anywhere on the line; the last repeat wins.',
     ),
-    roff(
-      'also be an environment variable or a key in the TOML file named by --config: a flag beats the environment, the',
-    ),
-    roff('environment beats the file.'),
+    roff('Every option is also an environment variable and a key of the TOML file named by --config.'),
+    roff('A flag beats the environment, and the environment beats the file.'),
     '.SH COMMANDS',
-    ...verbNames.flatMap((verb) => {
-      const { summary, usage, about } = verbTexts[verb]
-      return ['.TP', `.B ${roff(usage)}`, roff(`${summary}.`), ...about.map(roff)]
-    }),
-    '.SH OPTIONS',
-    ...optionNames.flatMap((name) => {
-      const { value, help, default: byDefault, environmentOnly } = optionOf(name)
-      const flag = environmentOnly ? environmentTwin(name) : `--${name}${value === null ? '' : ` ${value}`}`
-      const shown = value !== null && byDefault ? ` (default ${byDefault})` : ''
-      const verbs = verbNames.filter((verb) => optionFits(name, verb))
-      const where = verbs.length === verbNames.length ? 'every command' : verbs.join(', ')
-      return ['.TP', `.B ${roff(flag)}`, roff(`${help}${shown}. For: ${where}.`)]
-    }),
+    ...commands.flatMap(commandLines),
+    '.SH OPTIONS OF SERVE',
+    roff('The commands config, doctor and service install accept them too.'),
+    ...optionLines(serveOptions),
+    '.SH OPTIONS OF EVERY COMMAND',
+    ...optionLines(commonOptions),
     '.SH EXIT STATUS',
-    '0: done. 1: refused or failed. 2: the command was not understood.',
+    '0: done. 1: refused or failed. 2: wrong usage.',
     '.SH FILES',
     '.TP',
     '.B ./sightglass\\-data',
-    'The one folder that holds everything, unless \\-\\-data\\-dir names another.',
+    'The data folder, unless \\-\\-data\\-dir names another.',
   ].join('\n')
+}
+
+/** Options of serve and common options have sections of their own. */
+function commandLines(each: KnownCommand): string[] {
+  const own = Object.entries(each.options).filter(
+    ([name, option]) => !(name in commonOptions) && (serveOptions as Record<string, Option>)[name] !== option,
+  )
+  const options = own.length === 0 ? [] : ['.RS', ...optionLines(Object.fromEntries(own)), '.RE']
+  return [
+    '.TP',
+    `.B ${roff(usageOf(each))}`,
+    roff(`${each.summary}.`),
+    ...(each.about ?? []).map(roff),
+    ...options,
+  ]
+}
+
+function optionLines(options: { readonly [name: string]: Option }): string[] {
+  return Object.entries(options).flatMap(([name, { value, help, default: byDefault, environmentOnly }]) => {
+    const flag = environmentOnly ? environmentTwin(name) : `--${name}${value === null ? '' : ` ${value}`}`
+    const note = value !== null && byDefault ? ` (default ${byDefault})` : ''
+    return ['.TP', `.B ${roff(flag)}`, roff(`${help}${note}`)]
+  })
 }
 
 function roff(text: string): string {

@@ -1,39 +1,177 @@
-/** `sightglass org`: creates and lists organizations. */
-import type { Json, Org, Store } from '../../../db/contract/store.ts'
+/** `sightglass org`: creates, lists, renames and deletes organizations. */
+import type { Json, Org } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
-import { isSlug, nameProblem, slugCharsMax, slugOf } from '../../identity/organizations/organizations.ts'
-import { applianceOrgId, makeOrg } from '../../identity/organizations/organizations.ts'
-import { textOf, textOrNull, type Params } from '../../runtime/params.ts'
-import type { VerbContext } from '../../runtime/verb-context.ts'
+import {
+  askDeletion,
+  changeSignInRule,
+  deletionOf,
+  isSlug,
+  keepOrg,
+  makeOrg,
+  nameProblem,
+  renameOrg,
+  slugCharsMax,
+  slugOf,
+} from '../../identity/organizations/organizations.ts'
+import { textOf, textOrNull, type Params } from '../../runtime/work.ts'
+import type { Noun } from '../command.ts'
+import { dataCommand } from '../data-command.ts'
+import { requireOrg } from '../lookup.ts'
+import { choice, text } from '../option.ts'
+import { orgOption } from '../options.ts'
+import { cell, minute, table } from '../print.ts'
 
-export { applianceOrgId }
+export const org: Noun = {
+  group: 'People',
+  commands: [
+    dataCommand({
+      name: 'org create',
+      summary: 'create an organization',
+      about: ['Organizations share the appliance; people, keys, events and audit trails are separate.'],
+      examples: ['sightglass org create --name "Acme Shop" --slug acme'],
+      options: {
+        name: { ...text('NAME', 'name of the organization'), needed: true },
+        slug: text('SLUG', 'short name for commands, by default made from the name'),
+      },
+      access: 'create',
+      params: ({ values: { name, slug } }) => ({ name, slug }),
+      async work(context, params) {
+        const name = readName(params)
+        return orgView(await makeOrg(context, 'cli', { name, slug: readSlug(params, name) }))
+      },
+      print: ({ name, slug, id }) => `Created the organization ${cell(name)} (${cell(slug)}, ${cell(id)}).`,
+    }),
+    dataCommand({
+      name: 'org list',
+      summary: 'list the organizations',
+      examples: ['sightglass org list'],
+      options: {},
+      access: 'read',
+      params: () => ({}),
+      work: async ({ store }) => ({ orgs: (await store.orgs.list()).map(orgView) }),
+      print: ({ orgs }) =>
+        table(
+          orgs,
+          'No organizations.',
+          ['SLUG', 'NAME', 'ID', 'CREATED'],
+          ({ slug, name, id, createdAt }) => [cell(slug), cell(name), cell(id), minute(createdAt)],
+        ),
+    }),
+    dataCommand({
+      name: 'org rename',
+      summary: 'rename an organization; its slug stays',
+      examples: ['sightglass org rename --org acme --name "Acme Group"'],
+      options: { ...orgOption, name: { ...text('NAME', 'new name of the organization'), needed: true } },
+      access: 'create',
+      params: ({ values: { org: asked, name } }) => ({ org: asked, name }),
+      async work(context, params) {
+        const found = await requireOrg(context.store, textOf(params, 'org'))
+        const name = readName(params)
+        const { id, slug } = await renameOrg(context, 'cli', found, name)
+        return { id, slug, name }
+      },
+      print: ({ slug, name }) => `Renamed the organization ${cell(slug)} to ${cell(name)}.`,
+    }),
+    dataCommand({
+      name: 'org delete',
+      summary: 'delete an organization in 7 days',
+      about: [
+        'Until then it works as before, and "org keep" cancels the deletion. After 7 days its events, keys, webhooks and memberships are deleted for good; its audit trail stays.',
+      ],
+      examples: ['sightglass org delete --org acme --confirm acme'],
+      options: {
+        ...orgOption,
+        confirm: {
+          ...text('SLUG', 'slug of the organization again, as confirmation'),
+          needed: true,
+          flagOnly: true,
+        },
+      },
+      access: 'create',
+      params: ({ values: { org: asked, confirm } }) => ({ org: asked, confirm }),
+      async work(context, params) {
+        const found = await requireOrg(context.store, textOf(params, 'org'))
+        if (await deletionOf(context, found.id))
+          throw new AppError(
+            'conflict',
+            `The organization "${found.slug}" is already scheduled for deletion.`,
+            {
+              hint: 'sightglass org keep',
+            },
+          )
+        const { dueAtMs } = await askDeletion(context, 'cli', found, textOf(params, 'confirm'))
+        return { id: found.id, slug: found.slug, deletesAt: isoTime(dueAtMs) }
+      },
+      print: ({ slug, deletesAt }) =>
+        [
+          `The organization ${cell(slug)} will be deleted on ${cell(deletesAt)}.`,
+          `To cancel: sightglass org keep --org ${cell(slug)}`,
+        ].join('\n'),
+    }),
+    dataCommand({
+      name: 'org keep',
+      summary: 'cancel the deletion of an organization',
+      examples: ['sightglass org keep --org acme'],
+      options: orgOption,
+      access: 'create',
+      params: ({ values: { org: asked } }) => ({ org: asked }),
+      async work(context, params) {
+        const found = await requireOrg(context.store, textOf(params, 'org'))
+        if (!(await deletionOf(context, found.id)))
+          throw new AppError('conflict', `The organization "${found.slug}" is not scheduled for deletion.`)
+        await keepOrg(context, 'cli', found)
+        return { id: found.id, slug: found.slug }
+      },
+      print: ({ slug }) => `The organization ${cell(slug)} will not be deleted.`,
+    }),
+    dataCommand({
+      name: 'org sign-in-rule',
+      summary: 'require a second factor of the members of an organization, or make it optional',
+      about: [
+        'Members without a second factor set one up when they next open the dashboard; until then the API answers 403. A sign-in through the identity provider counts as one with a second factor. "optional" also helps a member who is locked out.',
+      ],
+      examples: ['sightglass org sign-in-rule --org acme --second-factor required'],
+      options: {
+        ...orgOption,
+        'second-factor': {
+          ...choice(['required', 'optional'], 'whether members need a second factor'),
+          needed: true,
+          flagOnly: true,
+        },
+      },
+      access: 'create',
+      params: ({ values }) => ({ org: values.org, secondFactor: values['second-factor'] }),
+      async work(context, params) {
+        const found = await requireOrg(context.store, textOf(params, 'org'))
+        const secondFactor = textOf(params, 'secondFactor')
+        await changeSignInRule(context, 'cli', found, { secondFactorRequired: secondFactor === 'required' })
+        return { id: found.id, slug: found.slug, secondFactor }
+      },
+      print: ({ slug, secondFactor }) =>
+        `The second factor is ${cell(secondFactor)} in the organization ${cell(slug)}.`,
+    }),
+  ],
+}
 
-export async function createOrg(context: VerbContext, params: Params): Promise<Json> {
+function readName(params: Params): string {
   const name = textOf(params, 'name').trim()
   const problem = nameProblem(name)
   if (problem !== null) throw new UsageError(`the name of an organization ${problem}`)
+  return name
+}
+
+function readSlug(params: Params, name: string): string {
   const slug = textOrNull(params, 'slug') ?? slugOf(name)
-  if (!isSlug(slug)) {
-    throw new UsageError(
-      slug === '' ? 'no slug can be made from this name; give one with --slug' : `"${slug}" cannot be a slug`,
-      `a slug is lower-case letters, digits and single dashes, at most ${slugCharsMax}: acme-shop`,
-    )
-  }
-  return orgView(await makeOrg(context, 'cli', { name, slug }))
+  if (isSlug(slug)) return slug
+  throw new UsageError(
+    slug === ''
+      ? 'the name has no letters for a slug; give one with --slug'
+      : `"${slug}" is not a valid slug`,
+    `a slug has at most ${slugCharsMax} lower-case letters, digits and single dashes, such as acme-shop`,
+  )
 }
 
-export async function listOrgs({ store }: VerbContext): Promise<Json> {
-  return { orgs: (await store.orgs.list()).map(orgView) }
-}
-
-/** The organization with this id or slug; throws `not_found` with a way to see which there are. */
-export async function requireOrg(store: Pick<Store, 'orgs'>, idOrSlug: string): Promise<Org> {
-  const org = await store.orgs.find(idOrSlug)
-  if (org) return org
-  throw new AppError('not_found', `There is no organization "${idOrSlug}".`, { hint: 'sightglass org list' })
-}
-
-function orgView({ id, slug, name, createdAtMs }: Org): { [member: string]: Json } {
+function orgView({ id, slug, name, createdAtMs }: Org): { [name: string]: Json } {
   return { id, slug, name, createdAt: isoTime(createdAtMs) }
 }

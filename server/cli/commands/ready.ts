@@ -1,31 +1,44 @@
-/** `sightglass ready`: asks `/readyz` of the server that holds the data folder, for health checks of containers. */
-import type { Invocation } from '../config.ts'
+/** `sightglass ready`: asks /readyz of the server on the data folder; the health check of the container. */
 import { AppError } from '../../errors.ts'
-import { print } from '../print.ts'
-import { askRunningServer } from '../../runtime/running-server.ts'
+import { runningServer } from '../../runtime/store-access.ts'
+import { command, type Noun } from '../command.ts'
+import { printAnswer } from '../print.ts'
 
-const patienceMs = 5_000
+const timeoutMs = 5_000
 
-/** Exit code 0 when the server is ready, 1 when it is not or when there is none. */
-export async function ready({ values }: Invocation): Promise<number> {
-  const dataDir = values['data-dir']
-  const asked = await askRunningServer(dataDir)
-  if (asked === null) throw new AppError('not_ready', `No server runs on ${dataDir}.`)
-  if ('problem' in asked) throw new AppError('not_ready', `The server does not answer: ${asked.problem}`)
-  const response = await readyz(asked.state.url)
-  const answer = (await response.json()) as { message?: string }
-  if (response.status === 200) {
-    print(values.json ? JSON.stringify(answer) : 'ready')
-    return 0
-  }
-  throw new AppError('not_ready', answer.message ?? `/readyz answered ${response.status}.`, {
-    hint: 'look into the log of the server',
-  })
+export const ready: Noun = {
+  group: 'Operations',
+  commands: [
+    command({
+      name: 'ready',
+      summary: 'check whether the running server is ready',
+      about: [
+        'Requests /readyz of the server that holds the data folder. Exit code 1 when it is not ready or not running.',
+      ],
+      examples: ['sightglass ready'],
+      options: {},
+      async run({ values }) {
+        const dataDir = values['data-dir']
+        const server = await runningServer(dataDir)
+        if (server === null) throw new AppError('not_ready', `No server runs on ${dataDir}.`)
+        if ('problem' in server)
+          throw new AppError('not_ready', `The server does not answer: ${server.problem}.`)
+        const response = await readyz(server.state.url)
+        const answer = (await response.json()) as { message?: string }
+        if (response.status !== 200)
+          throw new AppError('not_ready', answer.message ?? `/readyz answered ${response.status}.`, {
+            hint: 'see the log of the server',
+          })
+        printAnswer(values, answer, () => 'ready')
+        return 0
+      },
+    }),
+  ],
 }
 
-/** The certificate is for other names than this address; the socket has already said that this is our server. */
+/** The certificate need not name this address: the control socket has already identified the server. */
 function readyz(url: string): Promise<Response> {
-  const signal = AbortSignal.timeout(patienceMs)
+  const signal = AbortSignal.timeout(timeoutMs)
   const unix = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
   const tls = { rejectUnauthorized: false }
   return unix === undefined

@@ -1,8 +1,9 @@
-/** `sightglass webhook`: the signing secret, deliveries and endpoints of an organization. */
+/** `sightglass webhook`: the signing secret of an organization, test deliveries, and the delivery log. */
 import type { Json } from '../../../db/contract/store.ts'
 import type { Actor } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
 import { UsageError } from '../../errors.ts'
+import { flagOf, numberOf, textOf, textOrNull, type Params } from '../../runtime/work.ts'
 import {
   deliveryStatuses,
   findDelivery,
@@ -10,131 +11,207 @@ import {
   replayDelivery,
   scheduleDelivery,
 } from '../../webhooks/delivery/deliveries.ts'
-import {
-  createEndpoint,
-  deleteEndpoint,
-  listEndpoints,
-  pauseEndpoint,
-  resumeEndpoint,
-  rotateEndpointSecret,
-  type EndpointServices,
-} from '../../webhooks/endpoints/endpoints.ts'
+import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
 import { orgSecret, rotateOrgSecret } from '../../webhooks/endpoints/org-secret.ts'
 import { replayEndpoint } from '../../webhooks/endpoints/replay-range.ts'
 import { testEndpoint } from '../../webhooks/endpoints/test-batch.ts'
 import { attemptView, deliveryText } from '../../webhooks/view.ts'
-import { requireOrg } from './org.ts'
-import { flagOf, numberOf, textOf, textOrNull, textsOf, type Params } from '../../runtime/params.ts'
-import type { StoreVerb, VerbContext } from '../../runtime/verb-context.ts'
+import type { Noun } from '../command.ts'
+import { dataCommand } from '../data-command.ts'
+import { choice, text, toggle } from '../option.ts'
+import { wholeNumber } from '../option-values.ts'
+import { orgOption, targetOptions } from '../options.ts'
+import { cell, minute, table } from '../print.ts'
+import { confirmOption, confirmRotation, endpointIdOf, inOrg, wordOf } from '../webhook-work.ts'
 
-type Work = (parts: EndpointServices, who: Actor, params: Params) => Promise<Json>
-
-/** Every verb of webhooks works in one organization; the actor is the command line. */
-function inOrg(work: Work): StoreVerb {
-  return async (context: VerbContext, params: Params) => {
-    const { id: orgId } = await requireOrg(context.store, textOf(params, 'org'))
-    const rules = { allow: textsOf(params, 'allow'), sinkDir: textOrNull(params, 'sinkDir') }
-    return work(context.webhooks(rules), { orgId, actor: 'cli' }, params)
-  }
+export const webhook: Noun = {
+  group: 'Webhooks',
+  commands: [
+    dataCommand({
+      name: 'webhook secret',
+      summary: 'print or rotate the secret that signs deliveries to plain URLs',
+      about: ['After --rotate both secrets sign deliveries for 24 hours, so that receivers can change over.'],
+      examples: ['sightglass webhook secret --org default --json'],
+      options: {
+        ...orgOption,
+        rotate: toggle('replace the secret; the old one signs too for 24 hours'),
+        ...confirmOption,
+      },
+      access: 'create',
+      params({ values: { org, rotate, yes } }) {
+        if (rotate) confirmRotation(yes, 'the signing secret of the organization')
+        return { org, rotate }
+      },
+      work: inOrg(async (services, who, params) => {
+        const read = flagOf(params, 'rotate') ? rotateOrgSecret : orgSecret
+        const { secret, previousUntilMs } = await read(services, who)
+        return { secret, oldSecretUntil: previousUntilMs === null ? null : isoTime(previousUntilMs) }
+      }),
+      print: ({ secret, oldSecretUntil }) =>
+        oldSecretUntil === null
+          ? cell(secret)
+          : `${cell(secret)}\n\nThe previous secret signs too until ${minute(oldSecretUntil)} UTC.`,
+    }),
+    dataCommand({
+      name: 'webhook test',
+      summary: 'send a payload to a URL, or a sample batch to an endpoint',
+      usage: 'URL [--payload JSON] [--org SLUG|ID] | webhook test ENDPOINT_ID [--org SLUG|ID]',
+      argumentsMax: 1,
+      about: [
+        'A payload is signed with the secret of the organization. An endpoint receives a trace.batch with one sample event and "test": true, signed with its own secret; its sequence does not change.',
+      ],
+      examples: [
+        'sightglass webhook test ep_3q2uVbkz0c5mYw1n8sJx4A',
+        'sightglass webhook test https://hooks.example.com/in --payload \'{"hello":"world"}\'',
+      ],
+      options: {
+        ...orgOption,
+        payload: { ...text('JSON', 'JSON object to send'), default: '{}' },
+        ...targetOptions,
+      },
+      access: 'create',
+      params(invocation) {
+        const word = wordOf(invocation, 'a URL or the id of an endpoint', 'sightglass help webhook test')
+        const { org, payload, 'webhook-allow': allow, 'sink-dir': sinkDir } = invocation.values
+        if (word.startsWith('ep_')) return { org, endpointId: word, allow: [], sinkDir: null }
+        return { org, url: word, payload, allow, sinkDir }
+      },
+      work: inOrg(async (services, who, params) => {
+        const endpointId = textOrNull(params, 'endpointId')
+        if (endpointId !== null)
+          return { ok: true, deliveryId: await testEndpoint(services, who, endpointId) }
+        const request = { url: textOf(params, 'url'), payload: readPayload(textOf(params, 'payload')) }
+        return { ok: true, deliveryId: await scheduleDelivery(services, who, request) }
+      }),
+      print: ({ deliveryId }) => `Scheduled ${cell(deliveryId)}. A running server sends it within 1 s.`,
+    }),
+    dataCommand({
+      name: 'webhook list',
+      summary: 'list deliveries, newest first',
+      examples: ['sightglass webhook list --status dead_letter'],
+      options: {
+        ...orgOption,
+        status: choice(['pending', 'delivered', 'dead_letter'], 'only deliveries with this status'),
+        limit: {
+          read: wholeNumber(1, 1_000),
+          value: 'N',
+          default: '50',
+          help: 'maximum number of deliveries',
+        },
+      },
+      access: 'read',
+      params: ({ values: { org, status, limit } }) => ({ org, status, limit }),
+      work: inOrg(list),
+      print: ({ deliveries }) =>
+        table(
+          deliveries,
+          'No deliveries.',
+          ['ID', 'STATUS', 'ATTEMPTS', 'SCHEDULED', 'NEXT', 'URL', 'LAST ERROR'],
+          ({ id, status, attempts, scheduledAt, nextAttemptAt, url, lastError }) => [
+            ...[cell(id), cell(status), cell(attempts)],
+            ...[minute(scheduledAt), minute(nextAttemptAt), cell(url), cell(lastError)],
+          ],
+        ),
+    }),
+    dataCommand({
+      name: 'webhook show',
+      summary: 'show a delivery with its payload and every attempt',
+      arguments: 'DELIVERY_ID',
+      examples: ['sightglass webhook show wh_3q2uVbkz0c5mYw1n8sJx4A'],
+      options: orgOption,
+      access: 'read',
+      params: (invocation) => ({
+        org: invocation.values.org,
+        id: wordOf(invocation, 'the id of a delivery', 'sightglass webhook list'),
+      }),
+      work: inOrg(async ({ store }, { orgId }, params) => {
+        const { delivery, attempts } = await findDelivery(store, orgId, textOf(params, 'id'))
+        return JSON.parse(deliveryText(delivery, { attemptLog: attempts.map(attemptView) })) as Json
+      }),
+      print: (answer) => JSON.stringify(answer, null, 2),
+    }),
+    dataCommand({
+      name: 'webhook replay',
+      summary: 'send a delivery, all dead letters, or a range of events again',
+      usage:
+        'DELIVERY_ID | webhook replay --dead | ' +
+        'webhook replay ENDPOINT_ID --from POSITION|TIME [--until POSITION|TIME]',
+      argumentsMax: 1,
+      about: [
+        'A delivery keeps its record and message id; its attempts count from 0 again, and the log of attempts stays.',
+        'A range becomes new batches with new sequence numbers, sent before newer events. It starts after the position --from and ends with the position --until, or covers arrivals from one time up to, but not including, the other.',
+      ],
+      examples: [
+        'sightglass webhook replay wh_3q2uVbkz0c5mYw1n8sJx4A',
+        'sightglass webhook replay --dead',
+        'sightglass webhook replay ep_3q2uVbkz0c5mYw1n8sJx4A --from 2026-06-23T12:00:00Z --until 2026-06-23T13:00:00Z',
+      ],
+      options: {
+        ...orgOption,
+        dead: toggle('all dead letters of the organization'),
+        from: {
+          ...text('POSITION|TIME', 'start of the range: a position of the endpoint, or a time of arrival'),
+          flagOnly: true,
+        },
+        until: {
+          ...text('POSITION|TIME', 'end of the range, by default the position of the endpoint'),
+          flagOnly: true,
+        },
+      },
+      access: 'create',
+      params: ({ values: { org, dead, from, until }, words }) => ({
+        ...{ org, dead, from, until },
+        id: words[0] ?? null,
+      }),
+      work: inOrg(replay),
+      print: (answer) =>
+        'endpoint' in answer
+          ? `${endpointIdOf(answer)} receives the range again. A running server starts within 1 s.`
+          : `Scheduled ${cell(answer['replayed'])} again. A running server sends them within 1 s.`,
+    }),
+  ],
 }
 
-export const showSecret = inOrg(async (parts, who, params) => {
-  const { secret, previousUntilMs } = await (flagOf(params, 'rotate') ? rotateOrgSecret : orgSecret)(
-    parts,
-    who,
-  )
-  return { secret, oldSecretUntil: previousUntilMs === null ? null : isoTime(previousUntilMs) }
-})
-
-export const testDelivery = inOrg(async (parts, who, params) => {
-  const endpointId = textOrNull(params, 'endpointId')
-  if (endpointId !== null) return { ok: true, deliveryId: await testEndpoint(parts, who, endpointId) }
-  const payload = readPayload(textOf(params, 'payload'))
-  return { ok: true, deliveryId: await scheduleDelivery(parts, who, { url: textOf(params, 'url'), payload }) }
-})
-
-function readPayload(text: string): string {
+function readPayload(payload: string): string {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(payload)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return JSON.stringify(value)
   } catch {
-    // Said below: the parser's own message would quote the payload.
+    // The parser's message would quote the payload.
   }
-  throw new UsageError('--payload must be a JSON object, like {"hello":"world"}')
+  throw new UsageError('--payload must be a JSON object, such as {"hello":"world"}')
 }
 
-export const listDeliveries = inOrg(async ({ store }, { orgId }, params) => {
-  const asked = textOrNull(params, 'status')
-  const status = deliveryStatuses.find((each) => each === asked) ?? null
-  const query = {
+const listBytesMax = 16 * 1024 * 1024
+
+async function list({ store }: EndpointServices, { orgId }: Actor, params: Params): Promise<Json> {
+  const sent = textOrNull(params, 'status')
+  const { deliveries } = await store.webhooks.list({
     orgId,
-    status,
+    status: deliveryStatuses.find((each) => each === sent) ?? null,
     endpointId: null,
     limit: numberOf(params, 'limit'),
-    bytesMax: 16 * 1024 * 1024,
-  }
-  const { deliveries } = await store.webhooks.list({ ...query, beforeSeq: null })
+    bytesMax: listBytesMax,
+    beforeSeq: null,
+  })
   return { deliveries: deliveries.map((delivery) => JSON.parse(deliveryText(delivery)) as Json) }
-})
-
-export const showDelivery = inOrg(async ({ store }, { orgId }, params) => {
-  const { delivery, attempts } = await findDelivery(store, orgId, textOf(params, 'id'))
-  return JSON.parse(deliveryText(delivery, { attemptLog: attempts.map(attemptView) })) as Json
-})
-
-export const replay = inOrg(async (parts, who, params) => {
-  const id = textOrNull(params, 'id')
-  const [from, until] = [textOrNull(params, 'from'), textOrNull(params, 'until')]
-  if (from !== null || until !== null) return replayRange(parts, who, { id, from, until })
-  if (flagOf(params, 'dead') === (id !== null)) {
-    throw new UsageError('name one delivery, or all dead letters with --dead')
-  }
-  if (id === null) return { ok: true, replayed: await replayDead(parts, who, null) }
-  await replayDelivery(parts, who, id)
-  return { ok: true, replayed: 1 }
-})
-
-async function replayRange(
-  parts: EndpointServices,
-  who: Actor,
-  { id, from, until }: { id: string | null; from: string | null; until: string | null },
-): Promise<Json> {
-  if (id === null || from === null) throw new UsageError('a range needs the id of an endpoint and --from')
-  const place = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : text)
-  const body = { from: place(from), until: until === null ? null : place(until) }
-  return { ok: true, endpoint: await replayEndpoint(parts, who, id, body) }
 }
 
-export const addEndpoint = inOrg(async (parts, who, params) => {
-  const filters = {
-    types: textsOf(params, 'types'),
-    outcomes: textsOf(params, 'outcomes'),
-    classes: textsOf(params, 'classes'),
-    sites: textsOf(params, 'sites'),
+async function replay(services: EndpointServices, who: Actor, params: Params): Promise<Json> {
+  const id = textOrNull(params, 'id')
+  const [from, until] = [textOrNull(params, 'from'), textOrNull(params, 'until')]
+  if (from !== null || until !== null) {
+    if (id === null || from === null) throw new UsageError('a range needs the id of an endpoint and --from')
+    const bound = (sent: string) => (/^\d{1,15}$/.test(sent) ? Number(sent) : sent)
+    const body = { from: bound(from), until: until === null ? null : bound(until) }
+    return { ok: true, endpoint: await replayEndpoint(services, who, id, body) }
   }
-  return createEndpoint(parts, who, {
-    url: textOf(params, 'url'),
-    label: textOrNull(params, 'label'),
-    ...filters,
-    retryWaits: textOrNull(params, 'retryWaits')?.split(',') ?? null,
-  })
-})
-
-export const endpoints = inOrg(async (parts, { orgId }) => ({ endpoints: await listEndpoints(parts, orgId) }))
-
-export const pause = inOrg(async (parts, who, params) => {
-  return { endpoint: await pauseEndpoint(parts, who, textOf(params, 'id')) }
-})
-
-export const resume = inOrg(async (parts, who, params) => {
-  return { endpoint: await resumeEndpoint(parts, who, textOf(params, 'id')) }
-})
-
-export const rotateSecret = inOrg((parts, who, params) =>
-  rotateEndpointSecret(parts, who, textOf(params, 'id')),
-)
-
-export const removeEndpoint = inOrg(async (parts, who, params) => {
-  await deleteEndpoint(parts, who, textOf(params, 'id'))
-  return { ok: true, id: textOf(params, 'id') }
-})
+  if (flagOf(params, 'dead') === (id !== null))
+    throw new UsageError(
+      'give the id of a delivery, or --dead for all dead letters',
+      'sightglass webhook list',
+    )
+  if (id === null) return { ok: true, replayed: await replayDead(services, who, null) }
+  await replayDelivery(services, who, id)
+  return { ok: true, replayed: 1 }
+}

@@ -30,7 +30,7 @@ export async function diagnose({ config, now, live, url }: DiagnosisWanted): Pro
   const { dataDir, diskFloorBytes, backup, hasTls } = config
   const about = { at: isoTime(now), version }
   if (!existsSync(join(dataDir, 'sightglass.db'))) {
-    const check = failure('folder', `There is no data in ${dataDir}.`, 'name the folder with --data-dir')
+    const check = failure('folder', `There is no data in ${dataDir}.`, 'set the folder with --data-dir')
     return { ok: false, ...about, checks: [check] }
   }
   const found = await database(dataDir, now)

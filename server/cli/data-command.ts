@@ -1,0 +1,80 @@
+/** Commands that work on the data: parameters from options, work where the folder is held, the answer as text. */
+import { systemClock } from '../clock.ts'
+import { listenText, reachableHost, type ListenAddress } from '../http/address.ts'
+import { openStoreAccess, type StoreAccess } from '../runtime/store-access.ts'
+import type { Params, Work, WorkTable } from '../runtime/work.ts'
+import type { Command, CommandText, Invocation, KnownCommand } from './command.ts'
+import type { Options } from './option.ts'
+import { linkOptions } from './options.ts'
+import { printAnswer, type Answer } from './print.ts'
+
+interface DataCommand<O extends Options> extends CommandText {
+  options: O
+  access: 'read' | 'write' | 'create'
+  params(invocation: Invocation<O>): Params | Promise<Params>
+  work: Work
+  print(answer: Answer): string
+}
+
+export function dataCommand<const O extends Options>(each: DataCommand<O>): Command {
+  const { params, work, print, ...rest } = each
+  return {
+    ...rest,
+    work: { '': work },
+    async run(invocation) {
+      const { values, command } = invocation
+      const sent = await params(invocation as unknown as Invocation<O>)
+      const dryRun = (values as { 'dry-run'?: boolean })['dry-run'] === true
+      const answer = await withData(
+        invocation,
+        dryRun && each.access === 'create' ? 'write' : each.access,
+        (data) => data.call(command.name, sent),
+      )
+      printAnswer(values, answer as Answer, print)
+      return 0
+    },
+  }
+}
+
+/** Opens the data for `use` and closes it after. */
+export async function withData<T>(
+  invocation: Pick<Invocation, 'values' | 'commands'>,
+  access: 'read' | 'write' | 'create',
+  use: (data: StoreAccess) => Promise<T>,
+): Promise<T> {
+  const { values, commands } = invocation
+  const data = await openStoreAccess({
+    dataDir: values['data-dir'],
+    baseUrl: baseUrlOf(values as LinkValues),
+    clock: systemClock,
+    work: workTable(commands),
+    access,
+  })
+  try {
+    return await use(data)
+  } finally {
+    await data.close()
+  }
+}
+
+/** All work of all commands: the table of the control socket. */
+export function workTable(commands: readonly KnownCommand[]): WorkTable {
+  return new Map(
+    commands.flatMap(({ name, work = {} }) =>
+      Object.entries(work).map(([step, run]) => [step === '' ? name : `${name} ${step}`, run] as const),
+    ),
+  )
+}
+
+interface LinkValues {
+  listen?: ListenAddress
+  'public-url'?: string | null
+  'base-path'?: string
+}
+
+/** Where the dashboard would be, for links of commands without a running server. */
+function baseUrlOf(values: LinkValues): string {
+  const { host, ...address } = values.listen ?? linkOptions.listen.read(linkOptions.listen.default)
+  const own = address.unix === undefined ? listenText({ ...address, host: reachableHost(host) }) : host
+  return `${values['public-url'] ?? `http://${own}`}${values['base-path'] ?? ''}`
+}
