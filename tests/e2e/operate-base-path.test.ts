@@ -152,7 +152,7 @@ test('a unix socket: its proxy is believed, a dead socket goes, a living one and
     const rows = await cli(['export', 'audit', '--json'], { dataDir: dir.join('data') })
     expect(rows.stdout).toContain('192.0.2.7')
     const live = await cli(['demo', '--live'], { dataDir: dir.join('data') })
-    expect([live.code, live.stderr]).toEqual([1, expect.stringContaining('say with --url')])
+    expect([live.code, live.stderr]).toEqual([1, expect.stringContaining('with --url')])
     child.signal(end)
     await child.exited
   }

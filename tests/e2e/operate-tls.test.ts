@@ -153,7 +153,7 @@ test('a pair that does not hold together is refused at the start, in one line', 
   const start = (...args: string[]) =>
     cli(['serve', '--listen', '127.0.0.1:0', ...args], { dataDir: dir.join('c') })
   const cases: [string[], number, RegExp][] = [
-    [['--tls-cert', dir.join('first.pem')], 2, /go together/],
+    [['--tls-cert', dir.join('first.pem')], 2, /set together/],
     [['--tls-cert', dir.join('absent.pem'), '--tls-key', dir.join('first.key')], 1, /cannot be read/],
     [['--tls-cert', dir.join('first.key'), '--tls-key', dir.join('first.key')], 1, /no certificate/],
     [['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('first.pem')], 1, /no private key/],
