@@ -1,12 +1,11 @@
 /** The pages of counts for every reader: axe finds nothing in either theme, print leaves the frame out, phones fit. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
-import { expectAccessible } from './pages-actions.ts'
+import { expectAccessibleInBothThemes } from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
 
 const pages = ['/detect', '/auth', '/authz', '/analytics']
@@ -49,23 +48,18 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-test.each(['light', 'dark'] as const)(
-  'axe finds nothing on any page, %s',
-  async (colorScheme) => {
-    const visit = async (page: Page): Promise<void> => {
-      await signIn(page)
-      for (const path of [...pages, '/detect?vendor=Operator', '/authz?why=p1']) {
-        await page.goto(appliance.url + path)
-        await page.locator('.counts').waitFor()
-        if (path.includes('?')) await page.getByRole('dialog').locator('dl, .doings').first().waitFor()
-        else if (path === '/detect') await page.getByText('Show as table').click()
-        await expectAccessible(page)
-      }
+test('axe finds nothing on any page, in light and dark', async () => {
+  await withPage(`${appliance.url}/detect`, async (page) => {
+    await signIn(page)
+    for (const path of [...pages, '/detect?vendor=Operator', '/authz?why=p1']) {
+      await page.goto(appliance.url + path)
+      await page.locator('.counts').waitFor()
+      if (path.includes('?')) await page.getByRole('dialog').locator('dl, .doings').first().waitFor()
+      else if (path === '/detect') await page.getByText('Show as table').click()
+      await expectAccessibleInBothThemes(page)
     }
-    await withPage(`${appliance.url}/detect`, visit, { colorScheme })
-  },
-  60_000,
-)
+  })
+}, 60_000)
 
 test('on paper: the numbers and tables without the frame, nothing cut off', async () => {
   await withPage(`${appliance.url}/detect`, async (page) => {
