@@ -28,8 +28,12 @@ export async function bundleWeb({ root, outDir, minify }: BundleWeb): Promise<vo
       asset: 'assets/[name]-[hash].[ext]',
     },
   })
-  // The shared worker is one whole file, whose name no tab needs to be told.
-  const worker = await Bun.build({ ...common, entrypoints: [join(root, 'web/live/worker.ts')] })
+  // One whole file at a fixed address, which `web/live/shared.ts` opens.
+  const worker = await Bun.build({
+    ...common,
+    entrypoints: [join(root, 'web/live/worker.ts')],
+    naming: { entry: 'live-worker.[ext]' },
+  })
   for (const { success, logs } of [result, worker])
     if (!success) throw new Error(`web: ${logs.map(String).join('\n')}`)
 }
