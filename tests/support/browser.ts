@@ -23,7 +23,7 @@ export function browser(): Promise<Browser> {
   launched ??= chromium.launch({
     executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
     // A process per page costs a quarter of what opening the page costs.
-    args: [],
+    args: ['--renderer-process-limit=1'],
   })
   return launched
 }
@@ -46,15 +46,17 @@ export async function withPage<T>(
   options: PageOptions = {},
 ): Promise<T> {
   const { origin } = new URL(url)
-  const profile = await takeProfile(options.context)
+  const profile = await takeProfile({
+    viewport: options.viewport ?? { width: 1280, height: 800 },
+    colorScheme: options.colorScheme ?? 'light',
+    ...options.context,
+  })
   const { context } = profile
   const problems: string[] = []
   try {
     const page = await context.newPage()
     await empty(profile, page)
     profile.origins.add(origin)
-    await page.setViewportSize(options.viewport ?? desk)
-    await page.emulateMedia({ colorScheme: options.colorScheme ?? 'light' })
     await watch(page, origin, problems)
     await page.goto(url)
     const result = await visit(page)
@@ -76,22 +78,20 @@ interface Profile {
   origins: Set<string>
 }
 
-const desk = { width: 1280, height: 800 }
-
 /**
  * Profiles that no visit uses, by their options. Making one takes twice the processor time of opening a page, so the
  * next visit empties one of these instead. After a failed visit it is thrown away.
  */
 const idle = new Map<string, Profile>()
 
-async function takeProfile(more: BrowserContextOptions = {}): Promise<Profile> {
-  const key = JSON.stringify(more)
+async function takeProfile(options: BrowserContextOptions): Promise<Profile> {
+  const key = JSON.stringify(options)
   const found = idle.get(key)
   if (found !== undefined) {
     idle.delete(key)
     return found
   }
-  const context = await (await browser()).newContext({ viewport: desk, ...more })
+  const context = await (await browser()).newContext(options)
   return { key, context, origins: new Set() }
 }
 
