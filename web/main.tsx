@@ -1,7 +1,7 @@
-/** The first line the browser runs: theme, address, who is signed in, and then the page that fits. */
+/** Entry of the dashboard: theme, address, session, then the sign-in page or the shell. */
 import { render } from 'preact'
 import { onFactorNeeded, onSignedOut } from './api/api.ts'
-import { linkBelowBase } from './app/base-path.ts'
+import { linkBelowBase } from './app/router.ts'
 import { Brand } from './components/marks.tsx'
 import { Problem } from './components/problem.tsx'
 import { AcceptInvitation } from './pages/sign-in/invitation.tsx'

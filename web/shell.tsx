@@ -1,4 +1,4 @@
-/** The frame around every page: navigation, banners, the page itself and global dialogs. */
+/** The frame around every page: navigation, banners, the page of the address, and its code loaded ahead. */
 import './styles/shell.css'
 import './components/palette.css'
 import { useSignal, useSignalEffect } from '@preact/signals'
@@ -7,19 +7,20 @@ import { Dialog } from './components/dialog.tsx'
 import { Navigation } from './components/navigation.tsx'
 import { PageBar } from './components/page-bar.tsx'
 import { Palette } from './components/palette.tsx'
-import { codeOf, getReadyWhenIdle, loadCode } from './app/page-code.ts'
 import { refreshTotals } from './range/totals.ts'
 import { navigate, path } from './app/router.ts'
-import { frontPage, routeOf, routes, type PageRoute } from './routes.ts'
+import { frontPage, routeOf, routes, type PageCode, type PageRoute } from './routes.ts'
 import { entry, refreshOverview, session } from './app/session.ts'
-import { menuOpen, paletteOpen, shortcutsOpen } from './app/shell-state.ts'
+import { menuOpen, paletteOpen, shortcutsOpen } from './app/shortcuts.ts'
 import { shortcuts, useShortcuts, type Shortcut } from './app/shortcuts.ts'
 import { zone } from './app/zone.ts'
 import { now } from './app/clock.ts'
 import { counted } from './text/format.ts'
 import { notices, refreshMs, refreshNotices, urgent } from './app/notices.ts'
 import { Text } from './components/text.tsx'
+import { whenIdle } from './app/prerender.ts'
 import type { Notice } from './api/webhook-api.ts'
+import type { ComponentType } from 'preact'
 
 const globalShortcuts: Shortcut[] = [
   { keys: ['?'], shown: '?', does: 'Show keyboard shortcuts', run: () => (shortcutsOpen.value = true) },
@@ -200,4 +201,44 @@ function ShortcutList() {
       </div>
     </Dialog>
   )
+}
+
+/** The code of the pages, and their first answers: when a page is wanted, and ahead while nothing else is to do. */
+const codes = new Map<PageRoute, ComponentType>()
+
+/** Null until it came. What is there can be drawn in the same turn as the click that asks for it. */
+function codeOf(route: PageRoute): ComponentType | null {
+  return codes.get(route) ?? null
+}
+
+async function loadCode(route: PageRoute): Promise<PageCode> {
+  const code = await route.load()
+  codes.set(route, code.default)
+  return code
+}
+
+/** The page that was opened comes first, with what it asks for. */
+const waitMs = 150
+
+/** A first visit then waits for nothing. One at a time, so that a click in between waits for one at most. */
+function getReadyWhenIdle(): () => void {
+  let ended = false
+  const getReady = async (): Promise<void> => {
+    for (const route of routes) {
+      await whenIdle()
+      if (ended) return
+      if (codeOf(route)) continue // it was opened already
+      try {
+        const code = await loadCode(route)
+        if (!ended) await code.prefetch?.()
+      } catch {
+        // The page itself asks again when it is wanted, and says what is wrong.
+      }
+    }
+  }
+  const timer = setTimeout(() => void getReady(), waitMs)
+  return () => {
+    ended = true
+    clearTimeout(timer)
+  }
 }

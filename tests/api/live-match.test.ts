@@ -1,6 +1,6 @@
 /** What tabs filter out of a shared stream is what the appliance itself would have sent them; and what they missed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { isWanted } from '../../web/live/match.ts'
+import { isWanted } from '../../web/live/hub.ts'
 import type { EventFilter, ReceivedEvent, TraceEvent } from '../../web/api/event-shapes.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'

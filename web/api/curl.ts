@@ -1,4 +1,4 @@
-/** The commands the dashboard offers to paste into a shell, and the sample each page asks for. */
+/** Shell commands that the dashboard offers to copy, and the sample event of each page. */
 import { isoTime } from '../app/clock.ts'
 import { escapeHidden } from '../text/text.ts'
 

@@ -1,4 +1,4 @@
-/** Events as the appliance gives them, and what a page asks for of them. */
+/** Events as the appliance returns them, and filters for them. */
 
 /** A trace event as a client sent it; the server has checked the members named here, others may be anything. */
 export interface TraceEvent {
@@ -33,4 +33,13 @@ export interface EventFilter {
   outcomes: string[]
   /** Any other filter of the gateway, by its name there: `vendor`, `siteId`, `since` and so on. */
   where?: { name: string; value: string }[]
+}
+
+/** A filter as the parameters of a request. */
+export function filterParams(filter: EventFilter): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const type of filter.types) params.append('type', type)
+  for (const outcome of filter.outcomes) params.append('outcome', outcome)
+  for (const { name, value } of filter.where ?? []) params.append(name, value)
+  return params
 }

@@ -1,4 +1,4 @@
-/** Saved views of Logs: filters under a name, shared by the members of an organization. */
+/** Saved views of Logs: named filters, shared by the members of an organization. */
 import { signal } from '@preact/signals'
 import { exchange, get, json, post, type Session } from './api.ts'
 import { forgotten, remembered } from '../app/preferences.ts'

@@ -1,7 +1,7 @@
 /** Paths below a base path, as pages know them, and the links they draw. */
 import { expect, test } from 'bun:test'
 import { h, options } from 'preact'
-import { linkBelowBase, withoutBase } from './base-path.ts'
+import { linkBelowBase, withoutBase } from './router.ts'
 
 test('the base comes off whole names only', () => {
   expect(withoutBase('/sightglass/logs', '/sightglass')).toBe('/logs')

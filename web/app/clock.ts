@@ -1,4 +1,4 @@
-/** The only place of the dashboard that reads the time of day. */
+/** The only file of the dashboard that reads the time of day. */
 
 /** Milliseconds since 1970-01-01 UTC, by the reader's own clock. */
 export function now(): number {

@@ -1,4 +1,4 @@
-/** The notices shown above every page: open alerts and endpoints that need attention. */
+/** Notices above every page: open alerts, and endpoints that need attention. */
 import { signal } from '@preact/signals'
 import { type Notice, webhookApi } from '../api/webhook-api.ts'
 

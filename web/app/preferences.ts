@@ -1,4 +1,4 @@
-/** What a reader chose for this browser and organization: a convenience of theirs, not a fact of the appliance. */
+/** Preferences of a reader in this browser and organization. */
 import { session } from './session.ts'
 
 const keyOf = (name: string): string => `sightglass.${session.peek()?.org.id ?? ''}.${name}`

@@ -1,6 +1,5 @@
-/** Draws once where nobody sees it: the first drawing of a kind takes up to twice as long as the next one. */
-import { type ComponentChildren, render } from 'preact'
-import { whenIdle } from './idle.ts'
+/** Idle time: waits for it, and draws a page unseen in it, because the first drawing takes up to twice as long. */
+import { render, type ComponentChildren } from 'preact'
 
 /**
  * In one task, which ends before the browser paints: nothing of it is ever on the screen. Effects after the paint do
@@ -22,4 +21,14 @@ export async function prerender(content: ComponentChildren): Promise<void> {
     render(null, host)
     host.remove()
   }
+}
+
+/** Where the browser does not tell. */
+const waitMs = 50
+
+export function whenIdle(): Promise<void> {
+  return new Promise((resolve) => {
+    if (window.requestIdleCallback) window.requestIdleCallback(() => resolve())
+    else setTimeout(resolve, waitMs)
+  })
 }

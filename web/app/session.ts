@@ -1,4 +1,4 @@
-/** Who is signed in, what the organization holds so far, and the ways in and out. */
+/** Who is signed in, what the organization contains, and signing in and out. */
 import { effect, signal } from '@preact/signals'
 import { ApiError, api, changingCookie, type Overview, type Session } from '../api/api.ts'
 import { setLiveReader } from '../live/shared.ts'

@@ -1,4 +1,4 @@
-/** Keyboard shortcuts: pages bring theirs while they are shown, `?` lists them all. */
+/** Keyboard shortcuts of the shell and of the open page, and what is open over the page. */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
@@ -52,3 +52,8 @@ export function useShortcuts(mine: Shortcut[]): void {
     // The first render's shortcuts stay: what they run reads signals, not the render's own values.
   }, [])
 }
+
+/** What is open over the page: the phone's menu, the palette, the list of shortcuts. */
+export const menuOpen = signal(false)
+export const paletteOpen = signal(false)
+export const shortcutsOpen = signal(false)

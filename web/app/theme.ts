@@ -1,8 +1,5 @@
-/**
- * Light, dark or as the system has it; kept in the browser, because it belongs to the reader and not to the account.
- */
+/** The theme (light, dark or the system's, stored in the browser) and whether the page is being printed. */
 import { computed, effect, signal } from '@preact/signals'
-import { printing, watchPrinting } from './printing.ts'
 
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
@@ -46,4 +43,15 @@ export function startTheme(): void {
       // The choice then holds until the page is left.
     }
   })
+}
+
+/** Whether the page goes to paper now: then tables show all their rows, in ink that suits white. */
+export const printing = signal(false)
+
+/** Both ways are heard: the browser's own printing, and a view of the page as it would print. */
+function watchPrinting(): void {
+  const paper = window.matchMedia('print')
+  paper.addEventListener('change', () => (printing.value = paper.matches))
+  window.addEventListener('beforeprint', () => (printing.value = true))
+  window.addEventListener('afterprint', () => (printing.value = paper.matches))
 }

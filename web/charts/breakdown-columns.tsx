@@ -1,4 +1,4 @@
-/** Columns that every table of a cut has: what went well and what did not, and the comparison with the time before. */
+/** Columns that breakdown tables share: accepted and blocked counts, and the comparison with the period before. */
 import type { Cut, CutRow, Tally } from '../api/api.ts'
 import { measures } from '../text/measures.ts'
 import { changeOf, percent, shareOf } from './change.ts'

@@ -1,4 +1,4 @@
-/** How a number compares with the time before, in few words and without false precision. */
+/** How a number compares with the period before, without false precision. */
 import { count } from '../text/format.ts'
 
 export interface Change {

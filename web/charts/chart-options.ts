@@ -1,4 +1,4 @@
-/** The settings of a chart as a pure function of what it shows; nothing here touches the page. */
+/** The options of a chart, computed from what it shows; nothing here touches the page. */
 import type uPlot from 'uplot'
 import type { Options } from 'uplot'
 import { momentOf, wallOf } from '../../server/text/time-zone.ts'

@@ -1,4 +1,4 @@
-/** A chart with its title, the ways to divide it, its legend, and the same numbers as a table. */
+/** A chart with its title, grouping, legend, and the same numbers as a table. */
 import './chart.css'
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -10,7 +10,7 @@ import { count } from '../text/format.ts'
 import { navigate } from '../app/router.ts'
 import { stepName } from '../range/range.ts'
 import { type ChosenFilter, filterOfPart } from '../range/filters.ts'
-import { type LogsFilter, logsHref } from '../range/logs-link.ts'
+import { type LogsFilter, logsHref } from '../range/filters.ts'
 import { ValueLink } from '../range/value-link.tsx'
 import type { Series } from './series.ts'
 import { StackChart } from './stack-chart.tsx'

@@ -6,7 +6,7 @@ import { changeOf, percent, pointsOf } from './change.ts'
 import { countSplits, partsIn, timeLabels, timeSplits } from './chart-options.ts'
 import { changeCell, csvName, csvRowsMax, csvText, everyRow, sketchedCell } from './csv.ts'
 import { shareColumn, valueName, valueRows } from './breakdown-columns.tsx'
-import { cutBars, cutRest, distinct } from './breakdown-bars.ts'
+import { cutBars, cutRest, distinct } from './bars.tsx'
 import { type Column, sorted, tableCsv } from './data-table.tsx'
 import { cutSeries, outcomeSeries, seriesAt, stacked } from './series.ts'
 

@@ -1,4 +1,4 @@
-/** A shown table as CSV, made in the browser, and its way into the reader's downloads. */
+/** CSV files of tables, made in the browser and downloaded. */
 import type { PeriodView } from '../api/api.ts'
 import { dayOf } from '../app/zone.ts'
 

@@ -1,4 +1,4 @@
-/** A table that sorts by its heads, is walked by keys, opens its rows, and gives what it shows as CSV. */
+/** A table that sorts by its column heads, supports the keyboard, opens rows and exports CSV. */
 import './data-table.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -8,7 +8,7 @@ import { useDeferred } from '../components/later.tsx'
 import { Problem } from '../components/problem.tsx'
 import { useTask } from '../components/task.ts'
 import { count, isoWithOffset } from '../text/format.ts'
-import { printing } from '../app/printing.ts'
+import { printing } from '../app/theme.ts'
 import { type CsvFile, csvName, csvText, download } from './csv.ts'
 import { zone } from '../app/zone.ts'
 

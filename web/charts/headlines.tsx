@@ -1,4 +1,4 @@
-/** The numbers at the head of a page, each a sentence: what, how many, how that changed and from what. */
+/** The headline numbers of a page: value, change, and the value of the period before. */
 import './headlines.css'
 import type { PeriodView } from '../api/api.ts'
 import { count } from '../text/format.ts'

@@ -1,4 +1,4 @@
-/** What a chart draws: named counts step by step, made from the answers of the server, and stacked for drawing. */
+/** Series of a chart: named counts per step, made from the server's answers and stacked for drawing. */
 import type { CutRow, Tally } from '../api/api.ts'
 
 export interface Series {

@@ -1,15 +1,16 @@
-/** A chart over time, stacked or of lines: made, fed, ended; pointer and keys read steps and choose ranges. */
-import { chooseTimes } from '../range/choose-range.ts'
+/** A chart over time, stacked or of lines, with a tooltip; pointer and keys read steps and select ranges. */
 import './chart.css'
-import { type Signal, useSignal } from '@preact/signals'
-import type { RefObject } from 'preact'
-import { useLayoutEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
+import { chooseTimes } from '../range/choose-range.ts'
+import { useSignal, type Signal } from '@preact/signals'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { themeOnScreen } from '../app/theme.ts'
-import { chartOptions } from './chart-options.ts'
-import { readInk } from './ink.ts'
-import { apart, type Series, seriesAt, stacked, stepAt } from './series.ts'
-import { StepTip } from './step-tip.tsx'
+import { chartOptions, type ChartInk } from './chart-options.ts'
+import { apart, seriesAt, stacked, stepAt, type Series } from './series.ts'
+import { Text } from '../components/text.tsx'
+import { count } from '../text/format.ts'
+import { stepName } from '../range/range.ts'
+import type { RefObject } from 'preact'
 
 export interface StackChartProps {
   label: string
@@ -192,4 +193,99 @@ function onKey(event: KeyboardEvent, drawn: Drawn): void {
   } else return
   event.preventDefault()
   event.stopPropagation()
+}
+
+/** Of one theme: every reading has the browser work out the styles of the whole page. */
+let known = { theme: '', values: new Map<string, string>() }
+
+/** `theme` is the one on the screen. */
+function readInk(host: HTMLElement, theme: string, tokens: readonly string[]): ChartInk {
+  if (known.theme !== theme) known = { theme, values: new Map() }
+  const { values } = known
+  const font = values.get('font') ?? getComputedStyle(host).fontFamily
+  values.set('font', font)
+  const colour = (token: string): string => {
+    const value = values.get(token) ?? resolved(host, token)
+    values.set(token, value)
+    return value
+  }
+  return {
+    line: colour('line'),
+    text: colour('ink-3'),
+    select: colour('accent-soft'),
+    font: `11px ${font}`,
+    colours: tokens.map(colour),
+  }
+}
+
+/** A token's value is a function of the theme, which only the use as a colour resolves. */
+function resolved(host: HTMLElement, token: string): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(--${token})`
+  host.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}
+
+/** What a step of a chart holds, beside the pointer; the same words are announced when keys point at it. */
+interface StepTipProps {
+  series: Series[]
+  edges: number[]
+  endMs: number
+  zone: string
+  step: number | null
+  anchor: number | null
+  showValue?: (value: number) => string
+  chart: RefObject<uPlot | null>
+}
+
+const rowsMax = 10
+
+function StepTip(props: StepTipProps) {
+  const { series, step, edges, zone, anchor, showValue } = props
+  const chart = props.chart.current
+  if (step === null || !chart) return null
+  // Counts of several steps are added up; measures are not.
+  const [from, to] =
+    anchor === null || showValue ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
+  const sumOf = (one: Series): number =>
+    one.counts.slice(from, to + 1).reduce((sum, events) => sum + events, 0)
+  // Shown in the order of the stack, top first.
+  const rows = series
+    .map((one) => ({ ...one, sum: sumOf(one) }))
+    .filter((one) => one.sum > 0 || (showValue !== undefined && one.sum === 0))
+    .reverse()
+  const total = rows.reduce((sum, one) => sum + one.sum, 0)
+  const at = (edge: number): number => edges[edge] ?? 0
+  const x = chart.valToPos((at(step) + at(step + 1)) / 2, 'x') + chart.over.offsetLeft
+  const right = x > chart.width / 2
+  const running = at(step + 1) > props.endMs
+  return (
+    <div
+      class="step-tip panel"
+      role="status"
+      style={right ? { right: `${chart.width - x + 12}px` } : { left: `${x + 12}px` }}
+    >
+      <p class="muted">
+        {stepName(at(from), at(to + 1), zone)}
+        {running && ', so far'} <span class="zone-name">{zone}</span>
+      </p>
+      {showValue === undefined && (
+        <p>
+          <b>{count(total)}</b> total
+        </p>
+      )}
+      {showValue !== undefined && rows.length === 0 && <p>No data</p>}
+      <ul>
+        {rows.slice(0, rowsMax).map((one) => (
+          <li key={one.name}>
+            <i class="series-mark" style={{ background: `var(--${one.colour})` }} />
+            <Text value={one.name} max={28} />
+            <b>{(showValue ?? count)(one.sum)}</b>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
 }

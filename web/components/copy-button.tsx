@@ -1,7 +1,6 @@
 /** A button that copies text and shows whether it worked. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { copyText } from '../app/clipboard.ts'
 
 const shownMs = 2_000
 
@@ -26,4 +25,29 @@ export function CopyButton(props: { text: string | (() => string); label: string
       </span>
     </>
   )
+}
+
+/** Whether the text is on the clipboard now. */
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    return copyBySelection(text)
+  }
+}
+
+function copyBySelection(text: string): boolean {
+  const field = document.createElement('textarea')
+  field.value = text
+  field.className = 'visually-hidden'
+  // Inside an open dialog everything else is inert and cannot be selected.
+  const home = document.querySelector('dialog:modal') ?? document.body
+  const focused = document.activeElement
+  home.append(field)
+  field.select()
+  const copied = document.execCommand('copy')
+  field.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  return copied
 }

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { printing } from '../app/printing.ts'
+import { printing } from '../app/theme.ts'
 
 export function Later({ children }: { children: ComponentChildren }) {
   return useDeferred() ? <>{children}</> : null

@@ -2,7 +2,7 @@
 import './page-bar.css'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { menuOpen, paletteOpen } from '../app/shell-state.ts'
+import { menuOpen, paletteOpen } from '../app/shortcuts.ts'
 
 let titlesShown = 0
 

@@ -3,7 +3,7 @@ import './virtual-rows.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { printing } from '../app/printing.ts'
+import { printing } from '../app/theme.ts'
 import { useDeferred } from './later.tsx'
 
 export interface VirtualRowsProps {

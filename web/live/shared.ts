@@ -1,6 +1,23 @@
-/** A tab's side of the shared stream: like an answer of /api/live, read out of the worker that all tabs share. */
+/** A tab's side of the shared stream: looks like a response of /api/live, read from the worker all tabs share. */
 import type { EventFilter } from '../api/event-shapes.ts'
-import { hereEveryMs, type ToTab, type ToWorker } from './wire.ts'
+
+/** What tabs and the shared worker that holds the stream say to each other; `n` numbers the streams of a tab. */
+export type ToWorker =
+  | { kind: 'open'; n: number; base: string; reader: string; filter: EventFilter; after: string }
+  | { kind: 'close'; n: number }
+  | { kind: 'here' } // the tab still is; a port that went says nothing
+  | { kind: 'gone' }
+
+export type ToTab =
+  | { kind: 'begin'; n: number }
+  | { kind: 'text'; n: number; text: string }
+  | { kind: 'end'; n: number }
+  | { kind: 'refused'; n: number; status: number; headers: [string, string][]; body: string }
+  | { kind: 'unreachable'; n: number }
+
+/** How often a tab says that it is there; a tab in the background may come to it but once a minute. */
+const hereEveryMs = 20_000
+export const hereMsMax = 150_000
 
 export interface SharedAsk {
   base: string

@@ -1,4 +1,4 @@
-/** Reads the text of a server-sent event stream, however the network cuts it. */
+/** Parses a server-sent event stream, wherever the network splits it. */
 
 export interface StreamMessage {
   event: string

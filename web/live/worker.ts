@@ -1,8 +1,8 @@
-/** The shared worker: one stream of the appliance for all tabs of this browser (live-hub.ts). */
+/** The shared worker: one stream of the appliance for all tabs of this browser (`hub.ts`). */
 import type { EventFilter } from '../api/event-shapes.ts'
-import { filterParams } from '../api/filter-params.ts'
+import { filterParams } from '../api/event-shapes.ts'
 import { createHub } from './hub.ts'
-import { hereMsMax, type ToTab, type ToWorker } from './wire.ts'
+import { hereMsMax, type ToTab, type ToWorker } from './shared.ts'
 
 /** Another person or organization in the same browser has a stream of its own. */
 const hubs = new Map<string, ReturnType<typeof createHub>>()

@@ -1,4 +1,4 @@
-/** What a page of counts is filtered by: `filter=vendor:GPTBot` in the address, repeated for more. */
+/** Filters of a page of counts (`filter=vendor:GPTBot` in the address), and links to the same events in Logs. */
 import { place, query, withQuery } from '../app/router.ts'
 
 /** The fields of GET /v1/traces by which links filter Logs. */
@@ -72,4 +72,18 @@ export function filterOfPart(part: LogsFilter, whole: LogsFilter): ChosenFilter 
     if (typeof value === 'string' && logs !== null && value !== whole[logs]) return { name, value }
   }
   return null
+}
+
+/** Addresses of the Logs page that show the events behind a number. */
+/** The fields are named as in GET /v1/traces. The filters of the page go along, as far as Logs has them. */
+export function logsHref({ siteIds = [], ...fields }: LogsFilter): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) params.set(name, value)
+  for (const { name, value } of canFilter() ? filtersOf(query.value) : []) {
+    const field = filterable[name]?.logs
+    // Of a value that the link names itself, the page shows what passes the filter already.
+    if (field != null && !Object.hasOwn(fields, field)) params.append(field, value)
+  }
+  for (const siteId of siteIds) params.append('siteId', siteId)
+  return `/logs?${params.toString().replaceAll('%2A', '*')}`
 }

@@ -1,4 +1,4 @@
-/** The controls above a page of counts: whether it is live, the site, the range and the comparison. */
+/** The controls above a page of counts: live state, site, range, time zone and comparison. */
 import { chooseRange, chooseTimes } from './choose-range.ts'
 import './range-bar.css'
 import { type ReadonlySignal, useSignal } from '@preact/signals'

@@ -1,4 +1,4 @@
-/** Asks for a range by its days, with times of day where these matter; everything by the clocks of the chosen zone. */
+/** Selects a range by dates, optionally with times, in the chosen zone. */
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { now } from '../app/clock.ts'

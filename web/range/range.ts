@@ -1,4 +1,4 @@
-/** The range, the site and the comparison as they stand in the address, and what they are called. */
+/** Range, site and comparison of the address, and how they are written in words. */
 import { startOf, wallOf } from '../../server/text/time-zone.ts'
 import type { PeriodView } from '../api/api.ts'
 import { now } from '../app/clock.ts'

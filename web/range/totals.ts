@@ -1,4 +1,4 @@
-/** Events by type in the reader's range, for the navigation: as the page at hand counted them, or asked for. */
+/** Events by type in the current range, for the navigation: handed over by the open page, or fetched. */
 import { nextPageParams } from './choose-range.ts'
 import { signal } from '@preact/signals'
 import { api, type Totals } from '../api/api.ts'

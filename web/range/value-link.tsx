@@ -1,4 +1,4 @@
-/** A value that filters the page by a click, with the way to its events in Logs beside it. */
+/** A value that filters the page when clicked, with a link to its events in Logs. */
 import './value-link.css'
 import type { ComponentChildren } from 'preact'
 import { visibleText } from '../text/text.ts'

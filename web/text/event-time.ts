@@ -1,4 +1,4 @@
-/** The time by which an event is listed (contract §6); a test holds this equal to what the server does. */
+/** The time by which an event is listed (contract §6); a test compares it with the server's. */
 
 /** A sender's clock may be this far ahead; beyond it the arrival time counts. */
 const aheadMaxMs = 5 * 60_000

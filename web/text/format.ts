@@ -1,4 +1,4 @@
-/** How numbers and times are written everywhere in the dashboard. Times are in the chosen zone; UTC is on hover. */
+/** Formats numbers and times for the whole dashboard. Times are in the chosen zone; UTC is on hover. */
 import { offsetAt, wallOf } from '../../server/text/time-zone.ts'
 import { now } from '../app/clock.ts'
 import { zone } from '../app/zone.ts'

@@ -1,4 +1,4 @@
-/** What the dashboard counts: each word with one definition, the same on every page and in every CSV file. */
+/** The measures of the dashboard: one definition each, for every page and CSV file. */
 
 export interface Measure {
   name: string // label of a headline, a chart and a column

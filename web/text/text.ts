@@ -1,7 +1,4 @@
-/**
- * Text from events is a stranger's: characters that hide or reorder text are shown, and long names are cut in the
- * middle.
- */
+/** Untrusted text: hidden and reordering characters are made visible, long names are cut in the middle. */
 
 export interface TextSegment {
   text: string

@@ -1,14 +1,16 @@
-/** How many agents were active, by day and month: asked on its own, because it looks a year back. */
+/** Panels of Analytics with their own query, because sketches take longer to read than counts. */
 import { countsQuery } from '../../query/counts.ts'
 import { useQuery } from '../../query/use-query.ts'
-import type { ActiveAgents, PeriodView } from '../../api/api.ts'
 import { isoTime } from '../../app/clock.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
-import { type Column, DataTable } from '../../charts/data-table.tsx'
-import type { Series } from '../../charts/series.ts'
+import { DataTable, type Column } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { count } from '../../text/format.ts'
+import { count, counted, duration } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
+import { query } from '../../app/router.ts'
+import { choiceOf, rangeParams } from '../../range/range.ts'
+import type { ActiveAgents, PeriodView } from '../../api/api.ts'
+import type { Series } from '../../charts/series.ts'
 
 interface ActiveProps {
   period: PeriodView // of the page; only its sites matter
@@ -118,6 +120,36 @@ function Months({ months }: { months: Month[] }) {
       sortBy="Month"
       empty="No agents in the last 12 months."
       columns={columns}
+    />
+  )
+}
+
+/** How long tool calls took over the range: asked on its own, because reading sketches takes longer than counting. */
+const quantiles = [
+  { name: 'p50', of: 'p50Ms', colour: 'series-1' },
+  { name: 'p95', of: 'p95Ms', colour: 'series-2' },
+] as const
+
+/** `calls` changes when tools were called: then it is asked anew. */
+export function Durations({ calls }: { calls: number }) {
+  // Durations know no filters: while those of the address are on their way, this is still drawn.
+  const params = rangeParams(choiceOf(query.value))
+  const { data: found, error: problem } = useQuery(countsQuery('analytics/durations', params), calls)
+  if (problem) return <Problem error={problem} />
+  if (!found || found.whole === null) return null
+  const { period, whole, steps } = found
+  const series = quantiles.map(({ name, of, colour }): Series => {
+    const counts = steps.map((step) => step?.[of] ?? Number.NaN)
+    return { name: `${name}, ${duration(whole[of])} overall`, value: null, colour, counts }
+  })
+  return (
+    <ChartPanel
+      what="Tool call duration"
+      period={period}
+      divisions={[{ name: 'quantile', series, filterOf: () => ({}) }]}
+      filter={{ type: 'tool.executed' }}
+      showValue={duration}
+      note={`${counted(whole.count, 'call')}, accurate to 2 %`}
     />
   )
 }

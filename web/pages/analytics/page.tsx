@@ -1,9 +1,9 @@
-/** Analytics: everything over time by pillar and outcome, the top of every member, and vendors month by month. */
+/** Analytics: all events over time, by pillar and outcome, with the top values of every field. */
 import { prefetchCounts, useCounts } from '../../query/counts.ts'
 import type { AnalyticsCounts, Cut, PeriodView, Tally } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
-import { cutBars, distinct } from '../../charts/breakdown-bars.ts'
+import { cutBars, distinct } from '../../charts/bars.tsx'
 import { changeColumns } from '../../charts/breakdown-columns.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
 import { countLine, Headlines } from '../../charts/headlines.tsx'
@@ -14,11 +14,11 @@ import { measures, pageMeasures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { filterable } from '../../range/filters.ts'
-import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
+import { type LogsFilter, logsHref } from '../../range/filters.ts'
 import { ValueLink } from '../../range/value-link.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
 import { Active } from './active.tsx'
-import { Durations } from './durations.tsx'
+import { Durations } from './active.tsx'
 import { pillarCounts, pillarSeries } from './pillars.ts'
 
 export const prefetch = () => prefetchCounts('analytics')

@@ -1,4 +1,4 @@
-/** The pillars: the first words of the types, each the page that shows them. */
+/** Pillars: groups of event types by their first word, one per page. */
 import type { Tally } from '../../api/api.ts'
 import type { Series } from '../../charts/series.ts'
 

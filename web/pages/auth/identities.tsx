@@ -1,4 +1,4 @@
-/** Who proved an identity and why others failed, from the newest events: names are not counted by the hour. */
+/** Accepted subjects and failure reasons, read from the newest events because names are not counted by hour. */
 import { useQuery } from '../../query/use-query.ts'
 import { countsQuery, fetchAllRows } from '../../query/counts.ts'
 import type { IdentityDetail, PeriodView } from '../../api/api.ts'
@@ -11,7 +11,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { ago, counted, fullTime, utcTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 
 type Identity = IdentityDetail['subjects'][number]
 

@@ -1,4 +1,4 @@
-/** Decisions by the values of one member: how many, how many ended blocked, and how that changed. */
+/** Decisions by the values of one field: count, blocked, change. */
 import { fetchAllRows } from '../../query/counts.ts'
 import type { AuthzCounts, Cut } from '../../api/api.ts'
 import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/breakdown-columns.tsx'
@@ -6,7 +6,7 @@ import { DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
 import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { ValueLink } from '../../range/value-link.tsx'
 import { choiceOf, compares } from '../../range/range.ts'
 

@@ -1,4 +1,4 @@
-/** The newest denials of the range, each one key away from why it was denied. */
+/** The newest denials of the range; each opens its explanation. */
 import { useQuery } from '../../query/use-query.ts'
 import { prefetchQuery } from '../../query/query.ts'
 import { api, type PeriodView, type ReceivedEvent } from '../../api/api.ts'

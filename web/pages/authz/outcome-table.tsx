@@ -1,10 +1,10 @@
-/** Decisions against outcomes: what was decided, and how the evaluation ended. Every sum on the page is in it. */
+/** Decisions by outcome: every sum of the page is in this table. */
 import type { AuthzCounts } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../text/format.ts'
 import { decisionNames, measures } from '../../text/measures.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 
 export interface OutcomeRow {
   decision: string | null // null: another one, or none

@@ -1,4 +1,4 @@
-/** Why an agent was refused: the answer first, then who it was, what proved it, the tool then, and earlier attempts. */
+/** Why an agent was denied: rule and reason, identity, evidence, the tool's version, earlier attempts. */
 import { useQuery } from '../../query/use-query.ts'
 import type { ComponentChildren } from 'preact'
 import { api, type TraceEvent, type Why } from '../../api/api.ts'
@@ -7,7 +7,7 @@ import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, duration, fullTime, utcTime } from '../../text/format.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { attempts, deedOf, evidenceOf, verdictOf } from './why-labels.ts'
 
 export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) {

@@ -1,4 +1,4 @@
-/** What is said about a decision, from what its event and those before it in the session say. */
+/** Labels of the explanation of a decision, computed from its event and earlier events of the session. */
 import type { TraceEvent } from '../../api/api.ts'
 
 export function isRefusal(event: TraceEvent): boolean {

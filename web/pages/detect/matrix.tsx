@@ -1,4 +1,4 @@
-/** Classes against vendors: which vendor came as what. Asked on its own: the page does not wait for it. */
+/** Detections by class and vendor, as a table with its own query because it takes longer than counting. */
 import { countsQuery, fetchAllRows } from '../../query/counts.ts'
 import { useQuery } from '../../query/use-query.ts'
 import type { CountedName, DetectMatrix, PeriodView } from '../../api/api.ts'
@@ -6,7 +6,7 @@ import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted } from '../../text/format.ts'
-import { type LogsFilter, logsHref } from '../../range/logs-link.ts'
+import { type LogsFilter, logsHref } from '../../range/filters.ts'
 import { visibleText } from '../../text/text.ts'
 
 const order = ['crawler', 'webmcp', 'dom', 'screenshot']

@@ -1,28 +1,26 @@
-/** Detect: the agents identified, by class and vendor, over time and as a table, each explained and opened. */
+/** Detect: identified agents by class, vendor, purpose and trust, over time and as a table. */
+import './page.css'
 import { nextPageParams } from '../../range/choose-range.ts'
 import { countsQuery, prefetchCounts, useCounts } from '../../query/counts.ts'
 import { useQuery } from '../../query/use-query.ts'
-import { prefetchQuery } from '../../query/query.ts'
-import './page.css'
-import type { DetectCounts } from '../../api/api.ts'
-import { Bars } from '../../charts/bars.tsx'
+import { prefetchQuery, type Query } from '../../query/query.ts'
+import { Bars, countOf, cutBars, cutRest, distinct } from '../../charts/bars.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
-import { countOf, cutBars, cutRest, distinct } from '../../charts/breakdown-bars.ts'
 import { shareOf } from '../../charts/change.ts'
-import { countLine, Headlines } from '../../charts/headlines.tsx'
-import { cutSeries, trustRank } from '../../charts/series.ts'
+import { Headlines, countLine } from '../../charts/headlines.tsx'
+import { colourOf, cutSeries, trustRank } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
 import { measures } from '../../text/measures.ts'
 import { Vial } from '../../components/marks.tsx'
-import { counted } from '../../text/format.ts'
+import { count, counted } from '../../text/format.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { prerender } from '../../app/prerender.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { AgentTable } from './agent-table.tsx'
 import { Matrix } from './matrix.tsx'
-import { provedShare, reachedNote, TrustBars, trustQuery } from './trust.tsx'
 import { VendorDialog } from './vendor-dialog.tsx'
+import type { DetectCounts, DetectTrust } from '../../api/api.ts'
 
 const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
 const type = 'agent.detected'
@@ -208,5 +206,49 @@ function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCo
       />
       <TrustBars detected={detected.count} />
     </div>
+  )
+}
+
+/** Asked on its own: reading sessions takes longer than counting. */
+const trustQuery = (): Query<DetectTrust> => countsQuery('detect/trust')
+
+const sum = (rows: DetectTrust['rows']): number => rows.reduce((total, row) => total + row.count, 0)
+
+function provedShare(reached: DetectTrust | null): number | null {
+  if (reached === null || reached.isTooMuch) return null
+  const proved = reached.rows.filter(({ trust }) => trust === 'verified' || trust === 'linked')
+  return shareOf(sum(proved), sum(reached.rows))
+}
+
+function reachedNote(reached: DetectTrust | null, detected: number): string {
+  if (reached === null) return 'counting…'
+  if (reached.isTooMuch) return 'too many events; choose a shorter range'
+  if (reached.complete) return 'of detections, at any time in their session'
+  return `based on ${count(sum(reached.rows))} of ${count(detected)} detections`
+}
+
+function TrustBars({ detected }: { detected: number }) {
+  const reached = useQuery(trustQuery(), detected).data
+  if (reached === null || reached.isTooMuch) return null
+  return (
+    <Bars
+      title="By highest trust in session"
+      unit={measures.detections.unit}
+      bars={reached.rows.flatMap(({ trust, count: events }, index) =>
+        trust === null
+          ? []
+          : [
+              {
+                key: trust,
+                name: trust,
+                mark: <Vial trust={trust} />,
+                colour: colourOf(trust, index),
+                count: events,
+              },
+            ],
+      )}
+      rest={{ names: 0, count: sum(reached.rows.filter(({ trust }) => trust === null)) }}
+      restName="unknown trust"
+    />
   )
 }

@@ -1,4 +1,4 @@
-/** One vendor: who is behind it, and what its newest events say it did and proved. */
+/** One vendor: its operator, and what its newest events show. */
 import { countsQuery, pageParams } from '../../query/counts.ts'
 import { useQuery } from '../../query/use-query.ts'
 import type { ComponentChildren } from 'preact'
@@ -12,7 +12,7 @@ import { ago, count, counted, fullTime, utcTime } from '../../text/format.ts'
 import { query } from '../../app/router.ts'
 import { visibleText } from '../../text/text.ts'
 import { filterHref } from '../../range/filters.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { rangeParams, choiceOf } from '../../range/range.ts'
 import { type KnownAgent, knownAgent, purposeWords } from './known-agents.ts'
 

@@ -1,4 +1,4 @@
-/** The versions of a site's memory with the trend of their score, and what each changed. */
+/** Versions of a site's memory, their scores and changes. */
 import { useSignal } from '@preact/signals'
 import { ChangeMark } from '../../charts/headlines.tsx'
 import { pointsOf } from '../../charts/change.ts'

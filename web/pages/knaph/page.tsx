@@ -1,4 +1,4 @@
-/** Knaph: what agents are told about each site, how good it is, how it changed, and how often it is read. */
+/** Knaph: the memory of each site, its quality, its changes and how often agents read it. */
 import { usePushed } from '../../query/use-query.ts'
 import type { Pushed } from '../../query/refresh.ts'
 import { type Query, prefetchQuery } from '../../query/query.ts'
@@ -17,7 +17,7 @@ import { Text } from '../../components/text.tsx'
 import { bytesText, count } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { choiceOf } from '../../range/range.ts'
 import { type Memory, registryApi } from '../../api/registry-api.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'

@@ -1,4 +1,4 @@
-/** The quality score of a site's memory: how full the glass is, where it came from, and what would raise it. */
+/** The quality score of a site's memory: its source, its parts, and how to raise it. */
 import { pointsOf } from '../../charts/change.ts'
 import { ChangeMark } from '../../charts/headlines.tsx'
 import type { Memory, MemoryVersion } from '../../api/registry-api.ts'

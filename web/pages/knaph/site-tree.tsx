@@ -1,4 +1,4 @@
-/** The site map as a tree: each page below the path it belongs to, with its purpose and what can be done there. */
+/** The site map as a tree of paths, with each page's purpose and actions. */
 import { Text } from '../../components/text.tsx'
 import { counted } from '../../text/format.ts'
 import type { MapNode, SiteMap } from './snapshot.ts'

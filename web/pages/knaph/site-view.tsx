@@ -1,4 +1,4 @@
-/** What is known of one site: its score, its pages, its policies, its versions, and the snapshot as it was pushed. */
+/** One site's memory: score, pages, policies, versions and the snapshot as pushed. */
 import type { Query } from '../../query/query.ts'
 import { useQuery } from '../../query/use-query.ts'
 import { useSignal } from '@preact/signals'

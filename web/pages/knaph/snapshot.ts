@@ -1,4 +1,4 @@
-/** A pushed snapshot as a page shows it: the site map as a tree, policies as texts, and what its score is missing. */
+/** Reads a pushed snapshot: site map as a tree, policies as texts, the parts of its score. */
 import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 export interface MapNode {

@@ -1,4 +1,4 @@
-/** The rows of the Logs page and the laws of joining them: arrivals go on top, history below, no event twice. */
+/** The rows of Logs: arrivals on top, history below, no event twice. */
 import { eventTimeMs } from '../../text/event-time.ts'
 import type { ReceivedEvent, TraceEvent } from '../../api/api.ts'
 

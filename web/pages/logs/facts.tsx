@@ -1,4 +1,4 @@
-/** The facts of an event that people look for first, each with its word. */
+/** The facts of an event, each with its label. */
 import type { ComponentChildren } from 'preact'
 import type { TraceEvent } from '../../api/api.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'

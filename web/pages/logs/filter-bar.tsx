@@ -1,4 +1,4 @@
-/** The filters as chips, and the panel that offers more: types and prefixes that were seen, and outcomes. */
+/** The active filters as chips, and the panel that adds more. */
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import type { EventFilter } from '../../api/api.ts'
 import { Disclosure } from '../../components/disclosure.tsx'

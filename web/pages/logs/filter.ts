@@ -1,7 +1,7 @@
-/** The filters of the Logs page as they stand in the address, and the choices offered for them. */
+/** The filters of Logs in the address, and the choices offered for them. */
 import type { EventFilter, TraceEvent } from '../../api/api.ts'
 import { fieldFilters } from '../../api/field-filters.ts'
-import { filterParams } from '../../api/filter-params.ts'
+import { filterParams } from '../../api/event-shapes.ts'
 
 /** Fields that are filtered by their exact value, named as in GET /v1/traces, with their labels. */
 export const memberNames: { readonly [name: string]: string } = Object.fromEntries(

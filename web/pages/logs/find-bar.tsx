@@ -1,4 +1,4 @@
-/** The line below the filters: text to find, the time to look in, saved views, and the shown events as a file. */
+/** Below the filters: text search, time range, saved views and export. */
 import './find-bar.css'
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { isoTime, now } from '../../app/clock.ts'

@@ -1,17 +1,16 @@
-/** How the shown events lie in time; dragging chooses a time, clicking a bar looks closer. */
-import type { Query } from '../../query/query.ts'
+/** The bars above Logs: events over time by outcome; dragging selects a time range. */
 import { useQuery } from '../../query/use-query.ts'
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { api, type EventFilter, type Histogram as Counts } from '../../api/api.ts'
-import { colourOf } from '../../charts/series.ts'
+import { colourOf, type ColourOf, type Series } from '../../charts/series.ts'
 import { StackChart } from '../../charts/stack-chart.tsx'
 import { isoTime } from '../../app/clock.ts'
-import { filterParams } from '../../api/filter-params.ts'
+import { filterParams } from '../../api/event-shapes.ts'
 import { counted, duration, fullTime } from '../../text/format.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { zone } from '../../app/zone.ts'
-import { histogramSeries } from './histogram-series.ts'
+import type { Query } from '../../query/query.ts'
 import type { LogsModel } from './model.ts'
 
 /** While events arrive, the bars are fetched at most every 4 s. */
@@ -75,4 +74,24 @@ function Drawn({ shown }: { shown: Counts }) {
       )}
     </section>
   )
+}
+
+/** Counts by outcome as series of the chart, the good ones lowest. */
+const order = ['success', 'blocked', 'error']
+const ownMax = 6
+
+function histogramSeries(counts: { [outcome: string]: number[] }, colourOf: ColourOf): Series[] {
+  const place = (name: string): number => (order.includes(name) ? order.indexOf(name) : order.length)
+  const sum = (steps: number[]): number => steps.reduce((total, count) => total + count, 0)
+  const all = Object.entries(counts)
+    .filter(([, steps]) => sum(steps) > 0)
+    .sort(([a, x], [b, y]) => place(a) - place(b) || sum(y) - sum(x) || (a < b ? -1 : 1))
+  const series: Series[] = all
+    .slice(0, ownMax)
+    .map(([name, steps], index) => ({ name, value: name, colour: colourOf(name, index), counts: steps }))
+  const rest = all.slice(ownMax)
+  if (rest.length === 0) return series
+  const first = rest[0]?.[1] ?? []
+  const left = first.map((_, step) => rest.reduce((total, [, steps]) => total + (steps[step] ?? 0), 0))
+  return [...series, { name: 'others', value: null, colour: 'class-other', counts: left }]
 }

@@ -1,10 +1,10 @@
-/** What the Logs page knows: rows, live stream, pause, history. The view reads it and calls its verbs. */
-import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+/** The state of Logs: rows, live stream, pause and history. */
+import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals'
 import { ApiError, type EventFilter, type EventPage, type ReceivedEvent } from '../../api/api.ts'
 import { followLive, type LiveState } from '../../live/live.ts'
-import { addArrivals, addOlder, emptyList, type Entry, type EntryList, trim } from './entries.ts'
+import { addArrivals, addOlder, emptyList, trim, type Entry, type EntryList } from './entries.ts'
 import { isSearch } from './filter.ts'
-import { noHistory, type HistoryPlace, olderPage } from './history.ts'
+import { isoTime } from '../../app/clock.ts'
 
 /** The calls the model needs, given to it so that tests can stand in for the server. */
 export interface LogsSource {
@@ -250,4 +250,36 @@ export function createLogsModel(source: LogsSource): LogsModel {
     hold: (on) => change(held, on),
     loadOlder: () => loadOlder(state),
   }
+}
+
+/** Walking back through history: by the cursor of the page before, or by time where rows were let go. */
+interface HistoryPlace {
+  cursor: string | null
+  untilMs: number | null // rows at and before this time went; history is asked for anew from there
+}
+
+/** The end of history. */
+const noHistory: HistoryPlace = { cursor: null, untilMs: null }
+
+/** A page may hold only events that are shown already; at most as many such pages come as the table holds. */
+const knownPagesMax = 60
+
+type Ask = (page: { cursor: string | null; until: string | null }) => Promise<EventPage>
+
+/** The next events that the list does not hold, with the place to go on from. Nothing new at the end of history. */
+async function olderPage(
+  shown: EntryList,
+  from: HistoryPlace,
+  ask: Ask,
+): Promise<{ list: ReceivedEvent[]; history: HistoryPlace }> {
+  let history = from
+  for (let pages = 0; pages < knownPagesMax; pages++) {
+    const { cursor, untilMs } = history
+    // `until` is exclusive, and there may be more events at that very millisecond.
+    const page = await ask({ cursor, until: untilMs === null ? null : isoTime(untilMs + 1) })
+    history = page.nextCursor === null ? noHistory : { cursor: page.nextCursor, untilMs: null }
+    const list = page.events.filter((item) => !shown.ids.has(item.event.id))
+    if (list.length > 0 || history === noHistory) return { list, history }
+  }
+  return { list: [], history }
 }

@@ -1,4 +1,4 @@
-/** Filters by any member beside type and outcome: which member, and the exact value, with those seen to choose from. */
+/** A filter by any other field and an exact value, with the values of the shown rows as suggestions. */
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { navigate, place, withQuery } from '../../app/router.ts'

@@ -1,11 +1,11 @@
-/** Logs: the newest events, live, filtered by the address, each with its whole self one key away. */
+/** Logs: the newest events, live, filtered by the address; each opens in a drawer. */
+import './page.css'
 import { prefetchQuery, readCache, writeCache } from '../../query/query.ts'
 import { useRestart } from '../../query/use-query.ts'
-import './page.css'
 import { batch, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { type ApiError, api, type EventFilter, type ReceivedEvent } from '../../api/api.ts'
-import { filterParams } from '../../api/filter-params.ts'
+import { api, type ApiError, type EventFilter, type ReceivedEvent } from '../../api/api.ts'
+import { filterParams } from '../../api/event-shapes.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -14,15 +14,14 @@ import { isRefused } from '../../live/live.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { prerender } from '../../app/prerender.ts'
 import { overview, refreshOverview } from '../../app/session.ts'
-import { type Shortcut, useShortcuts } from '../../app/shortcuts.ts'
+import { useShortcuts, type Shortcut } from '../../app/shortcuts.ts'
 import { EventDrawer } from './drawer.tsx'
 import { filterOf, hasText, isOpen } from './filter.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { FindBar } from './find-bar.tsx'
 import { Histogram, histogramQuery } from './histogram.tsx'
-import { createLogsModel, type LogsModel, type LogsSource, pageSize } from './model.ts'
+import { createLogsModel, pageSize, type LogsModel, type LogsSource } from './model.ts'
 import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
-import { StreamStatus } from './stream-status.tsx'
 import { longerTimes } from './times.ts'
 
 const source: LogsSource = {
@@ -239,4 +238,46 @@ function useLogsShortcuts(model: LogsModel, active: { value: string | null }): v
     },
   ]
   useShortcuts(mine)
+}
+
+/** Whether the stream runs, is paused or lost, in a word beside a dot, and the button that pauses it. */
+function statusOf(model: LogsModel): { tone: string; text: string } {
+  const connection = model.connection.value
+  if (model.still.value && connection.state !== 'lost')
+    return { tone: 'search', text: model.loadingOlder.value ? 'Searching' : 'Search (not live)' }
+  // Told below by name; trying again would not help.
+  if (isRefused(model.error.value)) return { tone: 'lost', text: 'Not live' }
+  if (connection.state === 'lost') return { tone: 'lost', text: 'Connection lost, retrying' }
+  if (model.paused.value) {
+    const waiting = model.waiting.value
+    return { tone: 'paused', text: waiting === 0 ? 'Paused' : `Paused, ${counted(waiting, 'new event')}` }
+  }
+  if (connection.state === 'connecting') return { tone: 'connecting', text: 'Connecting' }
+  return { tone: 'live', text: 'Live' }
+}
+
+function StreamStatus(props: { model: LogsModel }) {
+  const { model } = props
+  const { tone, text } = statusOf(model)
+  const toggle = (): void => {
+    model.pause(!model.paused.value)
+    if (!model.paused.value) scrollTableToTop()
+  }
+  return (
+    <>
+      {/* Only the kind of state is announced: a count that changes ten times a second would never fall silent. */}
+      <span class="visually-hidden" role="status">
+        {tone}
+      </span>
+      <span class={`stream-status ${tone}`} aria-hidden="true">
+        <i />
+        {text}
+      </span>
+      {!model.still.value && (
+        <button type="button" class="button" onClick={toggle}>
+          {model.paused.value ? 'Resume' : 'Pause'}
+        </button>
+      )}
+    </>
+  )
 }

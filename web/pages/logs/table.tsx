@@ -1,4 +1,4 @@
-/** The table of events: one line each on a desk, two on a phone. */
+/** The table of events: one line per event on a desktop, two on a phone. */
 import { now } from '../../app/clock.ts'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'

@@ -1,4 +1,4 @@
-/** The times that Logs offers to look in, and which are longer than the chosen one. */
+/** The time ranges of Logs, and which of them are longer than the current one. */
 import { isoTime, now } from '../../app/clock.ts'
 
 const hourMs = 3_600_000

@@ -1,4 +1,4 @@
-/** Saved views: filters under a name that every member of the organization sees, each one click away. */
+/** Saved views: named filters that all members of the organization see. */
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId } from 'preact/hooks'
 import { Disclosure } from '../../components/disclosure.tsx'

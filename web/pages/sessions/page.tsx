@@ -1,4 +1,4 @@
-/** Sessions: what each agent did from its first event to its last, as a list and as one story. */
+/** Sessions: what each agent did from its first event to its last, as a list. */
 import { type CountsModel, createLiveQuery } from '../../query/counts.ts'
 import { prefetchQuery, type Query } from '../../query/query.ts'
 import { useRestart } from '../../query/use-query.ts'
@@ -9,7 +9,7 @@ import { ApiError } from '../../api/api.ts'
 import { everyRow } from '../../charts/csv.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../app/clock.ts'
-import { filterParams } from '../../api/filter-params.ts'
+import { filterParams } from '../../api/event-shapes.ts'
 import { FirstEvent } from '../../components/first-event.tsx'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { PageBar } from '../../components/page-bar.tsx'

@@ -1,4 +1,4 @@
-/** One session as a timeline from detection to its last call. */
+/** One session as a timeline of its events. */
 import { createLiveQuery } from '../../query/counts.ts'
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -9,7 +9,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { isoTime } from '../../app/clock.ts'
 import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { place, withQuery } from '../../app/router.ts'
 import { type AgentSession, sessionApi, type SessionStory } from '../../api/session-api.ts'
 import { type Step, steps } from './story.ts'

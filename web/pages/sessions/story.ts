@@ -1,4 +1,4 @@
-/** A session told as it happened: each event a sentence, with the time since the first. */
+/** The timeline of a session: each event as a sentence, with the time since the first. */
 import type { TraceEvent } from '../../api/api.ts'
 import { duration } from '../../text/format.ts'
 

@@ -1,4 +1,4 @@
-/** What an agent reads before it does anything: the tokens of each page's tools against a budget. */
+/** The tokens of each page's tools compared with a budget. */
 import { signal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { Text } from '../../components/text.tsx'

@@ -1,4 +1,4 @@
-/** One tool, whole: what is wrong with it first, then how it is used, what it takes, and how it came to be so. */
+/** One tool: findings, use, description, input, output and versions. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { ApiError, api, type PeriodView, type Quantiles } from '../../api/api.ts'
@@ -7,16 +7,15 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
 import { memberText } from '../../text/json-text.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { rangeWords } from '../../range/range.ts'
-import { registryApi, type ToolHistory } from '../../api/registry-api.ts'
+import { registryApi, type ToolHistory, type ToolVersion } from '../../api/registry-api.ts'
 import { place, withQuery } from '../../app/router.ts'
-import { pathLabel } from '../../components/differences.tsx'
-import { type Finding, findingNames, lint } from './lint.ts'
-import type { ToolRow } from './rows.ts'
+import { Differences, pathLabel } from '../../components/differences.tsx'
+import { findingNames, lint, type Finding } from './lint.ts'
 import { SchemaView } from './schema-view.tsx'
 import { Moment } from '../../components/moment.tsx'
-import { Versions } from './versions.tsx'
+import type { ToolRow } from './rows.ts'
 
 interface Opened extends ToolHistory {
   json: string // the newest descriptor, digits untouched
@@ -272,5 +271,46 @@ function Descriptor({ opened }: { opened: Opened }) {
         <JsonView json={json} title="As pushed" label="The tool as JSON" />
       </section>
     </>
+  )
+}
+
+/** The versions of a tool, newest first, each with what changed against the one before. */
+const words = {
+  added: 'registered',
+  changed: 'changed',
+  removed: 'removed from the registry',
+  restored: 'registered again',
+} as const
+
+function Versions({ versions }: { versions: ToolVersion[] }) {
+  const last = versions.at(-1)
+  return (
+    <section class="panel versions">
+      <h3>Versions</h3>
+      <ol>
+        {versions.map((version, index) => (
+          <li key={`${version.version} ${version.change} ${version.at}`}>
+            <details open={index === 0 && version.differences.length > 0}>
+              <summary>
+                <b>Version {version.version}</b> {words[version.change]} <Moment iso={version.at} />
+                {version.differences.length > 0 && (
+                  <span class="muted"> · {counted(version.differences.length, 'change')}</span>
+                )}
+              </summary>
+              {version.differences.length > 0 ? (
+                <Differences list={version.differences} />
+              ) : (
+                <p class="muted">
+                  {version.change === 'added' ? 'First version.' : 'The descriptor is unchanged.'}
+                </p>
+              )}
+            </details>
+          </li>
+        ))}
+      </ol>
+      {last !== undefined && last.change !== 'added' && (
+        <p class="muted">Older versions are stored but not listed here.</p>
+      )}
+    </section>
   )
 }

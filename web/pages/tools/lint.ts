@@ -1,4 +1,4 @@
-/** What is wrong with a tool's descriptor as an agent reads it: its name, its description, text that should not be. */
+/** Findings in a tool's descriptor: its name, its description, hidden or injected text. */
 import type { Json, JsonObject } from '../../api/registry-api.ts'
 import { segments } from '../../text/text.ts'
 

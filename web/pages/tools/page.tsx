@@ -1,4 +1,4 @@
-/** WebMCP Tools: what agents are offered on each page, what it costs them to read, and whether they use it. */
+/** WebMCP Tools: the tools of each page, their token cost and their use. */
 import { type Query, prefetchQuery } from '../../query/query.ts'
 import { nextPageParams } from '../../range/choose-range.ts'
 import { prefetchCounts, useCounts } from '../../query/counts.ts'
@@ -17,7 +17,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import { logsHref } from '../../range/logs-link.ts'
+import { logsHref } from '../../range/filters.ts'
 import { PeriodLine, RangeBar } from '../../range/range-bar.tsx'
 import { choiceOf, compares } from '../../range/range.ts'
 import { registryApi, type Tool } from '../../api/registry-api.ts'

@@ -1,4 +1,4 @@
-/** The registry joined with what was called: one row a tool, pages with their token cost, and what a reader wants. */
+/** Rows of the tool table: the registry joined with calls, token cost per page, and the page's filters. */
 import type { Quantiles, ToolCalls } from '../../api/api.ts'
 import type { JsonObject, Tool } from '../../api/registry-api.ts'
 import { type Finding, lint } from './lint.ts'

@@ -1,4 +1,4 @@
-/** A schema as a table that a person reads: each member with its type, whether it must be, what it means. */
+/** A JSON Schema as a table: fields, types, required, description. */
 import { Text } from '../../components/text.tsx'
 import type { Json } from '../../api/registry-api.ts'
 import { type SchemaRow, schemaTable, typeOf } from './schema.ts'

@@ -1,4 +1,4 @@
-/** A JSON Schema laid out as rows that a person reads: one per field, with its type, whether it must be, and limits. */
+/** Flattens a JSON Schema into rows: one per field, with type, required and limits. */
 import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 export interface SchemaRow {

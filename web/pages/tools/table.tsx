@@ -1,4 +1,4 @@
-/** The registry as a table: one row a tool, with what it costs, how it is used and what is wrong with it. */
+/** The table of tools: cost, use and findings, one row per tool. */
 import { ChangeMark } from '../../charts/headlines.tsx'
 import { changeOf, percent, shareOf } from '../../charts/change.ts'
 import { changeCell, type CsvFile, sketchedCell } from '../../charts/csv.ts'

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { get } from '../../../api/api.ts'
-import { ownAddress } from '../../../app/base-path.ts'
+import { ownAddress } from '../../../app/router.ts'
 import { CodeBlock } from '../../../components/code-block.tsx'
 import { session } from '../../../app/session.ts'
 

@@ -1,7 +1,7 @@
 /** Settings, System: version, addresses and, for operators, the health checks of `sightglass doctor`. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { ownAddress } from '../../../app/base-path.ts'
+import { ownAddress } from '../../../app/router.ts'
 import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/task.ts'
 import { Text } from '../../../components/text.tsx'
