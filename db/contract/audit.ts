@@ -3,6 +3,9 @@
 /** One row of an organization's audit chain, and the JSON values it may carry: what every noun of the store shares. */
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json }
 
+/** The chain of acts on the whole appliance, which belong to no organization (contract §8). */
+export const applianceOrgId = 'org_system'
+
 /** As the caller gives it; the engine adds the chain's hash. */
 export interface AuditEntry {
   id: string // aud_…

@@ -92,8 +92,8 @@ export function readCheckpoints(dataDir: string): Checkpoints {
     const line = index + 1
     const unsound = (message: string) => found.unsound.push({ line, message })
     if (head === null) unsound('is not a checkpoint')
-    else if (ours !== null && head.key !== ours) unsound('is signed by another key than audit-signing.key')
-    else if (!isSoundHead(head)) unsound('was not signed like this')
+    else if (ours !== null && head.key !== ours) unsound('is signed by a key other than audit-signing.key')
+    else if (!isSoundHead(head)) unsound('has an invalid signature')
     else {
       const { orgId, count, hash, at } = head
       found.anchors.push({ orgId, count, hash, source: `line ${line} of the file ${checkpointsFileName}` })

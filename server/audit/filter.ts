@@ -40,7 +40,7 @@ export interface ExportBody {
 export function exportOfBody(body: { [member: string]: unknown }): ExportBody {
   const strange = Object.keys(body).find((name) => !members.includes(name))
   if (strange !== undefined)
-    throw wrong(strange.slice(0, 60), `is not a member here; known: ${members.join(', ')}`)
+    throw wrong(strange.slice(0, 60), `is not a known field. Known fields: ${members.join(', ')}`)
   // Null is as good as absent, as it is for the others: clients in some languages send every member.
   const format = body['format'] ?? 'json'
   const raw = body['raw'] ?? false
@@ -63,7 +63,7 @@ export function exportOfBody(body: { [member: string]: unknown }): ExportBody {
 function timeOf(body: { [member: string]: unknown }, name: string): number | undefined {
   const text = body[name] ?? ''
   if (text === '') return undefined // as in a query
-  if (typeof text !== 'string') throw wrong(name, 'must be a time such as 2026-06-23T12:00:00Z')
+  if (typeof text !== 'string') throw wrong(name, 'must be an RFC 3339 time such as 2026-06-23T12:00:00Z')
   try {
     return parseQueryTime(name, text)
   } catch (error) {
@@ -79,7 +79,7 @@ function textsOf(body: { [member: string]: unknown }, name: string): string[] | 
   const texts: unknown[] = Array.isArray(value) ? value : [value]
   const isText = (each: unknown): each is string =>
     typeof each === 'string' && each.length <= limits.searchCharsMax
-  if (!texts.every(isText) || texts.length > 100) throw wrong(name, 'must be a text, or a list of texts')
+  if (!texts.every(isText) || texts.length > 100) throw wrong(name, 'must be a string or a list of strings')
   return texts
 }
 

@@ -1,4 +1,4 @@
-/** Checks an exported audit proof by PROOF.md, from the file alone: no data folder, no network, any size. */
+/** Verifies an exported audit proof as PROOF.md specifies: from the file alone, of any size. */
 import { createReadStream } from 'node:fs'
 import type { AuditRow, AuditTrim } from '../../db/contract/store.ts'
 import { auditHash, genesisHash, positionText } from '../../db/rules/audit-hash.ts'
@@ -7,22 +7,22 @@ import { isSoundHead, isSoundTrim, type SignedHead } from './signing.ts'
 export interface ProofVerdict {
   ok: boolean
   orgId: string | null
-  entries: number // that were read and hold
-  trimmed: number // entries that retention took before the first one
+  entries: number // verified
+  trimmed: number // entries that retention deleted before the first one
   signedAt: string | null
-  key: string | null // that signed the head
-  fault: { line: number; entryId: string | null; message: string } | null // the first one
+  key: string | null // of the head's signature
+  fault: { line: number; entryId: string | null; message: string } | null // the first fault
 }
 
 export const proofFormat = 'sightglass-audit-proof-1'
 const lineBytesMax = 8 * 1024 * 1024
-const headMembers = ['orgId', 'count', 'hash', 'at', 'key', 'signature']
-const rowMembers = [
+const headFields = ['orgId', 'count', 'hash', 'at', 'key', 'signature']
+const entryFields = [
   ...['id', 'orgId', 'actor', 'action', 'target', 'metadata', 'occurredAt'],
   ...['position', 'prevHash', 'hash'],
 ]
 
-class Unsound extends Error {
+class InvalidProof extends Error {
   readonly entryId: string | null
   constructor(message: string, entryId: string | null = null) {
     super(message)
@@ -35,7 +35,7 @@ interface First {
   trim: AuditTrim | null
 }
 
-/** Rejects when the file cannot be read; everything else is a verdict. */
+/** Rejects only when the file cannot be read. */
 export async function verifyProof(path: string, trustedKey: string | null): Promise<ProofVerdict> {
   let line = 0
   let first: First | null = null
@@ -61,13 +61,13 @@ export async function verifyProof(path: string, trustedKey: string | null): Prom
         entries++
       }
     }
-    if (first === null) throw new Unsound('the file is empty')
+    if (first === null) throw new InvalidProof('the file is empty')
     const { head, trim } = first
     if ((trim?.count ?? 0) + entries !== head.count || prevHash !== head.hash)
-      throw new Unsound(`the head was signed over ${head.count} entries; the last of them are missing`)
+      throw new InvalidProof(`the head was signed for ${head.count} entries, and the last ones are missing`)
     return verdict(null)
   } catch (error) {
-    if (!(error instanceof Unsound)) throw error
+    if (!(error instanceof InvalidProof)) throw error
     return verdict({ line: Math.max(line, 1), entryId: error.entryId, message: error.message })
   }
 }
@@ -75,64 +75,64 @@ export async function verifyProof(path: string, trustedKey: string | null): Prom
 function firstLine(text: string, trustedKey: string | null): First {
   const { format, head, trim, ...others } = objectOf(text)
   if (format !== proofFormat) {
-    throw new Unsound(
-      'this is not an audit proof; "sightglass export audit --proof" writes one (CSV and JSON exports are none)',
+    throw new InvalidProof(
+      'this is not an audit proof; create one with "sightglass export audit --proof" (CSV and JSON exports are not proofs)',
     )
   }
-  requireMembers(others, [], 'the first line')
+  requireFields(others, [], 'the first line')
   const signed = headOf(head, 'head') as SignedHead
-  if (!isSoundHead(signed)) throw new Unsound('the signature of the head is wrong')
+  if (!isSoundHead(signed)) throw new InvalidProof('the signature of the head is invalid')
   if (trustedKey !== null && signed.key !== trustedKey)
-    throw new Unsound(`the head is signed by the key ${signed.key}, not by the one you trust`)
+    throw new InvalidProof(`the head is signed by the key ${signed.key}, not by the trusted key`)
   if (trim === undefined) return { head: signed, trim: null }
-  const begun = headOf(trim, 'trim') as AuditTrim
-  if (begun.orgId !== signed.orgId || begun.key !== signed.key || !isSoundTrim(begun))
-    throw new Unsound('the trim at the beginning was not signed by the key of the head')
-  return { head: signed, trim: begun }
+  const start = headOf(trim, 'trim') as AuditTrim
+  if (start.orgId !== signed.orgId || start.key !== signed.key || !isSoundTrim(start))
+    throw new InvalidProof('the trim is not signed by the key of the head')
+  return { head: signed, trim: start }
 }
 
-/** The hash of the entry, which the next one must name. */
+/** Returns the hash of the entry, which the next one must contain. */
 function entryLine(text: string, { head, trim }: First, nth: number, prevHash: string): string {
   const members = objectOf(text)
   const id = typeof members['id'] === 'string' ? members['id'] : null
-  requireMembers(members, rowMembers, 'the entry', id)
-  for (const name of rowMembers)
-    if (typeof members[name] !== 'string') throw new Unsound(`${name} is missing or is not text`, id)
+  requireFields(members, entryFields, 'the entry', id)
+  for (const name of entryFields)
+    if (typeof members[name] !== 'string') throw new InvalidProof(`${name} is missing or is not text`, id)
   const row = members as unknown as AuditRow
   const position = (trim?.count ?? 0) + nth
-  if (row.orgId !== head.orgId) throw new Unsound('the entry is of another organization', id)
+  if (row.orgId !== head.orgId) throw new InvalidProof('the entry belongs to another organization', id)
   if (row.position !== positionText(position))
-    throw new Unsound(`position ${position} is expected here: an entry was added, removed or moved`, id)
-  if (auditHash(row) !== row.hash) throw new Unsound('the entry was edited', id)
-  if (row.prevHash !== prevHash) throw new Unsound('the entry does not follow from the one before', id)
-  if (position > head.count) throw new Unsound(`the head was signed over ${head.count} entries`, id)
+    throw new InvalidProof(`expected position ${position}: an entry was added, removed or moved`, id)
+  if (auditHash(row) !== row.hash) throw new InvalidProof('the entry was edited', id)
+  if (row.prevHash !== prevHash) throw new InvalidProof('the entry does not follow the one before it', id)
+  if (position > head.count) throw new InvalidProof(`the head was signed for ${head.count} entries`, id)
   return row.hash
 }
 
 function headOf(value: unknown, name: string): object {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Unsound(`the ${name} is missing`)
-  const members = value as { [member: string]: unknown }
-  requireMembers(members, headMembers, `the ${name}`)
-  for (const member of headMembers) {
+    throw new InvalidProof(`the ${name} is missing`)
+  const members = value as { [name: string]: unknown }
+  requireFields(members, headFields, `the ${name}`)
+  for (const member of headFields) {
     const isRight =
       member === 'count' ? Number.isSafeInteger(members[member]) : typeof members[member] === 'string'
-    if (!isRight) throw new Unsound(`${member} of the ${name} is missing or malformed`)
+    if (!isRight) throw new InvalidProof(`${member} of the ${name} is missing or malformed`)
   }
   return members
 }
 
-/** A member that no hash covers could say anything. */
-function requireMembers(members: object, known: string[], of: string, id: string | null = null): void {
-  const strange = Object.keys(members).find((name) => !known.includes(name))
+/** A field that no hash covers could have any value. */
+function requireFields(fields: object, known: string[], of: string, id: string | null = null): void {
+  const strange = Object.keys(fields).find((name) => !known.includes(name))
   if (strange !== undefined)
-    throw new Unsound(
-      `${of} has the member ${JSON.stringify(strange.slice(0, 60))}, which nothing covers`,
+    throw new InvalidProof(
+      `${of} has the unknown field ${JSON.stringify(strange.slice(0, 60))}, which no hash covers`,
       id,
     )
 }
 
-function objectOf(text: string): { [member: string]: unknown } {
+function objectOf(text: string): { [name: string]: unknown } {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -140,18 +140,18 @@ function objectOf(text: string): { [member: string]: unknown } {
     value = null
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as { [member: string]: unknown }
-  throw new Unsound('this line is not a JSON object')
+    return value as { [name: string]: unknown }
+  throw new InvalidProof('this line is not a JSON object')
 }
 
-/** By line feeds alone: JSON leaves other line separators in its texts. A line feed at the end begins no line. */
+/** Splits at line feeds only, because JSON strings may contain other line separators. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (bytes: Uint8Array): string => {
     try {
       return decoder.decode(bytes)
     } catch {
-      throw new Unsound('this line is not valid UTF-8')
+      throw new InvalidProof('this line is not valid UTF-8')
     }
   }
   let rest: Buffer[] = []
@@ -166,7 +166,7 @@ async function* linesOf(path: string): AsyncGenerator<string> {
     }
     if (from < chunk.length) rest.push(chunk.subarray(from))
     restBytes += chunk.length - from
-    if (restBytes > lineBytesMax) throw new Unsound(`this line is longer than ${lineBytesMax} bytes`)
+    if (restBytes > lineBytesMax) throw new InvalidProof(`this line is longer than ${lineBytesMax} bytes`)
   }
   if (restBytes > 0) yield decode(Buffer.concat(rest))
 }

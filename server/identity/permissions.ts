@@ -32,5 +32,5 @@ export function rolesOf(permission: Permission): readonly Role[] {
 export async function requireOperator(signIns: SignIns, request: Request): Promise<string> {
   const { account } = await signIns.require(request)
   if (account.operator) return `user:${account.id}`
-  throw new AppError('forbidden', 'This is for operators of the appliance.', { reason: 'wrong_role' })
+  throw new AppError('forbidden', 'Only operators of the appliance can do this.', { reason: 'wrong_role' })
 }

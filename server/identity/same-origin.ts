@@ -22,7 +22,7 @@ export function requireSameOrigin(request: Request): void {
 }
 
 function crossSite(): AppError {
-  return new AppError('forbidden', 'This request came from another site.', {
+  return new AppError('forbidden', 'The request came from another site.', {
     hint: 'Behind a reverse proxy, pass the Host header through unchanged.',
   })
 }

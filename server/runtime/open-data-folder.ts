@@ -9,7 +9,7 @@ import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/be
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { keyFileName, openSecretBox } from '../system/secrets.ts'
-import { applianceOrgId } from '../identity/organizations/organizations.ts'
+import { applianceOrgId } from '../../db/contract/audit.ts'
 
 /** Data of an older schema is upgraded after a backup; without a word about that (`backup` null) it is refused. */
 export async function openDataFolder(

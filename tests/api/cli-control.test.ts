@@ -91,7 +91,7 @@ test('a refusal there is the same refusal here', async () => {
     expect(await refusal('default')).toMatchObject({
       name: 'AppError',
       code: 'conflict',
-      message: 'There is already an organization "default".',
+      message: 'An organization with the short name "default" already exists.',
     })
   })
 })

@@ -71,7 +71,7 @@ async function organizations(run: Run): Promise<void> {
   expect(again).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'sightglass: There is already an organization "acme".\n',
+    stderr: 'sightglass: An organization with the short name "acme" already exists.\n',
   })
 }
 

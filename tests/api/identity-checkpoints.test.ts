@@ -146,8 +146,8 @@ test('a line that was edited, or signed by somebody else, is unsound; one cut by
   const { unsound, anchors } = readCheckpoints(dataDir)
   expect(anchors.length).toBe(2)
   expect(unsound.map(({ line, message }) => [line, message])).toEqual([
-    [3, 'was not signed like this'],
-    [4, 'is signed by another key than audit-signing.key'],
+    [3, 'has an invalid signature'],
+    [4, 'is signed by a key other than audit-signing.key'],
     [5, 'is not a checkpoint'],
   ])
   expect((await verifyTrail(dataDir)).ok).toBe(false)

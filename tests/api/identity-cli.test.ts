@@ -142,7 +142,7 @@ test('the last owner and the last operator stay', async () => {
   const house = await makeOrg(server, 'house')
   const { email } = await makeAccount(server, house, 'owner')
   for (const verb of ['account set-role', 'account remove']) {
-    expect(await refusal(verb, { email, role: 'viewer', org: 'house' })).toContain('keeps at least one owner')
+    expect(await refusal(verb, { email, role: 'viewer', org: 'house' })).toContain('needs at least one owner')
   }
 })
 

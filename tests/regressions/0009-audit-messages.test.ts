@@ -13,12 +13,12 @@ function refusal(body: { [member: string]: unknown }): string {
   return 'taken'
 }
 
-test('a wrong time names its member once', () => {
+test('an invalid time names its field once', () => {
   expect(refusal({ since: 'yesterday' })).toMatch(/^since must be an RFC 3339 time such as /)
   expect(refusal({ until: '2026-13-01' })).toMatch(/^until must be an RFC 3339 time such as /)
   expect(refusal({ since: '2026-06-23' })).toBe('taken')
 })
 
-test('an unknown member is said to be unknown', () => {
-  expect(refusal({ limit: 5 })).toMatch(/^limit is not a member here; known: format, since, /)
+test('an unknown field is named', () => {
+  expect(refusal({ limit: 5 })).toMatch(/^limit is not a known field\. Known fields: format, since, /)
 })

@@ -1,4 +1,5 @@
 /** Checks every audit chain row by row and names the first row of each that is not as it was written. */
+import { applianceOrgId } from '../../contract/audit.ts'
 import type { Database } from 'bun:sqlite'
 import type {
   AuditAnchor,
@@ -54,11 +55,11 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
 }
 
 function renewals(db: Database): AuditVerdict['renewed'] {
-  const entries = db.query<{ file: string; at: string }, []>(
+  const entries = db.query<{ file: string; at: string }, [string]>(
     `SELECT target AS file, occurredAt AS at FROM audit_entry
-      WHERE orgId = 'org_system' AND action = 'audit.evidence_missing' ORDER BY position`,
+      WHERE orgId = ? AND action = 'audit.evidence_missing' ORDER BY position`,
   )
-  return entries.all()
+  return entries.all(applianceOrgId)
 }
 
 interface Known {

@@ -1,4 +1,5 @@
 /** Invitations in SQLite: one live link for each address and organization, used up by whoever opens it. */
+import { applianceOrgId } from '../../contract/audit.ts'
 import { and, eq, gt, isNull, lte } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
@@ -9,7 +10,6 @@ import type { Account, AccountStore, Invitation, InvitationStore, OneTimeLink } 
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 /** The chain for acts that belong to no organization (contract §8). */
-const applianceOrgId = 'org_system'
 
 export function createLink(
   { db, orm }: WriteContext,

@@ -3,7 +3,7 @@ import type { Account, Json, OneTimeLink, Role } from '../../../db/contract/stor
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
-import { applianceOrgId } from '../../identity/organizations/organizations.ts'
+import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { readEmail } from '../../identity/people/email.ts'
 import { invite } from '../../identity/people/invitations.ts'
 import { changeRole, readRole, removeMember } from '../../identity/people/members.ts'

@@ -70,25 +70,26 @@ export function readLabel(text: string): string {
   const label = text.trim()
   const chars = [...label].length
   if (chars >= 1 && chars <= limits.labelCharsMax && !/[\u0000-\u001f\u007f]/.test(label)) return label
-  throw wrongField('label', `Give the key a label of 1 to ${limits.labelCharsMax} characters.`)
+  throw wrongField('label', `label must have 1 to ${limits.labelCharsMax} characters, without line breaks.`)
 }
 
 /** Throws 400 `invalid_body` for what does not go with the kind of key, or is not there to be given. */
 export function checkTerms(kind: KeyKind, terms: Omit<KeyTerms, 'label'>, now: number): void {
   const { scopes: given, siteIds, behindProxy, expiresAtMs } = terms
-  if (given.length > 0 && kind !== 'secret') throw wrongField('scopes', `Only secret keys have scopes.`)
+  if (given.length > 0 && kind !== 'secret') throw wrongField('scopes', 'Only secret keys have scopes.')
   const strange = given.find((scope) => !scopes.some((known) => known === scope))
-  if (strange !== undefined) throw wrongField('scopes', `Scopes are ${scopes.join(' ')}.`)
+  if (strange !== undefined) throw wrongField('scopes', `scopes must be among ${scopes.join(', ')}.`)
   if (siteIds.length > 0 && kind !== 'ingest')
-    throw wrongField('siteIds', `Only ingest keys are limited to sites.`)
+    throw wrongField('siteIds', 'Only ingest keys can be limited to sites.')
   if (
     siteIds.length > limits.sitesPerOrgMax ||
     siteIds.some((id) => id === '' || [...id].length > limits.idCharsMax)
   )
-    throw wrongField('siteIds', `A site id has 1 to ${limits.idCharsMax} characters.`)
-  if (behindProxy && kind !== 'ingest') throw wrongField('behindProxy', 'This is for ingest keys only.')
+    throw wrongField('siteIds', `A site id must have 1 to ${limits.idCharsMax} characters.`)
+  if (behindProxy && kind !== 'ingest')
+    throw wrongField('behindProxy', 'Only ingest keys can be used behind a proxy.')
   if (expiresAtMs !== null && expiresAtMs <= now)
-    throw wrongField('expiresAt', 'The end must be in the future.')
+    throw wrongField('expiresAt', 'expiresAt must be in the future.')
 }
 
 /** As an audit row tells it. */
@@ -140,7 +141,7 @@ export async function rotateKey(
   overlapMs: number,
 ): Promise<{ key: ApiKey; secret: string; old: ApiKey }> {
   if (!(overlapMs >= 0 && overlapMs <= limits.keyOverlapMsMax))
-    throw wrongField('overlapHours', `The overlap is 0 to ${limits.keyOverlapMsMax / 3_600_000} hours.`)
+    throw wrongField('overlapHours', `The overlap must be 0 to ${limits.keyOverlapMsMax / 3_600_000} hours.`)
   const now = clock.now()
   const old = await requireLiveKey(store, who.orgId, keyId, now)
   const { key, secret } = newKey({ ...old, actor: who.actor, expiresAtMs: null }, now)
@@ -164,9 +165,9 @@ async function requireLiveKey(
   now: number,
 ): Promise<ApiKey> {
   const key = (await store.keys.list({ orgId })).find((each) => each.id === keyId)
-  if (!key) throw new AppError('not_found', 'No key with this id is in this organization.')
+  if (!key) throw new AppError('not_found', 'This organization has no key with this id.')
   const ended = key.revokedAtMs !== null || (key.expiresAtMs !== null && key.expiresAtMs <= now)
-  if (ended) throw new AppError('conflict', 'This key has ended; make a new one.')
+  if (ended) throw new AppError('conflict', 'This key has expired or was revoked. Create a new one.')
   return key
 }
 
@@ -178,7 +179,7 @@ export async function revokeKey(
 ): Promise<ApiKey> {
   const find = async () => (await store.keys.list({ orgId })).find((key) => key.id === keyId)
   const key = await find()
-  if (!key) throw new AppError('not_found', 'No key with this id is in this organization.')
+  if (!key) throw new AppError('not_found', 'This organization has no key with this id.')
   const now = clock.now()
   const metadata = { label: key.label, prefix: key.prefix }
   const act = { action: `${key.kind}_key.revoked`, target: key.id, metadata }

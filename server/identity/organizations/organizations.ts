@@ -1,4 +1,5 @@
 /** What people do with organizations: make, rename, ask to delete, take that back; and the job that deletes. */
+import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
@@ -13,9 +14,6 @@ interface Services {
   clock: Clock
 }
 
-/** Acts on the appliance as a whole stand in this chain (contract §8). */
-export const applianceOrgId = 'org_system'
-
 /** `name` and `slug` are checked already; 409 when the slug is taken. With `ownerId` that account owns it. */
 export async function makeOrg(
   { store, clock }: Services,
@@ -23,7 +21,7 @@ export async function makeOrg(
   { name, slug, ownerId }: { name: string; slug: string; ownerId?: string },
 ): Promise<Org> {
   if (await store.orgs.find(slug))
-    throw new AppError('conflict', `There is already an organization "${slug}".`)
+    throw new AppError('conflict', `An organization with the short name "${slug}" already exists.`)
   const now = clock.now()
   const org: Org = { id: newId('org'), slug, name, createdAtMs: now }
   const act = { action: 'org.created', target: org.id, metadata: { name, slug, ownerId: ownerId ?? null } }
@@ -84,7 +82,7 @@ export async function askDeletion(
     })
   }
   if ((await store.orgs.list()).length === 1)
-    throw new AppError('conflict', 'This is the only organization of the appliance.')
+    throw new AppError('conflict', 'The only organization of the appliance cannot be deleted.')
   const now = clock.now()
   const deletion = { orgId: org.id, askedAtMs: now, dueAtMs: now + limits.orgGraceMs }
   const metadata = { name: org.name, slug: org.slug, dueAt: isoTime(deletion.dueAtMs) }
@@ -137,7 +135,7 @@ export const slugCharsMax = 40
 export function nameProblem(name: string): string | null {
   const chars = [...name].length
   const fits = chars >= 1 && chars <= limits.labelCharsMax && !/[\u0000-\u001f\u007f]/.test(name)
-  return fits ? null : `must have 1 to ${limits.labelCharsMax} characters on one line`
+  return fits ? null : `must have 1 to ${limits.labelCharsMax} characters, without line breaks`
 }
 
 export function isSlug(text: string): boolean {

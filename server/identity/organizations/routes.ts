@@ -81,7 +81,7 @@ export function orgRoutes(services: OrgRoutesServices) {
         const { org, actor } = await asOwner(request)
         const { confirm } = await readFields(request, { confirm: 'text' })
         if (await deletionOf(services, org.id))
-          throw new AppError('conflict', 'This organization is to be deleted already.')
+          throw new AppError('conflict', 'The deletion of this organization is already scheduled.')
         return json({ org: orgView(org, await askDeletion(services, actor, org, confirm)) })
       },
       unparsed,
@@ -121,7 +121,7 @@ function signInRuleRoutes(services: OrgRoutesServices) {
         const hasOne = signIn.byProvider || (await store.secondFactors.find(account.id)) !== null
         if (secondFactorRequired && !hasOne) {
           throw new AppError('conflict', 'Set up your own second factor first.', {
-            hint: 'Settings, Your account. Otherwise this switch would lock you out.',
+            hint: 'Open Settings, Your account. Without a second factor this setting would lock you out.',
           })
         }
         await changeSignInRule(services, `user:${account.id}`, org, { secondFactorRequired })
@@ -132,7 +132,7 @@ function signInRuleRoutes(services: OrgRoutesServices) {
 }
 
 export function operatorsOnly(): AppError {
-  return new AppError('forbidden', 'This is for operators of the appliance.', { reason: 'wrong_role' })
+  return new AppError('forbidden', 'Only operators of the appliance can do this.', { reason: 'wrong_role' })
 }
 
 function orgView({ id, slug, name, createdAtMs }: Org, deletion?: OrgDeletion) {

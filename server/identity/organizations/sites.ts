@@ -24,10 +24,13 @@ export async function changeSite(
   change: SiteChange,
 ): Promise<Site> {
   if (siteId === '' || [...siteId].length > limits.idCharsMax)
-    throw wrongField('siteId', `A site id has 1 to ${limits.idCharsMax} characters.`)
+    throw wrongField('siteId', `A site id must have 1 to ${limits.idCharsMax} characters.`)
   const name = change.name?.trim()
   if (name !== undefined && ([...name].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(name)))
-    throw wrongField('name', `The name has at most ${limits.labelCharsMax} characters on one line.`)
+    throw wrongField(
+      'name',
+      `The name must have at most ${limits.labelCharsMax} characters, without line breaks.`,
+    )
   const known = (await store.sites.list(who.orgId)).find((site) => site.siteId === siteId)
   const before = known ?? { siteId, name: null, hidden: false, restricted: false, seen: false }
   const site: Site = {

@@ -103,9 +103,9 @@ function secondFactorRoutes(services: AccountRoutesServices) {
         const draft = briefCipher.decrypt(purpose, token) as Draft | null
         const now = clock.now()
         if (draft === null || draft.accountId !== view.account.id || draft.untilMs <= now)
-          throw wrongField('token', 'This was begun too long ago; begin again.')
+          throw wrongField('token', 'This setup has expired. Start again.')
         const step = stepOf(draft.seed, code.replace(/\s/g, ''), now)
-        if (step === null) throw wrongField('code', 'This is not the code that the app shows now.')
+        if (step === null) throw wrongField('code', 'This is not the current code of the app.')
         const { codes, hashes } = newRecoveryCodes()
         const sealedSeed = webhooks.box.seal(seedPurpose, draft.seed)
         await store.secondFactors.set({
@@ -147,7 +147,7 @@ async function requireRemovable({ store }: AccountRoutesServices, accountId: str
     if (!(await store.orgs.signInRule(orgId)).secondFactorRequired) continue
     const name = (await store.orgs.find(orgId))?.name ?? orgId
     throw new AppError('conflict', `The organization ${name} requires a second factor.`, {
-      hint: 'Move it to another app instead.',
+      hint: 'Set up a new app to replace it instead.',
     })
   }
 }
@@ -165,7 +165,8 @@ async function changePassword(services: AccountRoutesServices, request: Request)
   const { account, signIn } = view
   const { current, password } = await readFields(request, { current: 'text', password: 'text' })
   checkPasswordRules(password, account.email)
-  if (current === password) throw new AppError('conflict', 'This is the password that you have already.')
+  if (current === password)
+    throw new AppError('conflict', 'The new password must differ from the current one.')
   await confirmPassword(services, account, current, contextOf(request).address)
   await services.store.accounts.setPassword({
     accountId: account.id,

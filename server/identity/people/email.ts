@@ -8,6 +8,6 @@ const form = /^[^\s@,;:<>()[\]\\"\u0000-\u001f\u007f]+@[^\s@,;:<>()[\]\\"\u0000-
 export function readEmail(text: string): string {
   const email = text.trim().toLowerCase()
   if ([...email].length <= limits.emailCharsMax && form.test(email)) return email
-  const message = 'This is not an e-mail address like name@example.com.'
+  const message = 'email must be an address such as name@example.com.'
   throw new AppError('invalid_body', message, { issues: [{ path: 'email', message, code: 'wrong_format' }] })
 }

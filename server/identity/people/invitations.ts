@@ -26,7 +26,7 @@ export async function invite(
   const account = await store.accounts.findByEmail(email)
   const memberships = account === null ? [] : ((await store.accounts.find(account.id))?.memberships ?? [])
   if (memberships.some(({ orgId }) => orgId === who.orgId))
-    throw new AppError('conflict', `${email} is a member already.`)
+    throw new AppError('conflict', `${email} is already a member.`)
   const token = newToken()
   const now = clock.now()
   const invitation: Invitation = {
@@ -47,7 +47,7 @@ export async function invite(
 
 export async function revokeInvitation({ store, clock }: Services, who: Acting, id: string): Promise<void> {
   const found = (await store.invitations.list(who.orgId)).find((each) => each.id === id)
-  if (!found) throw new AppError('not_found', 'No invitation with this id is open in this organization.')
+  if (!found) throw new AppError('not_found', 'This organization has no open invitation with this id.')
   requireMayGrant(who, found.role)
   const metadata = { email: found.email, role: found.role }
   const audit = auditEntry(who, { action: 'invitation.revoked', target: id, metadata }, clock.now())
@@ -101,6 +101,6 @@ async function newAccount(email: string, password: string, clock: Clock): Promis
 
 export function invitationOver(): AppError {
   return new AppError('forbidden', 'This invitation has been used or has expired.', {
-    hint: 'If you accepted it, sign in. Otherwise ask whoever invited you for another link.',
+    hint: 'If you accepted it, sign in. Otherwise ask for a new invitation.',
   })
 }

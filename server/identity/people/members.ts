@@ -26,7 +26,7 @@ export function readRole(text: string): Role {
 /** Admins keep the house, but who owns it is for owners alone. */
 export function requireMayGrant({ role }: Acting, ...touched: Role[]): void {
   if (role !== 'admin' || !touched.includes('owner')) return
-  throw new AppError('forbidden', 'Only an owner can make, change or remove owners.', {
+  throw new AppError('forbidden', 'Only owners can add, change or remove owners.', {
     reason: 'wrong_role',
   })
 }
@@ -95,12 +95,13 @@ async function requireMember(
 ): Promise<{ account: Account; before: Role }> {
   const account = await store.accounts.find(accountId)
   const membership = account?.memberships.find((each) => each.orgId === orgId)
-  if (!account || !membership) throw new AppError('not_found', 'Nobody with this id is in this organization.')
+  if (!account || !membership)
+    throw new AppError('not_found', 'This organization has no member with this id.')
   return { account, before: membership.role }
 }
 
 function lastOwner(): AppError {
-  return new AppError('conflict', 'An organization keeps at least one owner.', {
-    hint: 'Make somebody else an owner first.',
+  return new AppError('conflict', 'An organization needs at least one owner.', {
+    hint: 'Make another member an owner first.',
   })
 }

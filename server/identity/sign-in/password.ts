@@ -29,15 +29,15 @@ function passwordProblem(password: string, email: string): [code: string, messag
   const chars = [...password].length
   const { passwordCharsMin: min, passwordCharsMax: max } = limits
   if (chars < min)
-    return ['too_short', `The password needs at least ${min} characters; a few words in a row do well.`]
-  if (chars > max) return ['too_long', `The password may have at most ${max} characters.`]
+    return ['too_short', `The password must have at least ${min} characters. Several words work well.`]
+  if (chars > max) return ['too_long', `The password must have at most ${max} characters.`]
   const lower = password.toLowerCase()
   const address = email.toLowerCase()
   if (lower === address || lower === address.split('@')[0]) {
-    return ['too_guessable', 'The password must not be the e-mail address or its first part.']
+    return ['too_guessable', 'The password must not be the email address or its first part.']
   }
   if (new Set(lower).size === 1 || lower === 'sightglass' || isCommonPassword(lower)) {
-    return ['too_guessable', 'This password is on the lists that attackers try first; choose another.']
+    return ['too_guessable', 'This password is on lists of common passwords. Choose another one.']
   }
   return null
 }

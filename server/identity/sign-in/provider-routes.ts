@@ -114,7 +114,7 @@ function redirect(location: string, cookie: string): Response {
 }
 
 function noProvider(): AppError {
-  return new AppError('not_found', 'This appliance knows no identity provider.', {
+  return new AppError('not_found', 'This appliance has no identity provider.', {
     hint: 'Start it with --oidc-issuer and --oidc-client-id.',
   })
 }

@@ -66,7 +66,7 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
       }
       const tokens = await client.authorizationCodeGrant(config, url, checks)
       const claims = tokens.claims()
-      if (claims === undefined) throw new Error('the provider sent no identity')
+      if (claims === undefined) throw new Error('the provider sent no identity token')
       const told =
         claims['email'] === undefined
           ? await client.fetchUserInfo(config, tokens.access_token, claims.sub)

@@ -55,8 +55,8 @@ export function authRoutes(services: AuthRoutesServices) {
         const made = await createFirstOwner(store, claim, clock)
         if (made.status === 'link_invalid') throw await linkRefused(services, request, linkInvalid())
         if (made.status === 'owner_exists')
-          throw new AppError('conflict', 'This set-up link was used: the appliance already has an owner.', {
-            hint: 'Sign in. For a lost password run “sightglass account reset-password” on the machine.',
+          throw new AppError('conflict', 'This set-up link was used. The appliance already has an owner.', {
+            hint: 'Sign in. If the password is lost, run “sightglass account reset-password” on the server.',
           })
         return json(await sessionOf(services, request, cookie), 201, { 'set-cookie': cookie })
       },
@@ -129,12 +129,12 @@ export async function linkRefused(
 
 function passwordLinkInvalid(): AppError {
   return new AppError('forbidden', 'This password link has been used or has expired.', {
-    hint: 'If you set a new password with it, sign in. Otherwise run “sightglass account reset-password” for another.',
+    hint: 'If you set a new password with it, sign in. Otherwise run “sightglass account reset-password” for a new link.',
   })
 }
 
 function linkInvalid(): AppError {
   return new AppError('forbidden', 'This link has been used or has expired.', {
-    hint: 'On the machine itself: restart the appliance for a new set-up link, or run “sightglass account”.',
+    hint: 'On the server, restart the appliance for a new set-up link, or run “sightglass account”.',
   })
 }

@@ -149,7 +149,7 @@ async function withCode(
   if (!right || begun === null) {
     const refused = refusedBefore > 0 ? { refusedBefore } : {}
     await signIns.noteFailure({ accountId, orgId }, { email, address, at: 'second factor', ...refused })
-    throw new AppError('unauthorized', 'The code is wrong or was used before.', { reason: 'no_session' })
+    throw new AppError('unauthorized', 'The code is wrong or was already used.', { reason: 'no_session' })
   }
   const { status, cookie } = begun as Begun
   if (status !== 'done') throw startAgain()
@@ -157,13 +157,13 @@ async function withCode(
 }
 
 function startAgain(): AppError {
-  return new AppError('unauthorized', 'This sign-in took too long or its password changed. Sign in again.', {
+  return new AppError('unauthorized', 'This sign-in expired, or the password was changed. Sign in again.', {
     reason: 'no_session',
   })
 }
 
 function passwordChanged(): AppError {
-  return new AppError('unauthorized', 'The password was changed meanwhile. Sign in again.', {
+  return new AppError('unauthorized', 'The password was changed. Sign in again.', {
     reason: 'no_session',
   })
 }

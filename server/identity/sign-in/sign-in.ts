@@ -2,6 +2,7 @@
  * Checks e-mail and password: throttled by account and sender, audited, alike in time for unknown names. An address
  * from which the account signed in before has a throttle of its own, so an attacker elsewhere keeps nobody out.
  */
+import { applianceOrgId } from '../../../db/contract/audit.ts'
 import type { Account, AuditEntry, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
@@ -116,7 +117,7 @@ async function noteFailure(
 ): Promise<void> {
   if (account === null) return
   const { store, clock } = services
-  const orgId = (await homeOf(services, account.id)) ?? 'org_system'
+  const orgId = (await homeOf(services, account.id)) ?? applianceOrgId
   const metadata = { email: account.email, address, ...(refused > 0 ? { refusedBefore: refused } : {}) }
   const act = { action: 'session.failed', target: account.id, metadata }
   await store.audit.append(auditEntry({ orgId, actor: `user:${account.id}` }, act, clock.now()))

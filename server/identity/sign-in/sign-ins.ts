@@ -74,7 +74,7 @@ export function makeSignIns(
   const requirePerson = async (request: Request): Promise<SignInView> => {
     requireSameOrigin(request)
     const view = await find(request)
-    if (!view) throw new AppError('unauthorized', 'Sign in to go on.', { reason: 'no_session' })
+    if (!view) throw new AppError('unauthorized', 'Sign in to continue.', { reason: 'no_session' })
     contextOf(request).signIn = view
     const now = clock.now()
     if (now - view.signIn.lastSeenAtMs > touchEveryMs)
@@ -93,9 +93,7 @@ export function makeSignIns(
       const view = await requirePerson(request)
       if (view.lacksSecondFactor) throw secondFactorRequired()
       if (roles && !roles.includes(view.role)) {
-        throw new AppError('forbidden', `This needs the role ${roles.join(' or ')}; yours is ${view.role}.`, {
-          reason: 'wrong_role',
-        })
+        throw wrongRole(view.role, roles)
       }
       return view
     },
@@ -109,7 +107,7 @@ export function makeSignIns(
       const command = { tokenHash: signIn.tokenHash, newTokenHash: sha256Hex(token), orgId, audit }
       await store.signIns.switchOrg(command).catch((error: unknown) => {
         if (!(error instanceof StoreError) || error.kind !== 'not_found') throw error
-        throw new AppError('not_found', 'You are in no organization with this id.')
+        throw new AppError('not_found', 'You are not a member of an organization with this id.')
       })
       const leftMs = signIn.expiresAtMs - clock.now()
       return cookieHeader(token, wayOf(request), leftMs)
@@ -175,10 +173,15 @@ function finder(
   }
 }
 
+function wrongRole(role: Role, required: readonly Role[]): AppError {
+  const message = `This requires the role ${required.join(' or ')}. Your role is ${role}.`
+  return new AppError('forbidden', message, { reason: 'wrong_role' })
+}
+
 function secondFactorRequired(): AppError {
-  return new AppError('forbidden', 'This organization requires a second factor, and your account has none.', {
+  return new AppError('forbidden', 'This organization requires a second factor. Your account has none.', {
     reason: 'second_factor_required',
-    hint: 'Open the dashboard to set one up, or sign in through the identity provider.',
+    hint: 'Set one up in the dashboard, or sign in through the identity provider.',
   })
 }
 

@@ -119,7 +119,7 @@ function forget(rows: Map<string, Row>, names: string[]): void {
 function refuse(held: Row[], waitMs: number): never {
   for (const row of held) row.refusals++
   const seconds = Math.ceil(waitMs / 1000)
-  throw new AppError('rate_limited', `Too many wrong attempts. Try again in ${seconds} s.`, {
+  throw new AppError('rate_limited', `Too many failed attempts. Try again in ${seconds} s.`, {
     headers: {
       'retry-after': String(seconds),
       ratelimit: `"sign-in";r=0;t=${seconds}`,

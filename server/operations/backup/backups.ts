@@ -1,4 +1,5 @@
 /** Backups of a running server: scheduled or on request, one at a time in the background. */
+import { applianceOrgId } from '../../../db/contract/audit.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -149,9 +150,9 @@ async function prove({ config, clock }: BackupsParts, path: string): Promise<Che
   }
 }
 
-/** Acts on the appliance as a whole stand in the chain of `org_system` (contract §8). */
+/** Acts on the whole appliance belong to no organization (contract §8). */
 function operating(actor: string): Actor {
-  return { orgId: 'org_system', actor }
+  return { orgId: applianceOrgId, actor }
 }
 
 export async function recordBackup(

@@ -1,4 +1,5 @@
 /** The steps of a restore: staging, audit entries, the swap, and finding the data moved aside. */
+import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseFacts, Placement } from '../../../db/contract/backup.ts'
@@ -8,8 +9,6 @@ import type { AuditEntry, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 
-/** Acts on the appliance as a whole stand in this chain (contract §8). */
-const applianceOrgId = 'org_system'
 const asidePrefix = 'replaced-'
 
 /** Opens the staged database once: migrates it and appends the restore to its audit log. */

@@ -1,4 +1,5 @@
 /** The message while the clock is not trusted, and an operator's confirmation of the clock. */
+import { applianceOrgId } from '../../../db/contract/audit.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
@@ -48,7 +49,7 @@ export async function confirmClock(
     const now = clockGuard.clock.now()
     const metadata = { jumpMs: Math.round(hold.jumpMs), since: isoTime(hold.sinceMs) }
     const act = { action: 'clock.confirmed', target: isoTime(now), metadata }
-    await store.audit.append(auditEntry({ orgId: 'org_system', actor }, act, now))
+    await store.audit.append(auditEntry({ orgId: applianceOrgId, actor }, act, now))
     clockGuard.confirm()
   }
   return clockView(clockGuard)

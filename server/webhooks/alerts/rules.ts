@@ -48,10 +48,13 @@ export async function createRule({ store, clock }: RuleParts, who: Actor, body: 
   if (typeof endpointId !== 'string') throw wrongField('endpointId', 'endpointId is required', 'required')
   const numbers = numbersOf[kind](body)
   if ((await store.webhooks.rules(who.orgId)).length >= limits.webhookRulesPerOrgMax) {
-    throw new AppError('conflict', `An organization has at most ${limits.webhookRulesPerOrgMax} rules.`)
+    throw new AppError(
+      'conflict',
+      `An organization can have at most ${limits.webhookRulesPerOrgMax} alert rules.`,
+    )
   }
   if ((await store.webhooks.endpoint({ orgId: who.orgId, id: endpointId })) === null) {
-    throw wrongField('endpointId', 'no endpoint with this id is in this organization', 'not_found')
+    throw wrongField('endpointId', 'this organization has no endpoint with this id', 'not_found')
   }
   const now = clock.now()
   const rule: Rule = { id: newId('rul'), orgId: who.orgId, endpointId, kind, ...numbers, createdAtMs: now }
@@ -94,12 +97,14 @@ export async function changeRule(
 }
 
 function nothingNamed(own: string[]): string {
-  return own.length === 0 ? 'this kind of rule takes no numbers' : `name at least one of ${own.join(', ')}`
+  return own.length === 0
+    ? 'this kind of alert rule has no settings'
+    : `at least one of ${own.join(', ')} is required`
 }
 
 async function findRule(store: RuleParts['store'], orgId: string, ruleId: string): Promise<Rule> {
   const rule = (await store.webhooks.rules(orgId)).find(({ id }) => id === ruleId)
-  if (rule === undefined) throw new AppError('not_found', 'No rule with this id is in this organization.')
+  if (rule === undefined) throw new AppError('not_found', 'This organization has no alert rule with this id.')
   return rule
 }
 
@@ -126,8 +131,8 @@ export async function acknowledgeIncident(
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     if (error.kind === 'not_found')
-      throw new AppError('not_found', 'No alert with this id is in this organization.')
-    if (error.kind === 'conflict') throw new AppError('conflict', 'This alert is resolved.')
+      throw new AppError('not_found', 'This organization has no alert with this id.')
+    if (error.kind === 'conflict') throw new AppError('conflict', 'This alert is already resolved.')
     throw error
   }
 }

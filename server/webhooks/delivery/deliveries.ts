@@ -56,7 +56,7 @@ export async function replayDelivery({ store, clock }: ReplayParts, who: Actor, 
       const isPending = delivery.status === 'pending'
       throw new AppError(
         'conflict',
-        isPending ? 'This delivery is pending already.' : 'The endpoint of this delivery was deleted.',
+        isPending ? 'This delivery is already pending.' : 'The endpoint of this delivery was deleted.',
       )
     }
     throw error
@@ -81,6 +81,6 @@ export async function findDelivery(
   id: string,
 ): Promise<{ delivery: Delivery; attempts: Attempt[] }> {
   const found = await store.webhooks.find({ orgId, id })
-  if (found === null) throw new AppError('not_found', 'No delivery with this id is in this organization.')
+  if (found === null) throw new AppError('not_found', 'This organization has no delivery with this id.')
   return found
 }

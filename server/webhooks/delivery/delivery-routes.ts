@@ -88,7 +88,7 @@ async function readTestBody(request: Request): Promise<{ url: unknown; payload: 
   if (!isObject(payload)) throw wrongField('payload', 'payload must be an object', 'wrong_type')
   const exact = memberText(exactJson(text), 'payload')
   if (Buffer.byteLength(exact) > limits.webhookPayloadBytesMax) {
-    const message = `payload must have at most ${limits.webhookPayloadBytesMax} bytes`
+    const message = `payload must be at most ${limits.webhookPayloadBytesMax} bytes`
     throw wrongField('payload', message, 'too_large')
   }
   return { url, payload: exact }

@@ -45,7 +45,7 @@ export async function createEndpoint(
   if (existing.length >= limits.webhookEndpointsPerOrgMax) {
     throw new AppError(
       'conflict',
-      `An organization has at most ${limits.webhookEndpointsPerOrgMax} endpoints.`,
+      `An organization can have at most ${limits.webhookEndpointsPerOrgMax} endpoints.`,
     )
   }
   const id = newId('ep')
@@ -113,7 +113,7 @@ export async function findEndpoint(
   id: string,
 ): Promise<EndpointJson> {
   const found = await parts.store.webhooks.endpoint({ orgId, id })
-  if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
+  if (found === null) throw new AppError('not_found', 'This organization has no endpoint with this id.')
   return endpointView(found)
 }
 
@@ -143,7 +143,7 @@ export async function changeEndpoint(
   if (retryWaitsMs !== undefined) change.retryWaitsMs = retryWaitsMs
   if (body['url'] !== undefined) change.url = readUrl(parts, body['url'])
   const names = Object.keys(change) as (keyof EndpointChange)[]
-  if (names.length === 0) throw wrongField('', 'name at least one member to change', 'required')
+  if (names.length === 0) throw wrongField('', 'at least one field to change is required', 'required')
   const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
   const named = { label: String(before.label || before.url) }
   const metadata = { ...named, before: Object.fromEntries(old), after: { ...change } }

@@ -23,8 +23,8 @@ export async function replayEndpoint(
   const until = await readPlace(events, who.orgId, 'until', body['until'])
   const reached = endpoint.resumePosition ?? endpoint.position
   if (position > reached)
-    throw wrongField('from', `the endpoint is at position ${reached} and only goes back`)
-  if (until !== null && until < position) throw wrongField('until', 'until lies before from')
+    throw wrongField('from', `from must be at most ${reached}, the position of the endpoint`)
+  if (until !== null && until < position) throw wrongField('until', 'until must not be before from')
   if (until === position) return endpoint // nothing lies in between
   const now = parts.clock.now()
   const metadata = { label: String(endpoint.label || endpoint.url), before: reached, after: position, until }

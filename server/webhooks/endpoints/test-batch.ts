@@ -13,10 +13,10 @@ import type { EndpointServices } from './endpoints.ts'
 export async function testEndpoint(parts: EndpointServices, who: Actor, endpointId: string): Promise<string> {
   const { store, clock } = parts
   const found = await store.webhooks.endpoint({ orgId: who.orgId, id: endpointId })
-  if (found === null) throw new AppError('not_found', 'No endpoint with this id is in this organization.')
+  if (found === null) throw new AppError('not_found', 'This organization has no endpoint with this id.')
   const { endpoint } = found
   if (endpoint.status === 'paused') {
-    throw new AppError('conflict', 'This endpoint is paused.', { hint: 'resume it, then send the test' })
+    throw new AppError('conflict', 'This endpoint is paused.', { hint: 'Resume it, then send the test.' })
   }
   const id = newId('wh')
   const now = clock.now()
