@@ -1,16 +1,19 @@
 /** Sign-in with email and password, a second factor if the account has one, or an identity provider. */
 import './page.css'
 import { useSignal } from '@preact/signals'
-import { api, type ApiError, type Session } from '../../api/api.ts'
+import { api, changingCookie, type ApiError, type Session } from '../../api/api.ts'
 import { Problem } from '../../components/problem.tsx'
 import { navigate, query, safeReturn } from '../../app/router.ts'
-import { asApiError, enter, needsOwner, providerName, signInNotice } from '../../app/session.ts'
-import { CodeField } from './credential-form.tsx'
-import { CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
+import { enter, needsOwner, providerName, session, signInNotice, signOut } from '../../app/session.ts'
+import { AloneNote, CodeField, CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
+import { useEffect } from 'preact/hooks'
+import { useTask } from '../../components/task.ts'
+import { Text } from '../../components/text.tsx'
+import { identityApi, type OwnOrg } from '../../api/identity-api.ts'
+import { SecondFactor } from '../settings/account/second-factor.tsx'
 
 export function SignIn() {
-  const problem = useSignal<ApiError | null>(null)
-  const busy = useSignal(false)
+  const { busy, problem, run } = useTask()
   const pendingToken = useSignal<string | null>(null)
   const finish = (found: Session): void => {
     const to = safeReturn(query.peek().get('to'))
@@ -18,9 +21,7 @@ export function SignIn() {
     navigate(to, { replace: true })
   }
   const submit = async (form: FormData): Promise<void> => {
-    busy.value = true
-    problem.value = null
-    try {
+    await run(async () => {
       if (pendingToken.value !== null) {
         finish(await api.signInWithCode({ token: pendingToken.value, code: String(form.get('code')) }))
         return
@@ -29,11 +30,7 @@ export function SignIn() {
       const found = await api.signIn(who)
       if ('secondFactor' in found) pendingToken.value = found.token
       else finish(found)
-    } catch (error) {
-      problem.value = asApiError(error)
-    } finally {
-      busy.value = false
-    }
+    })
   }
   if (pendingToken.value !== null) {
     return (
@@ -105,5 +102,50 @@ function signInAdvice(error: ApiError) {
       Lost password? The operator of the server can create a reset link with{' '}
       <code>sightglass account reset-password --email EMAIL</code>.
     </p>
+  )
+}
+
+/** Shown to members without a second factor if the organization requires one: set it up, switch or sign out. */
+export function SecondFactorNeeded() {
+  const others = useSignal<OwnOrg[]>([])
+  const { problem, run } = useTask()
+  const who = session.value
+  useEffect(() => {
+    void run(async () => {
+      others.value = (await identityApi.orgs()).filter(({ id }) => id !== session.peek()?.org.id)
+    })
+  }, [])
+  if (who === null) return null
+  const open = (org: OwnOrg) =>
+    run(async () => enter(await changingCookie(() => identityApi.switchOrg(org.id))))
+  return (
+    <AloneNote title="Second factor required">
+      <p>
+        <strong>
+          <Text value={who.org.name} max={80} />
+        </strong>{' '}
+        requires a second factor. Set one up to continue. You need your password and an authenticator app.
+      </p>
+      <SecondFactor
+        factor={null}
+        onDone={() => undefined}
+        onCodesSaved={() => void run(async () => enter(await api.session()))}
+        plain
+      />
+      {problem.value && <Problem error={problem.value} />}
+      <div class="ways-out">
+        {others.value.map((org) => (
+          <button key={org.id} type="button" class="button quiet" onClick={() => void open(org)}>
+            Open <Text value={org.name} max={40} />
+          </button>
+        ))}
+        <button type="button" class="button quiet" onClick={() => void run(signOut)}>
+          Sign out
+        </button>
+      </div>
+      <p class="muted">
+        Signed in as <Text value={who.account.email} max={80} />.
+      </p>
+    </AloneNote>
   )
 }
