@@ -12,8 +12,11 @@ export interface Suite {
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean
-  /** Runs while nothing else does, because it measures time. */
-  alone: boolean
+}
+
+/** Files that run while nothing else does, because they measure time; a page change is compared with its own floor. */
+export function runsAlone(path: string): boolean {
+  return path.startsWith('tests/bench/') && !path.includes('page-change')
 }
 
 const minuteMs = 60_000
@@ -37,7 +40,6 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
     suiteTimeoutMs: minutes * minuteMs,
     needsBinary: needs !== 'nothing',
     needsBrowser: needs === 'browser',
-    alone: name === 'bench',
   }
 }
 

@@ -21,7 +21,7 @@ import {
   testTimes,
   totalOf,
 } from './summary.ts'
-import { capMs, filesOf, type Suite, suites } from './suites.ts'
+import { capMs, filesOf, runsAlone, type Suite, suites } from './suites.ts'
 import { type Capacity, type Job, runPool } from './test-pool.ts'
 import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timings.ts'
 
@@ -39,7 +39,7 @@ const secondAttemptsMax = 12
 const changedSecondsMax = 50
 
 const cores = availableParallelism()
-const capacity: Capacity = { load: cores * 1.1, jobs: cores * 3 }
+const capacity: Capacity = { load: cores * 1.2, jobs: cores * 3 }
 const oneAtATime: Capacity = { load: 0, jobs: 1 }
 
 const oneFailed: Counts = { passed: 0, failed: 1, skipped: 0 }
@@ -57,7 +57,7 @@ function say(text: string): void {
 function jobsOf(chosen: Suite[], changedOnly: boolean): FileJob[] {
   const timings = readTimings()
   const jobs = chosen.flatMap((suite) =>
-    filesOf(suite).map((path) => ({ path, suite, alone: suite.alone, ...timingOf(timings, path) })),
+    filesOf(suite).map((path) => ({ path, suite, alone: runsAlone(path), ...timingOf(timings, path) })),
   )
   if (!changedOnly) return jobs
   const near = distances(readGraph(), changedFiles())
