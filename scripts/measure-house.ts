@@ -62,7 +62,6 @@ const walks: { name: string; goal: number; starts: string[]; reason?: string }[]
     starts: [
       'server/ingest/routes.ts',
       'db/sqlite/threads/append-queue.ts',
-      'db/sqlite/threads/group.ts',
       'db/sqlite/events/write/append.ts',
     ],
   },
@@ -74,7 +73,7 @@ const walks: { name: string; goal: number; starts: string[]; reason?: string }[]
   {
     name: 'live stream',
     goal: 16,
-    starts: ['server/api/live/routes.ts', 'db/sqlite/events/read/tail.ts'],
+    starts: ['server/api/live/routes.ts', 'db/sqlite/events/read/arrivals.ts'],
   },
   {
     name: 'one webhook delivery',

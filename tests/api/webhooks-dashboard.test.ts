@@ -177,7 +177,7 @@ test('five days of nothing but failures pause an endpoint, and a notice says so'
   expect(await told(later)).toMatchObject([
     {
       code: 'endpoint_paused_failing',
-      message: expect.stringContaining('is paused and tried once an hour.'),
+      message: expect.stringContaining('It is paused and retried once per hour.'),
     },
   ])
 })

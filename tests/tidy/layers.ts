@@ -17,16 +17,12 @@ const layers: [paths: string[], layer: number][] = [
   [['db/sqlite'], 9],
   [['db'], 10], // contract and rules
   [['web/main.tsx'], 0],
-  [['web/shell.tsx'], 1],
+  [['web/shell.tsx', 'web/shell'], 1],
   [['web/routes.ts'], 2],
   [['web/pages'], 3],
-  [['web/range'], 4],
-  [['web/charts'], 5],
-  [['web/components'], 6],
-  [['web/query'], 7],
-  [['web/api', 'web/live'], 8],
-  [['web/app'], 9],
-  [['web/text'], 10],
+  [['web/charts'], 4],
+  [['web/range', 'web/query', 'web/components'], 5],
+  [['web'], 6], // app, api, live, text
 ]
 
 const layerOf = (path: string): number | null =>
