@@ -9,9 +9,9 @@ import { settingsSections } from '../pages/settings/sections.ts'
 import { signOut } from '../app/session.ts'
 import { paletteOpen, shortcutsOpen } from '../app/shortcuts.ts'
 import { theme, themes } from '../app/theme.ts'
-import { Dialog } from './dialog.tsx'
+import { Dialog } from '../components/dialog.tsx'
 import { bestOf, type Command, exactSession, loadCommands, matches, merged } from './palette-search.ts'
-import { Text } from './text.tsx'
+import { Text } from '../components/text.tsx'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
 
