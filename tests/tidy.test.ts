@@ -6,6 +6,7 @@ import { functionLength } from './tidy/function-length.ts'
 import { deadFiles, dependencyRules, type Manifest, missingDocuments } from './tidy/house-rules.ts'
 import { barrel, cycles, importRules } from './tidy/import-rules.ts'
 import { importsOf } from './tidy/imports.ts'
+import { upwardImports } from './tidy/layers.ts'
 import { type Finding, isCode, readSources } from './tidy/source.ts'
 import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './tidy/text-rules.ts'
 
@@ -31,6 +32,7 @@ const findings: Finding[] = [
   ),
   ...sources.filter((source) => isCode(source.path)).flatMap((source) => barrel(source, edges)),
   ...importRules(edges),
+  ...upwardImports(edges),
   ...cycles(edges),
   ...deadFiles(sources, entries),
   ...dependencyRules(JSON.parse(textOf('package.json')) as Manifest, textOf('server/DESIGN.md'), edges),
@@ -67,7 +69,7 @@ describe('the house', () => {
       'stored-json',
     ],
     ...['db-alone', 'sdk-alone', 'web-types-only', 'server-alone', 'engine-behind-seam', 'elysia', 'driver'],
-    ...['extension', 'cycle', 'dead-file', 'dependency', 'document'],
+    ...['extension', 'upward', 'cycle', 'dead-file', 'dependency', 'document'],
   ]
   test.each(rules)('%s', (rule) => {
     const lines = broken

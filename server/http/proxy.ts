@@ -37,3 +37,18 @@ export function senderReader(trusted: string[]): (peer: string | null, headers: 
 function plain(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
 }
+
+/** The sender as the throttle sees it: an IPv4 address, or the /64 of an IPv6 one. */
+export function senderName(address: string): string {
+  const inside = /^(?:::ffff:|0:0:0:0:0:ffff:)(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  if (inside !== undefined && isIP(inside) === 4) return inside
+  if (isIP(address) !== 6) return address
+  const [head = '', tail = ''] = address.split('::')
+  const front = head.split(':').filter(Boolean)
+  const back = address.includes('::') ? tail.split(':').filter(Boolean) : []
+  const groups = [...front, ...Array<string>(Math.max(0, 8 - front.length - back.length)).fill('0'), ...back]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}

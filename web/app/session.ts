@@ -1,8 +1,7 @@
 /** Who is signed in, what the organization contains, and signing in and out. */
 import { effect, signal } from '@preact/signals'
-import { ApiError, api, changingCookie, type Overview, type Session } from '../api/api.ts'
+import { ApiError, api, changingCookie, type Overview, type Session, type Totals } from '../api/api.ts'
 import { setLiveReader } from '../live/shared.ts'
-import { totals } from '../range/totals.ts'
 import { navigate, place, safeReturn } from './router.ts'
 
 export type Entry = 'asking' | 'signed-out' | 'signed-in' | 'failed'
@@ -15,6 +14,9 @@ export const needsOwner = signal(false)
 /** What the button names that signs in through the network's identity provider; null without one. */
 export const providerName = signal<string | null>(null)
 export const overview = signal<Overview | null>(null)
+
+/** Events by type in the current range, for the navigation. */
+export const totals = signal<Totals | null>(null)
 
 /** Says on the sign-in page why the reader is there, e.g. after a password was changed. */
 export const signInNotice = signal('')

@@ -1,9 +1,7 @@
 /** Events by type in the current range, for the navigation: handed over by the open page, or fetched. */
 import { nextPageParams } from './choose-range.ts'
-import { signal } from '@preact/signals'
-import { api, type Totals } from '../api/api.ts'
-
-export const totals = signal<Totals | null>(null)
+import { api } from '../api/api.ts'
+import { totals } from '../app/session.ts'
 
 /** Asked on pages that count nothing themselves; an old answer is better than none, so a failure keeps it. */
 export async function refreshTotals(): Promise<void> {

@@ -14,7 +14,8 @@ import type { Clock } from '../../clock.ts'
 import { checkPasswordRules, hashPassword } from './password.ts'
 import { requireSameOrigin } from '../same-origin.ts'
 import { sessionOf, sessionView } from './session-view.ts'
-import { senderName, type Throttle } from './throttle.ts'
+import { senderName } from '../../http/proxy.ts'
+import type { Throttle } from './throttle.ts'
 
 export interface AuthRoutesServices {
   store: Store

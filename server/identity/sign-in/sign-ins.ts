@@ -8,7 +8,7 @@ import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { contextOf } from '../../http/request-context.ts'
 import { limits } from '../../limits.ts'
 import { requireSameOrigin } from '../same-origin.ts'
-import { senderName } from './throttle.ts'
+import { senderName } from '../../http/proxy.ts'
 import type { AuditEntry, Proof, Role, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 

@@ -1,6 +1,7 @@
 /** Password guessing slows down, never for ever, however parallel it is, and memory stays bounded. */
 import { expect, test } from 'bun:test'
-import { makeThrottle, senderName, type Throttle } from './throttle.ts'
+import { senderName } from '../../http/proxy.ts'
+import { makeThrottle, type Throttle } from './throttle.ts'
 
 const wrong = () => Promise.resolve(false)
 const right = () => Promise.resolve(true)

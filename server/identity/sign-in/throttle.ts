@@ -2,7 +2,6 @@
  * Slows guessing: after a few failures a name (an account, a sender) waits 1 s, doubling to 15 min. An attempt counts
  * from its begin, so parallel guesses get no more tries than guesses one after another.
  */
-import { isIP } from 'node:net'
 import { elapsedMs, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 
@@ -126,19 +125,4 @@ function refuse(held: Row[], waitMs: number): never {
       'ratelimit-policy': `"sign-in";q=1;w=${seconds}`, // one attempt, once the wait is over
     },
   })
-}
-
-/** The sender as the throttle sees it: an IPv4 address, or the /64 of an IPv6 one. */
-export function senderName(address: string): string {
-  const inside = /^(?:::ffff:|0:0:0:0:0:ffff:)(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  if (inside !== undefined && isIP(inside) === 4) return inside
-  if (isIP(address) !== 6) return address
-  const [head = '', tail = ''] = address.split('::')
-  const front = head.split(':').filter(Boolean)
-  const back = address.includes('::') ? tail.split(':').filter(Boolean) : []
-  const groups = [...front, ...Array<string>(Math.max(0, 8 - front.length - back.length)).fill('0'), ...back]
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`
 }
