@@ -10,7 +10,7 @@ import { Setup } from './pages/sign-in/one-time-links.tsx'
 import { SignIn } from './pages/sign-in/page.tsx'
 import { SecondFactorNeeded } from './pages/sign-in/page.tsx'
 import { followLinks, path } from './app/router.ts'
-import { askWhoIsThere, entry, entryError, leave, session } from './app/session.ts'
+import { loadEntry, entry, entryError, leave, session } from './app/session.ts'
 import { Shell } from './shell.tsx'
 import { listenForShortcuts } from './app/shortcuts.ts'
 import { startTheme } from './app/theme.ts'
@@ -28,7 +28,7 @@ function App() {
       <main class="alone">
         <Brand sizePx={32} />
         <h1>Sightglass</h1>
-        <Problem error={entryError.value} onRetry={() => void askWhoIsThere()} />
+        <Problem error={entryError.value} onRetry={() => void loadEntry()} />
       </main>
     )
   }
@@ -47,4 +47,4 @@ onFactorNeeded(() => {
 })
 const root = document.getElementById('app')
 if (root) render(<App />, root)
-void askWhoIsThere()
+void loadEntry()

@@ -19,34 +19,34 @@ export function sendCurl(url: string, key: string, body: string, path = '/v1/sdk
 
 export const keyPlaceholder = 'YOUR_INGEST_KEY'
 
-const samples: { [prefix: string]: { type: string; members: string } } = {
+const samples: { [prefix: string]: { type: string; fields: string } } = {
   agent: {
     type: 'agent.detected',
-    members:
+    fields:
       `"agent":{"class":"crawler","trust":"detected","vendor":"OpenAI",` +
       `\n       "name":"GPTBot","purpose":"training"}`,
   },
   auth: {
     type: 'auth.identity_presented',
-    members:
+    fields:
       `"agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"},` +
       `\n       "metadata":{"protocol":"web-bot-auth","subject":"agent.example"}`,
   },
   authz: {
     type: 'authz.evaluated',
-    members:
+    fields:
       `"tool":"checkout.pay","agent":{"class":"dom","trust":"detected","vendor":"OpenAI","name":"Operator"},` +
       `\n       "policy":{"decision":"deny","ruleId":"tool:checkout.pay","reason":"trust below verified"}`,
   },
   tool: {
     type: 'tool.executed',
-    members:
+    fields:
       `"tool":"cart.add","durationMs":84,` +
       `\n       "agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"}`,
   },
   memory: {
     type: 'memory.accessed',
-    members:
+    fields:
       `"agent":{"class":"webmcp","trust":"declared","vendor":"Google","name":"Google-Agent"},` +
       `\n       "metadata":{"page":"/products/17"}`,
   },
@@ -56,13 +56,13 @@ export type SampleKind = 'agent' | 'auth' | 'authz' | 'tool' | 'memory'
 
 /** A first event of the kind a page shows. Its id carries the time: tomorrow's is another event. */
 export function sampleBody(kind: SampleKind, occurredAtMs: number): string {
-  const sample = samples[kind] ?? { type: 'agent.detected', members: '' }
+  const sample = samples[kind] ?? { type: 'agent.detected', fields: '' }
   const occurredAt = isoTime(occurredAtMs)
   const outcome = kind === 'authz' ? 'blocked' : 'success'
   return (
     `{"events":[{"id":"evt_${occurredAtMs.toString(36)}","siteId":"my-site","sessionId":"s1",` +
     `\n       "occurredAt":"${occurredAt}","type":"${sample.type}","outcome":"${outcome}",` +
-    `\n       ${sample.members}}]}`
+    `\n       ${sample.fields}}]}`
   )
 }
 

@@ -1,7 +1,7 @@
 /** Saved views of Logs: named filters, shared by the members of an organization. */
 import { signal } from '@preact/signals'
 import { exchange, get, json, post, type Session } from './api.ts'
-import { forgotten, remembered } from '../app/preferences.ts'
+import { removePreference, readPreference } from '../app/preferences.ts'
 import { session } from '../app/session.ts'
 
 export interface SavedView {
@@ -86,9 +86,9 @@ function isView(value: unknown): value is Members {
 }
 
 /** Views that an earlier version kept in this browser alone and that were not imported or discarded yet. */
-export const localViews = (): Members[] => readLocalViews(remembered(localKey))
+export const localViews = (): Members[] => readLocalViews(readPreference(localKey))
 
-export const discardLocalViews = (): void => forgotten(localKey)
+export const discardLocalViews = (): void => removePreference(localKey)
 
 /** The local views that the organization lacks; a name that other filters have gets a number. */
 export function importable(local: readonly Members[], shared: readonly Members[]): Members[] {

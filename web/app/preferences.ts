@@ -4,7 +4,7 @@ import { session } from './session.ts'
 const keyOf = (name: string): string => `sightglass.${session.peek()?.org.id ?? ''}.${name}`
 
 /** Null when nothing is kept or storage is forbidden. */
-export function remembered(name: string): string | null {
+export function readPreference(name: string): string | null {
   try {
     return localStorage.getItem(keyOf(name))
   } catch {
@@ -13,7 +13,7 @@ export function remembered(name: string): string | null {
 }
 
 /** False when the browser keeps nothing: the choice then holds until the page is left. */
-export function remember(name: string, value: string): boolean {
+export function writePreference(name: string, value: string): boolean {
   try {
     localStorage.setItem(keyOf(name), value)
     return true
@@ -22,7 +22,7 @@ export function remember(name: string, value: string): boolean {
   }
 }
 
-export function forgotten(name: string): void {
+export function removePreference(name: string): void {
   try {
     localStorage.removeItem(keyOf(name))
   } catch {

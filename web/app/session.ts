@@ -26,7 +26,7 @@ effect(() => {
   setLiveReader(who === null ? '' : `${who.account.id} ${who.org.id}`)
 })
 
-export async function askWhoIsThere(): Promise<void> {
+export async function loadEntry(): Promise<void> {
   try {
     const state = await api.entryState()
     needsOwner.value = state.needsOwner

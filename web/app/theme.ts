@@ -6,7 +6,7 @@ export type Theme = (typeof themes)[number]
 
 const storageKey = 'sightglass.theme'
 
-function kept(): Theme {
+function stored(): Theme {
   try {
     const value = localStorage.getItem(storageKey)
     return themes.find((theme) => theme === value) ?? 'system'
@@ -31,7 +31,7 @@ export function startTheme(): void {
   const dark = window.matchMedia('(prefers-color-scheme: dark)')
   systemDark.value = dark.matches
   dark.addEventListener('change', () => (systemDark.value = dark.matches))
-  theme.value = kept()
+  theme.value = stored()
   effect(() => {
     const chosen = theme.value
     const shown = printing.value ? 'light' : chosen

@@ -31,11 +31,11 @@ function browserZone(): string {
 export const ownZone = browserZone()
 
 /** Null: the browser's, also when that changes on a journey. */
-const chosen = signal<string | null>(kept())
+const chosen = signal<string | null>(stored())
 
 export const zone = computed(() => chosen.value ?? ownZone)
 
-function kept(): string | null {
+function stored(): string | null {
   try {
     const name = localStorage.getItem(storageKey)
     return name !== null && isZone(name) ? name : null

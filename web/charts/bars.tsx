@@ -88,7 +88,7 @@ function Track({ share, colour }: { share: number; colour: string }) {
 }
 
 /** Bars of the values of a member, from a cut. */
-export function cutBars(
+export function breakdownBars(
   cut: Cut,
   of: {
     by: string // the filter of its values
@@ -108,7 +108,7 @@ export function cutBars(
 }
 
 /** What of the whole is in no bar: values beyond the limits, and events without the member. */
-export function cutRest(cut: Cut, whole: Pick<Tally, 'count'>): { names: number; count: number } {
+export function breakdownRest(cut: Cut, whole: Pick<Tally, 'count'>): { names: number; count: number } {
   const barred = cut.rows.reduce((sum, row) => sum + (row.value === null ? 0 : row.count), 0)
   return { names: cut.more?.values ?? 0, count: Math.max(0, whole.count - barred) }
 }

@@ -6,9 +6,9 @@ import { changeOf, percent, pointsOf } from './change.ts'
 import { countSplits, partsIn, timeLabels, timeSplits } from './chart-options.ts'
 import { changeCell, csvName, csvRowsMax, csvText, everyRow, sketchedCell } from './csv.ts'
 import { shareColumn, valueName, valueRows } from './breakdown-columns.tsx'
-import { cutBars, cutRest, distinct } from './bars.tsx'
+import { breakdownBars, breakdownRest, distinct } from './bars.tsx'
 import { type Column, sorted, tableCsv } from './data-table.tsx'
-import { cutSeries, outcomeSeries, seriesAt, stacked } from './series.ts'
+import { breakdownSeries, outcomeSeries, seriesAt, stacked } from './series.ts'
 
 const hourMs = 3_600_000
 const counts = fc.array(fc.nat(50), { minLength: 3, maxLength: 3 })
@@ -28,7 +28,7 @@ describe('series', () => {
       fc.property(fc.array(counts, { maxLength: 5 }), counts, (values, without) => {
         const whole = [0, 1, 2].map((step) => total(values.map((one) => one[step]!)) + without[step]!)
         const rows = values.map((steps, index) => row(`v${index}`, steps))
-        const series = cutSeries(rows, tally(whole), { without: 'none' })
+        const series = breakdownSeries(rows, tally(whole), { without: 'none' })
         const sums = [0, 1, 2].map((step) => total(series.map((one) => one.counts[step]!)))
         expect(sums).toEqual(whole)
         expect(series.at(-1)?.name === 'none').toBe(total(without) > 0)
@@ -63,7 +63,10 @@ describe('series', () => {
 
   test('the order of known words holds, and a point finds its area', () => {
     const rows = [row('dom', [5]), row('crawler', [3]), row('new one', [1]), row(null, [9])]
-    const series = cutSeries(rows, tally([18]), { order: ['crawler', 'webmcp', 'dom'], without: 'others' })
+    const series = breakdownSeries(rows, tally([18]), {
+      order: ['crawler', 'webmcp', 'dom'],
+      without: 'others',
+    })
     expect(series.map((one) => one.name)).toEqual(['crawler', 'dom', 'new one', 'others'])
     expect(series.map((one) => one.colour).slice(0, 2)).toEqual(['class-crawler', 'class-dom'])
     expect([1, 3, 3.5, 8.5, 9.5, 18.5].map((value) => seriesAt(series, 0, value)?.name)).toEqual([
@@ -170,12 +173,12 @@ describe('cuts', () => {
   }
 
   test('bars leave out what did not come; the rest is what they do not show', () => {
-    const bars = cutBars(cut, { by: 'vendor', href: (value) => `/${value}` })
+    const bars = breakdownBars(cut, { by: 'vendor', href: (value) => `/${value}` })
     expect(bars.map((bar) => [bar.name, bar.count, bar.href])).toEqual([
       ['a', 5, '/a'],
       ['b', 3, '/b'],
     ])
-    expect(cutRest(cut, { count: 20 })).toEqual({ names: 7, count: 12 })
+    expect(breakdownRest(cut, { count: 20 })).toEqual({ names: 7, count: 12 })
   })
 
   test('distinct values now, before, and new', () => {

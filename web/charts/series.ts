@@ -45,7 +45,7 @@ export const colourOf: ColourOf = (value, index) =>
  * The stepped rows of a cut as series, in the given order where it names them, and what is left of the whole as one
  * more: events without the member, and values that are not among the largest.
  */
-export function cutSeries(
+export function breakdownSeries(
   rows: readonly CutRow[],
   whole: Tally,
   options: { order?: readonly string[]; without: string; colour?: ColourOf },

@@ -66,7 +66,7 @@ export function createHub(source: HubSource) {
       join(hub, tab, after, stop.signal).catch(() => {
         // One that began and is not among them any more was told of the break already.
         const told = !hub.tabs.delete(tab) && tab.begun
-        if (!stop.signal.aborted && !told) tellEnd(tab)
+        if (!stop.signal.aborted && !told) notifyEnd(tab)
       })
       return () => {
         stop.abort()
@@ -76,7 +76,7 @@ export function createHub(source: HubSource) {
   }
 }
 
-function tellEnd({ begun, sink }: Tab): void {
+function notifyEnd({ begun, sink }: Tab): void {
   if (begun) sink.end()
   else sink.unreachable()
 }
@@ -86,7 +86,7 @@ function breakOff(hub: Hub, of: AbortController): void {
   if (hub.stream?.stop !== of) return
   of.abort()
   hub.stream = null
-  for (const tab of hub.tabs) tellEnd(tab)
+  for (const tab of hub.tabs) notifyEnd(tab)
   hub.tabs.clear()
 }
 

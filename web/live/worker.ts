@@ -28,31 +28,31 @@ function hubOf(base: string, reader: string) {
 
 function serve(port: MessagePort): void {
   const streams = new Map<number, () => void>()
-  const tell = (message: ToTab): void => port.postMessage(message)
+  const post = (message: ToTab): void => port.postMessage(message)
   let gone = 0
   const leave = (): void => {
     for (const close of streams.values()) close()
     streams.clear()
   }
-  const heard = (): void => {
+  const restartTimer = (): void => {
     clearTimeout(gone)
     gone = Number(setTimeout(leave, hereMsMax))
   }
   const open = ({ n, base, reader, filter, after }: ToWorker & { kind: 'open' }): void => {
     const close = hubOf(base, reader).follow(filter, after, {
-      begin: () => tell({ kind: 'begin', n }),
-      text: (text) => tell({ kind: 'text', n, text }),
-      end: () => tell({ kind: 'end', n }),
-      unreachable: () => tell({ kind: 'unreachable', n }),
+      begin: () => post({ kind: 'begin', n }),
+      text: (text) => post({ kind: 'text', n, text }),
+      end: () => post({ kind: 'end', n }),
+      unreachable: () => post({ kind: 'unreachable', n }),
       refuse: (answer) =>
         void answer.text().then((body) => {
-          tell({ kind: 'refused', n, status: answer.status, headers: [...answer.headers], body })
+          post({ kind: 'refused', n, status: answer.status, headers: [...answer.headers], body })
         }),
     })
     streams.set(n, close)
   }
   port.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
-    heard()
+    restartTimer()
     if (data.kind === 'open') open(data)
     else if (data.kind === 'close') {
       streams.get(data.n)?.()
@@ -60,7 +60,7 @@ function serve(port: MessagePort): void {
     } else if (data.kind === 'gone') leave()
   })
   port.start()
-  heard()
+  restartTimer()
 }
 
 self.addEventListener('connect', (event) => {

@@ -23,7 +23,7 @@ export interface RangeChoice {
   compare: boolean
 }
 
-const members = ['range', 'since', 'until', 'siteId', 'compare'] as const
+const rangeFields = ['range', 'since', 'until', 'siteId', 'compare'] as const
 
 export function choiceOf(query: URLSearchParams): RangeChoice {
   const since = query.get('since')
@@ -38,7 +38,7 @@ export function choiceOf(query: URLSearchParams): RangeChoice {
   }
 }
 
-/** The members of the address that say this choice; what is the default is left out. */
+/** The rangeFields of the address that say this choice; what is the default is left out. */
 export function addressOf(choice: RangeChoice): { [member: string]: string[] } {
   return {
     range: choice.range === null || choice.range === '7d' ? [] : [choice.range],
@@ -53,7 +53,7 @@ export function addressOf(choice: RangeChoice): { [member: string]: string[] } {
 export function rangePart(search: string): string {
   const all = new URLSearchParams(search)
   const part = new URLSearchParams()
-  for (const name of members) for (const value of all.getAll(name)) part.append(name, value)
+  for (const name of rangeFields) for (const value of all.getAll(name)) part.append(name, value)
   return part.toString()
 }
 

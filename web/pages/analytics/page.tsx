@@ -3,7 +3,7 @@ import { prefetchCounts, useCounts } from '../../query/counts.ts'
 import type { AnalyticsCounts, Cut, PeriodView, Tally } from '../../api/api.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
-import { cutBars, distinct } from '../../charts/bars.tsx'
+import { breakdownBars, distinct } from '../../charts/bars.tsx'
 import { changeColumns } from '../../charts/breakdown-columns.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
 import { countLine, Headlines } from '../../charts/headlines.tsx'
@@ -147,7 +147,7 @@ function Tops({ data }: { data: AnalyticsCounts }) {
     <div class="thirds">
       {tops.map(({ title, by, unit, cut, filterOf }) => {
         const isInLogs = filterable[by]?.logs != null
-        const bars = cutBars(cut, {
+        const bars = breakdownBars(cut, {
           by,
           href: (value) => (isInLogs ? logsHref({ ...filterOf(value), ...of }) : undefined),
           ...(title !== 'Classes' && { colour: () => 'accent' }),

@@ -5,10 +5,10 @@ import { Bars } from '../../charts/bars.tsx'
 import { percent, shareOf } from '../../charts/change.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { acceptedColumns, changeColumns, valueName, valueRows } from '../../charts/breakdown-columns.tsx'
-import { countOf, cutBars, cutRest } from '../../charts/bars.tsx'
+import { countOf, breakdownBars, breakdownRest } from '../../charts/bars.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
 import { countLine, Headlines } from '../../charts/headlines.tsx'
-import { cutSeries, outcomeSeries, trustOrder, trustRank } from '../../charts/series.ts'
+import { breakdownSeries, outcomeSeries, trustOrder, trustRank } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
 import { Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
@@ -56,12 +56,12 @@ function Presented({ data }: { data: AuthCounts }) {
           divisions={[
             {
               name: 'trust',
-              series: cutSeries(trusts.rows, presented, { order: trustOrder, without: 'no trust' }),
+              series: breakdownSeries(trusts.rows, presented, { order: trustOrder, without: 'no trust' }),
               filterOf: (trust) => ({ type, trust }),
             },
             {
               name: 'protocol',
-              series: cutSeries(protocols.rows, presented, { without: 'other or no protocol' }),
+              series: breakdownSeries(protocols.rows, presented, { without: 'other or no protocol' }),
               filterOf: (protocol) => ({ type, protocol }),
             },
             {
@@ -74,17 +74,17 @@ function Presented({ data }: { data: AuthCounts }) {
         <Bars
           title="Trust ladder"
           unit="identities"
-          bars={cutBars(trusts, { by: 'trust', href: (trust) => logsHref({ ...of, trust }) })
+          bars={breakdownBars(trusts, { by: 'trust', href: (trust) => logsHref({ ...of, trust }) })
             .map((bar) => ({ ...bar, mark: <Vial trust={bar.key} /> }))
             .sort((a, b) => trustRank(b.key) - trustRank(a.key))}
-          rest={cutRest(trusts, presented)}
+          rest={breakdownRest(trusts, presented)}
           restName="no trust"
         />
       </div>
-      <CutTable title="Protocols" head="Protocol" of={of} data={data} />
+      <BreakdownTable title="Protocols" head="Protocol" of={of} data={data} />
       <Identities period={period} presented={presented.count} />
       <Later>
-        <CutTable title="Vendors" head="Vendor" of={of} data={data} />
+        <BreakdownTable title="Vendors" head="Vendor" of={of} data={data} />
       </Later>
       {cleared.count > 0 && (
         <p class="muted">
@@ -130,14 +130,14 @@ function AuthHeadlines({ data: { period, presented, trusts, protocols } }: { dat
   )
 }
 
-interface CutTableProps {
+interface BreakdownTableProps {
   title: string
   head: 'Protocol' | 'Vendor'
   of: { siteIds: string[]; since: string; until: string; type: string }
   data: AuthCounts
 }
 
-function CutTable({ title, head, of, data }: CutTableProps) {
+function BreakdownTable({ title, head, of, data }: BreakdownTableProps) {
   const member = head === 'Protocol' ? 'protocol' : 'vendor'
   const rowsOf = (counts: AuthCounts) => {
     const cut = counts[`${member}s`]

@@ -5,9 +5,9 @@ import type { AuthzCounts } from '../../api/api.ts'
 import { percent, shareOf } from '../../charts/change.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { Bars } from '../../charts/bars.tsx'
-import { countOf, cutBars, cutRest } from '../../charts/bars.tsx'
+import { countOf, breakdownBars, breakdownRest } from '../../charts/bars.tsx'
 import { countLine, Headlines } from '../../charts/headlines.tsx'
-import { cutSeries, outcomeSeries } from '../../charts/series.ts'
+import { breakdownSeries, outcomeSeries } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
 import { decisionNames, measures } from '../../text/measures.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
@@ -65,7 +65,10 @@ function Decisions({ data }: { data: AuthzCounts }) {
           divisions={[
             {
               name: 'decision',
-              series: cutSeries(decisions.rows, evaluated, { order: stackOrder, without: 'other or none' }),
+              series: breakdownSeries(decisions.rows, evaluated, {
+                order: stackOrder,
+                without: 'other or none',
+              }),
               filterOf: (decision) => ({ type, decision }),
             },
             {
@@ -79,12 +82,12 @@ function Decisions({ data }: { data: AuthzCounts }) {
           title="Reasons"
           wide
           unit="decisions"
-          bars={cutBars(reasons, {
+          bars={breakdownBars(reasons, {
             by: 'reason',
             href: () => undefined,
             colour: () => 'block',
           })}
-          rest={{ names: reasons.more?.values ?? 0, count: cutRest(reasons, sumOf(reasons)).count }}
+          rest={{ names: reasons.more?.values ?? 0, count: breakdownRest(reasons, sumOf(reasons)).count }}
           empty="No decision in this range has a reason."
         />
       </div>

@@ -4,11 +4,11 @@ import { nextPageParams } from '../../range/choose-range.ts'
 import { countsQuery, prefetchCounts, useCounts } from '../../query/counts.ts'
 import { useQuery } from '../../query/use-query.ts'
 import { prefetchQuery, type Query } from '../../query/query.ts'
-import { Bars, countOf, cutBars, cutRest, distinct } from '../../charts/bars.tsx'
+import { Bars, countOf, breakdownBars, breakdownRest, distinct } from '../../charts/bars.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { shareOf } from '../../charts/change.ts'
 import { Headlines, countLine } from '../../charts/headlines.tsx'
-import { colourOf, cutSeries, trustRank } from '../../charts/series.ts'
+import { colourOf, breakdownSeries, trustRank } from '../../charts/series.ts'
 import { Later } from '../../components/later.tsx'
 import { measures } from '../../text/measures.ts'
 import { Vial } from '../../components/marks.tsx'
@@ -71,12 +71,12 @@ function Detections({ data }: { data: DetectCounts }) {
         <Bars
           title="By vendor"
           unit={measures.detections.unit}
-          bars={cutBars(vendors, {
+          bars={breakdownBars(vendors, {
             by: 'vendor',
             href: (vendor) => logsHref({ ...of, vendor }),
             colour: () => 'accent',
           })}
-          rest={cutRest(vendors, detected)}
+          rest={breakdownRest(vendors, detected)}
         />
       </div>
       <ClassAndTrust data={data} />
@@ -102,23 +102,23 @@ function NameAndPurpose({ data: { period, detected, names, purposes } }: { data:
       <Bars
         title="By agent"
         unit={measures.detections.unit}
-        bars={cutBars(names, {
+        bars={breakdownBars(names, {
           by: 'name',
           href: (name) => logsHref({ ...of, name }),
           colour: () => 'accent',
         })}
-        rest={cutRest(names, detected)}
+        rest={breakdownRest(names, detected)}
         restName="other or no name"
       />
       <Bars
         title="By purpose"
         unit={measures.detections.unit}
-        bars={cutBars(purposes, {
+        bars={breakdownBars(purposes, {
           by: 'purpose',
           href: (purpose) => logsHref({ ...of, purpose }),
           colour: () => 'accent',
         })}
-        rest={cutRest(purposes, detected)}
+        rest={breakdownRest(purposes, detected)}
         restName="no purpose"
       />
     </div>
@@ -172,12 +172,12 @@ function DetectionChart({ data: { period, detected, classes, vendors } }: { data
       divisions={[
         {
           name: 'class',
-          series: cutSeries(classes.rows, detected, { order: classOrder, without: 'no class' }),
+          series: breakdownSeries(classes.rows, detected, { order: classOrder, without: 'no class' }),
           filterOf: (agentClass) => ({ type, agentClass }),
         },
         {
           name: 'vendor',
-          series: cutSeries(vendors.rows, detected, {
+          series: breakdownSeries(vendors.rows, detected, {
             without: 'others',
             colour: (_, index) => `series-${index + 1}`,
           }),
@@ -195,13 +195,14 @@ function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCo
       <Bars
         title="By class"
         unit={measures.detections.unit}
-        bars={cutBars(classes, { by: 'class', href: (agentClass) => logsHref({ ...of, agentClass }) }).map(
-          (bar) => ({
-            ...bar,
-            mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
-          }),
-        )}
-        rest={cutRest(classes, detected)}
+        bars={breakdownBars(classes, {
+          by: 'class',
+          href: (agentClass) => logsHref({ ...of, agentClass }),
+        }).map((bar) => ({
+          ...bar,
+          mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
+        }))}
+        rest={breakdownRest(classes, detected)}
         restName="no class"
       />
       <TrustBars detected={detected.count} />

@@ -7,7 +7,7 @@ import { count, shortTime } from '../../text/format.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import { overview } from '../../app/session.ts'
 import type { Entry } from './entries.ts'
-import { type Choice, isTypeFilter, memberNames, outcomeChoices, typeChoices } from './filter.ts'
+import { type Choice, isTypeFilter, fieldNames, outcomeChoices, typeChoices } from './filter.ts'
 import { MoreFilters } from './more-filters.tsx'
 
 function setFilter(member: string, values: string[]): void {
@@ -19,7 +19,7 @@ function toggled(values: string[], value: string): string[] {
   return values.includes(value) ? values.filter((other) => other !== value) : [...values, value]
 }
 
-const chipNames: { readonly [name: string]: string } = { ...memberNames, q: 'text' }
+const chipNames: { readonly [name: string]: string } = { ...fieldNames, q: 'text' }
 
 /** Times are shown in the reader's zone, everything else as it is. */
 function chipValue(member: string, value: string): string {

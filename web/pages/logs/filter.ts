@@ -4,7 +4,7 @@ import { fieldFilters } from '../../api/field-filters.ts'
 import { filterParams } from '../../api/event-shapes.ts'
 
 /** Fields that are filtered by their exact value, named as in GET /v1/traces, with their labels. */
-export const memberNames: { readonly [name: string]: string } = Object.fromEntries(
+export const fieldNames: { readonly [name: string]: string } = Object.fromEntries(
   fieldFilters.map(({ parameter, label }) => [parameter, label]),
 )
 
@@ -15,7 +15,7 @@ export function filterOf(query: URLSearchParams): EventFilter {
   const all = (name: string): string[] => [...new Set(query.getAll(name).filter((value) => value !== ''))]
   const one = (name: string): string[] => all(name).slice(0, 1)
   const where = [
-    ...Object.keys(memberNames).flatMap((name) => all(name).map((value) => ({ name, value }))),
+    ...Object.keys(fieldNames).flatMap((name) => all(name).map((value) => ({ name, value }))),
     ...times.flatMap((name) => one(name).map((value) => ({ name, value }))),
     ...(one('since').length > 0 ? one('q').map((value) => ({ name: 'q', value })) : []),
   ]

@@ -15,8 +15,8 @@ export interface LogsSource {
   ) => Promise<EventPage>
   live: (filter: EventFilter, after: string, signal: AbortSignal) => Promise<Response>
   /** The newest page of the same filter, if it is remembered: shown, dimmed, until the new one comes. */
-  recall?: (filter: EventFilter) => ReceivedEvent[] | null
-  remember?: (filter: EventFilter, events: ReceivedEvent[]) => void
+  readCached?: (filter: EventFilter) => ReceivedEvent[] | null
+  writeCached?: (filter: EventFilter, events: ReceivedEvent[]) => void
 }
 
 export interface LogsModel {
@@ -135,7 +135,7 @@ async function open(state: State, running: AbortSignal): Promise<void> {
   try {
     const page = await state.source.events(state.filter, { limit: pageSize }, running)
     if (running.aborted) return
-    state.source.remember?.(state.filter, page.events)
+    state.source.writeCached?.(state.filter, page.events)
     state.list.value = addOlder(emptyList, page.events)
     state.history.value = page.nextCursor === null ? noHistory : { cursor: page.nextCursor, untilMs: null }
     state.loaded.value = true
@@ -209,7 +209,7 @@ async function loadOlder(state: State): Promise<void> {
 function start(state: State, filter: EventFilter): void {
   state.filter = filter
   state.still.value = isSearch(filter)
-  const known = state.source.recall?.(filter) ?? []
+  const known = state.source.readCached?.(filter) ?? []
   if (known.length > 0) {
     state.list.value = addOlder(emptyList, known)
     state.loaded.value = true

@@ -3,7 +3,7 @@ import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import type { Entry } from './entries.ts'
-import { memberNames, seenValues } from './filter.ts'
+import { fieldNames, seenValues } from './filter.ts'
 
 /** Adds one more value of a member to the address; the open event closes, it may not pass any more. */
 export function addFilter(name: string, value: string): void {
@@ -37,7 +37,7 @@ export function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
           typed.value = ''
         }}
       >
-        {Object.entries(memberNames).map(([name, word]) => (
+        {Object.entries(fieldNames).map(([name, word]) => (
           <option key={name} value={name}>
             {word}
           </option>

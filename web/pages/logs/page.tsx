@@ -27,8 +27,8 @@ import { longerTimes } from './times.ts'
 const source: LogsSource = {
   events: api.events,
   live: api.live,
-  recall: (filter) => readCache<ReceivedEvent[]>(`logs?${filterParams(filter)}`),
-  remember: (filter, events) => writeCache(`logs?${filterParams(filter)}`, events),
+  readCached: (filter) => readCache<ReceivedEvent[]>(`logs?${filterParams(filter)}`),
+  writeCached: (filter, events) => writeCache(`logs?${filterParams(filter)}`, events),
 }
 
 const anyEvent: EventFilter = { types: [], outcomes: [] }

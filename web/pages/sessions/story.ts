@@ -33,9 +33,9 @@ export function offset(ms: number): string {
   return `+${duration(ms)}`
 }
 
-type Told = Pick<Step, 'what' | 'subject' | 'how' | 'by' | 'detail' | 'trust'>
+type StepText = Pick<Step, 'what' | 'subject' | 'how' | 'by' | 'detail' | 'trust'>
 
-const told = (what: string, more: Partial<Told> = {}): Told => ({
+const stepText = (what: string, more: Partial<StepText> = {}): StepText => ({
   ...{ what, subject: null, how: '', by: null, detail: null, trust: null },
   ...more,
 })
@@ -48,9 +48,9 @@ const verdicts: { [tone in Tone]: string } = {
   plain: 'evaluated',
 }
 
-function decision(event: TraceEvent, tone: Tone): Told {
+function decision(event: TraceEvent, tone: Tone): StepText {
   const rule = text(event.policy?.ruleId)
-  return told('', {
+  return stepText('', {
     subject: text(event.tool) ?? 'access',
     how: rule === null ? verdicts[tone] : `${verdicts[tone]} by`,
     by: rule,
@@ -58,44 +58,44 @@ function decision(event: TraceEvent, tone: Tone): Told {
   })
 }
 
-function call(event: TraceEvent, tone: Tone): Told {
+function call(event: TraceEvent, tone: Tone): StepText {
   const took =
     event.durationMs == null ? '' : ` ${tone === 'allow' ? 'in' : 'after'} ${duration(event.durationMs)}`
   const how = tone === 'block' ? 'was blocked' : tone === 'error' ? `failed${took}` : `ran${took}`
-  return told('', { subject: text(event.tool) ?? 'a tool', how, detail: text(event.error) })
+  return stepText('', { subject: text(event.tool) ?? 'a tool', how, detail: text(event.error) })
 }
 
-function tell(event: TraceEvent, tone: Tone): Told {
+function textOfEvent(event: TraceEvent, tone: Tone): StepText {
   const { agent, metadata, tool, error } = event
   const page = text(metadata?.page)
   switch (event.type) {
     case 'agent.detected':
-      return told('Detected', {
+      return stepText('Detected', {
         subject: text(agent?.vendor) ?? 'an agent',
         detail: page,
         trust: text(agent?.trust),
       })
     case 'agent.missed':
-      return told('Not recognized', { detail: page })
+      return stepText('Not recognized', { detail: page })
     case 'auth.identity_presented':
-      return told('Identity', {
+      return stepText('Identity', {
         subject: text(metadata?.protocol),
         how: tone === 'allow' ? 'presented' : 'presented, not accepted',
         detail: text(metadata?.subject) ?? text(error) ?? text(event.policy?.reason),
         trust: text(agent?.trust),
       })
     case 'auth.identity_cleared':
-      return told('Identity cleared')
+      return stepText('Identity cleared')
     case 'authz.evaluated':
       return decision(event, tone)
     case 'tool.executed':
       return call(event, tone)
     case 'memory.accessed':
-      return told('Read site memory', { detail: page })
+      return stepText('Read site memory', { detail: page })
     case 'memory.updated':
-      return told('Site memory updated', { detail: page })
+      return stepText('Site memory updated', { detail: page })
     default:
-      return told('', { subject: event.type, detail: text(tool) ?? text(error) ?? page })
+      return stepText('', { subject: event.type, detail: text(tool) ?? text(error) ?? page })
   }
 }
 
@@ -111,7 +111,7 @@ export function steps(events: TraceEvent[]): Step[] {
       sinceStart: offset(Math.max(0, atMs - startMs)),
       outcome: event.outcome,
       tone,
-      ...tell(event, tone),
+      ...textOfEvent(event, tone),
     }
   })
 }

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { Text } from '../../components/text.tsx'
 import { count, counted } from '../../text/format.ts'
-import { remember, remembered } from '../../app/preferences.ts'
+import { writePreference, readPreference } from '../../app/preferences.ts'
 import { place, withQuery } from '../../app/router.ts'
 import type { PageCost } from './rows.ts'
 
@@ -21,7 +21,7 @@ export function readBudget(text: string | null): number | null {
 }
 
 export function budget(): number {
-  return chosen.value ?? readBudget(remembered('tools.budget')) ?? budgetDefault
+  return chosen.value ?? readBudget(readPreference('tools.budget')) ?? budgetDefault
 }
 
 const pageName = (page: string): string => (page === '' ? 'no page' : page)
@@ -36,7 +36,7 @@ export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boole
     const tokens = readBudget(text)
     if (tokens === null) return
     chosen.value = tokens
-    remember('tools.budget', `${tokens}`)
+    writePreference('tools.budget', `${tokens}`)
   }
   return (
     <section class="panel budget" aria-label="Token cost per page">

@@ -26,7 +26,7 @@ import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { overview } from '../../app/session.ts'
 import { Budget } from './budget.tsx'
 import { ToolDetail } from './detail.tsx'
-import { pageCosts, type Show, summaryOf, type ToolRow, toolRows, wantedOf, wantedRows } from './rows.ts'
+import { pageCosts, type Show, summaryOf, type ToolRow, toolRows, toolFilterOf, filterTools } from './rows.ts'
 import { ToolTable } from './table.tsx'
 
 const toolsShownMax = 2_000
@@ -107,8 +107,8 @@ interface OverviewProps {
 
 function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
   const pages = useMemo(() => pageCosts(rows), [rows])
-  const wanted = wantedOf(query.value)
-  const shown = wantedRows(rows, wanted)
+  const filter = toolFilterOf(query.value)
+  const shown = filterTools(rows, filter)
   const showSite = new Set(rows.map((row) => row.siteId)).size > 1
   const { period, executed } = calls
   const divisions = [
@@ -144,7 +144,7 @@ function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
           ...(hasMore && {
             all: async (signal) => {
               const whole = await registryApi.tools(choiceOf(query.peek()).siteIds, csvRowsMax, signal)
-              return wantedRows(toolRows(whole.list, calls), wanted)
+              return filterTools(toolRows(whole.list, calls), filter)
             },
           }),
         }}
@@ -213,7 +213,7 @@ function set(changes: { [name: string]: string[] }, replace = false): void {
 }
 
 function Filters({ rows }: { rows: ToolRow[] }) {
-  const wanted = wantedOf(query.value)
+  const filter = toolFilterOf(query.value)
   return (
     <div class="tool-filters" role="group" aria-label="Filters">
       <label class="visually-hidden" for="find-tool">
@@ -225,7 +225,7 @@ function Filters({ rows }: { rows: ToolRow[] }) {
         placeholder="Find a tool by name"
         autocomplete="off"
         spellcheck={false}
-        value={wanted.text}
+        value={filter.text}
         onInput={(event) =>
           set({ find: event.currentTarget.value === '' ? [] : [event.currentTarget.value] }, true)
         }
@@ -235,19 +235,19 @@ function Filters({ rows }: { rows: ToolRow[] }) {
           type="button"
           key={show}
           class="button choice"
-          aria-pressed={wanted.show === show}
+          aria-pressed={filter.show === show}
           onClick={() => set({ show: show === 'all' ? [] : [show] })}
         >
           {showNames[show]}
-          <small>{count(wantedRows(rows, { show, page: null, text: '' }).length)}</small>
+          <small>{count(filterTools(rows, { show, page: null, text: '' }).length)}</small>
         </button>
       ))}
-      {wanted.page !== null && (
+      {filter.page !== null && (
         <button type="button" class="button" onClick={() => set({ page: [] })}>
           <span class="visually-hidden">Remove filter </span>
           page{' '}
           <b>
-            <Text value={wanted.page === '' ? 'none' : wanted.page} max={32} />
+            <Text value={filter.page === '' ? 'none' : filter.page} max={32} />
           </b>
           <span aria-hidden="true">×</span>
         </button>

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ToolCalls } from '../../api/api.ts'
 import type { Tool } from '../../api/registry-api.ts'
-import { pageCosts, summaryOf, toolRows, wantedOf, wantedRows } from './rows.ts'
+import { pageCosts, summaryOf, toolRows, toolFilterOf, filterTools } from './rows.ts'
 
 const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
   siteId: 'shop',
@@ -82,9 +82,9 @@ test('pages add up to the whole, and every filter keeps a part of the rows', () 
       const total = pageCosts(rows).reduce((sum, page) => sum + page.tokens, 0)
       expect(total).toBe(summaryOf(rows).tokens)
       for (const show of ['never', 'findings', 'unregistered', 'all'])
-        for (const row of wantedRows(rows, wantedOf(new URLSearchParams({ show, find: text }))))
+        for (const row of filterTools(rows, toolFilterOf(new URLSearchParams({ show, find: text }))))
           expect(rows).toContain(row)
-      expect(wantedRows(rows, wantedOf(new URLSearchParams()))).toEqual(rows)
+      expect(filterTools(rows, toolFilterOf(new URLSearchParams()))).toEqual(rows)
     }),
   )
 })

@@ -160,13 +160,13 @@ export function summaryOf(rows: ToolRow[]): ToolSummary {
 
 export type Show = 'all' | 'never' | 'findings' | 'unregistered'
 
-export interface Wanted {
+export interface ToolFilter {
   show: Show
   page: string | null // null: every page
   text: string
 }
 
-export function wantedOf(query: URLSearchParams): Wanted {
+export function toolFilterOf(query: URLSearchParams): ToolFilter {
   const show = query.get('show')
   return {
     show: show === 'never' || show === 'findings' || show === 'unregistered' ? show : 'all',
@@ -182,7 +182,7 @@ const shows: { [show in Show]: (row: ToolRow) => boolean } = {
   unregistered: (row) => !row.registered && !row.isRest,
 }
 
-export function wantedRows(rows: ToolRow[], { show, page, text }: Wanted): ToolRow[] {
+export function filterTools(rows: ToolRow[], { show, page, text }: ToolFilter): ToolRow[] {
   const part = text.trim().toLowerCase()
   return rows.filter(
     (row) =>
