@@ -16,7 +16,7 @@ import { listenForShortcuts } from './app/shortcuts.ts'
 import { startTheme } from './app/theme.ts'
 
 function App() {
-  // The one-time links work whoever is signed in.
+  // One-time links work with and without a sign-in.
   if (path.value === '/setup') return <Setup />
   if (path.value === '/reset') return <ResetPassword />
   if (path.value === '/invitation') return <AcceptInvitation />

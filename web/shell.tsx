@@ -203,10 +203,10 @@ function ShortcutList() {
   )
 }
 
-/** The code of the pages, and their first answers: when a page is wanted, and ahead while nothing else is to do. */
+/** The code of the pages: loaded when a page is opened, or prefetched with its first queries while idle. */
 const codes = new Map<PageRoute, ComponentType>()
 
-/** Null until it came. What is there can be drawn in the same turn as the click that asks for it. */
+/** Null until it is loaded. Loaded code is drawn in the task of the click. */
 function codeOf(route: PageRoute): ComponentType | null {
   return codes.get(route) ?? null
 }
@@ -217,7 +217,7 @@ async function loadCode(route: PageRoute): Promise<PageCode> {
   return code
 }
 
-/** The page that was opened comes first, with what it asks for. */
+/** The open page and its queries come first. */
 const waitMs = 150
 
 /** A first visit then waits for nothing. One at a time, so that a click in between waits for one at most. */
@@ -232,7 +232,7 @@ function getReadyWhenIdle(): () => void {
         const code = await loadCode(route)
         if (!ended) await code.prefetch?.()
       } catch {
-        // The page itself asks again when it is wanted, and says what is wrong.
+        // The page loads again when it is opened, and shows the error.
       }
     }
   }

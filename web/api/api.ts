@@ -31,7 +31,7 @@ export type * from '../../server/api/tools/call-shapes.ts'
 export type * from '../../server/api/traces/histogram-shapes.ts'
 export type * from './event-shapes.ts'
 
-/** What each page of counts is told, by its address below /api/. */
+/** The answers of pages of counts, by their address below /api/. */
 export interface PageCounts {
   detect: DetectCounts
   'detect/matrix': DetectMatrix
@@ -52,7 +52,7 @@ export type Role = Session['role']
 export type Key = KeyView
 export type KeyKind = Key['kind']
 
-/** The password was right; a code is asked for before there is a session. */
+/** The password was correct; the session starts after a code. */
 export interface HalfSignedIn {
   secondFactor: true
   token: string
@@ -75,7 +75,7 @@ export interface KeyWanted {
 export interface EventPage {
   events: ReceivedEvent[]
   nextCursor: string | null
-  live: string // where the live stream goes on without a gap
+  live: string // position at which the live stream continues without a gap
 }
 
 /** What went wrong, in words a page can show. `requestId` is what a person quotes when asking for help. */
@@ -124,7 +124,7 @@ export function onFactorNeeded(listener: () => void): void {
 
 let cookie = { isChanging: false, idle: new AbortController() }
 
-/** Ends with the sign-in: for what is asked without need. */
+/** Aborts when the sign-in ends; for prefetches. */
 export const idleSignal = (): AbortSignal => cookie.idle.signal
 
 /**
@@ -147,7 +147,7 @@ function unreachable(): ApiError {
   })
 }
 
-/** The error an answer stands for, whatever its body holds: a proxy on the way may answer in its own words. */
+/** The error of a response. A proxy in between may respond with a body that is not ours. */
 async function errorOf(answer: Response): Promise<ApiError> {
   const retryAfter = Number(answer.headers.get('retry-after') ?? 'none')
   const retryAfterS = Number.isFinite(retryAfter) ? retryAfter : null

@@ -1,6 +1,6 @@
 /** Events as the appliance returns them, and filters for them. */
 
-/** A trace event as a client sent it; the server has checked the members named here, others may be anything. */
+/** A trace event as a client sent it; the server validated the fields listed here, others may be anything. */
 export interface TraceEvent {
   id: string
   siteId: string

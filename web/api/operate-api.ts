@@ -29,7 +29,7 @@ export const operateApi = {
   backupHref: (name: string): string => one(name, 'file'),
   retention: () => get<Retention>('/api/retention'),
   setRetention: async (limits: Pick<Retention, 'days' | 'bytes' | 'auditDays'>) => {
-    // What is left out is as the appliance was started.
+    // Omitted limits use the server default.
     const { days, bytes, auditDays } = limits
     const body = {
       ...(days !== null && { days }),

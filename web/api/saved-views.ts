@@ -24,7 +24,7 @@ const held = signal<{ orgId: string; views: SavedView[] } | null>(null)
 
 const orgId = (): string => session.value?.org.id ?? ''
 
-/** Null until they were asked for; those of another organization are never shown. */
+/** Null until they are loaded; those of another organization are never shown. */
 export function savedViews(): SavedView[] | null {
   return held.value?.orgId === orgId() ? held.value.views : null
 }
@@ -63,7 +63,7 @@ export async function restoreView({ name, search }: Members): Promise<void> {
   await loadViews()
 }
 
-// ---------------------------------------------------------------- what browsers kept before
+// ---------------------------------------------------------------- views that earlier versions stored in the browser
 
 const localKey = 'logs.views'
 
@@ -85,7 +85,7 @@ function isView(value: unknown): value is Members {
   )
 }
 
-/** Views that an earlier version kept in this browser alone and that were not imported or discarded yet. */
+/** Views that an earlier version stored in this browser only and that are not imported or discarded yet. */
 export const localViews = (): Members[] => readLocalViews(readPreference(localKey))
 
 export const discardLocalViews = (): void => removePreference(localKey)

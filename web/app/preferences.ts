@@ -3,7 +3,7 @@ import { session } from './session.ts'
 
 const keyOf = (name: string): string => `sightglass.${session.peek()?.org.id ?? ''}.${name}`
 
-/** Null when nothing is kept or storage is forbidden. */
+/** Null when nothing is stored or storage is disabled. */
 export function readPreference(name: string): string | null {
   try {
     return localStorage.getItem(keyOf(name))
@@ -12,7 +12,7 @@ export function readPreference(name: string): string | null {
   }
 }
 
-/** False when the browser keeps nothing: the choice then holds until the page is left. */
+/** False when storage is disabled: the choice then lasts until the page is left. */
 export function writePreference(name: string, value: string): boolean {
   try {
     localStorage.setItem(keyOf(name), value)
@@ -26,6 +26,6 @@ export function removePreference(name: string): void {
   try {
     localStorage.removeItem(keyOf(name))
   } catch {
-    // Where storage is forbidden nothing is kept.
+    // Nothing is stored when storage is disabled.
   }
 }

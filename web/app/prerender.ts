@@ -3,7 +3,7 @@ import { render, type ComponentChildren } from 'preact'
 
 /**
  * In one task, which ends before the browser paints: nothing of it is ever on the screen. Effects after the paint do
- * not run, so nothing asks, listens or counts down. Rejects with what the drawing throws.
+ * not run, so nothing is fetched and no timer starts. Rejects with the error of the drawing.
  */
 export async function prerender(content: ComponentChildren): Promise<void> {
   await whenIdle()
@@ -23,7 +23,7 @@ export async function prerender(content: ComponentChildren): Promise<void> {
   }
 }
 
-/** Where the browser does not tell. */
+/** For browsers without requestIdleCallback. */
 const waitMs = 50
 
 export function whenIdle(): Promise<void> {

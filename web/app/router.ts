@@ -21,7 +21,7 @@ export function withoutBase(path: string, base = basePath): string {
   return path.startsWith(`${base}/`) ? path.slice(base.length) : path
 }
 
-/** Pages write links as if the whole host were theirs; what is drawn begins with the base path. */
+/** Pages write links without the base path; it is added to every link when it is drawn. */
 export function linkBelowBase(base = basePath): void {
   if (base === '') return
   const before = options.vnode
@@ -60,7 +60,7 @@ export function navigate(to: string, how: { replace?: boolean } = {}): void {
   if (before !== place.peek().path) window.scrollTo(0, 0)
 }
 
-/** Sets members of the query and keeps the others; an empty list removes the member. */
+/** Sets fields of the query; an empty list removes a field, all others stay. */
 export function withQuery(search: string, changes: { [name: string]: string[] }): string {
   const params = new URLSearchParams(search)
   for (const [name, values] of Object.entries(changes)) {

@@ -42,14 +42,14 @@ export async function loadEntry(): Promise<void> {
 }
 
 /**
- * Counts by type, for the navigation and the empty states; the shell asks on each page. An old answer is better than
- * none, so a failure keeps it.
+ * Counts by type, for the navigation and the empty states; refreshed on each page. An old answer is better than
+ * none, so a failure changes nothing.
  */
 export async function refreshOverview(): Promise<void> {
   try {
     overview.value = await api.overview()
   } catch {
-    // The page that is shown asks for its own data and reports what is wrong.
+    // The open page fetches its own data and shows its own errors.
   }
 }
 
@@ -62,7 +62,7 @@ export function enter(found: Session): void {
   totals.value = null
 }
 
-/** Shows the sign-in page and keeps where the reader was, so that signing in leads back there. */
+/** Shows the sign-in page; signing in leads back to the current address. */
 export function leave(notice = ''): void {
   const { path, search } = place.peek()
   const from = safeReturn(path + search)

@@ -11,7 +11,7 @@ export interface Shortcut {
 
 export const shortcuts = signal<Shortcut[]>([])
 
-/** Keys typed into a field belong to the field, and a dialog keeps the page's keys out. */
+/** Keys typed into a field or an open dialog are not shortcuts of the page. */
 function belongsElsewhere(event: KeyboardEvent): boolean {
   const target = event.target
   if (!(target instanceof Element)) return false

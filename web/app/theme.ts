@@ -25,7 +25,7 @@ export const themeOnScreen = computed(() => {
   return theme.value === 'system' ? (systemDark.value ? 'dark' : 'light') : theme.value
 })
 
-/** Applies the kept theme and every later choice. */
+/** Applies the stored theme and every later choice. */
 export function startTheme(): void {
   watchPrinting()
   const dark = window.matchMedia('(prefers-color-scheme: dark)')
@@ -48,7 +48,7 @@ export function startTheme(): void {
 /** Whether the page goes to paper now: then tables show all their rows, in ink that suits white. */
 export const printing = signal(false)
 
-/** Both ways are heard: the browser's own printing, and a view of the page as it would print. */
+/** Browsers announce printing by events or by the media query. */
 function watchPrinting(): void {
   const paper = window.matchMedia('print')
   paper.addEventListener('change', () => (printing.value = paper.matches))

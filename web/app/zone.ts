@@ -59,7 +59,7 @@ export function allZones(): string[] {
   return [...new Set(['UTC', ...Intl.supportedValuesOf('timeZone').map(nameOf)])]
 }
 
-/** The moment at which a day of the zone begins, or one so many days later; null when it is no day. */
+/** The moment at which a day of the zone begins, `later` days after it; null when `day` is invalid. */
 export function dayStart(day: string, later = 0, timeZone = zone.value): number | null {
   const wall = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
   return Number.isNaN(wall) ? null : momentOf(moved(wall, 'day', later), timeZone)
@@ -71,7 +71,7 @@ export function localMoment(text: string, timeZone = zone.value): number | null 
   return Number.isNaN(wall) ? null : momentOf(wall, timeZone)
 }
 
-/** The day on which a moment lies, as a date field takes it. */
+/** The day of a moment, in the format of a date field. */
 export function dayOf(ms: number, timeZone = zone.value): string {
   return new Date(startOf(wallOf(ms, timeZone), 'day')).toISOString().slice(0, 10)
 }

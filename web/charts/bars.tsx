@@ -87,7 +87,7 @@ function Track({ share, colour }: { share: number; colour: string }) {
   )
 }
 
-/** Bars of the values of a member, from a cut. */
+/** Bars of the values of a breakdown. */
 export function breakdownBars(
   cut: Cut,
   of: {
@@ -107,7 +107,7 @@ export function breakdownBars(
     })
 }
 
-/** What of the whole is in no bar: values beyond the limits, and events without the member. */
+/** The part of the whole that is in no bar: values beyond the limits, and events without the field. */
 export function breakdownRest(cut: Cut, whole: Pick<Tally, 'count'>): { names: number; count: number } {
   const barred = cut.rows.reduce((sum, row) => sum + (row.value === null ? 0 : row.count), 0)
   return { names: cut.more?.values ?? 0, count: Math.max(0, whole.count - barred) }

@@ -57,12 +57,12 @@ export const blockedColumns: Column<CutRow>[] = [
   ),
 ]
 
-/** A row of a table of values: one of them, those beyond a thousand in an hour, or the events without the member. */
+/** A row of a table of values: a value, the values beyond 1,000 per hour, or the events without the field. */
 export interface ValueRow extends CutRow {
   kind: 'value' | 'others' | 'missing'
 }
 
-/** All rows of a cut, and one for what is left of the whole: a column of counts sums up to the page's number. */
+/** All rows of a breakdown and one for the rest, so that a column of counts sums up to the page's number. */
 export function valueRows(cut: Cut, whole: Tally): ValueRow[] {
   const rows: ValueRow[] = cut.rows
     .filter((row) => row.count > 0 || row.before > 0)

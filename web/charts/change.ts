@@ -16,7 +16,7 @@ export function changeOf(now: number, before: number): Change {
   return { arrow, text: percent === 0 ? 'under 1 %' : `${percent} %` }
 }
 
-/** Between two shares, 0 to 1 each: "▲ 3 pts", by what is shown of them. Null where a share of nothing is none. */
+/** The change of a share from 0 to 1: "▲ 3 pts", computed from the rounded percentages. Null: no share. */
 export function pointsOf(now: number | null, before: number | null): Change {
   if (now === null || before === null) return { arrow: '', text: '' }
   const points = Math.round(now * 100) - Math.round(before * 100)
@@ -31,7 +31,7 @@ export function shareOf(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole
 }
 
-/** "61 %"; "under 1 %" and "over 99 %" where rounding would tell a lie; "–" for a share of nothing. */
+/** "61 %"; "under 1 %" and "over 99 %" where rounding would mislead; "–" for a share of nothing. */
 export function percent(share: number | null): string {
   if (share === null) return '–'
   if (share > 0 && share < 0.005) return 'under 1 %'

@@ -23,7 +23,7 @@ const dayMs = 24 * hourMs
 const axisSteps = [1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 672, 1344, 2688, 5376].map((hours) => hours * hourMs)
 const labelWidthPx = 64
 
-/** Round times of the zone between which there is room for a label; hours that divide a day, or whole days. */
+/** Round times of the zone with space for a label between them: hours that divide a day, or whole days. */
 export function timeSplits(fromMs: number, toMs: number, widthPx: number, timeZone: string): number[] {
   const room = Math.max(2, Math.floor(widthPx / labelWidthPx))
   const wanted = (toMs - fromMs) / room
@@ -38,7 +38,7 @@ export function timeSplits(fromMs: number, toMs: number, widthPx: number, timeZo
   }
 }
 
-/** "14:00" inside a day, "Fri 14" at its beginning; "14 Nov" where only days are told apart, "Nov 2025" for years. */
+/** "14:00" inside a day, "Fri 14" at its beginning; "14 Nov" between days, "Nov 2025" for years. */
 export function timeLabels(splits: readonly number[], timeZone: string): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0)
   return splits.map((at) => {
@@ -131,7 +131,7 @@ export function chartOptions(
   }
 }
 
-/** Without the time axis and the room above. */
+/** Without the time axis and the padding above. */
 function partsOf({ height }: Pick<uPlot, 'height'>): number {
   return partsIn(height - 40)
 }

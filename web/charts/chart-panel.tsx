@@ -165,7 +165,7 @@ interface AsTableProps {
   showValue?: (value: number) => string
 }
 
-/** Hundreds of cells are made only when somebody wants to read them, and for print, which opens it. */
+/** The cells are created only when the table is opened, or for print. */
 function AsTable({ title, series, edges, zone, showValue }: AsTableProps) {
   const shown = (value: number): string => (Number.isNaN(value) ? '' : (showValue ?? count)(value))
   const open = useSignal(false)

@@ -63,7 +63,7 @@ interface Page<Row> {
   next: string | null
 }
 
-/** Every row of a paged list, each page asked for with the cursor of the one before; at most `csvRowsMax`. */
+/** Every row of a paged list, at most `csvRowsMax`. */
 export async function everyRow<Row>(ask: (cursor: string | null) => Promise<Page<Row>>): Promise<Row[]> {
   const rows: Row[] = []
   let cursor: string | null = null

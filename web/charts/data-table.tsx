@@ -16,7 +16,7 @@ export type Cell = string | number | null
 
 export interface Column<Row> {
   name: string
-  /** What sorting and CSV take; a number is set to the right, null sorts last and is an empty cell. */
+  /** The value for sorting and CSV; null sorts last and is an empty cell. */
   value: (row: Row) => Cell
   show?: (row: Row) => ComponentChildren // the value itself by default
   number?: boolean

@@ -30,20 +30,20 @@ const byName: { [value: string]: string } = {
 /** Rising trust, as the contract has it. */
 export const trustOrder = ['detected', 'declared', 'verified', 'linked']
 
-/** A trust that is not on the ladder stands below it. */
+/** An unknown trust ranks lowest. */
 export function trustRank(trust: string): number {
   return trustOrder.indexOf(trust)
 }
 
 const ownColours = 8
 
-/** Known words have their own colour everywhere; other values get one by their place. */
+/** Known values have a fixed colour; other values get one by their index. */
 export const colourOf: ColourOf = (value, index) =>
   Object.hasOwn(byName, value) ? (byName[value] ?? '') : `series-${(index % ownColours) + 1}`
 
 /**
- * The stepped rows of a cut as series, in the given order where it names them, and what is left of the whole as one
- * more: events without the member, and values that are not among the largest.
+ * The stepped rows of a breakdown as series, in the given order, and the rest as one
+ * more: events without the field, and values that are not among the largest.
  */
 export function breakdownSeries(
   rows: readonly CutRow[],
@@ -111,7 +111,7 @@ export function apart(series: readonly Series[], edges: readonly number[]): (num
   return [times, ...columns.reverse()]
 }
 
-/** The step that holds a moment, by where steps begin and the last one ends; null outside. */
+/** The step that contains a moment; null outside. */
 export function stepAt(edges: readonly number[], ms: number): number | null {
   const next = edges.findIndex((edge) => edge > ms)
   return next > 0 ? next - 1 : null

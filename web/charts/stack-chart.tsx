@@ -75,7 +75,7 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
     drawn.fed.current = drawn.props.current.series
     const sized = new ResizeObserver(() => {
       const { width, height } = sizeOf(element)
-      // The first call tells the size that it was made with; every setting of a size draws anew.
+      // The first call reports the initial size; setting a size draws again.
       if (width !== made.width || height !== made.height) made.setSize({ width, height })
     })
     sized.observe(element)
@@ -149,7 +149,7 @@ function pick(chart: uPlot, drawn: Drawn): void {
   onPick(step, seriesAt(series, step, value))
 }
 
-/** Moves the cursor to a step, or away, and shows what is chosen so far. */
+/** Moves the cursor to a step, or away, and shows the selection so far. */
 function point(drawn: Drawn, step: number | null): void {
   const chart = drawn.chart.current
   const { edges } = drawn.props.current

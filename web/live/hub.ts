@@ -1,5 +1,5 @@
 /**
- * One stream for all tabs of a browser: it is read once, and each tab gets what its own filter asks for. What came
+ * One stream for all tabs of a browser: it is read once, and each tab gets the events of its filter. Events
  * between a tab's position and the stream's is fetched first, so a tab that joins has neither gap nor duplicate.
  */
 import { messageReader, type StreamMessage } from './sse.ts'
@@ -28,7 +28,7 @@ export interface HubSource {
 interface Tab {
   filter: EventFilter
   sink: LiveSink
-  begun: boolean // it was told that its stream is there
+  begun: boolean // its stream was announced
   waiting: StreamMessage[] | null // while what it missed is fetched
   known: Set<string> // events it had before the stream brought them
 }
@@ -37,7 +37,7 @@ interface Missed {
   events: ReceivedEvent[]
   position: string
   more: boolean
-  ahead: boolean // the position asked from lies beyond the one asked to
+  ahead: boolean // the requested start lies after the requested end
 }
 
 /** A tab comes again with every recount: the stream outlives the short times without one. */
@@ -58,13 +58,13 @@ interface Hub {
 export function createHub(source: HubSource) {
   const hub: Hub = { source, tabs: new Set(), stream: null, streamAt: '', linger: undefined }
   return {
-    /** Follows from `after` until the function it returns is called, or the sink is told that it is over. */
+    /** Follows from `after` until the returned function is called or the sink ends. */
     follow(filter: EventFilter, after: string, sink: LiveSink): () => void {
       const stop = new AbortController()
       const tab: Tab = { filter, sink, begun: false, waiting: [], known: new Set() }
       clearTimeout(hub.linger)
       join(hub, tab, after, stop.signal).catch(() => {
-        // One that began and is not among them any more was told of the break already.
+        // A tab that began and was removed already knows of the break.
         const told = !hub.tabs.delete(tab) && tab.begun
         if (!stop.signal.aborted && !told) notifyEnd(tab)
       })
@@ -81,7 +81,7 @@ function notifyEnd({ begun, sink }: Tab): void {
   else sink.unreachable()
 }
 
-/** Everybody hears of a break and comes back with the position where it stood. */
+/** Every tab is notified of a break and reconnects with its own position. */
 function breakOff(hub: Hub, of: AbortController): void {
   if (hub.stream?.stop !== of) return
   of.abort()
@@ -135,7 +135,7 @@ async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Pro
   const refused = await opened(hub)
   if (signal.aborted) return
   if (refused !== null) return tab.sink.refuse(refused.clone())
-  // From here on the stream's events wait for it; what is fetched now ends where the stream has come to.
+  // From here on the stream's events are queued for it; the fetch below ends at the stream's position.
   tabs.add(tab)
   const until = hub.streamAt
   const missed = await walk(source, tab.filter, [after, until], signal, ({ events, position }) => {
@@ -230,7 +230,7 @@ async function readAll(
   }
 }
 
-/** Whether an event is one that a filter asks for, as GET /v1/traces decides it (contract §6). */
+/** Whether an event matches a filter, as in GET /v1/traces (contract §6). */
 type Member = (event: TraceEvent) => unknown
 
 /** As the appliance derives it where the event names no decision. */

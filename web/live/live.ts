@@ -5,13 +5,13 @@ import { messageReader } from './sse.ts'
 export type LiveState =
   { state: 'connecting' | 'live' } | { state: 'lost'; error: ApiError | null; retryInMs: number }
 
-/** The question itself was wrong, such as an unknown filter in the address: asking again would not help. */
+/** The request itself was wrong, such as an unknown filter in the address: retrying would not help. */
 export function isRefused(error: ApiError | null): boolean {
   return error !== null && error.status >= 400 && error.status < 500 && error.status !== 429
 }
 
 export interface LiveOptions {
-  after: string // the position to go on from
+  after: string // the position to continue from
   open: (after: string, signal: AbortSignal) => Promise<Response>
   onEvents: (events: ReceivedEvent[]) => void
   onState: (state: LiveState) => void

@@ -36,7 +36,7 @@ interface Line {
   close(n: number): void
 }
 
-/** Whoever waits longer for the worker's first word has none that works. */
+/** A worker that has not answered after this time does not work. */
 const answerMsMax = 10_000
 
 let reader = ''

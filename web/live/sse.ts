@@ -35,7 +35,7 @@ function messageOf(lines: string[]): StreamMessage | null {
   const data: string[] = []
   for (const line of lines) {
     const colon = line.indexOf(':')
-    if (colon === 0) continue // a comment, which only keeps the connection warm
+    if (colon === 0) continue // a comment, sent as a heartbeat
     const name = colon === -1 ? line : line.slice(0, colon)
     const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
     if (name === 'event') event = value

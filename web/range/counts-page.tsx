@@ -24,7 +24,7 @@ interface CountsPageProps<T extends { period: PeriodView }> {
   nouns: string // what the page counts: "detections"
   kind: SampleKind
   model: CountsModel<T>
-  /** Whether events of the page were ever kept. */
+  /** Whether an event type belongs to the page. */
   isMine: (type: string) => boolean
   isEmpty: (data: T) => boolean // nothing in this range
   children: (data: T) => ComponentChildren
@@ -38,7 +38,7 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
     () => overview.value !== null && !Object.keys(overview.value.byType).some(props.isMine),
   )
   const never = noneOfMine.value && (data === null || props.isEmpty(data)) && error === null
-  // Drawn again when there are other counts, not when the line comes up or the counts are asked anew.
+  // Drawn again when the counts change, not when the connection or the stale mark does.
   const drawn = useMemo(() => data && props.children(data), [data])
   return (
     <>
@@ -95,7 +95,7 @@ function CountsProblem<T>({ model }: { model: CountsModel<T> }) {
   )
 }
 
-/** Said above the numbers, which stay: nothing now is an answer beside what was before. */
+/** Shown above the numbers, which stay visible for comparison with the period before. */
 function NothingHere({ period, nouns }: { period: PeriodView; nouns: string }) {
   const choice = choiceOf(query.value)
   return (
@@ -173,7 +173,7 @@ function CountFilters({ period }: { period: PeriodView }) {
   )
 }
 
-/** Nothing is drawn then: a number of a part of the events would be wrong. */
+/** No numbers are drawn: a count of only some events would be wrong. */
 function TooMuch() {
   return (
     <section class="panel nothing-here">

@@ -65,7 +65,7 @@ export function filterHref(filter: ChosenFilter, ...left: string[]): string {
   return path + withQuery(search, { filter: filters, ...Object.fromEntries(left.map((name) => [name, []])) })
 }
 
-/** The filter that stands behind a part of a chart: the one field that the part has more than the whole. */
+/** The filter of a part of a chart: the one field that the part has and the whole has not. */
 export function filterOfPart(part: LogsFilter, whole: LogsFilter): ChosenFilter | null {
   for (const [name, { logs }] of Object.entries(filterable)) {
     const value = logs === null ? undefined : part[logs]

@@ -48,7 +48,7 @@ export function liveText(connection: LiveState): string {
   return refused ? 'Not live' : liveWords[connection.state]
 }
 
-/** A page that cannot count any more is not live, whatever the line says. */
+/** A page that cannot count is not live, whatever the connection state. */
 export function LiveDot({ connection }: { connection: ReadonlySignal<LiveState> }) {
   return (
     <span class={`live-dot ${connection.value.state}`} role="status">

@@ -7,7 +7,7 @@ import { clockTime } from '../text/format.ts'
 import { dayOf, dayStart, localMoment, zone } from '../app/zone.ts'
 
 interface RangeDialogProps {
-  /** What is shown now; the fields begin with it. */
+  /** The current range, with which the fields start. */
   sinceMs: number
   untilMs: number
   onChoose: (sinceMs: number, untilMs: number) => void
@@ -21,7 +21,7 @@ interface Fields {
   toTime: string
 }
 
-/** The range of the fields: a day without a time of day is meant whole. A text says what is wrong. */
+/** The range of the fields; a day without a time is a whole day. A text is the error. */
 export function rangeOf({ fromDay, fromTime, toDay, toTime }: Fields, timeZone = zone.value) {
   const at = (day: string, time: string, later: number) =>
     time === '' ? dayStart(day, later, timeZone) : localMoment(`${day}T${time}`, timeZone)

@@ -38,7 +38,7 @@ export function choiceOf(query: URLSearchParams): RangeChoice {
   }
 }
 
-/** The rangeFields of the address that say this choice; what is the default is left out. */
+/** The fields of the address for this choice, without defaults. */
 export function addressOf(choice: RangeChoice): { [member: string]: string[] } {
   return {
     range: choice.range === null || choice.range === '7d' ? [] : [choice.range],
@@ -57,7 +57,7 @@ export function rangePart(search: string): string {
   return part.toString()
 }
 
-/** What the server is asked. The comparison is always counted: showing it or not is the reader's. */
+/** The parameters of a request. The comparison is always counted, whether it is shown or not. */
 export function rangeParams(choice: RangeChoice, timeZone = zone.value): URLSearchParams {
   const params = new URLSearchParams()
   if (choice.range !== null) params.set('range', choice.range)

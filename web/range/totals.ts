@@ -3,13 +3,13 @@ import { nextPageParams } from './choose-range.ts'
 import { api } from '../api/api.ts'
 import { totals } from '../app/session.ts'
 
-/** Asked on pages that count nothing themselves; an old answer is better than none, so a failure keeps it. */
+/** Fetched on pages that count nothing themselves; an old answer is better than none, so a failure changes nothing. */
 export async function refreshTotals(): Promise<void> {
   const asked = `${nextPageParams()}`
   try {
     const found = await api.totals(new URLSearchParams(asked))
     if (asked === `${nextPageParams()}`) totals.value = found
   } catch {
-    // The page that is shown asks for its own data and reports what is wrong.
+    // The open page fetches its own data and shows its own errors.
   }
 }

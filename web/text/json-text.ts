@@ -21,7 +21,7 @@ function* scan(json: string): Generator<string> {
   }
 }
 
-/** The text of one member of a JSON object, as it stands, or null. The last one wins, as in JSON.parse. */
+/** The text of one field of a JSON object, unchanged, or null. The last one wins, as in JSON.parse. */
 export function memberText(json: string, name: string): string | null {
   let depth = 0
   let key: string | null = null

@@ -60,7 +60,7 @@ export const decisionNames: { readonly [decision: string]: string } = {
   review: measures.review.name,
 }
 
-/** Those that stand beside a page in the navigation and at the head of Analytics, in the order of the pages. */
+/** Measures beside the pages in the navigation and in the headlines of Analytics, in the order of the pages. */
 export const pageMeasures: readonly (Measure & { type: string })[] = [
   measures.detections,
   measures.identities,

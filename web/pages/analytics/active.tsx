@@ -14,7 +14,7 @@ import type { Series } from '../../charts/series.ts'
 
 interface ActiveProps {
   period: PeriodView // of the page; only its sites matter
-  events: number // changes when something came: then it is asked anew
+  events: number // changes when events arrived, which fetches again
 }
 
 const dayMs = 86_400_000
@@ -124,13 +124,13 @@ function Months({ months }: { months: Month[] }) {
   )
 }
 
-/** How long tool calls took over the range: asked on its own, because reading sketches takes longer than counting. */
+/** The duration of tool calls over the range. */
 const quantiles = [
   { name: 'p50', of: 'p50Ms', colour: 'series-1' },
   { name: 'p95', of: 'p95Ms', colour: 'series-2' },
 ] as const
 
-/** `calls` changes when tools were called: then it is asked anew. */
+/** A change of `calls` fetches again. */
 export function Durations({ calls }: { calls: number }) {
   // Durations know no filters: while those of the address are on their way, this is still drawn.
   const params = rangeParams(choiceOf(query.value))

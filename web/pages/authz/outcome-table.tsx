@@ -17,7 +17,7 @@ const order = ['allow', 'deny', 'review']
 const outcomeOrder = ['success', 'blocked', 'error']
 const outcomesMax = 8
 
-/** A row for each decision that occurs, and one for what is left of the whole: their sums are the page's numbers. */
+/** One row per decision that occurs and one for the rest, so that their sums are the page's numbers. */
 export function outcomeRows({
   decisions,
   evaluated,
@@ -43,7 +43,7 @@ export function outcomeRows({
   return left.count > 0 ? [...rows, left] : rows
 }
 
-/** Own members only: an outcome may be called like a member that every object has. */
+/** Own properties only: an outcome may have the name of a property that every object has. */
 function outcomeOf({ outcomes }: OutcomeRow, outcome: string): number {
   return Object.hasOwn(outcomes, outcome) ? (outcomes[outcome] ?? 0) : 0
 }

@@ -40,7 +40,7 @@ export function deedOf(event: TraceEvent): string {
   return Object.hasOwn(deeds, event.type) ? (deeds[event.type] ?? event.type) : event.type
 }
 
-/** The members by which an agent was recognized, where the event carries them. */
+/** The fields by which an agent was recognized. */
 export function evidenceOf(event: TraceEvent): { name: string; text: string }[] {
   const agent = (event.agent ?? {}) as { [member: string]: unknown }
   const found: { name: string; text: string }[] = []
@@ -59,7 +59,7 @@ export function evidenceOf(event: TraceEvent): { name: string; text: string }[] 
   return found
 }
 
-/** Signals come as a list of names or as members with values. */
+/** Signals are a list of names or an object. */
 function signalText(signals: object): string {
   if (Array.isArray(signals)) return signals.map((signal) => plain(signal)).join(', ')
   return Object.entries(signals)

@@ -53,7 +53,7 @@ function agentRows({ vendors, decided, detected, period, agents }: DetectCounts)
   }))
 }
 
-/** Names that have no vendor stand below the detections without one. */
+/** Names without a vendor are children of the row without one. */
 function ofVendor(byVendor: Map<string, NamedAgent[]>, { kind, value }: ValueRow) {
   const key = kind === 'value' ? vendorKey({ name: value ?? '' }) : kind === 'missing' ? 'missing' : 'other'
   const agents = byVendor.get(key) ?? []
@@ -195,7 +195,7 @@ export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vend
 /** Detections of one name of a vendor, with the purposes that came with it; null: those without a name. */
 interface NamedAgent {
   name: string | null
-  isOthers: boolean // names for which there is no room
+  isOthers: boolean // names beyond the limit
   purposes: { purpose: string; count: number }[] // most first
   count: number
   before: number

@@ -62,7 +62,7 @@ function place(of: CountedName): number {
 
 interface MatrixProps {
   period: PeriodView
-  detected: number // changes when something was detected: then it is asked anew
+  detected: number // changes when agents were detected, which fetches again
   of: LogsFilter // the detections of the range, for Logs
 }
 
@@ -90,7 +90,7 @@ export function Matrix({ period, detected, of }: MatrixProps) {
   )
 }
 
-/** While events come, the two numbers are asked a moment apart: only fewer is worth a word. */
+/** While events arrive, the two numbers are fetched a moment apart, so only a lower one is reported. */
 function aboutOf(inPairs: number, detected: number): string {
   if (inPairs >= detected) return `all ${counted(inPairs, 'detection')} in this range`
   const missing = counted(detected - inPairs, 'detection')

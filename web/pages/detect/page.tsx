@@ -25,7 +25,7 @@ import type { DetectCounts, DetectTrust } from '../../api/api.ts'
 const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
 const type = 'agent.detected'
 
-/** The open vendor stands in the address, so a link can show it. */
+/** The open vendor is in the address, so that a link can show it. */
 function openVendor(vendor: string | null): void {
   const here = place.peek()
   navigate(here.path + withQuery(here.search, { vendor: vendor === null ? [] : [vendor] }), {
@@ -210,7 +210,7 @@ function ClassAndTrust({ data: { period, detected, classes } }: { data: DetectCo
   )
 }
 
-/** Asked on its own: reading sessions takes longer than counting. */
+/** A query of its own, because reading sessions takes longer than counting. */
 const trustQuery = (): Query<DetectTrust> => countsQuery('detect/trust')
 
 const sum = (rows: DetectTrust['rows']): number => rows.reduce((total, row) => total + row.count, 0)

@@ -45,7 +45,7 @@ interface VersionProps {
   open: boolean
 }
 
-/** What changed is asked for when somebody opens it. */
+/** The differences are fetched when the version is opened. */
 function Version({ siteId, version, before, open }: VersionProps) {
   const found = useSignal<Difference[] | null>(null)
   const problem = useSignal<ApiError | null>(null)

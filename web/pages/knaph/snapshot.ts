@@ -13,7 +13,7 @@ export interface SitePage {
   name: string
   purpose: string
   actions: string[]
-  more: JsonObject // members beyond these
+  more: JsonObject // further fields
 }
 
 export interface SiteMap {
@@ -41,7 +41,7 @@ const textOf = (value: Json | undefined): string => (typeof value === 'string' ?
 
 const pagesMax = 1_000
 
-/** Pages under the paths they stand at; `/products/17` lies under `/products` whether that is a page or not. */
+/** Pages below their parent paths; `/products/17` is below `/products` whether that is a page or not. */
 export function siteMapOf(snapshot: JsonObject): SiteMap {
   const map = snapshot['siteMap']
   const list = isObject(map) && Array.isArray(map['pages']) ? map['pages'] : []

@@ -38,7 +38,7 @@ export function EventDrawer(props: { id: string; onClose: () => void }) {
         problem.value = error
       },
     )
-    // On a phone the drawer covers the page, so reading goes on in it; on a desk the keyboard stays with the table.
+    // On a phone the drawer covers the page and gets the focus; on a desktop the focus stays in the table.
     if (window.matchMedia('(max-width: 700px)').matches) drawer.current?.focus()
     return () => stop.abort()
   }, [])

@@ -7,7 +7,7 @@ export interface Entry {
   occurredAtMs: number
   receivedAtMs: number
   atMs: number // by which it is listed
-  alone: boolean // came by the stream with few others, so that its sliding in can be seen
+  alone: boolean // arrived by the stream with few others, so its animation is visible
   event: TraceEvent
 }
 
@@ -36,7 +36,7 @@ function newOnes(ids: Set<string>, received: ReceivedEvent[], alone: boolean): E
   return fresh
 }
 
-/** A page of history, newest first, goes below what is there. */
+/** Appends a page of history, newest first. */
 export function addOlder(list: EntryList, received: ReceivedEvent[]): EntryList {
   const ids = new Set(list.ids)
   const older = newOnes(ids, received, false)
@@ -46,7 +46,7 @@ export function addOlder(list: EntryList, received: ReceivedEvent[]): EntryList 
 /** Many rows that slide at once are a flicker, and cost frames. */
 const aloneMax = 4
 
-/** Arrivals, oldest first as the stream brings them, go on top, so that the last to arrive is seen first. */
+/** Arrivals, oldest first as in the stream, go on top, so that the last one is the first row. */
 export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryList {
   const ids = new Set(list.ids)
   const arrived = newOnes(ids, received, received.length <= aloneMax).reverse()
@@ -55,7 +55,7 @@ export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryLi
 
 export interface Trimmed {
   list: EntryList
-  /** The latest time among what went, from where history must be asked for again; null when nothing went. */
+  /** The latest time of the removed rows, from which history must be fetched again; null when none were removed. */
   latestGoneMs: number | null
 }
 

@@ -15,7 +15,7 @@ function Fact(props: { name: string; children: ComponentChildren }) {
   )
 }
 
-/** A member that is a text; metadata is open, so its members may be anything. */
+/** A non-empty text field; fields of metadata may be anything. */
 function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }

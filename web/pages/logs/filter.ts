@@ -26,7 +26,7 @@ export function isOpen(filter: EventFilter): boolean {
   return filter.types.length === 0 && filter.outcomes.length === 0 && filter.where === undefined
 }
 
-/** Text is looked for page by page, and cannot be followed live. */
+/** Text is searched page by page and cannot be followed live. */
 export function isSearch(filter: EventFilter): boolean {
   return filter.where?.some(({ name }) => name === 'q') ?? false
 }
@@ -49,7 +49,7 @@ export function exportHref(query: URLSearchParams, format: 'csv' | 'ndjson'): st
   return `/api/export/events?${params}`
 }
 
-/** The part of an address that a kept view holds: its filters, not the open event. */
+/** The part of an address that a saved view contains: its filters, not the open event. */
 export function viewSearch(search: string): string {
   const params = filterParams(filterOf(new URLSearchParams(search)))
   const text = params.toString().replaceAll('%2A', '*')
@@ -58,7 +58,7 @@ export function viewSearch(search: string): string {
 
 const seenMax = 200
 
-/** Values of a member in the rows that are shown, to choose from. */
+/** Values of a field in the shown rows, as suggestions. */
 export function seenValues(events: Iterable<TraceEvent>, member: string): string[] {
   const found = new Set<string>()
   for (const event of events) {
@@ -74,7 +74,7 @@ export interface Choice {
   count: number | null
 }
 
-/** Every type that was seen and every prefix that covers more than one of them, with how many events each has. */
+/** Every stored type, and every prefix of more than one of them, with their number of events. */
 export function typeChoices(byType: { [type: string]: number }, chosen: string[]): Choice[] {
   const byPrefix = new Map<string, { types: number; count: number }>()
   for (const [type, count] of Object.entries(byType)) {
@@ -100,7 +100,7 @@ export function outcomeChoices(seen: Iterable<string>, chosen: string[]): Choice
   return [...values].map((value) => ({ value, count: null }))
 }
 
-/** What the server takes as a type filter: a type, or a prefix with `.*`. */
+/** A type filter is a type, or a prefix with `.*`. */
 export function isTypeFilter(text: string): boolean {
   return text.length <= 66 && /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?$/.test(text)
 }

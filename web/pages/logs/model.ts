@@ -6,7 +6,7 @@ import { addArrivals, addOlder, emptyList, trim, type Entry, type EntryList } fr
 import { isSearch } from './filter.ts'
 import { isoTime } from '../../app/clock.ts'
 
-/** The calls the model needs, given to it so that tests can stand in for the server. */
+/** The calls of the model, as a parameter for tests. */
 export interface LogsSource {
   events: (
     filter: EventFilter,
@@ -14,7 +14,7 @@ export interface LogsSource {
     signal?: AbortSignal,
   ) => Promise<EventPage>
   live: (filter: EventFilter, after: string, signal: AbortSignal) => Promise<Response>
-  /** The newest page of the same filter, if it is remembered: shown, dimmed, until the new one comes. */
+  /** The cached newest page of the same filter, shown as stale until the new one arrives. */
   readCached?: (filter: EventFilter) => ReceivedEvent[] | null
   writeCached?: (filter: EventFilter, events: ReceivedEvent[]) => void
 }
@@ -43,7 +43,7 @@ export interface LogsModel {
 export const pageSize = 100
 const rowsMax = 5_000
 const flushEveryMs = 100
-/** Nobody reads hundreds of rows a second: when so many come, the frames matter more than their speed. */
+/** Nobody reads hundreds of rows per second: when that many arrive, smooth frames matter more than latency. */
 const flushManyEveryMs = 250
 const manyAtOnce = 20
 
@@ -63,7 +63,7 @@ interface State {
   outcomesSeen: Signal<Set<string>>
   still: Signal<boolean>
   buffer: ReceivedEvent[]
-  overflowed: boolean // more came than the table holds while nobody looked
+  overflowed: boolean // more arrived than the table holds while it was paused
   filter: EventFilter
   running: AbortController
   flushTimer: number
@@ -114,7 +114,7 @@ function flush(state: State): void {
   const { list, latestGoneMs } = trim(addArrivals(state.list.peek(), arrived), rowsMax)
   state.list.value = list
   if (latestGoneMs === null) return
-  // The cursor stands below rows that went: history is asked for anew from the latest of them.
+  // The cursor is below removed rows: history is fetched again from the latest of them.
   const untilMs = Math.max(latestGoneMs, state.history.peek().untilMs ?? 0)
   state.history.value = { cursor: null, untilMs }
 }
@@ -159,7 +159,7 @@ async function open(state: State, running: AbortSignal): Promise<void> {
   }
 }
 
-/** A search may find nothing in many pages; it goes on by itself until there is something to show. */
+/** A search may find nothing in many pages; it continues until there is something to show. */
 async function searchOn(state: State, running: AbortSignal): Promise<void> {
   while (!running.aborted && state.list.peek().entries.length === 0 && state.history.peek() !== noHistory) {
     const from = state.history.peek()
@@ -193,13 +193,13 @@ async function loadOlder(state: State): Promise<void> {
     const { list, history } = await olderPage(state.list.peek(), from, (page) =>
       state.source.events(state.filter, { limit: pageSize, ...page }, running),
     )
-    // Rows were let go meanwhile: what came lies below the hole they left, so it is asked for again from there.
+    // Rows were removed meanwhile and left a gap above this page, so history is fetched again from the gap.
     if (running.aborted || state.history.peek() !== from) return
     state.list.value = addOlder(state.list.peek(), list)
     state.history.value = history
     noteOutcomes(state, list)
   } catch (cause) {
-    // A break in the history is told by the connection line; the next scroll tries again.
+    // The connection status shows the failure; the next scroll retries.
     if (!(cause instanceof ApiError) && !running.aborted) throw cause
   } finally {
     state.loadingOlder.value = false
@@ -252,10 +252,10 @@ export function createLogsModel(source: LogsSource): LogsModel {
   }
 }
 
-/** Walking back through history: by the cursor of the page before, or by time where rows were let go. */
+/** History is read by the cursor of the previous page, or by time where rows were removed. */
 interface HistoryPlace {
   cursor: string | null
-  untilMs: number | null // rows at and before this time went; history is asked for anew from there
+  untilMs: number | null // rows at and before this time were removed; history is fetched again from there
 }
 
 /** The end of history. */
@@ -266,7 +266,7 @@ const knownPagesMax = 60
 
 type Ask = (page: { cursor: string | null; until: string | null }) => Promise<EventPage>
 
-/** The next events that the list does not hold, with the place to go on from. Nothing new at the end of history. */
+/** The next events that are not in the list, with the position to continue from; empty at the end of history. */
 async function olderPage(
   shown: EntryList,
   from: HistoryPlace,

@@ -5,7 +5,7 @@ import { navigate, place, withQuery } from '../../app/router.ts'
 import type { Entry } from './entries.ts'
 import { fieldNames, seenValues } from './filter.ts'
 
-/** Adds one more value of a member to the address; the open event closes, it may not pass any more. */
+/** Adds a value of a field to the address and closes the open event, which may not match any more. */
 export function addFilter(name: string, value: string): void {
   const here = place.peek()
   const values = new URLSearchParams(here.search).getAll(name)
@@ -16,7 +16,7 @@ export function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
   const member = useSignal('vendor')
   const typed = useSignal('')
   const list = useId()
-  // The rows as they are when the member is chosen: a list that changes while one reads it is none.
+  // The rows when the field is chosen: suggestions must not change while they are read.
   const seen = seenValues(
     entries.peek().map((entry) => entry.event),
     member.value,

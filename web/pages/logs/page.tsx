@@ -56,7 +56,7 @@ function showEvent(id: string | null): void {
 
 export default function LogsPage() {
   const model = useMemo(() => createLogsModel(source), [])
-  // Only a change of the filter starts anew; opening an event changes the address too.
+  // Only a change of the filter restarts; opening an event changes the address too.
   const filterText = useComputed(() => JSON.stringify(filterOf(query.value)))
   useRestart(filterText, (filter) => model.start(JSON.parse(filter) as EventFilter))
   useEffect(() => () => model.stop(), [])
@@ -123,7 +123,7 @@ function LogsBody({ model, filter, active, opened }: ShownProps) {
   )
 }
 
-/** A filter in the address that the appliance does not take: which one, and the way out. */
+/** A filter in the address that the server rejects: which one, and a link without it. */
 function WrongFilter({ error }: { error: ApiError }) {
   const names = error.issues.map(({ path }) => path)
   const known = [...new Set(query.value.keys())].filter((name) => names.includes(name))

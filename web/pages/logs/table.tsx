@@ -87,7 +87,7 @@ interface EventRowProps {
 
 const freshMs = 1_500
 const delayShownFromMs = 1_000
-const delayShownToMs = 365 * 86_400_000 // beyond, the time itself says it, and there is no room
+const delayShownToMs = 365 * 86_400_000 // a longer delay is visible from the time itself
 
 function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
   const { event } = entry

@@ -22,7 +22,7 @@ export function sinceOf(hours: number): string {
   return isoTime(Math.floor((now() - hours * hourMs) / hourMs) * hourMs)
 }
 
-/** From the first event that could be kept: a search needs a beginning. */
+/** Before any stored event: a search needs a start. */
 export const sinceEver = '2000-01-01'
 
 /**

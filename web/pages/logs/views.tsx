@@ -180,7 +180,7 @@ function SaveForm({ views, run }: { views: SavedView[]; run: Run }) {
   )
 }
 
-/** Before views were shared each browser kept its own: they come along once, or go. */
+/** Earlier versions stored views in the browser. They are imported once, or discarded. */
 function LocalViews({ run }: { run: Run }) {
   const local = useSignal(localViews())
   if (local.value.length === 0) return null

@@ -97,7 +97,7 @@ const filledRows = 30
 /** Older pages stay below the newest one, which follows the stream. */
 function List({ newest }: { newest: SessionPage }) {
   const older = useSignal<AgentSession[]>([])
-  const cursor = useSignal<string | null | undefined>(undefined) // undefined: nothing older was asked for yet
+  const cursor = useSignal<string | null | undefined>(undefined) // undefined: nothing older was loaded yet
   const problem = useSignal<ApiError | null>(null)
   const next = cursor.value === undefined ? newest.nextCursor : cursor.value
   const more = async (): Promise<void> => {

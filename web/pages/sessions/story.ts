@@ -10,7 +10,7 @@ export interface Step {
   sinceStart: string // "0.0 s", "+2.1 s"
   what: string // the event's own name for what happened, in our words
   subject: string | null // a name from the event: a stranger's text
-  how: string // goes on behind the subject, in our words
+  how: string // continues after the subject, in our words
   by: string | null // a name from the event
   detail: string | null // a name from the event
   trust: string | null

@@ -7,12 +7,12 @@ export type FindingCode = 'name' | 'description' | 'instructions' | 'hidden' | '
 export interface Finding {
   code: FindingCode
   says: string // a sentence
-  where: string // member of the descriptor, as a JSON Pointer
+  where: string // field of the descriptor, as a JSON Pointer
 }
 
 const nameRule = /^[A-Za-z0-9_.-]{1,128}$/
 
-/** Words that tell an agent what to do beyond using the tool. They are signs, not proof: a person decides. */
+/** Phrases that instruct an agent beyond using the tool. They are signs, not proof: a person decides. */
 const instructionSigns: { pattern: RegExp; says: string }[] = [
   {
     pattern:
@@ -69,7 +69,7 @@ export function writingWord(name: string): string | null {
 const depthMax = 12
 const textsMax = 2_000
 
-/** Every text of the descriptor with its place, names of members too: an agent reads them all. */
+/** Every text of the descriptor with its path, field names included, because an agent reads them all. */
 function* texts(
   value: Json | undefined,
   place: string,

@@ -107,7 +107,7 @@ function unregistered(siteId: string, name: string): Tool {
   }
 }
 
-/** What an agent must read on each page, dearest first. */
+/** The tokens an agent must read on each page, most first. */
 export function pageCosts(rows: ToolRow[]): PageCost[] {
   const pages = new Map<string, PageCost>()
   for (const row of rows) {

@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 export interface SchemaRow {
-  name: string // of the member; "each" for items of a list
+  name: string // of the field
   depth: number
   type: string // "string", "array of string", "one of 3 forms"
   required: boolean
@@ -68,7 +68,7 @@ function limitsOf(schema: JsonObject): string[] {
 
 const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** The members of an object schema, members of members below them. */
+/** The fields of an object schema, nested fields below their parent. */
 export function schemaTable(schema: Json | undefined): SchemaTable {
   const rows: SchemaRow[] = []
   let more = false

@@ -151,7 +151,7 @@ function Tokens({ row }: { row: ToolRow }) {
   )
 }
 
-/** Counts are kept by hour; the tool's own page says the very moment. */
+/** Counts are stored by hour; the tool's own page shows the exact time. */
 function LastCalled({ row }: { row: ToolRow }) {
   if (row.lastHour === null) return <span class="muted">{row.registered ? 'not in range' : ''}</span>
   const startMs = Date.parse(row.lastHour)
