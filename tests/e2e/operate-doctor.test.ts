@@ -46,7 +46,7 @@ test('doctor beside a server judges what the server was started with, not its ow
   expect(told.get('backup')?.detail).toContain(backups)
   await appliance.stop()
   const alone = await diagnosis(appliance)
-  expect(alone.get('options')?.detail).toContain('No server answers')
+  expect(alone.get('options')?.detail).toContain('No server is running')
   expect(alone.get('proxy')?.status).toBe('ok')
   expect(alone.get('retention')?.detail).toContain('90 days')
 })
@@ -92,7 +92,7 @@ test('ready asks over TLS, below a base path and over a socket alike', async () 
   const tls = ['--tls-cert', dir.join('cert.pem'), '--tls-key', dir.join('key.pem'), '--base-path', '/below']
   const secure = await startAppliance({ dataDir, args: tls })
   expect((await secure.cli('ready')).stdout).toBe('ready\n')
-  expect((await diagnosis(secure)).get('tls')?.detail).toContain('speaks TLS')
+  expect((await diagnosis(secure)).get('tls')?.detail).toContain('with TLS')
   await secure.stop()
   const args = ['serve', '--listen', `unix:${dir.join('http.sock')}`, '--data-dir', dataDir]
   const behind = run([binaryPath, ...args], {

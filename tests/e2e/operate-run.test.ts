@@ -87,13 +87,13 @@ test('the doctor tells whom the server called: nobody, then the receiver of a we
   const dataDir = dir.join('calling')
   const args = ['--webhook-allow=127.0.0.0/8', '--dispatch-cron=* * * * * *']
   await using appliance = await startAppliance({ dataDir, args })
-  expect(check(await doctor(dataDir), 'outbound')?.detail).toBe('It connected to nothing since it started.')
+  expect(check(await doctor(dataDir), 'outbound')?.detail).toBe('No outgoing connections since start.')
   expect((await appliance.cli('webhook', 'test', `http://127.0.0.1:${receiver.port}/in`)).code).toBe(0)
   await got.promise
   const { status, detail } = check(await doctor(dataDir), 'outbound')!
   expect([status, detail]).toEqual([
     'ok',
-    `Since it started it connected to webhook 127.0.0.1 port ${receiver.port}, 1 time.`,
+    `Outgoing connections since start: webhook 127.0.0.1 port ${receiver.port}, 1 time.`,
   ])
 })
 

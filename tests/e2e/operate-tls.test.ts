@@ -80,7 +80,7 @@ test('https on both listeners, a cookie that only https carries, and no plain ht
     () => 'refused',
   )
   expect(plain).toBe('refused')
-  expect((await appliance.cli('doctor', '--json', ...flags())).stdout).toContain('speaks TLS')
+  expect((await appliance.cli('doctor', '--json', ...flags())).stdout).toContain('with TLS')
 })
 
 test('a renewed pair is shown to new connections while an open stream goes on; a broken one changes nothing', async () => {

@@ -110,7 +110,7 @@ test('an endpoint has its own waits, changes them and loses them; a wrong list i
 test('one thing that cannot be leaves everything as it was, and says where it stands', async () => {
   const foreign = org('globex', key('d')) + org('acme') + org('initech', key('a'))
   expect(await refusal(foreign)).toBe(
-    'setup.toml:12: organizations[2].keys[0]: A key with this hash is of another organization or kind.',
+    'setup.toml:12: organizations[2].keys[0]: A key with this hash belongs to another organization or is of another kind.',
   )
   expect([await store.orgs.find('globex'), await store.keys.findByHash(hash('d'))]).toEqual([null, null])
   const scoped = org('globex', key('e', 'scopes = ["traces:read"]', 'ingest'))

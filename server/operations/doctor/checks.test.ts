@@ -55,7 +55,7 @@ test('the forecast of the disk goes by the pace of the week', async () => {
   expect((await checkDisk(dir.path, Number.MAX_SAFE_INTEGER, well)).status).toBe('failure')
   expect((await checkDisk(dir.path, 0, well)).detail).not.toContain('full in')
   const quiet = await checkDisk(dir.path, 0, { ...well, bytes: 1, eventsLastWeek: 7 })
-  expect(quiet.detail).toEndWith('full in more than ten years.')
+  expect(quiet.detail).toEndWith('full in more than 10 years.')
   // An event takes a megabyte, and what is free is enough for two hundred such days.
   const { bavail, bsize } = statfsSync(dir.path)
   const facts = { ...well.facts, events: 20_000 }

@@ -58,7 +58,7 @@ test('what was called explains what is open; anything else is a warning', () => 
   const known = checkOutbound({ calls: [hook], open: [{ address: '203.0.113.5', port: 443 }] })
   expect(known).toMatchObject({
     status: 'ok',
-    detail: 'Since it started it connected to webhook hooks.example (203.0.113.5) port 443, 2 times.',
+    detail: 'Outgoing connections since start: webhook hooks.example (203.0.113.5) port 443, 2 times.',
   })
   const strange = checkOutbound({ calls: [hook], open: [{ address: '203.0.113.6', port: 443 }] })
   expect(strange).toMatchObject({

@@ -13,7 +13,7 @@ export function checkSchema({ version, newest, pending }: SchemaState): Check {
     return failure(
       'schema',
       `The data has schema ${version}, this release knows up to ${newest}.`,
-      'use the release that wrote it, or a newer one',
+      'use the release that wrote it or a newer one',
     )
   }
   if (pending.length > 0) {
@@ -45,8 +45,7 @@ export function checkLog({ walBytes }: Checkup): Check {
   const detail = `The write-ahead log has ${sizeText(walBytes)}.`
   if (walBytes > 1024 * mebibyte)
     return failure('wal', detail, 'something keeps an old read open; restart the server')
-  if (walBytes > 256 * mebibyte)
-    return warning('wal', detail, 'it should shrink within a minute of less load')
+  if (walBytes > 256 * mebibyte) return warning('wal', detail, 'it shrinks within a minute of lower load')
   return ok('wal', detail)
 }
 
@@ -66,7 +65,7 @@ export function checkClock({ newestAuditAtMs }: Checkup, now: number): Check {
     return warning(
       'clock',
       `The newest audit entry is of ${isoTime(newestAuditAtMs)}, the clock says ${isoTime(now)}.`,
-      'see whether the clock was set back',
+      'check whether the clock was set back',
     )
   }
   return ok('clock', `The clock says ${isoTime(now)}.`)
@@ -76,15 +75,15 @@ export function checkKeys({ keys: { live, exposed, endingSoon, idle } }: Checkup
   if (exposed > 0) {
     return failure(
       'keys',
-      `${exposed} of ${live} keys arrived from a browser and must count as leaked.`,
+      `${exposed} of ${live} keys were sent by a browser and count as leaked.`,
       'rotate them in Settings',
     )
   }
   const findings = [
-    ...(endingSoon > 0 ? [`${endingSoon} end within a week`] : []),
+    ...(endingSoon > 0 ? [`${endingSoon} expire within a week`] : []),
     ...(idle > 0 ? [`${idle} were not used for 90 days`] : []),
   ]
-  if (findings.length === 0) return ok('keys', `${live} keys, none leaked, ending or idle.`)
+  if (findings.length === 0) return ok('keys', `${live} keys, none leaked, expiring or unused.`)
   return warning(
     'keys',
     `Of ${live} keys ${findings.join(', ')}.`,
@@ -108,26 +107,26 @@ export async function checkBackups(dir: string, now: number): Promise<Check> {
   }
   const damaged = backups.find(({ problem }) => problem !== null)
   if (damaged !== undefined) {
-    return failure('backup', `${damaged.name} is damaged: ${damaged.problem}`, 'delete it and make another')
+    return failure('backup', `${damaged.name} is damaged: ${damaged.problem}`, 'delete it and make a new one')
   }
   if (proven?.proof == null) {
-    return warning('backup', `No proven backup in ${dir}.`, 'sightglass backup create')
+    return warning('backup', `No verified backup in ${dir}.`, 'sightglass backup create')
   }
   const ahead = backups.find(({ manifest }) => Date.parse(manifest?.createdAt ?? '') > now + skewMs)
   if (ahead !== undefined) {
     return warning(
       'backup',
       `${ahead.name} is dated ${ahead.manifest?.createdAt}, ahead of the clock: it was made while the clock was wrong.`,
-      'make another with "sightglass backup create", then delete it',
+      'make a new one with "sightglass backup create", then delete it',
     )
   }
   const { provenAt } = proven.proof
   const days = Math.floor((now - Date.parse(provenAt)) / dayMs)
-  const detail = `${proven.name} was proven ${days === 0 ? 'within a day' : `${days} days ago`}.`
+  const detail = `${proven.name} was verified ${days === 0 ? 'within a day' : `${days} days ago`}.`
   return days >= staleDays ? warning('backup', detail, 'sightglass backup create') : ok('backup', detail)
 }
 
-/** Whether a backup was proven after the failure: by number where both have one, since the clock may have moved. */
+/** Whether a backup was verified after the failure: by number where both have one, since the clock may have moved. */
 function isFollowed(last: LastRun, proof: Proof | null): boolean {
   if (proof === null) return false
   if (last.sequence !== undefined && proof.sequence !== undefined) return proof.sequence > last.sequence

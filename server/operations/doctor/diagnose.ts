@@ -77,5 +77,5 @@ async function database(dataDir: string, now: number) {
 }
 
 export function unreachable(why: string): Check {
-  return warning('server', `A server holds the folder but does not answer: ${why}`, 'look into its log')
+  return warning('server', `A server holds the folder but does not answer: ${why}`, 'check its log')
 }

@@ -16,23 +16,23 @@ export function checkFolder(dataDir: string): Check {
     if (error instanceof Error && 'code' in error && error.code === 'EROFS')
       return warning(
         'folder',
-        `${dataDir} is on a file system that is mounted read-only: it can be read and verified, not served.`,
-        'mount it for writing before a server starts on it',
+        `${dataDir} is on a read-only file system: it can be read and verified, but not served.`,
+        'remount it read-write before you start a server',
       )
     return failure(
       'folder',
-      `${dataDir} cannot be written by this user.`,
-      'run as the user that owns it, or give it to this one',
+      `${dataDir} is not writable by this user.`,
+      'run as the user that owns it, or change its owner',
     )
   }
   if ((mode & 0o077) !== 0) {
     return failure(
       'folder',
-      `${dataDir} is open to others (mode ${mode.toString(8)}).`,
+      `${dataDir} is accessible to others (mode ${mode.toString(8)}).`,
       `chmod 700 ${dataDir}`,
     )
   }
-  return ok('folder', `${dataDir} is for its owner alone.`)
+  return ok('folder', `${dataDir} is accessible to its owner only.`)
 }
 
 /** Secrets, the database and the socket: nothing in the folder is for others, whatever the folder's own mode. */
@@ -41,8 +41,8 @@ export function checkFiles(dataDir: string): Check {
     const stat = statSync(join(dataDir, name), { throwIfNoEntry: false })
     return stat !== undefined && (stat.mode & 0o077) !== 0
   })
-  if (open.length === 0) return ok('files', 'Every file in it is for its owner alone.')
-  return warning('files', `Open to others: ${open.slice(0, 5).join(', ')}.`, `chmod -R go= ${dataDir}`)
+  if (open.length === 0) return ok('files', 'Only the owner can access its files.')
+  return warning('files', `Accessible to others: ${open.slice(0, 5).join(', ')}.`, `chmod -R go= ${dataDir}`)
 }
 
 const remote: { readonly [type: number]: string } = {
@@ -61,7 +61,7 @@ export async function checkFileSystem(dataDir: string): Promise<Check> {
   if (far !== undefined) {
     return failure(
       'file-system',
-      `The data lies on ${far}, where locks and fsync cannot be relied on.`,
+      `The data is on ${far}, where locks and fsync are not reliable.`,
       'move the data folder to a local disk',
     )
   }
@@ -69,11 +69,11 @@ export async function checkFileSystem(dataDir: string): Promise<Check> {
   if (gone !== undefined) {
     return warning(
       'file-system',
-      `The data lies on ${gone}: it goes with the machine or the container.`,
+      `The data is on ${gone}: it is lost with the machine or the container.`,
       'put the data folder on a disk or a volume',
     )
   }
-  return ok('file-system', `The file system is a local one (type 0x${type.toString(16)}).`)
+  return ok('file-system', `The file system is local (type 0x${type.toString(16)}).`)
 }
 
 const soonDays = 14
@@ -102,10 +102,10 @@ export async function checkDisk(
   }
   const bytesADay = ((checkup.bytes / checkup.facts.events) * checkup.eventsLastWeek) / 7
   const days = Math.floor((free - floorBytes) / bytesADay)
-  const pace = `at the pace of the last week (${sizeText(bytesADay)} a day)`
-  const then = days > farDays ? 'in more than ten years' : `in ${days} days`
+  const pace = `at the rate of the last week (${sizeText(bytesADay)} per day)`
+  const then = days > farDays ? 'in more than 10 years' : `in ${days} days`
   const forecast = `${room}; ${pace} the disk is full ${then}.`
-  return days < soonDays ? warning('disk', forecast, 'add room, or shorten retention') : ok('disk', forecast)
+  return days < soonDays ? warning('disk', forecast, 'add space or shorten retention') : ok('disk', forecast)
 }
 
 /** What restores moved aside takes room until somebody is sure. */

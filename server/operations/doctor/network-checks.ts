@@ -12,16 +12,16 @@ export function isLoopback(host: string): boolean {
 
 export function checkReach({ listen, publicUrl, trustedProxies }: Reached, hasTls: boolean): Check {
   const where = listenText(listen)
-  if (listen.unix !== undefined) return ok('tls', `${where} is reached from this machine alone.`)
+  if (listen.unix !== undefined) return ok('tls', `${where} is reachable from this machine only.`)
   if (hasTls) return ok('tls', `${where} speaks TLS.`)
-  if (isLoopback(listen.host)) return ok('tls', `${where} is reached from this machine alone.`)
+  if (isLoopback(listen.host)) return ok('tls', `${where} is reachable from this machine only.`)
   if (publicUrl?.startsWith('https:') && trustedProxies.length > 0) {
-    return ok('tls', `${where} stands behind a proxy that speaks TLS (${publicUrl}).`)
+    return ok('tls', `${where} is behind a proxy with TLS (${publicUrl}).`)
   }
   return warning(
     'tls',
-    `${where} is reached from the network without TLS: passwords and keys cross it in clear.`,
-    'give --tls-cert and --tls-key, or put a proxy in front and say --public-url https://… and --trusted-proxy',
+    `${where} is reachable from the network without TLS: passwords and keys are sent in clear text.`,
+    'set --tls-cert and --tls-key, or use a proxy and set --public-url https://… and --trusted-proxy',
   )
 }
 
@@ -31,13 +31,13 @@ export function checkProxies({ publicUrl, trustedProxies }: Reached, hasTls: boo
     return failure(
       'proxy',
       `--trusted-proxy ${everybody} believes whatever anybody claims as their address.`,
-      'name the addresses of your proxies only',
+      'list only the addresses of your proxies',
     )
   }
   if (publicUrl?.startsWith('https:') && trustedProxies.length === 0 && !hasTls) {
     return warning(
       'proxy',
-      `${publicUrl} is https, but no proxy is trusted: all requests seem to come from one address, without TLS.`,
+      `${publicUrl} is https, but no proxy is trusted: all requests appear to come from one address without TLS.`,
       'name the proxy with --trusted-proxy',
     )
   }

@@ -38,24 +38,24 @@ export function diagnosedOf(config: Options): Diagnosed {
 export function checkOptions({ backup, retention }: Diagnosed, url: string | null): Check[] {
   const whose =
     url === null
-      ? 'No server answers: judged by the options of this command.'
-      : `Judged by the options of the running server on ${url}.`
+      ? 'No server is running. These checks use the options of this command.'
+      : `These checks use the options of the running server on ${url}.`
   const { days, bytes } = retention
-  const kept = [
+  const limits = [
     ...(days === null ? [] : [`for ${days} days`]),
     ...(bytes === null ? [] : [`up to ${bytes.toLocaleString('en-US')} bytes per organization`]),
   ]
-  const keeps = kept.length === 0 ? 'without a limit' : kept.join(', ')
-  return [ok('options', whose), checkSchedule(backup), ok('retention', `Events are kept ${keeps}.`)]
+  const limit = limits.length === 0 ? 'without a limit' : limits.join(', ')
+  return [ok('options', whose), checkSchedule(backup), ok('retention', `Events are stored ${limit}.`)]
 }
 
 function checkSchedule({ cron, keep, isEncrypted }: Diagnosed['backup']): Check {
   if (cron === null)
     return warning(
       'backup-schedule',
-      'No backup is made by itself (--backup-cron off).',
-      'set --backup-cron, or run "sightglass backup create" from a timer of your own',
+      'Automatic backups are off (--backup-cron off).',
+      'set --backup-cron, or run "sightglass backup create" from your own timer',
     )
   const how = isEncrypted ? 'encrypted' : 'not encrypted'
-  return ok('backup-schedule', `A backup is made at "${cron}" (UTC), ${how}; the newest ${keep} are kept.`)
+  return ok('backup-schedule', `Backups run at "${cron}" (UTC), ${how}. The newest ${keep} are stored.`)
 }

@@ -22,17 +22,17 @@ export function checkOutbound({ calls, open }: Outbound): Check {
     const more = unexplained.length === 1 ? '' : ` and ${unexplained.length - 1} more`
     return warning(
       'outbound',
-      `It is connected to ${first.address} port ${first.port}${more}, which no webhook or provider explains.`,
-      'look whether something was loaded into the process: its environment, LD_PRELOAD, BUN_OPTIONS',
+      `It is connected to ${first.address} port ${first.port}${more}, which is neither a webhook nor the identity provider.`,
+      'check whether something was loaded into the process: its environment, LD_PRELOAD, BUN_OPTIONS',
     )
   }
-  if (calls.length === 0) return ok('outbound', 'It connected to nothing since it started.')
+  if (calls.length === 0) return ok('outbound', 'No outgoing connections since start.')
   const names = calls.toReversed().map(({ what, host, address, port, times }) => {
     const at = address === null || address === host ? '' : ` (${address})`
     return `${what} ${host}${at} port ${port}, ${times} ${times === 1 ? 'time' : 'times'}`
   })
   const rest = names.length > shownMax ? `; and ${names.length - shownMax} more` : ''
-  return ok('outbound', `Since it started it connected to ${names.slice(0, shownMax).join('; ')}${rest}.`)
+  return ok('outbound', `Outgoing connections since start: ${names.slice(0, shownMax).join('; ')}${rest}.`)
 }
 
 function explains(call: OutboundCall, { address, port }: Connection): boolean {

@@ -25,17 +25,17 @@ export function stateChecks({
     id: `server-${name}`,
     status: ok ? ('ok' as const) : ('failure' as const),
     detail: `The running server says of its ${name}: ${detail}.`,
-    hint: ok ? null : 'look into its log',
+    hint: ok ? null : 'check its log',
   }))
   return [...checks, checkHold(clock), checkOutbound(outbound)]
 }
 
 /** Whether retention goes by the clock. */
 export function checkHold(hold: ClockHold | null): Check {
-  if (hold === null) return ok('clock-jump', 'The clock agrees with the time that has passed.')
+  if (hold === null) return ok('clock-jump', 'The clock agrees with elapsed time.')
   return warning(
     'clock-jump',
     holdSentence(hold),
-    'set the time, or, if it is right, run "sightglass clock confirm"',
+    'set the time or, if it is correct, run "sightglass clock confirm"',
   )
 }

@@ -89,7 +89,7 @@ async function systemctl(...args: string[]): Promise<void> {
     'conflict',
     `systemctl ${args.join(' ')} failed: ${said.trim() || `exit code ${code}`}`,
     {
-      hint: `journalctl -u ${unitName} says more`,
+      hint: `see journalctl -u ${unitName}`,
     },
   )
 }

@@ -18,7 +18,10 @@ export async function applyKey(services: Services, wanted: SetupKey, who: Acting
   const known = await services.store.keys.findByHash(wanted.hash)
   if (known === null) return createKey(services, wanted, who)
   if (known.orgId !== who.orgId || known.kind !== wanted.kind)
-    throw new AppError('conflict', 'A key with this hash is of another organization or kind.')
+    throw new AppError(
+      'conflict',
+      'A key with this hash belongs to another organization or is of another kind.',
+    )
   if (known.revokedAtMs !== null) return left(`revoked on ${isoTime(known.revokedAtMs)}`)
   if (isSame(known, wanted)) return { did: 'unchanged', note: null }
   if (known.expiresAtMs !== null && known.expiresAtMs <= services.clock.now())

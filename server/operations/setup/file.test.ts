@@ -87,11 +87,11 @@ const mistakes: [find: string, put: string, message: RegExp][] = [
   ['restricted = true', 'restricted = "yes"', /^setup\.toml:8: .*restricted: must be true or false/],
   ['restricted = true', 'restrict = true', /^setup\.toml:8: .*: did you mean restricted\?/],
   ['slug = "globex"', 'slug = "Globex!"', /^setup\.toml:19: organizations\[1\]\.slug: is not a slug/],
-  ['slug = "globex"', 'slug = "acme"', /^setup\.toml:18: .* in the file already, at setup\.toml:2/],
-  [`"${'b'.repeat(64)}"`, `"${hash}"`, /^setup\.toml:21: .* key stands in the file already/],
+  ['slug = "globex"', 'slug = "acme"', /^setup\.toml:18: .* is already in the file, at setup\.toml:2/],
+  [`"${'b'.repeat(64)}"`, `"${hash}"`, /^setup\.toml:21: .* key is already in the file/],
   ['2027-01-31', '"soon"', /^setup\.toml:16: .*expires: must be a time/],
   ['agtx_ik_AbCd-_12', 'agtx_sk_AbCd-_12', /^setup\.toml:14: .*first 16 characters/],
-  ['types = ["authz.*"]', 'types = "authz.*"', /^setup\.toml:30: .*types: must be a list of texts/],
+  ['types = ["authz.*"]', 'types = "authz.*"', /^setup\.toml:30: .*types: must be a list of strings/],
   ['label = "alerts"', 'label = = 1', /^setup\.toml:28: not valid TOML/],
 ]
 
@@ -106,11 +106,11 @@ test('a secret is read from beside the file, and its text is in no message', () 
   using temp = tempDir('setup')
   const path = temp.join('setup.toml')
   writeFileSync(path, whole)
-  expect(() => readSetupFile(path)).toThrow(/hook\.secret: there is no such file/)
+  expect(() => readSetupFile(path)).toThrow(/hook\.secret: no such file/)
   writeFileSync(temp.join('hook.secret'), `${secret}\n`)
   expect(readSetupFile(path).organizations[1]!.endpoints[0]!.secret).toBe(secret)
   writeFileSync(temp.join('hook.secret'), 'not-a-signing-secret')
   expect(() => readSetupFile(path)).toThrow(/:31: .*secretFile: the file must hold whsec_/)
   expect(() => readSetupFile(path)).not.toThrow(/not-a-signing/)
-  expect(() => readSetupFile(temp.join('absent.toml'))).toThrow(/absent\.toml: there is no such file/)
+  expect(() => readSetupFile(temp.join('absent.toml'))).toThrow(/absent\.toml: no such file/)
 })

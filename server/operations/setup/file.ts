@@ -41,12 +41,12 @@ function parses(text: string): boolean {
 function readText(path: string, setupPath: string): string {
   const from = path === setupPath ? path : `${setupPath}: ${path}`
   try {
-    if (statSync(path).size > bytesMax) throw new UsageError(`${from}: it has more than 1 MiB`)
+    if (statSync(path).size > bytesMax) throw new UsageError(`${from}: the file is larger than 1 MiB`)
     return readFileSync(path, 'utf8')
   } catch (error) {
     if (error instanceof UsageError) throw error
     const code = error instanceof Error && 'code' in error ? error.code : null
-    const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${String(code)})`
+    const reason = code === 'ENOENT' ? 'no such file' : `it cannot be read (${String(code)})`
     throw new UsageError(`${from}: ${reason}`)
   }
 }

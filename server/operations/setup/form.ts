@@ -120,7 +120,7 @@ function readKey(key: Members): SetupKey {
     kind,
     label: key.text('label', nameProblem),
     hash: key.text('hash', (text) =>
-      /^[0-9a-f]{64}$/.test(text) ? null : 'must be the SHA-256 of the key: 64 hex digits in lower case',
+      /^[0-9a-f]{64}$/.test(text) ? null : 'must be the SHA-256 of the key: 64 lower-case hex digits',
     ),
     prefix:
       key.textOrNull('prefix', (text) =>
@@ -171,7 +171,7 @@ function unique<T extends { at: string }>(items: T[], nameOf: (item: T) => strin
   for (const item of items) {
     const before = seen.get(nameOf(item))
     if (before !== undefined) {
-      throw new UsageError(`${item.at}: this ${what} stands in the file already, at ${before.at}`)
+      throw new UsageError(`${item.at}: this ${what} is already in the file, at ${before.at}`)
     }
     seen.set(nameOf(item), item)
   }

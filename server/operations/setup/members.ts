@@ -56,8 +56,8 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
       return value
     },
     texts(name) {
-      const texts = list(name, 'texts')
-      if (!texts.every((text) => typeof text === 'string')) throw wrong(name, 'must be a list of texts')
+      const texts = list(name, 'strings')
+      if (!texts.every((text) => typeof text === 'string')) throw wrong(name, 'must be a list of strings')
       return [...new Set(texts)]
     },
     read: (name, reader) =>
@@ -79,7 +79,7 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
       const text = textOrNull(name, () => null)
       const ms = text === null ? null : read(text)
       if (text === null || ms !== null) return ms
-      throw wrong(name, 'must be a time such as 2027-01-31T18:00:00Z or a day such as 2027-01-31')
+      throw wrong(name, 'must be a time such as 2027-01-31T18:00:00Z or a date such as 2027-01-31')
     },
     tables: (name) =>
       list(name, 'tables').map((each, index) => membersOf(each, `${pathOf(name)}[${index}]`, where)),
@@ -87,7 +87,7 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
       const strange = Object.keys(values).find((name) => !taken.includes(name))
       if (strange === undefined) return
       const near = nearest(strange, taken)
-      throw wrong(strange, near === null ? 'there is no such member here' : `did you mean ${near}?`)
+      throw wrong(strange, near === null ? 'unknown field' : `did you mean ${near}?`)
     },
   }
 }
