@@ -80,7 +80,7 @@ test('https on both listeners, a cookie that only https carries, and no plain ht
     () => 'refused',
   )
   expect(plain).toBe('refused')
-  expect((await appliance.cli('doctor', '--json', ...flags())).stdout).toContain('with TLS')
+  expect((await appliance.cli('doctor', '--json', ...flags())).stdout).toContain('serves TLS')
 })
 
 test('a renewed pair is shown to new connections while an open stream goes on; a broken one changes nothing', async () => {
@@ -118,7 +118,7 @@ test('a renewed pair is shown to new connections while an open stream goes on; a
   expect(await stream.until('"after"')).toBe(true) // over the connection from before the renewal
   use('first', 'second')
   await hangUp(appliance, async () => appliance.stderr().includes('certificate_not_renewed'))
-  expect(appliance.stderr()).toMatch(/does not belong to the certificate/)
+  expect(appliance.stderr()).toMatch(/does not match the certificate/)
   expect(await shownBy(appliance)).toBe('second')
   await stream.end()
   expect((await appliance.stop()).code).toBe(0)
@@ -155,9 +155,9 @@ test('a pair that does not hold together is refused at the start, in one line', 
   const cases: [string[], number, RegExp][] = [
     [['--tls-cert', dir.join('first.pem')], 2, /set together/],
     [['--tls-cert', dir.join('absent.pem'), '--tls-key', dir.join('first.key')], 1, /cannot be read/],
-    [['--tls-cert', dir.join('first.key'), '--tls-key', dir.join('first.key')], 1, /no certificate/],
-    [['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('first.pem')], 1, /no private key/],
-    [['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('second.key')], 1, /does not belong/],
+    [['--tls-cert', dir.join('first.key'), '--tls-key', dir.join('first.key')], 1, /no PEM certificate/],
+    [['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('first.pem')], 1, /PEM private key/],
+    [['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('second.key')], 1, /does not match/],
   ]
   for (const [args, code, saying] of cases) {
     const ended = await start(...args)

@@ -13,7 +13,7 @@ export function isLoopback(host: string): boolean {
 export function checkReach({ listen, publicUrl, trustedProxies }: Reached, hasTls: boolean): Check {
   const where = listenText(listen)
   if (listen.unix !== undefined) return ok('tls', `${where} is reachable from this machine only.`)
-  if (hasTls) return ok('tls', `${where} speaks TLS.`)
+  if (hasTls) return ok('tls', `${where} serves TLS.`)
   if (isLoopback(listen.host)) return ok('tls', `${where} is reachable from this machine only.`)
   if (publicUrl?.startsWith('https:') && trustedProxies.length > 0) {
     return ok('tls', `${where} is behind a proxy with TLS (${publicUrl}).`)

@@ -24,7 +24,7 @@ export function stateChecks({
   const checks = ready.map(({ name, ok, detail }) => ({
     id: `server-${name}`,
     status: ok ? ('ok' as const) : ('failure' as const),
-    detail: `The running server says of its ${name}: ${detail}.`,
+    detail: `Readiness of ${name}: ${detail}.`,
     hint: ok ? null : 'check its log',
   }))
   return [...checks, checkHold(clock), checkOutbound(outbound)]
