@@ -22,7 +22,7 @@ export function checkOutbound({ calls, open }: Outbound): Check {
     const more = unexplained.length === 1 ? '' : ` and ${unexplained.length - 1} more`
     return warning(
       'outbound',
-      `It is connected to ${first.address} port ${first.port}${more}, which is neither a webhook nor the identity provider.`,
+      `Connected to ${first.address} port ${first.port}${more}: neither a webhook nor the identity provider.`,
       'check whether something was loaded into the process: its environment, LD_PRELOAD, BUN_OPTIONS',
     )
   }
