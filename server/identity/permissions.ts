@@ -1,4 +1,4 @@
-/** Which roles may do what on the dashboard: the one table, explained in DESIGN.md beside it. */
+/** Which roles have which permission on the dashboard (DESIGN.md explains them). */
 import { AppError } from '../errors.ts'
 import type { Role } from '../../db/contract/store.ts'
 import type { SignIns } from './sign-in/sign-ins.ts'
@@ -28,7 +28,7 @@ export function rolesOf(permission: Permission): readonly Role[] {
   return table[permission]
 }
 
-/** The actor of what the request is about to do, as the audit trail names it. */
+/** Throws 403 unless an operator of the appliance is signed in; returns the actor for the audit trail. */
 export async function requireOperator(signIns: SignIns, request: Request): Promise<string> {
   const { account } = await signIns.require(request)
   if (account.operator) return `user:${account.id}`

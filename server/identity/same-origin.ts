@@ -1,4 +1,4 @@
-/** Refuses state-changing requests that another site's page could have sent (OWASP CSRF sheet, Go 1.25's rule). */
+/** Rejects state-changing requests from pages of other sites (OWASP CSRF cheat sheet, the rule of Go 1.25). */
 import { AppError } from '../errors.ts'
 import { hostName } from '../http/host-guard.ts'
 
@@ -13,7 +13,7 @@ export function requireSameOrigin(request: Request): void {
     throw crossSite()
   }
   const origin = request.headers.get('origin')
-  if (origin === null) return // not a browser: no cookie is sent along without the person's doing
+  if (origin === null) return // not a browser, which would attach the cookie by itself
   const host = request.headers.get('host')
   const match = /^https?:\/\/(.+)$/.exec(origin)
   if (host === null || !match || match[1]!.toLowerCase() !== host.toLowerCase() || hostName(host) === null) {

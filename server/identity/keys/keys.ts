@@ -1,4 +1,4 @@
-/** Makes a key: checks what it may be given, mints the secret, stores its hash with the audit row; shown once. */
+/** Creates, changes, rotates and revokes API keys. The secret of a key is shown once; the store has its hash. */
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { newApiKey, newId, sha256Hex } from '../../ids.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -34,30 +34,30 @@ export async function storeKey(store: Pick<Store, 'keys'>, key: ApiKey, actor: s
   const act = {
     action: `${key.kind}_key.created`,
     target: key.id,
-    metadata: { prefix: key.prefix, ...termsView(key) },
+    metadata: { prefix: key.prefix, ...settingsView(key) },
   }
   await store.keys.create({ key, audit: auditEntry({ orgId: key.orgId, actor }, act, key.createdAtMs) })
 }
 
-/** A key that is not stored yet. */
+/** A new key that is not stored yet. */
 export function newKey(request: MintRequest, now: number): { key: ApiKey; secret: string } {
   const { orgId, kind } = request
-  const terms = {
+  const settings = {
     label: readLabel(request.label),
     scopes: [...new Set(request.scopes)],
     siteIds: [...new Set(request.siteIds)],
     behindProxy: request.behindProxy ?? false,
     expiresAtMs: request.expiresAtMs ?? null,
   }
-  checkTerms(kind, terms, now)
+  checkSettings(kind, settings, now)
   const secret = newApiKey(kind)
   const unused = { revokedAtMs: null, lastUsedAtMs: null, lastUsedAddress: null, exposedAtMs: null }
   const id = newId('key')
   const shown = { prefix: secret.slice(0, 16), hash: sha256Hex(secret) }
-  return { key: { id, orgId, kind, ...terms, ...shown, createdAtMs: now, ...unused }, secret }
+  return { key: { id, orgId, kind, ...settings, ...shown, createdAtMs: now, ...unused }, secret }
 }
 
-/** What a key may be given: a label, scopes for secret keys, sites and a proxy for ingest keys, an end. */
+/** Scopes that secret keys can have. */
 export const scopes: readonly Scope[] = [
   'traces:read',
   'metrics:read',
@@ -73,9 +73,9 @@ export function readLabel(text: string): string {
   throw wrongField('label', `label must have 1 to ${limits.labelCharsMax} characters, without line breaks.`)
 }
 
-/** Throws 400 `invalid_body` for what does not go with the kind of key, or is not there to be given. */
-export function checkTerms(kind: KeyKind, terms: Omit<KeyTerms, 'label'>, now: number): void {
-  const { scopes: given, siteIds, behindProxy, expiresAtMs } = terms
+/** Throws 400 `invalid_body` for a setting that this kind of key does not have, or an invalid value. */
+export function checkSettings(kind: KeyKind, settings: Omit<KeyTerms, 'label'>, now: number): void {
+  const { scopes: given, siteIds, behindProxy, expiresAtMs } = settings
   if (given.length > 0 && kind !== 'secret') throw wrongField('scopes', 'Only secret keys have scopes.')
   const strange = given.find((scope) => !scopes.some((known) => known === scope))
   if (strange !== undefined) throw wrongField('scopes', `scopes must be among ${scopes.join(', ')}.`)
@@ -92,13 +92,12 @@ export function checkTerms(kind: KeyKind, terms: Omit<KeyTerms, 'label'>, now: n
     throw wrongField('expiresAt', 'expiresAt must be in the future.')
 }
 
-/** As an audit row tells it. */
-export function termsView({ label, scopes, siteIds, behindProxy, expiresAtMs }: KeyTerms | ApiKey) {
+/** The settings as an audit entry records them. */
+export function settingsView({ label, scopes, siteIds, behindProxy, expiresAtMs }: KeyTerms | ApiKey) {
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   return { label, scopes, siteIds, behindProxy, expiresAt }
 }
 
-/** Changes a key in use, and rotates one: the successor gets its terms, the old one lives on for a chosen while. */
 interface Services {
   store: Pick<Store, 'keys'>
   clock: Clock
@@ -109,7 +108,7 @@ interface KeyChange {
   scopes?: string[] | undefined
   siteIds?: string[] | undefined
   behindProxy?: boolean | undefined
-  expiresAtMs?: number | null | undefined // null: no end
+  expiresAtMs?: number | null | undefined // null: does not expire
 }
 
 export async function changeKey(
@@ -119,21 +118,21 @@ export async function changeKey(
   change: KeyChange,
 ): Promise<ApiKey> {
   const key = await requireLiveKey(store, who.orgId, keyId, clock.now())
-  const terms = {
+  const settings = {
     label: change.label === undefined ? key.label : readLabel(change.label),
     scopes: change.scopes ?? key.scopes,
     siteIds: change.siteIds ?? key.siteIds,
     behindProxy: change.behindProxy ?? key.behindProxy,
     expiresAtMs: change.expiresAtMs === undefined ? key.expiresAtMs : change.expiresAtMs,
   }
-  checkTerms(key.kind, terms, clock.now())
-  const metadata = { before: termsView(key), after: termsView(terms) }
+  checkSettings(key.kind, settings, clock.now())
+  const metadata = { before: settingsView(key), after: settingsView(settings) }
   const audit = auditEntry(who, { action: `${key.kind}_key.changed`, target: keyId, metadata }, clock.now())
-  await store.keys.change({ orgId: who.orgId, keyId, terms, audit })
-  return { ...key, ...terms }
+  await store.keys.change({ orgId: who.orgId, keyId, terms: settings, audit })
+  return { ...key, ...settings }
 }
 
-/** With no overlap the old key is refused from its next request on. */
+/** Without an overlap the next request with the old key is rejected. */
 export async function rotateKey(
   { store, clock }: Services,
   who: Actor,
@@ -171,7 +170,7 @@ async function requireLiveKey(
   return key
 }
 
-/** Returns the key as it is afterwards; 404 when the organization has none with this id. Twice is done once. */
+/** Idempotent; returns the revoked key. 404 when the organization has no key with this id. */
 export async function revokeKey(
   store: Pick<Store, 'keys'>,
   { orgId, keyId, actor }: { orgId: string; keyId: string; actor: string },

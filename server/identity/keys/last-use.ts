@@ -1,9 +1,9 @@
-/** Remembers when and from where each key was last used, and tells the store once a minute. */
+/** Records when and from where each key was last used, and writes it to the store once per minute. */
 import type { ApiKey, Store } from '../../../db/contract/store.ts'
 
 export interface LastUses {
   used(key: ApiKey, atMs: number, address: string): void
-  /** Writes what is remembered; a failed write is tried again at the next flush. */
+  /** Writes pending uses; a failed write is retried at the next flush. */
   flush(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Settings → keys: list, create (the key shown once), change, rotate and revoke, for owners and admins. */
+/** Routes of Settings → Keys for owners and admins: list, create, change, rotate, revoke. */
 import { Elysia } from 'elysia'
 import type { ApiKey, KeyKind, Store } from '../../../db/contract/store.ts'
 import { rolesOf } from '../permissions.ts'
@@ -22,7 +22,7 @@ const kinds: readonly string[] = ['ingest', 'secret', 'publishable']
 const unparsed = { parse: 'none' } as const
 const hourMs = 3_600_000
 
-const keyMembers = {
+const keyFields = {
   kind: 'text',
   label: 'text',
   scopes: 'texts?',
@@ -30,12 +30,12 @@ const keyMembers = {
   behindProxy: 'flag?',
   expiresAt: 'text?',
 } as const
-const changeMembers = {
+const changeFields = {
   label: 'text?',
   scopes: 'texts?',
   siteIds: 'texts?',
   behindProxy: 'flag?',
-  expiresAt: 'text|null?', // null: no end
+  expiresAt: 'text|null?', // null: does not expire
 } as const
 
 export function keyRoutes(services: KeyRoutesServices) {
@@ -57,10 +57,10 @@ export function keyRoutes(services: KeyRoutesServices) {
       '/api/keys',
       async ({ request }) => {
         const who = await manager(request)
-        const wanted = await readFields(request, keyMembers)
-        const { kind, label, scopes, siteIds, behindProxy, expiresAt } = wanted
+        const body = await readFields(request, keyFields)
+        const { kind, label, scopes, siteIds, behindProxy, expiresAt } = body
         if (!kinds.includes(kind)) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
-        const asked = {
+        const settings = {
           ...who,
           kind: kind as KeyKind,
           label,
@@ -69,7 +69,7 @@ export function keyRoutes(services: KeyRoutesServices) {
           behindProxy: behindProxy ?? false,
           expiresAtMs: expiresAt === undefined ? null : readTime(expiresAt),
         }
-        const made = await mintKey(store, asked, clock)
+        const made = await mintKey(store, settings, clock)
         return json({ key: keyView(made.key), secret: made.secret }, 201)
       },
       unparsed,
@@ -78,7 +78,7 @@ export function keyRoutes(services: KeyRoutesServices) {
       '/api/keys/:id/change',
       async ({ request, params }) => {
         const who = await manager(request)
-        const { expiresAt, ...terms } = await readFields(request, changeMembers)
+        const { expiresAt, ...terms } = await readFields(request, changeFields)
         const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
         const key = await changeKey(services, who, params.id, { ...terms, expiresAtMs })
         return json({ key: keyView(key) })
@@ -106,7 +106,7 @@ export function keyRoutes(services: KeyRoutesServices) {
     )
 }
 
-/** A key as people may see it: everything but its hash. */
+/** A key without its hash. */
 export function keyView(key: ApiKey) {
   const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
   return {

@@ -1,4 +1,4 @@
-/** What people do with organizations: make, rename, ask to delete, take that back; and the job that deletes. */
+/** Creates, renames and deletes organizations. Deletion waits for a grace period and can be canceled in it. */
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -14,7 +14,7 @@ interface Services {
   clock: Clock
 }
 
-/** `name` and `slug` are checked already; 409 when the slug is taken. With `ownerId` that account owns it. */
+/** `name` and `slug` must be valid; 409 when the slug exists. The account `ownerId`, if given, becomes its owner. */
 export async function makeOrg(
   { store, clock }: Services,
   actor: string,
@@ -46,7 +46,7 @@ export async function renameOrg(
   return { ...org, name }
 }
 
-/** The same rule again is done without a word. */
+/** Writes no audit entry when the rule does not change. */
 export async function changeSignInRule(
   { store, clock }: Services,
   actor: string,
@@ -68,7 +68,7 @@ export async function deletionOf(
   return (await store.orgs.deletions()).find((each) => each.orgId === orgId) ?? null
 }
 
-/** `typed` must be the slug: nobody deletes an organization by a slip. */
+/** `typed` must be the slug, so that nobody deletes an organization by mistake. */
 export async function askDeletion(
   { store, clock }: Services,
   actor: string,
@@ -102,8 +102,8 @@ export async function keepOrg({ store, clock }: Services, actor: string, org: Or
 }
 
 /**
- * Deletes what is due, in steps that leave room for ingest; the row stands in the appliance's chain, and the
- * organization's own chain stays. After a crash the next run goes on.
+ * Deletes organizations whose grace period is over, in steps that do not block ingest. The audit entry is in the chain
+ * of the appliance; the organization's own chain stays. After a crash the next run continues.
  */
 export async function deleteDueOrgs(
   { store }: { store: Pick<Store, 'orgs' | 'retention'> },
@@ -127,11 +127,10 @@ export async function deleteDueOrgs(
   }
 }
 
-/** What organizations may be called: a name for people, a slug for commands. */
 const slugForm = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 export const slugCharsMax = 40
 
-/** What is wrong with a name, in words that follow it, or null. */
+/** What is wrong with a name, as a predicate; null when it is valid. */
 export function nameProblem(name: string): string | null {
   const chars = [...name].length
   const fits = chars >= 1 && chars <= limits.labelCharsMax && !/[\u0000-\u001f\u007f]/.test(name)
@@ -142,7 +141,7 @@ export function isSlug(text: string): boolean {
   return slugForm.test(text) && text.length <= slugCharsMax && text !== 'system'
 }
 
-/** A slug made from a name; '' when there is nothing in it to make one of. */
+/** A slug derived from a name; '' when the name has no usable character. */
 export function slugOf(name: string): string {
   const words =
     name

@@ -1,4 +1,4 @@
-/** Organizations on the dashboard: those of the account, making one, and the settings of the one that is shown. */
+/** Routes of organizations and sites: list, create, rename, delete, sign-in rule, site settings. */
 import { Elysia } from 'elysia'
 import { listMembers } from '../people/members.ts'
 import { rolesOf } from '../permissions.ts'
@@ -99,7 +99,7 @@ export function orgRoutes(services: OrgRoutesServices) {
     .use(signInRuleRoutes(services))
 }
 
-/** Whether members must have a second factor, and who has none yet. */
+/** Whether members need a second factor, and which members have none yet. */
 function signInRuleRoutes(services: OrgRoutesServices) {
   const { store, signIns } = services
   const rule = async (orgId: string) => {
@@ -149,7 +149,7 @@ function readName(text: string): string {
   return name
 }
 
-/** Settings → Sites: every site that events came from or that was named, and what was chosen for each. */
+/** Every site that sent events or was named, with its settings. */
 interface SiteRoutesServices {
   store: Store
   clock: Clock

@@ -1,4 +1,4 @@
-/** Changes what people chose for a site: its name, whether choices show it, whether keys must name it. */
+/** Changes the settings of a site: its name, whether it is hidden, whether keys must list it. */
 import type { Site, Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
@@ -11,12 +11,12 @@ interface Services {
 }
 
 export interface SiteChange {
-  name?: string | undefined // '' takes the name away
+  name?: string | undefined // '' removes the name
   hidden?: boolean | undefined
   restricted?: boolean | undefined
 }
 
-/** Also for a site that no event has come from yet: it may be named and restricted ahead. */
+/** Works before the first event of a site, so that it can be named and restricted in advance. */
 export async function changeSite(
   { store, clock }: Services,
   who: Actor,
@@ -39,19 +39,19 @@ export async function changeSite(
     hidden: change.hidden ?? before.hidden,
     restricted: change.restricted ?? before.restricted,
   }
-  const metadata = { before: chosenOf(before), after: chosenOf(site) }
+  const metadata = { before: settingsOf(before), after: settingsOf(site) }
   const audit = auditEntry(who, { action: actionOf(before, site), target: siteId, metadata }, clock.now())
-  await store.sites.change({ orgId: who.orgId, site: { siteId, ...chosenOf(site) }, audit })
+  await store.sites.change({ orgId: who.orgId, site: { siteId, ...settingsOf(site) }, audit })
   return site
 }
 
-/** A new name alone has an action of its own: who asks the trail for renamed sites finds them. */
+/** A change of the name alone has its own action, so that renamed sites can be found in the audit trail. */
 function actionOf(before: Site, after: Site): string {
   const isOnlyName =
     before.name !== after.name && before.hidden === after.hidden && before.restricted === after.restricted
   return isOnlyName ? 'site.renamed' : 'site.changed'
 }
 
-function chosenOf({ name, hidden, restricted }: Site) {
+function settingsOf({ name, hidden, restricted }: Site) {
   return { name, hidden, restricted }
 }

@@ -1,4 +1,4 @@
-/** Settings → Your account: password, second factor and sign-ins of whoever is signed in. */
+/** Routes of Settings → Your account: password, second factor and sign-ins of the signed-in person. */
 import { Elysia } from 'elysia'
 import type { Json, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
@@ -141,7 +141,7 @@ function secondFactorRoutes(services: AccountRoutesServices) {
     )
 }
 
-/** 409 while one of the account's organizations requires a second factor: without it the account would see nothing. */
+/** 409 while an organization of the account requires a second factor, because the account would lose access to it. */
 async function requireRemovable({ store }: AccountRoutesServices, accountId: string): Promise<void> {
   for (const { orgId } of (await store.accounts.find(accountId))?.memberships ?? []) {
     if (!(await store.orgs.signInRule(orgId)).secondFactorRequired) continue
@@ -152,7 +152,7 @@ async function requireRemovable({ store }: AccountRoutesServices, accountId: str
   }
 }
 
-/** Whoever finds a browser open must not be able to change what guards the account. */
+/** Requires the password, because an unattended browser must not be enough to change how an account is protected. */
 async function withPassword(services: AccountRoutesServices, request: Request): Promise<SignInView> {
   const view = await services.signIns.requirePerson(request)
   const { password } = await readFields(request, { password: 'text' })

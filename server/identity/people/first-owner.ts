@@ -1,4 +1,4 @@
-/** Makes the first owner, who is also the appliance's operator; at most one of many at once succeeds. */
+/** Creates the first owner and operator: from the environment, or through a one-time link that is printed at start. */
 import { auditEntry } from '../../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
@@ -12,8 +12,8 @@ import type { Log } from '../../log.ts'
 export interface FirstOwnerRequest {
   email: string
   password: string
-  linkHash: string | null // of the one-time set-up link; null from the environment or the command line
-  /** Begins a sign-in of the new owner, kept in the same transaction and told by the same audit row. */
+  linkHash: string | null // of the one-time set-up link; null for the environment and the command line
+  /** Begins a sign-in of the new owner, stored in the same transaction under the same audit entry. */
   signIn?: (who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }
   actor: string
 }
@@ -25,13 +25,13 @@ export type FirstOwnerResult =
 
 const firstOrgSlug = 'default'
 
-/** Throws `AppError` for a refused e-mail or password. */
+/** Throws an `AppError` for an invalid email or password. Of concurrent requests at most one succeeds. */
 export async function createFirstOwner(
   store: Pick<Store, 'accounts' | 'orgs'>,
   request: FirstOwnerRequest,
   clock: Clock,
 ): Promise<FirstOwnerResult> {
-  // Before the costly hash: whoever comes late must not make us work.
+  // Checked before the expensive hash, so that late requests cost nothing.
   if (await store.accounts.ownerExists()) return { status: 'owner_exists' }
   const { linkHash } = request
   if (linkHash !== null) {
@@ -60,7 +60,6 @@ export async function createFirstOwner(
   return status === 'created' ? { status, account, orgId: org.id } : { status }
 }
 
-/** The first owner: made from the environment when it names one, else by a one-time link printed at start. */
 interface FirstRun {
   store: Store
   admin: { email: string; password: string } | null
@@ -69,8 +68,9 @@ interface FirstRun {
 }
 
 /**
- * Returns the token of a fresh set-up link while there is no owner, else null. A password the rules refuse stops the
- * start (contract §10); an appliance whose disk is full starts without a link, since none could be kept.
+ * Returns the token of a new set-up link while there is no owner, otherwise null. An invalid password in the
+ * environment stops the start (contract §10). With a full disk the appliance starts without a link, because it cannot
+ * store one.
  */
 export async function prepareFirstOwner({ store, admin, clock, log }: FirstRun): Promise<string | null> {
   if (await store.accounts.ownerExists()) return null

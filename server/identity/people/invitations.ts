@@ -1,4 +1,4 @@
-/** Invitations: a one-time link that makes its holder a member, without any mail server. */
+/** Invitations: one-time links that add a member, without a mail server. */
 import type { Account, Invitation, Role, SignIn, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
@@ -15,7 +15,7 @@ interface Services {
   clock: Clock
 }
 
-/** The token is returned once; the store has its hash. 409 when the address is a member's already. */
+/** Returns the token once; the store has its hash. 409 when the address already belongs to a member. */
 export async function invite(
   { store, clock }: Services,
   who: Acting,
@@ -57,10 +57,10 @@ export async function revokeInvitation({ store, clock }: Services, who: Acting, 
 export interface OpenInvitation {
   invitation: Invitation
   orgName: string
-  account: Account | null // whoever has the address already
+  account: Account | null // with this address, if it exists
 }
 
-/** What the link stands for; null when it was used, revoked, replaced or is too old. */
+/** The invitation of a link; null when it was used, revoked, replaced or has expired. */
 export async function openInvitation(
   { store, clock }: Services,
   token: string,
@@ -73,8 +73,8 @@ export async function openInvitation(
 }
 
 /**
- * Makes the account, when there is none, with this password, and the membership, and begins the sign-in that `begin`
- * drafts, all in one transaction; returns whose they are.
+ * Creates the account with this password if there is none, adds the membership and begins the sign-in that `begin`
+ * drafts, all in one transaction.
  */
 export async function acceptInvitation(
   { store, clock }: Services,

@@ -1,4 +1,4 @@
-/** The members of an organization: who they are, and what an owner or admin may change about them. */
+/** Lists the members of an organization, changes their roles and removes them. */
 import type { Account, Role, Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
@@ -14,7 +14,7 @@ interface Services {
 }
 
 export interface Acting extends Actor {
-  role: Role | 'machine' // who has the machine may do everything
+  role: Role | 'machine' // the command line has every permission
 }
 
 export function readRole(text: string): Role {
@@ -23,7 +23,7 @@ export function readRole(text: string): Role {
   return role
 }
 
-/** Admins keep the house, but who owns it is for owners alone. */
+/** Admins manage members, but only owners manage owners. */
 export function requireMayGrant({ role }: Acting, ...touched: Role[]): void {
   if (role !== 'admin' || !touched.includes('owner')) return
   throw new AppError('forbidden', 'Only owners can add, change or remove owners.', {
@@ -59,7 +59,7 @@ export async function listMembers({ store }: { store: Store }, orgId: string) {
 
 export type MemberView = Awaited<ReturnType<typeof listMembers>>[number]
 
-/** 409 for the last owner; the same role again is done without a word. Their sign-ins there end. */
+/** 409 for the last owner; no effect when the role does not change. Ends the member's sign-ins in the organization. */
 export async function changeRole(
   { store, clock }: Services,
   who: Acting,

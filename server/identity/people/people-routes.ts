@@ -1,4 +1,4 @@
-/** Settings → People: members, their roles, and invitations by one-time link. */
+/** Routes of Settings → People: members, their roles, invitations by one-time link. */
 import { Elysia } from 'elysia'
 import type { Invitation, Store } from '../../../db/contract/store.ts'
 import { rolesOf } from '../permissions.ts'
@@ -60,7 +60,7 @@ export function peopleRoutes(services: PeopleRoutesServices) {
         const who = await manager(request)
         const { email, role } = await readFields(request, { email: 'text', role: 'text' })
         const { invitation, token } = await invite(services, who, { email, role: readRole(role) })
-        // Behind the # the token stays out of every request line and log on the way.
+        // After the # the token appears in no request line and in no log.
         const link = `${addressOf(request, services)}/invitation#${token}`
         return json({ invitation: invitationView(invitation), link }, 201)
       },

@@ -1,6 +1,6 @@
 /**
- * Sign-ins between password and code. They live in this process only, so nothing that a backup carries can forge one;
- * each is good for five minutes and one sign-in.
+ * Sign-ins between the password and the code. They exist in this process only, so nothing in a backup can forge one.
+ * Each is valid for five minutes and one sign-in.
  */
 import { elapsedMs, type Clock } from '../../clock.ts'
 import { newToken, sha256Hex } from '../../ids.ts'
@@ -10,14 +10,14 @@ export interface Who {
   accountId: string
   orgId: string
   email: string
-  passwordHash: string // that was checked; a sign-in begins only while it is still the account's
+  passwordHash: string // that was verified; the sign-in requires that it is unchanged
 }
 
 export interface HalfSignIns {
-  /** The token that stands for the password that was just checked. */
+  /** Returns a token that proves the verified password. */
   begin(who: Who): string
   find(token: string): Who | null
-  /** Keeps a token to one sign-in, also of two at once; false when another has it. */
+  /** Reserves a token for one sign-in; false when another one holds it. */
   hold(token: string): boolean
   release(token: string): void
 }

@@ -1,15 +1,15 @@
-/** Passwords: the rules, the hash (argon2id), and a gate so that hashing cannot take the machine from ingest. */
+/** Password rules, argon2id hashes, and a limit on concurrent hashing so that ingest keeps the CPU. */
 import list from './common-passwords.txt' with { type: 'text' }
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
 
-// OWASP's second choice, 46 MiB and two passes: about 100 ms here, on a thread of its own.
+// The second OWASP recommendation, 46 MiB and two passes: about 100 ms, on a separate thread.
 const memoryKib = 46 * 1024
 const passes = 2
 
 /**
- * Who asks for a hash, most trusted first: somebody who signed in from this address before, a stranger's sign-in, and
- * new passwords. Each lane leaves room for the ones before it, so no flood keeps a known person out.
+ * Callers of the hash, most trusted first: sign-ins from an address the account has used before, other sign-ins, new
+ * passwords. Each lane leaves slots for the lanes before it, so no flood locks out a known person.
  */
 const lanes = ['known', 'sign-in', 'new-password'] as const
 export type HashLane = (typeof lanes)[number]
@@ -17,7 +17,7 @@ const inFlightMax: Record<HashLane, number> = { known: 4, 'sign-in': 3, 'new-pas
 const inFlightAllMax = 4
 const waitingMax = 32 // in each lane
 
-/** Throws the `invalid_body` a person can act on when the password is refused (NIST SP 800-63B: length and lists). */
+/** Throws `invalid_body` when the password is rejected (NIST SP 800-63B: length and lists of common passwords). */
 export function checkPasswordRules(password: string, email: string): void {
   const problem = passwordProblem(password, email)
   if (problem === null) return
@@ -52,15 +52,15 @@ export function hashPassword(password: string, lane: HashLane = 'new-password'):
 let dummyHash: Promise<string> | null = null
 
 /**
- * Whether the password belongs to the hash. Without a hash (no such account) the same work is done on a dummy, so that
- * time does not tell which accounts exist. A hash that is not one counts as a wrong password.
+ * Whether the password matches the hash. Without a hash (unknown account) it does the same work on a dummy, so that the
+ * response time does not reveal which accounts exist. An invalid hash counts as a wrong password.
  */
 export async function verifyPassword(
   password: string,
   hash: string | null,
   lane: HashLane = 'sign-in',
 ): Promise<boolean> {
-  // Such a password was never accepted, so refusing it early says nothing about any account.
+  // No account can have such a password, so rejecting it early reveals nothing.
   if (password === '' || password.length > 2 * limits.passwordCharsMax) return false
   if (hash === null) {
     await throughGate(lane, async () => {
@@ -76,7 +76,7 @@ export async function verifyPassword(
   return throughGate(lane, () => Bun.password.verify(password, hash).catch(() => false))
 }
 
-/** Whether a hash was made with other parameters than today's: the next good sign-in should store a new one. */
+/** Whether a hash has outdated parameters; the next successful sign-in then stores a new one. */
 export function needsRehash(hash: string): boolean {
   return !hash.startsWith(`$argon2id$v=19$m=${memoryKib},t=${passes},p=`)
 }
@@ -96,7 +96,7 @@ async function throughGate<T>(lane: HashLane, work: () => Promise<T>): Promise<T
         },
       })
     }
-    await new Promise<void>((enter) => waiting[lane].push(enter)) // whoever leaves counts this one in
+    await new Promise<void>((enter) => waiting[lane].push(enter)) // the caller that leaves adds this one to `inFlight`
   }
   try {
     return await work()

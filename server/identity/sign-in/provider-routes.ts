@@ -1,4 +1,4 @@
-/** Signing in through an identity provider: out with an errand in a sealed cookie, back with a proven identity. */
+/** Sign-in through an identity provider: an authorization request in an encrypted cookie, then a verified identity. */
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { addressOf } from '../../http/address.ts'
@@ -9,7 +9,7 @@ import type { Clock } from '../../clock.ts'
 import type { CursorCipher } from '../../http/cursor-cipher.ts'
 import type { Log } from '../../log.ts'
 import { readQuery } from '../../http/query.ts'
-import type { Errand, ProvenIdentity, Provider } from './provider.ts'
+import type { AuthorizationRequest, ProvenIdentity, Provider } from './provider.ts'
 import { homeOf } from './sign-in.ts'
 
 export interface ProviderRoutesServices {
@@ -25,26 +25,26 @@ export interface ProviderRoutesServices {
 
 const cookieName = 'sightglass_errand'
 const purpose = 'oidc-errand'
-const errandMs = 10 * 60_000
+const requestMs = 10 * 60_000
 
-/** Why a sign-in did not come about: told on the sign-in page. */
+/** Why a sign-in failed; the sign-in page shows it. */
 type Refusal = 'unreachable' | 'failed' | 'no_account'
 
 export function providerRoutes(services: ProviderRoutesServices) {
   const { basePath } = services
   const redirectUrl = (request: Request) => `${addressOf(request, services)}/api/oidc/callback`
-  const errandCookie = errandCookieUnder(basePath)
+  const requestCookie = requestCookieBelow(basePath)
   const refuse = (request: Request, why: Refusal) =>
-    redirect(`${basePath}/sign-in?refused=${why}`, errandCookie(request, '', 0))
+    redirect(`${basePath}/sign-in?refused=${why}`, requestCookie(request, '', 0))
   return new Elysia()
     .get('/api/oidc/start', async ({ request }) => {
       const { provider, briefCipher, clock, log } = services
       readQuery(request, {})
       if (provider === null) throw noProvider()
       try {
-        const { url, errand } = await provider.begin(redirectUrl(request))
-        const sealed = briefCipher.encrypt(purpose, { ...errand, untilMs: clock.now() + errandMs })
-        return redirect(url, errandCookie(request, sealed, errandMs))
+        const { url, authorization } = await provider.begin(redirectUrl(request))
+        const sealed = briefCipher.encrypt(purpose, { ...authorization, untilMs: clock.now() + requestMs })
+        return redirect(url, requestCookie(request, sealed, requestMs))
       } catch (error) {
         log.warn('provider_failed', { at: 'start', message: String(error) })
         return refuse(request, 'unreachable')
@@ -52,15 +52,15 @@ export function providerRoutes(services: ProviderRoutesServices) {
     })
     .get('/api/oidc/callback', async ({ request }) => {
       if (services.provider === null) throw noProvider()
-      const errand = errandOf(services, request)
-      if (errand === null) return refuse(request, 'failed')
+      const authorization = authorizationOf(services, request)
+      if (authorization === null) return refuse(request, 'failed')
       const query = new URL(request.url).search
       try {
-        const proven = await services.provider.finish(new URL(redirectUrl(request) + query), errand)
+        const proven = await services.provider.finish(new URL(redirectUrl(request) + query), authorization)
         const cookie = await enter(services, request, proven)
         if (cookie === null) return refuse(request, 'no_account')
         const answer = redirect(`${basePath}/`, cookie)
-        answer.headers.append('set-cookie', errandCookie(request, '', 0))
+        answer.headers.append('set-cookie', requestCookie(request, '', 0))
         return answer
       } catch (error) {
         services.log.warn('provider_failed', { at: 'callback', message: String(error) })
@@ -70,8 +70,8 @@ export function providerRoutes(services: ProviderRoutesServices) {
 }
 
 /**
- * Only people who have an account come in: by the subject once it is known, at first by the verified address. Returns
- * the Set-Cookie header.
+ * Only existing accounts can sign in: by the subject once it is known, the first time by the verified address. Returns
+ * the Set-Cookie header, or null without an account.
  */
 async function enter(
   services: ProviderRoutesServices,
@@ -91,17 +91,20 @@ async function enter(
   return cookie
 }
 
-function errandOf({ briefCipher, clock }: ProviderRoutesServices, request: Request): Errand | null {
+function authorizationOf(
+  { briefCipher, clock }: ProviderRoutesServices,
+  request: Request,
+): AuthorizationRequest | null {
   const cookies = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim())
   const sealed = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
-  const errand =
+  const authorization =
     sealed === undefined
       ? null
-      : (briefCipher.decrypt(purpose, sealed) as (Errand & { untilMs: number }) | null)
-  return errand !== null && errand.untilMs > clock.now() ? errand : null
+      : (briefCipher.decrypt(purpose, sealed) as (AuthorizationRequest & { untilMs: number }) | null)
+  return authorization !== null && authorization.untilMs > clock.now() ? authorization : null
 }
 
-function errandCookieUnder(basePath: string) {
+function requestCookieBelow(basePath: string) {
   return (request: Request, value: string, maxAgeMs: number): string => {
     const flags = `HttpOnly; SameSite=Lax; Max-Age=${maxAgeMs / 1000}`
     const secure = contextOf(request).secure ? '; Secure' : ''

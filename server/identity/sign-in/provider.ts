@@ -1,9 +1,9 @@
-/** An identity provider of the network (OpenID Connect): where to send people, and who comes back from there. */
+/** The OpenID Connect client: builds authorization requests and verifies the identity that comes back. */
 import * as client from 'openid-client'
 import { noteCall } from '../../system/outbound.ts'
 
-/** What must come back with a person; kept by their browser, sealed. */
-export interface Errand {
+/** The secrets of one authorization request, stored encrypted in a cookie of the browser. */
+export interface AuthorizationRequest {
   state: string
   nonce: string
   verifier: string
@@ -17,16 +17,16 @@ export interface ProvenIdentity {
 
 export interface Provider {
   name: string
-  begin(redirectUrl: string): Promise<{ url: string; errand: Errand }>
-  /** Who came back to `url`; rejects when anything is not as it was sent. */
-  finish(url: URL, errand: Errand): Promise<ProvenIdentity>
+  begin(redirectUrl: string): Promise<{ url: string; authorization: AuthorizationRequest }>
+  /** The identity behind the callback `url`; rejects when anything does not match the request. */
+  finish(url: URL, authorization: AuthorizationRequest): Promise<ProvenIdentity>
 }
 
-/** Nothing is asked of the provider before somebody signs in: an appliance starts also while it is away. */
+/** Contacts the provider at the first sign-in only, so the appliance starts while the provider is down. */
 export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfig): Provider {
   let found: Promise<client.Configuration> | null = null
   const discover = (): Promise<client.Configuration> => {
-    // Plain HTTP is for a provider on this machine; the configuration takes it nowhere else.
+    // Plain HTTP is for a provider on this machine; the configuration allows no other.
     const execute = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
     found ??= client.discovery(new URL(issuer), clientId, clientSecret ?? undefined, undefined, {
       execute,
@@ -45,16 +45,16 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
     name,
     async begin(redirectUrl) {
       const verifier = client.randomPKCECodeVerifier()
-      const errand = { state: client.randomState(), nonce: client.randomNonce(), verifier }
+      const authorization = { state: client.randomState(), nonce: client.randomNonce(), verifier }
       const url = client.buildAuthorizationUrl(await discover(), {
         redirect_uri: redirectUrl,
         scope: 'openid email',
         code_challenge: await client.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
-        state: errand.state,
-        nonce: errand.nonce,
+        state: authorization.state,
+        nonce: authorization.nonce,
       })
-      return { url: url.href, errand }
+      return { url: url.href, authorization }
     },
     async finish(url, { state, nonce, verifier }) {
       const config = await discover()
@@ -67,18 +67,18 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
       const tokens = await client.authorizationCodeGrant(config, url, checks)
       const claims = tokens.claims()
       if (claims === undefined) throw new Error('the provider sent no identity token')
-      const told =
+      const profile =
         claims['email'] === undefined
           ? await client.fetchUserInfo(config, tokens.access_token, claims.sub)
           : claims
-      const verified = told['email_verified'] === true && typeof told['email'] === 'string'
-      const email = verified ? String(told['email']).toLowerCase() : null
+      const verified = profile['email_verified'] === true && typeof profile['email'] === 'string'
+      const email = verified ? String(profile['email']).toLowerCase() : null
       return { issuer: claims.iss, subject: claims.sub, email }
     },
   }
 }
 
-/** Where an identity provider is and how we are known there, as the start of the appliance says it. */
+/** The options of the operator. */
 export interface OidcConfig {
   issuer: string
   clientId: string

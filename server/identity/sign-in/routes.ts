@@ -1,4 +1,4 @@
-/** The first owner's set-up, password reset, who is signed in and where, and the way out. */
+/** Routes of the first owner's set-up, password reset, the current session and sign-out. */
 import { Elysia } from 'elysia'
 import { createFirstOwner, type FirstOwnerRequest } from '../people/first-owner.ts'
 import { AppError } from '../../errors.ts'
@@ -35,7 +35,7 @@ export function authRoutes(services: AuthRoutesServices) {
   return new Elysia()
     .get('/api/setup', async ({ request }) => {
       readQuery(request, {})
-      // `signedIn` spares a visitor's browser the 401 of /api/session, which it would report as an error of the page.
+      // With `signedIn` the page need not call /api/session, whose 401 the browser would log as an error.
       const signedIn = await signIns.isLive(request)
       const needsOwner = !(await store.accounts.ownerExists())
       return json({ needsOwner, signedIn, provider: services.provider?.name ?? null })
@@ -97,7 +97,7 @@ export function authRoutes(services: AuthRoutesServices) {
     )
 }
 
-/** The link first: a hash is dear, and only its holder may ask for one. */
+/** Checks the link before the password is hashed, because hashing is expensive. */
 async function resetPassword(
   services: AuthRoutesServices,
   request: Request,
@@ -118,7 +118,7 @@ async function resetPassword(
   if ((await accounts.resetPassword(command)) === 'link_invalid') throw passwordLinkInvalid()
 }
 
-/** Guesses at links wait by sender, apart from sign-ins; a live link never does. Returns what to throw. */
+/** Throttles guesses at links by sender, separately from sign-ins; a valid link is never throttled. */
 export async function linkRefused(
   { linkThrottle }: AuthRoutesServices,
   request: Request,

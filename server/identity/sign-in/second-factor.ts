@@ -1,4 +1,4 @@
-/** The second factor: codes of an authenticator app (TOTP, RFC 6238), and recovery codes for when it is lost. */
+/** The second factor: TOTP codes of an authenticator app (RFC 6238) and recovery codes. */
 import { Secret, TOTP } from 'otpauth'
 import type { Proof, SecondFactor } from '../../../db/contract/store.ts'
 import { newBase32, sha256Hex } from '../../ids.ts'
@@ -7,7 +7,7 @@ import { limits } from '../../limits.ts'
 export const seedPurpose = 'totp-seed'
 
 const periodS = 30
-const windowSteps = 1 // clocks differ: the code before and the one after count too
+const windowSteps = 1 // clocks differ, so the previous and the next code are valid too
 
 /** A new seed (160 bits, base32) and the address that authenticator apps read. */
 export function newSeed(email: string): { seed: string; uri: string } {
@@ -22,7 +22,7 @@ export function stepOf(seed: string, code: string, now: number): number | null {
   return delta === null ? null : Math.floor(now / (periodS * 1000)) + delta
 }
 
-/** What a typed text may prove: a code of the app, or a recovery code in whatever spelling. Null for neither. */
+/** Reads a typed code as a TOTP or recovery code, in any spelling; null for neither. */
 export function proofOf(factor: SecondFactor, seed: string, typed: string, now: number): Proof | null {
   const text = typed.replace(/[\s-]/g, '').toUpperCase()
   const step = stepOf(seed, text, now)
@@ -30,7 +30,7 @@ export function proofOf(factor: SecondFactor, seed: string, typed: string, now: 
   return /^[A-Z2-7]{16}$/.test(text) ? { recoveryHash: sha256Hex(text) } : null
 }
 
-/** Codes of 80 bits, each good once; only their hashes are kept. */
+/** Codes of 80 bits, each valid once; only their hashes are stored. */
 export function newRecoveryCodes(): { codes: string[]; hashes: string[] } {
   const plain = Array.from({ length: limits.recoveryCodes }, () => newBase32(16))
   return { codes: plain.map((code) => code.replace(/(.{4})(?=.)/g, '$1-')), hashes: plain.map(sha256Hex) }

@@ -11,11 +11,11 @@ export interface SessionViewServices {
   basePath: string
 }
 
-/** Right after its cookie was made. */
+/** The session of a cookie that was just created. */
 export async function sessionOf(services: SessionViewServices, request: Request, cookie: string) {
   const token = cookie.slice(cookie.indexOf('=') + 1, cookie.indexOf(';'))
   const view = await services.store.signIns.find(sha256Hex(token))
-  if (!view) throw new Error('a sign-in just made is not there')
+  if (!view) throw new Error('invariant: a new sign-in is stored')
   return sessionView(services, request, view)
 }
 
@@ -29,7 +29,7 @@ export function sessionView(
     account: { id: account.id, email: account.email, operator: account.operator },
     org: { id: org.id, slug: org.slug, name: org.name },
     role,
-    lacksSecondFactor, // until it has one, only the account's own settings answer
+    lacksSecondFactor, // until it has one, only routes of the account itself respond
     version,
     ingestUrl: addressOf(request, where),
     insecure: !secure && !local,

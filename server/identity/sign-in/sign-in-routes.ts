@@ -1,4 +1,4 @@
-/** Signing in: by password, then by code where the account has a second factor; and by the link of an invitation. */
+/** Routes of signing in: by password, then by code if the account has a second factor; or by invitation link. */
 import { Elysia } from 'elysia'
 import { acceptInvitation, invitationOver, openInvitation } from '../people/invitations.ts'
 import type { OpenInvitation } from '../people/invitations.ts'
@@ -88,7 +88,7 @@ async function requireInvitation(
   return open
 }
 
-/** Joins and signs in; an account with a second factor joins, and is asked for its code. */
+/** Adds the membership and signs in; an account with a second factor must enter its code afterwards. */
 async function accept(
   services: SignInRoutesServices,
   request: Request,
@@ -96,7 +96,7 @@ async function accept(
   password: string,
 ): Promise<Response> {
   const { account } = open
-  // Whoever holds the link of somebody else's invitation must not get into their account with it.
+  // The link of an invitation alone must not give access to an existing account.
   if (account !== null) await checkPassword(services, account, password, contextOf(request).address)
   const factor = account && (await services.store.secondFactors.find(account.id))
   let cookie = ''
@@ -110,7 +110,7 @@ async function accept(
   return json(await sessionOf(services, request, cookie), 200, { 'set-cookie': cookie })
 }
 
-/** A session, or, where a second factor is set, a token that stands for the password for five minutes. */
+/** A session, or for an account with a second factor a token that proves the password for five minutes. */
 export async function begin(services: SignInRoutesServices, request: Request, who: Who): Promise<Response> {
   if ((await services.store.secondFactors.find(who.accountId)) !== null)
     return json({ secondFactor: true, token: services.halfSignIns.begin(who) })

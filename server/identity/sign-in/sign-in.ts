@@ -1,6 +1,6 @@
 /**
- * Checks e-mail and password: throttled by account and sender, audited, alike in time for unknown names. An address
- * from which the account signed in before has a throttle of its own, so an attacker elsewhere keeps nobody out.
+ * Verifies email and password: throttled by account and sender, audited, and as slow for unknown accounts. An address
+ * from which the account signed in before has its own throttle, so an attacker elsewhere locks nobody out.
  */
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import type { Account, AuditEntry, Store } from '../../../db/contract/store.ts'
@@ -19,7 +19,7 @@ export interface SignInServices {
   throttle: Throttle
 }
 
-/** Returns who signed in; throws 401 when name or password is wrong, 429 with `Retry-After` while they must wait. */
+/** Throws 401 when the email or the password is wrong, 429 with `Retry-After` while throttled. */
 export async function signInWithPassword(
   services: SignInServices,
   email: string,
@@ -45,7 +45,7 @@ export async function signInWithPassword(
   return { accountId: account.id, orgId, email: account.email, passwordHash }
 }
 
-/** Asks a known account for its password; throws 403 when it is wrong, under the same throttle as a sign-in. */
+/** Verifies the password of a known account, throttled like a sign-in; throws 403 when it is wrong. */
 export async function checkPassword(
   services: SignInServices,
   account: Account,
@@ -56,7 +56,7 @@ export async function checkPassword(
   await requirePassword(services, { account, password, address, names, lane })
 }
 
-/** Asks the person of a sign-in once more. Strangers who guess at the account do not make them wait. */
+/** Verifies the password of a signed-in person again. Failed sign-ins from elsewhere do not throttle it. */
 export async function confirmPassword(
   services: SignInServices,
   account: Account,
@@ -67,7 +67,7 @@ export async function confirmPassword(
   await requirePassword(services, { account, password, address, names, lane: 'known' })
 }
 
-/** The organization that a new sign-in shows: the account's first. */
+/** The organization of a new sign-in: the first one of the account. */
 export async function homeOf(
   { store }: Pick<SignInServices, 'store'>,
   accountId: string,
@@ -75,7 +75,7 @@ export async function homeOf(
   return (await store.accounts.find(accountId))?.memberships[0]?.orgId ?? null
 }
 
-/** What an attempt counts against; `kind` keeps passwords and codes apart. */
+/** The throttles of an attempt; `kind` separates passwords from codes. */
 export async function throttledNames(
   { store, clock }: Pick<SignInServices, 'store' | 'clock'>,
   { account, email, address }: { account: Pick<Account, 'id'> | null; email: string; address: string },
@@ -83,7 +83,7 @@ export async function throttledNames(
 ): Promise<{ names: string[]; lane: HashLane }> {
   const network = senderName(address)
   const sinceMs = clock.now() - limits.knownNetworkMs
-  const asked = { accountId: account?.id ?? '', network, sinceMs } // unknown accounts take the same time
+  const asked = { accountId: account?.id ?? '', network, sinceMs } // takes the same time for unknown accounts
   if (await store.signIns.knowsNetwork(asked))
     return { names: [`${kind} ${email} ${network}`], lane: 'known' }
   return { names: [`${kind} ${email}`, `sender ${network}`], lane: 'sign-in' }
@@ -109,7 +109,7 @@ async function requirePassword(
   throw new AppError('forbidden', 'The password is wrong.', { reason: 'wrong_password' })
 }
 
-/** One row counts the refused attempts since the last failure, so that a flood cannot fill the audit log. */
+/** One entry counts the throttled attempts since the last failure, so that a flood cannot fill the audit trail. */
 async function noteFailure(
   services: SignInServices,
   account: Account | null,
@@ -124,7 +124,7 @@ async function noteFailure(
   await store.audit.append(auditEntry({ orgId, actor: `user:${account.id}` }, act, clock.now()))
 }
 
-/** Brings an old hash to today's parameters. Like every new password it ends the account's other sign-ins. */
+/** Replaces a hash with outdated parameters. Like every new password it ends the account's other sign-ins. */
 async function rehash(
   { store, clock }: SignInServices,
   accountId: string,

@@ -1,6 +1,4 @@
-/**
- * Dashboard sign-ins: begins one, finds the one behind a request, ends it; the cookie's hash is all the store keeps.
- */
+/** Dashboard sign-ins: begin, find by request, switch organization, end. The store has only the hash of the cookie. */
 import { StoreError } from '../../../db/contract/errors.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
@@ -22,7 +20,7 @@ export type Begun = { status: 'done'; cookie: string } | { status: 'used' | 'sta
 
 export interface Draft {
   signIn: SignIn
-  network: string // of the sender, remembered for the account
+  network: string // of the sender, stored for the account
   cookie: string
 }
 
@@ -36,23 +34,23 @@ export interface SignIns {
     who: { accountId: string; orgId: string; email: string; passwordHash?: string },
     how?: HowSignedIn,
   ): Promise<Begun>
-  /** A sign-in to be kept together with something else, by one audit row, and its Set-Cookie header. */
+  /** A sign-in to be stored together with something else, and its Set-Cookie header. */
   draft(request: Request, who: { accountId: string; orgId: string }): Draft
   noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
   /**
-   * The live sign-in behind a request; throws 401 `no_session`, or 403 for a cross-site or unprivileged one, and for
-   * one without the second factor that its organization requires.
+   * The active sign-in of a request. Throws 401 `no_session`; 403 for a cross-site request, a missing role, or a
+   * missing second factor that the organization requires.
    */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
-  /** The same for what a person may do about their own account, with or without that second factor. */
+  /** The same for a person's own account, with or without that second factor. */
   requirePerson(request: Request): Promise<SignInView>
-  /** Whether there is a live sign-in behind a request. */
+  /** Whether a request has an active sign-in. */
   isLive(request: Request): Promise<boolean>
-  /** Whether it may still see data; streams ask again while they run. */
+  /** Whether a request may read data. Streams check it while they run. */
   maySee(request: Request): Promise<boolean>
-  /** Has the sign-in show another organization of its account; returns the Set-Cookie header, for the token is new. */
+  /** Switches to another organization of the account; returns the Set-Cookie header of the new token. */
   switchOrg(request: Request, view: SignInView, orgId: string): Promise<string>
-  /** Ends the sign-in behind a request, if any; returns the Set-Cookie header that clears the cookie. */
+  /** Ends the sign-in of a request, if any; returns the Set-Cookie header that clears the cookie. */
   end(request: Request): Promise<string>
 }
 
@@ -63,11 +61,11 @@ export function makeSignIns(
   clock: Clock,
   basePath: string,
 ): SignIns {
-  const wayOf = (request: Request) => ({ secure: contextOf(request).secure, basePath })
-  const find = finder(store, clock, wayOf)
+  const scopeOf = (request: Request) => ({ secure: contextOf(request).secure, basePath })
+  const find = finder(store, clock, scopeOf)
   const draft: SignIns['draft'] = (request, who) => {
     const token = newToken()
-    const cookie = cookieHeader(token, wayOf(request), limits.signInAbsoluteMs)
+    const cookie = cookieHeader(token, scopeOf(request), limits.signInAbsoluteMs)
     const network = senderName(contextOf(request).address)
     return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
   }
@@ -110,7 +108,7 @@ export function makeSignIns(
         throw new AppError('not_found', 'You are not a member of an organization with this id.')
       })
       const leftMs = signIn.expiresAtMs - clock.now()
-      return cookieHeader(token, wayOf(request), leftMs)
+      return cookieHeader(token, scopeOf(request), leftMs)
     },
     async end(request) {
       requireSameOrigin(request)
@@ -122,12 +120,12 @@ export function makeSignIns(
         const audit = auditEntry({ orgId: org.id, actor: `user:${account.id}` }, act, clock.now())
         await store.signIns.end({ tokenHash: signIn.tokenHash, audit })
       }
-      return cookieHeader('', wayOf(request), 0)
+      return cookieHeader('', scopeOf(request), 0)
     },
   }
 }
 
-/** Reads go on when nothing can be written: a full disk must not keep those out who come to look at it. */
+/** Ignores failed writes, because people must be able to sign in and look while the disk is full. */
 function unlessStored(error: unknown): void {
   if (!(error instanceof StoreError)) throw error
 }
@@ -151,22 +149,22 @@ function beginner(store: Pick<Store, 'signIns'>, draft: SignIns['draft']): SignI
   }
 }
 
-/** A sign-in may be this far ahead of the clock, so that setting it back a little ends nobody's. */
+/** How far a sign-in may be ahead of the clock, so that setting the clock back a little ends none. */
 const aheadMsMax = 24 * 3_600_000
 
-/** Finds the living sign-in behind a request. */
+/** Finds the active sign-in of a request. */
 function finder(
   store: Pick<Store, 'signIns'>,
   clock: Clock,
-  wayOf: (request: Request) => CookieWay,
+  scopeOf: (request: Request) => CookieScope,
 ): (request: Request) => Promise<SignInView | null> {
   return async (request) => {
-    const token = readCookie(request.headers.get('cookie'), wayOf(request))
+    const token = readCookie(request.headers.get('cookie'), scopeOf(request))
     if (!token) return null
     const view = await store.signIns.find(sha256Hex(token))
     const now = clock.now()
     if (!view || view.signIn.expiresAtMs <= now) return null
-    // Begun under a clock that ran ahead: it would live that much longer.
+    // Begun while the clock was far ahead; it would be valid for too long.
     if (view.signIn.expiresAtMs - now > limits.signInAbsoluteMs + aheadMsMax) return null
     if (view.signIn.lastSeenAtMs + limits.signInIdleMs <= now) return null
     return view
@@ -203,30 +201,30 @@ function newSignIn(
   }
 }
 
-/** How the cookie reaches us: over https or not, and below which path of a host that others may share. */
-interface CookieWay {
+/** The cookie is `__Host-` and Secure over https; it has a plain name where the page itself came over http. */
+interface CookieScope {
   secure: boolean
   basePath: string
 }
 
-/** Browsers take `__Host-` for the whole host only; below a base path two appliances may share one. */
-function nameOf({ secure, basePath }: CookieWay): string {
+/** `__Host-` requires the path /, but with base paths two appliances can share a host. */
+function nameOf({ secure, basePath }: CookieScope): string {
   if (!secure) return 'sightglass'
   return basePath === '' ? '__Host-sightglass' : '__Secure-sightglass'
 }
 
-export function readCookie(header: string | null, way: CookieWay): string | null {
+export function readCookie(header: string | null, scope: CookieScope): string | null {
   if (!header || header.length > 8_192) return null
-  const wanted = nameOf(way)
+  const cookieName = nameOf(scope)
   for (const part of header.split(';')) {
     const [name, value] = part.trim().split('=', 2)
-    if (name === wanted && value && /^[A-Za-z0-9_-]{43}$/.test(value)) return value
+    if (name === cookieName && value && /^[A-Za-z0-9_-]{43}$/.test(value)) return value
   }
   return null
 }
 
 /** The Set-Cookie that signs in for `maxAgeMs`; an empty token with 0 signs out. */
-export function cookieHeader(token: string, way: CookieWay, maxAgeMs: number): string {
-  const flags = `HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1000)}${way.secure ? '; Secure' : ''}`
-  return `${nameOf(way)}=${token}; Path=${way.basePath || '/'}; ${flags}`
+export function cookieHeader(token: string, scope: CookieScope, maxAgeMs: number): string {
+  const flags = `HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1000)}${scope.secure ? '; Secure' : ''}`
+  return `${nameOf(scope)}=${token}; Path=${scope.basePath || '/'}; ${flags}`
 }

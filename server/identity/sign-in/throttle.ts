@@ -1,29 +1,29 @@
 /**
- * Slows guessing: after a few failures a name (an account, a sender) waits 1 s, doubling to 15 min. An attempt counts
- * from its begin, so parallel guesses get no more tries than guesses one after another.
+ * Throttles guessing: after 3 failures a name (an account or a sender) waits 1 s, doubling to 15 min. An attempt counts
+ * from its start, so parallel guesses get no more tries than sequential ones.
  */
 import { elapsedMs, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 
 export interface Attempt {
   right: boolean
-  refusedBefore: number // attempts refused since the last failure, for one counted audit row
+  refusedBefore: number // throttled attempts since the last failure, for the audit entry
 }
 
 export interface Throttle {
   /**
-   * Runs `check` when every name may try, else throws 429 with `Retry-After`. False counts as a failure of every
-   * name, true clears them. An attempt that arrives while others use up the free tries waits for their outcome.
+   * Runs `check` when no name is throttled, otherwise throws 429 with `Retry-After`. False counts as a failure of every
+   * name, true resets them. An attempt waits for running ones that could use up the free tries.
    */
   attempt(names: string[], check: () => Promise<boolean>): Promise<Attempt>
-  /** Milliseconds this name must wait before its next attempt; 0 when it may try now. */
+  /** How long this name must wait before its next attempt; 0 when it need not wait. */
   waitMs(name: string): number
 }
 
 interface Row {
   failures: number
   refusals: number
-  running: number // attempts whose outcome is not known yet
+  running: number // attempts without an outcome
   queued: number
   untilMs: number
 }
@@ -39,10 +39,10 @@ export function makeThrottle(clock: Clock, freeTries = 3): Throttle {
   const queue: (() => void)[] = []
   const waitOf = (row: Row | undefined) => Math.max(0, (row?.untilMs ?? 0) - elapsedMs(clock))
 
-  /** After the free tries one attempt at a time. */
+  /** After the free tries, one attempt at a time. */
   const mayStart = ({ failures, running }: Row) => running < Math.max(1, freeTries - failures)
 
-  /** Resolves when all rows may try; between the check and the count nothing else runs. */
+  /** Resolves when no row is throttled. Nothing else runs between the check and the count. */
   const enter = async (held: Row[]): Promise<void> => {
     for (;;) {
       const longestMs = Math.max(...held.map(waitOf))
@@ -66,7 +66,7 @@ export function makeThrottle(clock: Clock, freeTries = 3): Throttle {
 
   const run = async (held: Row[], check: () => Promise<boolean>): Promise<Attempt> => {
     try {
-      const right = await check() // what it throws says nothing about the password
+      const right = await check() // an exception counts as neither success nor failure
       const refusedBefore = right ? 0 : Math.max(...held.map(({ refusals }) => refusals))
       for (const row of held) {
         if (right) row.failures = row.refusals = row.untilMs = 0
@@ -101,7 +101,7 @@ function rowOf(rows: Map<string, Row>, name: string): Row {
   return row
 }
 
-/** Drops rows that say nothing, and the oldest idle ones beyond the limit. */
+/** Drops rows without failures, and the oldest idle rows beyond the limit. */
 function forget(rows: Map<string, Row>, names: string[]): void {
   const idle = (row: Row) => row.running === 0 && row.queued === 0
   for (const name of names) {

@@ -5,7 +5,7 @@ import { type Clock, isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { changeKey } from '../../identity/keys/keys.ts'
 import { newKey, storeKey } from '../../identity/keys/keys.ts'
-import { termsView } from '../../identity/keys/keys.ts'
+import { settingsView } from '../../identity/keys/keys.ts'
 import type { Acting, Applied } from './change.ts'
 import type { SetupKey } from './form.ts'
 
@@ -50,7 +50,7 @@ function left(note: string): Applied {
 }
 
 function isSame(known: ApiKey, wanted: SetupKey): boolean {
-  const sorted = ({ scopes, siteIds, ...terms }: ReturnType<typeof termsView>) =>
+  const sorted = ({ scopes, siteIds, ...terms }: ReturnType<typeof settingsView>) =>
     JSON.stringify({ ...terms, scopes: scopes.toSorted(), siteIds: siteIds.toSorted() })
-  return sorted(termsView(known)) === sorted(termsView(wanted))
+  return sorted(settingsView(known)) === sorted(settingsView(wanted))
 }
