@@ -1,12 +1,11 @@
 /** Assembles the store of the contract from its threads: verbs, group commit, caches, closing. */
-import { endsWriting, StoreError } from '../contract/errors.ts'
-import type { EventStore, Store } from '../contract/store.ts'
+import { StoreError, endsWriting } from '../contract/errors.ts'
 import { cachedKeys, cachedSites } from './identity/key-cache.ts'
 import { answerCache, type AnswerCache } from './threads/answer-cache.ts'
 import { appendQueue } from './threads/append-queue.ts'
 import { remote, type CallVerb, type Nouns } from './threads/remote-verbs.ts'
 import { openReadThreads, openThreads, type Threads, type ThreadsOpening } from './threads/threads.ts'
-import { wakes } from './webhooks/wakes.ts'
+import type { EventStore, Store } from '../contract/store.ts'
 
 const watchEveryMs = 400
 
@@ -159,5 +158,39 @@ function secrets(call: CallVerb): Store['secret'] {
     known.set(name, answer)
     answer.catch(() => known.delete(name)) // a later call may succeed
     return answer
+  }
+}
+
+/** Announces the webhook verbs after which deliveries are due or endpoints may advance, to whoever dispatches. */
+type Listener = (orgId: string | null) => void
+
+const due = () => [null]
+const advances = ({ orgId }: { orgId: string }) => [null, orgId]
+
+const wakingVerbs: { [verb: string]: (command: never) => (string | null)[] } = {
+  'webhooks.schedule': due,
+  'webhooks.replay': due,
+  'webhooks.replayDead': due,
+  'webhooks.advance': ({ delivery }: { delivery: unknown }) => (delivery === null ? [] : [null]),
+  'webhooks.startProbes': due,
+  'webhooks.openIncident': due,
+  'webhooks.resolveIncident': due,
+  'webhooks.changeEndpoint': advances,
+  'webhooks.resumeEndpoint': advances,
+  'webhooks.moveEndpoint': advances,
+}
+
+function wakes() {
+  const listeners = new Set<Listener>()
+  return {
+    watch(listener: Listener): () => void {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    /** Called after the commit of a verb. */
+    announce(verb: string, command: unknown): void {
+      for (const orgId of wakingVerbs[verb]?.(command as never) ?? [])
+        for (const listener of listeners) listener(orgId)
+    },
   }
 }

@@ -2,7 +2,7 @@
 import { appendAudit } from '../audit/append.ts'
 import { identityWriteVerbs } from '../identity/verbs.ts'
 import { addRejected } from '../registry/ingest-counts.ts'
-import { eraseFromDeliveries, eraseSamples } from '../retention/erase-copies.ts'
+import { eraseFromDeliveries, eraseSamples } from '../retention/retention.ts'
 import { retentionWriteVerbs } from '../retention/retention.ts'
 import { removePushed } from '../registry/pushed.ts'
 import { registryWriteVerbs } from '../registry/verbs.ts'

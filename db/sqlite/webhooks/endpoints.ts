@@ -1,11 +1,11 @@
-/** Endpoints in SQLite: who is told what, up to where, and the transaction that advances a position. */
+/** Webhook endpoints and signing secrets in SQLite, and the transaction that advances an endpoint's position. */
 import { and, eq, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
-import type { Endpoint, EndpointCounts, WebhookStore } from '../../contract/webhooks.ts'
 import { appendAudit } from '../audit/append.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { insertDelivery } from './deliveries.ts'
-import { deliveryTable, endpointTable as table, ruleTable } from './schema.ts'
+import { deliveryTable, endpointTable as table, orgSecretTable, ruleTable } from './schema.ts'
+import type { Endpoint, EndpointCounts, OrgSecret, WebhookStore } from '../../contract/webhooks.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
 type Change = Partial<typeof table.$inferInsert>
@@ -210,4 +210,45 @@ export function startProbes({ db, orm }: WriteContext, command: Command<'startPr
     insertDelivery(orm, made, true)
   })
   return due.length
+}
+
+/** Each organization has one signing secret, sealed. The previous one also signs until its overlap ends. */
+export function orgSecret({ db, orm }: WriteContext, command: Command<'orgSecret'>): OrgSecret {
+  const { orgId, sealedIfNone, audit } = command
+  const made = orm
+    .insert(orgSecretTable)
+    .values({ orgId, sealedSecret: sealedIfNone })
+    .onConflictDoNothing()
+    .returning({ orgId: orgSecretTable.orgId })
+    .all()
+  if (made.length > 0) appendAudit(db, audit)
+  return requireSecret(orm, orgId)
+}
+
+export function findOrgSecret({ orm }: ReadContext, orgId: string): OrgSecret | null {
+  return findSecret(orm, orgId)
+}
+
+export function rotateOrgSecret({ db, orm }: WriteContext, command: Command<'rotateOrgSecret'>): void {
+  const { orgId, sealedSecret, previousUntilMs, audit } = command
+  const before = requireSecret(orm, orgId)
+  orm
+    .update(orgSecretTable)
+    .set({ sealedSecret, previousSealedSecret: before.sealedSecret, previousUntilMs })
+    .where(eq(orgSecretTable.orgId, orgId))
+    .run()
+  appendAudit(db, audit)
+}
+
+function requireSecret(orm: WriteContext['orm'], orgId: string): OrgSecret {
+  const found = findSecret(orm, orgId)
+  if (found === null) throw new StoreError('not_found', `${orgId} has no signing secret`)
+  return found
+}
+
+function findSecret(orm: WriteContext['orm'], orgId: string): OrgSecret | null {
+  const found = orm.select().from(orgSecretTable).where(eq(orgSecretTable.orgId, orgId)).get()
+  if (found === undefined) return null
+  const { sealedSecret, previousSealedSecret, previousUntilMs } = found
+  return { sealedSecret, previousSealedSecret, previousUntilMs }
 }

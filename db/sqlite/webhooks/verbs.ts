@@ -12,7 +12,7 @@ import {
 } from './endpoints.ts'
 import { findEndpoint, listEndpoints, moveEndpoint, pauseEndpoint, resumeEndpoint } from './endpoints.ts'
 import { rotateEndpointSecret, startProbes } from './endpoints.ts'
-import { findOrgSecret, orgSecret, rotateOrgSecret } from './org-secrets.ts'
+import { findOrgSecret, orgSecret, rotateOrgSecret } from './endpoints.ts'
 import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
 import { acknowledgeIncident, openIncident, openIncidents, resolveIncident } from './rules.ts'
 import { nextDueAt, recordAndClaim, shiftTimes } from './record-and-claim.ts'

@@ -1,6 +1,6 @@
 /** Sketches of single days from the rollups, which a reader keeps: of a month only the days of new events change. */
 import type { Database } from 'bun:sqlite'
-import { registerAndRank, registers } from '../rollups/distinct-sketch.ts'
+import { registerAndRank, registers } from '../rollups/sketches.ts'
 import { changedHours, foldState, type FoldState } from './hours.ts'
 import { dayHours } from '../rollups/counts.ts'
 import { inChunks, ofValues, type HourRange } from '../rollups/range.ts'

@@ -1,7 +1,7 @@
 /** Counts events by hour, site, type and outcome, and within each of these by the values of single members. */
 import { extra } from '../blocks/block.ts'
-import { sketchCode } from './distinct-sketch.ts'
-import { bucketOf, bucketsMax } from './duration-buckets.ts'
+import { sketchCode } from './sketches.ts'
+import { bucketOf, bucketsMax } from './sketches.ts'
 import { agentMember, isHash, member, members } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 

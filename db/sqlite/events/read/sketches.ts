@@ -1,20 +1,21 @@
 /** Quantiles of durations by tool and time, from their rollups and what is not folded yet. */
-import type { Database } from 'bun:sqlite'
-import type { Durations, DurationsQuery } from '../../../contract/store.ts'
-import { bucketsMax, quantile } from '../rollups/duration-buckets.ts'
+import { bucketsMax, estimate, quantile, registerAndRank, registers } from '../rollups/sketches.ts'
 import { countUnfolded } from '../rollups/fold.ts'
-import { member } from '../blocks/fields.ts'
+import { member, termTexts } from '../blocks/fields.ts'
 import {
   childOf,
   dayDurationMember,
   dayHours,
+  distinctMember,
   durationMember,
   hourMs,
   memberAndCode,
   otherCode,
 } from '../rollups/counts.ts'
 import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes, type HourRange } from '../rollups/range.ts'
-import { termTexts } from '../blocks/fields.ts'
+import { foldedSketches } from '../cache/sketches.ts'
+import type { Database } from 'bun:sqlite'
+import type { Distinct, DistinctQuery, Durations, DurationsQuery } from '../../../contract/store.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
 export function* readDurations(db: Database, org: number, query: DurationsQuery): Sliced<Durations> {
@@ -90,4 +91,50 @@ function namedRows(
     })),
   )
   return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
+}
+
+/** How many different sessions and verified subjects a day or month had, from sketches that can also forget. */
+export function* readDistinct(db: Database, org: number, query: DistinctQuery): Sliced<Distinct> {
+  const from = dayOf(query.sinceMs)
+  const until = query.untilMs === null ? Number.MAX_SAFE_INTEGER : dayOf(query.untilMs)
+  const sites = siteCodes(db, org, query.siteIds)
+  const index = distinctMember[query.of]
+  const byStart = new Map<number, Uint8Array>() // start -> the highest rank of each register
+
+  /** Null when it was not asked for. */
+  function ranksOf(hour: number, site: number): Uint8Array | null {
+    if (hour < from || hour >= until || sites?.has(site) === false) return null
+    const start = startOf(hour, query.step)
+    let ranks = byStart.get(start)
+    if (ranks === undefined) byStart.set(start, (ranks = new Uint8Array(registers)))
+    return ranks
+  }
+
+  yield* foldedSketches(db, org, index, { from, until }, ({ hour, site, ranks }) => {
+    const into = ranksOf(hour, site)
+    for (let register = 0; into !== null && register < registers; register++)
+      if (ranks[register]! > into[register]!) into[register] = ranks[register]!
+  })
+  const unfolded = yield* countUnfolded(db, org, [index])
+  for (const { hour, site, values } of unfolded.days()) {
+    for (const key of values.keys()) {
+      const [at, code] = memberAndCode(key)
+      const into = at === index ? ranksOf(hour, site) : null
+      const [register, rank] = registerAndRank(code)
+      if (into !== null) into[register] = Math.max(rank, into[register]!)
+    }
+  }
+  const rows = Array.from(byStart, ([startMs, ranks]) => ({ startMs, count: estimate(ranks) }))
+  return { rows: rows.sort((a, b) => a.startMs - b.startMs) }
+}
+
+/** The first hour of the day. */
+function dayOf(ms: number): number {
+  return Math.floor(ms / hourMs / dayHours) * dayHours
+}
+
+function startOf(hour: number, step: DistinctQuery['step']): number {
+  if (step === 'day') return hour * hourMs
+  const at = new Date(hour * hourMs)
+  return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1)
 }

@@ -1,7 +1,7 @@
 /** Quantiles from buckets against exact ones: never off by more than is promised, whatever the durations are. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { bucketOf, bucketsMax, leastMs, quantile, relativeError } from './duration-buckets.ts'
+import { bucketOf, bucketsMax, leastMs, quantile, relativeError } from './sketches.ts'
 
 function countsOf(durations: number[]): Map<number, number> {
   const counts = new Map<number, number>()

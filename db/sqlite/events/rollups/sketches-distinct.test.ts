@@ -1,6 +1,6 @@
 /** Estimates against the truth, from one value to a million, over many seeds. */
 import { expect, test } from 'bun:test'
-import { estimate, registerAndRank, registers, sketchCode, standardError } from './distinct-sketch.ts'
+import { estimate, registerAndRank, registers, sketchCode, standardError } from './sketches.ts'
 import { hashCode } from '../blocks/fields.ts'
 
 function estimated(count: number, seed: number): number {
