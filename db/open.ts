@@ -1,7 +1,7 @@
 /** Opens the store in a data folder: the one place that picks an engine. */
 import { StoreError } from './contract/errors.ts'
 import { openSqliteReader, openSqliteStore } from './sqlite/store.ts'
-import { askOnce } from './sqlite/threads/threads.ts'
+import { readOnce } from './sqlite/threads/threads.ts'
 import { existsSync } from 'node:fs'
 import { unfinishedRestorePath } from './sqlite/file/files.ts'
 import { lockFolder } from './sqlite/file/lock.ts'
@@ -70,12 +70,12 @@ export async function openReadStore(folder: string): Promise<Store> {
 
 /** Checks the audit chains of a folder, also while a server holds it. `not_found` when there is no database. */
 export function verifyAudit(folder: string, anchors: AuditAnchor[] = []): Promise<AuditVerdict> {
-  return askOnce(folder, 'audit.verify', anchors)
+  return readOnce(folder, 'audit.verify', anchors)
 }
 
 /** Checks every event, id, index and rollup of a folder, also while a server holds it. About 10 s a million events. */
 export function verifyEvents(folder: string): Promise<EventVerdict> {
-  return askOnce(folder, 'events.verify')
+  return readOnce(folder, 'events.verify')
 }
 
 /** The newest schema that this release knows. */
@@ -83,22 +83,22 @@ export const newestSchema = migrations.length
 
 /** Writes a consistent copy of the folder's database to a path that must not exist; writers go on meanwhile. */
 export function copyDatabase(folder: string, path: string): Promise<CopyReport> {
-  return askFile('file.copy', { folder, path })
+  return runFileVerb('file.copy', { folder, path })
 }
 
 /** Reads a database file from end to end and says what it holds and what is wrong with it. Changes nothing. */
 export function inspectDatabase(wanted: InspectionWanted): Promise<Inspection> {
-  return askFile('file.inspect', wanted)
+  return runFileVerb('file.inspect', wanted)
 }
 
 /** What the folder's database holds, without checking it. */
 export function readFacts(folder: string): Promise<DatabaseFacts> {
-  return askFile('file.facts', folder)
+  return runFileVerb('file.facts', folder)
 }
 
 /** Which migrations the folder's database has and lacks. Changes nothing; `not_found` without a database. */
 export function readSchema(folder: string): Promise<SchemaState> {
-  return askFile('file.schema', folder)
+  return runFileVerb('file.schema', folder)
 }
 
 /**
@@ -107,18 +107,18 @@ export function readSchema(folder: string): Promise<SchemaState> {
  * be opened until `settlePlacement` was called.
  */
 export function placeDatabase(placement: Placement): Promise<{ movedAside: string[] }> {
-  return askFile('file.place', placement)
+  return runFileVerb('file.place', placement)
 }
 
 /** Rolls an interrupted placement back or finishes it, under the folder's lock. Null when none was interrupted. */
 export async function settlePlacement(folder: string): Promise<SettledPlacement | null> {
   if (!existsSync(unfinishedRestorePath(folder))) return null
-  return askFile('file.settle', { folder, holder: process.pid })
+  return runFileVerb('file.settle', { folder, holder: process.pid })
 }
 
 /** Throws `locked` with the holder's process id while somebody holds the folder, which is made when it is not there. */
 export async function requireFreeFolder(folder: string): Promise<void> {
-  await askFile('file.requireFree', { folder, holder: process.pid })
+  await runFileVerb('file.requireFree', { folder, holder: process.pid })
 }
 
 /** Takes the lock of a folder or throws `locked`; returns the function that gives it back. */
@@ -128,11 +128,11 @@ export function holdFolder(folder: string): () => void {
 
 /** A quick look at the folder's database, also while a server holds it. Changes nothing. */
 export function checkUp(folder: string, now: number): Promise<Checkup> {
-  return askFile('file.checkup', { folder, now })
+  return runFileVerb('file.checkup', { folder, now })
 }
 
 /** Asks one question about files to a thread that ends with its answer. */
-async function askFile<K extends keyof FileVerbs>(
+async function runFileVerb<K extends keyof FileVerbs>(
   verb: K,
   command: Parameters<FileVerbs[K]>[0],
 ): Promise<ReturnType<FileVerbs[K]>> {

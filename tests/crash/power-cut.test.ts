@@ -6,7 +6,7 @@ import { ingestRound } from './ingest-round.ts'
 import { powerCut } from './power-cut.ts'
 import { buildPreload, whyNoPreload } from './preload.ts'
 import { anySeed, seeded } from './seeded.ts'
-import { takingRound } from './taking-round.ts'
+import { takingRound } from './deletion-round.ts'
 
 const missing = whyNoPreload()
 if (missing !== null) console.warn(`tests of power cuts are left out: ${missing}`)

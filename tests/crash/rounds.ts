@@ -8,7 +8,7 @@ import { powerCut } from './power-cut.ts'
 import { buildPreload, whyNoPreload } from './preload.ts'
 import type { Found } from './round.ts'
 import { anySeed, seeded, type Seeded } from './seeded.ts'
-import { takingRound } from './taking-round.ts'
+import { takingRound } from './deletion-round.ts'
 
 const help = `Kills a process that works on a data folder at a random moment, looks at what is left, goes on with it.
 Of four rounds two are during ingest (flush, fold, merge, seal), one during retention and erasure beside ingest, one

@@ -29,7 +29,7 @@ export const cramped: EventWriterOptions = {
   fingerprintBits: 12,
   idsPerRun: 50,
   freezePart: 2,
-  takeAwayStep: { blocksMax: 2, rollupRowsMax: 20 },
+  deleteStep: { blocksMax: 2, rollupRowsMax: 20 },
 }
 
 /** Long after noon: most events are sent by clocks that were right. */

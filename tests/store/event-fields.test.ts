@@ -2,14 +2,14 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { eventFields, filterableFields } from '../../db/contract/event-fields.ts'
-import { agentMember } from '../../db/sqlite/events/blocks/fields.ts'
+import { agentField } from '../../db/sqlite/events/blocks/fields.ts'
 import { csvColumns } from '../../server/api/traces/csv-columns.ts'
 import { filterParameters } from '../../server/api/traces/filter.ts'
 import { traceFilters } from '../../server/docs/events-model.ts'
 import { checkEvent } from '../../server/ingest/check-event.ts'
 
 test('numbers, names and CSV places are used once', () => {
-  const numbers = [...eventFields.map(({ number }) => number), agentMember, 14, 15, 16, 17, 18, 19]
+  const numbers = [...eventFields.map(({ number }) => number), agentField, 14, 15, 16, 17, 18, 19]
   expect(new Set(numbers).size).toBe(numbers.length)
   const places = eventFields.flatMap(({ csv }) => (csv === null ? [] : [csv]))
   expect(new Set(places).size).toBe(places.length)

@@ -13,11 +13,11 @@ import { countEvents } from './read/arrivals.ts'
 import { firstHour } from './delete/drop-rollups.ts'
 import { filterClauses, keyCodes } from './index/filter-codes.ts'
 import { fingerprints } from './dedupe/fingerprints.ts'
-import { keepColumns } from './cache/columns.ts'
-import { keepHours } from './cache/hours.ts'
-import { keepIds } from './read/by-id.ts'
-import { keepMatches } from './cache/matches.ts'
-import { keepSketches } from './cache/sketches.ts'
+import { cacheColumns } from './cache/columns.ts'
+import { cacheHours } from './cache/hours.ts'
+import { cacheIds } from './read/by-id.ts'
+import { cacheMatches } from './cache/matches.ts'
+import { cacheSketches } from './cache/sketches.ts'
 import { readHistogram } from './read/histogram.ts'
 import { readNewValues } from './read/new-values.ts'
 import { noTop, readTop } from './read/top.ts'
@@ -43,8 +43,8 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, fingerprintBits)
   // What blocks and sealed indexes hold is true whatever moment a connection sees; counts are true of one moment only.
-  for (const keep of [keepColumns, keepIds, keepMatches]) keep(db, sharedWith)
-  if (sharedWith === db) for (const keep of [keepHours, keepSketches]) keep(db)
+  for (const keep of [cacheColumns, cacheIds, cacheMatches]) keep(db, sharedWith)
+  if (sharedWith === db) for (const keep of [cacheHours, cacheSketches]) keep(db)
   const { inSlices, read } = snapshots(db)
   const except = (org: number, { exceptKeys = [] }: { exceptKeys?: string[] }) =>
     keyCodes(db, org, seed.values, exceptKeys)

@@ -20,14 +20,14 @@ import { repairRollups } from './rollups/recount.ts'
 import { sealer, type Sealer } from './index/seal.ts'
 import { readSeed } from './dedupe/fingerprints.ts'
 import { storedIds } from './dedupe/stored-ids.ts'
-import { takeAway } from './delete/delete.ts'
+import { deletions } from './delete/delete.ts'
 
 /** Only tests ask for other sizes than the ones that were measured. */
 export interface EventWriterOptions {
   fingerprintBits?: number
   idsPerRun?: number
   freezePart?: number
-  takeAwayStep?: StepBounds
+  deleteStep?: StepBounds
 }
 
 /** Steps of the filters' backfill while nobody writes, and commits between two while somebody does. */
@@ -46,7 +46,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const appends = appender(known, print, ids.has)
   let touched = new Set<OrgState>()
   let commits = 0
-  const takes = takeAway(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.takeAwayStep)
+  const takes = deletions(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.deleteStep)
   loadIds(db, known, print)
 
   function readAnew(): void {

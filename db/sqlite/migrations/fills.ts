@@ -14,12 +14,12 @@ import {
 import { extra, unpackBlock, type BlockContent } from '../events/blocks/block.ts'
 import { joinText } from '../events/blocks/bodies.ts'
 import { addToRollups, takeFromRollups } from '../events/rollups/fold.ts'
-import { agentMember, hashCode, isHash, member } from '../events/blocks/fields.ts'
+import { agentField, hashCode, isHash, member } from '../events/blocks/fields.ts'
 import { segmentEvents, seqMax, seqOf } from '../events/blocks/row-key.ts'
 import { writePostings } from '../events/index/posting.ts'
 import {
   childOf,
-  classVendorMember,
+  classVendorField,
   countedCode,
   hourMs,
   outcomesSpan,
@@ -93,7 +93,7 @@ function fillBlock(fill: Fill, { place }: Zone): void {
   for (const { row, name, purpose, agent } of agents) {
     columns[member.name]![row] = name
     columns[member.purpose]![row] = purpose
-    columns[agentMember]![row] = agent
+    columns[agentField]![row] = agent
   }
   for (const row of ahead) columns[extra.at]![row] = columns[extra.received]![row]!
   if (moved.length > 0) addToRollups(db, org, countMoved())
@@ -132,7 +132,7 @@ function readAgents({ terms, hashSeed }: Fill, content: BlockContent): AgentRow[
     const [name, purpose] = [codeOf(member.name, agent.name), codeOf(member.purpose, agent.purpose)]
     if (name + purpose === 0) continue
     const vendor = content.columns[member.vendor]![row]!
-    found.push({ row, name, purpose, agent: terms.code(agentMember, agentText(vendor, name, purpose)) })
+    found.push({ row, name, purpose, agent: terms.code(agentField, agentText(vendor, name, purpose)) })
   }
   return found
 }
@@ -156,7 +156,7 @@ function countAgent({ agents }: Fill, { columns }: BlockContent, row: number): v
   const value = (index: number): number => columns[index]![row]!
   const group = (value(member.siteId) * typesSpan + value(member.type)) * outcomesSpan + value(member.outcome)
   const counts = childOf(childOf(agents, Math.floor(value(extra.at) / hourMs)), group)
-  const agent = countedCode(value(agentMember))
+  const agent = countedCode(value(agentField))
   counts.set(agent, (counts.get(agent) ?? 0) + 1)
 }
 
@@ -169,7 +169,7 @@ function addAgents({ db, org, agents }: Fill): void {
     for (const [group, counts] of groups) {
       const siteAndType = Math.floor(group / outcomesSpan)
       const key = [hour, Math.floor(siteAndType / typesSpan), siteAndType % typesSpan, group % outcomesSpan]
-      for (const [agent, events] of counts) add.run(events, org, agentMember, ...key, agent)
+      for (const [agent, events] of counts) add.run(events, org, agentField, ...key, agent)
     }
   }
 }
@@ -232,7 +232,7 @@ function fillOrg(db: Database, org: number, folded: number): void {
     for (const [group, pairs] of groups) {
       const siteAndType = Math.floor(group / outcomesSpan)
       const key = [hour, Math.floor(siteAndType / typesSpan), siteAndType % typesSpan, group % outcomesSpan]
-      for (const [pair, events] of pairs) add.run(org, classVendorMember, ...key, pair, events)
+      for (const [pair, events] of pairs) add.run(org, classVendorField, ...key, pair, events)
     }
   }
 }

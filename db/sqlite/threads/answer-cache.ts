@@ -24,7 +24,7 @@ export interface AnswerCache {
 }
 
 export function answerCache(): AnswerCache {
-  const kept = new Map<string, Entry>() // the one asked for longest ago first
+  const cache = new Map<string, Entry>() // the one asked for longest ago first
   const versions = new Map<string, number>()
   let ofAll = 0
   const versionOf = (orgId: string): number => ofAll + (versions.get(orgId) ?? 0)
@@ -33,18 +33,18 @@ export function answerCache(): AnswerCache {
     of(orgId, question, ask) {
       const key = `${orgId}\n${question}`
       const version = versionOf(orgId)
-      const known = kept.get(key)
-      kept.delete(key)
+      const known = cache.get(key)
+      cache.delete(key)
       // A question asked before a change may be answered from before it: whoever asks after it gets a new answer.
       const answer = known?.version === version ? (known.answer as ReturnType<typeof ask>) : ask()
       const rows = known?.answer === answer ? known.rows : 0
       const entry = { version, answer, rows }
-      kept.set(key, entry)
-      const forget = (): void => void (kept.get(key) === entry && kept.delete(key))
+      cache.set(key, entry)
+      const forget = (): void => void (cache.get(key) === entry && cache.delete(key))
       answer.then((found) => {
         entry.rows = rowsOf(found)
         if (entry.rows > rowsOfOneMax) forget()
-        shrink(kept)
+        shrink(cache)
       }, forget)
       return answer
     },
@@ -55,13 +55,13 @@ export function answerCache(): AnswerCache {
   }
 }
 
-function shrink(kept: Map<string, Entry>): void {
+function shrink(cache: Map<string, Entry>): void {
   let rows = 0
-  for (const entry of kept.values()) rows += entry.rows
-  for (const [key, entry] of kept) {
-    if (kept.size <= answersMax && rows <= rowsMax) return
+  for (const entry of cache.values()) rows += entry.rows
+  for (const [key, entry] of cache) {
+    if (cache.size <= answersMax && rows <= rowsMax) return
     rows -= entry.rows
-    kept.delete(key)
+    cache.delete(key)
   }
 }
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { StoreError } from '../../contract/errors.ts'
 import type { EventWriter } from '../events/engine.ts'
-import { writeGuard } from './failure-latch.ts'
+import { failureLatch } from './failure-latch.ts'
 
 function engine(rollBack: () => void = () => {}): { events: EventWriter; calls: string[] } {
   const calls: string[] = []
@@ -22,7 +22,7 @@ const fail = (kind: 'conflict' | 'io' | 'storage_full') => () => {
 
 test('the engine hears of a transaction only when it took part', () => {
   const { events, calls } = engine()
-  const guard = writeGuard(events)
+  const guard = failureLatch(events)
   guard.run('a', () => guard.committed())
   expect(() => guard.run('b', fail('conflict'))).toThrow('no')
   expect(calls).toEqual([])
@@ -40,7 +40,7 @@ test('the engine hears of a transaction only when it took part', () => {
 })
 
 test('after a failed device nothing runs any more; a full disk is not one', () => {
-  const guard = writeGuard(engine().events)
+  const guard = failureLatch(engine().events)
   expect(() => guard.run('a', fail('storage_full'))).toThrow('no')
   expect(guard.run('b', () => 1)).toBe(1)
   expect(() => guard.run('c', fail('io'))).toThrow('no')
@@ -50,7 +50,7 @@ test('after a failed device nothing runs any more; a full disk is not one', () =
 })
 
 test('an engine that cannot follow ends the writing, and the first failure is the one that is told', () => {
-  const guard = writeGuard(engine(fail('io')).events)
+  const guard = failureLatch(engine(fail('io')).events)
   const failing = () => {
     guard.engine()
     fail('storage_full')()

@@ -3,7 +3,7 @@ import { endsWriting, type StoreError } from '../../contract/errors.ts'
 import type { EventWriter } from '../events/engine.ts'
 import { storeError } from '../file/failure.ts'
 
-export interface WriteGuard {
+export interface FailureLatch {
   /**
    * Runs one piece of writing and throws a StoreError when it fails. Once a device has failed, what is in memory and
    * what is on disk may differ: from then on nothing runs and nothing is acknowledged any more.
@@ -15,7 +15,7 @@ export interface WriteGuard {
   committed(): void
 }
 
-export function writeGuard(events: EventWriter): WriteGuard {
+export function failureLatch(events: EventWriter): FailureLatch {
   let broken: StoreError | null = null
   let engineUsed = false
 

@@ -1,12 +1,12 @@
 /** Questions of different lanes take turns, slice by slice; those of one lane wait for each other. */
 import { expect, test } from 'bun:test'
 import { StoreError } from '../../contract/errors.ts'
-import { readTurns } from './read-slots.ts'
+import { readSlots } from './read-slots.ts'
 
 function turns({ deadlineMs = 10_000, connectionsMax = 8 } = {}) {
   const due: (() => void)[] = []
   const log: string[] = []
-  const subject = readTurns({ deadlineMs, connectionsMax, later: (go) => due.push(go) })
+  const subject = readSlots({ deadlineMs, connectionsMax, later: (go) => due.push(go) })
   return {
     log,
     end: subject.end,
@@ -60,7 +60,7 @@ test('without a connection a question waits, and nobody is forgotten', async () 
 })
 
 test('a question ends with deadline after its own time, not after that of others', async () => {
-  const subject = readTurns({ deadlineMs: 200, connectionsMax: 4 })
+  const subject = readSlots({ deadlineMs: 200, connectionsMax: 4 })
   const busy = (ms: number) => {
     for (const endMs = performance.now() + ms; performance.now() < endMs;);
   }

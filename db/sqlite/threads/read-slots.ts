@@ -6,14 +6,14 @@ import { beginSlice, isSliced, type Sliced } from './slices.ts'
 /** How long the question of another organization waits at most, but for what no slice divides. */
 const sliceMs = 8
 
-export interface ReadTurns {
+export interface ReadSlots {
   /** Answers once; `run` may give a result or one in slices. */
   ask(verb: string, command: unknown, run: (connection: number) => unknown): Promise<unknown>
   /** Ends what is not answered yet. */
   end(error: StoreError): void
 }
 
-export interface TurnsOptions {
+export interface SlotsOptions {
   /** Of a question's own time, without that of others. */
   deadlineMs: number
   /** A question keeps its connection until it is answered, because its transaction is one moment of the log. */
@@ -35,7 +35,7 @@ interface Question {
 /** What became of a question's next slice: null when there are more. */
 type Ended = { result: unknown } | { error: unknown } | null
 
-export function readTurns({ deadlineMs, connectionsMax, later = setImmediate }: TurnsOptions): ReadTurns {
+export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: SlotsOptions): ReadSlots {
   const lanes = new Map<string, Question[]>() // the first of each has begun, or is ready to
   const ready: Question[] = []
   const running: Question[] = []

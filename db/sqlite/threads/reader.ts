@@ -10,7 +10,7 @@ import { requireKnownSchema } from '../migrations/migrate.ts'
 import { migrations } from '../migrations/migrations.ts'
 import { compactEventReader } from '../events/reader.ts'
 import { giveWay } from './thread-priority.ts'
-import { readTurns, type ReadTurns } from './read-slots.ts'
+import { readSlots, type ReadSlots } from './read-slots.ts'
 import { readVerbs } from './read-verbs.ts'
 import { serve } from './port.ts'
 
@@ -28,7 +28,7 @@ const connectionsMax = 24
 const spareCacheKib = 1024
 
 interface Reader {
-  turns: ReadTurns
+  turns: ReadSlots
   context(connection: number): ReadContext
   close(): void
 }
@@ -64,7 +64,7 @@ function openReader({ folder, deadlineMs, looks, givesWay = false }: ReaderOpeni
   const main = openContext(folder, open)
   const contexts = [main]
   return {
-    turns: readTurns({ deadlineMs, connectionsMax }),
+    turns: readSlots({ deadlineMs, connectionsMax }),
     context: (connection) => (contexts[connection] ??= openContext(folder, open, main)),
     close: () => contexts.forEach(({ db }) => db.close()), // those that were never opened are holes
   }

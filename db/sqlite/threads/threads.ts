@@ -103,7 +103,7 @@ export async function openReadThreads(folder: string, readDeadlineMs: number): P
 }
 
 /** One question to a folder that nobody needs to hold, over a reader of its own. Creates and changes nothing. */
-export async function askOnce<K extends keyof ReadVerbs>(
+export async function readOnce<K extends keyof ReadVerbs>(
   folder: string,
   verb: K,
   ...query: CommandOf<ReadVerbs[K]>

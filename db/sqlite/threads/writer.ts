@@ -24,7 +24,7 @@ import {
 import { serve } from './port.ts'
 import { commitTimes, inTransaction } from '../file/transaction.ts'
 import { housekeeping } from '../file/wal.ts'
-import { writeGuard } from './failure-latch.ts'
+import { failureLatch } from './failure-latch.ts'
 import { writeVerbs } from './write-verbs.ts'
 import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
 import { addIngestCounts } from '../registry/ingest-counts.ts'
@@ -116,7 +116,7 @@ function quietly(work: () => void): void {
 }
 
 function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
-  const guard = writeGuard(compactEventWriter(db))
+  const guard = failureLatch(compactEventWriter(db))
   const context: WriteContext = {
     db,
     orm: drizzle(db),

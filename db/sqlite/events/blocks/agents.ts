@@ -3,8 +3,8 @@ import type { Database } from 'bun:sqlite'
 import type { AgentCounts, AgentNames, AgentsQuery, CountedName } from '../../../contract/store.ts'
 import type { Sliced } from '../../threads/slices.ts'
 import { countUnfolded } from '../rollups/fold.ts'
-import { agentMember, isHash, member } from './fields.ts'
-import { memberAndCode, otherCode } from '../rollups/counts.ts'
+import { agentField, isHash, member } from './fields.ts'
+import { fieldAndCode, otherCode } from '../rollups/counts.ts'
 import { foldedRows, hourRange, siteCodes, typeCodes } from '../rollups/range.ts'
 import { termTexts } from './fields.ts'
 
@@ -28,7 +28,7 @@ export function agentText(vendor: number, name: number, purpose: number): string
 /** The agents of an organization by their codes. */
 export function agentsByCode(db: Database, org: number): Map<number, Agent> {
   const agents = new Map<number, Agent>()
-  for (const [code, text] of termTexts(db, org, agentMember)) {
+  for (const [code, text] of termTexts(db, org, agentField)) {
     const [vendor, name, purpose] = text
       .split(' ')
       .map((part) => (part === beyond ? otherCode : Number(part))) as [number, number, number]
@@ -40,7 +40,7 @@ export function agentsByCode(db: Database, org: number): Map<number, Agent> {
 export function* readAgents(db: Database, org: number, query: AgentsQuery): Sliced<AgentCounts> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const asked = {
-    ...{ org, index: agentMember },
+    ...{ org, index: agentField },
     sites: siteCodes(db, org, query.siteIds),
     types: typeCodes(db, org, query.types),
   }
@@ -54,13 +54,13 @@ export function* readAgents(db: Database, org: number, query: AgentsQuery): Slic
   yield* foldedRows(db, 'code, outcome, live + expired', asked, range, ([code, outcome, events]) =>
     add(code!, outcome!, events!),
   )
-  const unfolded = yield* countUnfolded(db, org, [agentMember])
+  const unfolded = yield* countUnfolded(db, org, [agentField])
   for (const { hour, site, type, outcome, values } of unfolded.groups()) {
     if (hour < range.from || hour >= range.until) continue
     if (asked.sites?.has(site) === false || asked.types?.has(type) === false) continue
     for (const [key, events] of values) {
-      const [index, code] = memberAndCode(key)
-      if (index === agentMember) add(code, outcome, events)
+      const [index, code] = fieldAndCode(key)
+      if (index === agentField) add(code, outcome, events)
     }
   }
   return { rows: namedRows(db, org, sums) }

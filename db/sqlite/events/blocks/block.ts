@@ -1,6 +1,6 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
 import { openBodies, packBodies, type Spilled } from './bodies.ts'
-import { agentMember, members } from './fields.ts'
+import { agentField, members } from './fields.ts'
 import { openIds, openSessions, packNames } from './names.ts'
 import { inflateColumns, openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './row-key.ts'
@@ -23,10 +23,10 @@ export const extra = {
   idAt: 18,
   sessionAt: 19,
 } as const
-export const columnCount = Math.max(agentMember, ...members.map(({ number }) => number)) + 1
+export const columnCount = Math.max(agentField, ...members.map(({ number }) => number)) + 1
 
 /** What the terms of an organization can be of: fields, ingest keys, agents. */
-export const termMembers = [...members.map(({ number }) => number), extra.key, agentMember]
+export const termMembers = [...members.map(({ number }) => number), extra.key, agentField]
 
 export interface BlockContent {
   events: number

@@ -14,10 +14,10 @@ export const member = Object.fromEntries(eventFields.map(({ name, number }) => [
 }
 
 /** Vendor, name and purpose together, stored as one more field so that agents are counted under their vendors. */
-export const agentMember = 22
+export const agentField = 22
 
 /** The field with a number; undefined for columns that are no fields. */
-export function memberAt(number: number): EventField | undefined {
+export function fieldAt(number: number): EventField | undefined {
   return byNumber.get(number)
 }
 

@@ -15,24 +15,24 @@ interface Kept {
   raw: Uint8Array
 }
 
-const keptBy = new WeakMap<Database, Map<number, Kept>>()
+const caches = new WeakMap<Database, Map<number, Kept>>()
 
 /** From now on this connection keeps columns; a reader's, which is asked again and again. Others may share them. */
-export function keepColumns(db: Database, sharedWith = db): void {
-  keptBy.set(db, keptBy.get(sharedWith) ?? new Map())
+export function cacheColumns(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? new Map())
 }
 
 /** Null when the block is gone. */
 export function columnsOf(db: Database, { place, checksum }: Zone): PackedColumns | null {
-  const kept = keptBy.get(db)
-  if (kept === undefined || checksum === undefined) return readColumns(db, place)
-  const known = kept.get(place)
+  const cache = caches.get(db)
+  if (cache === undefined || checksum === undefined) return readColumns(db, place)
+  const known = cache.get(place)
   if (known?.checksum === checksum) return openInflated(known.raw)
   const blob = columnsBlob(db, place)
   if (blob === null) return null
   const raw = inflateColumns(blob)
-  kept.delete(place)
-  kept.set(place, { checksum, raw })
-  if (kept.size > blocksMax) kept.delete(kept.keys().next().value!)
+  cache.delete(place)
+  cache.set(place, { checksum, raw })
+  if (cache.size > blocksMax) cache.delete(cache.keys().next().value!)
   return openInflated(raw)
 }

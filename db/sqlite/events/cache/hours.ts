@@ -39,11 +39,11 @@ const rowsMax = 16_384
 /** Arrivals whose blocks are asked for their hours; reading everything anew is cheaper than asking more. */
 const arrivalsMax = 65_536
 
-const keptBy = new WeakMap<Database, Map<number, Kept>>()
+const caches = new WeakMap<Database, Map<number, Kept>>()
 
 /** From now on this connection keeps hours; a reader's, which is asked again and again. */
-export function keepHours(db: Database): void {
-  keptBy.set(db, new Map())
+export function cacheHours(db: Database): void {
+  caches.set(db, new Map())
 }
 
 /** Inside the transaction that changes counts otherwise than by a fold. */
@@ -60,22 +60,22 @@ export function* foldedHours(
 ): Sliced<HourCounts[]> {
   const state = foldState(db, org)
   if (state === null) return []
-  const all = keptBy.get(db)
-  let kept = all?.get(org)
-  if (kept === undefined || !isUseful(kept, state, range)) {
-    kept = { ...state, range, hours: new Map() }
-    yield* addHours(db, org, range, order, kept.hours)
-  } else if (kept.foldedSeq < state.foldedSeq) {
-    for (const hour of changedHours(db, org, kept.foldedSeq, state.foldedSeq)) {
-      kept.hours.delete(hour)
-      if (hour >= kept.range.from && hour < kept.range.until)
-        yield* addHours(db, org, { from: hour, until: hour + 1 }, order, kept.hours)
+  const all = caches.get(db)
+  let cache = all?.get(org)
+  if (cache === undefined || !isUseful(cache, state, range)) {
+    cache = { ...state, range, hours: new Map() }
+    yield* addHours(db, org, range, order, cache.hours)
+  } else if (cache.foldedSeq < state.foldedSeq) {
+    for (const hour of changedHours(db, org, cache.foldedSeq, state.foldedSeq)) {
+      cache.hours.delete(hour)
+      if (hour >= cache.range.from && hour < cache.range.until)
+        yield* addHours(db, org, { from: hour, until: hour + 1 }, order, cache.hours)
     }
-    kept.foldedSeq = state.foldedSeq
+    cache.foldedSeq = state.foldedSeq
   }
-  if (all !== undefined) remember(all, org, kept)
+  if (all !== undefined) remember(all, org, cache)
   const isAsked = ({ hour }: HourCounts) => hour >= range.from && hour < range.until
-  return [...kept.hours.values()].filter(isAsked).sort((a, b) => a.hour - b.hour)
+  return [...cache.hours.values()].filter(isAsked).sort((a, b) => a.hour - b.hour)
 }
 
 export function foldState(db: Database, org: number): FoldState | null {
@@ -83,10 +83,10 @@ export function foldState(db: Database, org: number): FoldState | null {
   return db.query<FoldState, [number]>(sql).get(org)
 }
 
-function isUseful(kept: Kept, state: FoldState, range: HourRange): boolean {
-  const behind = state.foldedSeq - kept.foldedSeq
-  const holds = range.from >= kept.range.from && range.until <= kept.range.until
-  return holds && kept.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
+function isUseful(cache: Kept, state: FoldState, range: HourRange): boolean {
+  const behind = state.foldedSeq - cache.foldedSeq
+  const holds = range.from >= cache.range.from && range.until <= cache.range.until
+  return holds && cache.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
 }
 
 function* addHours(
@@ -125,9 +125,9 @@ export function changedHours(db: Database, org: number, afterSeq: number, lastSe
 }
 
 /** The organization asked last stands last; those asked longest ago make room. */
-function remember(all: Map<number, Kept>, org: number, kept: Kept): void {
+function remember(all: Map<number, Kept>, org: number, cache: Kept): void {
   all.delete(org)
-  all.set(org, kept)
+  all.set(org, cache)
   let rows = 0
   for (const { hours } of all.values()) for (const { counts } of hours.values()) rows += counts.length
   for (const [oldest, { hours }] of all) {

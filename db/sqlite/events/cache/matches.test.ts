@@ -2,7 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import type { Clause } from '../index/filter-codes.ts'
-import { keepMatches, recallMatches } from './matches.ts'
+import { cacheMatches, recallMatches } from './matches.ts'
 import { newBitmap, setBit, type Bitmap } from '../index/positions.ts'
 
 const clause = (member: number, ...codes: number[]): Clause => ({
@@ -34,7 +34,7 @@ function isAsked(db: Database, clauses: Clause[], segment: number, answer: Bitma
 
 function keeping(): Database {
   const db = new Database(':memory:')
-  keepMatches(db)
+  cacheMatches(db)
   return db
 }
 

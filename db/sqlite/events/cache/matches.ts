@@ -27,24 +27,24 @@ interface Kept {
   byQuestion: Map<string, Answers>
 }
 
-const keptBy = new WeakMap<Database, Kept>()
+const caches = new WeakMap<Database, Kept>()
 
 /** From now on this connection remembers; a reader's, which is asked again and again. Another one may share it. */
-export function keepMatches(db: Database, sharedWith = db): void {
-  keptBy.set(db, keptBy.get(sharedWith) ?? { bytes: 0, byQuestion: new Map() })
+export function cacheMatches(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? { bytes: 0, byQuestion: new Map() })
 }
 
 export function recallMatches(db: Database, org: number, clauses: readonly Clause[]): Recall {
-  const kept = keptBy.get(db)
+  const cache = caches.get(db)
   const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
-  if (kept === undefined || codes === 0 || codes > codesMax) return (_, work) => work()
-  const answers = answersTo(kept, questionOf(org, clauses))
+  if (cache === undefined || codes === 0 || codes > codesMax) return (_, work) => work()
+  const answers = answersTo(cache, questionOf(org, clauses))
   return (segment, work) => {
     const known = answers.bySegment.get(segment)
     if (known !== undefined) return known === null ? null : bitmapOf(known)
     const found = work()
     const positions = found === null ? null : positionsOf(found)
-    if (positions !== undefined && makeRoom(kept, answers, entryBytes + (positions?.byteLength ?? 0)))
+    if (positions !== undefined && makeRoom(cache, answers, entryBytes + (positions?.byteLength ?? 0)))
       answers.bySegment.set(segment, positions)
     return found
   }
@@ -56,27 +56,27 @@ function questionOf(org: number, clauses: readonly Clause[]): string {
 }
 
 /** The one asked last stands last. */
-function answersTo(kept: Kept, question: string): Answers {
-  const known = kept.byQuestion.get(question)
+function answersTo(cache: Kept, question: string): Answers {
+  const known = cache.byQuestion.get(question)
   const answers = known ?? { isKept: true, bytes: 0, bySegment: new Map() }
-  kept.byQuestion.delete(question)
-  kept.byQuestion.set(question, answers)
-  if (known === undefined) makeRoom(kept, answers, entryBytes + question.length * 2)
+  cache.byQuestion.delete(question)
+  cache.byQuestion.set(question, answers)
+  if (known === undefined) makeRoom(cache, answers, entryBytes + question.length * 2)
   return answers
 }
 
 /** Forgets what was asked longest ago; false when only these answers are left and there is no room for more. */
-function makeRoom(kept: Kept, answers: Answers, bytes: number): boolean {
+function makeRoom(cache: Kept, answers: Answers, bytes: number): boolean {
   if (!answers.isKept) return false
-  while (kept.bytes + bytes > bytesMax) {
-    const [oldest] = kept.byQuestion
+  while (cache.bytes + bytes > bytesMax) {
+    const [oldest] = cache.byQuestion
     if (oldest === undefined || oldest[1] === answers) return false
-    kept.byQuestion.delete(oldest[0])
-    kept.bytes -= oldest[1].bytes
+    cache.byQuestion.delete(oldest[0])
+    cache.bytes -= oldest[1].bytes
     oldest[1].isKept = false
   }
   answers.bytes += bytes
-  kept.bytes += bytes
+  cache.bytes += bytes
   return true
 }
 

@@ -22,11 +22,11 @@ const sketchesMax = 512
 /** Arrivals whose blocks are asked for their hours, 10 ms a million; a busy day is as long to read. */
 const arrivalsMax = 2_000_000
 
-const keptBy = new WeakMap<Database, Map<number, Kept>>()
+const caches = new WeakMap<Database, Map<number, Kept>>()
 
 /** From now on this connection keeps sketches; a reader's, which is asked again and again. */
-export function keepSketches(db: Database): void {
-  keptBy.set(db, new Map())
+export function cacheSketches(db: Database): void {
+  caches.set(db, new Map())
 }
 
 /** Visits those of a member, up to the watermark, by day. */
@@ -53,16 +53,16 @@ export function* foldedSketches(
 
 /** What is still true of the days that were kept; without a keeper, nothing is kept beyond the question. */
 function keptDays(db: Database, org: number): Map<string, Sketch[]> {
-  const all = keptBy.get(db)
+  const all = caches.get(db)
   const state = foldState(db, org)
   if (all === undefined || state === null) return new Map()
-  const kept = all.get(org)
-  const behind = kept === undefined ? 0 : state.foldedSeq - kept.foldedSeq
-  const holds = kept?.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
-  const days = holds && kept !== undefined ? kept.days : new Map<string, Sketch[]>()
+  const cache = all.get(org)
+  const behind = cache === undefined ? 0 : state.foldedSeq - cache.foldedSeq
+  const holds = cache?.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
+  const days = holds && cache !== undefined ? cache.days : new Map<string, Sketch[]>()
   if (behind > 0 && days.size > 0) {
     const changed = new Set<number>()
-    for (const hour of changedHours(db, org, kept!.foldedSeq, state.foldedSeq))
+    for (const hour of changedHours(db, org, cache!.foldedSeq, state.foldedSeq))
       changed.add(Math.floor(hour / dayHours) * dayHours)
     for (const key of days.keys()) if (changed.has(Number(key.split(' ')[1]))) days.delete(key)
   }
@@ -95,13 +95,13 @@ function* readDay(db: Database, org: number, member: number, hour: number): Slic
 
 /** Lets go of the organizations asked longest ago, and of this one's days when it alone has too many. */
 function makeRoom(db: Database, org: number, more: number): boolean {
-  const all = keptBy.get(db)
+  const all = caches.get(db)
   if (all === undefined || more > sketchesMax) return false
-  let kept = more
-  for (const { days } of all.values()) for (const sketches of days.values()) kept += sketches.length
+  let held = more
+  for (const { days } of all.values()) for (const sketches of days.values()) held += sketches.length
   for (const [oldest, { days }] of all) {
-    if (kept <= sketchesMax) break
-    for (const sketches of days.values()) kept -= sketches.length
+    if (held <= sketchesMax) break
+    for (const sketches of days.values()) held -= sketches.length
     days.clear()
     if (oldest !== org) all.delete(oldest)
   }

@@ -37,7 +37,7 @@ interface Memory {
 }
 
 /** These verbs have a transaction of their own, between groups: nothing is staged when they run. */
-export function takeAway(
+export function deletions(
   db: Database,
   { orgs, ids, seal, known, mark, hashSeed }: Memory,
   bounds = stepBounds,

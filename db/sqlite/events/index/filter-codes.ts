@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { filterableFields } from '../../../contract/event-fields.ts'
 import type { EventFilter } from '../../../contract/store.ts'
 import { extra } from '../blocks/block.ts'
-import { hashCode, member, memberAt } from '../blocks/fields.ts'
+import { hashCode, member, fieldAt } from '../blocks/fields.ts'
 
 /** One member of the filter: its code must be among these, and a hash must then be confirmed. */
 export interface Clause {
@@ -36,7 +36,7 @@ export function fieldClause(
     else if (index === member.type && text.endsWith('.*')) addPrefix(db, org, text.slice(0, -1), codes)
     else {
       const code = termCode(db, org, index, text) ?? hashCode(text, hashSeed)
-      if (memberAt(index)!.termsMax > 0 && termCode(db, org, index, text) !== null) codes.add(code)
+      if (fieldAt(index)!.termsMax > 0 && termCode(db, org, index, text) !== null) codes.add(code)
       else hashed.set(code, (hashed.get(code) ?? new Set()).add(text))
     }
   }

@@ -1,7 +1,7 @@
 /** The segment index: for each member and value, which positions of a sealed segment have it. */
 import type { Database } from 'bun:sqlite'
 import { addList, addSet, packList, packSet, type Bitmap } from './positions.ts'
-import { filteredMembers, mayHold, writeFilter } from './value-filter.ts'
+import { filteredFields, mayHold, writeFilter } from './value-filter.ts'
 
 /*
  * A value with at least `ownRowMin` positions in the segment has a row in event_posting, with a stored set
@@ -24,7 +24,7 @@ export function writePostings(
     if (positions === undefined) positionsByCode.set(codes[position]!, [position])
     else positions.push(position)
   }
-  if (filteredMembers.includes(at.member)) writeFilter(db, at, positionsByCode.keys(), positionsByCode.size)
+  if (filteredFields.includes(at.member)) writeFilter(db, at, positionsByCode.keys(), positionsByCode.size)
   const own = db.query(
     'INSERT OR REPLACE INTO event_posting (org, member, code, segment, positions) VALUES (?, ?, ?, ?, ?)',
   )
@@ -125,7 +125,7 @@ export function postingReader(db: Database): PostingReader {
 
   return {
     add(bitmap, org, segment, member, code) {
-      if (filteredMembers.includes(member) && !passes(org, segment, member, code)) return false
+      if (filteredFields.includes(member) && !passes(org, segment, member, code)) return false
       const row = own.get(org, member, code, segment)
       if (row !== null) {
         addSet(bitmap, row.positions)

@@ -6,7 +6,7 @@ import { members } from '../blocks/fields.ts'
 import type { OrgState } from '../write/org-state.ts'
 import { segmentEvents, segmentOf, seqOf } from '../blocks/row-key.ts'
 import { codesInSegment, writePostings } from './posting.ts'
-import { filteredMembers, writeFilter } from './value-filter.ts'
+import { filteredFields, writeFilter } from './value-filter.ts'
 
 /*
  * A segment's row is written last, in the transaction that raises event_org.segments: readers use the index of a
@@ -147,5 +147,5 @@ function lackingFilters(db: Database): Lacking[] {
        SELECT 1 FROM event_posting_filter AS filter
        WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?1)`,
   )
-  return filteredMembers.flatMap((member) => find.all(member))
+  return filteredFields.flatMap((member) => find.all(member))
 }

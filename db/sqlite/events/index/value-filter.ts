@@ -14,7 +14,7 @@ const bitsPerCode = 10
 const bytesMin = 8
 const probes = 5
 
-export const filteredMembers = members.flatMap(({ termsMax, number }) => (termsMax === 0 ? [number] : []))
+export const filteredFields = members.flatMap(({ termsMax, number }) => (termsMax === 0 ? [number] : []))
 
 export function filterOf(codes: Iterable<number>, count: number): Uint8Array<ArrayBuffer> {
   let bytes = bytesMin

@@ -1,11 +1,11 @@
 /** Counts by the values of one member, over time and by outcome: what the pages of the dashboard draw. */
 import { agentsByCode } from '../blocks/agents.ts'
 import { countUnfolded } from '../rollups/fold.ts'
-import { agentMember, member, termTexts } from '../blocks/fields.ts'
+import { agentField, member, termTexts } from '../blocks/fields.ts'
 import {
-  classVendorMember,
+  classVendorField,
   hourMs,
-  memberAndCode,
+  fieldAndCode,
   otherCode,
   outcomesSpan,
   pairOther,
@@ -58,7 +58,7 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
     if (hour < range.from || hour >= range.until) continue
     if (sites?.has(site) === false || types?.has(type) === false) continue
     for (const [value, events] of values) {
-      const [at, code] = memberAndCode(value)
+      const [at, code] = fieldAndCode(value)
       if (at === index) add(hour, code, outcome, events)
     }
   }
@@ -69,7 +69,7 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
 function countedIn(db: Database, org: number, by: CountedMember) {
   if (by !== 'name' && by !== 'purpose') return { index: member[by], valueOf: (code: number) => code }
   const agents = agentsByCode(db, org)
-  return { index: agentMember, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
+  return { index: agentField, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
 }
 
 /** Events of one value and outcome, and the hours between which they lie. */
@@ -129,7 +129,7 @@ function withOther(sums: Map<number, Sum>): Map<number, Sum> {
 export function* readClassVendor(db: Database, org: number, query: ClassVendorQuery): Sliced<ClassVendor> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const asked = {
-    ...{ org, index: classVendorMember },
+    ...{ org, index: classVendorField },
     sites: siteCodes(db, org, query.siteIds),
     types: typeCodes(db, org, query.types),
   }
@@ -137,13 +137,13 @@ export function* readClassVendor(db: Database, org: number, query: ClassVendorQu
   const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
 
   yield* foldedRows(db, 'code, live + expired', asked, range, ([code, events]) => add(code!, events!))
-  const unfolded = yield* countUnfolded(db, org, [classVendorMember])
+  const unfolded = yield* countUnfolded(db, org, [classVendorField])
   for (const { hour, site, type, values } of unfolded.groups()) {
     if (hour < range.from || hour >= range.until) continue
     if (asked.sites?.has(site) === false || asked.types?.has(type) === false) continue
     for (const [key, events] of values) {
-      const [index, code] = memberAndCode(key)
-      if (index === classVendorMember) add(code, events)
+      const [index, code] = fieldAndCode(key)
+      if (index === classVendorField) add(code, events)
     }
   }
   return { rows: pairRows(db, org, sums) }

@@ -2,13 +2,13 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { keepIds, namesThatMayHold } from './by-id.ts'
+import { cacheIds, namesThatMayHold } from './by-id.ts'
 import { holdsId, packNames } from '../blocks/names.ts'
 
 function keeping() {
   const db = new Database(':memory:')
   db.run('CREATE TABLE event_body (place INTEGER PRIMARY KEY, ids BLOB NOT NULL)')
-  keepIds(db)
+  cacheIds(db)
   const put = db.query('INSERT OR REPLACE INTO event_body (place, ids) VALUES (?, ?)')
   /** Writes a block and returns where an id of it would be asked for. */
   const write = (place: number, checksum: number, ids: string[]) => {

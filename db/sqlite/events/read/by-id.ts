@@ -54,11 +54,11 @@ interface KeptIds {
   ids: number
 }
 
-const keptBy = new WeakMap<Database, KeptIds>()
+const caches = new WeakMap<Database, KeptIds>()
 
 /** From now on this connection keeps ids; a reader's, which is asked again and again. Another one may share them. */
-export function keepIds(db: Database, sharedWith = db): void {
-  keptBy.set(db, keptBy.get(sharedWith) ?? { blocks: new Map(), ids: 0 })
+export function cacheIds(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? { blocks: new Map(), ids: 0 })
 }
 
 /**
@@ -66,14 +66,14 @@ export function keepIds(db: Database, sharedWith = db): void {
  * that do not, without reading them.
  */
 export function namesThatMayHold(db: Database, zone: Zone, id: string): Uint8Array | null {
-  const kept = keptBy.get(db)
+  const cache = caches.get(db)
   const { place, checksum } = zone
-  if (kept === undefined || checksum === undefined) return readNames(db, place)
-  const known = kept.blocks.get(place)
+  if (cache === undefined || checksum === undefined) return readNames(db, place)
+  const known = cache.blocks.get(place)
   if (known?.checksum === checksum)
     return known.hashes.includes(hashOf(Buffer.from(id))) ? readNames(db, place) : null
   const names = readNames(db, place)
-  if (names !== null) keep(kept, place, { checksum, hashes: hashesOf(names, zone.events) })
+  if (names !== null) keep(cache, place, { checksum, hashes: hashesOf(names, zone.events) })
   return names
 }
 
@@ -82,16 +82,16 @@ function readNames(db: Database, place: number): Uint8Array | null {
   return read.get(place)?.ids ?? null
 }
 
-function keep(kept: KeptIds, place: number, block: Kept): void {
-  forget(kept, place)
-  kept.blocks.set(place, block)
-  kept.ids += block.hashes.length
-  while (kept.ids > idsMax) forget(kept, kept.blocks.keys().next().value!)
+function keep(cache: KeptIds, place: number, block: Kept): void {
+  forget(cache, place)
+  cache.blocks.set(place, block)
+  cache.ids += block.hashes.length
+  while (cache.ids > idsMax) forget(cache, cache.blocks.keys().next().value!)
 }
 
-function forget(kept: KeptIds, place: number): void {
-  kept.ids -= kept.blocks.get(place)?.hashes.length ?? 0
-  kept.blocks.delete(place)
+function forget(cache: KeptIds, place: number): void {
+  cache.ids -= cache.blocks.get(place)?.hashes.length ?? 0
+  cache.blocks.delete(place)
 }
 
 /** FNV-1a of each id, straight from the bytes of its frame: to make texts of them first takes ten times as long. */

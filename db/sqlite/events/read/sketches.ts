@@ -9,7 +9,7 @@ import {
   distinctMember,
   durationMember,
   hourMs,
-  memberAndCode,
+  fieldAndCode,
   otherCode,
 } from '../rollups/counts.ts'
 import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes, type HourRange } from '../rollups/range.ts'
@@ -45,7 +45,7 @@ export function* readDurations(db: Database, org: number, query: DurationsQuery)
       if (hour < from || hour >= until) continue
       if (sites?.has(site) === false || types?.has(type) === false) continue
       for (const [key, events] of values) {
-        const [at, code] = memberAndCode(key)
+        const [at, code] = fieldAndCode(key)
         if (at === index) add(hour, code, events)
       }
     }
@@ -118,7 +118,7 @@ export function* readDistinct(db: Database, org: number, query: DistinctQuery): 
   const unfolded = yield* countUnfolded(db, org, [index])
   for (const { hour, site, values } of unfolded.days()) {
     for (const key of values.keys()) {
-      const [at, code] = memberAndCode(key)
+      const [at, code] = fieldAndCode(key)
       const into = at === index ? ranksOf(hour, site) : null
       const [register, rank] = registerAndRank(code)
       if (into !== null) into[register] = Math.max(rank, into[register]!)

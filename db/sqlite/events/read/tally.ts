@@ -5,7 +5,7 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Zone } from '../blocks/block-table.ts'
 import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
 import { agentNames } from '../blocks/agents.ts'
-import { agentMember, isHash, member, memberAt } from '../blocks/fields.ts'
+import { agentField, isHash, member, fieldAt } from '../blocks/fields.ts'
 import { extra } from '../blocks/block.ts'
 import { seqOf } from '../blocks/row-key.ts'
 import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
@@ -54,7 +54,7 @@ export function* readTally(
     types: new Map(),
     cuts: cuts.map(({ by, and, types }) => ({
       counts: new Map(),
-      first: by === 'agent' ? agentMember : member[by],
+      first: by === 'agent' ? agentField : member[by],
       second: and === undefined ? null : member[and],
       types: types === undefined ? null : fieldClause(db, org, hashSeed, member.type, types).codes,
     })),
@@ -248,7 +248,7 @@ function expiredOf(
   for (const { member: index, codes } of clauses) {
     if (fewest === 0) return 0
     // Rollups count events that have the field, so they cannot answer a filter for events without it.
-    if (columns.has(index) || codes.has(0) || !memberAt(index)?.counted) continue
+    if (columns.has(index) || codes.has(0) || !fieldAt(index)?.counted) continue
     const wanted = [...codes].map((code) => (isHash(code) ? otherCode : code))
     const more = ['member = ?', 'code IN (SELECT value FROM json_each(?))']
     fewest = Math.min(fewest, sum('rollup_value', more, [index, JSON.stringify(wanted)]))

@@ -4,7 +4,7 @@ import { readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import type { Clause } from '../index/filter-codes.ts'
 import { columnsOf } from '../cache/columns.ts'
 import { recallMatches, type Recall } from '../cache/matches.ts'
-import { memberAt } from '../blocks/fields.ts'
+import { fieldAt } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 import { segmentEvents, seqMax, seqOf } from '../blocks/row-key.ts'
 import { anyBit, hasBit, newBitmap, type Bitmap } from '../index/positions.ts'
@@ -53,7 +53,7 @@ function sealedPart(
   { postings, recall }: { postings: PostingReader; recall: Recall },
   { segment, minAt, maxAt, version }: Sealed,
 ): Part {
-  const indexed = clauses.filter((clause) => memberAt(clause.member)!.indexVersion <= version)
+  const indexed = clauses.filter((clause) => fieldAt(clause.member)!.indexVersion <= version)
   const firstSeq = segment * segmentEvents
   let found: Bitmap | null = null
   return {

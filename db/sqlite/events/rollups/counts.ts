@@ -2,7 +2,7 @@
 import { extra } from '../blocks/block.ts'
 import { sketchCode } from './sketches.ts'
 import { bucketOf, bucketsMax } from './sketches.ts'
-import { agentMember, isHash, member, members } from '../blocks/fields.ts'
+import { agentField, isHash, member, members } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 
 export const hourMs = 3_600_000
@@ -30,7 +30,7 @@ export const dayHours = 24
  * Class and vendor together, as one more member (class-vendor.ts). A class past the first few and a vendor past its
  * terms have no code of their own in a pair, so that hostile texts cannot make pairs without bound.
  */
-export const classVendorMember = 36
+export const classVendorField = 36
 export const pairSpan = 8_192
 export const pairOther = pairSpan - 1
 const pairClassesMax = 64
@@ -62,7 +62,7 @@ export function valueKey(index: number, code: number): number {
   return index * codesSpan + code
 }
 
-export function memberAndCode(key: number): [member: number, code: number] {
+export function fieldAndCode(key: number): [member: number, code: number] {
   return [Math.floor(key / codesSpan), key % codesSpan]
 }
 
@@ -87,13 +87,13 @@ export interface RollupCounts {
 }
 
 /** Fields whose values have rollups, for the pages of the dashboard. Names and purposes count as agents. */
-const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentMember]
+const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentField]
 
 /** Opens the columns that counting the wanted members needs, and no others. */
 function wantedColumns(wanted: readonly number[] | null) {
   const wants = (index: number): boolean => wanted === null || wanted.includes(index)
   const counted = indexes.filter(wants)
-  const pairs = wants(classVendorMember)
+  const pairs = wants(classVendorField)
   const durationsToo = wants(durationMember)
   return ({ column }: Pick<PackedColumns, 'column'>) => ({
     types: column(member.type),
@@ -187,7 +187,7 @@ export function rollupCounts(wanted: readonly number[] | null = null): RollupCou
           if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
         }
         if (classes && vendors)
-          addValue(group, valueKey(classVendorMember, pairCode(classes[row]!, vendors[row]!)))
+          addValue(group, valueKey(classVendorField, pairCode(classes[row]!, vendors[row]!)))
         if (sessions)
           addValue(dayOf(hour, site, 0), valueKey(distinctMember.session, sketchCode(sessions[row]!)))
         const subject = subjects?.[row] ?? 0

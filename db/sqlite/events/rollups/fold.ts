@@ -1,6 +1,6 @@
 /** Rollups: counts by hour, folded now and then up to a watermark; readers count the arrivals behind it themselves. */
 import type { Database, Statement } from 'bun:sqlite'
-import { memberAndCode, rollupCounts, type RollupCounts } from './counts.ts'
+import { fieldAndCode, rollupCounts, type RollupCounts } from './counts.ts'
 import { eachBlockAfter } from '../read/walk.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
@@ -128,7 +128,7 @@ function changeRows(org: number, counts: RollupCounts, metric: Statement[], valu
     outcome: number,
   ) {
     for (const [key, count] of values) {
-      const [member, code] = memberAndCode(key)
+      const [member, code] = fieldAndCode(key)
       for (const statement of value) statement.run(count, org, member, hour, site, type, outcome, code)
     }
   }

@@ -1,13 +1,13 @@
 /** Rollup rows by key, as they are stored and as a recount has them, so that both can be compared. */
 import type { Database } from 'bun:sqlite'
-import { agentMember, memberAt } from '../blocks/fields.ts'
+import { agentField, fieldAt } from '../blocks/fields.ts'
 import {
-  classVendorMember,
+  classVendorField,
   dayDurationMember,
   distinctMember,
   durationMember,
   hourMs,
-  memberAndCode,
+  fieldAndCode,
   type RollupCounts,
 } from './counts.ts'
 
@@ -19,7 +19,7 @@ export function countedRows(counts: RollupCounts): Map<RowKey, number> {
   for (const { hour, site, type, outcome, events, values } of counts.groups()) {
     const key = `${hour} ${site} ${type} ${outcome}`
     rows.set(key, events)
-    for (const [value, count] of values) rows.set(`${key} ${memberAndCode(value).join(' ')}`, count)
+    for (const [value, count] of values) rows.set(`${key} ${fieldAndCode(value).join(' ')}`, count)
   }
   for (const [key, count] of countedDayRows(counts)) rows.set(key, count)
   return rows
@@ -28,7 +28,7 @@ export function countedRows(counts: RollupCounts): Map<RowKey, number> {
 function* countedDayRows(counts: RollupCounts): Generator<[RowKey, number]> {
   for (const { hour, site, type, values } of counts.days()) {
     for (const [value, count] of values)
-      yield [`${hour} ${site} ${type} 0 ${memberAndCode(value).join(' ')}`, count]
+      yield [`${hour} ${site} ${type} 0 ${fieldAndCode(value).join(' ')}`, count]
   }
 }
 
@@ -79,10 +79,10 @@ export function addToRow(db: Database, org: number, key: RowKey, difference: num
 }
 
 const sketches = new Map<number, string>([
-  [agentMember, 'agent'],
+  [agentField, 'agent'],
   [durationMember, 'duration'],
   [dayDurationMember, 'duration and day'],
-  [classVendorMember, 'class and vendor'],
+  [classVendorField, 'class and vendor'],
   [distinctMember.session, 'session'],
   [distinctMember.subject, 'subject'],
 ])
@@ -90,6 +90,6 @@ const sketches = new Map<number, string>([
 /** For people: "the rollup of 2026-06-01T12:00:00.000Z" or "the rollup by tool of …". */
 export function rowName(key: RowKey): string {
   const [hour, , , , member] = key.split(' ').map(Number)
-  const by = member === undefined ? '' : ` by ${sketches.get(member) ?? memberAt(member)?.name}`
+  const by = member === undefined ? '' : ` by ${sketches.get(member) ?? fieldAt(member)?.name}`
   return `the rollup${by} of ${new Date(hour! * hourMs).toISOString()}`
 }

@@ -9,7 +9,7 @@ import {
   type BlockContent,
 } from '../blocks/block.ts'
 import { joinText } from '../blocks/bodies.ts'
-import { isHash, member, memberAt } from '../blocks/fields.ts'
+import { isHash, member, fieldAt } from '../blocks/fields.ts'
 import { storedLastSeq } from '../write/org-state.ts'
 import { placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
 import type { Database } from 'bun:sqlite'
@@ -113,7 +113,7 @@ function verifyRows(
 }
 
 function fieldName(number: number): string {
-  return memberAt(number)?.name ?? (number === extra.key ? 'the key' : 'the agent')
+  return fieldAt(number)?.name ?? (number === extra.key ? 'the key' : 'the agent')
 }
 
 function textOf(block: BlockContent, row: number): string {

@@ -7,7 +7,7 @@ import { agentText } from '../blocks/agents.ts'
 import { clearBlock, emptyBlock, extra, type BlockContent } from '../blocks/block.ts'
 import type { Dedupe } from '../dedupe/dedupe.ts'
 import { splitText } from '../blocks/bodies.ts'
-import { agentMember, isHash, member } from '../blocks/fields.ts'
+import { agentField, isHash, member } from '../blocks/fields.ts'
 import type { OrgState } from './org-state.ts'
 import { blockEventsMax, segmentOf } from '../blocks/row-key.ts'
 import type { Terms } from './org-state.ts'
@@ -106,7 +106,7 @@ function stage(terms: Terms, content: BlockContent, event: EventRecord, id: stri
     if (isHash(code)) content.spilled.push([row, field, text])
   })
   if (event.name !== null || event.purpose !== null)
-    columns[agentMember]![row] = agentCode(terms, columns, row)
+    columns[agentField]![row] = agentCode(terms, columns, row)
   columns[member.sessionId]![row] = session.code
   const { text, idAt, sessionAt } = splitText(event.json, id, session.text)
   columns[extra.duration]![row] = event.durationMs ?? -1
@@ -120,7 +120,7 @@ function stage(terms: Terms, content: BlockContent, event: EventRecord, id: stri
 function agentCode(terms: Terms, columns: Float64Array[], row: number): number {
   const codeOf = (field: number) => columns[field]![row]!
   const text = agentText(codeOf(member.vendor), codeOf(member.name), codeOf(member.purpose))
-  return terms.code(agentMember, text)
+  return terms.code(agentField, text)
 }
 
 function openBlockFor(org: OrgState, seq: number, spares: BlockContent[]): BlockContent {

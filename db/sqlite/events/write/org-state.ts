@@ -4,7 +4,7 @@ import { countUnfolded } from '../rollups/fold.ts'
 import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
 import { atOnce } from '../../threads/slices.ts'
 import { columnCount, type StagedBlock } from '../blocks/block.ts'
-import { guardRails, hashCode, member, memberAt } from '../blocks/fields.ts'
+import { guardRails, hashCode, member, fieldAt } from '../blocks/fields.ts'
 import type { Database } from 'bun:sqlite'
 import type { RollupCounts } from '../rollups/counts.ts'
 import type { EventRecord, GuardRail } from '../../../contract/store.ts'
@@ -139,7 +139,7 @@ export function openTerms(db: Database, org: number, hashSeed: number): Terms {
     codes[member]?.set(text, code)
     highest[member] = Math.max(highest[member] ?? 0, code)
   }
-  const termsMax = codes.map((_, index) => memberAt(index)?.termsMax ?? otherTermsMax)
+  const termsMax = codes.map((_, index) => fieldAt(index)?.termsMax ?? otherTermsMax)
   const insert = db.query('INSERT INTO event_term (org, member, text, code) VALUES (?, ?, ?, ?)')
 
   return {

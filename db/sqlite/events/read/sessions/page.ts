@@ -1,7 +1,7 @@
 /** Lists sessions by their newest matching event, each told where it shows first. */
 import { filterClauses } from '../../index/filter-codes.ts'
 import { nextCandidates, type LogView } from './candidates.ts'
-import { summaryOfRows, tellSessions } from './summarize.ts'
+import { summaryOfRows, summarizeSessions } from './summarize.ts'
 import { sessionTexts } from './texts.ts'
 import { StoreError } from '../../../../contract/errors.ts'
 import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
@@ -37,7 +37,13 @@ export function* listSessions(
   let bytes = 0
   for (;;) {
     const { candidates, next } = yield* nextCandidates(log, walk, before, limit - sessions.length)
-    const told = yield* tellSessions(log, texts, { candidates, ceilingSeq, eventsMax, matches, budgetMs })
+    const told = yield* summarizeSessions(log, texts, {
+      candidates,
+      ceilingSeq,
+      eventsMax,
+      matches,
+      budgetMs,
+    })
     for (const candidate of candidates) {
       const own = told.get(candidate.id)
       if (own === undefined) return { sessions, next: candidate.before, ceilingSeq }

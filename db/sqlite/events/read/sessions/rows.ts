@@ -22,7 +22,7 @@ export interface SessionRow {
   trust: number
 }
 
-export interface Tally {
+export interface Totals {
   events: number
   firstAt: number
   lastAt: number
@@ -32,7 +32,7 @@ export interface Tally {
   agent: (SessionRow & { height: number }) | null // the latest of the highest trust
 }
 
-export function emptyTally(): Tally {
+export function emptyTotals(): Totals {
   return {
     events: 0,
     firstAt: Infinity,
@@ -45,7 +45,7 @@ export function emptyTally(): Tally {
 }
 
 /** `heightOf` tells trusts apart; the row may be used again by whoever gave it. */
-export function addToTally(tally: Tally, row: SessionRow, heightOf: (row: SessionRow) => number): void {
+export function accumulate(tally: Totals, row: SessionRow, heightOf: (row: SessionRow) => number): void {
   const { at, seq } = row
   tally.events++
   if (at < tally.firstAt) tally.firstAt = at

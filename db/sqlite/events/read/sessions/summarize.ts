@@ -1,15 +1,15 @@
 /** Sums several sessions up in one pass over the log, newest first, until each is complete or has enough events. */
 import { endsBefore, type Span } from '../page.ts'
 import {
-  addToTally,
-  emptyTally,
+  accumulate,
+  emptyTotals,
   isAfter,
   newestOfSession,
   newestRowFirst,
   visitSessions,
   type NewestRows,
   type SessionRow,
-  type Tally,
+  type Totals,
 } from './rows.ts'
 import type { Session } from '../../../../contract/sessions.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
@@ -33,7 +33,7 @@ export interface Told {
 }
 
 interface Telling {
-  tally: Tally
+  tally: Totals
   known: EventPosition
   newest: EventPosition | null
   oldest: EventPosition | null // of those summed up
@@ -45,7 +45,7 @@ interface Telling {
  * The longer it takes, the fewer sessions it goes on with: half of them after half of the budget, and only the first,
  * which is always told, when that is used up.
  */
-export function* tellSessions(
+export function* summarizeSessions(
   log: LogView,
   texts: SessionTexts,
   { candidates, ceilingSeq, eventsMax, matches, budgetMs }: Asked,
@@ -80,7 +80,7 @@ export function* tellSessions(
 }
 
 function begun(known: EventPosition): Telling {
-  return { tally: emptyTally(), known, newest: null, oldest: null, isCut: false, isDoubtful: false }
+  return { tally: emptyTotals(), known, newest: null, oldest: null, isCut: false, isDoubtful: false }
 }
 
 /** Leaves out the later half each time half of what is left of the budget is used up. */
@@ -110,7 +110,7 @@ function sumUp(one: Telling, rows: SessionRow[], eventsMax: number, texts: Sessi
   const room = one.isCut ? 0 : eventsMax - one.tally.events
   const taken = rows.length <= room ? rows : rows.sort(newestRowFirst).slice(0, room)
   for (const row of taken) {
-    addToTally(one.tally, row, texts.height)
+    accumulate(one.tally, row, texts.height)
     if (one.oldest === null || !isAfter(row, one.oldest)) one.oldest = positionOf(row)
   }
   const left = rows[taken.length]
@@ -124,7 +124,7 @@ function positionOf({ at, seq }: SessionRow): EventPosition {
 }
 
 /** A session as its tally says it, or as its newest events do. */
-function summaryOf(id: string, tally: Tally, texts: SessionTexts, isCut = false): Session {
+function summaryOf(id: string, tally: Totals, texts: SessionTexts, isCut = false): Session {
   const { agent } = tally
   const sites = [...tally.sites].sort(([, a], [, b]) => a.occurredAtMs - b.occurredAtMs || a.seq - b.seq)
   const byPillar = new Map<string, number>()
@@ -150,7 +150,7 @@ function summaryOf(id: string, tally: Tally, texts: SessionTexts, isCut = false)
 }
 
 export function summaryOfRows(id: string, { rows, isCut }: NewestRows, texts: SessionTexts): Session {
-  const tally = emptyTally()
-  for (const row of rows) addToTally(tally, row, texts.height)
+  const tally = emptyTotals()
+  for (const row of rows) accumulate(tally, row, texts.height)
   return summaryOf(id, tally, texts, isCut)
 }

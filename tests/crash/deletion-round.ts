@@ -6,13 +6,13 @@ import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
-import { batchEvents, batchesKept, receivedAtMs } from './engine-taken.ts'
+import { batchEvents, batchesKept, receivedAtMs } from './engine-deleted.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
 
 /** `taken`: how many acknowledged events were gone by then, which must be many. */
 export async function takingRound(round: Round): Promise<Found & { taken: number }> {
   const { folder, number, killAfterMs } = round
-  const child = startProgram('engine-taker.ts', round, number)
+  const child = startProgram('engine-deleter.ts', round, number)
   const hasBegun = (line: string) => (Number(line) >= batchEvents * batchesKept ? line : null)
   await child.line(hasBegun, 150_000) // to take away, that is; slow at a low priority
   await killAfter(child, killAfterMs)

@@ -1,9 +1,9 @@
-/** Program of `taking-round.ts`: appends, expires, erases and gives room back at once until it is killed. */
+/** Program of `deletion-round.ts`: appends, expires, erases and gives room back at once until it is killed. */
 import { openStore } from '../../db/open.ts'
 import type { EraseCursor, EraseResult } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
-import { batchEvents, batchesKept, receivedAtMs } from './engine-taken.ts'
+import { batchEvents, batchesKept, receivedAtMs } from './engine-deleted.ts'
 
 const [folder = '', round = '0'] = Bun.argv.slice(2)
 const store = await openStore({ folder, now: noon })

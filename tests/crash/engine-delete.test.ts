@@ -2,13 +2,13 @@
 import { expect, test } from 'bun:test'
 import { tempDir } from '../support/temp-dir.ts'
 import { anySeed, seeded } from './seeded.ts'
-import { takingRound } from './taking-round.ts'
+import { takingRound } from './deletion-round.ts'
 
 const rounds = 3
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 test(`whenever it is killed, nothing that is kept is lost or doubled (CRASH_SEED=${seed})`, async () => {
-  using dir = tempDir('engine-away')
+  using dir = tempDir('engine-delete')
   const { below } = seeded(seed)
   let taken = 0
   for (let number = 0; number < rounds; number++) {

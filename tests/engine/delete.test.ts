@@ -59,7 +59,7 @@ test('a step takes few events when each of them has rollup rows of its own', () 
 }, 90_000)
 
 test('an erasure ends at what was stored when it began, however much more of its subject comes meanwhile', () => {
-  const subject = engine({ takeAwayStep: { blocksMax: 2, rollupRowsMax: 1_000 } })
+  const subject = engine({ deleteStep: { blocksMax: 2, rollupRowsMax: 1_000 } })
   const events = Array.from({ length: 20_000 }, (_, n) => ({ ...event(n, n), subject: 'somebody' }))
   subject.group(() => subject.append('org_a', events.slice(0, 2_000)))
   let next = 2_000
