@@ -1,4 +1,4 @@
-/** The part of the store contract about the audit trail: entries, how they are found again and how checked. */
+/** The audit part of the store contract: entries, searching them, verifying and trimming the chain. */
 
 /** One row of an organization's audit chain, and the JSON values it may carry: what every noun of the store shares. */
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json }

@@ -1,4 +1,4 @@
-/** The shapes of what backups, restores and upgrades ask of an engine. */
+/** The types of backups, restores, checks and upgrades. */
 import type { AuditAnchor, AuditHead, AuditVerdict } from './audit.ts'
 
 /** What a database holds, in numbers that can be compared. */

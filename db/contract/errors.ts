@@ -1,4 +1,4 @@
-/** The few ways a store can fail, the same for every engine; callers map `kind`, never driver texts. */
+/** The kinds of store failure, the same for every engine. Callers map `kind`, never a driver's message. */
 
 const kinds = [
   'storage_full', // no room to write; nothing of this call was kept

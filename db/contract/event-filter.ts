@@ -1,4 +1,4 @@
-/** Which events a query reads, what it returns of each, and where a walk through them stands. */
+/** Which events a query reads, what it returns of each, and the position of a walk through them. */
 import type { FilterLists } from './event-fields.ts'
 
 /**

@@ -1,4 +1,4 @@
-/** The part of the store contract about who may do what: organizations, sites, people, sign-ins and keys. */
+/** The identity part of the store contract: organizations, sites, people, sign-ins and keys. */
 import type { AuditEntry } from './audit.ts'
 import type { AuditStore } from './audit.ts'
 export type * from './audit.ts'
@@ -287,7 +287,7 @@ export interface SignInStore {
   endById(command: { accountId: string; id: string; audit: AuditEntry }): Promise<void>
   /** Ends all but one; returns how many, and writes no audit entry for none. */
   endOthers(command: { accountId: string; keepTokenHash: string; audit: AuditEntry }): Promise<number>
-  /** Shows another organization, under a new token; `not_found` when the account is no member of it. */
+  /** Shows another organization, under a new token; `not_found` when the account is not a member of it. */
   switchOrg(command: {
     tokenHash: string
     newTokenHash: string

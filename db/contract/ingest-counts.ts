@@ -1,4 +1,4 @@
-/** The part of the store contract that keeps what ingest counted: by organization, hour of arrival and key. */
+/** The part of the store contract that counts ingest by organization, hour of arrival and key. */
 
 export const countHourMs = 3_600_000
 

@@ -1,4 +1,4 @@
-/** The part of the store contract that keeps pushed tool registries and site memory, each with its versions. */
+/** The part of the store contract that stores tool registries and site memory with their versions. */
 
 /** A pushed descriptor. `json` is what was sent, `digest` tells whether two are equal by value. */
 export interface ToolRecord {

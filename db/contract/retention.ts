@@ -1,4 +1,4 @@
-/** What the store keeps and does for retention, for the hourly re-count and after an erasure. */
+/** The part of the store contract for retention and the hourly re-count. */
 import type { AuditEntry } from './audit.ts'
 
 /** Null: as the appliance was started. */

@@ -1,4 +1,4 @@
-/** The part of the store contract that tells sessions: what one agent did, from its first event to its last. */
+/** The sessions part of the store contract: what one agent did, from its first event to its last. */
 import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'
 
 /** Made from the session's events; of more than `eventsMax` from the newest of them. */

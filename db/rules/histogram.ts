@@ -1,4 +1,4 @@
-/** Counts of durations by how long they took: what monitoring makes its quantiles from. */
+/** Histograms of durations, from which monitoring computes quantiles. */
 
 export interface Histogram {
   boundsMs: readonly number[] // ascending

@@ -1,4 +1,4 @@
-/** Which migrations a database still needs; pure, the same for every engine. */
+/** Decides which migrations a database still needs. Pure, the same for every engine. */
 import { StoreError } from '../contract/errors.ts'
 
 export interface Migration {

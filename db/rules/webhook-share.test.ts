@@ -1,4 +1,4 @@
-/** The share of slots: whoever hangs, an organization that sends nothing starts at once, and nobody starves. */
+/** The share of slots: an organization with nothing in flight starts at once, and no organization starves. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { shareSlots, type DueLane, type Held, type Pace, type Share } from './webhook-share.ts'

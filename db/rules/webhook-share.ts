@@ -1,4 +1,4 @@
-/** Shares the dispatcher's free slots among organizations, so that receivers that hang delay no other delivery. */
+/** Shares the dispatcher's free slots among organizations, so that a hanging receiver delays no other delivery. */
 
 /** How long a lane's receiver occupies a slot: known from its last attempt, or from one that runs. */
 export type Pace = 'quick' | 'slow' | 'unknown'

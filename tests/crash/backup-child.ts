@@ -1,4 +1,4 @@
-/** Backs a folder up, restores a backup or takes that back, and ends: `bun backup-child.ts backup|restore|undo …`. */
+/** Runs a backup, a restore or an undo, then exits: `bun backup-child.ts backup|restore|undo …`. */
 import { createBackup } from '../../server/operations/backup/create.ts'
 import { restoreBackup, undoRestore } from '../../server/operations/backup/restore.ts'
 

@@ -1,4 +1,4 @@
-/** Whoever makes a file syncs the folder with its name: a power cut must not take a key that has signed already. */
+/** Every new file's folder is synced, so that a power cut cannot lose a key that has already signed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'

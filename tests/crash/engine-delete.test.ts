@@ -1,4 +1,4 @@
-/** kill -9 amid retention, erasure and released room: everything fits together afterwards, and nothing comes back. */
+/** kill -9 during retention, erasure and page release: the data is consistent, and nothing deleted returns. */
 import { expect, test } from 'bun:test'
 import { tempDir } from '../support/temp-dir.ts'
 import { anySeed, seeded } from './seeded.ts'

@@ -1,4 +1,4 @@
-/** What the program of a taking round and its oracle agree on. */
+/** What the program of a deletion round and its oracle share. */
 import { noon } from '../store/make.ts'
 
 export const batchEvents = 500

@@ -1,4 +1,4 @@
-/** Program of `deletion-round.ts`: appends, expires, erases and gives room back at once until it is killed. */
+/** Program of `deletion-round.ts`: appends, expires, erases and releases pages until it is killed. */
 import { openStore } from '../../db/open.ts'
 import type { EraseCursor, EraseResult } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, noon } from '../store/make.ts'

@@ -1,4 +1,4 @@
-/** The n-th event of a round, the same for the program that is killed and for the oracle. */
+/** The n-th event of a round, the same for the killed program and for the oracle. */
 import type { EventRecord } from '../../db/contract/store.ts'
 import { makeEvent, noon } from '../store/make.ts'
 

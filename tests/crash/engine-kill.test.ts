@@ -1,4 +1,4 @@
-/** kill -9 during ingest, round after round on one folder: nothing acknowledged is lost, nothing is doubled. */
+/** kill -9 during ingest, round after round on one folder: nothing acknowledged is lost, nothing is stored twice. */
 import { expect, test } from 'bun:test'
 import { tempDir } from '../support/temp-dir.ts'
 import { ingestRound } from './ingest-round.ts'

@@ -1,4 +1,4 @@
-/** Program of `migration-round.ts`: opens a folder, which brings it to this release's schema, and closes it. */
+/** Program of `migration-round.ts`: opens a folder, which migrates it, and closes it. */
 import { openStore } from '../../db/open.ts'
 import { noon } from '../store/make.ts'
 

@@ -1,4 +1,4 @@
-/** Tells the disk that fails on demand (`failing-disk.c`) when and how to fail. */
+/** Controls when and how the disk of `failing-disk.c` fails. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,4 +1,4 @@
-/** Makes every file that must last beyond a power cut, and ends: `bun names-child.ts FOLDER`. */
+/** Creates every file that must survive a power cut, then exits: `bun names-child.ts FOLDER`. */
 import { openSigningKey } from '../../server/audit/signing.ts'
 import { writeCheckpoints } from '../../server/audit/checkpoints.ts'
 import { writeLastRun, writeProof } from '../../server/operations/backup/backup-folder.ts'

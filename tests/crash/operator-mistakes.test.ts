@@ -274,9 +274,9 @@ test('a database that was removed is refused, and so is one that was emptied', a
   const dataDir = dir.join('data')
   await (await startAppliance({ dataDir })).stop()
   truncateSync(`${dataDir}/sightglass.db`, 0)
-  await requireRefusal(dataDir, 'sightglass.db is gone or empty')
+  await requireRefusal(dataDir, 'sightglass.db is missing or empty')
   rmSync(`${dataDir}/sightglass.db`)
-  await requireRefusal(dataDir, 'sightglass.db is gone or empty')
+  await requireRefusal(dataDir, 'sightglass.db is missing or empty')
   await acceptLoss(dataDir)
 })
 

@@ -1,4 +1,4 @@
-/** Puts a staged folder in the place of another one, and ends: `bun placement-child.ts restore|undo FOLDER STAGED`. */
+/** Replaces a folder's database with a staged one, then exits: `bun placement-child.ts restore|undo FOLDER STAGED`. */
 import { placeDatabase } from '../../db/sqlite/backup/place.ts'
 
 const [kind, folder, staged] = process.argv.slice(2) as ['restore' | 'undo', string, string]

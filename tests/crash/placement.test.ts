@@ -1,4 +1,4 @@
-/** Files are exchanged for others: killed or failed at every step, old files or new ones are there, whole. */
+/** Replacing files, killed or failed at every step: the old or the new files are there, whole. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

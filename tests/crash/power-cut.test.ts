@@ -1,4 +1,4 @@
-/** Power cuts: what no sync made safe is gone, in whole or in part, and nothing acknowledged is among it. */
+/** Power cuts: writes that were not synced are lost in whole or in part, and nothing acknowledged is among them. */
 import { expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { tempDir } from '../support/temp-dir.ts'

@@ -1,4 +1,4 @@
-/** Takes from a data folder what a power cut would: the writes that no sync has made safe (`unsynced.c`). */
+/** Removes from a data folder what a power cut would: writes that were not synced (`unsynced.c`). */
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 

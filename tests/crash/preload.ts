@@ -1,4 +1,4 @@
-/** Builds the libraries that tests put between a process and the system's calls. */
+/** Builds the libraries that tests preload between a process and its system calls. */
 import { join } from 'node:path'
 
 /** Why there can be none here; null when there can. */

@@ -1,4 +1,4 @@
-/** What every round of killing shares: the program that is killed, and what is found afterwards. */
+/** What all kill rounds share: the killed program, and the check afterwards. */
 import { join } from 'node:path'
 import { run, type Running } from '../support/process.ts'
 

@@ -1,4 +1,4 @@
-/** The form that is run by hand, once through its four kinds of rounds. */
+/** The manual command, once through its four kinds of rounds. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { run } from '../support/process.ts'

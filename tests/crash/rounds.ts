@@ -1,4 +1,4 @@
-/** Hundreds of kills by hand: `bun tests/crash/rounds.ts --rounds 300 [--seed N]`, see --help. */
+/** Hundreds of kills, run by hand: `bun tests/crash/rounds.ts --rounds 300 [--seed N]`, see --help. */
 import { cpus } from 'node:os'
 import { fixtures } from '../store/fixture.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'

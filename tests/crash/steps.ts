@@ -1,4 +1,4 @@
-/** Runs a process with every step it takes with files numbered (`steps.c`), to be killed or failed at one of them. */
+/** Runs a process with its file operations numbered (`steps.c`), to kill it or fail one of them. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 
 export interface StepsWanted {

@@ -1,4 +1,4 @@
-/** Everything that stands in the blobs of a database's blocks, inflated: what a search for leftovers looks through. */
+/** Everything in the blobs of a database's blocks, inflated, to search it for erased data. */
 import type { Database } from 'bun:sqlite'
 import { frameCount, inflateFrame } from '../../db/sqlite/events/blocks/frames.ts'
 

@@ -1,4 +1,4 @@
-/** What a reader keeps of blocks and of the index: it says the same as one that has kept nothing, whatever happens. */
+/** A reader with warm caches gives the same answers as a new one, whatever happens in between. */
 import { expect, test } from 'bun:test'
 import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'

@@ -1,4 +1,4 @@
-/** Damages copies of a database, by SQL or by a flipped byte, and lets somebody read them. */
+/** Damages copies of a database by SQL or a flipped byte, and passes them to a check. */
 import type { Database } from 'bun:sqlite'
 import { closeSync, copyFileSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { openReaderConnection, openWriterConnection, pageBytes } from '../../db/sqlite/file/connection.ts'

@@ -1,4 +1,4 @@
-/** Retention, removal of an organization and erasure: what goes, what stays, and what is known of it afterwards. */
+/** Retention, erasure and removal of an organization: what is deleted, what stays, what dedupe still knows. */
 import { expect, test } from 'bun:test'
 import { agrees, isSound } from './model.ts'
 import { engine, event } from './subject.ts'

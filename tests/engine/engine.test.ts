@@ -1,4 +1,4 @@
-/** The engine against a naive model: whatever happens in whatever order, the same events, counts and pages. */
+/** The engine against a naive model: the same events, counts and pages after any history. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { EventFilter, EventRecord } from '../../db/contract/store.ts'

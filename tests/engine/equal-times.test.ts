@@ -1,4 +1,4 @@
-/** Events that all have the same time: a page reads as few blocks as one of any other log. */
+/** Events with equal times: a page reads as few blocks as of any other log. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { EventPosition } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'

@@ -1,4 +1,4 @@
-/** An erasure through the dashboard and the command line: nothing of it is left in any byte of the data folder. */
+/** Erasure by dashboard and command line: no byte of the data folder holds the erased data. */
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { readdirSync, readFileSync, statSync } from 'node:fs'

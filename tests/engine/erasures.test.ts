@@ -1,4 +1,4 @@
-/** Erasures in the background: told step by step, one at a time in an organization, cut short by a stop and said so. */
+/** Erasures in the background: progress by step, one at a time per organization, interrupted by a stop. */
 import { expect, test } from 'bun:test'
 import { openStore, verifyEvents } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'

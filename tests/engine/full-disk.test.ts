@@ -1,4 +1,4 @@
-/** Taking away on a disk without a free byte: the reserve is the room it needs, and ingest comes back by itself. */
+/** Deleting on a full disk: the reserve makes it possible, and ingest resumes by itself. */
 import { expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, statfsSync, writeSync } from 'node:fs'
 import { openStore, verifyEvents } from '../../db/open.ts'

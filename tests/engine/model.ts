@@ -1,4 +1,4 @@
-/** The naive model of the event engine: events in their order of arrival, and all that readers must say of them. */
+/** The naive model of the event engine: events in arrival order, and every answer that readers must give. */
 import { expect } from 'bun:test'
 import type {
   Breakdown,

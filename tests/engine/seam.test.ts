@@ -1,4 +1,4 @@
-/** The engine's later verbs through the whole store: threads, transactions, audit. */
+/** Engine verbs through the whole store: threads, transactions, audit. */
 import { expect, test } from 'bun:test'
 import { openStore, verifyEvents } from '../../db/open.ts'
 import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'

@@ -1,4 +1,4 @@
-/** The naive model of sessions: what the engine must tell of them, from the events in their order of arrival. */
+/** The naive model of sessions: the summaries that the engine must return for events in arrival order. */
 import { expect } from 'bun:test'
 import type { Session, SessionPageQuery } from '../../db/contract/sessions.ts'
 import type { EventFilter, EventRecord } from '../../db/contract/store.ts'

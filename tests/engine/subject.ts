@@ -1,4 +1,4 @@
-/** The event engine on a database of its own, in this process: what the engine's suite works on. */
+/** The event engine on its own database, in this process. */
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
 import type {

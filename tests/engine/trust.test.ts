@@ -1,4 +1,4 @@
-/** The trust that sessions reached: against a model, over blocks, merges, sealed segments, and what was taken away. */
+/** The trust that sessions reached, against a model: blocks, merges, sealed segments and deletions. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { EventRecord } from '../../db/contract/store.ts'

@@ -1,4 +1,4 @@
-/** A breakdown of more values than a page can show: the most frequent by name, the others as one, none lost. */
+/** A breakdown beyond its value limit: the most frequent values by name, the others as one, none lost. */
 import { expect, test } from 'bun:test'
 import { noon } from '../store/make.ts'
 import { engine, event } from './subject.ts'

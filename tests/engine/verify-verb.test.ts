@@ -1,4 +1,4 @@
-/** `sightglass verify` on the executable: clean beside a running server, and after each flipped byte it says where. */
+/** `sightglass verify` on the executable: clean beside a running server, and the place of each flipped byte. */
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { closeSync, cpSync, openSync, readFileSync, writeSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Verify names the place of whatever is damaged, and nothing when all is well. */
+/** Verify names the place of every kind of damage, and reports nothing for sound data. */
 import { expect, test } from 'bun:test'
 import { noon } from '../store/make.ts'
 import { seeded } from '../crash/seeded.ts'

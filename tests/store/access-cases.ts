@@ -1,4 +1,4 @@
-/** Conformance of sign-ins and keys: who may come in, and how long. */
+/** Conformance of sign-ins and keys. */
 import { expect } from 'bun:test'
 import type { Account, Store } from '../../db/contract/store.ts'
 import { newId, sha256Hex } from '../../server/ids.ts'

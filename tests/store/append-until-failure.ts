@@ -1,4 +1,4 @@
-/** Child of the failed-device test: appends until a write fails, then says what still works, as one JSON line. */
+/** Child of the failed-device test: appends until a write fails, then prints what still works as a JSON line. */
 import { openStore } from '../../db/open.ts'
 import { makeAudit, makeBatch, makeEvent, noon } from './make.ts'
 import { failure } from './subject.ts'

@@ -1,4 +1,4 @@
-/** Child of the kill test: appends to a folder until it is killed and prints each batch's ids once acknowledged. */
+/** Child of the kill test: appends until it is killed, printing each batch's ids once acknowledged. */
 import { openStore } from '../../db/open.ts'
 import { makeAudit, makeBatch, makeEvent, noon } from './make.ts'
 

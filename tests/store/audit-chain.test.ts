@@ -1,4 +1,4 @@
-/** The audit chain under somebody with the database file and SQL: every change is found, and its first row named. */
+/** The audit chain against an attacker with the database file and SQL: every change is found and its row named. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Backups in one process: what they hold, that every damage is noticed, and what the folder of them does. */
+/** Backups: their contents, detection of every damage, and the backup folder. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Conformance of counts by class and vendor together: exact for any events, and kept as metrics are. */
+/** Conformance of counts by class and vendor together: exact for any events, retained like metrics. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { Store } from '../../db/contract/store.ts'

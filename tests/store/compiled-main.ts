@@ -1,4 +1,4 @@
-/** Main module of the executable that the compiled test builds: the store's whole life in one run, told as JSON. */
+/** Main module of the executable that the compiled test builds: the store's life cycle in one run, printed as JSON. */
 import { openStore, verifyAudit } from '../../db/open.ts'
 import { makeAudit, makeBatch, makeEvent, noon } from './make.ts'
 

@@ -1,4 +1,4 @@
-/** A device that fails a write: nothing is acknowledged from then on, reads go on, a new process has all that was. */
+/** A device that fails a write: nothing is acknowledged afterwards, reads continue, a new process has all data. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openStore } from '../../db/open.ts'

@@ -1,4 +1,4 @@
-/** A full disk, on a small file system of its own: opens, reads, refuses writes, and recovers without a restart. */
+/** A full disk, on a small file system: the store opens, reads, rejects writes, and recovers without a restart. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { closeSync, existsSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { openStore } from '../../db/open.ts'
@@ -108,7 +108,7 @@ describe.if(mountable)('on a full disk', () => {
       const error = await failure(openStore({ folder: `${mount}/data`, now: noon }))
       expect([error.kind, error.message]).toEqual([
         'storage_full',
-        'the disk is too full to make the database',
+        'the disk is too full to create the database',
       ])
       expect(existsSync(`${mount}/data/sightglass.db`)).toBe(false)
     })

@@ -1,4 +1,4 @@
-/** Conformance of what the gateway asks of a store: counting, searching, sessions, the registry, ingest counts. */
+/** Conformance of counting, searching, sessions, the registry and ingest counts. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { EventPosition, EventRecord, Store } from '../../db/contract/store.ts'

@@ -1,4 +1,4 @@
-/** Kill -9 in the middle of appending: what was acknowledged is there, nothing is there twice, the lock is free. */
+/** kill -9 during appends: acknowledged events are stored, none twice, and the lock is free. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openStore } from '../../db/open.ts'

@@ -1,4 +1,4 @@
-/** Makes the records that store tests write; every call is a new one, with whatever members the test cares about. */
+/** Makes the records that store tests write, each call a new one with the given fields. */
 import type {
   Account,
   ApiKey,

@@ -1,4 +1,4 @@
-/** One organization's long reads do not hold up another's page, even with a single reader. */
+/** One organization's long reads do not delay another's page, even with a single reader. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { openStore } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'

@@ -1,4 +1,4 @@
-/** Opening a SQLite folder: what is made, what is refused and left untouched, who holds it. */
+/** Opening a SQLite folder: what is created, what is rejected and left untouched, who holds the lock. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'

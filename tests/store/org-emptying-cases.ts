@@ -1,4 +1,4 @@
-/** Conformance of emptying an organization before it is removed: in steps, when its time has come, and for good. */
+/** Conformance of emptying an organization before it is removed: in steps, when due, and completely. */
 import { expect } from 'bun:test'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { failure, writesNothing, type Cases } from './subject.ts'

@@ -1,4 +1,4 @@
-/** Conformance of reading events: every filter against a naive model, and walks that give each event exactly once. */
+/** Conformance of reading events: every filter against a naive model, and walks that return each event once. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { EventFilter, EventPosition, EventRecord, Store } from '../../db/contract/store.ts'

@@ -1,4 +1,4 @@
-/** Restoring: into an empty folder, over data, over damage; undone in one step; refused without changing anything. */
+/** Restoring into an empty folder, over data, over damage; undo in one step; rejected without changes. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Conformance of organizations' ends, sites, keys in use, and the finding of audit entries. */
+/** Conformance of deleting organizations, sites, saved views, keys in use, and searching audit entries. */
 import { expect } from 'bun:test'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, makeSignIn, noon } from './make.ts'
 import { auditOf, failure, writesNothing, writesOnce, type Cases } from './subject.ts'

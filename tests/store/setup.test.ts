@@ -1,4 +1,4 @@
-/** A set-up file against a store: what is brought about, what is left alone, and what is refused as a whole. */
+/** A set-up file against a store: what is created, what is left alone, what is rejected as a whole. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'

@@ -1,4 +1,4 @@
-/** Conformance of durations and distinct counts: exact where they must be, else within their promise. */
+/** Conformance of durations and distinct counts: counts exact, estimates within their promise. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { EventRecord } from '../../db/contract/store.ts'

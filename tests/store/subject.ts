@@ -1,4 +1,4 @@
-/** What a conformance case gets: an open store, an organization of its own, and a way to open other folders. */
+/** What a conformance case gets: an open store, its own organization, and a way to open other folders. */
 import { expect } from 'bun:test'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { AuditEntry, Store } from '../../db/contract/store.ts'

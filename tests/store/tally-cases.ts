@@ -1,4 +1,4 @@
-/** Conformance of counts under any filter: exact for any events, and honest about what retention took. */
+/** Conformance of counts under any filter: exact for any events, and clear about what retention deleted. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { EventRecord } from '../../db/contract/store.ts'

@@ -1,4 +1,4 @@
-/** Upgrades from every earlier schema: nothing lost, a backup before, whole or not at all, and newer data refused. */
+/** Upgrades from every earlier schema: nothing lost, a backup first, all or nothing, newer data rejected. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Conformance of deliveries: leases, lanes, claims ahead, interruptions, replay, lists, pruning. */
+/** Conformance of deliveries: leases, lanes, prefetched claims, interruptions, replay, lists, pruning. */
 import { expect } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
 import type { ClaimRequest, Outcome } from '../../db/contract/webhooks.ts'

@@ -1,4 +1,4 @@
-/** Makes what the webhook cases write and ask, and ends whatever is pending between them. */
+/** Makes the records of the webhook cases, and ends pending deliveries between them. */
 import type { Store } from '../../db/contract/store.ts'
 import type { Attempt, ClaimRequest, Endpoint, NewDelivery, Outcome } from '../../db/contract/webhooks.ts'
 

@@ -1,4 +1,4 @@
-/** Appends audit entries to the chain of their organization (`db/rules/audit-hash.ts` says how a row is hashed). */
+/** Appends audit entries to the chain of their organization (hash: `db/rules/audit-hash.ts`). */
 import type { Database } from 'bun:sqlite'
 import { auditHash, genesisHash, positionText } from '../../rules/audit-hash.ts'
 import type { AuditEntry, AuditHead, AuditRow } from '../../contract/store.ts'

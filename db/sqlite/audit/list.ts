@@ -1,4 +1,4 @@
-/** Finds audit entries again: a page of an organization's chain, newest first, by who, what, when and any text. */
+/** Searches audit entries: a page of an organization's chain, newest first, by actor, action, time and text. */
 import type { Database } from 'bun:sqlite'
 import type { AuditEntry, AuditFilter, AuditQuery, AuditRow, AuditStore } from '../../contract/store.ts'
 import { auditTrim } from './trim.ts'

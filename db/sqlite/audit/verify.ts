@@ -1,4 +1,4 @@
-/** Checks every audit chain row by row and names the first row of each that is not as it was written. */
+/** Verifies every audit chain row by row and names the first row of each that was changed. */
 import { applianceOrgId } from '../../contract/audit.ts'
 import type { Database } from 'bun:sqlite'
 import type {
@@ -113,7 +113,9 @@ function rowFault(
     return null
   }
   const moved = sound ? null : reorderFault(chain, row, position)
-  return moved ?? { position, entryId: null, kind: 'missing', message: 'the entry at this position is gone' }
+  return (
+    moved ?? { position, entryId: null, kind: 'missing', message: 'the entry at this position is missing' }
+  )
 }
 
 /** A row that is whole but for its position was moved; only looked for once, at the first bad row. */

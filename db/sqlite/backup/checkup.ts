@@ -1,4 +1,4 @@
-/** A quick look at a database for `doctor`: its settings, growth, keys and times, within a second or two. */
+/** Checks a database for `doctor` within two seconds: settings, growth, keys and times. */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import type { Checkup } from '../../contract/backup.ts'

@@ -1,4 +1,4 @@
-/** The verbs a reader's thread answers without an open store: they work on whole database files. */
+/** The verbs that a reader thread runs without an open store, on whole database files. */
 import { checkup } from './checkup.ts'
 import { copyDatabase } from './inspect.ts'
 import { folderFacts } from './inspect.ts'

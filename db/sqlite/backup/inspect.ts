@@ -1,4 +1,4 @@
-/** Reads a database file from end to end: SQLite's own checks, what it holds, and every audit chain. */
+/** Copies databases and inspects them from end to end: SQLite's checks, counts and every audit chain. */
 import { verifyAudit } from '../audit/verify.ts'
 import { openLookConnection, openReaderConnection } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'

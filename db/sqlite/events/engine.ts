@@ -1,4 +1,4 @@
-/** The inner seam: what an event engine does on the writer's thread, all synchronous, and on the readers'. */
+/** The interface of an event engine: a synchronous writer, and readers that run in slices. */
 import type {
   SessionPage,
   SessionPageQuery,

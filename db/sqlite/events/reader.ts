@@ -1,4 +1,4 @@
-/** The reading half of the event engine, on a connection of its own; every call sees one moment of the log. */
+/** The reading half of the event engine, on its own connection. Every call sees one snapshot of the log. */
 import type { Database } from 'bun:sqlite'
 import type { EventPageQuery, RollupRepair, StoredEvent, TrustReached } from '../../contract/store.ts'
 import type { SessionStory } from '../../contract/sessions.ts'

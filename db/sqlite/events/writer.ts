@@ -1,4 +1,4 @@
-/** The writing half of the event engine: stages batches, writes their blocks at the end of the group, keeps house. */
+/** The writing half of the event engine: stages batches, writes their blocks at commit, and does due maintenance. */
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../contract/errors.ts'
 import type { EventWriter } from './engine.ts'

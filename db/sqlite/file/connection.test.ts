@@ -1,4 +1,4 @@
-/** Whoever only looks reads the database in every state that a crash leaves it in. */
+/** Read-only connections can read the database in every state that a crash leaves it in. */
 import { expect, test } from 'bun:test'
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

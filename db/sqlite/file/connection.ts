@@ -1,4 +1,4 @@
-/** Opens a SQLite connection the way this store needs it; the defaults of the driver are not a server's. */
+/** Opens SQLite connections with the pragmas of a server. */
 import { constants, Database, SQLiteError } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
@@ -109,7 +109,7 @@ const needsRecovery = /^SQLITE_(READONLY_RECOVERY|READONLY_CANTINIT|READONLY_CAN
 
 export function sqliteVersion(db: Database): string {
   const row = db.query<{ version: string }, []>('SELECT sqlite_version() AS version').get()
-  if (row === null) throw new StoreError('internal', 'SQLite does not tell its version')
+  if (row === null) throw new StoreError('internal', 'SQLite did not report its version')
   return row.version
 }
 
@@ -121,7 +121,7 @@ export function requireSqlite(version: string): void {
     if (part < least) {
       throw new StoreError(
         'internal',
-        `SQLite ${version} is too old, ${sqliteVersionMin.join('.')} is needed`,
+        `SQLite ${version} is too old: ${sqliteVersionMin.join('.')} or newer is required`,
       )
     }
   }

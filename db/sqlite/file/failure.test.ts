@@ -1,4 +1,4 @@
-/** Tests of how driver and file-system errors become store errors. */
+/** Driver and file-system errors become store errors of the right kind. */
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { DrizzleQueryError } from 'drizzle-orm'

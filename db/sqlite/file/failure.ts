@@ -1,4 +1,4 @@
-/** Turns what the driver and the file system throw into a `StoreError` of the right kind. */
+/** Turns errors of the driver and the file system into a `StoreError` of the right kind. */
 import { SQLiteError } from 'bun:sqlite'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'

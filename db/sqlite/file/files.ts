@@ -1,4 +1,4 @@
-/** The files of the data folder that this engine makes, and the first look at them before anything is opened. */
+/** The paths of the files in the data folder, and the checks before the database is opened. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { StoreError } from '../../contract/errors.ts'

@@ -33,11 +33,11 @@ export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 
   const path = databasePath(folder)
   if (sizeOf(path) > 0) return missingLog(path, lock)
   if (sizeOf(`${path}-wal`) > 0 || madeLater.some((name) => existsSync(`${folder}/${name}`))) {
-    const what = 'the data folder was in use, but its database sightglass.db is gone or empty'
+    const what = 'the data folder was in use, but its database sightglass.db is missing or empty'
     return { what, files: setAsideFiles }
   }
   if (freeBytes(folder) < createBytesMin) {
-    throw new StoreError('storage_full', 'the disk is too full to make the database')
+    throw new StoreError('storage_full', 'the disk is too full to create the database')
   }
   return null
 }

@@ -1,4 +1,4 @@
-/** Tests of the one way to open a transaction. */
+/** Transactions are immediate, synchronous and rolled back on any error. */
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { inTransaction } from './transaction.ts'

@@ -1,4 +1,4 @@
-/** One immediate transaction around one synchronous function; a promise inside would commit half, so it is refused. */
+/** Runs a synchronous function in an immediate transaction. A promise is rejected, because half of it would commit. */
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../contract/errors.ts'
 import { diskBoundsMs, makeHistogram, observe } from '../../rules/histogram.ts'
@@ -11,7 +11,7 @@ export function inTransaction<T>(db: Database, work: () => T): T {
   db.query('BEGIN IMMEDIATE').run()
   try {
     const result = work()
-    if (result instanceof Promise) throw new StoreError('internal', 'a transaction may not wait')
+    if (result instanceof Promise) throw new StoreError('internal', 'a transaction must be synchronous')
     const startedMs = performance.now()
     db.query('COMMIT').run()
     observe(commitTimes, performance.now() - startedMs)

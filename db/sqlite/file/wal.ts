@@ -1,4 +1,4 @@
-/** Keeps the write-ahead log short: copied when it has grown, truncated when the writer is idle, tried each minute. */
+/** Limits the write-ahead log: checkpoints when it has grown, truncates when the writer is idle and each minute. */
 import type { Database } from 'bun:sqlite'
 import { checkpointPages } from './connection.ts'
 import { storeError } from './failure.ts'

@@ -1,4 +1,4 @@
-/** Accounts and memberships in SQLite. */
+/** Accounts and memberships in SQLite. An organization keeps one owner, and the appliance one operator. */
 import { and, count, eq, gt, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
@@ -166,7 +166,8 @@ function memberIs({ orgId, accountId }: Who) {
 
 function roleOf(orm: Orm, who: Who): Role {
   const found = orm.select().from(membership).where(memberIs(who)).get()
-  if (found === undefined) throw new StoreError('not_found', `${who.accountId} is no member of ${who.orgId}`)
+  if (found === undefined)
+    throw new StoreError('not_found', `${who.accountId} is not a member of ${who.orgId}`)
   return found.role
 }
 

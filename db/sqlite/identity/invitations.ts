@@ -1,4 +1,4 @@
-/** Invitations in SQLite: one live link for each address and organization, used up by whoever opens it. */
+/** One-time links and invitations in SQLite. Only hashes of their tokens are stored. */
 import { applianceOrgId } from '../../contract/audit.ts'
 import { and, eq, gt, isNull, lte } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
@@ -77,7 +77,7 @@ export function createInvitation({ db, orm }: WriteContext, command: Command<'cr
     .innerJoin(membership, and(eq(membership.accountId, account.id), eq(membership.orgId, orgId)))
     .where(eq(account.email, email))
     .get()
-  if (there !== undefined) throw new StoreError('conflict', `${email} is a member already`)
+  if (there !== undefined) throw new StoreError('conflict', `${email} is already a member`)
   orm
     .delete(invitation)
     .where(and(eq(invitation.orgId, orgId), eq(invitation.email, email)))

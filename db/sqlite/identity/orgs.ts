@@ -1,4 +1,4 @@
-/** Organizations in SQLite. */
+/** Organizations in SQLite, from creation to deletion after the grace period. */
 import { eq, or } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
@@ -127,7 +127,7 @@ export function removeOrg(context: WriteContext, command: Parameters<OrgStore['r
 function requireDue({ orm }: WriteContext, orgId: string, now: number): void {
   const asked = orm.select().from(orgDeletion).where(eq(orgDeletion.orgId, orgId)).get()
   if (asked === undefined || asked.dueAtMs > now)
-    throw new StoreError('conflict', `the time to remove ${orgId} has not come`)
+    throw new StoreError('conflict', `the deletion of ${orgId} is not due yet`)
 }
 
 /** From the schema itself, so that a table of tomorrow is not forgotten. */

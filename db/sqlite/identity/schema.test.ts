@@ -1,4 +1,4 @@
-/** Holds the drizzle tables and the migrations together: same tables, same columns, same types. */
+/** The drizzle tables and the migrations have the same tables, columns and types. */
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { getTableColumns, getTableName, is } from 'drizzle-orm'

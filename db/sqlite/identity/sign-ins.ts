@@ -133,7 +133,7 @@ export function touchSignIn({ orm }: WriteContext, command: { tokenHash: string;
 
 export function endSignIn({ db, orm }: WriteContext, command: Parameters<SignInStore['end']>[0]): void {
   const ended = orm.delete(signIn).where(eq(signIn.tokenHash, command.tokenHash)).returning().all()
-  if (ended.length === 0) throw new StoreError('not_found', 'the sign-in has ended already')
+  if (ended.length === 0) throw new StoreError('not_found', 'the sign-in has already ended')
   appendAudit(db, command.audit)
 }
 
@@ -176,7 +176,7 @@ export function switchSignInOrg(
       .from(membership)
       .where(and(eq(membership.accountId, found.accountId), eq(membership.orgId, orgId)))
       .get()
-  if (!member) throw new StoreError('not_found', `the account is no member of ${orgId}`)
+  if (!member) throw new StoreError('not_found', `the account is not a member of ${orgId}`)
   orm.update(signIn).set({ tokenHash: newTokenHash, orgId }).where(eq(signIn.tokenHash, tokenHash)).run()
   appendAudit(db, audit)
 }

@@ -1,4 +1,4 @@
-/** Sites in SQLite: those events came from, and what people chose for them. */
+/** Sites in SQLite: seen in events, with the settings people chose. */
 import { eq } from 'drizzle-orm'
 import type { Site, SiteStore } from '../../contract/store.ts'
 import { appendAudit } from '../audit/append.ts'

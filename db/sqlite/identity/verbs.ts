@@ -1,4 +1,4 @@
-/** The identity verbs of the writer and of the readers, by the names under which they travel. */
+/** The identity verbs of the writer and the readers, by name. */
 import type { AuditAnchor, AuditEntry, AuditQuery } from '../../contract/store.ts'
 import {
   createAccount,

@@ -16,7 +16,7 @@ export function createView(context: WriteContext, command: Parameters<ViewStore[
   requireFree(context, view)
   const known = orm.select({ n: count() }).from(savedView).where(eq(savedView.orgId, view.orgId)).get()
   if ((known?.n ?? 0) >= viewsMax)
-    throw new StoreError('conflict', `${view.orgId} has ${viewsMax} saved views already`)
+    throw new StoreError('conflict', `${view.orgId} has ${viewsMax} saved views, the maximum`)
   orm.insert(savedView).values(view).run()
   appendAudit(db, audit)
 }
@@ -31,7 +31,7 @@ export function changeView(context: WriteContext, command: Parameters<ViewStore[
     .where(and(eq(savedView.orgId, orgId), eq(savedView.id, id)))
     .returning({ id: savedView.id })
     .all()
-  if (changed.length === 0) throw new StoreError('not_found', `${id} is no saved view of ${orgId}`)
+  if (changed.length === 0) throw new StoreError('not_found', `${id} is not a saved view of ${orgId}`)
   appendAudit(db, audit)
 }
 
@@ -42,7 +42,7 @@ export function removeView({ db, orm }: WriteContext, command: Parameters<ViewSt
     .where(and(eq(savedView.orgId, orgId), eq(savedView.id, id)))
     .returning({ id: savedView.id })
     .all()
-  if (removed.length === 0) throw new StoreError('not_found', `${id} is no saved view of ${orgId}`)
+  if (removed.length === 0) throw new StoreError('not_found', `${id} is not a saved view of ${orgId}`)
   appendAudit(db, audit)
 }
 

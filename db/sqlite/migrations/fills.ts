@@ -1,4 +1,4 @@
-/** Gives events of earlier schemas what schema 13 stores of an event: once, in the migration's transaction. */
+/** Fills columns and counts that earlier schemas lack, once, in the transaction of the migration. */
 import { indexVersion } from '../../contract/event-fields.ts'
 import { eventTimeMs } from '../../rules/event-time.ts'
 import { agentText } from '../events/blocks/agents.ts'

@@ -1,4 +1,4 @@
-/** Brings a SQLite database to this release's schema in one transaction, or says why it must not be touched. */
+/** Migrates a database to this release's schema in one transaction, or rejects it with the reason. */
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'

@@ -1,4 +1,4 @@
-/** What ingest counted by hour and key, in SQLite. */
+/** Ingest counts by hour and key, and samples of rejected requests, in SQLite. */
 import {
   countHourMs,
   type IngestCount,

@@ -1,4 +1,4 @@
-/** Site memory in SQLite: one row a site that points to its newest version, snapshots compressed. */
+/** Site memory in SQLite: one row per site that points to its newest version, snapshots compressed. */
 import type {
   MemoryPush,
   MemoryQuery,

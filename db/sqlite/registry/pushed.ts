@@ -1,4 +1,4 @@
-/** JSON texts as they lie in a column: UTF-8, zstd. */
+/** What pushed tools and site memory share: compressed JSON columns, and the sites that have pushed. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Database } from 'bun:sqlite'
 

@@ -1,4 +1,4 @@
-/** Pushed tools in SQLite: one row a tool that points to its newest version, descriptors compressed. */
+/** Pushed tools in SQLite: one row per tool that points to its newest version, descriptors compressed. */
 import type { Database } from 'bun:sqlite'
 import type {
   StoredTool,

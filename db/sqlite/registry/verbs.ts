@@ -1,4 +1,4 @@
-/** The registry's verbs of the writer and of the readers, by the names under which they travel. */
+/** The registry verbs of the writer and the readers, by name. */
 import { addIngestCounts, listIngestCounts, listNearMisses } from './ingest-counts.ts'
 import { findMemory, listMemories, listMemoryVersions, pushMemory } from './memory.ts'
 import { findTool, listTools, pushTools } from './tools.ts'

@@ -1,4 +1,4 @@
-/** Retention of each organization and how far its re-count has come. */
+/** Retention settings, re-count progress, freed pages, and erasing copies of events from deliveries and samples. */
 import { appendAudit } from '../audit/append.ts'
 import { pageBytes } from '../file/connection.ts'
 import { splitBatch } from '../../rules/batch-body.ts'

@@ -1,4 +1,4 @@
-/** Kept answers: asked once while nothing changes, anew after every change, never older than it. */
+/** Cached answers are computed once while nothing changes, and never older than the last change. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { answerCache } from './answer-cache.ts'

@@ -1,4 +1,4 @@
-/** Tests of group commit on the calling side, with a writer that answers when told to. */
+/** Group commit in the calling thread, with a scripted writer. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { StoreError } from '../../contract/errors.ts'

@@ -1,4 +1,4 @@
-/** What a verb gets to work with, on the writing and on the reading side. */
+/** What a verb gets from its thread. */
 import type { Database } from 'bun:sqlite'
 import type { BunSQLiteDatabase } from 'drizzle-orm/bun-sqlite'
 import type { EventReader, EventWriter } from '../events/engine.ts'

@@ -1,4 +1,4 @@
-/** Tests of what follows a failed write. */
+/** After a failed write the latch rejects every later one. */
 import { expect, test } from 'bun:test'
 import { StoreError } from '../../contract/errors.ts'
 import type { EventWriter } from '../events/engine.ts'

@@ -1,4 +1,4 @@
-/** What a failed write means for the writes after it, and for the memory of the event engine. */
+/** After a device has failed, rejects every later write, and makes the event engine reload its memory. */
 import { endsWriting, type StoreError } from '../../contract/errors.ts'
 import type { EventWriter } from '../events/engine.ts'
 import { storeError } from '../file/failure.ts'

@@ -1,4 +1,4 @@
-/** The calling side of one worker: asks by message, matches answers, and fails every open question when it dies. */
+/** Both ends of a worker: `openPort` sends requests and matches answers, `serve` answers them in order. */
 import { StoreError } from '../../contract/errors.ts'
 import { failureOf, packAnswer, unpackAnswer, unpackRequest, type Answer } from './protocol.ts'
 import { storeError } from '../file/failure.ts'

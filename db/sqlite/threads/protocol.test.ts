@@ -1,4 +1,4 @@
-/** Tests of how appends cross the threads: every batch arrives as it was sent. */
+/** Appends cross the threads unchanged. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { EventBatch, EventRecord } from '../../contract/store.ts'
@@ -61,7 +61,7 @@ test('a message that lost an event is refused, not stored half', () => {
   const one = fc.sample(batch, { numRuns: 1, seed: 1 })
   const { request, parts } = unpackRequest(packAppend(1, one.map(packBatch)))
   for (let lost = 0; lost < parts.length; lost++)
-    expect(() => unpackBatches(request[2], parts.toSpliced(lost, 1))).toThrow('an append arrived incomplete')
+    expect(() => unpackBatches(request[2], parts.toSpliced(lost, 1))).toThrow('an append is incomplete')
 })
 
 const stored = fc.record({

@@ -53,8 +53,7 @@ export function unpackAnswer(message: string): Answer {
   if (!message.startsWith(separator)) return JSON.parse(message) as Answer
   const [head = '', ...texts] = message.slice(1).split(separator)
   const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]?]
-  if ((numbers?.length ?? 1) !== texts.length)
-    throw new StoreError('internal', 'an answer arrived incomplete')
+  if ((numbers?.length ?? 1) !== texts.length) throw new StoreError('internal', 'an answer is incomplete')
   if (numbers === undefined) return [id, { ...others, rowsJson: texts[0]! }]
   const events = numbers.map(([seq, occurredAtMs, receivedAtMs], index): StoredEvent => {
     return { seq, occurredAtMs, receivedAtMs, json: texts[index]! }
@@ -114,7 +113,7 @@ export function unpackRequest(message: string): { request: Request; parts: strin
 
 /** The batches of an append that says it has so many parts. */
 export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
-  if (parts.length !== count) throw new StoreError('internal', 'an append arrived incomplete')
+  if (parts.length !== count) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []
   for (let next = 0; next < parts.length;) {
     const [orgId, keyId, receivedAtMs, events, counted] = JSON.parse(parts[next++]!) as BatchHead
@@ -131,7 +130,7 @@ export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
 
 function eventOf(values: RecordValues, json: string | undefined): EventRecord {
   if (json === undefined || values.length !== valuesPerRecord) {
-    throw new StoreError('internal', 'an append arrived incomplete')
+    throw new StoreError('internal', 'an append is incomplete')
   }
   return recordOf(values, json)
 }

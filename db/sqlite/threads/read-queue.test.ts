@@ -1,4 +1,4 @@
-/** Each lane has a few questions at the readers and a long one only once; the rest waits on the calling side. */
+/** Each lane has a few reads at the readers and one long read in all; the rest waits in the calling thread. */
 import { expect, test } from 'bun:test'
 import { readQueue } from './read-queue.ts'
 

@@ -1,4 +1,4 @@
-/** The calling side of the readers: sends each lane's questions, a few at a time, to the one with the least to do. */
+/** The calling side of the readers: sorts reads into lanes and sends each to the reader with the least to do. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Port } from './port.ts'
 
@@ -121,7 +121,9 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
     let open = lanes.get(lane.name)
     if (open === undefined) lanes.set(lane.name, (open = { waiting: [], atReader: readers.map(() => 0) }))
     if (open.waiting.length >= waitingMax)
-      return Promise.reject(new StoreError('deadline', `${waitingMax} reads of ${lane.name} wait already`))
+      return Promise.reject(
+        new StoreError('deadline', `${waitingMax} reads of ${lane.name} are already waiting`),
+      )
     const answered = Promise.withResolvers<unknown>()
     open.waiting.push({ verb, query, lane, askedMs: performance.now(), answered })
     sendWaiting(lane.name, open)

@@ -1,4 +1,4 @@
-/** Questions of different lanes take turns, slice by slice; those of one lane wait for each other. */
+/** Reads of different lanes alternate slice by slice; those of one lane wait for each other. */
 import { expect, test } from 'bun:test'
 import { StoreError } from '../../contract/errors.ts'
 import { readSlots } from './read-slots.ts'

@@ -1,4 +1,4 @@
-/** A reader's side of the lanes: a question begins when it comes; those that take long go on in slices, in turn. */
+/** The reader's side of the lanes: starts a read when it arrives, and runs long reads in alternating slices. */
 import { StoreError } from '../../contract/errors.ts'
 import { laneOf, type Lane } from './read-queue.ts'
 import { beginSlice, isSliced, type Sliced } from './slices.ts'

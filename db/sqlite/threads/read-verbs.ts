@@ -1,4 +1,4 @@
-/** Every verb that only looks, by the name under which it reaches a reader. */
+/** Every verb that only reads, by the name under which it reaches a reader. */
 import { searchPage } from '../events/read/search.ts'
 import { identityReadVerbs } from '../identity/verbs.ts'
 import { listRejected } from '../registry/ingest-counts.ts'

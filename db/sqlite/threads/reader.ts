@@ -1,4 +1,4 @@
-/** A reader's thread: answers from its own read-only connections, so that no scan ever delays a write or a request. */
+/** A reader thread: answers from its own read-only connections, so that no scan delays a write or a request. */
 import type { Database } from 'bun:sqlite'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { StoreError } from '../../contract/errors.ts'
@@ -52,7 +52,7 @@ serve((verb, command) => {
   if (reader === null) throw new StoreError('closed', 'the store is closed')
   const run = readVerbs[verb as keyof typeof readVerbs] as
     ((context: ReadContext, query: unknown) => unknown) | undefined
-  if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+  if (run === undefined) throw new StoreError('internal', `unknown verb ${verb}`)
   const { context, turns } = reader
   return turns.ask(verb, command, (connection) => run(context(connection), command))
 })

@@ -1,4 +1,4 @@
-/** Lets a thread give way to the others of the process: whoever reads waits less for what is being written. */
+/** Lowers a thread's priority, so that reads wait less while events are written. */
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 

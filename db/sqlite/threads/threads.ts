@@ -1,4 +1,4 @@
-/** The store's threads seen from the calling one: a writer, some readers, and how to ask them. */
+/** Opens the store's threads, one writer and some readers, and sends verbs to them. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Histogram } from '../../rules/histogram.ts'
 import { openPort, type Port } from './port.ts'

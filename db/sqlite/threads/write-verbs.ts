@@ -1,4 +1,4 @@
-/** Every verb that changes something, by the name under which it reaches the writer. Each runs in a transaction. */
+/** Every verb that writes, by the name under which it reaches the writer. Each runs in a transaction. */
 import { appendAudit } from '../audit/append.ts'
 import { identityWriteVerbs } from '../identity/verbs.ts'
 import { addRejected } from '../registry/ingest-counts.ts'
@@ -77,6 +77,6 @@ function secret({ orm }: WriteContext, name: string): string {
     .onConflictDoNothing()
     .run()
   const found = orm.select().from(storeSecret).where(eq(storeSecret.name, name)).get()
-  if (found === undefined) throw new StoreError('internal', `the secret ${name} was not kept`)
+  if (found === undefined) throw new StoreError('internal', `the secret ${name} was not stored`)
   return found.value
 }

@@ -1,4 +1,4 @@
-/** The writer's thread: the only one that changes the database, one message after the other. */
+/** The writer thread: the only one that changes the database, one message at a time, appends in groups. */
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { rmSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
@@ -102,7 +102,7 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
 
 function workOf(verb: string): (context: WriteContext, command: unknown) => unknown {
   const run = writeVerbs[verb as keyof typeof writeVerbs] as ReturnType<typeof workOf> | undefined
-  if (run === undefined) throw new StoreError('internal', `there is no verb ${verb}`)
+  if (run === undefined) throw new StoreError('internal', `unknown verb ${verb}`)
   return run
 }
 

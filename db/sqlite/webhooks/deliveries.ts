@@ -1,4 +1,4 @@
-/** Deliveries in SQLite: scheduled, listed, replayed, pruned. What sends them is in `turn.ts`. */
+/** Webhook deliveries in SQLite: scheduling, lists, replay, pruning. */
 import { and, asc, desc, eq, lt, sql } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type {
@@ -118,7 +118,7 @@ export function replayDelivery({ db, orm }: WriteContext, command: Command<'repl
     .where(and(eq(table.orgId, command.orgId), eq(table.id, command.id)))
     .get()
   if (row === undefined) throw new StoreError('not_found', `there is no delivery ${command.id}`)
-  if (row.status === 'pending') throw new StoreError('conflict', 'the delivery is pending already')
+  if (row.status === 'pending') throw new StoreError('conflict', 'the delivery is already pending')
   if (row.endpointId !== null && !endpointExists(db, row.endpointId)) {
     throw new StoreError('conflict', 'the endpoint of the delivery was deleted')
   }

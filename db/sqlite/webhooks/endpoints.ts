@@ -152,7 +152,7 @@ export function deleteEndpoint(context: WriteContext, command: Command<'deleteEn
   db.query(
     `UPDATE webhook_delivery SET status = 'dead_letter', next_attempt_at_ms = NULL, ended_at_ms = ?2, probe = 0,
        lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL,
-       last_error = 'endpoint_deleted: its endpoint is gone'
+       last_error = 'endpoint_deleted: the endpoint was deleted'
      WHERE endpoint_id = ?1 AND status = 'pending'`,
   ).run(command.endpointId, command.now)
   db.query(

@@ -1,4 +1,4 @@
-/** The heart of sending: outcomes are recorded and what is due next is leased, in one transaction. */
+/** Records outcomes and leases the deliveries that are due next, in one transaction. */
 import { and, eq, isNull } from 'drizzle-orm'
 import type {
   Attempt,

@@ -1,4 +1,4 @@
-/** The webhook verbs of the writer and of the readers, by the names under which they travel. */
+/** The webhook verbs of the writer and the readers, by name. */
 import type { DeliveryQuery, WebhookStore } from '../../contract/webhooks.ts'
 import { findDelivery, listDeliveries, pruneDeliveries } from './deliveries.ts'
 import { replayDeadDeliveries, replayDelivery, scheduleDelivery } from './deliveries.ts'

@@ -1,4 +1,4 @@
-/** Agents: vendor, name and purpose together, which blocks hold as one code and rollups count. */
+/** Agents: vendor, name and purpose together, stored as one code that rollups count. */
 import type { Database } from 'bun:sqlite'
 import type { AgentCounts, AgentNames, AgentsQuery, CountedName } from '../../../contract/store.ts'
 import type { Sliced } from '../../threads/slices.ts'

@@ -1,4 +1,4 @@
-/** Reading and writing blocks in `event_block` and `event_body`. */
+/** Reads and writes blocks in `event_block` and `event_body`. */
 import type { Database } from 'bun:sqlite'
 import { blockChecksum, openBlock, packBlock, packBlockColumns, type BlockContent } from './block.ts'
 import type { PackedColumns } from './number-columns.ts'

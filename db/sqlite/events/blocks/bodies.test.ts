@@ -1,4 +1,4 @@
-/** Texts and spilled texts come back in any order, from blocks of this schema and of earlier ones. */
+/** Texts and spilled texts can be read in any order, from blocks of this schema and of earlier ones. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { openBodies, packBodies, type Spilled } from './bodies.ts'

@@ -1,4 +1,4 @@
-/** The texts of a block's events, compressed so that one of them can be read without inflating all. */
+/** The texts of a block's events, compressed so that one can be read without inflating all. */
 import { deflateFrame, frameCount, inflateFrame, joinFrames, nulTexts } from './frames.ts'
 
 /*

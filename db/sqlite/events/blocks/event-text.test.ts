@@ -1,4 +1,4 @@
-/** An event's text survives the removal of its id and session, wherever they stand and whatever they are. */
+/** An event's text survives removing its id and session, wherever they are and whatever they contain. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { joinText, splitText } from './bodies.ts'

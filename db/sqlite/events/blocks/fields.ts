@@ -1,4 +1,4 @@
-/** The fields of an event that are stored as numbers beside its text. */
+/** The fields that are stored as numbers, their codes, and the texts behind the codes. */
 import { eventFields, type EventField } from '../../../contract/event-fields.ts'
 import type { Database } from 'bun:sqlite'
 

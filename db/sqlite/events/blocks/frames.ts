@@ -23,7 +23,8 @@ export function frameCount(blob: Uint8Array, numbers: Numbers): number {
 export function inflateFrame(blob: Uint8Array, index: number, numbers: Numbers): Buffer {
   const number = head(blob, numbers)
   const frames = number(0)
-  if (index < 0 || index >= frames) throw new Error(`a blob of ${frames} frames was asked for frame ${index}`)
+  if (index < 0 || index >= frames)
+    throw new Error(`frame ${index} is out of range: the blob has ${frames} frames`)
   let start = numbers.BYTES_PER_ELEMENT * (1 + frames)
   for (let before = 0; before < index; before++) start += number(1 + before)
   const end = start + number(1 + index)

@@ -1,4 +1,4 @@
-/** Columns of numbers come back as they were, whatever width they were packed to. */
+/** Columns of numbers are unpacked as they were packed, at every width. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { inflateColumns, openColumns, packColumns } from './number-columns.ts'

@@ -1,4 +1,4 @@
-/** Packs columns of numbers into one compressed blob, and unpacks only those that are asked for. */
+/** Packs columns of numbers into one compressed blob, and unpacks only the columns that are read. */
 
 /*
  * On disk, then compressed by zstd:

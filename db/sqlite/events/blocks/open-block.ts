@@ -1,4 +1,4 @@
-/** A block as a reader sees it: matches a filter against its rows, opens texts only when they are asked for. */
+/** An open block for readers: matches a filter against its rows, and inflates texts only when they are read. */
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../../contract/errors.ts'
 import type { StoredEvent } from '../../../contract/store.ts'

@@ -1,4 +1,4 @@
-/** Where an event lies: organization number and arrival number in one integer, the key of the block tables. */
+/** The key of the block tables: organization number and arrival number in one integer. */
 
 /** Each organization counts its arrivals from 1 without a gap, so a block is a first seq and a count. */
 const seqsPerOrg = 2 ** 36

@@ -1,4 +1,4 @@
-/** Columns of blocks that a reader keeps inflated: what no segment covers yet is gone through for every filter. */
+/** Caches inflated columns of blocks that no segment index covers, because every filter reads them. */
 import type { Database } from 'bun:sqlite'
 import { columnsBlob, readColumns, type Zone } from '../blocks/block-table.ts'
 import { openInflated } from '../blocks/block.ts'

@@ -1,4 +1,4 @@
-/** Counts by hour from the rollups, which a reader keeps: of thirty days only the hours of new events change. */
+/** Caches counts by hour from the rollups. A fold changes only the hours of its arrivals. */
 import type { Database } from 'bun:sqlite'
 import { zonesBetween } from '../blocks/block-table.ts'
 import { extra } from '../blocks/block.ts'

@@ -1,4 +1,4 @@
-/** A reader remembers the index's answers: each found out once, each question for itself, and only so many of them. */
+/** Index matches are computed once per filter and segment, and the cache stays within its bound. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import type { Clause } from '../index/filter-codes.ts'

@@ -1,4 +1,4 @@
-/** What a reader remembers of sealed segments: which positions some clauses take. Their index never changes. */
+/** Caches which positions of a sealed segment match a filter. A segment's index never changes. */
 import type { Database } from 'bun:sqlite'
 import type { Clause } from '../index/filter-codes.ts'
 import { newBitmap, setBit, type Bitmap } from '../index/positions.ts'

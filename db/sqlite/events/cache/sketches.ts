@@ -1,4 +1,4 @@
-/** Sketches of single days from the rollups, which a reader keeps: of a month only the days of new events change. */
+/** Caches sketches of single days from the rollups. A fold changes only the days of its arrivals. */
 import type { Database } from 'bun:sqlite'
 import { registerAndRank, registers } from '../rollups/sketches.ts'
 import { changedHours, foldState, type FoldState } from './hours.ts'

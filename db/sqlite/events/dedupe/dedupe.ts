@@ -1,4 +1,4 @@
-/** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, the id itself to confirm. */
+/** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, then the stored id. */
 import { idFilter, newRunBits, type IdFilter } from './id-filter.ts'
 import { chunksPerRun, packEntry, runIds, runLookup, type RunSpan } from './id-run.ts'
 import { idTable, type IdTable } from './id-table.ts'

@@ -1,4 +1,4 @@
-/** The 53-bit fingerprint of an event id within its organization: what dedupe keeps instead of the id. */
+/** The 53-bit fingerprint of an event id, and the marks that replace erased ids. */
 import { StoreError } from '../../../contract/errors.ts'
 import type { Database } from 'bun:sqlite'
 

@@ -1,4 +1,4 @@
-/** The Bloom filter of dedupe: which id runs may hold a fingerprint, all runs asked at once. */
+/** The Bloom filter of dedupe: which id runs may hold a fingerprint, for all runs in one lookup. */
 
 /*
  * A run of 2^18 ids has 2^22 bits, 6 of them set for each id (16 bits an id, one false hit in a thousand). The filters

@@ -1,4 +1,4 @@
-/** Id runs and their filter: an id that was added is always found, and hardly any other. */
+/** Id runs and their filter: every added id is found, and at most 1 % of the others. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { idFilter, newRunBits } from './id-filter.ts'

@@ -1,4 +1,4 @@
-/** An id run on disk: 2^18 fingerprints with the places of their events, eight bytes each. */
+/** An id run on disk: 2^18 fingerprints with the positions of their events, 8 bytes each. */
 import type { Database } from 'bun:sqlite'
 
 /*

@@ -1,4 +1,4 @@
-/** The memory table of dedupe: fingerprint -> place of every event that is in no id run yet. */
+/** The memory table of dedupe: the position of every event that is in no id run yet, by fingerprint. */
 import { chunkOf, chunksPerRun, type RunSpan } from './id-run.ts'
 import { placeOf } from '../blocks/row-key.ts'
 

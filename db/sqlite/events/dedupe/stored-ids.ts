@@ -1,4 +1,4 @@
-/** Confirms a fingerprint's hit: whether the block that holds a seq really has the id. */
+/** Confirms a fingerprint: whether the stored block has the same id. */
 import type { Database } from 'bun:sqlite'
 import type { EraseMark } from './fingerprints.ts'
 import { hasId, openIdFrame, type IdFrame } from '../blocks/names.ts'

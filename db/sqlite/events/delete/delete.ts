@@ -1,4 +1,4 @@
-/** The writer's verbs that take events away, and what its memory must forget afterwards. */
+/** The writer's deleting verbs, and what its memory forgets after each. */
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../../contract/errors.ts'
 import type { EventWriter } from '../engine.ts'

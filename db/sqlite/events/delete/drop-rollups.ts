@@ -1,4 +1,4 @@
-/** Drops the rollups of old hours that no event is left of: counts outlive events, but not for ever. */
+/** Drops rollups of old hours without events. Counts outlive events by up to 400 days. */
 import type { Database } from 'bun:sqlite'
 import { countUnfolded } from '../rollups/fold.ts'
 import { noteRewrite } from '../cache/hours.ts'

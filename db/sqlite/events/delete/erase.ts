@@ -1,4 +1,4 @@
-/** Erases the events of a session or a subject for good, in bounded steps; a resend of one counts as deduped. */
+/** Erases the events of a session or subject in bounded steps. A resend of an erased event counts as deduped. */
 import { takeFromRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../cache/hours.ts'
 import { seqOf } from '../blocks/row-key.ts'

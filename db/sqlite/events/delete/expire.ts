@@ -1,4 +1,4 @@
-/** Retention: takes the oldest blocks away in bounded steps; their events stay in the rollups as expired. */
+/** Retention: deletes the oldest blocks in bounded steps. Their events stay in the rollups as expired. */
 import type { Database } from 'bun:sqlite'
 import type { ExpireCommand } from '../../../contract/event-counts.ts'
 import { deleteBlock, readColumns } from '../blocks/block-table.ts'

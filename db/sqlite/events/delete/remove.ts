@@ -1,4 +1,4 @@
-/** Takes the events of one site away (demo data): they count nowhere any more, and each may come again. */
+/** Deletes every event of a site (demo data) or an organization. The same ids may be sent again. */
 import { blankRows, matchingRows } from './erase.ts'
 import { takeFromRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../cache/hours.ts'

@@ -1,4 +1,4 @@
-/** Turns the texts of an event filter into the codes that blocks and segment indexes hold. */
+/** Translates the texts of an event filter into the codes that blocks and segment indexes hold. */
 import type { Database } from 'bun:sqlite'
 import { filterableFields } from '../../../contract/event-fields.ts'
 import type { EventFilter } from '../../../contract/store.ts'

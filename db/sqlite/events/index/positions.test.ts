@@ -1,4 +1,4 @@
-/** Sets of positions: what is stored is what is found, and nothing else. */
+/** Sets of positions: exactly the stored positions are found. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { addList, addSet, anyBit, hasBit, newBitmap, packList, packSet, setBit } from './positions.ts'

@@ -1,4 +1,4 @@
-/** Sets of positions in a segment (0 to 65,535): bitmaps in memory, short lists or squeezed bitmaps on disk. */
+/** Sets of positions in a segment (0 to 65,535): bitmaps in memory, lists or compressed bitmaps on disk. */
 import { segmentEvents } from '../blocks/row-key.ts'
 
 /*

@@ -1,4 +1,4 @@
-/** The segment index: for each member and value, which positions of a sealed segment have it. */
+/** The segment index: posting lists of each field and value in a sealed segment. */
 import type { Database } from 'bun:sqlite'
 import { addList, addSet, packList, packSet, type Bitmap } from './positions.ts'
 import { filteredFields, mayHold, writeFilter } from './value-filter.ts'

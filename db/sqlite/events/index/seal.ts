@@ -1,4 +1,4 @@
-/** Seals full segments: builds their index member by member, in steps that ride on the commits after them. */
+/** Seals full segments: builds their index one field at a time, in steps during later commits. */
 import type { Database } from 'bun:sqlite'
 import { indexVersion } from '../../../contract/event-fields.ts'
 import { packZones, readColumns, zonesBetween, type Zone } from '../blocks/block-table.ts'

@@ -1,4 +1,4 @@
-/** A filter passes every code that it was made of, and few others. */
+/** A filter passes every code it was built from, and few others. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { hashCode } from '../blocks/fields.ts'

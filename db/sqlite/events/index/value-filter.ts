@@ -1,4 +1,4 @@
-/** Filters by sealed segment: which values it may hold, so that most segments are passed without asking their index. */
+/** Bloom filters of the values in a sealed segment, so that most segments are skipped without reading their index. */
 import { members } from '../blocks/fields.ts'
 import { segmentEvents } from '../blocks/row-key.ts'
 import type { Database } from 'bun:sqlite'

@@ -1,4 +1,4 @@
-/** Counts the events that a filter takes, in arrival order and in steps, without opening their texts. */
+/** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
 import { textMatcher } from './search.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { seqOf } from '../blocks/row-key.ts'

@@ -1,4 +1,4 @@
-/** Counts by the values of one member, over time and by outcome: what the pages of the dashboard draw. */
+/** Counts by the values of one field, or of class and vendor together, over time and by outcome. */
 import { agentsByCode } from '../blocks/agents.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import { agentField, member, termTexts } from '../blocks/fields.ts'

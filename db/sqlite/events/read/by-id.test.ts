@@ -1,4 +1,4 @@
-/** Kept hashes of ids: a block that has an id is always read, one that does not nearly never. */
+/** Cached hashes of ids: a block that has an id is always read, one that does not almost never. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Finds one event by its id: through the id runs, and past the last run by looking into the blocks. */
+/** Finds one event by its id: in the id runs, then in the blocks after the last run. */
 import { zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { runLookup, spansOf } from '../dedupe/id-run.ts'
 import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/names.ts'

@@ -1,4 +1,4 @@
-/** Counts by hour for GET /v1/metrics: rollups and what is not folded yet, exact at every moment. */
+/** Counts by hour for GET /v1/metrics, from rollups and the arrivals that are not folded yet. */
 import type { Database } from 'bun:sqlite'
 import type { Metrics, MetricsQuery, MetricsText } from '../../../contract/store.ts'
 import { countUnfolded } from '../rollups/fold.ts'

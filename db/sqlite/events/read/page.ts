@@ -1,4 +1,4 @@
-/** A page of events, newest first by (occurredAt, seq): the walk of traces and Logs. */
+/** A page of events, newest first by (occurredAt, seq), for traces and Logs. */
 import type { Database } from 'bun:sqlite'
 import type {
   EventFilter,

@@ -1,4 +1,4 @@
-/** Searching texts inside JSON: letters of any case, escapes, and nothing but texts. */
+/** Searching texts inside JSON: any case, escapes, and only string values. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { textMatcher } from './search.ts'

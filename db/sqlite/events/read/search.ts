@@ -1,4 +1,4 @@
-/** Looks for a text in events: pages of the engine, each event's texts compared, in bounded steps. */
+/** Searches the texts of events in bounded steps. */
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { EventPage, EventPageQuery, StoredEvent } from '../../../contract/store.ts'
 import type { EventReader } from '../engine.ts'

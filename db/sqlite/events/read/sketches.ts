@@ -1,4 +1,4 @@
-/** Quantiles of durations by tool and time, from their rollups and what is not folded yet. */
+/** Quantiles of durations by tool and time, and distinct sessions and subjects, from the rollups' sketches. */
 import { bucketsMax, estimate, quantile, registerAndRank, registers } from '../rollups/sketches.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import { member, termTexts } from '../blocks/fields.ts'

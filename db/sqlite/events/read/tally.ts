@@ -1,4 +1,4 @@
-/** Counts the stored events that any filter takes by type, outcome, values and time, from their columns alone. */
+/** Counts the stored events that match any filter by type, outcome, values and time, from their columns. */
 import type { Database } from 'bun:sqlite'
 import type { EventTally, TallyCut, TallyQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'

@@ -1,4 +1,4 @@
-/** How many bytes the events of an organization take, and from which arrival on they fit into a number of them. */
+/** An organization's totals: events by type, bytes, and the arrival from which on they fit into a size. */
 import { readColumns } from '../blocks/block-table.ts'
 import { placeOf, seqOf } from '../blocks/row-key.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'

@@ -1,4 +1,4 @@
-/** The parts of an organization's log that a walk goes through: sealed segments with an index, and the rest without. */
+/** The parts of an organization's log: sealed segments with an index, and the blocks after them. */
 import type { Database } from 'bun:sqlite'
 import { readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import type { Clause } from '../index/filter-codes.ts'

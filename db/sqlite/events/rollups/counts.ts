@@ -1,4 +1,4 @@
-/** Counts events by hour, site, type and outcome, and within each of these by the values of single members. */
+/** Counts events in memory by hour, site, type and outcome, and by the values of single fields. */
 import { extra } from '../blocks/block.ts'
 import { sketchCode } from './sketches.ts'
 import { bucketOf, bucketsMax } from './sketches.ts'

@@ -1,4 +1,4 @@
-/** Rollups: counts by hour, folded now and then up to a watermark; readers count the arrivals behind it themselves. */
+/** Folds counts by hour into the rollups up to a watermark. Readers count the arrivals after it. */
 import type { Database, Statement } from 'bun:sqlite'
 import { fieldAndCode, rollupCounts, type RollupCounts } from './counts.ts'
 import { eachBlockAfter } from '../read/walk.ts'

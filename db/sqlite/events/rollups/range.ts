@@ -1,4 +1,4 @@
-/** Which rollup rows a query means: hours, sites, types, outcomes as codes. */
+/** Translates a query's hours, sites, types and outcomes into rollup rows. */
 import type { Database } from 'bun:sqlite'
 import { member } from '../blocks/fields.ts'
 import { hourMs } from './counts.ts'

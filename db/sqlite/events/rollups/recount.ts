@@ -1,4 +1,4 @@
-/** Recounts one hour from its rows and says by how much each rollup row is wrong; expected: none is. */
+/** Recounts one hour from its events and returns each rollup row that is wrong (expected: none). */
 import { foldState, noteRewrite } from '../cache/hours.ts'
 import { dayHours, hourMs, rollupCounts, type RollupCounts } from './counts.ts'
 import { seqMax, seqOf } from '../blocks/row-key.ts'

@@ -1,4 +1,4 @@
-/** Rollup rows by key, as they are stored and as a recount has them, so that both can be compared. */
+/** Rollup rows by key, as stored and as recounted, so that both can be compared. */
 import type { Database } from 'bun:sqlite'
 import { agentField, fieldAt } from '../blocks/fields.ts'
 import {

@@ -1,4 +1,4 @@
-/** Estimates against the truth, from one value to a million, over many seeds. */
+/** Distinct counts against exact ones, from one value to a million, over many seeds. */
 import { expect, test } from 'bun:test'
 import { estimate, registerAndRank, registers, sketchCode, standardError } from './sketches.ts'
 import { hashCode } from '../blocks/fields.ts'

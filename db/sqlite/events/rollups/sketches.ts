@@ -1,4 +1,4 @@
-/** Durations as buckets of a logarithmic scale: counts of them merge, subtract, and give quantiles within 2 %. */
+/** Sketches as counted values: durations in logarithmic buckets (within 2 %), and HyperLogLog registers. */
 
 /*
  * Bucket b > 0 holds durations in (least * growth^(b-2), least * growth^(b-1)], and its middle is off by at most

@@ -1,4 +1,4 @@
-/** Checks every block by itself. */
+/** Verifies each block by itself: checksum, columns, texts and ids. */
 import { firstPlace, readWholeBlock, zonesFrom, type Zone } from '../blocks/block-table.ts'
 import {
   blockChecksum,

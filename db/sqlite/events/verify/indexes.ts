@@ -1,4 +1,4 @@
-/** Checks that the index of every sealed segment leads to each row that a filter must find. */
+/** Verifies the id runs and segment indexes: each must lead to every row that a lookup needs. */
 import { readColumns, readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { member, members } from '../blocks/fields.ts'
 import { segmentEvents, seqOf } from '../blocks/row-key.ts'

@@ -1,4 +1,4 @@
-/** Checks the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
+/** Verifies the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
 import { termTexts } from '../blocks/fields.ts'
 import { verifyBlocks, type Check, type Report, type VerifiedOrg } from './blocks.ts'
 import { verifyIds, verifySegments } from './indexes.ts'

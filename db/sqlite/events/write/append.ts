@@ -1,4 +1,4 @@
-/** Takes the events of a batch one by one into the blocks that the next commit will write. */
+/** Adds a batch's events to the blocks that the next commit writes. */
 import type { AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
 import { internFields } from '../../../rules/event-fields-unrolled.ts'
@@ -91,8 +91,8 @@ function requireWhole(event: EventRecord): void {
   const { id, siteId, sessionId, type, outcome, json, occurredAtMs } = event
   const named = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
   const told = typeof type === 'string' && typeof outcome === 'string' && Number.isSafeInteger(occurredAtMs)
-  if (!named || !told) throw new StoreError('internal', 'an event lacks a member')
-  if (json.includes('\0')) throw new StoreError('internal', 'the text of an event is not JSON')
+  if (!named || !told) throw new StoreError('internal', 'an event lacks a required field')
+  if (json.includes('\0')) throw new StoreError('internal', 'the text of an event contains a NUL')
 }
 
 /** Adds an event to a block, but for what it shares with its batch. */

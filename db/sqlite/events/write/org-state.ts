@@ -1,4 +1,4 @@
-/** What the writer remembers of an organization between commits; all of it can be read anew from the tables. */
+/** The writer's memory of an organization between commits, and its dictionaries. The tables can rebuild all of it. */
 import { StoreError } from '../../../contract/errors.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'

@@ -1,4 +1,4 @@
-/** Lists sessions by their newest matching event, each told where it shows first. */
+/** Lists sessions by their newest matching event, and pages through the events of one session. */
 import { filterClauses } from '../../index/filter-codes.ts'
 import { nextCandidates, type LogView } from './candidates.ts'
 import { summaryOfRows, summarizeSessions } from './summarize.ts'

@@ -1,4 +1,4 @@
-/** The events of some sessions, told by their columns: visited in one pass over the log, or the newest of each kept. */
+/** Visits the events of sessions by their columns: in one pass over the log, or the newest of each. */
 import { hashCode, member } from '../../blocks/fields.ts'
 import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'

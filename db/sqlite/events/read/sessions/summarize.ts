@@ -1,4 +1,4 @@
-/** Sums several sessions up in one pass over the log, newest first, until each is complete or has enough events. */
+/** Summarizes several sessions in one pass, newest first, until each is complete or has 10,000 events. */
 import { endsBefore, type Span } from '../page.ts'
 import {
   accumulate,

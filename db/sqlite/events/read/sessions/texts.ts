@@ -1,4 +1,4 @@
-/** The texts behind the codes of sessions' events, for one moment of the log: it remembers what it looked up. */
+/** The texts behind the codes of sessions' events, cached for one read. */
 import { isHash, member } from '../../blocks/fields.ts'
 import { readBlock } from '../../blocks/open-block.ts'
 import { termTexts } from '../../blocks/fields.ts'

@@ -1,4 +1,4 @@
-/** What trust the sessions of some events reached: the highest of any event of the session, counted by those events. */
+/** Counts events by the highest trust that any event of their session reached. */
 import type { TrustReached, TrustReachedQuery } from '../../../../contract/event-counts.ts'
 import type { Zone } from '../../blocks/block-table.ts'
 import { type Clause, fieldClause, filterClauses } from '../../index/filter-codes.ts'
