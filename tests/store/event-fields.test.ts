@@ -25,7 +25,7 @@ test('columns of a CSV stay where clients expect them; new ones come before the 
 
 test('every filterable field is a parameter, documented, and in the client package', () => {
   const names = filterableFields.map(({ name }) => (name === 'class' ? 'agentClass' : name))
-  const client = readFileSync(new URL('../../sdk/gateway/query.ts', import.meta.url), 'utf8')
+  const client = readFileSync(new URL('../../sdk/gateway/gateway.ts', import.meta.url), 'utf8')
   for (const name of names) {
     expect(filterParameters[name]).toBe('many')
     expect(traceFilters).toHaveProperty([name])

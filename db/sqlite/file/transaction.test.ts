@@ -35,6 +35,6 @@ test('a promise is refused and what ran before its first await undone', () => {
     db.run('INSERT INTO t VALUES (1)')
     await Promise.resolve()
   }
-  expect(() => inTransaction(db, work)).toThrow('may not wait')
+  expect(() => inTransaction(db, work)).toThrow('must be synchronous')
   expect(rows(db)).toEqual([])
 })

@@ -88,7 +88,11 @@ test('a page of events arrives as it was answered, an empty one too, and any oth
 test('an answer that lost an event, or its rows, is refused', () => {
   const events = fc.sample(stored, { numRuns: 2, seed: 1 })
   const message = packAnswer(1, 'events.tail', { events, lastSeq: 9 })
-  expect(() => unpackAnswer(message.slice(0, message.lastIndexOf('\u001e')))).toThrow('arrived incomplete')
+  expect(() => unpackAnswer(message.slice(0, message.lastIndexOf('\u001e')))).toThrow(
+    'an answer is incomplete',
+  )
   const metrics = packAnswer(1, 'events.metricsText', { total: 1, rowsJson: '[]' })
-  expect(() => unpackAnswer(metrics.slice(0, metrics.lastIndexOf('\u001e')))).toThrow('arrived incomplete')
+  expect(() => unpackAnswer(metrics.slice(0, metrics.lastIndexOf('\u001e')))).toThrow(
+    'an answer is incomplete',
+  )
 })
