@@ -1,4 +1,4 @@
-/** Every error a client can see: stable codes, one JSON shape (contract §3), one status each. */
+/** Every error of the API: stable codes with one status each, and one JSON shape (contract §3). */
 
 export const errorStatus = {
   invalid_json: 400,
@@ -24,7 +24,7 @@ export const errorStatus = {
 
 export type ErrorCode = keyof typeof errorStatus
 
-/** One thing wrong with a body or query. `index` and `id` point into `events`. */
+/** One problem of a body or query. `index` and `id` identify an event in `events`. */
 export interface Issue {
   path: string
   message: string
@@ -38,7 +38,7 @@ export interface ErrorDetails {
   hint?: string
   issues?: Issue[]
   headers?: Record<string, string>
-  members?: Record<string, unknown> // extra members of the answer, e.g. readyz's failing checks
+  members?: Record<string, unknown> // extra fields of the response, such as the failing checks of /readyz
 }
 
 /** Thrown anywhere in the server; `http/response.ts` makes the answer. Clients read `message`: no internals in it. */
@@ -49,7 +49,7 @@ export class AppError extends Error {
     super(message)
     this.name = 'AppError'
     this.code = code
-    // A client that shows `issues` always finds one: what is wrong with the whole body has the path "".
+    // Every invalid_body has at least one issue; a problem of the whole body has the path "".
     const issues = details.issues ?? [{ path: '', message, code: 'wrong_format' }]
     this.details = code === 'invalid_body' ? { ...details, issues } : details
   }
@@ -58,7 +58,7 @@ export class AppError extends Error {
   }
 }
 
-/** A command line, configuration or set-up file that cannot be used: one line and a hint, exit code 2. */
+/** An invalid command line, configuration or set-up file: one line and a hint, exit code 2. */
 export class UsageError extends Error {
   readonly hint: string | null
   constructor(message: string, hint: string | null = null) {
@@ -68,7 +68,7 @@ export class UsageError extends Error {
   }
 }
 
-/** The JSON text of an error answer. */
+/** The JSON text of an error response. */
 export function errorBody(error: AppError, requestId: string): string {
   const { reason, hint, issues, members } = error.details
   return JSON.stringify({

@@ -1,4 +1,4 @@
-/** The only place that makes ids, keys and tokens; all from the system's random source. */
+/** Generates all ids, keys and tokens, from the system's random source. */
 import { randomBytes } from 'node:crypto'
 
 export type IdPrefix =
@@ -6,7 +6,7 @@ export type IdPrefix =
 
 const idBytes = 16
 
-/** Random bytes are drawn for many ids at once: every request has one, and a draw costs as much as the rest of it. */
+/** Random bytes are generated for many ids at once, because every request needs an id. */
 let pool = Buffer.alloc(idBytes * 256)
 let poolAt = pool.length
 
@@ -36,7 +36,7 @@ export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-/** Random base32 (RFC 4648), 5 bits a character: TOTP seeds and recovery codes. */
+/** Random base32 (RFC 4648), 5 bits per character, for TOTP seeds and recovery codes. */
 export function newBase32(chars: number): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
   return Array.from(randomBytes(chars), (byte) => alphabet.charAt(byte & 31)).join('')

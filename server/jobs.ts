@@ -1,4 +1,4 @@
-/** Every scheduled job of the appliance, in one list. */
+/** The schedule of every job. */
 import type { Store } from '../db/contract/store.ts'
 import { writeCheckpoints } from './audit/checkpoints.ts'
 import { trimAll } from './audit/checkpoints.ts'
@@ -37,7 +37,7 @@ interface JobServices {
   clockGuard: Pick<ClockGuard, 'hold'>
 }
 
-/** One that deletes what is old waits while the clock cannot be trusted. */
+/** Jobs with `deletes` pause while the clock is not trusted. */
 type TableJob = Job & { deletes?: true }
 
 export function jobTable(services: JobServices): Job[] {

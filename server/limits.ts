@@ -1,4 +1,4 @@
-/** Every limit of the service, named once with its unit; `GET /v1/limits` publishes the part clients need. */
+/** Every limit of the server, with its unit in the name; GET /v1/limits publishes those that clients need. */
 import { eventFields, type EventFieldName } from '../db/contract/event-fields.ts'
 
 const fieldChars = Object.fromEntries(
@@ -9,7 +9,7 @@ export const limits = {
   // contract §4: ingest
   eventsPerRequestMax: 1_000,
   bodyBytesMax: 8 * 1024 * 1024, // after decompression
-  bodyRatioMax: 100, // inflated : compressed
+  bodyRatioMax: 100, // decompressed : compressed
   eventBytesMax: 64 * 1024, // UTF-8 bytes as sent
   eventDepthMax: 32, // the event itself is 1
   idCharsMax: 200, // id, siteId, sessionId
@@ -23,18 +23,18 @@ export const limits = {
   typesPerOrgMax: 1_000,
   outcomesPerOrgMax: 100,
   sitesPerOrgMax: 1_000,
-  // the parser's own cap: above it the connection is cut before our code sees the request
+  // Bun's own limit: above it the connection is closed before our code sees the request
   parserBodyBytesMax: 64 * 1024 * 1024,
-  // write queue: beyond either, 503 before anything is taken
+  // write queue: above either, ingest responds 503 before it reads a body
   queueBytesMax: 32 * 1024 * 1024,
   queueAgeMsMax: 1_000,
-  // bodies and large answers under way: one organization may have half, one key a quarter
+  // bodies and large responses in flight: one organization gets at most half, one key a quarter
   bodiesUnderWayBytesMax: 96 * 1024 * 1024,
-  answersUnderWayBytesMax: 64 * 1024 * 1024, // those that count
-  answerCountedBytes: 256 * 1024, // from this size on an answer counts
-  answerStallMs: 30_000, // without the receiver reading anything
-  refusedBodiesMax: 8, // dropped at a time: reading them takes this thread's time
-  refusedBodyMs: 2_000, // for a body that is not taken to arrive and be dropped, before the connection is closed
+  answersUnderWayBytesMax: 64 * 1024 * 1024, // of large responses
+  answerCountedBytes: 256 * 1024, // responses from this size on count as in flight
+  answerStallMs: 30_000, // without progress of the reader
+  refusedBodiesMax: 8, // discarded concurrently: reading them costs time on this thread
+  refusedBodyMs: 2_000, // to discard the body of a refused request before the connection is closed
   // tool registry and site memory (contract §5)
   toolsPerPushMax: 1_000,
   toolBytesMax: 64 * 1024, // a descriptor as compact JSON
@@ -42,42 +42,42 @@ export const limits = {
   toolTextCharsMax: 200, // title, group
   toolDescriptionCharsMax: 32_000,
   toolsPerSiteMax: 5_000, // removed ones included
-  toolVersionsMax: 1_000, // kept of each tool
-  memoryVersionsMax: 200, // kept of each site
+  toolVersionsMax: 1_000, // stored per tool
+  memoryVersionsMax: 200, // stored per site
   registryPageDefault: 50,
   registryPageMax: 200,
   registryPageBytesMax: 4 * 1024 * 1024,
-  toolSitesCountedMax: 50, // sites whose calls the page of tools counts one by one
+  toolSitesCountedMax: 50, // sites counted on the WebMCP Tools page
   versionsShownMax: 50,
   differencesMax: 100, // shown between two versions
   differenceCharsMax: 2_000, // of a value shown in one
   // requests
   requestDeadlineMs: 30_000,
-  pageBytesMax: 4 * 1024 * 1024 - 64 * 1024, // of events or sessions: with the rest a page is below 4 MiB
-  liveBytesMax: 1024 * 1024, // of events that a live stream reads at a time
-  liveStreamsMax: 400, // of everybody; of one organization half, of one account a quarter
+  pageBytesMax: 4 * 1024 * 1024 - 64 * 1024, // of events or sessions: a whole page stays below 4 MiB
+  liveBytesMax: 1024 * 1024, // of events per read of a live stream
+  liveStreamsMax: 400, // in total; at most half per organization, a quarter per account
   tracesPageDefault: 50,
   tracesPageMax: 200,
   searchCharsMax: 200, // the parameter q
-  filterBytesMax: 3_000, // all filters of a query as JSON: a cursor carries them
+  filterBytesMax: 3_000, // all filters of a query as JSON, because cursors contain them
   cursorCharsMax: 6_000,
   metricsDefaultMs: 30 * 24 * 3_600_000, // before now, without `since`
-  histogramMsMax: 1_500, // of counting stored events for the bars above Logs; older ones are left out then
-  topMsMax: 5_000, // of grouping the newest events by their values
-  filteredCountMsMax: 5_000, // of counting stored events under filters, which rollups cannot
+  histogramMsMax: 1_500, // of counting stored events for the chart above Logs; older events are omitted then
+  topMsMax: 5_000, // of grouping the newest events
+  filteredCountMsMax: 5_000, // of counting stored events under filters that rollups do not cover
   metricsRowsMax: 100_000,
-  sessionEventsMax: 10_000, // counted and told of one session, the newest
-  sessionPageMs: 300, // after which a page of sessions comes back short
+  sessionEventsMax: 10_000, // summarized per session, the newest
+  sessionPageMs: 300, // then a page of sessions is returned early
   viewsMax: 100, // saved views of an organization
   viewNameCharsMax: 80,
   viewSearchCharsMax: 2_000,
-  trustReachedMs: 5_000, // reading the sessions of a range of detections, in slices
+  trustReachedMs: 5_000, // of reading the sessions with detections, in slices
   ingestCountsKeptMs: 400 * 24 * 3_600_000,
   ingestHealthMs: 31 * 24 * 3_600_000, // shown at most
   rejectedShownMax: 100,
-  exportsMax: 16, // streamed at a time, of everybody; of one organization half, of one key or account a quarter
-  exportStallMs: 60_000, // without the receiver taking anything
-  exportCountMs: 25_000, // to count rows before a CSV begins; below requestDeadlineMs
+  exportsMax: 16, // concurrent, in total; at most half per organization, a quarter per key or account
+  exportStallMs: 60_000, // without progress of the reader
+  exportCountMs: 25_000, // for counting rows before a CSV starts; below requestDeadlineMs
   labelCharsMax: 80,
   jsonBodyBytesMax: 64 * 1024, // dashboard and gateway bodies that are not ingest
   jsonDepthMax: 100, // of the same bodies
@@ -88,39 +88,39 @@ export const limits = {
   passwordCharsMax: 256,
   signInIdleMs: 12 * 3_600_000,
   signInAbsoluteMs: 7 * 24 * 3_600_000,
-  knownNetworkMs: 90 * 24 * 3_600_000, // that an account signed in from an address is remembered
-  linkTriesFree: 30, // links that do not exist, before their sender waits
+  knownNetworkMs: 90 * 24 * 3_600_000, // an address that an account signed in from is remembered
+  linkTriesFree: 30, // unknown links before their sender is throttled
   setupLinkMs: 30 * 60_000,
   invitationMs: 7 * 24 * 3_600_000,
   secondFactorMs: 5 * 60_000, // between password and code
   recoveryCodes: 10,
-  orgGraceMs: 7 * 24 * 3_600_000, // between asking to delete an organization and doing it
+  orgGraceMs: 7 * 24 * 3_600_000, // between requesting and performing the deletion of an organization
   keyOverlapMsMax: 90 * 24 * 3_600_000, // of a rotated key and its successor
   // webhooks (contract §9)
   webhooksInFlightMax: 32,
   webhooksPerLaneMax: 2, // an endpoint, or a URL origin of an organization
   webhookSlotsForFirst: 12, // of those in flight, for the first send of organizations that send nothing
-  webhookSlotsForQuick: 16, // receivers that hang, or were never tried, leave these free
+  webhookSlotsForQuick: 16, // reserved from slow and untried receivers
   webhookTimeoutMs: 15_000, // an attempt, name look-up included
-  webhookLeaseMs: 30_000, // longer than an attempt and the recording of it
-  webhookWaitsMax: 8, // before the retries of an endpoint
+  webhookLeaseMs: 30_000, // longer than an attempt and recording it
+  webhookWaitsMax: 8, // retries of an endpoint
   webhookWaitsMsMax: 24 * 3_600_000, // all of them together
-  webhookInterruptionsMax: 3, // lost leases in a row that use up no retry
+  webhookInterruptionsMax: 3, // consecutive lost leases that do not count as a retry
   webhookRetryAfterMsMax: 3_600_000, // of a receiver
   webhookBatchEventsMax: 100,
   webhookBatchBytesMax: 512 * 1024,
-  webhookPendingBatchesMax: 100, // of an endpoint: beyond, its position waits
+  webhookPendingBatchesMax: 100, // per endpoint; above it, fan-out to it pauses
   webhookPayloadBytesMax: 512 * 1024,
-  webhookPageBytesMax: 3 * 1024 * 1024, // of payloads; with the rest around them a page stays under 4 MiB
+  webhookPageBytesMax: 3 * 1024 * 1024, // of payloads: a whole page stays below 4 MiB
   webhookEndpointsPerOrgMax: 100,
   webhookRulesPerOrgMax: 100,
   webhookDeliveredKeptMs: 7 * 24 * 3_600_000,
   webhookDeadKeptMs: 90 * 24 * 3_600_000,
-  webhookOldSecretMs: 24 * 3_600_000, // the previous secret signs too
+  webhookOldSecretMs: 24 * 3_600_000, // the previous secret is still valid
   webhookStopGraceMs: 5_000,
 } as const
 
-/** What GET /v1/limits says beside the rate limits: what a client needs to size its requests. */
+/** The part of GET /v1/limits beside the rate limits: what a client needs to size its requests. */
 export const publishedLimits = {
   eventsPerRequestMax: limits.eventsPerRequestMax,
   bodyBytesMax: limits.bodyBytesMax,

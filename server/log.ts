@@ -1,10 +1,10 @@
-/** The log: one JSON object a line on standard error, redacted, and never a wait for whoever reads it. */
+/** The log: one JSON object per line on standard error, redacted, and never blocked by a slow reader. */
 import { isoTime, type Clock } from './clock.ts'
 import { closeSync, constants, fstatSync, openSync, readlinkSync, write } from 'node:fs'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** Plain named facts only: whole objects would carry along what nobody meant to log. */
+/** Scalars only: whole objects could contain data that must not be logged. */
 export type LogFields = Record<string, string | number | boolean | null | undefined | readonly string[]>
 
 export interface Log {
@@ -12,14 +12,14 @@ export interface Log {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
-  /** From now on; returns what it was. */
+  /** Sets the level and returns the previous one. */
   setLevel(level: LogLevel): LogLevel
-  /** Waits until everything is written, at most about this long: the last call before the process ends. */
+  /** Waits until everything is written, at most about `timeoutMs`. The last call before the process ends. */
   close(timeoutMs?: number): Promise<void>
 }
 
 export interface ServerLog extends Log {
-  /** Opens the log file again after a rotation; false when the log is no file. */
+  /** Reopens the log file after a rotation; false when the log is not a file. */
   reopen(): boolean
 }
 
@@ -65,7 +65,7 @@ export function startLog({ level: begun, clock, sink: given }: LogOptions): Serv
   }
 }
 
-/** One line with its newline; `time`, `level` and `event` come first and cannot be replaced by a field. */
+/** One line with its newline. `time`, `level` and `event` come first; fields cannot override them. */
 export function logLine(nowMs: number, level: LogLevel, event: string, fields: LogFields): string {
   const line: Record<string, unknown> = { time: isoTime(nowMs), level, event }
   for (const [name, value] of Object.entries(fields)) {
@@ -76,42 +76,42 @@ export function logLine(nowMs: number, level: LogLevel, event: string, fields: L
   return `${JSON.stringify(line)}\n`
 }
 
-// The key in a checkpoint is the public one, and has the form of a secret: without it the log proves nothing.
+// Not redacted: the public key of a checkpoint, which looks like a secret but is what makes the log evidence.
 const publicEvents = new Set(['audit_checkpoint'])
 const secretNames = /^(?:password|authorization|cookie|secret|token)$/i
 const textCharsMax = 4_000
 
-// Before the text becomes JSON: there an escaped newline would put a letter in front of a token and hide it.
+// Redacts before the text becomes JSON, because an escaped newline would put a letter in front of a token.
 function clean(value: LogFields[string]): unknown {
   if (typeof value === 'string')
     return redact(value.length > textCharsMax ? `${value.slice(0, textCharsMax)}…` : value)
   return value !== null && typeof value === 'object' ? value.map(clean) : value
 }
 
-/** Blanks whatever has the form of a key, a webhook secret or a token, wherever in the text it stands. */
+/** Redacts anything that looks like a key, a webhook secret or a token. */
 export function redact(text: string): string {
   return text
     .replace(/agtx_([a-z]{2})_[\w-]+/g, 'agtx_$1_[redacted]')
     .replace(/whsec_[\w+/=-]+/g, 'whsec_[redacted]')
-    .replace(/#[\w-]{20,}/g, '#[redacted]') // the part of a one-time link that opens it
+    .replace(/#[\w-]{20,}/g, '#[redacted]') // the secret part of a one-time link
     .replace(/(bearer|basic)\s+[\w+/=.~-]{8,}/gi, '$1 [redacted]')
-    .replace(/(?<![\w-])[\w-]{43,50}(?![\w-])/g, '[redacted]') // 32 random bytes in base64url, our tokens, and a little
+    .replace(/(?<![\w-])[\w-]{43,50}(?![\w-])/g, '[redacted]') // tokens: 32 random bytes in base64url, and slightly longer
 }
 
-/** Writes log text in the background: lines that its reader does not read in time are dropped and counted. */
+/** Writes log text in the background; drops and counts lines when the reader is too slow. */
 interface LogSink {
   write(line: string): void
   /** Lines dropped since the last call; 0 while they cannot be reported. */
   takeDropped(): number
   flush(timeoutMs: number): Promise<void>
-  /** Opens the log file again after a rotation; false when the log is no file or the file cannot be opened. */
+  /** Reopens the log file after a rotation; false when the log is not a file or the file cannot be opened. */
   reopen?(): boolean
 }
 
 const pendingBytesMax = 1024 * 1024
 const chunkBytesMax = 64 * 1024
 const retryMs = 20
-/** A full disk or a failed device is tried again at this pace. */
+/** Retry interval after a full disk or a failed device. */
 const failureRetryMs = 250
 
 interface LogSinkOptions {
@@ -148,7 +148,7 @@ export function openLogSink(options: LogSinkOptions = {}): LogSink {
   function writeFrom(chunk: Buffer, from: number): void {
     writeTo(fd, chunk, from, chunk.length - from, null, (error, written) => {
       if (error && gone.has(error.code ?? '')) {
-        // Nobody will read this descriptor again: the server continues without a log.
+        // The reader is gone for good: the server continues without a log.
         broken = true
         lines.length = 0
         pendingBytes = 0
@@ -187,7 +187,7 @@ export function openLogSink(options: LogSinkOptions = {}): LogSink {
       if (opened === null) return false
       const before = fd
       fd = opened
-      // A write that is under way still uses the old descriptor, and standard error stays open for crash reports.
+      // A write in progress still uses the old descriptor, and standard error stays open for crash reports.
       if (before > 2) setTimeout(() => closeSync(before), 1_000).unref()
       return true
     },
@@ -202,7 +202,7 @@ async function until(isDone: () => boolean, timeoutMs: number): Promise<void> {
   while (!isDone() && performance.now() < deadlineMs) await Bun.sleep(5)
 }
 
-/** The next lines as one buffer: few large writes instead of one for each line. */
+/** The next lines as one buffer: few large writes instead of one per line. */
 function chunkOf(lines: Buffer[]): Buffer {
   let bytes = 0
   let count = 0
@@ -214,7 +214,7 @@ function chunkOf(lines: Buffer[]): Buffer {
   return Buffer.concat(lines.splice(0, count))
 }
 
-/** The path of a log file, asked once at the start: after a rotation the descriptor names the rotated file. */
+/** The path of a log file, read once at start: after a rotation the descriptor refers to the rotated file. */
 function filePath(fd: number): string | null {
   try {
     if (!fstatSync(fd).isFile()) return null
@@ -234,15 +234,15 @@ function openAgain(path: string): number | null {
 }
 
 /**
- * A pipe whose reader sleeps would hold one thread of the small pool that also reads files and hashes passwords.
- * Opened anew it gets a non-blocking mode of its own, without touching the mode others see on theirs.
+ * Reopens a pipe in non-blocking mode, without changing the mode of other descriptors. Otherwise a slow reader would
+ * block one thread of the small pool that also reads files and hashes passwords.
  */
 function nonBlocking(fd: number): number {
   try {
     if (fstatSync(fd).isFIFO())
       return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)
   } catch {
-    // No /proc, or a pipe of another user: the ordinary descriptor works too, only less gently.
+    // No /proc, or a pipe of another user: the plain descriptor works too, but blocks a pool thread.
   }
   return fd
 }

@@ -1,4 +1,4 @@
-/** The parts a running server is made of, handed to every feature's routes; each feature takes the ones it names. */
+/** The services of a running server. Every feature declares the ones it needs in its own signature. */
 import type { Store } from '../db/contract/store.ts'
 import type { SigningKey } from './audit/signing.ts'
 import type { HalfSignIns } from './identity/sign-in/half-sign-ins.ts'
@@ -40,10 +40,10 @@ export interface Services {
   guard: KeyGuard
   rateLimits: RateLimits
   signIns: SignIns
-  throttle: Throttle // of passwords and codes
-  linkThrottle: Throttle // of one-time links
+  throttle: Throttle // for passwords and codes
+  linkThrottle: Throttle // for one-time links
   halfSignIns: HalfSignIns
-  briefCipher: CursorCipher // for what a person brings back within minutes; its key ends with the process
+  briefCipher: CursorCipher // for tokens that come back within minutes; its key lives as long as the process
   auditKey: SigningKey
   provider: Provider | null
   cursorCipher: CursorCipher
@@ -58,7 +58,7 @@ export interface Services {
   retention: RetentionRule
   httpTimes: HttpTimes
   webhookOutcomes: WebhookOutcomes
-  metricsToken: string | null // opens /metrics; null: nothing does on the main listener
+  metricsToken: string | null // for /metrics; null: the main listener does not serve it
   webhooks: Webhooks
   backups: Backups
   erasures: Erasures
@@ -70,6 +70,6 @@ export interface Services {
   exportShares: Shares
   inFlight: { bodies: Shares; responses: Shares } // bytes
   state: { stopping: boolean; storeFailed: string | null }
-  /** Acknowledges nothing more and ends the process with an error, unless it holds the only copy of the data. */
+  /** Stops acknowledging and ends the process with an error, unless it holds the only copy of the data. */
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }

@@ -143,7 +143,7 @@ export interface Endpoint extends EndpointFilter {
   nextProbeAtMs: number | null
   sealedSecret: string
   previousSealedSecret: string | null
-  previousUntilMs: number | null // the previous secret signs too, until then
+  previousUntilMs: number | null // the previous secret is still valid, until then
 }
 
 export interface EndpointCounts {

@@ -38,7 +38,7 @@ function plain(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
 }
 
-/** The sender as the throttle sees it: an IPv4 address, or the /64 of an IPv6 one. */
+/** The name that limits count a sender by: its IPv4 address, or the /64 of its IPv6 address. */
 export function senderName(address: string): string {
   const inside = /^(?:::ffff:|0:0:0:0:0:ffff:)(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (inside !== undefined && isIP(inside) === 4) return inside

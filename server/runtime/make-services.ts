@@ -1,4 +1,4 @@
-/** Makes every part of a server from its configuration and its store, and starts the ones that run by themselves. */
+/** Creates every service of a server from its configuration and store, and starts background work. */
 import type { Store } from '../../db/contract/store.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import { missingFiles } from '../audit/verify.ts'
@@ -40,19 +40,19 @@ export interface ServerOptions {
   config: ServeConfig
   store: Store
   clock: Clock
-  /** The one that the clock comes from; without it no jump is noticed. */
+  /** The guard behind `clock`; without it no clock jump is detected. */
   clockGuard?: ClockGuard
   log: Log
-  assets?: Assets // tests of the API alone bring none
-  /** False in tests that say themselves when webhooks are sent: only the cron dispatches. */
+  assets?: Assets // set by tests
+  /** False in tests that trigger webhook delivery themselves: only cron dispatches. */
   wakesWebhooks?: boolean
-  /** The store failed for good: whoever started the server should end the process with an error. */
+  /** Called when the store failed permanently: the process should exit with an error. */
   fail(): void
-  /** Memory is used up: whoever started the server should end it in good order, to be started afresh. */
+  /** Called when memory is exhausted: the process should exit cleanly, to be restarted. */
   exhausted(): void
 }
 
-/** The services, and what only whoever stops the server needs beside them. */
+/** The services, and what is only needed to stop the server. */
 export interface MadeServices {
   services: Services
   jobs: Jobs
@@ -93,7 +93,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     streamShares: makeShares(limits.liveStreamsMax),
     exportShares: makeShares(limits.exportsMax),
     inFlight: {
-      // One organization may have half of it, a quarter of a small memory.
+      // One organization gets at most half of it: a quarter of the memory limit when that is small.
       bodies: makeShares(Math.min(limits.bodiesUnderWayBytesMax, shared.memory.limitBytes / 2)),
       responses: makeShares(limits.answersUnderWayBytesMax),
     },
@@ -102,17 +102,17 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
       if (services.state.storeFailed !== null) return
       services.state.storeFailed = reason
       log.error('store_failed_for_good', { reason })
-      // A supervisor would start the server again on an empty folder, and the last copy would be gone.
+      // A supervisor would restart the server on an empty folder, and the last copy would be lost.
       if (holdsOnlyCopy) void jobs.stop()
       else options.fail()
     },
   }
-  // Whoever's write met it, a request's or a job's: nobody knows what the disk holds until a new process has read it.
+  // After a failed write of a request or a job, the contents of the disk are unknown until a new process reads them.
   void store.broken.then(({ message, kind }) => services.fail(message, kind === 'deleted'))
   return { services, jobs, lastUses }
 }
 
-/** What works on its own, by jobs or by events, whether a request comes or not. */
+/** Background work, driven by jobs or by commits. */
 async function startRunning(options: ServerOptions) {
   const { config, store, clock, log, exhausted } = options
   const { dataDir, retention } = config
@@ -133,7 +133,7 @@ async function startRunning(options: ServerOptions) {
     publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
   })
   const auditKey = openSigningKey(dataDir)
-  // A folder whose checkpoints were removed has them again from its start on: the audit trail says since when.
+  // A folder without checkpoints gets new ones at start; the audit log records since when.
   if (missingFiles(dataDir).length > 0)
     await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, clockGuard, log })

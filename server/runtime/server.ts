@@ -1,4 +1,4 @@
-/** Opens the listeners over a server's services; `stop` takes it all down in the safe order. */
+/** Opens the listeners of a server; `stop` shuts everything down in a safe order. */
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import type { ServerState } from '../operations/doctor/server-checks.ts'
@@ -14,29 +14,29 @@ import type { Webhooks } from '../webhooks/start.ts'
 
 export interface RunningServer {
   url: string
-  link: string // under which others open it, when no proxy gives it another address
+  link: string // the URL others can open, unless a proxy gives it another
   ingestUrl: string | null
-  ingestLink: string | null // null: on a socket, which only a proxy reaches
+  ingestLink: string | null // null: on a socket, which only a proxy can reach
   metricsUrl: string | null
   webhooks: Webhooks
-  /** What it says of itself to the doctor. */
+  /** The state that the doctor reports. */
   state(): Promise<ServerState>
-  /** Whether the store failed for good, also when the server stayed up to be read. */
+  /** Whether the store failed permanently, even if the server stays up for reads. */
   failed(): boolean
-  /** Reads the TLS files again. */
+  /** Reloads the TLS files. */
   reload(): void
-  /** Stops accepting, ends live streams, finishes what is in flight, writes what was remembered. */
+  /** Stops accepting, ends live streams, finishes requests in flight, writes pending counts. */
   stop(): Promise<void>
 }
 
 const drainMs = 20_000
-const backupStopMs = 3_000 // one that takes longer is given up and made anew
+const backupStopMs = 3_000 // a backup that takes longer is aborted and repeated
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
   const made = await makeServices(options)
   const listeners = openListeners(options, made)
-  // Only now: a server that cannot listen sends nothing either.
+  // Last: a server that cannot listen must not send webhooks.
   if (options.wakesWebhooks !== false) made.services.webhooks.startWake()
   const { main, ingest, metrics } = listeners
   return {
@@ -78,7 +78,7 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
     listen({
       kind,
       at,
-      // The other two are addresses of their own, which no proxy puts below a path.
+      // The other listeners have their own addresses, which are not served under a path.
       basePath: kind === 'main' ? basePath : '',
       handle,
       observe: services.httpTimes.note,
@@ -111,7 +111,7 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
   }
 }
 
-/** After the last request: ends what runs by itself and writes what was only remembered. */
+/** After the last request: stops background work and writes pending counts. */
 async function settle({ config, store, clock, log }: ServerOptions, made: MadeServices): Promise<void> {
   const { services, jobs, lastUses } = made
   await jobs.stop()

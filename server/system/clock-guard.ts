@@ -1,9 +1,9 @@
 /**
- * Compares the wall clock with the machine's uptime, so that a clock that jumped deletes nothing and delays nothing.
+ * Compares the wall clock with the machine's uptime, so that a clock jump neither deletes nor delays anything.
  *
- * Retention, pruning and expiry ask `hold()` before they delete: after a jump they wait until the clock is back, until
- * an operator confirms it, or until it has been steady for a day. Waits that are stored as times (webhook retries) are
- * shifted by the jump, at the moment from which `clock` tells the new time.
+ * Retention, pruning and expiry call `hold()` before they delete. After a jump they pause until the clock is correct,
+ * an operator confirms it, or it has been steady for 24 hours. Stored due times (webhook retries) are shifted by the
+ * jump at the moment when `clock` adopts the new time.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,77 +12,77 @@ import { elapsedMs, isoTime, systemClock, type Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 
 export interface ClockHold {
-  sinceMs: number // by the wall clock that jumped
-  jumpMs: number // how far the clock is ahead (positive) or behind of what it should say
-  leftMs: number // of steady time until it counts as right
+  sinceMs: number // wall-clock time after the jump
+  jumpMs: number // how far the clock is ahead (positive) or behind
+  leftMs: number // of steady time until the clock is trusted again
 }
 
 export interface ClockGuard {
-  /** The wall clock, which jumps only when the guard has noticed and the listeners have shifted their times. */
+  /** The wall clock. It jumps only after the guard has noticed and the listeners have shifted their times. */
   clock: Clock
-  /** When something arrives: never before what arrived earlier, though the clock was set back. */
+  /** The arrival time of an event; never decreases, even if the clock is set back. */
   arrival(): number
-  /** Looks at the clock. Null: what is old by it may be deleted. */
+  /** Checks the clock. Null: deletion by age is allowed. */
   hold(): ClockHold | null
-  /** The clock is right as it is. Returns the hold that this ended. */
+  /** Confirms the current clock. Returns the hold that this ended. */
   confirm(): ClockHold | null
-  /** Called with how far the clock jumped, at once for a jump while no process ran. */
+  /** Registers a callback for jumps; called immediately for a jump while no process ran. */
   onJump(listener: (byMs: number) => void): void
-  /** Looks at the clock by itself from now on, and keeps what it saw: for the holder of the folder's lock. */
+  /** Starts checking and saving the clock, for the holder of the folder's lock. */
   run(): void
   save(): void
-  /** `keeps` false: the folder may not be ours any more, so nothing is written into it. */
+  /** With `keeps` false nothing is written, because the folder may no longer be ours. */
   stop(keeps?: boolean): void
 }
 
 export interface GuardedTime {
   source: Clock
-  /** Milliseconds that grow as long as the machine runs, also between two processes. */
+  /** Milliseconds since the machine started, comparable between processes. */
   uptime(): number
-  /** Changes with each start of the machine; null when it cannot be known. */
+  /** Changes with every boot; null when unknown. */
   bootId: string | null
 }
 
 export interface GuardOptions {
   time: GuardedTime
-  dataDir: string | null // has what was last seen; null: nothing is kept
+  dataDir: string | null // stores the last observation; null: none
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
 const hourMs = 3_600_000
-/** A clock this far off is wrong; less is corrected by NTP every day. */
+/** A clock that is further off is wrong; NTP corrects smaller offsets every day. */
 export const clockToleranceMs = 10 * 60_000
-/** The least that waits are shifted by. */
+/** The smallest jump that shifts waits. */
 const jumpMsMin = 2_000
-/** A machine that was off this long is believed. Longer, it looks like a wrong clock. */
+/** The longest downtime that is believed; beyond it the clock is probably wrong. */
 const downtimeMs = 36 * hourMs
 const steadyMs = 24 * hourMs
 const checkEveryMs = 1_000
 const saveEveryMs = 60_000
-/** How fast a clock may drift, as a share of the time that passes. */
+/** The maximum drift of a clock, as a share of the elapsed time. */
 const driftShare = 0.01
 
 const fileName = 'clock'
 
-/** What was last seen. `expectedMs` is what the wall clock should have said then. */
+/** The last observation. `expectedMs` is the correct wall-clock time at that moment. */
 interface Seen {
   bootId: string | null
   uptimeMs: number
   wallMs: number
   expectedMs: number
-  slackMs: number // how much later than expected is believed too: time that a machine was off
+  slackMs: number // how much later than expected is plausible, because the machine may have been off
   hold: { sinceMs: number; offsetMs: number; steadyMs: number } | null
 }
 
 export function systemTime(): GuardedTime {
   const bootId = readText('/proc/sys/kernel/random/boot_id')
-  // The kernel's own file: what fakes the clock for a process often fakes its monotonic clock too.
+  // From the kernel: tools that fake a process's clock often fake its monotonic clock too.
   const text = () => readText('/proc/uptime')
   const uptime = text() === null ? () => performance.now() : () => Number(text()?.split(' ')[0]) * 1_000
   return { source: systemClock, uptime, bootId: text() === null ? null : bootId }
 }
 
-/** A clock of a test's own: without `elapsed` it can be set as it likes, and no jump is noticed. */
+/** The clock of a test. Without `elapsed` it can be set freely and no jump is detected. */
 export function testTime(source: Clock): GuardedTime {
   return { source, uptime: () => elapsedMs(source), bootId: 'test' }
 }
@@ -103,7 +103,7 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
     listeners.forEach((listener) => listener(byMs))
   }
 
-  /** Advances what was seen to now. */
+  /** Advances the observation to now. */
   function check(): void {
     const [wallMs, uptimeMs] = [source.now(), uptime()]
     const passedMs = Math.max(0, uptimeMs - seen.uptimeMs)
@@ -133,7 +133,7 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
     },
     confirm() {
       const hold = guard.hold()
-      if (hold !== null) accept(seen, 'it was confirmed', log)
+      if (hold !== null) accept(seen, 'confirmed by an operator', log)
       save()
       return hold
     },
@@ -158,7 +158,7 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
   return guard
 }
 
-/** Between two looks it goes on by itself, and a correction of milliseconds never takes it back. */
+/** Advances on its own between two checks, and never decreases on a correction of milliseconds. */
 function tickingClock(source: Clock) {
   let baseMs = source.now()
   let baseElapsedMs = elapsedMs(source)
@@ -177,11 +177,11 @@ function tickingClock(source: Clock) {
   }
 }
 
-/** Begins, goes on with or ends a hold. */
+/** Starts, continues or ends a hold. */
 function judge(seen: Seen, passedMs: number, log: GuardOptions['log']): void {
   const offMs = seen.wallMs - seen.expectedMs
   if (offMs >= -clockToleranceMs && offMs <= seen.slackMs + clockToleranceMs) {
-    if (seen.hold !== null) log.info('clock_hold_ended', { why: 'the clock is back' })
+    if (seen.hold !== null) log.info('clock_hold_ended', { why: 'the clock is correct again' })
     const driftMs = passedMs * driftShare
     seen.expectedMs += seen.slackMs > 0 ? offMs : Math.min(driftMs, Math.max(-driftMs, offMs))
     Object.assign(seen, { slackMs: 0, hold: null })
@@ -194,7 +194,7 @@ function judge(seen: Seen, passedMs: number, log: GuardOptions['log']): void {
   } else if (Math.abs(offsetMs - seen.hold.offsetMs) > clockToleranceMs) {
     Object.assign(seen.hold, { offsetMs, steadyMs: 0 })
   } else seen.hold.steadyMs += passedMs
-  if (seen.hold.steadyMs >= steadyMs) accept(seen, 'it was steady for a day', log)
+  if (seen.hold.steadyMs >= steadyMs) accept(seen, 'steady for 24 hours', log)
 }
 
 function accept(seen: Seen, why: string, log: GuardOptions['log']): void {
@@ -207,7 +207,7 @@ function holdOf({ hold, wallMs, expectedMs }: Seen): ClockHold | null {
   return { sinceMs: hold.sinceMs, jumpMs: wallMs - expectedMs, leftMs: steadyMs - hold.steadyMs }
 }
 
-/** Where to go on from: what the last process saw, or what the files of the folder say; and the jump in between. */
+/** The starting point: the last process's observation or the files of the folder, and the jump since then. */
 function begin(
   { source, uptime, bootId }: GuardedTime,
   dataDir: string | null,
@@ -220,7 +220,7 @@ function begin(
     return { seen: { ...now, expectedMs, slackMs: lastMs === null ? 0 : downtimeMs, hold: null }, jumpMs: 0 }
   }
   if (bootId !== null && kept.bootId === bootId && now.uptimeMs >= kept.uptimeMs) {
-    // The same boot: the first look sees the jump itself, and nobody listens yet.
+    // Same boot: the first check detects the jump, because nobody listens yet.
     const byMs = now.wallMs - kept.wallMs - (now.uptimeMs - kept.uptimeMs)
     return { seen: kept, jumpMs: Math.abs(byMs) >= jumpMsMin ? byMs : 0 }
   }
@@ -234,7 +234,7 @@ function begin(
   return { seen, jumpMs: byMs <= -jumpMsMin ? byMs : 0 }
 }
 
-/** A hold goes on over a start of the machine; the offset is anew, the steady time is not lost. */
+/** Continues a hold after a reboot: the offset is measured again, the steady time is kept. */
 function keptHold({ hold }: Seen, { wallMs, uptimeMs }: Pick<Seen, 'wallMs' | 'uptimeMs'>): Seen['hold'] {
   return hold === null ? null : { ...hold, offsetMs: wallMs - uptimeMs }
 }
@@ -244,7 +244,7 @@ function writeSeen(dataDir: string | null, seen: Seen, log: GuardOptions['log'])
   try {
     writeWhole(join(dataDir, fileName), `${JSON.stringify(seen)}\n`)
   } catch (error) {
-    log.warn('clock_not_saved', { message: String(error) }) // a full disk heals; the next minute tries again
+    log.warn('clock_not_saved', { message: String(error) }) // a full disk may recover; retried in a minute
   }
 }
 
@@ -258,7 +258,7 @@ function readSeen(dataDir: string): Seen | null {
   }
 }
 
-/** Folders of earlier releases, and those whose file was lost: the newest write of the database. */
+/** Without a saved observation (earlier releases, lost file): the time of the database's newest write. */
 function lastWriteMs(dataDir: string): number | null {
   const names = ['sightglass.db', 'sightglass.db-wal', 'audit-heads', 'audit-checkpoints']
   const paths = names.map((name) => join(dataDir, name)).filter((path) => existsSync(path))

@@ -1,15 +1,14 @@
-/** Has the runtime collect garbage as on a small machine: by itself it lets it grow with the memory that is there. */
+/** Makes JavaScriptCore collect garbage as if the machine had 384 MiB; by default the heap grows with memory. */
 import { totalmem } from 'node:os'
 import { setForRuntime } from './environment.ts'
 
-/** What the runtime takes for the machine's memory. */
 const memoryBytes = 384 * 1024 * 1024
 
 /**
- * Under full load over 14 million events, on a machine of 24 GiB, resident at most: 340 MiB with the first, 322 with
- * both, and 241 and 216 in an empty store; the second takes 3 % more processor time an event. Without the first it was
- * 400 over ten million, by an earlier build. A heap else grows to twice its size before garbage is collected; with 1.5
- * it was 276 and 181, and a fifth more time.
+ * Peak resident memory under full load over 14 million events, on a machine with 24 GiB: 340 MiB with the first option,
+ * 322 MiB with both; in an empty store 241 and 216 MiB. The second costs 3 % more CPU per event. Without the first,
+ * an earlier build peaked at 400 MiB after 10 million events. By default a heap doubles before garbage is collected; a
+ * growth factor of 1.5 gives 276 and 181 MiB and costs 20 % more time.
  */
 const options = {
   BUN_JSC_forceRAMSize: String(memoryBytes),
@@ -17,10 +16,10 @@ const options = {
 }
 
 /**
- * The runtime reads these only when a process begins, so the server begins once more with them set: the same process,
- * some 10 ms later, before anything is open. Values of one's own are kept; smaller machines need none.
+ * Bun reads these only at process start, so the server re-executes itself with them: the same process, about 10 ms
+ * later, before anything is open. Values set by the operator win; machines with less memory need none.
  */
-function beginWithOptions(): void {
+function restartWithOptions(): void {
   const [verb = 'serve'] = process.argv.slice(2)
   const serves = verb === 'serve' || verb.startsWith('--')
   const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
@@ -30,8 +29,8 @@ function beginWithOptions(): void {
   try {
     process.execve?.(process.execPath, [process.argv0, ...process.argv.slice(2)])
   } catch {
-    return // the file may be gone by now: this start goes on with more garbage
+    return // the executable may be gone: continue without the options
   }
 }
 
-beginWithOptions()
+restartWithOptions()

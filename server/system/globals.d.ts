@@ -1,4 +1,4 @@
-/** Files that are read as text into the executable. */
+/** Files that are embedded into the executable as text. */
 declare module '*.md' {
   const text: string
   export default text

@@ -1,4 +1,4 @@
-/** Says "production" before any library asks: Elysia reads NODE_ENV at run time and echoes bodies in development. */
+/** Sets NODE_ENV=production before any library reads it, because Elysia echoes bodies in development. */
 
 if (Bun.isStandaloneExecutable) Bun.env['NODE_ENV'] ??= 'production'
 

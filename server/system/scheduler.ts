@@ -1,4 +1,4 @@
-/** Runs scheduled jobs on croner: never overlapping, failures logged and remembered for /readyz. */
+/** Runs scheduled jobs: never overlapping, with failures logged and reported to /readyz. */
 import { Cron } from 'croner'
 import { elapsedMs, type Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
@@ -6,7 +6,7 @@ import type { Log } from '../log.ts'
 export interface Job {
   id: string
   schedule: string // cron, seconds field allowed
-  /** A run that works in steps throws at the next one once `ending` is aborted: another run goes on from there. */
+  /** A run in steps throws at its next step once `ending` is aborted; the next run continues. */
   run(now: number, ending: AbortSignal): Promise<void>
 }
 
@@ -14,49 +14,49 @@ export interface JobReport {
   id: string
   runs: number
   failures: number
-  lastMs: number // how long the last run took
-  lastEndMs: number // when it ended; before the first run: when the clockwork started
+  lastMs: number // duration of the last run
+  lastEndMs: number // end of the last run; before the first run: start of the scheduler
   late: boolean
 }
 
 export interface Jobs {
-  /** Ids of jobs whose last run failed or that missed three of their turns. */
+  /** Ids of jobs whose last run failed or that missed three runs. */
   late(): string[]
   report(): JobReport[]
-  /** Stops the clockwork, asks what runs to end, and waits for it. */
+  /** Stops the scheduler, aborts running jobs, and waits for them. */
   stop(): Promise<void>
 }
 
 interface Row {
   job: Job
   cron: Cron
-  dueMs: number // Infinity: its pattern has no turn left
+  dueMs: number // Infinity: the pattern has no next run
   running: Promise<void> | null
   failed: boolean
   runs: number
   failures: number
   lastMs: number
   lastEndMs: number
-  endedMs: number // the same by `elapsedMs`, which no jump of the clock moves
+  endedMs: number // the same in `elapsedMs`, independent of clock jumps
 }
 
-/** Calls back after so many milliseconds, unless the returned function is called before. */
+/** Calls back after `ms`, unless the returned function cancels it. */
 export type Waker = (afterMs: number, wake: () => void) => () => void
 
 const systemWaker: Waker = (afterMs, wake) => {
   const timer = setTimeout(wake, afterMs)
-  timer.unref() // a job that waits for its turn keeps no process alive
+  timer.unref() // a waiting job must not keep the process alive
   return () => clearTimeout(timer)
 }
 
-/** A clock that was set is noticed within this. */
+/** The longest wait of a timer, so that a changed clock is noticed within this time. */
 const sleepMsMax = 5_000
-/** Less than this backwards is a correction, not a step. */
+/** A smaller step back is a correction, not a jump. */
 const stepBackMs = 1_000
 
 /**
- * Starts every job. A run that is still going when its next turn comes keeps that turn from starting. Croner says when
- * turns are, in UTC; the waiting is ours, because its own timers lose a turn when the clock is set forward.
+ * Starts every job. A run that is still active skips the job's next run. Croner computes due times, in UTC; the timers
+ * are ours, because croner's own lose a run when the clock is set forward.
  */
 export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = systemWaker): Jobs {
   let lastNowMs = clock.now()
@@ -133,7 +133,7 @@ function isLate(row: Row, clock: Clock): boolean {
   return row.failed || missed(row, clock)
 }
 
-/** Three periods without an end, judged by the schedule itself. */
+/** Whether three scheduled runs were missed. */
 function missed(row: Row, clock: Clock): boolean {
   const [first, second] = row.cron.nextRuns(2, new Date(clock.now()))
   if (!first || !second) return false
