@@ -4,8 +4,8 @@ import type { Erasures } from '../../../api/operate-api.ts'
 import { hasVanished, erasureSummary } from './erase.tsx'
 
 test('the summary names the number of events, none, or too many to count', () => {
-  expect(erasureSummary(1)).toStartWith('1 event is erased. Their counts and their copies')
-  expect(erasureSummary(34_369)).toStartWith('34,369 events are erased. Their counts and their copies')
+  expect(erasureSummary(1)).toStartWith('1 event is erased. Related counts and copies')
+  expect(erasureSummary(34_369)).toStartWith('34,369 events are erased. Related counts and copies')
   expect(erasureSummary(null)).toStartWith('All matching events are erased.')
   expect(erasureSummary(0)).toContain('case matters')
 })

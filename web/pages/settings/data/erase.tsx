@@ -168,7 +168,7 @@ export function erasureSummary(events: number | null): string {
     events === null
       ? 'All matching events are erased. There are too many to count first.'
       : `${counted(events, 'event')} ${events === 1 ? 'is' : 'are'} erased.`
-  return `${matches} Their counts and their copies in deliveries and samples are erased too.`
+  return `${matches} Related counts and copies in deliveries and samples are erased too.`
 }
 
 /** True if a running erasure is neither running nor finished: the server restarted. */
