@@ -1,28 +1,24 @@
 /** The Webhooks page: endpoints with their health, alerts, and the log of deliveries with replay. */
-import { useRestart } from '../../query/use-query.ts'
 import './page.css'
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { type Column, DataTable } from '../../charts/data-table.tsx'
-import { everyRow } from '../../charts/csv.ts'
-import { now } from '../../app/clock.ts'
+import { useRestart } from '../../query/use-query.ts'
 import { PageBar } from '../../components/page-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'
-import { counted, duration, eventTime, fullTime, utcTime } from '../../text/format.ts'
+import { counted } from '../../text/format.ts'
 import { refreshNotices, urgent } from '../../app/notices.ts'
-import { navigate, place, query, withQuery } from '../../app/router.ts'
+import { navigate, query } from '../../app/router.ts'
 import { mayManage, session } from '../../app/session.ts'
-import { type Delivery, type DeliveryFilter, type DeliveryStatus } from '../../api/webhook-api.ts'
-import { type Endpoint, type Incident, webhookApi } from '../../api/webhook-api.ts'
+import { type DeliveryFilter, type Endpoint, type Incident, webhookApi } from '../../api/webhook-api.ts'
 import { DeliveryView } from './delivery.tsx'
 import { Alerts } from './alerts.tsx'
 import { type EndpointAction, Endpoints } from './endpoints.tsx'
 import { createWebhooksModel, deliveryFilterOf, type Shown, type WebhooksModel } from './model.ts'
 import { RangeDialog, RotateDialog, TestDialog } from './dialogs.tsx'
 import { SecretDialog } from '../../components/secret-dialog.tsx'
-import { statusTones, statusLabels } from './labels.ts'
+import { DeliveryLog } from './delivery-log.tsx'
 
 /** The actions of the page, their dialogs and their result message. */
 function useActions(model: WebhooksModel) {
@@ -102,7 +98,7 @@ function Content({ model, actions, may }: { model: WebhooksModel; actions: Actio
       <Notices shown={shown} />
       <Endpoints endpoints={shown.endpoints} may={may} busy={busy} onAct={actions.act} />
       <Alerts incidents={shown.incidents} may={may} busy={busy} onAcknowledge={actions.acknowledge} />
-      <Log shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
+      <DeliveryLog shown={shown} hasOlder={model.hasOlder.value} onOlder={() => void model.loadOlder()} />
       {may && <DeadBar shown={shown} busy={busy} onReplay={actions.replayDead} />}
     </>
   )
@@ -194,150 +190,5 @@ function DeadBar({ shown, busy, onReplay }: { shown: Shown; busy: boolean; onRep
         Replay all dead letters
       </button>
     </p>
-  )
-}
-
-const filters: [DeliveryStatus | null, string][] = [
-  [null, 'All'],
-  ['pending', 'Pending'],
-  ['delivered', 'Delivered'],
-  ['dead_letter', 'Dead letters'],
-]
-
-function set(changes: { [name: string]: string[] }): void {
-  const here = place.peek()
-  navigate(here.path + withQuery(here.search, changes))
-}
-
-/** `of`: the name of the filtered endpoint. */
-function Filters({ filter, of }: { filter: DeliveryFilter; of: string | null }) {
-  return (
-    <div class="log-filters" role="group" aria-label="Filters">
-      {filters.map(([status, label]) => (
-        <button
-          type="button"
-          key={label}
-          class="button choice"
-          aria-pressed={filter.status === status}
-          onClick={() => set({ status: status === null ? [] : [status] })}
-        >
-          {label}
-        </button>
-      ))}
-      {of !== null && (
-        <button type="button" class="button" onClick={() => set({ endpoint: [] })}>
-          <span class="visually-hidden">Remove filter </span>
-          endpoint{' '}
-          <b>
-            <Text value={of} max={40} />
-          </b>
-          <span aria-hidden="true">×</span>
-        </button>
-      )}
-    </div>
-  )
-}
-
-function Log({ shown, hasOlder, onOlder }: { shown: Shown; hasOlder: boolean; onOlder: () => void }) {
-  const { filter, deliveries, endpoints } = shown
-  const names = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint.label || endpoint.url]))
-  const isFiltered = filter.status !== null || filter.endpointId !== null
-  const of = filter.endpointId === null ? null : (names.get(filter.endpointId) ?? filter.endpointId)
-  return (
-    <>
-      {(isFiltered || deliveries.length > 0) && <Filters filter={filter} of={of} />}
-      <DataTable
-        title="Deliveries"
-        about={
-          deliveries.length > 0 &&
-          `${hasOlder ? 'Newest ' : ''}${counted(deliveries.length, 'delivery', 'deliveries')}`
-        }
-        csv={{
-          page: 'webhooks',
-          table: 'deliveries',
-          all: (signal) =>
-            everyRow(async (cursor) => {
-              const page = await webhookApi.deliveries(filter, cursor, signal)
-              return { rows: page.deliveries, next: page.nextCursor }
-            }),
-        }}
-        columns={columnsOf(names)}
-        rows={deliveries}
-        keyOf={(delivery) => delivery.id}
-        sortBy="Scheduled"
-        onOpen={(delivery) => set({ delivery: [delivery.id] })}
-        empty={
-          isFiltered ? 'No deliveries match these filters.' : 'No deliveries yet. Send a test to create one.'
-        }
-      />
-      {hasOlder && (
-        <p>
-          <button type="button" class="button" onClick={onOlder}>
-            Load older
-          </button>
-        </p>
-      )}
-    </>
-  )
-}
-
-function columnsOf(names: Map<string, string>): Column<Delivery>[] {
-  const nowMs = now()
-  const time = (iso: string) => (
-    <time dateTime={iso} title={`${fullTime(Date.parse(iso))}\n${utcTime(Date.parse(iso))}`}>
-      {eventTime(Date.parse(iso), nowMs)}
-    </time>
-  )
-  return [
-    {
-      name: 'Scheduled',
-      time: true,
-      value: (delivery) => delivery.scheduledAt,
-      show: (delivery) => (
-        <a class="mono" href={place.value.path + withQuery(place.value.search, { delivery: [delivery.id] })}>
-          {time(delivery.scheduledAt)}
-        </a>
-      ),
-    },
-    {
-      name: 'State',
-      value: (delivery) => statusLabels[delivery.status],
-      show: (delivery) => (
-        <span class={`chip ${statusTones[delivery.status]}`}>{statusLabels[delivery.status]}</span>
-      ),
-    },
-    {
-      name: 'Destination',
-      value: (delivery) => names.get(delivery.endpointId ?? '') ?? delivery.url,
-      show: (delivery) => <Text value={names.get(delivery.endpointId ?? '') ?? delivery.url} max={44} />,
-    },
-    { name: 'Attempts', value: (delivery) => delivery.attempts, number: true },
-    {
-      name: 'Response',
-      value: (delivery) => delivery.lastStatus,
-      show: (delivery) => delivery.lastStatus ?? '',
-      number: true,
-    },
-    {
-      name: 'Next attempt',
-      time: true,
-      value: (delivery) => delivery.nextAttemptAt,
-      show: (delivery) =>
-        delivery.nextAttemptAt !== null && <Next iso={delivery.nextAttemptAt} nowMs={nowMs} />,
-    },
-    {
-      name: 'Last error',
-      value: (delivery) => delivery.lastError,
-      show: (delivery) => delivery.lastError !== null && <Text value={delivery.lastError} max={40} />,
-    },
-  ]
-}
-
-function Next({ iso, nowMs }: { iso: string; nowMs: number }) {
-  const inMs = Date.parse(iso) - nowMs
-  return (
-    <time dateTime={iso} title={`${fullTime(Date.parse(iso))}\n${utcTime(Date.parse(iso))}`}>
-      {inMs <= 0 ? 'due now' : `in ${duration(inMs)}`}
-    </time>
   )
 }
