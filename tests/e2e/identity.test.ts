@@ -111,7 +111,7 @@ test('a second factor is set up with an app and required at sign-in; a recovery 
     )
   await withCode(
     '000000',
-    async (page) => expect(await page.getByRole('alert').innerText()).toContain('wrong or was used'),
+    async (page) => expect(await page.getByRole('alert').innerText()).toContain('wrong or was already used'),
     [/status of 401/],
   )
   // The current code is used up. The next one is accepted early, because clocks differ.

@@ -51,7 +51,7 @@ interface Snippet {
 const javascript = `import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** Whether Sightglass sent this. \`body\` is the raw request body; \`headers\` has lower-case names. */
-function isGenuine(secret, headers, body) {
+export function isGenuine(secret, headers, body) {
   const id = headers['webhook-id']
   const timestamp = headers['webhook-timestamp']
   const signatures = headers['webhook-signature'] ?? ''
