@@ -9,7 +9,7 @@ import { commands } from '../cli/commands.ts'
 import { environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
-import { guideOf } from './markdown.ts'
+import { guideOf } from './page.ts'
 import { guidePage, operationsGuide } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))

@@ -1,5 +1,4 @@
 /** Renders the operations guide (operations.md, then all options and commands) and the audit proof format as pages. */
-import { guideOf } from './markdown.ts'
 import proofText from '../audit/PROOF.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }
 
@@ -49,4 +48,104 @@ ${html}
 </body>
 </html>
 `
+}
+
+interface Guide {
+  title: string
+  html: string
+  sections: { id: string; name: string }[]
+}
+
+/** Converts the Markdown of our guides to HTML: headings, paragraphs, code, tables, lists, links. */
+export function guideOf(markdown: string): Guide {
+  const sections: Guide['sections'] = []
+  let title = ''
+  const html = blocksOf(markdown).map((block) => {
+    const heading = /^(#{1,2}) (.+)$/.exec(block)
+    if (heading === null) return blockHtml(block)
+    const name = heading[2]!
+    if (heading[1] === '#') {
+      title = name
+      return `<h1>${inline(name)}</h1>`
+    }
+    const id = name.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+    sections.push({ id, name })
+    return `<h2 id="${id}">${inline(name)}</h2>`
+  })
+  return { title, html: html.join('\n'), sections }
+}
+
+/** Splits at empty lines, except inside a code fence or an indented block. */
+function blocksOf(markdown: string): string[] {
+  const blocks: string[] = []
+  let open: string[] = []
+  let fenced = false
+  for (const line of markdown.split('\n')) {
+    if (line.startsWith('```')) fenced = !fenced
+    const isCode = (text: string | undefined) => text !== undefined && /^ {4}/.test(text)
+    if (line !== '' || fenced) open.push(line)
+    else if (open.length > 0 && !isCode(open.at(-1))) {
+      blocks.push(open.join('\n'))
+      open = []
+    } else if (open.length > 0) open.push(line)
+    // A line without an indent ends an indented block.
+    if (open.length > 1 && !fenced && !isCode(line) && line !== '' && isCode(open[0])) {
+      blocks.push(open.slice(0, -1).join('\n').trimEnd())
+      open = [line]
+    }
+  }
+  if (open.length > 0) blocks.push(open.join('\n'))
+  return blocks
+}
+
+function blockHtml(block: string): string {
+  if (block.startsWith('```')) return code(block.split('\n').slice(1, -1).join('\n'))
+  if (block.startsWith('    ')) return code(block.replace(/^ {4}/gm, '').trimEnd())
+  if (block.startsWith('|')) return table(block.split('\n'))
+  if (block.startsWith('- ')) {
+    const items = block.slice(2).split(/\n- /)
+    return `<ul>${items.map((item) => `<li>${inline(item)}</li>`).join('')}</ul>`
+  }
+  if (block.startsWith('1. ')) {
+    const items = block.slice(3).split(/\n\d+\. /)
+    return `<ol>${items.map((item) => `<li>${inline(item)}</li>`).join('')}</ol>`
+  }
+  return `<p>${inline(block)}</p>`
+}
+
+function code(text: string): string {
+  const escaped = Bun.escapeHTML(text)
+  return `<div class="example"><pre tabindex="0">${escaped}</pre>
+<button class="button" type="button" data-copy hidden>Copy</button></div>`
+}
+
+function table([head = '', , ...rows]: string[]): string {
+  const cells = (line: string) =>
+    line
+      .replace(/^\||\|$/g, '')
+      .split('|')
+      .map((cell) => inline(cell.trim()))
+  const headers = cells(head).map((cell) => `<th scope="col">${cell}</th>`)
+  const body = rows.map(
+    (row) =>
+      `<tr>${cells(row)
+        .map((cell) => `<td>${cell}</td>`)
+        .join('')}</tr>`,
+  )
+  const all = `<thead><tr>${headers.join('')}</tr></thead><tbody>${body.join('')}</tbody>`
+  return `<div class="table" tabindex="0"><table>${all}</table></div>`
+}
+
+/** Splits off code first, so that nothing inside it is formatted. */
+function inline(text: string): string {
+  return text
+    .split(/(`[^`]+`)/)
+    .map((part) =>
+      part.startsWith('`')
+        ? `<code>${Bun.escapeHTML(part.slice(1, -1))}</code>`
+        : Bun.escapeHTML(part)
+            .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
+            .replace(/\[([^\]]+)\]\((#[a-z0-9-]+)\)/g, '<a href="$2">$1</a>'),
+    )
+    .join('')
 }
