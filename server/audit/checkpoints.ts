@@ -1,6 +1,6 @@
 /**
- * The file `audit-checkpoints` beside the database: once a day the signed head of every chain, one a line, only ever
- * added to. Who cuts a chain and all heads in the folder alike must also take lines away that the log repeats.
+ * The append-only file `audit-checkpoints` in the data folder: daily the signed head of every chain, one per line.
+ * The log repeats each line, so truncating a chain and every head in the folder alike still contradicts the log.
  */
 import {
   closeSync,
@@ -36,7 +36,7 @@ interface CheckpointParts {
   log: Log
 }
 
-/** Signs the heads that moved since the last line of their chain, into the file and into the log. */
+/** Signs the heads that changed since the last checkpoint of their chain and writes them to the file and the log. */
 export async function writeCheckpoints(
   { store, key, dataDir, log }: CheckpointParts,
   now: number,
@@ -54,8 +54,8 @@ export async function writeCheckpoints(
 }
 
 /**
- * On disk when it returns. A last line that a crash cut off is removed first, or the next one would be added to it and
- * both be lost.
+ * Durable when it returns. Removes an incomplete last line first: the next line would be appended to it and both
+ * would be lost.
  */
 export function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
   const path = join(dataDir, checkpointsFileName)
@@ -76,12 +76,12 @@ export function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
 export interface Checkpoints {
   exists: boolean
   anchors: AuditAnchor[]
-  newest: string | null // when the last sound line was written
+  newest: string | null // time of the last valid line
   unsound: { line: number; message: string }[]
-  torn: { line: number; bytes: number } | null // a last line that was not written to its end
+  torn: { line: number; bytes: number } | null // an incomplete last line
 }
 
-/** Reads the file against the appliance's own key; changes nothing. A last line cut off by a crash is no fault. */
+/** Verifies the file with the appliance's own key, without writing. An incomplete last line is not a fault. */
 export function readCheckpoints(dataDir: string): Checkpoints {
   const path = join(dataDir, checkpointsFileName)
   const exists = existsSync(path)
@@ -105,14 +105,14 @@ export function readCheckpoints(dataDir: string): Checkpoints {
 
 interface CheckpointFile {
   lines: (SignedHead | null)[] // null: not a checkpoint
-  wholeBytes: number // of the lines before a torn one
+  wholeBytes: number // of the complete lines
   torn: Checkpoints['torn']
-  unended: boolean // the last line is whole but for its line feed
+  unended: boolean // the last line lacks only its line feed
 }
 
 const noLines: CheckpointFile = { lines: [], wholeBytes: 0, torn: null, unended: false }
 
-/** Only what follows the last line feed can be torn: each append ends with one, and goes behind another. */
+/** Only the text after the last line feed can be incomplete, because every append ends with one. */
 function readFile(path: string): CheckpointFile {
   const bytes = readFileSync(path)
   const wholeBytes = bytes.lastIndexOf(0x0a) + 1
@@ -138,12 +138,11 @@ function parseHead(text: string): SignedHead | null {
 }
 
 /**
- * Retention of the audit trail: entries older than an organization keeps them are taken out behind a signed trim.
- * What is signed is on disk and in the log first, so that nothing can go without a word about it.
+ * Retention of the audit trail: a signed trim, durable in the file and in the log first, covers the deleted entries.
  */
 const dayMs = 24 * 3_600_000
 
-/** Between two steps others have the writer to themselves. */
+/** A pause between steps, so that other writes do not wait. */
 const pauseMs = 20
 
 interface TrimParts {
@@ -154,13 +153,13 @@ interface TrimParts {
   log: Log
 }
 
-/** Every chain, that of the appliance and those of deleted organizations too. */
+/** Trims every chain, including those of the appliance and of deleted organizations. */
 export async function trimAll(parts: TrimParts, now: number, ending: AbortSignal): Promise<void> {
   const { store, rule } = parts
   for (const orgId of Object.keys(await store.audit.heads())) {
     const { auditDays } = await ruleOf(store, orgId, rule)
     if (auditDays !== null) await trimChain(parts, orgId, now - auditDays * dayMs, now)
-    await sweep(store, orgId, ending) // of an earlier trim too, whose process ended before its end
+    await sweep(store, orgId, ending) // continues a trim that an earlier process did not finish
   }
 }
 

@@ -1,4 +1,4 @@
-/** Makes the audit entry of one act; who acts is told apart from what is done, because one request does one thing. */
+/** Makes the audit entry of one action, with the sender's name and address from the current request. */
 import type { AuditEntry } from '../../db/contract/store.ts'
 import { runningContext } from '../http/request-context.ts'
 import { newId } from '../ids.ts'
@@ -18,13 +18,13 @@ export function auditEntry(
   return { id: newId('aud'), orgId, actor, action, target, metadata: whole, occurredAtMs }
 }
 
-/** An organization's name, where the act itself names nothing: an export's reader knows no ids. */
+/** The organization's name when the action names nothing, because readers of an export do not know ids. */
 function labelOf(target: string, metadata: AuditEntry['metadata']): AuditEntry['metadata'] {
   const org = runningContext()?.signIn?.org
   return org?.id === target && targetName({ metadata }) === null ? { label: org.name } : {}
 }
 
-/** The name and address of whoever sent the request; nothing for the command line and for jobs. */
+/** The name and address of the sender of the request; empty for the command line and for jobs. */
 function senderOf(actor: string): AuditEntry['metadata'] {
   const context = runningContext()
   if (context === null || !/^(user|key):/.test(actor)) return {}
@@ -36,13 +36,13 @@ function senderOf(actor: string): AuditEntry['metadata'] {
   return { ...(actorLabel === undefined ? {} : { actorLabel }), address }
 }
 
-const nameMembers = ['label', 'name', 'email', 'slug', 'url']
+const nameFields = ['label', 'name', 'email', 'slug', 'url']
 
-/** The name that an entry gives its target: of a change the new one. Null when it gives none. */
+/** The name of an entry's target, after a change the new one; null when the entry has none. */
 export function targetName({ metadata }: Pick<AuditEntry, 'metadata'>): string | null {
   for (const members of [metadata, metadata['after'], metadata['before']]) {
     if (typeof members !== 'object' || members === null || Array.isArray(members)) continue
-    for (const name of nameMembers) {
+    for (const name of nameFields) {
       const value = members[name]
       if (typeof value === 'string' && value !== '') return value
     }

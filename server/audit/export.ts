@@ -1,4 +1,4 @@
-/** Exports audit entries as JSON or CSV (contract §8): its own row first, then the chain up to there, page by page. */
+/** Exports audit entries as JSON or CSV (contract §8), page by page, including the entry of the export itself. */
 import type { AuditEntry, AuditFilter, Store } from '../../db/contract/store.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { csvRow } from '../text/csv.ts'
@@ -24,7 +24,7 @@ export const auditColumns = ['id', 'orgId', 'actor', 'action', 'target', 'metada
 
 const pageEntries = 500
 
-/** The answer begins once the export's own row is on disk; the signed head stands for exactly what is in it. */
+/** Responds after the entry of the export is durable; the signed head covers exactly the exported entries. */
 export async function exportAudit(
   services: AuditExportServices,
   who: Actor,
@@ -82,7 +82,7 @@ export async function* walkAudit(
   } while (beforeSeq !== null)
 }
 
-/** An entry as people and programs get it. */
+/** An entry as the API returns it. */
 export function entryView({ id, orgId, actor, action, target, metadata, occurredAtMs }: AuditEntry) {
   return { id, orgId, actor, action, target, metadata, occurredAt: isoTime(occurredAtMs) }
 }

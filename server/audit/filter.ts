@@ -1,4 +1,4 @@
-/** Reads what audit entries are asked for: from a query string, or from the members of a body, by the same rules. */
+/** Reads the filter of audit entries from a query string or a request body, by the same rules. */
 import type { AuditFilter } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import type { ParameterKind, Query } from '../http/query.ts'
@@ -28,7 +28,7 @@ export function filterOfQuery(query: Query): AuditFilter {
   }
 }
 
-const members = ['format', 'since', 'until', 'actor', 'action', 'target', 'q', 'raw']
+const fields = ['format', 'since', 'until', 'actor', 'action', 'target', 'q', 'raw']
 
 export interface ExportBody {
   format: 'json' | 'csv'
@@ -36,12 +36,12 @@ export interface ExportBody {
   filter: AuditFilter
 }
 
-/** The body of an export; throws 400 `invalid_body` naming the member that is not as it should be. */
-export function exportOfBody(body: { [member: string]: unknown }): ExportBody {
-  const strange = Object.keys(body).find((name) => !members.includes(name))
+/** The body of an export; throws 400 `invalid_body` with the invalid field. */
+export function exportOfBody(body: { [name: string]: unknown }): ExportBody {
+  const strange = Object.keys(body).find((name) => !fields.includes(name))
   if (strange !== undefined)
-    throw wrong(strange.slice(0, 60), `is not a known field. Known fields: ${members.join(', ')}`)
-  // Null is as good as absent, as it is for the others: clients in some languages send every member.
+    throw wrong(strange.slice(0, 60), `is not a known field. Known fields: ${fields.join(', ')}`)
+  // Null counts as missing, because clients in some languages send every field.
   const format = body['format'] ?? 'json'
   const raw = body['raw'] ?? false
   if (format !== 'json' && format !== 'csv') throw wrong('format', 'must be json or csv')
@@ -60,7 +60,7 @@ export function exportOfBody(body: { [member: string]: unknown }): ExportBody {
   return { format, raw, filter }
 }
 
-function timeOf(body: { [member: string]: unknown }, name: string): number | undefined {
+function timeOf(body: { [name: string]: unknown }, name: string): number | undefined {
   const text = body[name] ?? ''
   if (text === '') return undefined // as in a query
   if (typeof text !== 'string') throw wrong(name, 'must be an RFC 3339 time such as 2026-06-23T12:00:00Z')
@@ -68,12 +68,12 @@ function timeOf(body: { [member: string]: unknown }, name: string): number | und
     return parseQueryTime(name, text)
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    throw wrong(name, error.message.replace(`${name} `, '')) // the reader of queries names the parameter itself
+    throw wrong(name, error.message.replace(`${name} `, '')) // `parseQueryTime` adds the name itself
   }
 }
 
-/** One text or a list of them. */
-function textsOf(body: { [member: string]: unknown }, name: string): string[] | undefined {
+/** One string or a list of strings. */
+function textsOf(body: { [name: string]: unknown }, name: string): string[] | undefined {
   const value = body[name] ?? undefined
   if (value === undefined) return undefined
   const texts: unknown[] = Array.isArray(value) ? value : [value]

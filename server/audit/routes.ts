@@ -1,4 +1,4 @@
-/** The audit page: entries by who, what, when and any text, and exports of exactly what is filtered. */
+/** Routes of the audit trail: the list of the audit page, and exports for the dashboard and the public API. */
 import { Elysia } from 'elysia'
 import { rolesOf } from '../identity/permissions.ts'
 import { json } from '../http/response.ts'
@@ -38,7 +38,7 @@ export function dashboardAuditRoutes(services: DashboardAuditRoutesServices) {
       )
       const beforeSeq = wholeNumber('before', query.one('before'))
       const page = await store.audit.list({ orgId: org.id, limit, beforeSeq, filter: filterOfQuery(query) })
-      const names = await namesNow(services, org)
+      const names = await currentNames(services, org)
       const entries = page.entries.map((entry) => {
         const { actorLabel, address } = entry.metadata
         return {
@@ -56,8 +56,8 @@ export function dashboardAuditRoutes(services: DashboardAuditRoutesServices) {
       async ({ request }) => {
         const { org, account } = await signIns.require(request, rolesOf('audit.export'))
         const bytes = { bytesMax: limits.jsonBodyBytesMax }
-        const wanted = exportOfBody(await readJsonObject(request, bytes, { emptyIsObject: true }))
-        const answer = await exportAudit(services, { orgId: org.id, actor: `user:${account.id}` }, wanted)
+        const body = exportOfBody(await readJsonObject(request, bytes, { emptyIsObject: true }))
+        const answer = await exportAudit(services, { orgId: org.id, actor: `user:${account.id}` }, body)
         contextOf(request).keepOpen()
         return answer
       },
@@ -65,8 +65,8 @@ export function dashboardAuditRoutes(services: DashboardAuditRoutesServices) {
     )
 }
 
-/** What is called how today, for entries that do not say it themselves. */
-async function namesNow({ store }: DashboardAuditRoutesServices, org: Org): Promise<Map<string, string>> {
+/** Current names, for entries without a name of their own. */
+async function currentNames({ store }: DashboardAuditRoutesServices, org: Org): Promise<Map<string, string>> {
   const [accounts, keys, endpoints] = await Promise.all([
     store.accounts.list(),
     store.keys.list({ orgId: org.id }),
@@ -95,7 +95,7 @@ function wholeNumber(name: string, text: string | undefined): number | null {
   throw invalidQuery(name, `${name} must be a whole number from 1`)
 }
 
-/** POST /v1/audit/export: the calling organization's audit trail as JSON or CSV (contract §8). */
+/** POST /v1/audit/export (contract §8). */
 interface AuditRoutesServices {
   store: Store
   clock: Clock
@@ -112,8 +112,8 @@ export function auditRoutes(services: AuditRoutesServices) {
       const key = await services.guard.gateway(request, 'audit:read')
       readQuery(request, {})
       const bytes = { bytesMax: limits.jsonBodyBytesMax }
-      const wanted = exportOfBody(await readJsonObject(request, bytes, { emptyIsObject: true }))
-      const answer = await exportAudit(services, { orgId: key.orgId, actor: `key:${key.id}` }, wanted)
+      const body = exportOfBody(await readJsonObject(request, bytes, { emptyIsObject: true }))
+      const answer = await exportAudit(services, { orgId: key.orgId, actor: `key:${key.id}` }, body)
       contextOf(request).keepOpen()
       return answer
     },

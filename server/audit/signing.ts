@@ -1,4 +1,4 @@
-/** The key with which this appliance signs what it knows of its audit chains (Ed25519, a file of mode 0600). */
+/** Signs heads and trims of audit chains with the appliance's Ed25519 key, and verifies such signatures. */
 import {
   createPrivateKey,
   createPublicKey,
@@ -21,12 +21,12 @@ export interface SigningKey {
 const fileName = 'audit-signing.key'
 export const checkpointsFileName = 'audit-checkpoints'
 
-/** Makes the key at the first call in a data folder, behind the file of the checkpoints that it signs. */
+/** Reads the key of a data folder; creates it, after the file of checkpoints, when it is missing. */
 export function openSigningKey(folder: string): SigningKey {
   return readSigningKey(folder) ?? makeSigningKey(folder)
 }
 
-/** Null when the folder has none yet; creates and changes nothing. */
+/** Null when the folder has no key; never writes. */
 export function readSigningKey(folder: string): SigningKey | null {
   const path = join(folder, fileName)
   if (!existsSync(path)) return null
@@ -37,7 +37,7 @@ export function readSigningKey(folder: string): SigningKey | null {
   }
 }
 
-/** Whether `signature` was made over `text` by the holder of the key; false for anything malformed. */
+/** Whether the holder of the key signed `text`; false for malformed input. */
 export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
   try {
     const key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: publicKey } })
@@ -90,12 +90,12 @@ export function signTrim(key: SigningKey, orgId: string, point: AuditHead, atMs:
   return signed(key, trimTag, { orgId, count: point.count, hash: point.hash, at: isoTime(atMs) })
 }
 
-/** Whether the head is signed by the key that it names. Whose key that is, is for the caller to know. */
+/** Whether the head is signed by the key it contains. The caller decides whether to trust that key. */
 export function isSoundHead(head: SignedHead): boolean {
   return isSignedBy(head.key, textOf(headTag, head), head.signature)
 }
 
-/** Whether the trim is signed by the key that it names. */
+/** Whether the trim is signed by the key it contains. */
 export function isSoundTrim(trim: AuditTrim): boolean {
   return isSignedBy(trim.key, textOf(trimTag, trim), trim.signature)
 }

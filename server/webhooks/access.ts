@@ -1,4 +1,4 @@
-/** How a request to the webhook routes is let past: by secret key on the public API, by sign-in on the dashboard's. */
+/** Authorizes webhook requests: by secret key on the public API, by sign-in on the dashboard. */
 import type { Actor } from '../audit/entry.ts'
 
 export interface Access {

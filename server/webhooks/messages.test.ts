@@ -6,13 +6,13 @@ import { limits } from '../limits.ts'
 import { excerptText } from './sinks/http.ts'
 import { batchBody } from './delivery/fan-out.ts'
 import { messageLines } from '../../db/rules/batch-body.ts'
-import { memberText } from './delivery/delivery-routes.ts'
+import { fieldText } from './delivery/delivery-routes.ts'
 import { datagram, octetCounted, syslogMessage } from './sinks/syslog.ts'
 
 const source = { host: 'host.test', processId: 42 }
 
 describe('batches', () => {
-  test('hold their events as they were stored, and come apart again', () => {
+  test('contain their events as stored, and split into them again', () => {
     fc.assert(
       fc.property(
         fc.array(
@@ -45,14 +45,14 @@ describe('batches', () => {
 test('numbers that a double cannot hold survive in payloads and lines', () => {
   const event = '{"n":12345678901234567890.123456789,"m":1e400}'
   expect(messageLines(batchBody(1, [event], 0).body)).toEqual([event])
-  expect(memberText(exactJson(`{"url":"x","payload": ${event} }`), 'payload')).toBe(event)
+  expect(fieldText(exactJson(`{"url":"x","payload": ${event} }`), 'payload')).toBe(event)
 })
 
-test('a member is found by its name, wherever it stands and whatever stands beside it', () => {
+test('a field is found by its name, wherever it is in the object', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), (others, payload) => {
       const object = { ...others, payload }
-      expect(memberText(JSON.stringify(object), 'payload')).toBe(JSON.stringify(payload))
+      expect(fieldText(JSON.stringify(object), 'payload')).toBe(JSON.stringify(payload))
     }),
   )
 })
@@ -78,7 +78,7 @@ describe('syslog', () => {
     )
   })
 
-  test('hostile members stay inside their field, and the JSON stays equal', () => {
+  test('hostile values stay inside their field, and the JSON stays equal', () => {
     fc.assert(
       fc.property(
         fc.record({ type: fc.string(), occurredAt: fc.string(), more: fc.jsonValue() }),
@@ -101,7 +101,7 @@ describe('syslog', () => {
   })
 })
 
-test('excerpts show text, and neither control characters nor what would have to be inflated', () => {
+test('excerpts contain no control characters and no inflated bodies', () => {
   expect(excerptText(Buffer.from('ok\n\u0000\u001b[31m'), null)).toBe('ok\n\ufffd\ufffd[31m')
   expect(excerptText(new Uint8Array([0xff, 0xfe, 65]), 'identity')).toBe('\ufffd\ufffdA')
   expect(excerptText(Bun.gzipSync(Buffer.alloc(1_000_000)), 'gzip')).toMatch(

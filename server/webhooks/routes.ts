@@ -1,4 +1,4 @@
-/** The dashboard's webhook API: the public one by sign-in, and what only people need: secret, notices, the request. */
+/** Webhook routes: the public API by secret key, the same by sign-in, and what only the dashboard needs. */
 import { Elysia } from 'elysia'
 import { isoTime } from '../clock.ts'
 import { holdSentence } from '../operations/health/clock.ts'
@@ -63,7 +63,7 @@ export function dashboardWebhookRoutes(services: DashboardWebhookRoutesServices)
       return json({ snippets })
     })
     .get('/api/webhooks/secret', async ({ request }) => {
-      // Whoever reads the secret can sign in our name, so it is for those who may also rotate it.
+      // A reader of the secret can forge signatures, so reading needs the same role as rotating.
       const who = await access.write(request)
       readQuery(request, {})
       return json(secretView(await orgSecret(webhooks, who)))
@@ -100,7 +100,7 @@ export function dashboardWebhookRoutes(services: DashboardWebhookRoutesServices)
     .use(deliveryRoutes(services, '/api/webhooks', access))
 }
 
-/** With the name of whoever acknowledged each, which the public API leaves to the audit log. */
+/** Adds the name of the person who acknowledged each; the public API leaves it to the audit trail. */
 async function namedIncidents(
   store: Pick<Store, 'accounts' | 'keys'>,
   incidents: Incident[],
@@ -125,7 +125,7 @@ function secretView({ secret, previousUntilMs }: ShownSecret) {
 
 export type SecretView = ReturnType<typeof secretView>
 
-/** The request as it goes out at `atMs`, signed with the secret of today: what a receiver can check its code with. */
+/** The request as sent at `atMs`, signed with the current secret, to test the code of a receiver. */
 async function requestView(
   { webhooks, store }: DashboardWebhookRoutesServices,
   delivery: Delivery,
@@ -152,7 +152,7 @@ async function sealedSecretsOf(
   return found === null ? [] : [found.endpoint.sealedSecret]
 }
 
-/** For operators, who alone can confirm the clock. */
+/** For operators only, because only they can confirm the clock. */
 async function clockNotices(
   { signIns, clockGuard }: DashboardWebhookRoutesServices,
   request: Request,
@@ -164,7 +164,7 @@ async function clockNotices(
   return [{ code: 'clock_jumped', endpointId: null, message: holdSentence(hold), href }]
 }
 
-/** The webhook endpoints of the public API (contract §9): deliveries, endpoints and rules, by secret key. */
+/** The public API (contract §9). */
 interface WebhookRoutesServices extends EndpointRoutesServices, RuleRoutesServices, DeliveryRoutesServices {
   guard: KeyGuard
 }

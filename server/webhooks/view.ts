@@ -1,4 +1,4 @@
-/** Deliveries, endpoints, rules and incidents as clients see them (contract §9); payloads stay as they are. */
+/** Deliveries, endpoints, alert rules and incidents as the API returns them (contract §9). */
 import type {
   Attempt,
   Delivery,
@@ -12,8 +12,8 @@ import { incidentSentence, linkOf, severityOf } from './alerts/alerts.ts'
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 
-/** JSON text: the payload goes out as it was given, to the last digit of its numbers. */
-export function deliveryText(delivery: Delivery, more: { [member: string]: unknown } = {}): string {
+/** JSON text, so that the payload keeps every digit of its numbers. */
+export function deliveryText(delivery: Delivery, more: { [name: string]: unknown } = {}): string {
   const { id, orgId, endpointId, url, body, status, attempts, lastError, lastStatus } = delivery
   const before = JSON.stringify({ id, orgId, endpointId, url })
   const after = JSON.stringify({
@@ -35,7 +35,7 @@ export function attemptView({ atMs, status, durationMs, responseExcerpt, error }
 
 export type AttemptView = ReturnType<typeof attemptView>
 
-/** Never with a secret. */
+/** Without secrets. */
 export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts: EndpointCounts }) {
   const { id, orgId, url, label, types, outcomes, classes, siteIds, status, pausedReason } = endpoint
   return {
@@ -48,7 +48,7 @@ export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts:
     classes,
     sites: siteIds,
     batchSize: endpoint.batchSize,
-    retryWaits: endpoint.retryWaitsMs?.map((ms) => ms / 1_000) ?? null, // seconds; null: those of the server
+    retryWaits: endpoint.retryWaitsMs?.map((ms) => ms / 1_000) ?? null, // seconds; null: the default of the server
     status,
     pausedReason,
     pausedAt: time(endpoint.pausedAtMs),

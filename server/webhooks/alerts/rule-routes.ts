@@ -1,4 +1,4 @@
-/** Routes of alert rules and of their alerts. */
+/** Routes of alert rules and alerts. */
 import { Elysia } from 'elysia'
 import type { Incident } from '../../../db/contract/webhooks.ts'
 import { json } from '../../http/response.ts'
@@ -19,7 +19,7 @@ export interface RuleRoutesServices {
 
 const unparsed = { parse: 'none' } as const
 const incidentsShown = 200
-/** More open alerts than this are not compared to find the worst. */
+/** At most this many open alerts are sorted. */
 const openMax = 1_000
 
 export function ruleRoutes(
@@ -90,7 +90,7 @@ export function ruleRoutes(
 
 const incidentsView = async (incidents: Incident[]): Promise<object[]> => incidents.map(incidentView)
 
-/** Acknowledged alerts are open too. */
+/** `open` includes acknowledged alerts. */
 function readState(text: string | undefined): boolean | null {
   if (text === undefined) return null
   if (text === 'open' || text === 'resolved') return text === 'open'

@@ -1,4 +1,4 @@
-/** What people do with rules, and the numbers a rule of each kind takes. */
+/** Creates, changes and deletes alert rules, and acknowledges alerts. */
 import { StoreError } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Incident, Rule, RuleKind, RuleNumbers } from '../../../db/contract/webhooks.ts'
@@ -15,7 +15,7 @@ interface RuleParts {
   clock: Clock
 }
 
-type Body = { [member: string]: unknown }
+type Body = { [name: string]: unknown }
 export type RuleJson = ReturnType<typeof ruleView>
 
 const eventsMinDefault = 20
@@ -75,7 +75,7 @@ export async function listRules({ store }: RuleParts, orgId: string): Promise<Ru
   return (await store.webhooks.rules(orgId)).map(ruleView)
 }
 
-/** Changes the numbers that `body` names. What is open stays open until the next look judges by the new ones. */
+/** Changes the settings in `body`. Open incidents stay open until the next evaluation. */
 export async function changeRule(
   { store, clock }: RuleParts,
   who: Actor,
@@ -87,7 +87,7 @@ export async function changeRule(
   const before: RuleNumbers = { threshold, minutes, eventsMin }
   const own = Object.entries(before).filter(([, value]) => value !== null)
   const named = own.filter(([name]) => body[name] !== undefined)
-  if (named.length === 0) throw wrongField('', nothingNamed(own.map(([name]) => name)), 'required')
+  if (named.length === 0) throw wrongField('', missingSettings(own.map(([name]) => name)), 'required')
   const numbers = numbersOf[kind]({ ...Object.fromEntries(own), ...body })
   const now = clock.now()
   const metadata = { label: kind, kind, endpointId, before: { ...before }, after: { ...numbers } }
@@ -96,7 +96,7 @@ export async function changeRule(
   return ruleView({ ...rule, ...numbers })
 }
 
-function nothingNamed(own: string[]): string {
+function missingSettings(own: string[]): string {
   return own.length === 0
     ? 'this kind of alert rule has no settings'
     : `at least one of ${own.join(', ')} is required`
@@ -118,7 +118,7 @@ export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId
   await store.webhooks.deleteRule({ orgId: who.orgId, ruleId, audit })
 }
 
-/** Somebody takes on an open alert; a second time changes nothing. */
+/** Idempotent. */
 export async function acknowledgeIncident(
   { store, clock }: RuleParts,
   who: Actor,

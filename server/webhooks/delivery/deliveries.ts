@@ -1,4 +1,4 @@
-/** What people do with deliveries: send one directly, look at them page by page, replay. */
+/** Schedules direct deliveries, finds deliveries and replays them. */
 import { StoreError } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Attempt, Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
@@ -13,14 +13,14 @@ import { laneOf } from './destination.ts'
 
 export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
 
-/** Schedules `payload` (JSON text) for the next run; returns the delivery's id. */
+/** Schedules `payload` (JSON text); returns the delivery's id. */
 export async function scheduleDelivery(
   parts: SecretServices & SinkOptions,
   who: Actor,
   wanted: { url: unknown; payload: string },
 ): Promise<string> {
   const url = readUrl(parts, wanted.url, { httpOnly: true })
-  await orgSecret(parts, who) // from here on there is one to sign with
+  await orgSecret(parts, who) // creates the secret if there is none
   const id = newId('wh')
   const now = parts.clock.now()
   await parts.store.webhooks.schedule({
@@ -43,7 +43,7 @@ interface ReplayParts {
   clock: Clock
 }
 
-/** The same record and message id once more, attempts from 0. 404 when unknown, 409 when pending or deleted. */
+/** Sends a delivery again under the same id, attempts from 0. 409 when it is pending or its endpoint was deleted. */
 export async function replayDelivery({ store, clock }: ReplayParts, who: Actor, id: string): Promise<void> {
   const now = clock.now()
   const { delivery } = await findDelivery(store, who.orgId, id)
@@ -63,7 +63,7 @@ export async function replayDelivery({ store, clock }: ReplayParts, who: Actor, 
   }
 }
 
-/** Every dead letter, of one endpoint or of all; returns how many. */
+/** Replays every dead letter of one endpoint or of all; returns how many. */
 export async function replayDead(
   { store, clock }: ReplayParts,
   who: Actor,

@@ -1,4 +1,4 @@
-/** Routes of deliveries below one address: test, list, one with its attempts, replay. */
+/** Routes of deliveries: send a test, list, show one with its attempts, replay. */
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
@@ -49,7 +49,7 @@ export function deliveryRoutes(
       return jsonText(`{"deliveries":[${deliveries}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
     })
     .get(`${base}/:id`, async ({ request, params }) => {
-      // The router takes the address of the test delivery for an id; no delivery is called so.
+      // The router would read the path of the test delivery as an id.
       if (params.id === 'test')
         throw new AppError('method_not_allowed', 'Method not allowed. This endpoint accepts POST.', {
           headers: { allow: 'POST' },
@@ -72,8 +72,7 @@ export function deliveryRoutes(
     )
 }
 
-/** Reads the body of a test delivery, and the payload in it as exact JSON text: what is sent is what was given. */
-const envelopeBytesMax = 16 * 1024 // the url, names and white space around the payload
+const envelopeBytesMax = 16 * 1024 // url, field names and white space around the payload
 
 async function readTestBody(request: Request): Promise<{ url: unknown; payload: string }> {
   mediaType(request.headers.get('content-type'), ['application/json'])
@@ -86,7 +85,7 @@ async function readTestBody(request: Request): Promise<{ url: unknown; payload: 
   const { url, payload } = value
   if (payload === undefined) return { url, payload: '{}' }
   if (!isObject(payload)) throw wrongField('payload', 'payload must be an object', 'wrong_type')
-  const exact = memberText(exactJson(text), 'payload')
+  const exact = fieldText(exactJson(text), 'payload')
   if (Buffer.byteLength(exact) > limits.webhookPayloadBytesMax) {
     const message = `payload must be at most ${limits.webhookPayloadBytesMax} bytes`
     throw wrongField('payload', message, 'too_large')
@@ -94,12 +93,12 @@ async function readTestBody(request: Request): Promise<{ url: unknown; payload: 
   return { url, payload: exact }
 }
 
-function isObject(value: unknown): value is { [member: string]: unknown } {
+function isObject(value: unknown): value is { [name: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The text of one member of an object that `exactJson` wrote: compact, every name once. */
-export function memberText(object: string, name: string): string {
+/** The text of one field of an object that `exactJson` wrote: compact, each name once. */
+export function fieldText(object: string, name: string): string {
   const wanted = JSON.stringify(name)
   for (let at = 1; object[at] === '"';) {
     const nameEnd = skipString(object, at)
@@ -107,10 +106,9 @@ export function memberText(object: string, name: string): string {
     if (object.slice(at, nameEnd) === wanted) return object.slice(nameEnd + 1, end)
     at = end + 1
   }
-  throw new Error(`invariant: the object has a member ${name}`)
+  throw new Error(`invariant: the object has the field ${name}`)
 }
 
-/** One page of deliveries for a query: filters, limit and cursor read, the store asked, the next cursor sealed. */
 const parameters: Record<string, ParameterKind> = {
   status: 'one',
   endpointId: 'one',
@@ -121,7 +119,7 @@ const purpose = 'webhooks-cursor'
 const pageDefault = 50
 const pageMax = 200
 
-/** A cursor sent alone goes on with its filters; beside other filters, or of another organization, it is refused. */
+/** A cursor alone continues with its own filters; with other filters or in another organization it is rejected. */
 async function readDeliveryPage(
   parts: { store: Pick<Store, 'webhooks'>; cursorCipher: CursorCipher },
   orgId: string,

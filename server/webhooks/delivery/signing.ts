@@ -22,27 +22,27 @@ export function signedHeaders(secrets: string[], message: Message, nowMs: number
   }
 }
 
-/** Reads signing secrets in the form Standard Webhooks gives them: `whsec_` and the base64 of random bytes. */
+/** The form of secrets in Standard Webhooks: `whsec_` and the base64 of random bytes. */
 const prefix = 'whsec_'
 const bytesMin = 24
 const bytesMax = 64
 
-/** The key inside a `whsec_` secret; throws when the text is not one of 24 to 64 bytes. */
+/** The key of a `whsec_` secret; throws unless it has 24 to 64 bytes. */
 export function signingKey(secret: string): Buffer {
   const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : ''
   const key = Buffer.from(text, 'base64')
-  // Buffer skips what is not base64, so only a text that comes back equal was one.
+  // Buffer ignores invalid characters, so only text that encodes to itself is valid base64.
   const isExact = key.toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '')
   if (!isExact || key.length < bytesMin || key.length > bytesMax) throw new Error('not a signing secret')
   return key
 }
 
-/** What a signing secret is sealed for, so that it opens only for the endpoint or organization it signs for. */
+/** The purpose a secret is encrypted for, so that it decrypts only for its endpoint or organization. */
 export function sealPurpose({ orgId, endpointId }: { orgId: string; endpointId: string | null }): string {
   return endpointId === null ? `webhook-org:${orgId}` : `webhook-endpoint:${endpointId}`
 }
 
-/** Code that verifies our signatures, ready to be pasted into a receiver; a test runs each of them. */
+/** Code for receivers that verifies our signatures; a test runs each snippet. */
 interface Snippet {
   language: string
   code: string

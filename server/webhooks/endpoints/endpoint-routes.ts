@@ -1,4 +1,4 @@
-/** Routes of endpoints below one address: create, list, change, pause, resume, replay, rotate, delete. */
+/** Routes of endpoints: create, list, change, pause, resume, test, replay, rotate, delete. */
 import { Elysia } from 'elysia'
 import { json } from '../../http/response.ts'
 import { readJsonObject } from '../../http/body.ts'
@@ -26,7 +26,7 @@ export interface EndpointRoutesServices {
 const unparsed = { parse: 'none' } as const
 const bodyLimits = { bytesMax: limits.jsonBodyBytesMax }
 
-/** Nothing is asked of these bodies, but what is sent must be an object. */
+/** These bodies have no fields, but must be an object when sent. */
 const emptyBody = (request: Request) => readJsonObject(request, bodyLimits, { emptyIsObject: true })
 
 export function endpointRoutes(services: EndpointRoutesServices, base: string, access: Access) {

@@ -1,4 +1,4 @@
-/** What people do with endpoints: create, change, pause, resume, move, rotate, delete. */
+/** Creates, changes, pauses, resumes and deletes endpoints, and rotates their secrets. */
 import { StoreError } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Endpoint, EndpointChange } from '../../../db/contract/webhooks.ts'
@@ -88,7 +88,7 @@ export async function createEndpoint(
   return { endpoint: await findEndpoint(parts, orgId, id), secret, warnings }
 }
 
-/** Types are open, so one that no event has is accepted; whoever gave it hears of it. */
+/** Types are open, so a type that no event has is accepted with a warning. */
 async function warningsFor(
   parts: EndpointServices,
   orgId: string,
@@ -97,7 +97,7 @@ async function warningsFor(
   return warningsOf(types, await unknownTypes(parts.store, orgId, types))
 }
 
-/** Only a file can be taken: two organizations must not write into each other's. */
+/** Two organizations must not write to the same file. */
 async function takenUrl<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -126,7 +126,7 @@ const viewNames: { [name in keyof EndpointChange]?: keyof EndpointJson } = {
   retryWaitsMs: 'retryWaits',
 }
 
-/** Changes what `body` names; the audit row tells what it was before. */
+/** Changes the fields in `body`; the audit entry records them before and after. */
 export async function changeEndpoint(
   parts: EndpointServices,
   who: Actor,
@@ -172,7 +172,7 @@ export async function resumeEndpoint(parts: EndpointServices, who: Actor, id: st
   return findEndpoint(parts, who.orgId, id)
 }
 
-/** A new secret, shown once; for a day messages are signed with the old one too. */
+/** Returns the new secret once; for a day the old one signs messages too. */
 export async function rotateEndpointSecret(
   parts: EndpointServices,
   who: Actor,

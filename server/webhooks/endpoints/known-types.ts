@@ -1,8 +1,8 @@
-/** Finds types in an endpoint's filter that no event has, so that a typing error is noticed. */
+/** Finds types in an endpoint's filter that no event has, to warn about typing errors. */
 import type { Store } from '../../../db/contract/store.ts'
 import { nearest } from '../../text/text.ts'
 
-/** What our clients send and what the appliance makes itself. Types are open: others are accepted. */
+/** Types of our clients and of the appliance. Other types are accepted too. */
 export const commonTypes = [
   'agent.detected',
   'agent.missed',
@@ -26,7 +26,7 @@ export interface UnknownType {
   suggestion: string | null
 }
 
-/** The filters that match none of our types and none that the organization ever sent. */
+/** The filters that match no common type and no type that the organization ever sent. */
 export async function unknownTypes(
   store: Pick<Store, 'events'>,
   orgId: string,
@@ -48,7 +48,7 @@ function matchesOne(filter: string, types: readonly string[]): boolean {
   return types.some((type) => type.startsWith(start))
 }
 
-/** What is accepted, but maybe not meant. */
+/** Accepted, but probably a mistake. */
 export type Warning = { path: string; code: 'unknown_type'; message: string }
 
 export function warningsOf(filters: readonly string[], unknown: readonly UnknownType[]): Warning[] {

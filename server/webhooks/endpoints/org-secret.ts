@@ -1,4 +1,4 @@
-/** The signing secret of an organization: made when first needed, shown to those who may, rotated with an overlap. */
+/** The signing secret of an organization: created when first needed, rotated with an overlap. */
 import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
@@ -15,7 +15,7 @@ export interface SecretServices {
 
 export interface ShownSecret {
   secret: string
-  previousUntilMs: number | null // while set and not over, the one before signs too
+  previousUntilMs: number | null // until then the previous secret signs too
 }
 
 export async function orgSecret({ store, clock, box }: SecretServices, who: Actor): Promise<ShownSecret> {
@@ -33,13 +33,13 @@ export async function orgSecret({ store, clock, box }: SecretServices, who: Acto
   }
 }
 
-/** Makes a new secret; for a day messages are signed with both. */
+/** Creates a new secret; for a day both sign messages. */
 export async function rotateOrgSecret(parts: SecretServices, who: Actor): Promise<ShownSecret> {
   const { store, clock, box } = parts
   const sealedSecret = box.seal(sealPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
   const now = clock.now()
   const previousUntilMs = now + limits.webhookOldSecretMs
-  // There must be one to follow; `sealedIfNone` is then the one that is followed at once.
+  // A rotation needs a secret to replace.
   const first = { orgId: who.orgId, sealedIfNone: sealedSecret }
   await store.webhooks.orgSecret({
     ...first,

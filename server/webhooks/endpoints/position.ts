@@ -1,4 +1,4 @@
-/** Finds places in the event log: where a time lies, and the last arrival of certain senders. */
+/** Finds positions in the event log: of a time of arrival, and of the last event of certain senders. */
 import type { EventStore, StoredEvent } from '../../../db/contract/store.ts'
 
 /** The position just before the first event that arrived at or after `sinceMs`; the log's end when there is none. */
@@ -11,7 +11,7 @@ export async function positionBefore(
     const { events: found } = await events.tail({ orgId, filter: {}, afterSeq: seq, limit: 1 })
     return found[0]?.receivedAtMs ?? null
   }
-  // Arrival times rise with arrival numbers: halve the log until the border is found.
+  // Binary search, because arrival times increase with arrival numbers.
   let low = 0
   let high = await events.lastSeq(orgId)
   while (low < high) {
@@ -25,7 +25,7 @@ export async function positionBefore(
 
 export type Arrival = Pick<StoredEvent, 'seq' | 'receivedAtMs'>
 
-/** Arrivals that are looked back over at most: reading the codes of so many takes a second or two. */
+/** The search ends after this many arrivals, which takes 1 to 2 s. */
 const backMax = 2 ** 24
 
 /** The newest arrival after `afterSeq` that none of the keys sent; null when there is none. */
@@ -35,7 +35,7 @@ export async function lastArrival(
 ): Promise<Arrival | null> {
   const firstAfter = async (afterSeq: number): Promise<Arrival | null> =>
     (await events.tail({ ...query, filter: {}, afterSeq, limit: 1 })).events[0] ?? null
-  let none = await events.lastSeq(query.orgId) // behind it there is none
+  let none = await events.lastSeq(query.orgId) // there is none after it
   let found: Arrival | null = null
   for (let back = 1; found === null && none > query.afterSeq && back <= backMax; back *= 2) {
     const from = Math.max(query.afterSeq, none - back)

@@ -1,4 +1,4 @@
-/** Delivers a range of the event log to an endpoint once more, or everything from a place on. */
+/** Replays a range of the event log, or everything from a position, to an endpoint. */
 import type { EventStore } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { parseTime } from '../../text/time.ts'
@@ -7,25 +7,25 @@ import { findEndpoint, type EndpointJson, type EndpointServices } from './endpoi
 import { positionBefore } from './position.ts'
 
 /**
- * `from` and `until` are positions, or times of arrival: what arrived from the one on and before the other. Events
- * behind the position `from` are delivered again, up to and including `until`; without it, up to where the endpoint is.
+ * `from` and `until` are positions or times of arrival. Events after the position `from` are delivered again, up to and
+ * including `until`, by default up to the endpoint's position. For times: from `from`, before `until`.
  */
 export async function replayEndpoint(
   parts: EndpointServices,
   who: Actor,
   id: string,
-  body: { [member: string]: unknown },
+  body: { [name: string]: unknown },
 ): Promise<EndpointJson> {
   const endpoint = await findEndpoint(parts, who.orgId, id)
   const { events } = parts.store
-  const position = await readPlace(events, who.orgId, 'from', body['from'])
+  const position = await readPosition(events, who.orgId, 'from', body['from'])
   if (position === null) throw wrongField('from', 'from is required: a position or a time', 'required')
-  const until = await readPlace(events, who.orgId, 'until', body['until'])
+  const until = await readPosition(events, who.orgId, 'until', body['until'])
   const reached = endpoint.resumePosition ?? endpoint.position
   if (position > reached)
     throw wrongField('from', `from must be at most ${reached}, the position of the endpoint`)
   if (until !== null && until < position) throw wrongField('until', 'until must not be before from')
-  if (until === position) return endpoint // nothing lies in between
+  if (until === position) return endpoint // an empty range
   const now = parts.clock.now()
   const metadata = { label: String(endpoint.label || endpoint.url), before: reached, after: position, until }
   const audit = auditEntry(who, { action: 'webhook_endpoint.moved', target: id, metadata }, now)
@@ -33,8 +33,8 @@ export async function replayEndpoint(
   return findEndpoint(parts, who.orgId, id)
 }
 
-/** Null when not given. */
-async function readPlace(
+/** Null when missing. */
+async function readPosition(
   events: Pick<EventStore, 'tail' | 'lastSeq'>,
   orgId: string,
   name: 'from' | 'until',

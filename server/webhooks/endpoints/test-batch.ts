@@ -1,4 +1,4 @@
-/** Sends an endpoint a `trace.batch` with one sample event, signed as real ones are and marked as a test. */
+/** Sends an endpoint a signed `trace.batch` with one sample event, marked as a test. */
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
@@ -7,8 +7,8 @@ import { newId } from '../../ids.ts'
 import type { EndpointServices } from './endpoints.ts'
 
 /**
- * Returns the delivery's id. Its `sequence` is 0 and the endpoint's own does not move: real batches begin with 1 and
- * stay gapless.
+ * Returns the delivery's id. Its `sequence` is 0 and the endpoint's own does not change, so that of real batches
+ * starts at 1 without a gap.
  */
 export async function testEndpoint(parts: EndpointServices, who: Actor, endpointId: string): Promise<string> {
   const { store, clock } = parts
@@ -31,7 +31,7 @@ export async function testEndpoint(parts: EndpointServices, who: Actor, endpoint
 
 type Filters = Pick<Endpoint, 'types' | 'outcomes' | 'classes' | 'siteIds'>
 
-/** The event passes the endpoint's own filters, so the receiver treats it as it will treat others. */
+/** The event matches the endpoint's own filters, so the receiver handles it like real events. */
 export function testBatch(
   { types, outcomes, classes, siteIds }: Filters,
   deliveryId: string,
