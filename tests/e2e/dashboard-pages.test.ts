@@ -31,7 +31,7 @@ test('each page says what it waits for; its command works and changes the page b
     for (const [name, type] of pillars) {
       await page.getByRole('link', { name, exact: true }).click()
       await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
-      await page.getByText(`${name} fills from`).waitFor()
+      await page.getByText(`${name} shows`).waitFor()
       await page.locator('.first-event code', { hasText: type }).waitFor()
       expect(await page.getByRole('link', { name: 'Create an ingest key' }).getAttribute('href')).toStartWith(
         '/settings',

@@ -80,5 +80,5 @@ export function knownAgent(vendor: string): KnownAgent | null {
 export const purposeWords: { [purpose in Purpose]: string } = {
   training: 'collects text to train models',
   search: 'builds a search index',
-  assistant: 'fetches pages on request of a person',
+  assistant: 'fetches pages at the request of a person',
 }
