@@ -2,7 +2,7 @@
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import type { ServerState } from '../operations/doctor/server-checks.ts'
-import { serverState } from '../operations/doctor/server-state.ts'
+import { serverState } from '../operations/doctor/server-checks.ts'
 import { isShed } from '../operations/health/memory.ts'
 import { watchCertificate } from '../http/tls.ts'
 import { limitConnections } from '../http/connection-limit.ts'

@@ -25,7 +25,7 @@ test('an operator is told of the jump on every page, and confirms the clock', as
     await signIn(page)
     const bar = page.locator('.notice-bar')
     await bar.waitFor()
-    expect(await bar.textContent()).toContain('400 days ahead of the time that has passed')
+    expect(await bar.textContent()).toContain('400 days ahead of the elapsed time')
     await bar.getByRole('link').click()
     await page.getByRole('heading', { name: 'The clock jumped' }).waitFor()
     expect(await bar.count()).toBe(0)

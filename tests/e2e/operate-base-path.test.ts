@@ -81,7 +81,7 @@ test('beside the base path there is nothing but health, and links and documents 
   for (const path of ['/', '/v1/limits', '/a/bc/', '/a/v1/limits', '/A/b/']) {
     const answer = await get(path)
     expect([path, answer.status]).toEqual([path, 404])
-    expect(await answer.json()).toMatchObject({ hint: 'This appliance answers below /a/b/.' })
+    expect(await answer.json()).toMatchObject({ hint: 'This appliance is served under /a/b/.' })
   }
   const bare = await get('/a/b?x=1')
   expect([bare.status, bare.headers.get('location')]).toEqual([308, '/a/b/?x=1'])
@@ -159,5 +159,5 @@ test('a unix socket: its proxy is believed, a dead socket goes, a living one and
   expect(statSync(socket, { throwIfNoEntry: false })).toBeUndefined()
   writeFileSync(socket, 'a file')
   const blocked = await cli(['serve', '--listen', `unix:${socket}`], { dataDir: dir.join('data') })
-  expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringContaining('something else at this path')])
+  expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringContaining('is not a socket')])
 })

@@ -92,7 +92,7 @@ test('ready asks over TLS, below a base path and over a socket alike', async () 
   const tls = ['--tls-cert', dir.join('cert.pem'), '--tls-key', dir.join('key.pem'), '--base-path', '/below']
   const secure = await startAppliance({ dataDir, args: tls })
   expect((await secure.cli('ready')).stdout).toBe('ready\n')
-  expect((await diagnosis(secure)).get('tls')?.detail).toContain('serves TLS')
+  expect((await diagnosis(secure)).get('tls')?.detail).toContain('uses TLS')
   await secure.stop()
   const args = ['serve', '--listen', `unix:${dir.join('http.sock')}`, '--data-dir', dataDir]
   const behind = run([binaryPath, ...args], {

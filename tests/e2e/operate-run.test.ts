@@ -87,13 +87,15 @@ test('the doctor tells whom the server called: nobody, then the receiver of a we
   const dataDir = dir.join('calling')
   const args = ['--webhook-allow=127.0.0.0/8', '--dispatch-cron=* * * * * *']
   await using appliance = await startAppliance({ dataDir, args })
-  expect(check(await doctor(dataDir), 'outbound')?.detail).toBe('No outgoing connections since start.')
+  expect(check(await doctor(dataDir), 'outbound')?.detail).toBe(
+    'No outgoing connection since the server started.',
+  )
   expect((await appliance.cli('webhook', 'test', `http://127.0.0.1:${receiver.port}/in`)).code).toBe(0)
   await got.promise
   const { status, detail } = check(await doctor(dataDir), 'outbound')!
   expect([status, detail]).toEqual([
     'ok',
-    `Outgoing connections since start: webhook 127.0.0.1 port ${receiver.port}, 1 time.`,
+    `Outgoing connections since the server started: webhook 127.0.0.1 port ${receiver.port}, 1 time.`,
   ])
 })
 

@@ -80,7 +80,7 @@ test('https on both listeners, a cookie that only https carries, and no plain ht
     () => 'refused',
   )
   expect(plain).toBe('refused')
-  expect((await appliance.cli('doctor', '--json', ...flags())).stdout).toContain('serves TLS')
+  expect((await appliance.cli('doctor', '--json', ...flags())).stdout).toContain('uses TLS')
 })
 
 test('a renewed pair is shown to new connections while an open stream goes on; a broken one changes nothing', async () => {
@@ -156,7 +156,11 @@ test('a pair that does not hold together is refused at the start, in one line', 
     [['--tls-cert', dir.join('first.pem')], 2, /set together/],
     [['--tls-cert', dir.join('absent.pem'), '--tls-key', dir.join('first.key')], 1, /cannot be read/],
     [['--tls-cert', dir.join('first.key'), '--tls-key', dir.join('first.key')], 1, /no PEM certificate/],
-    [['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('first.pem')], 1, /PEM private key/],
+    [
+      ['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('first.pem')],
+      1,
+      /no unencrypted PEM private key/,
+    ],
     [['--tls-cert', dir.join('first.pem'), '--tls-key', dir.join('second.key')], 1, /does not match/],
   ]
   for (const [args, code, saying] of cases) {

@@ -69,7 +69,7 @@ test('the order of scopes is no change; an end is; one that has passed is left',
   now += 2 * 86_400_000
   expect(await did(ending)).toContain('key unchanged')
   const [, left] = await apply(org('acme', key('b')))
-  expect(left).toMatchObject({ did: 'left', note: expect.stringContaining('ended on 2026-06-02') })
+  expect(left).toMatchObject({ did: 'left', note: expect.stringContaining('expired on 2026-06-02') })
   const [, never] = await apply(org('acme', key('c', 'expires = "2026-06-01"')))
   expect([never?.did, await store.keys.findByHash(hash('c'))]).toEqual(['left', null])
 })
@@ -110,7 +110,7 @@ test('an endpoint has its own waits, changes them and loses them; a wrong list i
 test('one thing that cannot be leaves everything as it was, and says where it stands', async () => {
   const foreign = org('globex', key('d')) + org('acme') + org('initech', key('a'))
   expect(await refusal(foreign)).toBe(
-    'setup.toml:12: organizations[2].keys[0]: A key with this hash belongs to another organization or is of another kind.',
+    'setup.toml:12: organizations[2].keys[0]: A key with this hash exists in another organization or with another kind.',
   )
   expect([await store.orgs.find('globex'), await store.keys.findByHash(hash('d'))]).toEqual([null, null])
   const scoped = org('globex', key('e', 'scopes = ["traces:read"]', 'ingest'))

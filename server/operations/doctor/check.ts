@@ -1,10 +1,10 @@
-/** The form of one finding of `doctor`. */
+/** The shape of one check of `doctor`. */
 
 export interface Check {
   id: string
   status: 'ok' | 'warning' | 'failure'
   detail: string // one sentence
-  hint: string | null // what to do about it
+  hint: string | null // what to do
 }
 
 export function ok(id: string, detail: string): Check {
@@ -20,7 +20,7 @@ export function failure(id: string, detail: string, hint: string): Check {
 }
 
 export interface Diagnosis {
-  ok: boolean // no failure; warnings are fine
+  ok: boolean // true without failures; warnings do not count
   at: string
   version: string
   checks: Check[]

@@ -6,7 +6,7 @@ import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { writeLastRun, writeProof } from '../backup/backup-folder.ts'
 import { checkBackups, checkClock, checkIntegrity, checkKeys, checkLog, checkSchema } from './data-checks.ts'
 import { checkDisk, checkFiles, checkFolder } from './folder-checks.ts'
-import { checkProxies, checkReach } from './network-checks.ts'
+import { checkProxies, checkReach } from './options.ts'
 
 const now = Date.UTC(2026, 5, 23, 12)
 const mebibyte = 1024 * 1024
@@ -25,7 +25,7 @@ const well: Checkup = {
 test('the database: damage, a long log, a clock that went back', () => {
   expect(checkIntegrity(well).status).toBe('ok')
   expect(checkIntegrity({ ...well, problems: ['page 7 is never used'] })).toMatchObject({ status: 'failure' })
-  expect(checkIntegrity({ ...well, problems: null }).detail).toContain('too large for a quick look')
+  expect(checkIntegrity({ ...well, problems: null }).detail).toContain('too large for a quick check')
   const sizes = [0, 256, 257, 1024, 1025].map(
     (size) => checkLog({ ...well, walBytes: size * mebibyte }).status,
   )

@@ -1,4 +1,4 @@
-/** Checks of the database, the keys in it, the clock it was written by, and the backups of it. */
+/** Checks of the database, its keys, the clock and the backups. */
 import type { Checkup, SchemaState } from '../../../db/contract/backup.ts'
 import { listBackups, readLastRun, type LastRun, type Proof } from '../backup/backup-folder.ts'
 import { isoTime } from '../../clock.ts'
@@ -12,15 +12,15 @@ export function checkSchema({ version, newest, pending }: SchemaState): Check {
   if (version > newest) {
     return failure(
       'schema',
-      `The data has schema ${version}, this release knows up to ${newest}.`,
-      'use the release that wrote it or a newer one',
+      `The data has schema ${version}, but this release supports up to ${newest}.`,
+      'use the release that wrote it, or a newer one',
     )
   }
   if (pending.length > 0) {
     return warning(
       'schema',
-      `The data has schema ${version}; this release would bring it to ${newest}.`,
-      'sightglass migrate up, or start the server',
+      `The data has schema ${version}; this release upgrades it to ${newest}.`,
+      'run "sightglass migrate up" or start the server',
     )
   }
   return ok('schema', `The data has schema ${version}, the newest of this release.`)
@@ -30,70 +30,71 @@ export function checkIntegrity({ problems, sqlite, bytes }: Checkup): Check {
   if (problems === null) {
     return ok(
       'database',
-      `SQLite ${sqlite}, ${sizeText(bytes)}: too large for a quick look; every backup reads it whole.`,
+      `SQLite ${sqlite}, ${sizeText(bytes)}: too large for a quick check; every backup reads all of it.`,
     )
   }
-  if (problems.length === 0) return ok('database', `SQLite ${sqlite}, ${sizeText(bytes)}, sound.`)
+  if (problems.length === 0) return ok('database', `SQLite ${sqlite}, ${sizeText(bytes)}, intact.`)
   return failure(
     'database',
     `The database is damaged: ${problems.join('; ')}`,
-    'make a copy of the folder, then restore the newest backup',
+    'copy the folder, then restore the newest backup',
   )
 }
 
 export function checkLog({ walBytes }: Checkup): Check {
-  const detail = `The write-ahead log has ${sizeText(walBytes)}.`
+  const detail = `Write-ahead log: ${sizeText(walBytes)}.`
   if (walBytes > 1024 * mebibyte)
-    return failure('wal', detail, 'something keeps an old read open; restart the server')
-  if (walBytes > 256 * mebibyte) return warning('wal', detail, 'it shrinks within a minute of lower load')
+    return failure('wal', detail, 'a read has been open for too long; restart the server')
+  if (walBytes > 256 * mebibyte)
+    return warning('wal', detail, 'it should shrink within a minute under less load')
   return ok('wal', detail)
 }
 
 const skewMs = 5 * 60_000
 const releaseYear = 2026
 
-/** A clock that jumped back leaves entries from the future. */
+/** A clock that was set back leaves audit entries from the future. */
 export function checkClock({ newestAuditAtMs }: Checkup, now: number): Check {
   if (new Date(now).getUTCFullYear() < releaseYear) {
     return failure(
       'clock',
-      `The clock says ${isoTime(now)}.`,
-      'set the time; sign-ins, keys and webhooks depend on it',
+      `The clock is at ${isoTime(now)}, before this release.`,
+      'set the clock; sign-ins, keys and webhooks depend on it',
     )
   }
   if (newestAuditAtMs !== null && newestAuditAtMs > now + skewMs) {
     return warning(
       'clock',
-      `The newest audit entry is of ${isoTime(newestAuditAtMs)}, the clock says ${isoTime(now)}.`,
+      `The newest audit entry is from ${isoTime(newestAuditAtMs)}, but the clock is at ${isoTime(now)}.`,
       'check whether the clock was set back',
     )
   }
-  return ok('clock', `The clock says ${isoTime(now)}.`)
+  return ok('clock', `Clock: ${isoTime(now)}.`)
 }
 
 export function checkKeys({ keys: { live, exposed, endingSoon, idle } }: Checkup): Check {
   if (exposed > 0) {
     return failure(
       'keys',
-      `${exposed} of ${live} keys were sent by a browser and count as leaked.`,
+      `${exposed} of ${live} keys were sent from a browser and count as leaked.`,
       'rotate them in Settings',
     )
   }
   const findings = [
-    ...(endingSoon > 0 ? [`${endingSoon} expire within a week`] : []),
-    ...(idle > 0 ? [`${idle} were not used for 90 days`] : []),
+    ...(endingSoon > 0 ? [`${endingSoon} expire within 7 days`] : []),
+    ...(idle > 0 ? [`${idle} unused for 90 days`] : []),
   ]
-  if (findings.length === 0) return ok('keys', `${live} keys, none leaked, expiring or unused.`)
+  if (findings.length === 0) return ok('keys', `${live} active keys, none leaked, expiring or unused.`)
   return warning(
     'keys',
-    `Of ${live} keys ${findings.join(', ')}.`,
-    'sightglass key list; rotate or revoke them',
+    `${live} active keys: ${findings.join(', ')}.`,
+    'list them with "sightglass key list", then rotate or revoke them',
   )
 }
 
 const staleDays = 8
 
-/** The newest backup that was proven, and how the newest attempt ended. */
+/** The newest verified backup, and the result of the newest attempt. */
 export async function checkBackups(dir: string, now: number): Promise<Check> {
   const backups = await listBackups(dir)
   const proven = backups.find(({ proof }) => proof !== null)
@@ -107,7 +108,7 @@ export async function checkBackups(dir: string, now: number): Promise<Check> {
   }
   const damaged = backups.find(({ problem }) => problem !== null)
   if (damaged !== undefined) {
-    return failure('backup', `${damaged.name} is damaged: ${damaged.problem}`, 'delete it and make a new one')
+    return failure('backup', `${damaged.name} is damaged: ${damaged.problem}`, 'delete it and create another')
   }
   if (proven?.proof == null) {
     return warning('backup', `No verified backup in ${dir}.`, 'sightglass backup create')
@@ -116,17 +117,17 @@ export async function checkBackups(dir: string, now: number): Promise<Check> {
   if (ahead !== undefined) {
     return warning(
       'backup',
-      `${ahead.name} is dated ${ahead.manifest?.createdAt}, ahead of the clock: it was made while the clock was wrong.`,
-      'make a new one with "sightglass backup create", then delete it',
+      `${ahead.name} is dated ${ahead.manifest?.createdAt}, after the current time: the clock was wrong.`,
+      'create another with "sightglass backup create", then delete this one',
     )
   }
   const { provenAt } = proven.proof
   const days = Math.floor((now - Date.parse(provenAt)) / dayMs)
-  const detail = `${proven.name} was verified ${days === 0 ? 'within a day' : `${days} days ago`}.`
+  const detail = `${proven.name} was verified ${days === 0 ? 'in the last 24 hours' : `${days} ${days === 1 ? 'day' : 'days'} ago`}.`
   return days >= staleDays ? warning('backup', detail, 'sightglass backup create') : ok('backup', detail)
 }
 
-/** Whether a backup was verified after the failure: by number where both have one, since the clock may have moved. */
+/** Whether a backup was verified after the failure: by number if both have one, because the clock may have moved. */
 function isFollowed(last: LastRun, proof: Proof | null): boolean {
   if (proof === null) return false
   if (last.sequence !== undefined && proof.sequence !== undefined) return proof.sequence > last.sequence

@@ -1,4 +1,4 @@
-/** Runs every check of `doctor`, the cheap ones first; a folder that cannot be read at all ends it early. */
+/** Runs every check of `doctor`, the cheap ones first. Ends early when the folder has no data. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkUp, readSchema } from '../../../db/open.ts'
@@ -14,19 +14,16 @@ import {
   checkFolder,
   checkLimits,
 } from './folder-checks.ts'
-import { checkProxies, checkReach } from './network-checks.ts'
-import { checkOptions, type Diagnosed } from './options.ts'
+import { type Diagnosed, checkOptions, checkProxies, checkReach } from './options.ts'
 
-export interface DiagnosisWanted {
+interface DiagnosisOptions {
   config: Diagnosed
   now: number
-  /** What a running server says of itself. */
-  live: Check[]
-  /** Where it listens; null without one. */
-  url: string | null
+  live: Check[] // of the running server
+  url: string | null // where it listens; null without one
 }
 
-export async function diagnose({ config, now, live, url }: DiagnosisWanted): Promise<Diagnosis> {
+export async function diagnose({ config, now, live, url }: DiagnosisOptions): Promise<Diagnosis> {
   const { dataDir, diskFloorBytes, backup, hasTls } = config
   const about = { at: isoTime(now), version }
   if (!existsSync(join(dataDir, 'sightglass.db'))) {
@@ -70,12 +67,12 @@ async function database(dataDir: string, now: number) {
     const check = failure(
       'database',
       `The database cannot be read: ${why}`,
-      'make a copy of the folder, then restore the newest backup',
+      'copy the folder, then restore the newest backup',
     )
     return { checkup: null, checks: [check] }
   }
 }
 
 export function unreachable(why: string): Check {
-  return warning('server', `A server holds the folder but does not answer: ${why}`, 'check its log')
+  return warning('server', `A server holds the folder but does not answer: ${why}.`, 'see its log')
 }

@@ -1,4 +1,4 @@
-/** Checks of the data folder and its disk: who may read it, what kind of file system it is, how long the room lasts. */
+/** Checks of the data folder and its disk: permissions, file system, free space, limits of the process. */
 import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,48 +16,48 @@ export function checkFolder(dataDir: string): Check {
     if (error instanceof Error && 'code' in error && error.code === 'EROFS')
       return warning(
         'folder',
-        `${dataDir} is on a read-only file system: it can be read and verified, but not served.`,
-        'remount it read-write before you start a server',
+        `${dataDir} is on a read-only file system: the data can be read and verified, but no server can start.`,
+        'mount it read-write before you start a server',
       )
     return failure(
       'folder',
-      `${dataDir} is not writable by this user.`,
-      'run as the user that owns it, or change its owner',
+      `This user cannot write to ${dataDir}.`,
+      'run as its owner, or change its owner with chown',
     )
   }
   if ((mode & 0o077) !== 0) {
     return failure(
       'folder',
-      `${dataDir} is accessible to others (mode ${mode.toString(8)}).`,
+      `Other users can access ${dataDir} (mode ${mode.toString(8)}).`,
       `chmod 700 ${dataDir}`,
     )
   }
-  return ok('folder', `${dataDir} is accessible to its owner only.`)
+  return ok('folder', `Only the owner can access ${dataDir}.`)
 }
 
-/** Secrets, the database and the socket: nothing in the folder is for others, whatever the folder's own mode. */
+/** No file in the folder may be accessible to others, whatever the mode of the folder. */
 export function checkFiles(dataDir: string): Check {
   const open = readdirSync(dataDir).filter((name) => {
     const stat = statSync(join(dataDir, name), { throwIfNoEntry: false })
     return stat !== undefined && (stat.mode & 0o077) !== 0
   })
   if (open.length === 0) return ok('files', 'Only the owner can access its files.')
-  return warning('files', `Accessible to others: ${open.slice(0, 5).join(', ')}.`, `chmod -R go= ${dataDir}`)
+  return warning('files', `Other users can access ${open.slice(0, 5).join(', ')}.`, `chmod -R go= ${dataDir}`)
 }
 
-const remote: { readonly [type: number]: string } = {
+const remoteTypes: { readonly [type: number]: string } = {
   0x6969: 'NFS',
   0x517b: 'SMB',
   0xff534d42: 'CIFS',
   0xfe534d42: 'SMB2',
   0x65735546: 'FUSE',
 }
-const fleeting: { readonly [type: number]: string } = { 0x01021994: 'tmpfs', 0x794c7630: 'overlayfs' }
+const temporaryTypes: { readonly [type: number]: string } = { 0x01021994: 'tmpfs', 0x794c7630: 'overlayfs' }
 
-/** SQLite's locks and shared memory need a local disk, and a record needs one that stays. */
+/** SQLite's locks and shared memory need a local disk, and evidence needs a persistent one. */
 export async function checkFileSystem(dataDir: string): Promise<Check> {
   const type = (await statfs(dataDir)).type >>> 0
-  const far = remote[type]
+  const far = remoteTypes[type]
   if (far !== undefined) {
     return failure(
       'file-system',
@@ -65,22 +65,22 @@ export async function checkFileSystem(dataDir: string): Promise<Check> {
       'move the data folder to a local disk',
     )
   }
-  const gone = fleeting[type]
+  const gone = temporaryTypes[type]
   if (gone !== undefined) {
     return warning(
       'file-system',
       `The data is on ${gone}: it is lost with the machine or the container.`,
-      'put the data folder on a disk or a volume',
+      'move the data folder to a disk or a volume',
     )
   }
-  return ok('file-system', `The file system is local (type 0x${type.toString(16)}).`)
+  return ok('file-system', `Local file system (type 0x${type.toString(16)}).`)
 }
 
 const soonDays = 14
 const farDays = 3_650
-const eventsToJudge = 10_000
+const forecastEventsMin = 10_000
 
-/** The forecast goes by the events of the last week and what one takes on the disk. */
+/** Forecast: events of the last 7 days times the average size of an event on disk. */
 export async function checkDisk(
   dataDir: string,
   floorBytes: number,
@@ -88,27 +88,29 @@ export async function checkDisk(
 ): Promise<Check> {
   const { bavail, bsize } = await statfs(dataDir)
   const free = bavail * bsize
-  const room = `${sizeText(free)} are free`
+  const space = `${sizeText(free)} free`
   if (free < floorBytes) {
     return failure(
       'disk',
-      `${room}, below the floor of ${sizeText(floorBytes)}: ingest is refused.`,
-      'free some space or shorten retention',
+      `${space}, below the minimum of ${sizeText(floorBytes)}: ingest is refused.`,
+      'free disk space or shorten retention',
     )
   }
-  // Few events say little: an empty database has its size too.
-  if (checkup === null || checkup.eventsLastWeek === 0 || checkup.facts.events < eventsToJudge) {
-    return ok('disk', `${room}.`)
+  // With few events the fixed size of the database would distort the forecast.
+  if (checkup === null || checkup.eventsLastWeek === 0 || checkup.facts.events < forecastEventsMin) {
+    return ok('disk', `${space}.`)
   }
-  const bytesADay = ((checkup.bytes / checkup.facts.events) * checkup.eventsLastWeek) / 7
-  const days = Math.floor((free - floorBytes) / bytesADay)
-  const pace = `at the rate of the last week (${sizeText(bytesADay)} per day)`
+  const bytesPerDay = ((checkup.bytes / checkup.facts.events) * checkup.eventsLastWeek) / 7
+  const days = Math.floor((free - floorBytes) / bytesPerDay)
+  const pace = `at the rate of the last 7 days (${sizeText(bytesPerDay)} per day)`
   const then = days > farDays ? 'in more than 10 years' : `in ${days} days`
-  const forecast = `${room}; ${pace} the disk is full ${then}.`
-  return days < soonDays ? warning('disk', forecast, 'add space or shorten retention') : ok('disk', forecast)
+  const forecast = `${space}; ${pace} the disk is full ${then}.`
+  return days < soonDays
+    ? warning('disk', forecast, 'add disk space or shorten retention')
+    : ok('disk', forecast)
 }
 
-/** What restores moved aside takes room until somebody is sure. */
+/** Data that a restore moved aside uses disk space until somebody deletes it. */
 export function checkAside(dataDir: string): Check | null {
   const [newest, ...older] = asideFolders(dataDir)
   if (newest === undefined) return null
@@ -116,8 +118,8 @@ export function checkAside(dataDir: string): Check | null {
   const names = all.length === 1 ? newest : `${newest} and ${older.length} more`
   return warning(
     'replaced-data',
-    `A restore moved earlier data aside: ${names}.`,
-    'delete it when you are sure; until then "sightglass restore --undo" brings it back',
+    `A restore moved the previous data aside: ${names}.`,
+    'delete it when you no longer need it; until then "sightglass restore --undo" brings it back',
   )
 }
 
@@ -129,6 +131,10 @@ export function checkLimits(): Check | null {
   const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
   if (soft === undefined) return null
   return Number(soft) < openFilesMin
-    ? warning('limits', `Only ${soft} files may be open.`, 'raise LimitNOFILE in the unit, or ulimit -n')
-    : ok('limits', `${soft} files may be open.`)
+    ? warning(
+        'limits',
+        `The limit of open files is ${soft}.`,
+        'raise LimitNOFILE in the unit, or ulimit -n, to at least 1024',
+      )
+    : ok('limits', `Limit of open files: ${soft}.`)
 }

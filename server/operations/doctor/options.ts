@@ -1,12 +1,13 @@
-/** The options that `doctor` judges: those of the running server when one holds the folder, else its own. */
+/** Checks the options of a server: backups, retention, TLS and proxies. */
 import { resolve } from 'node:path'
-import type { ListenAddress } from '../../http/address.ts'
+import { failure, ok, warning, type Check } from './check.ts'
+import { isIP } from 'node:net'
+import { listenText, type ListenAddress } from '../../http/address.ts'
 import type { TlsFiles } from '../../http/tls.ts'
 import type { BackupConfig } from '../backup/config.ts'
 import type { RetentionRule } from '../retention/expire-all.ts'
-import { ok, warning, type Check } from './check.ts'
 
-/** No secret is among them: they travel over the control socket. */
+/** Options of the running server, or of the command without one. No secrets: they cross the control socket. */
 export interface Diagnosed {
   dataDir: string
   diskFloorBytes: number
@@ -29,24 +30,24 @@ export function diagnosedOf(config: Options): Diagnosed {
   return {
     ...{ dataDir, diskFloorBytes, listen, publicUrl, trustedProxies, retention },
     hasTls: tls !== null,
-    // The command may run in another folder than the server.
+    // Absolute, because the command may run in another folder than the server.
     backup: { dir: resolve(dir), cron, keep, isEncrypted: passphrase !== null },
   }
 }
 
-/** `url` is where the running server listens; null without one. */
+/** `url`: where the running server listens; null without one. */
 export function checkOptions({ backup, retention }: Diagnosed, url: string | null): Check[] {
   const whose =
     url === null
-      ? 'No server is running. These checks use the options of this command.'
+      ? 'No server is running; these checks use the options of this command.'
       : `These checks use the options of the running server on ${url}.`
   const { days, bytes } = retention
   const limits = [
-    ...(days === null ? [] : [`for ${days} days`]),
+    ...(days === null ? [] : [`${days} days`]),
     ...(bytes === null ? [] : [`up to ${bytes.toLocaleString('en-US')} bytes per organization`]),
   ]
-  const limit = limits.length === 0 ? 'without a limit' : limits.join(', ')
-  return [ok('options', whose), checkSchedule(backup), ok('retention', `Events are stored ${limit}.`)]
+  const retained = limits.length === 0 ? 'unlimited' : limits.join(', ')
+  return [ok('options', whose), checkSchedule(backup), ok('retention', `Retention of events: ${retained}.`)]
 }
 
 function checkSchedule({ cron, keep, isEncrypted }: Diagnosed['backup']): Check {
@@ -54,8 +55,51 @@ function checkSchedule({ cron, keep, isEncrypted }: Diagnosed['backup']): Check 
     return warning(
       'backup-schedule',
       'Automatic backups are off (--backup-cron off).',
-      'set --backup-cron, or run "sightglass backup create" from your own timer',
+      'set --backup-cron, or schedule "sightglass backup create" yourself',
     )
   const how = isEncrypted ? 'encrypted' : 'not encrypted'
-  return ok('backup-schedule', `Backups run at "${cron}" (UTC), ${how}. The newest ${keep} are stored.`)
+  return ok('backup-schedule', `Automatic backups: "${cron}" (UTC), ${how}, newest ${keep} kept.`)
+}
+
+type Reached = Pick<Diagnosed, 'listen' | 'publicUrl' | 'trustedProxies'>
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+}
+
+export function checkReach({ listen, publicUrl, trustedProxies }: Reached, hasTls: boolean): Check {
+  const where = listenText(listen)
+  if (listen.unix !== undefined) return ok('tls', `${where} is reachable from this machine only.`)
+  if (hasTls) return ok('tls', `${where} uses TLS.`)
+  if (isLoopback(listen.host)) return ok('tls', `${where} is reachable from this machine only.`)
+  if (publicUrl?.startsWith('https:') && trustedProxies.length > 0) {
+    return ok('tls', `${where} is behind a proxy that uses TLS (${publicUrl}).`)
+  }
+  return warning(
+    'tls',
+    `${where} is reachable from the network without TLS: passwords and keys are sent in clear text.`,
+    'set --tls-cert and --tls-key, or use a proxy with --public-url https://… and --trusted-proxy',
+  )
+}
+
+export function checkProxies({ publicUrl, trustedProxies }: Reached, hasTls: boolean): Check {
+  const everyone = trustedProxies.find((range) => /\/0$/.test(range))
+  if (everyone !== undefined) {
+    return failure(
+      'proxy',
+      `--trusted-proxy ${everyone} trusts every sender, so anyone can fake an address.`,
+      'list only the addresses of your proxies',
+    )
+  }
+  if (publicUrl?.startsWith('https:') && trustedProxies.length === 0 && !hasTls) {
+    return warning(
+      'proxy',
+      `${publicUrl} is https, but no proxy is trusted: all requests appear to come from one address, without TLS.`,
+      'set --trusted-proxy to the address of the proxy',
+    )
+  }
+  return ok(
+    'proxy',
+    trustedProxies.length === 0 ? 'No proxy is trusted.' : `Trusted: ${trustedProxies.join(', ')}.`,
+  )
 }

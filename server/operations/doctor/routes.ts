@@ -1,4 +1,4 @@
-/** GET /api/doctor, for operators: what `sightglass doctor` says, from inside the running server. */
+/** GET /api/doctor, for operators: the checks of `sightglass doctor`, run inside the server. */
 import { Elysia } from 'elysia'
 import { requireOperator } from '../../identity/permissions.ts'
 import { json } from '../../http/response.ts'
@@ -12,8 +12,7 @@ import type { DiskWatch } from '../health/disk.ts'
 import type { MemoryWatch } from '../health/memory.ts'
 import type { Jobs } from '../../system/scheduler.ts'
 import { diagnose } from './diagnose.ts'
-import { stateChecks } from './server-checks.ts'
-import { serverState } from './server-state.ts'
+import { serverState, stateChecks } from './server-checks.ts'
 
 export interface DoctorRoutesServices {
   store: Store

@@ -1,4 +1,4 @@
-/** Installs, removes and asks about the systemd service; the data folder is never touched. */
+/** Installs and removes the systemd service, and reads its state. Never touches the data folder. */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { syncFile, syncFolder } from '../../../db/rules/durable-files.ts'
@@ -7,26 +7,26 @@ import { unitName } from './unit.ts'
 
 export interface ServicePlace {
   unitDir: string
-  executable: string // where the unit finds it
+  executable: string // path in the unit
 }
 
 export interface ServiceState {
   installed: boolean
   enabled: boolean
-  active: string // as systemd says: active, inactive, failed …
+  active: string // state from systemd: active, inactive, failed …
   unit: string // path
 }
 
-/** Copies this executable to its place, writes the unit and starts it; doing it again upgrades both. */
+/** Copies this executable, writes the unit and starts it. Running it again upgrades both. */
 export async function installUnit({ unitDir, executable }: ServicePlace, unit: string): Promise<void> {
   requireSystemd()
   const path = join(unitDir, unitName)
   try {
-    if (process.execPath !== executable) placeExecutable(executable)
+    if (process.execPath !== executable) copyExecutable(executable)
     mkdirSync(unitDir, { recursive: true })
     writeFileSync(`${path}.new`, unit, { mode: 0o644 })
     chmodSync(`${path}.new`, 0o644)
-    place(`${path}.new`, path)
+    replace(`${path}.new`, path)
   } catch (error) {
     throw notAllowed(error)
   }
@@ -35,22 +35,22 @@ export async function installUnit({ unitDir, executable }: ServicePlace, unit: s
   await systemctl('restart', unitName)
 }
 
-function placeExecutable(executable: string): void {
+function copyExecutable(executable: string): void {
   mkdirSync(dirname(executable), { recursive: true })
   const draft = `${executable}.new`
   copyFileSync(process.execPath, draft)
   chmodSync(draft, 0o755)
-  place(draft, executable) // a running one keeps the file it has
+  replace(draft, executable) // a running process keeps its file
 }
 
-/** On disk before it has its name: an executable that a power cut leaves empty starts no more. */
-function place(draft: string, path: string): void {
+/** Syncs before the rename: a power cut must not leave an empty executable. */
+function replace(draft: string, path: string): void {
   syncFile(draft)
   renameSync(draft, path)
   syncFolder(dirname(path))
 }
 
-/** Stops and forgets the service. Returns false when there was none. */
+/** Stops and removes the service. Returns false when there was none. */
 export async function uninstallUnit({ unitDir }: Pick<ServicePlace, 'unitDir'>): Promise<boolean> {
   requireSystemd()
   const path = join(unitDir, unitName)
@@ -70,39 +70,39 @@ export async function serviceState({ unitDir }: Pick<ServicePlace, 'unitDir'>): 
   const installed = existsSync(unit)
   if (!installed || Bun.which('systemctl') === null)
     return { installed, enabled: false, active: 'unknown', unit }
-  const enabled = (await asked('is-enabled', unitName)) === 'enabled'
-  return { installed, enabled, active: await asked('is-active', unitName), unit }
+  const enabled = (await stateOf('is-enabled', unitName)) === 'enabled'
+  return { installed, enabled, active: await stateOf('is-active', unitName), unit }
 }
 
 function requireSystemd(): void {
   if (Bun.which('systemctl') !== null) return
   throw new AppError('conflict', 'This machine has no systemctl.', {
-    hint: 'sightglass service install --dry-run prints the unit; without systemd have your supervisor run "sightglass serve"',
+    hint: 'without systemd, let your supervisor run "sightglass serve"; "sightglass service install --dry-run" prints the unit',
   })
 }
 
 async function systemctl(...args: string[]): Promise<void> {
   const child = Bun.spawn(['systemctl', ...args], { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' })
-  const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()])
+  const [code, output] = await Promise.all([child.exited, new Response(child.stderr).text()])
   if (code === 0) return
   throw new AppError(
     'conflict',
-    `systemctl ${args.join(' ')} failed: ${said.trim() || `exit code ${code}`}`,
+    `systemctl ${args.join(' ')} failed: ${output.trim() || `exit code ${code}`}`,
     {
       hint: `see journalctl -u ${unitName}`,
     },
   )
 }
 
-/** These two answer with words and an exit code that says the same. */
-async function asked(question: 'is-active' | 'is-enabled', unit: string): Promise<string> {
-  const child = Bun.spawn(['systemctl', question, unit], {
+/** Both print a word; their exit code repeats it. */
+async function stateOf(query: 'is-active' | 'is-enabled', unit: string): Promise<string> {
+  const child = Bun.spawn(['systemctl', query, unit], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'ignore',
   })
-  const said = await new Response(child.stdout).text()
-  return said.trim() || 'unknown'
+  const output = await new Response(child.stdout).text()
+  return output.trim() || 'unknown'
 }
 
 function notAllowed(error: unknown): Error {

@@ -1,14 +1,11 @@
-/** The systemd unit: a user of its own made by systemd, one writable folder, and nothing else of the machine. */
+/** Writes the systemd unit: a dynamic user, one writable folder, no other access to the machine. */
 
-export interface UnitWanted {
+interface UnitOptions {
   executable: string // absolute
   flags: string[] // of serve, for ExecStart
-  /** Whether a port below 1024 is asked for. */
-  lowPort: boolean
-  /** Further folders that are written, e.g. of backups. */
-  writableFolders: string[]
-  /** Whether it keeps a socket in the folder below. */
-  runtimeFolder: boolean
+  lowPort: boolean // whether it listens below port 1024
+  writableFolders: string[] // besides the data folder, such as the one of backups
+  runtimeFolder: boolean // whether it has a socket in /run/sightglass
 }
 
 export const unitName = 'sightglass.service'
@@ -16,11 +13,17 @@ export const stateFolder = '/var/lib/sightglass'
 export const runtimeFolderPath = '/run/sightglass'
 export const environmentFile = '/etc/sightglass/environment'
 
-export function unitText({ executable, flags, lowPort, writableFolders, runtimeFolder }: UnitWanted): string {
+export function unitText({
+  executable,
+  flags,
+  lowPort,
+  writableFolders,
+  runtimeFolder,
+}: UnitOptions): string {
   const capability = lowPort ? 'CAP_NET_BIND_SERVICE' : ''
   const lines = [
     '[Unit]',
-    'Description=Sightglass, a window on the AI agents that visit your site',
+    'Description=Sightglass, a record of the AI agents that visit your site',
     'Wants=network-online.target',
     'After=network-online.target',
     '',
@@ -28,11 +31,11 @@ export function unitText({ executable, flags, lowPort, writableFolders, runtimeF
     'Type=exec',
     `ExecStart=${[executable, 'serve', ...flags].map(quoted).join(' ')}`,
     'ExecReload=/bin/kill -HUP $MAINPID',
-    '# Passwords and passphrases, such as SIGHTGLASS_BACKUP_PASSPHRASE=…, with mode 0600.',
+    '# Secrets such as SIGHTGLASS_BACKUP_PASSPHRASE=…, in a file with mode 0600.',
     `EnvironmentFile=-${environmentFile}`,
-    '# Variables that change how the executable runs.',
+    '# Variables that change what the executable does.',
     'UnsetEnvironment=BUN_BE_BUN BUN_OPTIONS NODE_OPTIONS LD_PRELOAD',
-    '# The server exits when memory runs out, so that it is restarted.',
+    '# The server exits to be restarted when memory runs out.',
     'Restart=always',
     'RestartSec=2',
     'TimeoutStopSec=40',
@@ -45,7 +48,7 @@ export function unitText({ executable, flags, lowPort, writableFolders, runtimeF
     'UMask=0077',
     ...(runtimeFolder
       ? [
-          '# Its socket; with Group= of the proxy that proxy may write to it.',
+          '# Folder of its socket. Set Group= to the group of the proxy to let it connect.',
           'RuntimeDirectory=sightglass',
           'RuntimeDirectoryMode=0750',
         ]
@@ -54,7 +57,7 @@ export function unitText({ executable, flags, lowPort, writableFolders, runtimeF
     '',
     `AmbientCapabilities=${capability}`,
     `CapabilityBoundingSet=${capability}`,
-    // A port below 1024 belongs to the machine's users, not to a service's own ones.
+    // CAP_NET_BIND_SERVICE has no effect in a user namespace of the service.
     ...(lowPort ? [] : ['PrivateUsers=yes']),
     ...hardening,
     '',
@@ -65,7 +68,7 @@ export function unitText({ executable, flags, lowPort, writableFolders, runtimeF
   return lines.join('\n')
 }
 
-/** Memory that is both written and executed is left allowed: the runtime compiles while it runs. */
+/** No MemoryDenyWriteExecute: the runtime compiles at run time. */
 const hardening = [
   'NoNewPrivileges=yes',
   'ProtectSystem=strict',
@@ -91,7 +94,7 @@ const hardening = [
   'SystemCallErrorNumber=EPERM',
 ]
 
-/** An argument as systemd reads it: its specifiers and variables are left out of it. */
+/** Quotes an argument for systemd, with its specifiers and variables escaped. */
 function quoted(text: string): string {
   const safe = text.replaceAll('%', '%%').replaceAll('$', '$$$$')
   return /^[\w@%+=:,./$-]+$/.test(safe) ? safe : `"${safe.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`

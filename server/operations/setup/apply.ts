@@ -1,21 +1,32 @@
-/** Brings the appliance to what a set-up file says; what is so already stays untouched, what it does not name too. */
-import type { Org, Store } from '../../../db/contract/store.ts'
+/** Applies a setup file. Whatever already matches, or is not in the file, stays as it is. */
 import { AppError } from '../../errors.ts'
 import { makeOrg, renameOrg } from '../../identity/organizations/organizations.ts'
 import { changeSite } from '../../identity/organizations/sites.ts'
+import {
+  applyEndpoint,
+  applyKey,
+  unchanged,
+  type Acting,
+  type Applied,
+  type SetupChange,
+} from './apply-item.ts'
+import { StoreError } from '../../../db/contract/errors.ts'
+import { lazySecretBox } from '../../system/secrets.ts'
+import { addressGuard } from '../../webhooks/delivery/address-guard.ts'
+import { resolveWith, systemResolver } from '../../webhooks/delivery/resolve.ts'
+import type { Org, Store } from '../../../db/contract/store.ts'
 import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
-import { applyEndpoint } from './apply-endpoint.ts'
-import { applyKey } from './apply-key.ts'
-import { unchanged, type Acting, type Applied, type SetupChange } from './change.ts'
 import type { Setup, SetupOrg, SetupSite } from './form.ts'
+import type { Clock } from '../../clock.ts'
+import type { Log } from '../../log.ts'
 
 export interface SetupServices extends EndpointServices {
   store: Store
 }
 
 /**
- * Every item is looked at before the first one is done, so a mistake leaves everything as it was. Each act has its
- * audit row; doing it again does what is left to do.
+ * A dry run over every item comes first, so that an error changes nothing. Each change has its audit entry. After an
+ * interruption, applying the file again makes the remaining changes.
  */
 export async function applySetup(
   services: SetupServices,
@@ -52,7 +63,7 @@ async function walk(services: SetupServices, setup: Setup, way: Way): Promise<Se
   return changes
 }
 
-/** What is refused says where the file asks for it. */
+/** Adds the position in the file to an error. */
 async function at<T>(where: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -93,4 +104,25 @@ async function applySite(
     })
   }
   return { did: site ? 'changed' : 'created', note: null }
+}
+
+interface Start {
+  config: { dataDir: string; webhooks: { allow: string[]; sinkDir: string | null } }
+  store: Store
+  clock: Clock
+  log: Log
+}
+
+/** Runs before the server listens. An error in the file prevents the start; a full disk does not (contract §10). */
+export async function setUpAtStart({ config, store, clock, log }: Start, setup: Setup): Promise<void> {
+  const { allow, sinkDir } = config.webhooks
+  const resolve = resolveWith(systemResolver, addressGuard(allow))
+  const services = { store, clock, box: lazySecretBox(config.dataDir), resolve, sinkDir }
+  try {
+    const changes = await applySetup(services, setup, { actor: 'system', dryRun: false })
+    for (const change of changes) if (change.did !== 'unchanged') log.info('setup', { ...change })
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'storage_full') throw error
+    log.error('setup_not_applied', { message: error.message })
+  }
 }

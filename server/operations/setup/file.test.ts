@@ -1,4 +1,4 @@
-/** Set-up files: what they mean, and that every mistake is told with its line and member. */
+/** Setup files: their meaning, and the line and field in every error. */
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { UsageError } from '../../errors.ts'
@@ -85,14 +85,18 @@ const mistakes: [find: string, put: string, message: RegExp][] = [
   ],
   [`hash = "${hash}"`, '', /^setup\.toml:10: organizations\[0\]\.keys\[0\]: hash is missing/],
   ['restricted = true', 'restricted = "yes"', /^setup\.toml:8: .*restricted: must be true or false/],
-  ['restricted = true', 'restrict = true', /^setup\.toml:8: .*: did you mean restricted\?/],
-  ['slug = "globex"', 'slug = "Globex!"', /^setup\.toml:19: organizations\[1\]\.slug: is not a slug/],
-  ['slug = "globex"', 'slug = "acme"', /^setup\.toml:18: .* is already in the file, at setup\.toml:2/],
-  [`"${'b'.repeat(64)}"`, `"${hash}"`, /^setup\.toml:21: .* key is already in the file/],
+  ['restricted = true', 'restrict = true', /^setup\.toml:8: .*: unknown field; did you mean restricted\?/],
+  ['slug = "globex"', 'slug = "Globex!"', /^setup\.toml:19: organizations\[1\]\.slug: must be a slug/],
+  [
+    'slug = "globex"',
+    'slug = "acme"',
+    /^setup\.toml:18: .* duplicate organization; first defined at setup\.toml:2/,
+  ],
+  [`"${'b'.repeat(64)}"`, `"${hash}"`, /^setup\.toml:21: .* duplicate key; first defined/],
   ['2027-01-31', '"soon"', /^setup\.toml:16: .*expires: must be a time/],
   ['agtx_ik_AbCd-_12', 'agtx_sk_AbCd-_12', /^setup\.toml:14: .*first 16 characters/],
   ['types = ["authz.*"]', 'types = "authz.*"', /^setup\.toml:30: .*types: must be a list of strings/],
-  ['label = "alerts"', 'label = = 1', /^setup\.toml:28: not valid TOML/],
+  ['label = "alerts"', 'label = = 1', /^setup\.toml:28: invalid TOML/],
 ]
 
 test.each(mistakes)('%s -> %s', (find, put, message) => {
@@ -110,7 +114,7 @@ test('a secret is read from beside the file, and its text is in no message', () 
   writeFileSync(temp.join('hook.secret'), `${secret}\n`)
   expect(readSetupFile(path).organizations[1]!.endpoints[0]!.secret).toBe(secret)
   writeFileSync(temp.join('hook.secret'), 'not-a-signing-secret')
-  expect(() => readSetupFile(path)).toThrow(/:31: .*secretFile: the file must hold whsec_/)
+  expect(() => readSetupFile(path)).toThrow(/:31: .*secretFile: the file must contain whsec_/)
   expect(() => readSetupFile(path)).not.toThrow(/not-a-signing/)
   expect(() => readSetupFile(temp.join('absent.toml'))).toThrow(/absent\.toml: no such file/)
 })

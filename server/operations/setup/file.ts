@@ -1,9 +1,8 @@
-/** Reads a set-up file from the disk; messages name the file, the line and the member. */
+/** Reads a setup file. Every message has the file, the line and the field. */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { readSetup, type Setup } from './form.ts'
-import { brokenLine, lineOf } from './line-of.ts'
 
 const bytesMax = 1024 * 1024
 
@@ -20,11 +19,11 @@ export function readSetupText(text: string, name: string, readSecret: (file: str
   }
   let table: unknown
   try {
-    // Dates without quotes come as objects; as text they read like any other.
+    // TOML dates are objects; the readers expect strings.
     table = JSON.parse(JSON.stringify(Bun.TOML.parse(text)))
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^TOML Parse error: /, '') : 'unreadable'
-    throw new UsageError(`${name}:${brokenLine(text, parses)}: not valid TOML: ${why}`)
+    throw new UsageError(`${name}:${brokenLine(text, parses)}: invalid TOML: ${why}`)
   }
   return readSetup(table, { where, readSecret })
 }
@@ -41,12 +40,63 @@ function parses(text: string): boolean {
 function readText(path: string, setupPath: string): string {
   const from = path === setupPath ? path : `${setupPath}: ${path}`
   try {
-    if (statSync(path).size > bytesMax) throw new UsageError(`${from}: the file is larger than 1 MiB`)
+    if (statSync(path).size > bytesMax) throw new UsageError(`${from}: larger than 1 MiB`)
     return readFileSync(path, 'utf8')
   } catch (error) {
     if (error instanceof UsageError) throw error
     const code = error instanceof Error && 'code' in error ? error.code : null
-    const reason = code === 'ENOENT' ? 'no such file' : `it cannot be read (${String(code)})`
+    const reason = code === 'ENOENT' ? 'no such file' : `cannot be read (${String(code)})`
     throw new UsageError(`${from}: ${reason}`)
   }
+}
+
+/**
+ * The line, from 1, of a path such as `organizations[1].keys[0].hash`, or of the nearest table around it, because the
+ * parser reports no positions. Null for tables that are not written under `[[headers]]`.
+ */
+function lineOf(text: string, path: string): number | null {
+  const wanted = path.split('.')
+  const seen = new Map<string, number>() // tables so far, by path
+  let here: string[] = []
+  let nearest: number | null = null
+  let depth = 0
+  for (const [index, line] of text.split('\n').entries()) {
+    const header = /^\s*\[\[\s*([\w.-]+)\s*\]\]/.exec(line)?.[1]
+    if (header !== undefined) {
+      here = tablePath(header.split('.'), seen)
+      if (isPrefix(here, wanted) && here.length > depth) {
+        nearest = index + 1
+        depth = here.length
+      }
+      continue
+    }
+    const name = /^\s*"?([\w-]+)"?\s*=/.exec(line)?.[1]
+    if (name !== undefined && [...here, name].join('.') === path) return index + 1
+  }
+  return nearest
+}
+
+/** Adds to each name of a header the index of its newest table; the last name starts a new table. */
+function tablePath(names: string[], seen: Map<string, number>): string[] {
+  const path: string[] = []
+  for (const [depth, name] of names.entries()) {
+    const key = [...path, name].join('.')
+    const count = (seen.get(key) ?? 0) + (depth === names.length - 1 ? 1 : 0)
+    seen.set(key, count)
+    path.push(`${name}[${Math.max(0, count - 1)}]`)
+  }
+  return path
+}
+
+function isPrefix(part: string[], whole: string[]): boolean {
+  return part.length <= whole.length && part.every((name, index) => name === whole[index])
+}
+
+/** The first line that does not parse together with the lines before it. */
+function brokenLine(text: string, parses: (text: string) => boolean): number {
+  const lines = text.split('\n')
+  let last = 0 // lines that parse
+  for (let count = 1; count <= lines.length; count++)
+    if (parses(`${lines.slice(0, count).join('\n')}\n`)) last = count
+  return Math.min(last + 1, lines.length)
 }

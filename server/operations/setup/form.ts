@@ -1,4 +1,4 @@
-/** The form of a set-up file: which organizations, sites, keys and endpoints there shall be; every mistake is named. */
+/** Validates a setup file: organizations with their sites, keys and endpoints. */
 import type { KeyKind } from '../../../db/contract/store.ts'
 import { parseTime } from '../../text/time.ts'
 import { limits } from '../../limits.ts'
@@ -6,9 +6,9 @@ import { UsageError } from '../../errors.ts'
 import { isSlug, nameProblem } from '../../identity/organizations/organizations.ts'
 import { readRetryWaits } from '../../webhooks/endpoints/endpoint-fields.ts'
 import { signingKey } from '../../webhooks/delivery/signing.ts'
-import { membersOf, type Members } from './members.ts'
+import { readTable, type TableReader } from './table-reader.ts'
 
-/** `at` says where it stands in the file, for messages. */
+/** `at` is the position in the file, for messages. */
 export interface Setup {
   organizations: SetupOrg[]
 }
@@ -16,7 +16,7 @@ export interface Setup {
 export interface SetupOrg {
   at: string
   slug: string
-  name: string | null // null: as it is; a new one is called like its slug
+  name: string | null // null: unchanged; a new organization gets its slug as name
   sites: SetupSite[]
   keys: SetupKey[]
   endpoints: SetupEndpoint[]
@@ -34,7 +34,7 @@ export interface SetupKey {
   at: string
   kind: KeyKind
   label: string
-  hash: string // SHA-256 of the key in hex; the key itself is in no file of ours
+  hash: string // SHA-256 of the key in hex; the key itself is never in the file
   prefix: string // shown in lists
   siteIds: string[]
   scopes: string[]
@@ -42,7 +42,7 @@ export interface SetupKey {
   expiresAtMs: number | null
 }
 
-/** Known by its label in its organization. */
+/** Identified by its label in its organization. */
 export interface SetupEndpoint {
   at: string
   label: string
@@ -52,18 +52,18 @@ export interface SetupEndpoint {
   classes: string[]
   sites: string[]
   batchSize: number
-  retryWaits: number[] | null // seconds; null: those of the server
-  secret: string | null // null: made at random
+  retryWaits: number[] | null // seconds; null: the waits of the server
+  secret: string | null // null: random
 }
 
-/** `where` words a path such as `organizations[0].keys[1].hash`; `readSecret` opens the file a secret stands in. */
+/** `where` formats a path such as `organizations[0].keys[1].hash`; `readSecret` reads the file of a secret. */
 export interface Reading {
   where(path: string): string
   readSecret(path: string): string
 }
 
 export function readSetup(table: unknown, reading: Reading): Setup {
-  const top = membersOf(table, '', reading)
+  const top = readTable(table, '', reading)
   const organizations = top.tables('organizations').map((each) => readOrg(each, reading))
   top.done()
   unique(organizations, ({ slug }) => slug, 'organization')
@@ -75,10 +75,10 @@ export function readSetup(table: unknown, reading: Reading): Setup {
   return { organizations }
 }
 
-function readOrg(org: Members, reading: Reading): SetupOrg {
+function readOrg(org: TableReader, reading: Reading): SetupOrg {
   const read = {
     at: org.at,
-    slug: org.text('slug', (text) => (isSlug(text) ? null : 'is not a slug such as acme-shop')),
+    slug: org.text('slug', (text) => (isSlug(text) ? null : 'must be a slug such as acme-shop')),
     name: org.textOrNull('name', nameProblem),
     sites: org.tables('sites').map(readSite),
     keys: org.tables('keys').map(readKey),
@@ -90,7 +90,7 @@ function readOrg(org: Members, reading: Reading): SetupOrg {
   return read
 }
 
-function readSite(site: Members): SetupSite {
+function readSite(site: TableReader): SetupSite {
   const read = {
     at: site.at,
     siteId: site.text('id', siteProblem),
@@ -109,7 +109,7 @@ function siteProblem(text: string): string | null {
 
 const kinds: { readonly [prefix: string]: KeyKind } = { ik: 'ingest', sk: 'secret', pk: 'publishable' }
 
-function readKey(key: Members): SetupKey {
+function readKey(key: TableReader): SetupKey {
   const kindText = key.text('kind', (text) =>
     Object.values(kinds).some((kind) => kind === text) ? null : 'must be ingest, secret or publishable',
   )
@@ -124,7 +124,7 @@ function readKey(key: Members): SetupKey {
     ),
     prefix:
       key.textOrNull('prefix', (text) =>
-        prefixForm.test(text) ? null : `must be the first 16 characters of the key, agtx_${mark}_ and 8 more`,
+        prefixForm.test(text) ? null : `must be the first 16 characters of the key: agtx_${mark}_ and 8 more`,
       ) ?? `agtx_${mark}_`,
     siteIds: key.texts('sites'),
     scopes: key.texts('scopes'),
@@ -135,12 +135,12 @@ function readKey(key: Members): SetupKey {
   return read
 }
 
-/** A day means its first moment, UTC. */
+/** A day is its first moment, UTC. */
 function readDay(text: string): number | null {
   return parseTime(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text)
 }
 
-function readEndpoint(endpoint: Members, { where, readSecret }: Reading): SetupEndpoint {
+function readEndpoint(endpoint: TableReader, { where, readSecret }: Reading): SetupEndpoint {
   const secretFile = endpoint.textOrNull('secretFile', () => null)
   const read = {
     at: endpoint.at,
@@ -160,7 +160,7 @@ function readEndpoint(endpoint: Members, { where, readSecret }: Reading): SetupE
       signingKey(read.secret)
     } catch {
       const at = where(`${endpoint.path}.secretFile`)
-      throw new UsageError(`${at}: the file must hold whsec_ and the base64 of 24 to 64 random bytes`)
+      throw new UsageError(`${at}: the file must contain whsec_ followed by 24 to 64 random bytes in base64`)
     }
   }
   return read
@@ -171,7 +171,7 @@ function unique<T extends { at: string }>(items: T[], nameOf: (item: T) => strin
   for (const item of items) {
     const before = seen.get(nameOf(item))
     if (before !== undefined) {
-      throw new UsageError(`${item.at}: this ${what} is already in the file, at ${before.at}`)
+      throw new UsageError(`${item.at}: duplicate ${what}; first defined at ${before.at}`)
     }
     seen.set(nameOf(item), item)
   }

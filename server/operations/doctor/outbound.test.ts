@@ -3,8 +3,7 @@ import { expect, test } from 'bun:test'
 import { connect, createServer } from 'node:net'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
-import { outwardConnections } from './connections.ts'
-import { checkOutbound } from './outbound.ts'
+import { checkOutbound, outwardConnections } from './outbound.ts'
 
 test('a connection is seen from the side that made it alone', async () => {
   const accepted = Promise.withResolvers<void>()
@@ -58,7 +57,8 @@ test('what was called explains what is open; anything else is a warning', () => 
   const known = checkOutbound({ calls: [hook], open: [{ address: '203.0.113.5', port: 443 }] })
   expect(known).toMatchObject({
     status: 'ok',
-    detail: 'Outgoing connections since start: webhook hooks.example (203.0.113.5) port 443, 2 times.',
+    detail:
+      'Outgoing connections since the server started: webhook hooks.example (203.0.113.5) port 443, 2 times.',
   })
   const strange = checkOutbound({ calls: [hook], open: [{ address: '203.0.113.6', port: 443 }] })
   expect(strange).toMatchObject({

@@ -1,40 +1,40 @@
-/** Reads the members of one table of a set-up file by name and kind; a member nobody asked for is a mistake. */
+/** Reads the fields of one TOML table by name and type. A field that no reader asked for is an error. */
 import { UsageError } from '../../errors.ts'
 import { nearest } from '../../text/text.ts'
 
 type Problem = (text: string) => string | null
 
-/** Each reader says which member it takes, so that `done` can name what is left. */
-export interface Members {
+/** Each reader records its field, so that `done` can report the rest. */
+export interface TableReader {
   path: string
   at: string
   text(name: string, problem: Problem): string
   textOrNull(name: string, problem: Problem): string | null
   texts(name: string): string[]
-  /** The value as it stands, for a reader that says itself what is wrong with it. */
+  /** The raw value, for a reader that throws its own message. */
   read<T>(name: string, reader: (value: unknown) => T): T
   flag(name: string): boolean
-  wholeNumber(name: string, min: number, max: number): number // max when it is left out
+  wholeNumber(name: string, min: number, max: number): number // max by default
   time(name: string, read: (text: string) => number | null): number | null
-  tables(name: string): Members[]
-  /** Throws for a member that no reader took. */
+  tables(name: string): TableReader[]
+  /** Throws for a field that no reader asked for. */
   done(): void
 }
 
-export function membersOf(table: unknown, path: string, where: { where(path: string): string }): Members {
+export function readTable(table: unknown, path: string, where: { where(path: string): string }): TableReader {
   const at = where.where(path)
   if (typeof table !== 'object' || table === null || Array.isArray(table))
-    throw new UsageError(`${at}: this must be a table`)
+    throw new UsageError(`${at}: must be a table`)
   const values = table as { [name: string]: unknown }
-  const taken: string[] = []
+  const known: string[] = []
   const pathOf = (name: string) => (path === '' ? name : `${path}.${name}`)
   const wrong = (name: string, why: string) => new UsageError(`${where.where(pathOf(name))}: ${why}`)
 
-  const take = (name: string): unknown =>
-    taken.push(name) > 0 && Object.hasOwn(values, name) ? values[name] : undefined
+  const valueOf = (name: string): unknown =>
+    known.push(name) > 0 && Object.hasOwn(values, name) ? values[name] : undefined
 
   function textOrNull(name: string, problem: Problem): string | null {
-    const value = take(name)
+    const value = valueOf(name)
     if (value === undefined) return null
     if (typeof value !== 'string') throw wrong(name, 'must be a string')
     const text = value.trim()
@@ -44,7 +44,7 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
   }
 
   const list = (name: string, what: string): unknown[] =>
-    listOf(take(name), wrong(name, `must be a list of ${what}`))
+    listOf(valueOf(name), wrong(name, `must be a list of ${what}`))
 
   return {
     path,
@@ -61,17 +61,17 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
       return [...new Set(texts)]
     },
     read: (name, reader) =>
-      saying(
-        () => reader(take(name)),
+      withPosition(
+        () => reader(valueOf(name)),
         (why) => wrong(name, why),
       ),
     flag(name) {
-      const value = take(name) ?? false
+      const value = valueOf(name) ?? false
       if (typeof value === 'boolean') return value
       throw wrong(name, 'must be true or false')
     },
     wholeNumber(name, min, max) {
-      const value = take(name) ?? max
+      const value = valueOf(name) ?? max
       if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
       throw wrong(name, `must be a whole number from ${min} to ${max}`)
     },
@@ -82,12 +82,12 @@ export function membersOf(table: unknown, path: string, where: { where(path: str
       throw wrong(name, 'must be a time such as 2027-01-31T18:00:00Z or a date such as 2027-01-31')
     },
     tables: (name) =>
-      list(name, 'tables').map((each, index) => membersOf(each, `${pathOf(name)}[${index}]`, where)),
+      list(name, 'tables').map((each, index) => readTable(each, `${pathOf(name)}[${index}]`, where)),
     done() {
-      const strange = Object.keys(values).find((name) => !taken.includes(name))
-      if (strange === undefined) return
-      const near = nearest(strange, taken)
-      throw wrong(strange, near === null ? 'unknown field' : `did you mean ${near}?`)
+      const unknown = Object.keys(values).find((name) => !known.includes(name))
+      if (unknown === undefined) return
+      const near = nearest(unknown, known)
+      throw wrong(unknown, near === null ? 'unknown field' : `unknown field; did you mean ${near}?`)
     },
   }
 }
@@ -98,8 +98,8 @@ function listOf(value: unknown, wrong: Error): unknown[] {
   return value
 }
 
-/** What a reader says is wrong, with the place in the file. */
-function saying<T>(read: () => T, wrong: (why: string) => Error): T {
+/** Adds the position in the file to the message of a reader. */
+function withPosition<T>(read: () => T, wrong: (why: string) => Error): T {
   try {
     return read()
   } catch (error) {
