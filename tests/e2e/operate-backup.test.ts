@@ -156,7 +156,7 @@ test('the passphrase comes from the environment or a file, and stands nowhere', 
   const restored = dir.join('unsealed')
   await json(['restore', path], { dataDir: restored, env: { SIGHTGLASS_BACKUP_PASSPHRASE_FILE: file } })
   expect(existsSync(join(restored, 'secret.key'))).toBe(true)
-  expectLine(await cli(['restore', path], { dataDir: dir.join('no') }), /encrypted and needs its passphrase/)
+  expectLine(await cli(['restore', path], { dataDir: dir.join('no') }), /encrypted. Provide its passphrase/)
   for (const text of [appliance.stderr(), appliance.stdout(), (await cli(['config'], { env })).stdout])
     expect(text).not.toContain('correct horse')
 })

@@ -275,6 +275,6 @@ test('the executable: a folder that was last used under another clock, seen, con
   expect((await second.cli('clock')).stdout).toContain('400 days ahead')
   expect(await found()).toMatchObject({ status: 'warning' })
   await second.stop()
-  expect((await cli(['clock', 'confirm'], { dataDir })).stdout).toContain('Retention goes by it')
+  expect((await cli(['clock', 'confirm'], { dataDir })).stdout).toContain('Retention follows it')
   expect(await found()).toMatchObject({ status: 'ok' })
 })
