@@ -164,5 +164,5 @@ test('the executable: a listener for /metrics alone, and a token that stays out 
   ).toBe(200)
   expect(server.stderr() + server.stdout()).not.toContain(token)
   const spaced = await server.cli('serve', '--metrics-token', 'two words')
-  expect([spaced.code, spaced.stderr]).toEqual([2, 'sightglass: --metrics-token: the value is not usable\n'])
+  expect([spaced.code, spaced.stderr]).toEqual([2, 'sightglass: --metrics-token: the value is invalid\n'])
 })
