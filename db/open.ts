@@ -1,4 +1,4 @@
-/** Opens the store in a data folder: the one place that picks an engine. */
+/** Opens the store in a data folder. The only file that picks an engine. */
 import { StoreError } from './contract/errors.ts'
 import { openSqliteReader, openSqliteStore } from './sqlite/store.ts'
 import { readOnce } from './sqlite/threads/threads.ts'
@@ -21,13 +21,13 @@ import type {
 import type { FileVerbs } from './sqlite/backup/file-verbs.ts'
 
 export interface OpenOptions {
-  folder: string // made, for its owner only, when it is not there
+  folder: string // created with mode 0700 when it is missing
   now: number
-  /** When false, data of an older schema is refused with `older_schema` and left as it was. True when left out. */
+  /** When false, data of an older schema is rejected with `older_schema` and stays unchanged. Default: true. */
   mayMigrate?: boolean
-  /** When true, evidence of lost data is set aside instead of refused (`missing-data.ts`). False when left out. */
+  /** When true, evidence of lost data is set aside instead of rejected (`missing-data.ts`). Default: false. */
   acceptLoss?: boolean
-  /** Created, with its audit entry, when the store has no organization yet. */
+  /** Created, with its audit entry, when the store has no organization. */
   bootstrap?: { org: Org; audit: AuditEntry }
   readers?: number
   readDeadlineMs?: number
@@ -38,7 +38,8 @@ const readDeadlineMsDefault = 10_000
 
 /** Rejects with a `StoreError`: `locked`, `read_only`, `storage_full`, `corrupt` or `newer_schema`. */
 export async function openStore(options: OpenOptions): Promise<Store> {
-  // Every file this process makes from here on is its owner's alone; log and shared-memory files come and go later.
+  // Every file this process creates is readable by its owner only: SQLite creates the log and shared-memory files
+  // later.
   process.umask(0o077)
   const { folder, now, bootstrap } = options
   const store = await openSqliteStore({
@@ -59,7 +60,9 @@ export async function openStore(options: OpenOptions): Promise<Store> {
   }
 }
 
-/** A store that only reads, also beside a server and on a read-only file system. Data of another schema is refused. */
+/**
+ * Opens a read-only store, also beside a running server and on a read-only file system. Rejects other schema versions.
+ */
 export async function openReadStore(folder: string): Promise<Store> {
   const { version, newest } = await readSchema(folder)
   if (version < newest) {
@@ -68,70 +71,72 @@ export async function openReadStore(folder: string): Promise<Store> {
   return openSqliteReader(folder, readDeadlineMsDefault)
 }
 
-/** Checks the audit chains of a folder, also while a server holds it. `not_found` when there is no database. */
+/** Verifies the audit chains of a folder, also beside a running server. `not_found` when there is no database. */
 export function verifyAudit(folder: string, anchors: AuditAnchor[] = []): Promise<AuditVerdict> {
   return readOnce(folder, 'audit.verify', anchors)
 }
 
-/** Checks every event, id, index and rollup of a folder, also while a server holds it. About 10 s a million events. */
+/**
+ * Verifies every event, id, index and rollup of a folder, also beside a running server: about 10 s per million events.
+ */
 export function verifyEvents(folder: string): Promise<EventVerdict> {
   return readOnce(folder, 'events.verify')
 }
 
-/** The newest schema that this release knows. */
+/** The newest schema version of this release. */
 export const newestSchema = migrations.length
 
-/** Writes a consistent copy of the folder's database to a path that must not exist; writers go on meanwhile. */
+/** Writes a consistent copy of the folder's database to a path that must not exist. Writers continue meanwhile. */
 export function copyDatabase(folder: string, path: string): Promise<CopyReport> {
   return runFileVerb('file.copy', { folder, path })
 }
 
-/** Reads a database file from end to end and says what it holds and what is wrong with it. Changes nothing. */
+/** Reads a whole database file and reports its contents and faults. Changes nothing. */
 export function inspectDatabase(wanted: InspectionWanted): Promise<Inspection> {
   return runFileVerb('file.inspect', wanted)
 }
 
-/** What the folder's database holds, without checking it. */
+/** Summarizes the folder's database without verifying it. */
 export function readFacts(folder: string): Promise<DatabaseFacts> {
   return runFileVerb('file.facts', folder)
 }
 
-/** Which migrations the folder's database has and lacks. Changes nothing; `not_found` without a database. */
+/** Lists the migrations that the folder's database has and lacks. Changes nothing; `not_found` without a database. */
 export function readSchema(folder: string): Promise<SchemaState> {
   return runFileVerb('file.schema', folder)
 }
 
 /**
- * Puts the staged database in the place of the folder's own, which moves aside whole; the staged folder is gone then.
- * Refused with `locked` while somebody holds the folder. A failure rolls back. After an interruption the folder cannot
- * be opened until `settlePlacement` was called.
+ * Replaces the folder's database with the staged one, moves the old one aside and deletes the staged folder. Rejects
+ * with `locked` while another process holds the folder. A failure rolls back. After an interruption the folder cannot
+ * be opened until `settlePlacement` has run.
  */
 export function placeDatabase(placement: Placement): Promise<{ movedAside: string[] }> {
   return runFileVerb('file.place', placement)
 }
 
-/** Rolls an interrupted placement back or finishes it, under the folder's lock. Null when none was interrupted. */
+/** Rolls an interrupted placement back or completes it, under the folder's lock. Null when none was interrupted. */
 export async function settlePlacement(folder: string): Promise<SettledPlacement | null> {
   if (!existsSync(unfinishedRestorePath(folder))) return null
   return runFileVerb('file.settle', { folder, holder: process.pid })
 }
 
-/** Throws `locked` with the holder's process id while somebody holds the folder, which is made when it is not there. */
+/** Throws `locked` with the holder's process id while another process holds the folder. Creates a missing folder. */
 export async function requireFreeFolder(folder: string): Promise<void> {
   await runFileVerb('file.requireFree', { folder, holder: process.pid })
 }
 
-/** Takes the lock of a folder or throws `locked`; returns the function that gives it back. */
+/** Locks a folder or throws `locked`. Returns the function that unlocks it. */
 export function holdFolder(folder: string): () => void {
   return lockFolder(folder, process.pid).release
 }
 
-/** A quick look at the folder's database, also while a server holds it. Changes nothing. */
+/** Examines the folder's database briefly, also beside a running server. Changes nothing. */
 export function checkUp(folder: string, now: number): Promise<Checkup> {
   return runFileVerb('file.checkup', { folder, now })
 }
 
-/** Asks one question about files to a thread that ends with its answer. */
+/** Runs one file command on a thread that ends with its result. */
 async function runFileVerb<K extends keyof FileVerbs>(
   verb: K,
   command: Parameters<FileVerbs[K]>[0],

@@ -1,30 +1,30 @@
-/** The audit part of the store contract: entries, searching them, verifying and trimming the chain. */
+/** The store's interface for audit entries: listing, verifying and trimming the chains. */
 
-/** One row of an organization's audit chain, and the JSON values it may carry: what every noun of the store shares. */
+/** One row of an organization's audit chain, and the JSON values that it may carry. */
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json }
 
-/** The chain of acts on the whole appliance, which belong to no organization (contract §8). */
+/** The chain of actions on the whole appliance, which belong to no organization (contract §8). */
 export const applianceOrgId = 'org_system'
 
-/** As the caller gives it; the engine adds the chain's hash. */
+/** An entry as the caller passes it. The engine adds the chain's hash. */
 export interface AuditEntry {
   id: string // aud_…
   orgId: string
   actor: string // user:<id> | key:<id> | cli | system
   action: string // noun.verb
-  target: string // id of the thing acted on
+  target: string // id of the changed object
   metadata: { [member: string]: Json } // its label and what changed
   occurredAtMs: number
 }
 
-/** A list means any of; an absent one does not filter. */
+/** A list matches any of its values; an absent list does not filter. */
 export interface AuditFilter {
   sinceMs?: number // inclusive
   untilMs?: number // exclusive
   actors?: string[]
   actions?: string[] // a trailing `.*` is a prefix
   targets?: string[]
-  text?: string // a part of actor, action, target or metadata, whatever its case
+  text?: string // matches within actor, action, target or metadata, ignoring case
 }
 
 export interface AuditQuery {
@@ -34,21 +34,21 @@ export interface AuditQuery {
   filter?: AuditFilter
 }
 
-/** The end of a chain: how many entries it has, and the hash of the newest. */
+/** The end of a chain: the number of its entries and the hash of the newest. */
 export interface AuditHead {
   count: number
   hash: string // 64 zeros for an empty chain
 }
 
-/** Where a chain begins since its oldest entries were taken out: after entry `count`, whose hash was `hash`. Signed. */
+/** The start of a chain after its oldest entries were deleted: after entry `count`, whose hash was `hash`. Signed. */
 export interface AuditTrim extends AuditHead {
   orgId: string
   at: string // when it was signed
-  key: string // the public one, base64url
+  key: string // public key, base64url
   signature: string // base64url
 }
 
-/** An entry as it is kept and hashed, all text: what a proof is made of. */
+/** An entry as stored and hashed, all text: the input of a proof. */
 export interface AuditRow {
   id: string
   orgId: string
@@ -62,26 +62,26 @@ export interface AuditRow {
   hash: string
 }
 
-/** A head that was known elsewhere at some time: the chain must still run through it. */
+/** A head recorded earlier elsewhere. The chain must still contain it. */
 export interface AuditAnchor extends AuditHead {
   orgId: string
-  source: string // as in "the file audit-checkpoints"
+  source: string // for example "the file audit-checkpoints"
 }
 
-/** What is wrong with an audit chain, at its first bad row. */
+/** The first fault of an audit chain. */
 export interface AuditFault {
   orgId: string
   position: number // counts from 1
-  entryId: string | null // null when the entry itself is gone
+  entryId: string | null // null when the entry is missing
   kind: 'edited' | 'missing' | 'reordered' | 'rewritten' | 'cut' | 'forged'
   message: string
 }
 
-/** The chains as far as they are sound, and at most one fault for each. */
+/** The valid part of each chain, and at most one fault per chain. */
 export interface AuditVerdict {
   chains: { orgId: string; count: number; hash: string; trim: AuditTrim | null }[]
   faults: AuditFault[]
-  /** When a file of heads or checkpoints was found missing and made anew: what was cut before is not known to it. */
+  /** When a missing file of heads or checkpoints was created again. It cannot show an earlier truncation. */
   renewed: { file: string; at: string }[]
 }
 
@@ -96,18 +96,17 @@ export interface AuditStore {
   /** The trims of all chains, by organization. */
   trims(): Promise<{ [orgId: string]: AuditTrim }>
   /**
-   * Where a trim may end: the last entry before the first one that is as new as `beforeMs`, but never the newest of the
-   * chain. Null when nothing may go. An entry later than `untilMs` has the time of a wrong clock: it goes with an older
-   * one behind it.
+   * The last entry before the first one at or after `beforeMs`, but never the newest of the chain. Null when nothing
+   * may be trimmed. An entry later than `untilMs` has the time of a wrong clock and goes with an older one behind it.
    */
   trimPoint(query: { orgId: string; beforeMs: number; untilMs?: number }): Promise<AuditHead | null>
-  /** From now on the chain begins after the trim. What lies before is deleted by `sweep`. */
+  /** Starts the chain after the trim. `sweep` deletes the entries before it. */
   trim(command: { trim: AuditTrim; audit: AuditEntry }): Promise<void>
-  /** One step of deleting what was trimmed; to be called until `done`. */
+  /** Deletes a bounded number of trimmed entries. Call until `done`. */
   sweep(orgId: string): Promise<{ entries: number; done: boolean }>
   /**
-   * Checks every chain, row by row, from its trim on; who signed that is for the caller to check. Without opening a
-   * store: `verifyAudit` of `db/open.ts`.
+   * Verifies every chain, row by row, from its trim on. The caller checks the trim's signature. Without an open store,
+   * use `verifyAudit` of `db/open.ts`.
    */
   verify(anchors: AuditAnchor[]): Promise<AuditVerdict>
 }

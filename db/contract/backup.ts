@@ -1,7 +1,7 @@
-/** The types of backups, restores, checks and upgrades. */
+/** Types of backups, restores, checks and upgrades. */
 import type { AuditAnchor, AuditHead, AuditVerdict } from './audit.ts'
 
-/** What a database holds, in numbers that can be compared. */
+/** The contents of a database in numbers that can be compared. */
 export interface DatabaseFacts {
   schema: number
   events: number
@@ -11,7 +11,7 @@ export interface DatabaseFacts {
   auditHeads: { [orgId: string]: AuditHead }
 }
 
-/** What the database held just before it was copied and just after: a copy must lie between the two. */
+/** Contents just before and just after the copy. The copy must lie between the two. */
 export interface CopyReport {
   before: DatabaseFacts
   after: DatabaseFacts
@@ -19,50 +19,50 @@ export interface CopyReport {
 
 export interface Inspection {
   facts: DatabaseFacts
-  /** What the engine's own checks found, nothing when the file is sound. */
+  /** Faults that the engine's own checks found; empty when the file is sound. */
   faults: string[]
   audit: AuditVerdict
 }
 
 export interface InspectionWanted {
   path: string
-  /** Heads the audit chains must run through. */
+  /** Heads that the audit chains must contain. */
   anchors: AuditAnchor[]
 }
 
 export interface SchemaState {
   version: number // 0: a database without tables
-  newest: number // that this release knows
+  newest: number // the newest of this release
   applied: { version: number; name: string; appliedAtMs: number }[]
-  pending: { version: number; name: string }[] // empty for a newer schema too
+  pending: { version: number; name: string }[] // also empty for a newer schema
 }
 
-/** What takes the place of a data folder's database, and where what was there goes. */
+/** What replaces a data folder's database, and where the old one moves. */
 export interface Placement {
   folder: string
-  staged: string // folder with the files that come in, on the same file system
-  aside: string // name of the new folder inside `folder` that keeps what was there
-  files: string[] // further files beside the database that come and go with it
-  holder: number // process id, to name the lock's holder
+  staged: string // folder of the incoming files, on the same file system
+  aside: string // name of the new folder inside `folder` for the old files
+  files: string[] // more files beside the database that move with it
+  holder: number // process id, reported as the lock's holder
   kind: 'restore' | 'undo'
 }
 
-/** What became of a placement that had been interrupted. */
+/** The outcome of an interrupted placement. */
 export interface SettledPlacement {
   kind: Placement['kind']
   outcome: 'rolled_back' | 'finished'
   aside: string
 }
 
-/** What `doctor` asks of a database, found within a second or two. */
+/** What `doctor` reads from a database within a second or two. */
 export interface Checkup {
   facts: DatabaseFacts
-  sqlite: string // version
+  sqlite: string // SQLite version
   bytes: number
   walBytes: number
-  problems: string[] | null // null: too large for a quick look
+  problems: string[] | null // null: too large for a quick check
   eventsLastWeek: number // by occurredAt
   newestAuditAtMs: number | null
-  /** Keys that open something and still work. */
+  /** Active keys. */
   keys: { live: number; exposed: number; endingSoon: number; idle: number }
 }

@@ -1,21 +1,21 @@
-/** The kinds of store failure, the same for every engine. Callers map `kind`, never a driver's message. */
+/** Kinds of store failure, the same for every engine. Callers branch on `kind`, never on a driver's message. */
 
 const kinds = [
-  'storage_full', // no room to write; nothing of this call was kept
-  'read_only', // the folder or file system does not take writes
-  'corrupt', // the file is not a database, or a page of it is damaged
-  'incomplete', // files show that the folder held more than it holds now
-  'older_schema', // an upgrade would be needed, and was not allowed
-  'newer_schema', // written by a newer release than this one
+  'storage_full', // the disk is full; nothing of this call was stored
+  'read_only', // the folder or file system is read-only
+  'corrupt', // the file is not a database, or one of its pages is damaged
+  'incomplete', // files show that the folder has lost data
+  'older_schema', // the data needs an upgrade, which was not allowed
+  'newer_schema', // a newer release wrote the data
   'locked', // another process holds the data folder
-  'conflict', // a uniqueness rule or a state the verb forbids
-  'not_found', // the thing named does not exist in this organization
-  'io', // the device failed; after a failed write nothing is acknowledged any more
-  'displaced', // a file of the data folder was moved or replaced; nothing is acknowledged any more
-  'deleted', // the database was deleted; nothing is acknowledged any more, and this process holds the only copy
+  'conflict', // a duplicate, or a state that the verb does not allow
+  'not_found', // no such object in this organization
+  'io', // the device failed; after a failed write nothing is acknowledged
+  'displaced', // a file of the data folder was moved or replaced; nothing is acknowledged
+  'deleted', // the database was deleted; nothing is acknowledged, and this process has the only copy
   'closed', // the store is shutting down
-  'deadline', // a read ran longer than it may
-  'internal', // a fault of ours
+  'deadline', // a read exceeded its deadline
+  'internal', // a bug
 ] as const
 
 export type StoreErrorKind = (typeof kinds)[number]
@@ -24,7 +24,7 @@ export function isStoreErrorKind(text: string | undefined): text is StoreErrorKi
   return kinds.some((kind) => kind === text)
 }
 
-/** Thrown (or rejected with) by every store verb. `message` is for the operator's log, not for clients. */
+/** The error of every store verb. `message` is for the operator's log, not for clients. */
 export class StoreError extends Error {
   readonly kind: StoreErrorKind
   constructor(kind: StoreErrorKind, message: string, options?: { cause?: unknown }) {
@@ -34,7 +34,7 @@ export class StoreError extends Error {
   }
 }
 
-/** Whether nobody knows any more what the disk holds: nothing is acknowledged after such a failure of a write. */
+/** Whether the contents of the disk are unknown. After such a failed write nothing is acknowledged. */
 export function endsWriting(error: unknown): error is StoreError {
   return error instanceof StoreError && ['io', 'displaced', 'deleted'].includes(error.kind)
 }

@@ -1,12 +1,12 @@
-/** Queries that count events (metrics, breakdowns, histograms, newest values), and commands that delete events. */
+/** Queries that count events (metrics, breakdowns, histograms, new values) and commands that delete events. */
 import type { EventFieldName } from './event-fields.ts'
 import type { EventFilter } from './event-filter.ts'
 
-/** Which hours to count, by occurredAt; both ends are cut down to the hour. */
+/** The hours to count, by occurredAt. Both ends are rounded down to the hour. */
 export interface MetricsQuery {
   orgId: string
   sinceMs: number // inclusive
-  untilMs: number | null // exclusive; null: without end
+  untilMs: number | null // exclusive; null: no end
   siteIds?: string[] // any of
   rowsMax: number
 }
@@ -19,22 +19,22 @@ export interface MetricsRow {
   count: number
 }
 
-/** Everything that was accepted and not erased, whatever retention took; exact at every moment (contract §7). */
+/** All events that were accepted and not erased, including expired ones. Exact at every moment (contract §7). */
 export interface Metrics {
   total: number
   byType: { [type: string]: number }
   byOutcome: { [outcome: string]: number }
   byHour: { hourStartMs: number; count: number }[] // ascending, without zeros
-  rows: MetricsRow[] // ascending by hour, site, type, outcome; the first `rowsMax`
-  truncated: boolean // there are more rows; the sums above count them too
+  rows: MetricsRow[] // ascending by hour, site, type, outcome; at most `rowsMax`
+  truncated: boolean // more rows exist; the sums above include them
 }
 
-/** The same with its rows as JSON text, so that a calling thread need not parse and write thousands of them. */
+/** The same with its rows as JSON text, so that the calling thread does not parse and write thousands of them. */
 export interface MetricsText extends Omit<Metrics, 'rows'> {
   rowsJson: string // a list of { orgId, siteId, bucketStart (ISO 8601), type, outcome, count }
 }
 
-/** Members by whose values the dashboard counts. */
+/** Fields by whose values the dashboard counts. */
 export type CountedMember =
   | 'class'
   | 'vendor'
@@ -55,31 +55,31 @@ export interface BreakdownQuery {
   siteIds?: string[]
   types?: string[] // any of; a trailing `.*` is a prefix
   by: CountedMember
-  stepMs: number | null // whole hours, counted from 1970 UTC; null: one step over the whole range
-  edges?: number[] // instead of `stepMs`: where steps begin, whole hours, ascending; those of days of a time zone
+  stepMs: number | null // whole hours, counted from 1970 UTC; null: one step for the whole range
+  edges?: number[] // instead of `stepMs`: starts of the steps, whole hours, ascending; for days of a time zone
 }
 
-/** Events without the member are in none of the rows. A step has 1,000 values at most, the others count as one. */
+/** Events without the field are in no row. A step has at most 1,000 values; further values count as one. */
 export interface Breakdown {
   rows: {
-    value: string | null // null: beyond the value limit
+    value: string | null // null: values beyond the limit
     outcome: string
     startMs: number
-    firstMs: number // the first hour of the step in which there was one
+    firstMs: number // the first hour of the step with such an event
     lastMs: number
     count: number
   }[]
 }
 
-/** Values of a field that an event filter does not know. */
+/** A filter on a field that `EventFilter` does not have. */
 export interface AlsoFilter {
   by: CountedMember
-  values: string[] // any of; '' for events without it
+  values: string[] // any of; '' matches events without the field
 }
 
 export interface TallyCut {
-  by: CountedMember | 'agent' // 'agent': vendor, name and purpose together, of events with one of the last two
-  and?: CountedMember // counts pairs of values, those without the field too
+  by: CountedMember | 'agent' // 'agent': vendor, name and purpose together, of events with a name or a purpose
+  and?: CountedMember // counts pairs of values, including events without this field
   types?: string[] // any of; a trailing `.*` is a prefix
 }
 
@@ -87,9 +87,9 @@ export interface TallyQuery {
   orgId: string
   filter: EventFilter // without times and text
   also?: AlsoFilter[]
-  edges: number[] // moments, ascending: an event counts in the step that begins last before it
-  by?: 'occurred' | 'received' // the time that `edges` divide; 'occurred' when left out
-  arrivals?: Arrivals // without it, all of them
+  edges: number[] // ascending times: an event counts in the step of the last edge at or before it
+  by?: 'occurred' | 'received' // the time that `edges` divide; default 'occurred'
+  arrivals?: Arrivals // default: all
   cuts: TallyCut[]
   budgetMs: number
 }
@@ -98,36 +98,36 @@ export interface TallyQuery {
 export interface Arrivals {
   afterSeq: number // exclusive
   untilSeq: number // inclusive
-  exceptKeys?: string[] // events that these keys sent are left out
+  exceptKeys?: string[] // excludes events sent with these keys
 }
 
-/** Exact for what is stored, at the moment it was asked; texts and rollups are not looked at. */
+/** Exact counts of the stored events in one snapshot, without texts and rollups. */
 export interface EventTally {
   rows: { type: string; outcome: string; startMs: number; count: number }[]
   /**
-   * As `cuts` were asked; `value` null: beyond the value limit, '' (only in pairs): the field is missing. Of agents it
+   * In the order of `cuts`. `value` null: beyond the limit; '' (pairs only): the event lacks the field. For agents it
    * is the JSON of `AgentNames`.
    */
   cuts: { value: string | null; and: string | null; outcome: string; startMs: number; count: number }[][]
-  /** Events of the time that retention took and that the filter may have taken, at most. */
+  /** The most events of this time that may have matched and have expired. */
   expired: number
-  complete: boolean // false: there were too many for the budget, and the counts are empty
+  complete: boolean // false: too many events for the budget, and the counts are empty
 }
 
 export interface HistogramQuery {
   orgId: string
   filter: EventFilter
-  edges: number[] // moments, ascending: where the steps begin, and where the last one ends
+  edges: number[] // ascending times: the start of each step and the end of the last one
   budgetMs: number
 }
 
 /** Stored events by outcome and step, counted from the newest back. With `filter.text` every candidate is parsed. */
 export interface EventHistogram {
   rows: { outcome: string; startMs: number; count: number }[]
-  exactSinceMs: number // events before it are counted in part; the first edge unless the budget was used up
+  exactSinceMs: number // earlier events are counted in part; the first edge unless the budget ran out
 }
 
-/** A field that the store indexes, or one that it reads from the event's JSON: `agent.userAgent` and `error`. */
+/** An indexed field, or one that is read from the event's JSON: `agent.userAgent` and `error`. */
 export type TopField = EventFieldName | 'userAgent' | 'error'
 
 export interface TopQuery {
@@ -139,15 +139,15 @@ export interface TopQuery {
   budgetMs: number
 }
 
-/** The values among the newest matching events. */
+/** The values of the newest matching events. */
 export interface Top {
-  events: number // how many were counted
-  complete: boolean // whether that is every matching event
+  events: number // number of events counted
+  complete: boolean // whether every matching event was counted
   newestMs: number | null
   oldestMs: number | null
-  /** As `groups` were asked for; the most frequent first, then in the order of their values. */
+  /** In the order of `groups`. Rows: most frequent first, then by value. */
   groups: {
-    distinct: number // how many there are, of which `rows` has the first `max`
+    distinct: number // total number of values; `rows` has the first `max`
     rows: { values: (string | null)[]; count: number; lastMs: number }[] // null: the event lacks the field
   }[]
 }
@@ -156,31 +156,31 @@ export interface NewValuesQuery {
   orgId: string
   field: EventFieldName
   arrivals: Arrivals
-  max: number // ends the search
+  max: number // stops the search
 }
 
-/** Values that no stored event before had, whoever sent it; in order of their first arrival. */
+/** Values that no earlier stored event has, whoever sent it, in order of first arrival. */
 export interface NewValues {
   values: { value: string; seq: number; receivedAtMs: number }[]
 }
 
-/** A member's value, or why it has none: events may lack the member, and values past a limit count as one. */
+/** A field's value, or why there is none: the event lacks the field, or the value is beyond the limit. */
 export type CountedName = { name: string } | 'missing' | 'other'
 
 export type ClassVendorQuery = Omit<BreakdownQuery, 'by' | 'stepMs'>
 
-/** Every event of the range is in one row, but those that retention took before this was counted (schema 10). */
+/** Every event of the range is in one row, except those that expired before schema 10. */
 export interface ClassVendor {
-  rows: { class: CountedName; vendor: CountedName; count: number }[] // the most frequent first
+  rows: { class: CountedName; vendor: CountedName; count: number }[] // most frequent first
 }
 
 export interface AgentsQuery extends ClassVendorQuery {
-  outcome?: string // without it every outcome
+  outcome?: string // default: every outcome
 }
 
 /**
- * Events with a name or a purpose, by vendor, name and purpose together; the most frequent first. Those that retention
- * deleted before this was counted (schema 13) are in no row.
+ * Events with a name or a purpose, by vendor, name and purpose together, most frequent first. Events that expired
+ * before schema 13 are in no row.
  */
 export interface AgentCounts {
   rows: (AgentNames & { count: number })[]
@@ -200,13 +200,13 @@ export interface DurationsQuery {
   types?: string[] // any of; a trailing `.*` is a prefix
   stepMs: number | null // as in BreakdownQuery
   edges?: number[]
-  together?: boolean // all tools as one, whose rows have the tool null
+  together?: boolean // counts all tools together, in rows with the tool null
 }
 
-/** How long calls of each tool took. Quantiles are off by 2 % at most, or by 0.01 ms; counts are exact. */
+/** Durations of calls by tool. Quantiles are within 2 % or 0.01 ms; counts are exact. */
 export interface Durations {
   rows: {
-    tool: string | null // null: beyond the value limit
+    tool: string | null // null: tools beyond the limit
     startMs: number
     count: number // events with the tool and a duration
     p50Ms: number
@@ -215,7 +215,7 @@ export interface Durations {
   }[]
 }
 
-/** Whole days and months, UTC; both ends are cut down to the day. */
+/** Whole days or months, UTC. Both ends are rounded down to the day. */
 export interface DistinctQuery {
   orgId: string
   of: 'session' | 'subject'
@@ -225,29 +225,29 @@ export interface DistinctQuery {
   step: 'day' | 'month'
 }
 
-/** How many different ones there were; a month's number is not the sum of its days. The standard error is 1.6 %. */
+/** Distinct values per step. A month is not the sum of its days. The standard error is 1.6 %. */
 export interface Distinct {
-  rows: { startMs: number; count: number }[] // ascending, without steps that had none
+  rows: { startMs: number; count: number }[] // ascending, without empty steps
 }
 
 export interface TrustReachedQuery {
   orgId: string
   sinceMs: number // inclusive, by occurredAt
   untilMs: number // exclusive
-  siteIds?: string[] // of the events that are counted; their sessions may go on elsewhere
+  siteIds?: string[] // of the counted events; their sessions may continue elsewhere
   types: string[] // any of; a trailing `.*` is a prefix
-  filter?: EventFilter // of the events, beside their types; without times and text
+  filter?: EventFilter // applies to the events, in addition to `types`; without times and text
   also?: AlsoFilter[]
-  deadlineMs: number // after which it gives up
+  deadlineMs: number // when the query gives up
 }
 
 /** Events by the highest trust that any event of their session reached, up to a day before and after the range. */
 export interface TrustReached {
   rows: { trust: string | null; events: number; sessions: number }[] // highest first; null: no known trust
-  complete: boolean // false: there were too many sessions; some are missing, with their events
+  complete: boolean // false: too many sessions; the rows lack some, with their events
 }
 
-/** Something in the event tables that does not fit the rest. */
+/** A row of the event tables that disagrees with the others. */
 export interface EventFault {
   orgId: string | null // null: the database itself
   place: string // e.g. "arrivals 257 to 512"
@@ -256,47 +256,44 @@ export interface EventFault {
 
 export interface EventVerdict {
   orgs: { orgId: string; events: number }[]
-  faults: EventFault[] // the first hundred of each organization
+  faults: EventFault[] // at most 100 per organization
 }
 
-/** Retention counts from arrival; metrics keep counting what it took. */
+/** Retention goes by arrival time. Metrics keep counting expired events. */
 export interface ExpireCommand {
   orgId: string
   receivedBeforeMs: number
-  /** Also what has a smaller arrival number, whatever its time. */
+  /** Also expires events with a smaller arrival number, whatever their time. */
   beforeSeq?: number
-  /**
-   * Arrivals after this have the time of a wrong clock, so those that came later say how old they are; without it no
-   * arrival has.
-   */
+  /** Arrivals after this time have a wrong clock; later arrivals show their age. Default: none has. */
   receivedUntilMs?: number
-  small?: boolean // a step that writes as little as possible, for a disk without room
+  small?: boolean // writes as little as possible, for a full disk
 }
 
 export interface ExpireResult {
-  events: number // taken by this step
-  done: boolean // nothing that old is left; otherwise call again
+  events: number // deleted in this step
+  done: boolean // nothing that old remains; otherwise call again
 }
 
-/** Events to erase: of these sessions, or of these subjects; of both only where both fit. */
+/** Events to erase: of these sessions or these subjects. With both, an event must match both. */
 export interface EraseCommand {
   orgId: string
   sessionIds: string[]
   subjects: string[]
 }
 
-/** How an erasure goes on from one step to the next. */
+/** The result of one erasure step. */
 export interface EraseResult {
   events: number
-  deliveries: number // webhook deliveries that carried such events
-  samples: number // of refused requests
-  next: EraseCursor | null // to be given to the next step; null: all is gone
+  deliveries: number // webhook deliveries that contained such events
+  samples: number // samples of rejected requests
+  next: EraseCursor | null // pass to the next step; null: complete
 }
 
-/** How far an erasure has come: events up to an arrival first, then deliveries. */
+/** Progress of an erasure: events up to an arrival, then deliveries. */
 export type EraseCursor = ({ among: 'events' } & EraseRange) | { among: 'deliveries'; after: number }
 
-/** Arrivals that are still to be looked at; `until` is the last one of when it began, or it might never end. */
+/** Arrivals left to examine. `until` is the newest when the erasure began, because it might never end beside ingest. */
 export interface EraseRange {
   after: number
   until: number
@@ -304,6 +301,6 @@ export interface EraseRange {
 
 /** A rollup row that differs from its recount. */
 export interface RollupRepair {
-  row: string // the engine's name for it
+  row: string // the engine's name of the row
   difference: number
 }

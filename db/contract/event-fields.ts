@@ -1,34 +1,34 @@
 /**
- * Every field of an event that the store knows by name, one row each. Blocks, indexes, rollups, filters, limits, CSV
- * columns, OpenAPI and the dashboard's filters follow from it.
+ * The table of all event fields that the store knows by name. Blocks, indexes, rollups, filters, limits, CSV columns,
+ * OpenAPI and the dashboard's filters are derived from it.
  */
 
 export interface EventField {
   name: string // in `EventRecord`, and as a query parameter
-  /** Where it lies in the event's JSON. */
+  /** Its path in the event's JSON. */
   path: readonly string[]
-  /** Its number in terms, postings and rollups, and its column in a block. Never reuse one for another field. */
+  /** Its number in dictionaries, postings and rollups, and its column in a block. Never reuse a number. */
   number: number
-  /** Values that an organization interns; others are stored as hashes. 0: always a hash. */
+  /** How many values an organization interns; others are stored as hashes. 0: always a hash. */
   termsMax: number
   /** Whether rollups count its values. */
   counted: boolean
-  /** Its list in `EventFilter`; null: not filterable, and not in the segment index. */
+  /** Its list in `EventFilter`; null: not filterable and not in the segment index. */
   filter: string | null
-  /** The first version of the segment index that has it; segments sealed before are scanned for it. */
+  /** The first version of the segment index that includes it. Older segments are scanned for it. */
   indexVersion: number
   /** The longest value that ingest accepts. */
   charsMax: number
-  /** Its place among the CSV columns (db/rules/event-csv.ts); null: not a column. */
+  /** Its position among the CSV columns (db/rules/event-csv.ts); null: not a column. */
   csv: number | null
-  /** Its name in the dashboard. */
+  /** Its label in the dashboard. */
   label: string
   /** Its description in OpenAPI, and an example value. */
   about: string
   example: string
 }
 
-/** Numbers 14 to 19 are columns of a block that are no fields (db/sqlite/events/blocks/block.ts), and 22 are agents. */
+/** Numbers 14 to 19 are block columns without a field (db/sqlite/events/blocks/block.ts); 22 is agents. */
 export const eventFields = [
   {
     name: 'type',
@@ -259,14 +259,14 @@ export const eventFields = [
 type Field = (typeof eventFields)[number]
 export type EventFieldName = Field['name']
 
-/** Every event has these; all other fields may be missing, which is null in a record. */
+/** Fields of every event. All others may be missing, which is null in a record. */
 type RequiredField = 'type' | 'outcome' | 'siteId' | 'sessionId'
 
 export type EventFieldValues = {
   [name in EventFieldName]: name extends RequiredField ? string : string | null
 }
 
-/** The lists of `EventFilter`: values of a field, any of which matches. */
+/** The lists of `EventFilter`, each of which matches any of its values. */
 export type FilterLists = { [list in NonNullable<Field['filter']>]?: string[] }
 
 export interface FilterableField extends EventField {
@@ -276,5 +276,5 @@ export interface FilterableField extends EventField {
 
 export const filterableFields = eventFields.filter((field) => field.filter !== null) as FilterableField[]
 
-/** What a segment that is sealed now gets. */
+/** The version of segments sealed by this release. */
 export const indexVersion = Math.max(...eventFields.map((field) => field.indexVersion))

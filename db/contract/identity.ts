@@ -1,4 +1,4 @@
-/** The identity part of the store contract: organizations, sites, people, sign-ins and keys. */
+/** The store's interface for organizations, sites, people, sign-ins and keys. */
 import type { AuditEntry } from './audit.ts'
 import type { AuditStore } from './audit.ts'
 export type * from './audit.ts'
@@ -12,20 +12,20 @@ export interface Org {
   createdAtMs: number
 }
 
-/** An organization that somebody asked to delete; until `dueAtMs` everything goes on, and it can be taken back. */
+/** A requested deletion of an organization. Until `dueAtMs` nothing changes, and it can be cancelled. */
 export interface OrgDeletion {
   orgId: string
   askedAtMs: number
   dueAtMs: number
 }
 
-/** What an organization asks of its members before they see its data. */
+/** What an organization requires of its members before they see its data. */
 export interface SignInRule {
   secondFactorRequired: boolean
 }
 
 export interface OrgStore {
-  /** `conflict` when the slug is taken. With `ownerId` that account becomes its owner. */
+  /** `conflict` when the slug exists. With `ownerId` that account becomes its owner. */
   create(command: { org: Org; ownerId?: string; audit: AuditEntry }): Promise<void>
   list(): Promise<Org[]>
   find(idOrSlug: string): Promise<Org | null>
@@ -33,54 +33,54 @@ export interface OrgStore {
   signInRule(orgId: string): Promise<SignInRule>
   changeSignInRule(command: { orgId: string; rule: SignInRule; audit: AuditEntry }): Promise<void>
   deletions(): Promise<OrgDeletion[]>
-  /** `conflict` when it is asked for already. */
+  /** `conflict` when a deletion is already requested. */
   requestDeletion(command: OrgDeletion & { audit: AuditEntry }): Promise<void>
-  /** `conflict` when nobody asked for it, or when the time has come and it is being removed. */
+  /** `conflict` without a request, or when it is due and removal has begun. */
   cancelDeletion(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
   /**
-   * One step of bounded length towards `remove`: takes deliveries, events and counts out of an organization whose time
-   * has come, to be called until `done`; `conflict` before. `small` is for a full disk.
+   * Deletes a bounded part of the deliveries, events and counts of an organization whose deletion is due. Call until
+   * `done`; `conflict` before the due time. `small` is for a full disk.
    */
   empty(command: { orgId: string; now: number; small?: boolean }): Promise<{ events: number; done: boolean }>
   /**
-   * Removes an organization whose time has come, with everything but its audit chain; `conflict` before. Writes wait
-   * for it, so it is emptied first. Accounts stay, also those without another organization.
+   * Deletes an organization whose deletion is due, except its audit chain; `conflict` before. Writes wait for it, so it
+   * is emptied first. Accounts stay, also those without another organization.
    */
   remove(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
 }
 
-/** A site comes into being with its first event; everything else about it is chosen by people. */
+/** A site is created by its first event. People choose everything else about it. */
 export interface Site {
   siteId: string
   name: string | null
-  hidden: boolean // left out of the dashboard's choices; its events stay
-  restricted: boolean // only ingest keys that name it may write it
-  seen: boolean // an event has arrived, or it was only named ahead
+  hidden: boolean // not offered in the dashboard's site menu; its events stay
+  restricted: boolean // only ingest keys that name it may write to it
+  seen: boolean // it has an event; false when it was only named in advance
 }
 
 export interface SiteStore {
   list(orgId: string): Promise<Site[]>
-  /** Keeps what people chose for a site, also before its first event. */
+  /** Stores the settings of a site, also before its first event. */
   change(command: { orgId: string; site: Omit<Site, 'seen'>; audit: AuditEntry }): Promise<void>
-  /** The sites that only keys naming them may write. Fast enough for every ingest request. */
+  /** Sites that only keys naming them may write to. Fast enough for every ingest request. */
   restricted(orgId: string): Promise<ReadonlySet<string>>
 }
 
-/** Filters of Logs under a name, for every member of the organization. */
+/** A named filter of Logs for every member of the organization. */
 export interface SavedView {
   id: string
   orgId: string
-  name: string // one in an organization
-  search: string // the query of the address, with its '?'; '' for every event
-  createdBy: string // account
+  name: string // unique in an organization
+  search: string // query string of the address, with its '?'; '' for every event
+  createdBy: string // account id
   createdAtMs: number
 }
 
-/** A name that another view has rejects as `conflict`, an id that is not there as `not_found`. */
+/** `conflict` when another view has the name, `not_found` for an unknown id. */
 export interface ViewStore {
   /** By name. */
   list(orgId: string): Promise<SavedView[]>
-  /** Rejects as `conflict` too when the organization has `viewsMax` already. */
+  /** Also `conflict` when the organization has `viewsMax` views. */
   create(command: { view: SavedView; viewsMax: number; audit: AuditEntry }): Promise<void>
   change(command: {
     orgId: string
@@ -111,17 +111,17 @@ export interface Membership {
 }
 
 export interface AccountStore {
-  /** Creates the first owner, atomically, only while no owner exists and (when given) the set-up link is live. */
+  /** Creates the first owner, atomically, only while no owner exists and the set-up link, if passed, is valid. */
   createFirstOwner(command: {
     account: Account
     orgId: string
     linkHash: string | null
     now: number
-    signIn?: SignIn // begun at once; the audit row tells of it too
-    network?: string // where that is, remembered for the account
+    signIn?: SignIn // created in the same transaction and named in the audit entry
+    network?: string // network of this sign-in, stored for the account
     audit: AuditEntry
   }): Promise<'created' | 'owner_exists' | 'link_invalid'>
-  /** `conflict` when the e-mail address is taken. With `link` it is made in the same transaction. */
+  /** `conflict` when the email address exists. With `link` the link is created in the same transaction. */
   create(command: {
     account: Account
     orgId: string
@@ -129,7 +129,7 @@ export interface AccountStore {
     link?: OneTimeLink
     audit: AuditEntry
   }): Promise<void>
-  /** Ends the account's sign-ins too, except the one named to be kept. */
+  /** Also ends the account's sign-ins, except the named one. */
   setPassword(command: {
     accountId: string
     passwordHash: string
@@ -141,13 +141,13 @@ export interface AccountStore {
   list(): Promise<(Account & { memberships: Membership[] })[]>
   ownerExists(): Promise<boolean>
   /**
-   * Makes a one-time link; the older ones of the same purpose and account end. Only its SHA-256 is kept. The set-up
-   * link alone has no audit entry: it belongs to nobody, and its use is told.
+   * Creates a one-time link and ends older ones of the same purpose and account. Only its SHA-256 is stored. The set-up
+   * link has no audit entry, because it belongs to no organization; using it has one.
    */
   createLink(command: { link: OneTimeLink; audit: AuditEntry | null }): Promise<void>
-  /** A link that has not expired, whatever it is for. */
+  /** A link that has not expired, whatever its purpose. */
   findLink(query: { hash: string; now: number }): Promise<OneTimeLink | null>
-  /** Uses up a password link and sets the password in one transaction; the account keeps only this network. */
+  /** Consumes a password link and sets the password in one transaction. The account keeps this network only. */
   resetPassword(command: {
     linkHash: string
     passwordHash: string
@@ -156,20 +156,20 @@ export interface AccountStore {
     address?: string // for the audit entry
     auditId: string
   }): Promise<'done' | 'link_invalid'>
-  /** Gives a member another role and ends their sign-ins there; `last_owner` when nobody would own it any more. */
+  /** Changes a member's role and ends their sign-ins there; `last_owner` when no owner would be left. */
   setRole(command: {
     orgId: string
     accountId: string
     role: Role
     audit: AuditEntry
   }): Promise<'done' | 'last_owner'>
-  /** Takes a member out and ends their sign-ins there; the account itself stays. */
+  /** Removes a member and ends their sign-ins there. The account stays. */
   removeMember(command: {
     orgId: string
     accountId: string
     audit: AuditEntry
   }): Promise<'done' | 'last_owner'>
-  /** The appliance keeps at least one operator. */
+  /** The appliance always has at least one operator. */
   setOperator(command: {
     accountId: string
     operator: boolean
@@ -196,25 +196,25 @@ export interface Invitation {
 }
 
 export interface InvitationStore {
-  /** An older one for the same address and organization ends; `conflict` when they are a member already. */
+  /** Ends an older invitation of the same address and organization; `conflict` for a current member. */
   create(command: { invitation: Invitation; audit: AuditEntry }): Promise<void>
   list(orgId: string): Promise<Invitation[]>
   find(hash: string): Promise<Invitation | null>
   revoke(command: { orgId: string; id: string; audit: AuditEntry }): Promise<void>
-  /** Uses the link up and makes its account a member; `account` is made when no account has the address yet. */
+  /** Consumes the link and makes its account a member. `account` is created when the address has none. */
   accept(command: {
     hash: string
     now: number
     account: Account
-    signIn?: SignIn // begun at once; the audit entry tells of it too
+    signIn?: SignIn // created in the same transaction and named in the audit entry
     network?: string
     auditId: string
   }): Promise<'done' | 'link_invalid'>
-  /** Forgets what expired before `now`; returns how many. */
+  /** Deletes invitations that expired before `now`; returns how many. */
   prune(command: { now: number }): Promise<number>
 }
 
-/** The second factor of an account: a TOTP seed, sealed, and how many recovery codes are left. */
+/** The second factor of an account: an encrypted TOTP seed, and the number of recovery codes left. */
 export interface SecondFactor {
   accountId: string
   sealedSeed: string
@@ -237,18 +237,18 @@ export interface SecondFactorStore {
 
 // ---------------------------------------------------------------- sign-ins
 
-/** A dashboard sign-in (not to be confused with an agent's session in events). */
+/** A dashboard sign-in, not an agent's session in events. */
 export interface SignIn {
-  id: string // ses_…, shown in lists
+  id: string // ses_…, listed
   tokenHash: string // hex SHA-256 of the cookie
   accountId: string
   orgId: string // the organization the dashboard shows
   createdAtMs: number
   lastSeenAtMs: number
-  expiresAtMs: number // absolute end
+  expiresAtMs: number // absolute expiry
   address: string
   userAgent: string
-  byProvider: boolean // through an identity provider, whose second factor stands for ours
+  byProvider: boolean // through an identity provider, whose second factor replaces ours
 }
 
 export interface SignInView {
@@ -260,13 +260,13 @@ export interface SignInView {
   lacksSecondFactor: boolean
 }
 
-/** What a sign-in uses up in the same transaction, so that no code works for two of them. */
+/** What a sign-in consumes in the same transaction, so that no code works for two sign-ins. */
 export type Proof = { step: number } | { recoveryHash: string }
 
 export interface SignInStore {
   /**
-   * `used` when the proof had been used before, `stale` when the account's password is no longer the one that was
-   * checked: nothing is written then. `external` and `network` are remembered for next time.
+   * `used` when the proof was used before, `stale` when the checked password is no longer the account's. Neither writes
+   * anything. `external` and `network` are stored for the next sign-in.
    */
   create(command: {
     signIn: SignIn
@@ -278,25 +278,28 @@ export interface SignInStore {
   }): Promise<'done' | 'used' | 'stale'>
   /** Whether the account signed in from this network since `sinceMs`. */
   knowsNetwork(query: { accountId: string; network: string; sinceMs: number }): Promise<boolean>
-  /** The live sign-in with its account and role, or null. The caller judges idle and absolute ends. */
+  /** The sign-in with its account and role, or null. The caller checks idle time and expiry. */
   find(tokenHash: string): Promise<SignInView | null>
   touch(command: { tokenHash: string; now: number }): Promise<void>
   end(command: { tokenHash: string; audit: AuditEntry }): Promise<void>
   list(accountId: string): Promise<SignIn[]>
   /** `not_found` when the account has no such sign-in. */
   endById(command: { accountId: string; id: string; audit: AuditEntry }): Promise<void>
-  /** Ends all but one; returns how many, and writes no audit entry for none. */
+  /** Ends all sign-ins but one. Returns how many; none writes no audit entry. */
   endOthers(command: { accountId: string; keepTokenHash: string; audit: AuditEntry }): Promise<number>
-  /** Shows another organization, under a new token; `not_found` when the account is not a member of it. */
+  /** Switches to another organization under a new token; `not_found` when the account is not a member of it. */
   switchOrg(command: {
     tokenHash: string
     newTokenHash: string
     orgId: string
     audit: AuditEntry
   }): Promise<void>
-  /** The account that an identity provider's subject stands for. */
+  /** The account of an identity provider's subject. */
   findExternal(identity: { issuer: string; subject: string }): Promise<Account | null>
-  /** Deletes what ended before `now`, and networks last used before `networksBeforeMs`; returns how many sign-ins. */
+  /**
+   * Deletes sign-ins that expired before `now` and networks last used before `networksBeforeMs`. Returns how many
+   * sign-ins.
+   */
   prune(command: { now: number; idleMs: number; networksBeforeMs?: number }): Promise<number>
 }
 
@@ -309,20 +312,20 @@ export interface ApiKey {
   orgId: string
   kind: KeyKind
   label: string
-  prefix: string // first 16 characters, for lists
+  prefix: string // first 16 characters, listed
   hash: string // hex SHA-256 of the whole key
-  scopes: string[] // secret keys; [] = all of the kind
-  siteIds: string[] // ingest keys; [] = every site
-  behindProxy: boolean // accept browser headers a relaying proxy leaves on
+  scopes: string[] // for secret keys; [] = all scopes of the kind
+  siteIds: string[] // for ingest keys; [] = every site
+  behindProxy: boolean // accepts browser headers that a relaying proxy leaves in requests
   createdAtMs: number
   expiresAtMs: number | null
   revokedAtMs: number | null
-  lastUsedAtMs: number | null // minute resolution
+  lastUsedAtMs: number | null // rounded to the minute
   lastUsedAddress: string | null
-  exposedAtMs: number | null // first seen with a browser's headers
+  exposedAtMs: number | null // when a browser's headers first came with it
 }
 
-/** What may change about a key that is in use. */
+/** The settings of a key that can change. */
 export type KeyTerms = Pick<ApiKey, 'label' | 'scopes' | 'siteIds' | 'behindProxy' | 'expiresAtMs'>
 
 export interface KeyStore {
@@ -330,11 +333,11 @@ export interface KeyStore {
   list(query: { orgId: string; kind?: KeyKind | undefined }): Promise<ApiKey[]>
   /** The key with this hash, whatever its state. Fast enough for every request: engines answer from memory. */
   findByHash(hash: string): Promise<ApiKey | null>
-  /** not_found when the organization has no such key; revoking twice is done once (returns false, writes no audit). */
+  /** `not_found` for an unknown key of the organization. Revoking again returns false and writes no audit entry. */
   revoke(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
   /** `conflict` when the key is revoked. */
   change(command: { orgId: string; keyId: string; terms: KeyTerms; audit: AuditEntry }): Promise<void>
-  /** Keeps the successor and has the old key end at `oldEndsAtMs`, unless it ends sooner; `conflict` when revoked. */
+  /** Stores the successor. The old key ends at `oldEndsAtMs` unless it ends sooner; `conflict` when revoked. */
   rotate(command: {
     orgId: string
     keyId: string
@@ -342,9 +345,9 @@ export interface KeyStore {
     oldEndsAtMs: number
     audit: AuditEntry
   }): Promise<void>
-  /** Notes last use; callers batch to minute resolution. */
+  /** Records last use. Callers batch to the minute. */
   touch(uses: { keyId: string; atMs: number; address: string }[]): Promise<void>
-  /** Marks a key seen with a browser's headers, once. Returns whether this call was the first. */
+  /** Marks a key as used by a browser, once. Returns whether this call was the first. */
   markExposed(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
 }
 

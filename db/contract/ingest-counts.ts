@@ -1,4 +1,4 @@
-/** The part of the store contract that counts ingest by organization, hour of arrival and key. */
+/** The store's interface for ingest counts by organization, hour of arrival and key. */
 
 export const countHourMs = 3_600_000
 
@@ -7,23 +7,23 @@ export interface IngestCount {
   keyId: string
   hourStartMs: number
   requests: number
-  refused: number // requests of which nothing was taken
+  refused: number // requests of which no event was accepted
   accepted: number // events
   deduped: number
   rejected: number
-  aheadMaxMs: number // how far an event lay in our future at most; 0 when none did
-  behindMinMs: number | null // how far the newest event of a request lay in our past at least; null without events
+  aheadMaxMs: number // the most that an event was ahead of the server's clock; 0 when none was
+  behindMinMs: number | null // the least that a request's newest event was behind our clock; null without events
 }
 
-/** What a batch's request adds to the count of its hour, written in the transaction of the batch itself. */
+/** What a batch's request adds to the count of its hour, in the transaction of the batch. */
 export interface BatchCount {
-  rejected: number // events of the request that are not in the batch
+  rejected: number // rejected events of the request, which are not in the batch
   aheadMaxMs: number
   behindMinMs: number | null
-  keptSinceMs: number // counts of the organization from before go
+  keptSinceMs: number // deletes older counts of the organization
 }
 
-/** One request more or many: sums are added, clocks are as far off as the worst and the best. */
+/** Combines two counts: sums add up, clock offsets keep the largest `ahead` and the smallest `behind`. */
 export function mergeCount(into: Map<string, IngestCount>, one: IngestCount): void {
   const name = `${one.orgId} ${one.keyId} ${one.hourStartMs}`
   const known = into.get(name)
@@ -41,7 +41,7 @@ export function mergeCount(into: Map<string, IngestCount>, one: IngestCount): vo
   known.behindMinMs = behind.length === 0 ? null : Math.min(...behind)
 }
 
-/** A field that a key's sender probably misspelt, of the events that were looked at in one hour. */
+/** A field that a key's sender probably misspelled, counted over the events examined in one hour. */
 export interface NearMissCount {
   orgId: string
   keyId: string
@@ -52,9 +52,9 @@ export interface NearMissCount {
 }
 
 export interface IngestCountStore {
-  /** Adds to what is there; counts from before `keptSinceMs` go. */
+  /** Adds to the stored counts and deletes those before `keptSinceMs`. */
   add(command: { counts: IngestCount[]; nearMisses?: NearMissCount[]; keptSinceMs: number }): Promise<void>
-  /** The sums since an hour, by key and path; the most frequent first, a bounded number. */
+  /** The sums since an hour, by key and path, most frequent first, at most a fixed number. */
   nearMisses(query: {
     orgId: string
     sinceMs: number

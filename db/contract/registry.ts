@@ -1,6 +1,6 @@
-/** The part of the store contract that stores tool registries and site memory with their versions. */
+/** The store's interface for tool registries and site memory, with their versions. */
 
-/** A pushed descriptor. `json` is what was sent, `digest` tells whether two are equal by value. */
+/** A pushed descriptor. `json` is the text as sent; equal values have an equal `digest`. */
 export interface ToolRecord {
   name: string
   digest: string
@@ -10,17 +10,17 @@ export interface ToolRecord {
 export interface ToolPush {
   orgId: string
   siteId: string
-  tools: ToolRecord[] // each name once
+  tools: ToolRecord[] // unique names
   replace: boolean // marks the site's other tools removed
   now: number
-  sitesMax: number // of the organization's registry
-  toolsMax: number // of the site, removed ones included
-  versionsMax: number // kept of each tool, the newest
+  sitesMax: number // limit per organization
+  toolsMax: number // limit per site, removed tools included
+  versionsMax: number // versions stored per tool, the newest
 }
 
 export type ToolChange = 'added' | 'changed' | 'removed' | 'restored'
 
-/** What a push did, or the limit for which nothing of it was done. */
+/** What a push changed, or the limit that rejected it. */
 export type ToolPushResult = { [change in ToolChange]: number } | { over: 'sites' | 'tools' }
 
 export interface StoredTool {
@@ -39,7 +39,7 @@ export interface ToolQuery {
   withRemoved: boolean
   after: { siteId: string; name: string } | null // in the order (siteId, name)
   limit: number
-  bytesMax: number // of JSON in a page, which has at least one tool
+  bytesMax: number // bytes of JSON per page; a page has at least one tool
 }
 
 export interface ToolVersion {
@@ -86,7 +86,7 @@ export interface MemoryQuery {
 export interface RegistryStore {
   pushTools(push: ToolPush): Promise<ToolPushResult>
   tools(query: ToolQuery): Promise<{ tools: StoredTool[]; hasMore: boolean }>
-  /** A tool and its newest versions, newest first; null when there is none. */
+  /** A tool and its newest versions, newest first; null for an unknown tool. */
   tool(query: {
     orgId: string
     siteId: string
@@ -95,7 +95,7 @@ export interface RegistryStore {
   }): Promise<{ tool: StoredTool; versions: ToolVersion[] } | null>
   pushMemory(push: MemoryPush): Promise<'added' | 'changed' | 'same' | 'over'>
   memories(query: MemoryQuery): Promise<{ memories: StoredMemory[]; hasMore: boolean }>
-  /** One version of a site's memory, the newest when `version` is null. */
+  /** One version of a site's memory; the newest when `version` is null. */
   memory(query: { orgId: string; siteId: string; version: number | null }): Promise<StoredMemory | null>
   /** Newest first. */
   memoryVersions(query: { orgId: string; siteId: string; limit: number }): Promise<MemoryVersion[]>

@@ -1,15 +1,15 @@
-/** The sessions part of the store contract: what one agent did, from its first event to its last. */
+/** The store's interface for sessions: the events of one agent from first to last. */
 import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'
 
-/** Made from the session's events; of more than `eventsMax` from the newest of them. */
+/** Summarized from the session's events, or from the newest `eventsMax` of them. */
 export interface Session {
   id: string
   siteIds: string[] // in order of appearance
   firstSeenAtMs: number
   lastSeenAtMs: number
   events: number
-  isCut: boolean // there are more events than were counted
-  class: string | null // class and vendor of the highest trust, the latest of it
+  isCut: boolean // more events exist than were counted
+  class: string | null // class and vendor of the latest event with the highest trust
   vendor: string | null
   trust: string | null // the highest reached
   byPillar: { [firstWordOfType: string]: number }
@@ -18,35 +18,35 @@ export interface Session {
 
 export interface SessionPageQuery {
   orgId: string
-  filter: EventFilter // sessions with an event that matches, by the newest such event
+  filter: EventFilter // sessions with a matching event, ordered by the newest such event
   limit: number
   before: EventPosition | null
   ceilingSeq: number | null
-  eventsMax: number // counted of one session
-  budgetMs: number // after which a page comes back short
-  bytesMax?: number // of the sessions as JSON: the page ends sooner then, but never before its first session
+  eventsMax: number // events counted per session
+  budgetMs: number // time after which the page ends early
+  bytesMax?: number // of the sessions as JSON: ends the page early, but never before its first session
 }
 
 export interface SessionPage {
   sessions: Session[]
-  next: EventPosition | null // null exactly when nothing is left to look at
+  next: EventPosition | null // null exactly when no sessions are left
   ceilingSeq: number
 }
 
 export interface SessionStoryQuery {
   orgId: string
   sessionId: string
-  after: EventPosition | null // null: from the beginning
+  after: EventPosition | null // null: from the first event
   ceilingSeq: number | null
   limit: number
-  bytesMax?: number // of the events' texts in UTF-8, as of a page of events
+  bytesMax?: number // of the events' texts in UTF-8, as in a page of events
   eventsMax: number
 }
 
 export interface SessionStory {
   session: Session
   events: StoredEvent[] // oldest first by (occurredAt, arrival)
-  next: EventPosition | null // go on after it
+  next: EventPosition | null // position to continue after
   ceilingSeq: number
 }
 

@@ -1,10 +1,10 @@
 /**
- * The store contract: every verb an engine fulfils, and the shapes that cross the seam.
+ * The store contract: every verb of an engine, and the types that cross its boundary.
  *
- * Rules of the seam. Every method is async and one atomic verb; no transaction handle leaves an engine. Times are
- * integer milliseconds since 1970 UTC and `now` is always an argument. Ids are made by the caller. Every verb that
- * changes something a person could be asked about takes the audit entry it writes, in the same transaction.
- * Failures are `StoreError`s. Nothing outside an engine may assume that one process alone uses the database.
+ * Rules. Every method is async and one atomic verb; no transaction handle leaves an engine. Times are integer
+ * milliseconds since 1970 UTC, and `now` is always an argument. Callers make the ids. Every verb whose change a person
+ * may have to answer for writes the audit entry it is passed, in the same transaction. Failures are `StoreError`s.
+ * Nothing outside an engine may assume that only one process uses the database.
  */
 import type { AuditEntry, Json } from './audit.ts'
 import type { StoreError } from './errors.ts'
@@ -55,7 +55,7 @@ export type { EventFilter, EventPosition, StoredEvent }
 
 // ---------------------------------------------------------------- events
 
-/** A validated event, ready to be stored. `json` is the whole event as readers get it back. */
+/** A validated event. `json` is the whole event as readers receive it. */
 export interface EventRecord extends EventFieldValues {
   id: string
   occurredAtMs: number
@@ -68,15 +68,15 @@ export interface EventBatch {
   keyId: string // the ingest key that sent it
   receivedAtMs: number
   events: EventRecord[] // 1 to 1,000
-  count?: BatchCount // as told by `ingestCounts`; without it the batch is not counted
+  count?: BatchCount // as defined in `ingestCounts`; without it the batch is not counted
 }
 
-/** Member whose guard rail (contract §4: 1,000 types, 100 outcomes, 1,000 sites an organization) an event breaks. */
+/** The field whose limit (contract §4: 1,000 types, 100 outcomes, 1,000 sites per organization) an event exceeds. */
 export type GuardRail = 'type' | 'outcome' | 'siteId'
 
-/** An event that would be one value too many for its organization. */
+/** An event with a value beyond its organization's limit. */
 export interface RailedEvent {
-  index: number // into batch.events
+  index: number // index into batch.events
   member: GuardRail
   id: string
   json: string
@@ -92,14 +92,14 @@ export interface EventPageQuery {
   orgId: string
   filter: EventFilter
   limit: number // 1..2,000
-  bytesMax?: number // of the events' texts in UTF-8: the page ends sooner then, but never before its first event
+  bytesMax?: number // of the events' texts in UTF-8: ends the page early, but never before its first event
   before: EventPosition | null // null: from the newest
-  ceilingSeq: number | null // arrivals above it are not in this walk; null: fix it at the newest now
+  ceilingSeq: number | null // excludes later arrivals; null: set it to the newest arrival now
 }
 
 export interface EventPage {
   events: StoredEvent[] // newest first by (occurredAt, seq)
-  /** Null exactly when no further event matches; with `text`: when none is left to look at. */
+  /** Null exactly when no further event matches; with `text`, when no event is left to examine. */
   next: EventPosition | null
   ceilingSeq: number
 }
@@ -109,7 +109,7 @@ export interface EventCountQuery {
   filter: EventFilter
   afterSeq: number
   ceilingSeq: number
-  exceptKeys?: string[] // events that these keys sent are not counted
+  exceptKeys?: string[] // excludes events sent with these keys
 }
 
 export interface EventTailQuery {
@@ -117,73 +117,80 @@ export interface EventTailQuery {
   filter: EventFilter
   afterSeq: number
   limit: number
-  bytesMax?: number // as of a page
-  exceptKeys?: string[] // events that these keys sent are passed over
+  bytesMax?: number // as in a page
+  exceptKeys?: string[] // excludes events sent with these keys
 }
 
 export interface EventTail {
   events: StoredEvent[] // in arrival order
-  lastSeq: number // resume after this one (it also passes events that the filter left out)
+  lastSeq: number // resume after this one (it also covers events that the filter excluded)
 }
 
 export interface EventStore {
-  /** Stores a batch; resolves once it is on disk (fsync). A known (orgId, id) counts as deduped, the first stands. */
+  /**
+   * Stores a batch and resolves when it is on disk (fsync). A known (orgId, id) counts as deduped; the first one stays.
+   */
   append(batch: EventBatch): Promise<AppendResult>
-  /** Bytes and milliseconds of appends that wait for the disk now, to decide on 503 before anything is taken. */
+  /** Bytes and milliseconds of appends that wait for the disk, for the decision on 503 before a body is read. */
   pressure(): { queuedBytes: number; oldestMs: number }
   page(query: EventPageQuery): Promise<EventPage>
   byId(query: { orgId: string; id: string }): Promise<StoredEvent | null>
-  /** Counts matches after arrival `afterSeq` up to `ceilingSeq`; go on after `lastSeq` until that is reached. */
+  /**
+   * Counts matches after arrival `afterSeq` up to `ceilingSeq`. Continue after `lastSeq` until it reaches the ceiling.
+   */
   count(query: EventCountQuery): Promise<{ count: number; lastSeq: number }>
-  /** Events that arrived after `afterSeq`, oldest first, at most `limit`. The live stream and webhooks stand on it. */
+  /** Events that arrived after `afterSeq`, oldest first, at most `limit`. For the live stream and webhooks. */
   tail(query: EventTailQuery): Promise<EventTail>
   /** Highest arrival number of the organization, 0 when it has none. */
   lastSeq(orgId: string): Promise<number>
-  /** Whether the organization ever stored an event, and of which types, with counts. */
+  /** Whether the organization ever stored an event, and the count of each type. */
   overview(orgId: string): Promise<{ total: number; byType: { [type: string]: number } }>
   metrics(query: MetricsQuery): Promise<Metrics>
   metricsText(query: MetricsQuery): Promise<MetricsText>
   breakdown(query: BreakdownQuery): Promise<Breakdown>
   classVendor(query: ClassVendorQuery): Promise<ClassVendor>
-  /** Which agents came, by name and purpose under their vendors. */
+  /** Counts agents by vendor, name and purpose. */
   agents(query: AgentsQuery): Promise<AgentCounts>
-  /** Counts stored events under any filter; what rollups can count is asked of them. */
+  /** Counts stored events under any filter. Without a filter, rollups are quicker. */
   tally(query: TallyQuery): Promise<EventTally>
-  /** Counts stored events by outcome and time under any filter, the newest first, until the budget is used up. */
+  /** Counts stored events by outcome and time under any filter, newest first, within the budget. */
   histogram(query: HistogramQuery): Promise<EventHistogram>
-  /** The most frequent values, and combinations of values, among the newest matching events. */
+  /** The most frequent values, and combinations of values, of the newest matching events. */
   top(query: TopQuery): Promise<Top>
-  /** The values of a field that were first stored in a range of arrivals. */
+  /** The values of a field that first arrived in a range of arrivals. */
   newValues(query: NewValuesQuery): Promise<NewValues>
-  /** Quantiles of durations by tool; exact at every moment but for the error that is promised. */
+  /** Quantiles of durations by tool, exact at every moment within the promised error. */
   durations(query: DurationsQuery): Promise<Durations>
-  /** What trust the sessions of some events reached, exact; null when time is up. Read in slices, beside others. */
+  /**
+   * The highest trust of the sessions of some events, exact; null after the deadline. Read in slices beside other
+   * reads.
+   */
   trustReached(query: TrustReachedQuery): Promise<TrustReached | null>
-  /** How many different sessions or verified subjects days or months had. */
+  /** How many distinct sessions or verified subjects each day or month had. */
   distinct(query: DistinctQuery): Promise<Distinct>
-  /** Called after every commit with the organizations that got events; returns a function that ends the watch. */
+  /** Calls back after every commit with the organizations that got events. Returns a function that ends the watch. */
   watch(listener: (orgIds: string[]) => void): () => void
   /**
-   * Removes every event of one site and what it pushed (demo data only, contract: evidence is never edited). Returns
-   * how many events went.
+   * Deletes every event of a site and its registry (demo data only; evidence is never edited). Returns the number of
+   * events.
    */
   removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
-  /** Recounts an hour's live events and repairs its rollups; returns how many rows were wrong (expected: 0). */
+  /** Counts an hour's live events again and repairs its rollups. Returns the number of wrong rows (expected: 0). */
   recount(query: { orgId: string; hourStartMs: number }): Promise<number>
   /**
-   * One step of an erasure of bounded length: of events, of webhook deliveries that carry them, of refused samples. It
-   * begins with no cursor and the audit entry, which must not hold the session or subject in clear, and goes on with
-   * the cursor of the step before. Events that arrive after the first step may stay. A resend of what was erased
+   * Erases a bounded number of events, webhook deliveries with them, and samples of rejected requests. The first call
+   * has no cursor and passes the audit entry, which must not contain the session or subject in clear; later calls pass
+   * the cursor of the previous step. Events that arrive after the first step may stay. A resend of an erased event
    * counts as deduped while retention lasts.
    */
   erase(
     command: EraseCommand & { audit: AuditEntry | null; cursor: EraseCursor | null },
   ): Promise<EraseResult>
-  /** One step of retention, of bounded length; to be called until `done`. */
+  /** Expires a bounded number of events. Call until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>
 }
 
-/** A request or event that ingest refused, kept for the ingest-health page (newest 1,000 an organization). */
+/** A request or event that ingest rejected, stored for the ingest-health page (newest 1,000 per organization). */
 export interface RejectedSample {
   orgId: string
   keyId: string
@@ -191,14 +198,14 @@ export interface RejectedSample {
   code: string
   message: string
   path: string
-  excerpt: string // of what was sent, at most 4 KiB
+  excerpt: string // of the body, at most 4 KiB
 }
 
 // ---------------------------------------------------------------- and the rest
 
 export interface StoreHealth {
   schema: number
-  engine: string // e.g. "sqlite 3.54.1"
+  engine: string // for example "sqlite 3.54.1"
   bytes: number // database and log files
   walBytes: number
 }
@@ -220,14 +227,14 @@ export interface Store extends IdentityStore {
     add(samples: RejectedSample[]): Promise<void>
     list(query: { orgId: string; limit: number }): Promise<RejectedSample[]>
   }
-  /** A secret of this store, made once (32 random bytes, hex), e.g. to seal cursors. */
+  /** A secret of this store, made once (32 random bytes, hex), for example to encrypt cursors. */
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>
-  /** How many secrets are sealed under the key file of the data folder. */
+  /** How many secrets are encrypted with the key file of the data folder. */
   sealedSecrets(): Promise<number>
   times(): Promise<StoreTimes>
-  /** Settles when the device has failed: no write succeeds any more, and only a new process knows what is on disk. */
+  /** Settles when the device has failed: every later write fails, and only a new process can read what is on disk. */
   broken: Promise<StoreError>
-  /** Finishes what is queued, truncates the log, closes. Afterwards every verb rejects with `closed`. */
+  /** Completes queued writes, truncates the log and closes. Later verbs reject with `closed`. */
   close(): Promise<void>
 }

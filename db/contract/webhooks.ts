@@ -1,8 +1,8 @@
 /**
- * The webhook part of the store contract: deliveries with their attempts, endpoints, rules and incidents.
+ * The store's interface for webhooks: deliveries with their attempts, endpoints, alert rules and incidents.
  *
- * Secrets cross this seam sealed (the server holds the key). A pending delivery is leased to whoever sends it; the
- * outcome counts only while that lease is the delivery's own, so a sender that lost its lease changes nothing.
+ * Secrets are encrypted here; the server has the key. A pending delivery is leased to its sender. An outcome counts
+ * only while the sender has the delivery's lease, so a sender that lost it changes nothing.
  */
 import type { AuditEntry, Json } from './audit.ts'
 import type { Share } from '../rules/webhook-share.ts'
@@ -18,21 +18,21 @@ export interface Delivery {
   url: string
   body: string // JSON text, byte for byte the same on every attempt
   status: DeliveryStatus
-  attempts: number // counted ones since it was scheduled or replayed
+  attempts: number // counted since it was scheduled or replayed
   nextAttemptAtMs: number | null // null unless pending
   lastError: string | null
-  lastStatus: number | null // of HTTP
+  lastStatus: number | null // HTTP status
   scheduledAtMs: number
   deliveredAtMs: number | null
 }
 
-/** A delivery to be made, pending and due at once. */
+/** A new delivery, pending and due at once. */
 export interface NewDelivery {
   id: string
   orgId: string
   endpointId: string | null
   url: string
-  /** What shares the limit of sends at a time: the endpoint's id, or the URL's origin. */
+  /** The scope of the limit on concurrent sends: the endpoint's id, or the URL's origin. */
   lane: string
   body: string
   scheduledAtMs: number
@@ -40,11 +40,11 @@ export interface NewDelivery {
 
 export interface Attempt {
   atMs: number
-  status: number | null // of HTTP, when an answer came
+  status: number | null // HTTP status, when a response came
   durationMs: number
   responseExcerpt: string
   error: string | null // `code: what happened`; null when it was delivered
-  counted: boolean // false: our own fault, which uses up no retry
+  counted: boolean // false: a fault of this server, which uses up no retry
 }
 
 export interface DeliveryQuery {
@@ -52,7 +52,7 @@ export interface DeliveryQuery {
   status: DeliveryStatus | null
   endpointId: string | null
   limit: number
-  bytesMax: number // of bodies in one page; the first delivery is always given
+  bytesMax: number // of bodies per page; a page has at least one delivery
   beforeSeq: number | null
 }
 
@@ -61,26 +61,26 @@ export interface DeliveryPage {
   next: number | null // `beforeSeq` of the next page, null exactly when there is none
 }
 
-/** A delivery that the claimer sends within its lease, or gives back. */
+/** A delivery that the claimer sends within its lease or releases. */
 export interface Claim {
   leaseId: string
   lane: string
-  isAhead: boolean // beyond the slots: sent when one of its own lane comes free
+  isAhead: boolean // beyond the slots: sent when one of its own lane is free
   delivery: Delivery
   pendingSinceMs: number // when it was scheduled or last replayed
-  retryWaitsMs: number[] | null // of its endpoint; null: those of the server
-  sealedSecrets: string[] // newest first; [] when the secret is gone with its endpoint
-  probe: boolean // one try of an endpoint that was paused for failing
+  retryWaitsMs: number[] | null // of its endpoint; null: the server's
+  sealedSecrets: string[] // newest first; [] when its endpoint was deleted
+  probe: boolean // one attempt at an endpoint that was paused for failing
   failingSinceMs: number | null // of its endpoint
 }
 
-/** What became of a claim, decided by the sender. */
+/** The outcome of a claim, decided by the sender. */
 export interface Outcome {
   deliveryId: string
   leaseId: string
   attempt: Attempt
   next: { status: 'delivered' } | { status: 'pending'; atMs: number } | { status: 'dead_letter' }
-  /** Pauses the endpoint when it is active; for failing only while it has not succeeded since the claim. */
+  /** Pauses an active endpoint; for failing, only when it has not succeeded since the claim. */
   pause?: {
     reason: 'gone' | 'failing'
     failingSinceMs: number | null
@@ -94,26 +94,26 @@ export interface Outcome {
 export interface ClaimRequest {
   leaseId: string
   leaseMs: number
-  dueMs: number // deliveries due at or before this
+  dueMs: number // claims deliveries due at or before this
   limit: number // free slots
   share: Share // how organizations share them
-  perLaneMax: number // claims of a lane at a time, other claimers' included
+  perLaneMax: number // most claims of a lane at a time, including other claimers'
   /**
-   * More claims, by lane, for receivers that answer quickly: they are sent one after the other without a commit in
-   * between. Only while every lane with due deliveries gets its share of `limit`, and never for a delivery that was
-   * interrupted before: for those a lease means that they are being sent.
+   * Extra claims per lane for receivers that answer quickly, sent one after the other without a commit in between. Only
+   * while every lane with due deliveries gets its share of `limit`, and never for a delivery that was interrupted
+   * before, because its lease must mean that it is being sent.
    */
   ahead: { [lane: string]: number }
-  /** A lease that ran out was interrupted: logged, not counted this many times in a row, counted afterwards. */
+  /** How many expired leases in a row are logged without counting as attempts. Later ones count. */
   interruptionsMax: number
-  attemptsMax: number // of deliveries whose endpoint has no waits of its own
+  attemptsMax: number // for deliveries whose endpoint has no retry policy of its own
 }
 
 // ---------------------------------------------------------------- endpoints
 
 export type PauseReason = 'asked' | 'gone' | 'failing'
 
-/** Contract §9. A list means any of; [] means all; `types` take a trailing `.*`. */
+/** Contract §9. A list matches any of its values; [] matches all; `types` accept a trailing `.*`. */
 export interface EndpointFilter {
   types: string[]
   outcomes: string[]
@@ -126,15 +126,15 @@ export interface Endpoint extends EndpointFilter {
   orgId: string
   url: string
   label: string
-  batchSize: number // events in a message at most
-  retryWaitsMs: number[] | null // before each retry; null: those of the server
+  batchSize: number // maximum events per message
+  retryWaitsMs: number[] | null // before each retry; null: the server's
   status: 'active' | 'paused'
   pausedReason: PauseReason | null
   pausedAtMs: number | null
-  position: number // every event up to this arrival number has been looked at
-  sequence: number // of the last batch made, 0 before the first
-  missed: number // events that retention removed before they were looked at
-  /** A range is delivered again: at this position, or past it, the endpoint jumps to `resumePosition`. */
+  position: number // events up to this arrival number are processed
+  sequence: number // of the last batch, 0 before the first
+  missed: number // events that expired before they were processed
+  /** A range is delivered again. At or past this position the endpoint jumps to `resumePosition`. */
   replayUntil: number | null
   resumePosition: number | null // null exactly when there is no range
   createdAtMs: number
@@ -143,7 +143,7 @@ export interface Endpoint extends EndpointFilter {
   nextProbeAtMs: number | null
   sealedSecret: string
   previousSealedSecret: string | null
-  previousUntilMs: number | null // the previous secret is still valid, until then
+  previousUntilMs: number | null // the previous secret is valid until then
 }
 
 export interface EndpointCounts {
@@ -180,11 +180,11 @@ export interface OrgSecret {
 
 export type RuleKind = 'new_vendor' | 'blocked_share' | 'tool_error_rate' | 'silence' | 'key_leaked'
 
-/** What a rule of one kind takes; null for what it does not. */
+/** The settings of a rule; null where its kind has none. */
 export interface RuleNumbers {
   threshold: number | null // share from 0 to 1
   minutes: number | null // of silence
-  eventsMin: number | null // a share of fewer events says nothing
+  eventsMin: number | null // ignored below this many events
 }
 
 export interface Rule extends RuleNumbers {
@@ -199,7 +199,7 @@ export interface Incident {
   id: string // inc_…
   orgId: string
   ruleId: string
-  subject: string // the vendor, tool or key it is about; '' for the whole organization
+  subject: string // the vendor, tool or key concerned; '' for the whole organization
   openedAtMs: number
   resolvedAtMs: number | null
   acknowledgedAtMs: number | null // while it was open
@@ -217,34 +217,36 @@ export interface IncidentQuery {
 
 export interface WebhookStore {
   /**
-   * Called after every commit that makes deliveries due (null) or lets the endpoints of an organization advance (its
-   * id); returns a function that ends the watch.
+   * Calls back after every commit that makes deliveries due (null) or lets endpoints of an organization advance (its
+   * id). Returns a function that ends the watch.
    */
   watch(listener: (orgId: string | null) => void): () => void
-  /** When the first delivery becomes due after this time; null when none waits. */
+  /** When the first delivery after this time is due; null when none is pending. */
   nextDueAt(afterMs: number): Promise<number | null>
   schedule(command: { delivery: NewDelivery; audit: AuditEntry }): Promise<void>
   find(query: { orgId: string; id: string }): Promise<{ delivery: Delivery; attempts: Attempt[] } | null>
   list(query: DeliveryQuery): Promise<DeliveryPage>
-  /** Makes an ended delivery pending again, attempts from 0. `conflict` when pending or its endpoint is gone. */
+  /**
+   * Makes an ended delivery pending again with 0 attempts. `conflict` when it is pending or its endpoint is deleted.
+   */
   replay(command: { orgId: string; id: string; now: number; audit: AuditEntry }): Promise<void>
-  /** The same for every dead letter, of one endpoint or of all; the audit row gets the count. */
+  /** Replays every dead letter, of one endpoint or of all. The audit entry contains the count. */
   replayDead(command: {
     orgId: string
     endpointId: string | null
     now: number
     audit: AuditEntry
   }): Promise<number>
-  /** Records outcomes and claims what is due next, in one transaction. Outcomes of lost leases are dropped. */
+  /** Records outcomes and claims due deliveries in one transaction. Drops outcomes of lost leases. */
   recordAndClaim(command: {
     now: number
     outcomes: Outcome[]
-    released: { deliveryId: string; leaseId: string }[] // claims given back unsent
+    released: { deliveryId: string; leaseId: string }[] // claims that were not sent
     claim: ClaimRequest | null
   }): Promise<Claim[]>
-  /** The clock jumped: due times, leases and failures move with it, so that every wait stays as long as it was. */
+  /** After a clock jump, shifts due times, leases and failures so that every wait stays as long as it was. */
   shiftTimes(command: { byMs: number }): Promise<void>
-  /** Removes ended deliveries: at most `limit` at a time; returns how many went. */
+  /** Deletes at most `limit` ended deliveries. Returns how many. */
   prune(command: {
     deliveredBeforeMs: number
     deadBeforeMs: number
@@ -252,7 +254,7 @@ export interface WebhookStore {
     limit: number
   }): Promise<number>
 
-  /** The organization's signing secret; the given one becomes it when there is none. */
+  /** The organization's signing secret. Stores the passed one when there is none. */
   orgSecret(command: { orgId: string; sealedIfNone: string; audit: AuditEntry }): Promise<OrgSecret>
   findOrgSecret(orgId: string): Promise<OrgSecret | null>
   rotateOrgSecret(command: {
@@ -262,34 +264,34 @@ export interface WebhookStore {
     audit: AuditEntry
   }): Promise<void>
 
-  /** `conflict` when its URL is a file that another organization writes. */
+  /** `conflict` when its URL is a file of another organization. */
   createEndpoint(command: { endpoint: Endpoint; audit: AuditEntry }): Promise<void>
   endpoints(orgId: string): Promise<{ endpoint: Endpoint; counts: EndpointCounts }[]>
-  /** Without their counts, which cost a look at every delivery that is kept. */
+  /** Without delivery counts, which would read every stored delivery. */
   bareEndpoints(orgId: string): Promise<Endpoint[]>
   endpoint(query: {
     orgId: string
     id: string
   }): Promise<{ endpoint: Endpoint; counts: EndpointCounts } | null>
-  /** Active endpoints of all organizations: those whose positions can advance. */
+  /** Active endpoints of all organizations. */
   activeEndpoints(): Promise<Endpoint[]>
   changeEndpoint(command: EndpointCommand & { change: EndpointChange }): Promise<Endpoint>
-  pauseEndpoint(command: EndpointCommand): Promise<Endpoint> // done once when paused already
+  pauseEndpoint(command: EndpointCommand): Promise<Endpoint> // pausing a paused endpoint changes nothing
   resumeEndpoint(command: EndpointCommand): Promise<Endpoint>
   /**
-   * Moves the position; events after it are delivered again. An `until` before where the endpoint was ends that, after
-   * the event of this number, and it goes on where it was.
+   * Moves the position, so that later events are delivered again. An `until` before the old position ends that after
+   * the event of this number; the endpoint then continues at the old position.
    */
   moveEndpoint(command: EndpointCommand & { position: number; until: number | null }): Promise<Endpoint>
   rotateEndpointSecret(
     command: EndpointCommand & { sealedSecret: string; previousUntilMs: number },
   ): Promise<Endpoint>
-  /** Its pending deliveries become dead letters; its rules go. */
+  /** Its pending deliveries become dead letters; its alert rules are deleted. */
   deleteEndpoint(command: EndpointCommand): Promise<void>
   /**
-   * Advances an endpoint from one position to another and schedules the batch in between, if any, in one transaction;
-   * at the end of a range that is delivered again it jumps back to where it was.
-   * `stale`: it was moved, paused or advanced by somebody else; `full`: too many of its deliveries are pending.
+   * Advances an endpoint from one position to another and schedules the batch in between, if any, in one transaction.
+   * At the end of a repeated range it jumps back to its old position. `stale`: it was moved, paused or advanced
+   * meanwhile. `full`: too many of its deliveries are pending.
    */
   advance(command: {
     endpointId: string
@@ -299,17 +301,17 @@ export interface WebhookStore {
     delivery: NewDelivery | null
     pendingMax: number
   }): Promise<'advanced' | 'stale' | 'full'>
-  /** Endpoints paused for failing whose probe is due get one: their oldest pending delivery, or the given one. */
+  /** Schedules a probe for each due endpoint paused for failing: its oldest pending delivery, or the passed one. */
   startProbes(command: {
     now: number
     nextProbeAtMs: number
     body: string
-    ids: string[] // for deliveries to be made; as many probes at most
+    ids: string[] // ids for new deliveries; at most this many probes
   }): Promise<number>
 
-  createRule(command: { rule: Rule; audit: AuditEntry }): Promise<void> // not_found without its endpoint
-  rules(orgId: string | null): Promise<Rule[]> // null: of every organization
-  /** not_found when the organization has no rule of this id; its open incidents stay open. */
+  createRule(command: { rule: Rule; audit: AuditEntry }): Promise<void> // `not_found` without its endpoint
+  rules(orgId: string | null): Promise<Rule[]> // null: of all organizations
+  /** `not_found` for an unknown rule of the organization. Its open incidents stay open. */
   changeRule(command: {
     orgId: string
     ruleId: string
@@ -318,7 +320,7 @@ export interface WebhookStore {
   }): Promise<void>
   deleteRule(command: { orgId: string; ruleId: string; audit: AuditEntry }): Promise<void>
   openIncidents(orgId: string | null): Promise<Incident[]>
-  /** Somebody takes on an open alert; done once. `not_found`, or `conflict` when it is resolved. */
+  /** Acknowledges an open alert, once. `not_found`, or `conflict` when it is resolved. */
   acknowledgeIncident(command: {
     orgId: string
     id: string
@@ -326,9 +328,11 @@ export interface WebhookStore {
     by: string
     audit: AuditEntry
   }): Promise<Incident>
-  /** Open ones first, then the newest; `isOpen` null: both kinds. */
+  /** Open incidents first, then the newest; `isOpen` null: all. */
   incidents(query: IncidentQuery): Promise<Incident[]>
-  /** Opens an incident and schedules its message. False when its rule has one open for the subject (`once`: had). */
+  /**
+   * Opens an incident and schedules its message. False when its rule has an open one for the subject (`once`: had one).
+   */
   openIncident(command: { incident: Incident; delivery: NewDelivery; once: boolean }): Promise<boolean>
   /** Resolves an open incident and schedules its message. False when it is not open. */
   resolveIncident(command: { id: string; now: number; delivery: NewDelivery }): Promise<boolean>

@@ -1,9 +1,9 @@
 /**
- * The hash of an audit entry: every entry carries the hash of the one before it in its organization.
+ * Hashes an audit entry. Every entry carries the hash of the previous one of its organization.
  *
  * hash = SHA-256, lower-case hex, of the UTF-8 text
- *   JSON.stringify(['sightglass-audit-1', prevHash, position, id, orgId, actor, action, target, metadata, occurredAt])
- * with every member exactly as it stands in the table, all text. The first entry's prevHash is 64 zeros.
+ * JSON.stringify(['sightglass-audit-1', prevHash, position, id, orgId, actor, action, target, metadata, occurredAt])
+ * with every value exactly as stored, all text. The first entry's prevHash is 64 zeros.
  */
 import { createHash } from 'node:crypto'
 import type { AuditRow } from '../contract/store.ts'

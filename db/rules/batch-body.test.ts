@@ -1,4 +1,4 @@
-/** A batch that is split and joined again is the same batch, whatever its events contain. */
+/** Splits batches and joins them again, whatever their events contain. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { splitBatch } from './batch-body.ts'

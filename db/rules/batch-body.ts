@@ -1,8 +1,10 @@
-/** Writes and splits the body of a `trace.batch` message as text, so that no digit of an event ever changes. */
+/**
+ * Writes and splits the body of a `trace.batch` message as text, because parsing could change the digits of a number.
+ */
 
 const tail = ']}}'
 
-/** A batch with as many of the events (JSON text) as fit in `bytesMax`, but always at least one. */
+/** A batch with as many of the events (JSON text) as fit in `bytesMax`, and at least one. */
 export function writeBatch(
   { sequence, timestamp, bytesMax }: { sequence: number; timestamp: string; bytesMax: number },
   events: string[],

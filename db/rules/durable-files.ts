@@ -1,4 +1,4 @@
-/** Writes small files so that a power cut leaves them whole or not at all, and their names with them. */
+/** Writes small files so that after a power cut the file and its name exist completely or not at all. */
 import {
   closeSync,
   fsyncSync,
@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Makes the names in a folder survive a power cut, which syncing the files in it does not. */
+/** Makes the names in a folder survive a power cut. Syncing the files alone does not. */
 export function syncFolder(path: string): void {
   syncFile(path)
 }
@@ -25,7 +25,7 @@ export function syncFile(path: string): void {
   }
 }
 
-/** Replaces the file whole: after a power cut either the old text or the new one is there. */
+/** Replaces a file atomically: after a power cut it has either the old text or the new one. */
 export function writeWhole(path: string, text: string): void {
   const draft = `${path}.tmp`
   try {
@@ -39,7 +39,7 @@ export function writeWhole(path: string, text: string): void {
 }
 
 /**
- * Makes a file that is never replaced, such as a key, and returns what it holds then: another process may have made it
+ * Creates a file that is never replaced, such as a key, and returns its contents: another process may have created it
  * at the same moment.
  */
 export function makeOnce(path: string, text: string): string {

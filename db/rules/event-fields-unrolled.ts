@@ -1,4 +1,4 @@
-/** Functions over all fields of a record, compiled from the table: a loop over names takes twice as long. */
+/** Compiles functions over all fields of a record from the table, because a loop over names takes twice as long. */
 import { eventFields } from '../contract/event-fields.ts'
 import type { EventRecord } from '../contract/store.ts'
 
@@ -6,7 +6,7 @@ export type RecordValues = (string | number | null)[]
 
 const names = ['id', 'occurredAtMs', 'durationMs', ...eventFields.map(({ name }) => name)]
 
-/** The values of a record but its JSON, in the order in which `recordOf` expects them. */
+/** The values of a record except its JSON, in the order that `recordOf` expects. */
 export const valuesOf = compile('event', `return [${names.map((name) => `event.${name}`).join()}]`) as (
   event: EventRecord,
 ) => RecordValues
@@ -18,7 +18,7 @@ export const recordOf = compile(
   `return { ${names.map((name, index) => `${name}: values[${index}]`).join()}, json }`,
 ) as (values: RecordValues, json: string) => EventRecord
 
-/** Calls `intern` with the number and the text of each field but the session, which has its own code. */
+/** Calls `intern` with the number and the text of each field except the session, which has its own code. */
 export const internFields = compile(
   'event, intern',
   eventFields
@@ -27,7 +27,7 @@ export const internFields = compile(
     .join('\n'),
 ) as (event: EventRecord, intern: (field: number, text: string | null) => void) => void
 
-/** Of nothing but the names and numbers above. */
+/** The source consists of the names and numbers above only. */
 function compile(parameters: string, body: string): unknown {
   return new Function(parameters, body)
 }

@@ -1,6 +1,6 @@
-/** The time by which an event is ordered, filtered and counted (contract §6). */
+/** Defines the time by which an event is ordered, filtered and counted (contract §6). */
 
-/** A sender's clock may be this far ahead; beyond it the arrival time counts. */
+/** The most that a sender's clock may be ahead. Beyond it the arrival time counts. */
 export const aheadMaxMs = 5 * 60_000
 
 export function eventTimeMs(occurredAtMs: number, receivedAtMs: number): number {

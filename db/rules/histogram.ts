@@ -1,8 +1,8 @@
-/** Histograms of durations, from which monitoring computes quantiles. */
+/** Histograms of durations, for the metrics endpoint. */
 
 export interface Histogram {
   boundsMs: readonly number[] // ascending
-  /** How many took at most each bound and longer than the one before; the last entry is the rest. */
+  /** Durations per bucket: at most this bound and above the previous one. The last entry is above all bounds. */
   counts: number[]
   sumMs: number
 }
@@ -19,5 +19,5 @@ export function observe(histogram: Histogram, ms: number): void {
   histogram.sumMs += ms
 }
 
-/** Of writes to disk: a good one is a few milliseconds. */
+/** Bounds for disk writes: a good one takes a few milliseconds. */
 export const diskBoundsMs = [1, 2, 5, 10, 20, 50, 100, 250, 500, 1_000, 2_500]

@@ -1,4 +1,4 @@
-/** Which migrations run for which schema version. */
+/** Checks which migrations run for which schema version. */
 import { expect, test } from 'bun:test'
 import { pendingMigrations, type Migration } from './migrations.ts'
 

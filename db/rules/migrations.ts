@@ -1,4 +1,4 @@
-/** Decides which migrations a database still needs. Pure, the same for every engine. */
+/** Decides which migrations a database needs. Pure, shared by all engines. */
 import { StoreError } from '../contract/errors.ts'
 
 export interface Migration {
@@ -7,7 +7,7 @@ export interface Migration {
   sql: string
 }
 
-/** The migrations above `appliedVersion`, in order. A database from a newer release is refused, never touched. */
+/** The migrations above `appliedVersion`, in order. Rejects a database of a newer release. */
 export function pendingMigrations<M extends Migration>(
   appliedVersion: number,
   known: readonly M[],

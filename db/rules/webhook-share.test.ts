@@ -1,4 +1,4 @@
-/** The share of slots: an organization with nothing in flight starts at once, and no organization starves. */
+/** Tests the share of slots: an organization with nothing in flight starts at once, and none starves. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { shareSlots, type DueLane, type Held, type Pace, type Share } from './webhook-share.ts'
@@ -14,7 +14,7 @@ const sum = (granted: Map<string, number>, prefix = '') =>
 test('one organization alone leaves slots free for the first send of others', () => {
   expect(sum(shareSlots(lanesOf('a', 100), total, none))).toBe(16)
   expect(sum(shareSlots(lanesOf('a', 100, 'quick'), total, none))).toBe(20)
-  // Slow lanes have their few slots beside those of unknown pace, and quick ones still find some.
+  // Slow lanes have a few slots beside lanes of unknown pace, and quick lanes still get some.
   expect(sum(shareSlots([...lanesOf('a', 100, 'slow'), ...lanesOf('a', 20)], total, none))).toBe(18)
 })
 
@@ -38,7 +38,7 @@ test.each<Pace>(['unknown', 'quick'])(
     expect([...shareSlots(later, free, { ...none, held, slow: total - free })]).toEqual([
       ['victim-unknown-0', 1],
     ])
-    // What they send next to other receivers that were never tried takes no kept slot.
+    // Retries beside receivers without any attempt use no reserved slot.
     for (const own of Object.values(held)) own.count = 0
     expect(sum(shareSlots(lanesOf('h1.', 100), 12, { ...none, held }))).toBe(0)
   },

@@ -1,6 +1,6 @@
 /** Shares the dispatcher's free slots among organizations, so that a hanging receiver delays no other delivery. */
 
-/** How long a lane's receiver occupies a slot: known from its last attempt, or from one that runs. */
+/** How long a lane's receiver occupies a slot, according to its last or current attempt. */
 export type Pace = 'quick' | 'slow' | 'unknown'
 
 /** The slots that an organization occupies. */
@@ -9,14 +9,14 @@ export interface Held {
   hangs: boolean // several of its lanes are slow
 }
 
-/** What the sender knows when it asks for more. */
+/** The occupied slots, which the sender passes when it asks for more deliveries. */
 export interface Share {
   held: { [orgId: string]: Held }
   slow: number // slots that slow lanes occupy, all organizations together
   paces: { [lane: string]: 'quick' | 'slow' }
-  /** Slots that only the first send of an organization may occupy: one each, however many come at once. */
+  /** Slots that only the first send of an organization may occupy, one each. */
   keptForFirst: number
-  /** Slots that slow lanes and lanes of unknown pace leave free, these included. */
+  /** Slots that slow lanes and lanes of unknown pace leave free, including the reserved ones. */
   keptForQuick: number
 }
 
@@ -25,19 +25,19 @@ export interface DueLane {
   lane: string
   orgId: string
   pace: Pace
-  dueAtMs: number // of the oldest one
+  dueAtMs: number // due time of its oldest delivery
   wants: number // slots it could use now
 }
 
-/** Slow lanes always get a few slots, however busy the quick ones are. */
+/** Slots for slow lanes, however busy the quick ones are. */
 const slowMin = 4
-/** Within an organization a slow lane goes behind the others, but not for ever. */
+/** Within an organization a slow lane waits behind the others for at most this time. */
 const behindMs = { quick: 0, unknown: 1_000, slow: 30_000 }
 const paces = ['quick', 'unknown', 'slow'] as const
 
 type Queues = { [pace in Pace]: DueLane[] }
 
-/** How many of the `free` slots each lane gets. The organization that occupies the fewest slots comes first. */
+/** How many of the `free` slots each lane gets. The organization with the fewest slots comes first. */
 export function shareSlots(lanes: readonly DueLane[], free: number, share: Share): Map<string, number> {
   const queues = new Map<string, Queues>()
   for (const lane of lanes.toSorted((a, b) => a.dueAtMs - b.dueAtMs)) {
@@ -58,7 +58,7 @@ export function shareSlots(lanes: readonly DueLane[], free: number, share: Share
     const own = held.get(lane.orgId)!
     own.count++
     if (lane.pace === 'slow') slow++
-    // Every lane gets one before any gets two.
+    // Every lane gets one slot before any gets two.
     queue.shift()
     if (--lane.wants > 0) queue.push(lane)
   }
@@ -72,7 +72,7 @@ function keptFrom(pace: Pace, own: Held, slow: number, share: Share): number {
   return pace === 'quick' ? keptForFirst : keptForQuick
 }
 
-/** The head of the queue that is served next, of the organization that has the fewest slots. */
+/** The head of the next queue: that of the organization with the fewest slots. */
 function pick(
   queues: Map<string, Queues>,
   held: Map<string, Held>,
