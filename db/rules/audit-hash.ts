@@ -1,8 +1,8 @@
 /**
  * Hashes an audit entry. Every entry carries the hash of the previous one of its organization.
  *
- * hash = SHA-256, lower-case hex, of the UTF-8 text
- * JSON.stringify(['sightglass-audit-1', prevHash, position, id, orgId, actor, action, target, metadata, occurredAt])
+ *   hash = SHA-256, lower-case hex, of the UTF-8 text
+ *   JSON.stringify(['sightglass-audit-1', prevHash, position, id, orgId, actor, action, target, metadata, occurredAt])
  * with every value exactly as stored, all text. The first entry's prevHash is 64 zeros.
  */
 import { createHash } from 'node:crypto'

@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { auditHash, genesisHash, positionText } from '../../rules/audit-hash.ts'
 import type { AuditEntry, AuditHead, AuditRow } from '../../contract/store.ts'
 
-/** Appends one entry to its organization's chain. Only inside the transaction of the verb that it tells of. */
+/** Appends one entry to its organization's chain, only inside the transaction of the verb that it records. */
 export function appendAudit(db: Database, entry: AuditEntry): void {
   const head = db
     .query<AuditHead, [string]>('SELECT count, hash FROM audit_head WHERE org_id = ?')
@@ -41,7 +41,7 @@ export function auditHeads(db: Database): { [orgId: string]: AuditHead } {
   return Object.fromEntries(rows.map(({ orgId, count, hash }) => [orgId, { count, hash }]))
 }
 
-/** Rises with every entry of any organization, 0 when there is none. */
+/** Increases with every entry of any organization; 0 when there is none. */
 export function newestAuditRow(db: Database): number {
   return db.query<{ n: number | null }, []>('SELECT max(rowid) AS n FROM audit_entry').get()?.n ?? 0
 }

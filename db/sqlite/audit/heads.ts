@@ -1,6 +1,6 @@
 /**
- * The file `audit-heads` beside the database: the head of every audit chain, outside the tables it guards.
- * Whoever cuts the newest entries off the database leaves a file that knows better.
+ * The file `audit-heads` beside the database: the head of every audit chain, outside the tables that it guards. Entries
+ * cut off the end of a chain in the database are still in this file.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { writeWhole } from '../../rules/durable-files.ts'
@@ -18,7 +18,7 @@ export function auditHeadsPath(folder: string): string {
   return `${folder}/${fileName}`
 }
 
-/** Replaces the file whole: after a power cut either the old heads or the new ones are there. */
+/** Replaces the file atomically: after a power cut it has either the old heads or the new ones. */
 export function writeAuditHeads(folder: string, heads: { [orgId: string]: AuditHead }): void {
   writeWhole(auditHeadsPath(folder), `${JSON.stringify({ format, heads }, null, 1)}\n`)
 }
@@ -33,19 +33,19 @@ export function readAuditHeads(folder: string): { [orgId: string]: AuditHead } |
       return parsed.heads as { [orgId: string]: AuditHead }
     }
   } catch {
-    // Falls through: unreadable in any way is the same finding.
+    // Falls through: every unreadable file is the same fault.
   }
   throw new StoreError('corrupt', 'the file audit-heads is damaged')
 }
 
 /**
- * Carries the heads of the audit chains from the tables into the file `audit-heads` after each commit.
- * A head is only replaced by one that grew from it: after tampering the file goes on knowing what was there.
+ * Copies the heads of the audit chains from the tables to the file `audit-heads` after each commit. A head is replaced
+ * only by one that extends it, so after tampering the file still has the original.
  */
 type Heads = { [orgId: string]: AuditHead }
 
 interface HeadsKeeper {
-  /** Call after every commit that may have appended an entry. Never throws: the entry itself is committed already. */
+  /** Call after every commit that may have appended an entry. Never throws, because the entry is already committed. */
   follow(): void
 }
 
@@ -63,23 +63,23 @@ export function headsKeeper(db: Database, folder: string): HeadsKeeper {
         kept = heads
         followedRow = newestRow
       } catch {
-        // No room, say. The next call tries again, and `verify` accepts a file that lags behind.
+        // For example a full disk. The next call tries again, and `verify` accepts a file that is behind.
       }
     },
   }
 }
 
-/** The file comes before the first entry, so that entries without it mean that somebody removed it. */
+/** The file is created before the first entry, so that entries without it prove that the file was deleted. */
 function makeEmpty(db: Database, folder: string): Heads {
   try {
     if (newestAuditRow(db) === 0) writeAuditHeads(folder, {})
   } catch {
-    // No room: the first entry will need some too.
+    // The disk is full, so the first entry will fail too.
   }
   return {}
 }
 
-/** The heads with every one replaced that grew since; the same object when none did. */
+/** The heads with every extended one replaced; the same object when none changed. */
 function grown(db: Database, kept: Heads): Heads {
   let heads = kept
   for (const [orgId, head] of Object.entries(auditHeads(db))) {
@@ -90,11 +90,11 @@ function grown(db: Database, kept: Heads): Heads {
   return heads
 }
 
-/** Whether the head known before is still an entry of the chain. */
+/** Whether the recorded head is still an entry of the chain. */
 function growsFrom(db: Database, orgId: string, head: AuditHead, before: AuditHead | null): boolean {
   if (before === null) return true
   if (head.count < before.count) return false
-  // A file that lagged behind a trim: rows to compare are gone, and `verify` asks who signed the trim.
+  // The file was behind a trim. The rows to compare are deleted, and `verify` checks who signed the trim.
   const trim = auditTrim(db, orgId)
   if (trim !== null && before.count <= trim.count)
     return before.count < trim.count || before.hash === trim.hash

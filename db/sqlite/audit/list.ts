@@ -1,4 +1,4 @@
-/** Searches audit entries: a page of an organization's chain, newest first, by actor, action, time and text. */
+/** Lists a page of an organization's audit entries, newest first, filtered by actor, action, time and text. */
 import type { Database } from 'bun:sqlite'
 import type { AuditEntry, AuditFilter, AuditQuery, AuditRow, AuditStore } from '../../contract/store.ts'
 import { auditTrim } from './trim.ts'
@@ -6,7 +6,7 @@ import { positionText } from '../../rules/audit-hash.ts'
 
 /** `seq` is the entry's position in its organization's chain. */
 export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<AuditStore['list']>> {
-  // A colon stands behind every digit.
+  // A colon follows every digit.
   const before = query.beforeSeq === null ? ':' : positionText(query.beforeSeq)
   const { sql, values } = conditions(query.filter ?? {})
   const after = positionText(auditTrim(db, query.orgId)?.count ?? 0)
@@ -20,7 +20,7 @@ export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<A
   return { entries, next: rows.length > query.limit ? (entries.at(-1)?.seq ?? null) : null }
 }
 
-/** As they stand in the table, oldest first. */
+/** As stored, oldest first. */
 export function auditRows(
   db: Database,
   { orgId, afterSeq, limit }: Parameters<AuditStore['rows']>[0],
@@ -40,7 +40,7 @@ function conditions(filter: AuditFilter): { sql: string; values: string[] } {
     parts.push(` AND ${sql}`)
     values.push(...more)
   }
-  // The text of a time is as long as any other and ordered like it.
+  // All times have the same length, so their texts sort like the times.
   if (filter.sinceMs !== undefined) add('occurredAt >= ?', new Date(filter.sinceMs).toISOString())
   if (filter.untilMs !== undefined) add('occurredAt < ?', new Date(filter.untilMs).toISOString())
   if (filter.actors?.length) add(anyOf('actor', filter.actors), ...filter.actors)

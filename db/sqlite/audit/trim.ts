@@ -1,6 +1,6 @@
 /**
- * Retention of the audit trail: a trim says that a chain begins after one of its entries, signed by whoever asks for
- * it. Rows up to there are read no more from that commit on, and are deleted in steps; the triggers let no other go.
+ * Trims the audit trail for retention: a signed trim moves a chain's start past one of its entries. Readers skip the
+ * rows before it from that commit on. They are deleted in steps, and the triggers allow no other deletion.
  */
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../contract/errors.ts'
@@ -9,13 +9,13 @@ import { genesisHash, positionText } from '../../rules/audit-hash.ts'
 import { appendAudit } from './append.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
-/** Rows of one step: ingest waits no longer than these take. */
+/** Rows per step, which is as long as ingest waits. */
 const sweepRows = 2_000
 
-/** The entry before a chain's first one; a chain that was never trimmed begins with position 1. */
+/** The entry before a chain's first one. An untrimmed chain begins with position 1. */
 export const untrimmed: AuditHead = { count: 0, hash: genesisHash }
 
-/** By organization. Data of an earlier schema, such as an old backup's, has none. */
+/** By organization. Data of an earlier schema, such as an old backup, has none. */
 export function auditTrims(db: Database): { [orgId: string]: AuditTrim } {
   const table = db.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'audit_trim'").get()
   if (table === null) return {}
@@ -33,7 +33,7 @@ export function auditTrim(db: Database, orgId: string): AuditTrim | null {
     .get(orgId)
 }
 
-/** Never the newest entry: it is what the head beside the database is compared with. */
+/** Never the newest entry, because the head beside the database is compared with it. */
 export function trimPoint(
   { db }: ReadContext,
   { orgId, beforeMs, untilMs }: Parameters<AuditStore['trimPoint']>[0],
@@ -63,7 +63,7 @@ export function trimPoint(
   return hash === null ? null : { count, hash }
 }
 
-/** Refuses a trim that does not lie on the chain, before its newest entry. */
+/** Rejects a trim that is not an entry of the chain before its newest. */
 export function trimAudit({ db }: WriteContext, { trim, audit }: Parameters<AuditStore['trim']>[0]): void {
   const { orgId, count, hash, at, key, signature } = trim
   const newest = db
@@ -81,7 +81,7 @@ export function trimAudit({ db }: WriteContext, { trim, audit }: Parameters<Audi
   appendAudit(db, audit)
 }
 
-/** One step of deleting what a trim left behind. */
+/** Deletes a bounded number of trimmed rows. */
 export function sweepTrimmed({ db }: WriteContext, orgId: string): { entries: number; done: boolean } {
   const trim = auditTrim(db, orgId)
   if (trim === null) return { entries: 0, done: true }

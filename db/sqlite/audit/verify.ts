@@ -1,4 +1,4 @@
-/** Verifies every audit chain row by row and names the first row of each that was changed. */
+/** Verifies every audit chain row by row and names the first changed row of each. */
 import { applianceOrgId } from '../../contract/audit.ts'
 import type { Database } from 'bun:sqlite'
 import type {
@@ -15,12 +15,12 @@ import { auditHeads } from './append.ts'
 import { readAuditHeads } from './heads.ts'
 
 type Row = AuditRow & { rowid: number }
-type Chain = { db: Database; begun: number } // `begun`: entries that a trim has taken out
+type Chain = { db: Database; begun: number } // `begun`: entries before the start of the chain
 type FaultOf = Omit<AuditFault, 'orgId'>
 
 /**
- * Reads only, and the heads file first: a running writer may lengthen the chains meanwhile, never the file alone.
- * `anchors` are heads that were written down elsewhere, before anybody could know what would be cut.
+ * Reads the heads file first, because a running writer may extend the chains meanwhile, but never the file alone.
+ * `anchors` are heads that were recorded elsewhere before any truncation.
  */
 export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]): AuditVerdict {
   const inFile = Object.entries(readAuditHeads(folder) ?? {}).map(([orgId, head]): AuditAnchor => ({
@@ -118,7 +118,7 @@ function rowFault(
   )
 }
 
-/** A row that is whole but for its position was moved; only looked for once, at the first bad row. */
+/** An intact row at the wrong position was moved. Searched only once, at the first bad row. */
 function reorderFault({ db, begun }: Chain, row: Row, position: number): FaultOf | null {
   const rows =
     db.query<{ n: number }, [string]>('SELECT count(*) AS n FROM audit_entry WHERE orgId = ?').get(row.orgId)
@@ -131,7 +131,7 @@ function reorderFault({ db, begun }: Chain, row: Row, position: number): FaultOf
   return null
 }
 
-/** A head that was known where the chain now begins must be the one that the trim names. */
+/** A head recorded where the chain now begins must match the trim. */
 function trimFault(position: number, hash: string, anchors: AuditAnchor[]): FaultOf | null {
   const other = position === 0 ? undefined : anchors.find((anchor) => anchor.hash !== hash)
   if (other === undefined) return null
@@ -139,7 +139,7 @@ function trimFault(position: number, hash: string, anchors: AuditAnchor[]): Faul
   return { position, entryId: null, kind: 'forged', message }
 }
 
-/** What was written down may lag behind: it is compared with the row that was the newest at that moment. */
+/** A recorded head may be old: it is compared with the row that was the newest when it was recorded. */
 function anchorFault(row: Row, position: number, anchors: AuditAnchor[]): FaultOf | null {
   const other = anchors.find(({ hash }) => hash !== row.hash)
   if (other === undefined) return null

@@ -1,4 +1,4 @@
-/** Checks a database for `doctor` within two seconds: settings, growth, keys and times. */
+/** Examines a database for `doctor` within two seconds: settings, growth, keys and times. */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import type { Checkup } from '../../contract/backup.ts'

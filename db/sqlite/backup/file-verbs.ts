@@ -1,4 +1,4 @@
-/** The verbs that a reader thread runs without an open store, on whole database files. */
+/** The verbs that a reader thread runs on database files without an open store. */
 import { checkup } from './checkup.ts'
 import { copyDatabase } from './inspect.ts'
 import { folderFacts } from './inspect.ts'

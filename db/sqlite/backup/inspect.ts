@@ -1,4 +1,4 @@
-/** Copies databases and inspects them from end to end: SQLite's checks, counts and every audit chain. */
+/** Copies databases and verifies whole files: SQLite's checks, counts and every audit chain. */
 import { verifyAudit } from '../audit/verify.ts'
 import { openLookConnection, openReaderConnection } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
@@ -32,20 +32,20 @@ export function inspectDatabase({ path, anchors }: InspectionWanted): Inspection
       return `a row of ${table} points to a row of ${parent} that is not there`
     })
     const facts = readFacts(db)
-    // A file has no heads beside it: what its chains must run through comes with the question.
+    // A single file has no `audit-heads` beside it, so the caller passes the heads.
     return { facts, faults: [...integrity, ...dangling], audit: verifyAudit(db, path, anchors) }
   } finally {
     db.close()
   }
 }
 
-/** Copies a live database into a new file of its own: one moment of it, whole, without holding up the writer. */
+/** Copies one snapshot of a live database into a new file without blocking the writer. */
 export function copyDatabase({ folder, path }: { folder: string; path: string }): CopyReport {
   requireDatabase(folder)
   const db = openReaderConnection(databasePath(folder))
   try {
     const before = readFacts(db)
-    // Reads one snapshot; the writer's log grows until it is done, and is truncated afterwards.
+    // Reads one snapshot. The writer's log grows meanwhile and is truncated afterwards.
     db.query('VACUUM INTO ?').run(path)
     return { before, after: readFacts(db) }
   } finally {
@@ -53,7 +53,7 @@ export function copyDatabase({ folder, path }: { folder: string; path: string })
   }
 }
 
-/** Says which migrations a database has and which it lacks, also for a newer or older schema than this release's. */
+/** Lists the migrations that a database has and lacks, also for another schema than this release's. */
 export function readSchema(folder: string): SchemaState {
   requireDatabase(folder)
   const db = openLookConnection(databasePath(folder))
@@ -76,7 +76,9 @@ export function readSchema(folder: string): SchemaState {
   }
 }
 
-/** What a database holds, in numbers that can be compared: schema, events, organizations, ends of the audit chains. */
+/**
+ * The contents of a database in numbers that can be compared: schema, events, organizations, heads of the audit chains.
+ */
 export function folderFacts(folder: string): DatabaseFacts {
   requireDatabase(folder)
   const db = openLookConnection(databasePath(folder))
@@ -87,7 +89,7 @@ export function folderFacts(folder: string): DatabaseFacts {
   }
 }
 
-/** One moment of the database; tables that its schema does not have yet count as empty. */
+/** One snapshot of the database. Tables that its schema lacks count as empty. */
 export function readFacts(db: Database): DatabaseFacts {
   db.run('BEGIN')
   try {
@@ -105,7 +107,7 @@ export function readFacts(db: Database): DatabaseFacts {
   }
 }
 
-/** Blocks count the gaps of erased events too; rollups do not, and behind their watermark a gap has no type. */
+/** Blocks also count the gaps of erased events. Rollups do not, and after their watermark a gap has no type. */
 function liveEvents(db: Database): number {
   if (!hasTable(db, 'rollup_metric')) return 0
   let events = number(db, 'SELECT coalesce(sum(live), 0) AS n FROM rollup_metric')

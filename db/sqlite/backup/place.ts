@@ -1,10 +1,10 @@
 /**
- * Puts another database in the place of a folder's own, so that an interruption at any step leaves the old files whole.
+ * Replaces a folder's database, so that an interruption at any step leaves the old files complete.
  *
- * The old files are linked into `.setting-aside` first. A marker file then says what is being exchanged: while it is
- * there, nobody opens the folder, and `settlePlacement` rolls the exchange back from those links. New files are linked
- * into place too, so that the folder they come from stays whole until the exchange is done. The marker goes last, when
- * no file has a second name in another folder: two databases must never share an inode.
+ * The old files are first linked into `.setting-aside`. A marker file then names the files to exchange. While it exists
+ * nobody opens the folder, and `settlePlacement` rolls the exchange back from those links. New files are linked into
+ * place too, so that their own folder stays complete until the exchange is done. The marker is removed last, when no
+ * file has a second name in another folder: two databases must never share an inode.
  */
 import { Database } from 'bun:sqlite'
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
@@ -16,18 +16,18 @@ import { lockFolder, type FolderLock } from '../file/lock.ts'
 
 const databaseFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', 'audit-heads']
 
-/** What the marker says, in JSON. */
+/** The marker's contents, in JSON. */
 interface Exchange {
   kind: Placement['kind']
-  /** `exchanging` can be rolled back; `finishing` of an undo is finished; `restored` has been rolled back. */
+  /** `exchanging` can be rolled back; `finishing` completes an undo; `restored` has been rolled back. */
   phase: 'exchanging' | 'finishing' | 'restored'
   staged: string // path
   aside: string // name, inside the folder
-  names: string[] // of the files that are exchanged
-  there: string[] // those that were there before
+  names: string[] // of the exchanged files
+  there: string[] // the names that existed before
 }
 
-/** Takes the folder's lock and gives it back. */
+/** Locks the folder, and unlocks it at the end. */
 export function requireFreeFolder({ folder, holder }: { folder: string; holder: number }): null {
   makeFolder(folder)
   lockFolder(folder, holder).release()
@@ -50,14 +50,14 @@ export function placeDatabase(placement: Placement): { movedAside: string[] } {
     } catch (error) {
       if (settle(folder)?.outcome !== 'finished') throw error
     }
-    lock.markLog(false) // the log that a crash left went aside with its database
+    lock.markLog(false) // the log that a crash left moved aside with its database
     return { movedAside: exchange.there }
   } finally {
     lock.release()
   }
 }
 
-/** Rolls an interrupted exchange back, or finishes it; null when none was interrupted. */
+/** Rolls an interrupted exchange back or completes it; null when none was interrupted. */
 export function settlePlacement({
   folder,
   holder,
@@ -74,7 +74,9 @@ export function settlePlacement({
   }
 }
 
-/** Copies the log into the old database, so that it is whole by itself; a damaged one keeps its log beside it. */
+/**
+ * Copies the log into the old database, so that the file is complete alone. A damaged database keeps its log beside it.
+ */
 function settleLog(folder: string, lock: FolderLock): void {
   const path = databasePath(folder)
   if (!existsSync(`${path}-wal`)) return
@@ -87,7 +89,7 @@ function settleLog(folder: string, lock: FolderLock): void {
     }
     if (!existsSync(`${path}-wal`)) lock.markLog(false)
   } catch {
-    // It is being replaced because something is wrong with it.
+    // The database is damaged, which may be why it is replaced.
   }
 }
 
@@ -107,7 +109,7 @@ function linkAside({ folder, staged, aside, files, kind }: Placement): Exchange 
   return { kind, phase: 'exchanging', staged, aside, names, there }
 }
 
-/** Files that have no successor go: an old log must never meet the new database. `from` null: nothing has one. */
+/** Removes files without a successor, because an old log must never meet the new database. `from` null: all of them. */
 function bringIn(folder: string, from: string | null, names: string[]): void {
   for (const name of names) {
     const to = `${folder}/${name}`
@@ -119,13 +121,13 @@ function bringIn(folder: string, from: string | null, names: string[]): void {
 
 const incomingOf = (path: string) => `${path}.incoming`
 
-/** Gives the file a second name, in the place of another file, without a moment without either. */
+/** Gives a file a second name that replaces another file, which exists at every moment. */
 function linkOver(from: string, to: string): void {
   const incoming = incomingOf(to)
   rmSync(incoming, { force: true })
   linkSync(from, incoming)
   renameSync(incoming, to)
-  rmSync(incoming, { force: true }) // renaming one link of a file over another leaves both
+  rmSync(incoming, { force: true }) // renaming one link of a file onto another keeps both
 }
 
 function finish(folder: string, exchange: Exchange): void {
@@ -147,7 +149,7 @@ function unmark(folder: string): void {
   try {
     syncFolder(folder)
   } catch {
-    // All else is on the disk. A marker that a power cut brings back is settled like any other.
+    // Everything else is on disk. A marker that a power cut restores is settled like any other.
   }
 }
 
@@ -155,7 +157,7 @@ function settle(folder: string): SettledPlacement | null {
   const path = unfinishedRestorePath(folder)
   const from = settingAsidePath(folder)
   if (!existsSync(path)) {
-    // Of an exchange that had not begun.
+    // The exchange had not begun.
     rmSync(from, { recursive: true, force: true })
     rmSync(`${path}.tmp`, { force: true })
     return null
@@ -167,7 +169,7 @@ function settle(folder: string): SettledPlacement | null {
     return { kind, outcome: 'finished', aside }
   }
   if (exchange.phase !== 'restored') rollBack(folder, exchange)
-  // Only then: until here the old files might be needed again.
+  // Only now: until here the old files might be needed.
   rmSync(from, { recursive: true, force: true })
   rmSync(`${folder}/${aside}`, { recursive: true, force: true })
   unmark(folder)
@@ -187,7 +189,7 @@ function rollBack(folder: string, exchange: Exchange): void {
   mark(folder, { ...exchange, phase: 'restored' })
 }
 
-/** A marker of an earlier release holds the name of the folder alone, and does not say what was being done. */
+/** A marker of an earlier release contains only the name of the folder, without the step. */
 function readMarker(folder: string, text: string): Exchange {
   try {
     return JSON.parse(text) as Exchange
@@ -201,7 +203,7 @@ function readMarker(folder: string, text: string): Exchange {
   }
 }
 
-/** What an earlier release left half exchanged may hold the only copy of a file: it stays, under another name. */
+/** Files that an earlier release left half exchanged may be the only copy, so they stay under another name. */
 function keepMixed(folder: string, aside: string, names: string[]): void {
   const to = `${folder}/interrupted-${aside}`
   if (!/^replaced-/.test(aside) || existsSync(to)) return

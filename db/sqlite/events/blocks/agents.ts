@@ -9,13 +9,13 @@ import { foldedRows, hourRange, siteCodes, typeCodes } from '../rollups/range.ts
 import { termTexts } from './fields.ts'
 
 /*
- * The code is that of a term "vendor name purpose": the codes of the three, 0 for a missing one, `beyond` for one past
- * its terms. These terms have a limit too, so hostile texts cannot make combinations without bound.
+ * The code is that of a term "vendor name purpose": the three codes, 0 for a missing one, `beyond` for one past its
+ * limit. These terms have a limit too, so hostile texts cannot create unlimited combinations.
  */
 const beyond = '*'
 
 interface Agent {
-  vendor: number // otherCode: past its terms
+  vendor: number // otherCode: past its limit
   name: number
   purpose: number
 }
@@ -25,7 +25,7 @@ export function agentText(vendor: number, name: number, purpose: number): string
   return `${part(vendor)} ${part(name)} ${part(purpose)}`
 }
 
-/** The agents of an organization by their codes. */
+/** The agents of an organization by code. */
 export function agentsByCode(db: Database, org: number): Map<number, Agent> {
   const agents = new Map<number, Agent>()
   for (const [code, text] of termTexts(db, org, agentField)) {
@@ -70,14 +70,14 @@ function codesOf(texts: ReadonlyMap<number, string>, wanted: string): Set<number
   return new Set([...texts].filter(([, text]) => text === wanted).map(([code]) => code))
 }
 
-/** The most frequent first. */
+/** Most frequent first. */
 function namedRows(db: Database, org: number, sums: ReadonlyMap<number, number>): AgentCounts['rows'] {
   const agentOf = agentNames(db, org)
   const rows = Array.from(sums, ([code, count]) => ({ ...agentOf(code), count }))
   return rows.sort((a, b) => b.count - a.count)
 }
 
-/** What the agents of an organization are called, by their codes. */
+/** The names of an organization's agents, by code. */
 export function agentNames(db: Database, org: number): (code: number) => AgentNames {
   const agents = agentsByCode(db, org)
   const texts = {

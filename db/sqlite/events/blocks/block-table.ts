@@ -4,13 +4,13 @@ import { blockChecksum, openBlock, packBlock, packBlockColumns, type BlockConten
 import type { PackedColumns } from './number-columns.ts'
 import { placeOf, seqMax } from './row-key.ts'
 
-/** Where a block lies and which times it covers. */
+/** The position of a block and the times it covers. */
 export interface Zone {
   place: number
   events: number
   minAt: number
   maxAt: number
-  /** Of its blobs; a segment's index does not have it. */
+  /** Of its blobs. Zones in a segment's row lack it. */
   checksum?: number
 }
 
@@ -28,7 +28,7 @@ export function writeBlock(db: Database, place: number, content: BlockContent): 
   return { place, events: packed.events, minAt: packed.minAt, maxAt: packed.maxAt }
 }
 
-/** Only the columns of a stored block, whose names and texts stay as they are. */
+/** Replaces only the columns of a stored block. */
 export function writeColumns(db: Database, place: number, content: BlockContent, whole: WholeBlock): void {
   const { columns, minAt, maxAt } = packBlockColumns(content)
   db.query('UPDATE event_block SET min_at = ?, max_at = ?, checksum = ?, columns = ? WHERE place = ?').run(
@@ -59,7 +59,9 @@ export function deleteBlock(db: Database, place: number): void {
   db.query('DELETE FROM event_body WHERE place = ?').run(place)
 }
 
-/** The zones of an organization's blocks from one that may hold `fromSeq` up to before `untilSeq`, in arrival order. */
+/**
+ * The zones of an organization's blocks from the one that may hold `fromSeq` to before `untilSeq`, in arrival order.
+ */
 export function zonesBetween(db: Database, org: number, fromSeq: number, untilSeq: number): Zone[] {
   return db
     .query<Zone, [number, number]>(
@@ -69,7 +71,7 @@ export function zonesBetween(db: Database, org: number, fromSeq: number, untilSe
     .all(firstPlace(db, org, fromSeq), placeOf(org, untilSeq))
 }
 
-/** So many zones of an organization's blocks at most, from a place on. */
+/** A limited number of zones of an organization's blocks, from a key on. */
 export function zonesFrom(db: Database, org: number, place: number, limit: number): Zone[] {
   return db
     .query<Zone, [number, number, number]>(
@@ -79,7 +81,7 @@ export function zonesFrom(db: Database, org: number, place: number, limit: numbe
     .all(Math.max(place, placeOf(org, 0)), placeOf(org, seqMax), limit)
 }
 
-/** The place of the block that holds a seq, or the seq's own when none does. */
+/** The key of the block that holds a seq, or the seq's own key when none does. */
 export function firstPlace(db: Database, org: number, seq: number): number {
   const place = placeOf(org, seq)
   const row = db
@@ -100,7 +102,7 @@ export function columnsBlob(db: Database, place: number): Uint8Array | null {
   return db.query<{ columns: Uint8Array }, [number]>(sql).get(place)?.columns ?? null
 }
 
-/** As event_segment.zones has them: 4 doubles a block, place, events, minAt, maxAt. */
+/** The format of event_segment.zones: 4 doubles per block: key, events, minAt, maxAt. */
 export function packZones(zones: readonly Zone[]): Uint8Array {
   const values = zones.flatMap(({ place, events, minAt, maxAt }) => [place, events, minAt, maxAt])
   return new Uint8Array(Float64Array.from(values).buffer)

@@ -7,13 +7,13 @@ import { blockEventsMax } from './row-key.ts'
 
 /*
  * Three blobs, so that each reader opens only what it needs:
- *   event_block.columns  the codes of fields, each in the column of its number, and those below (number-columns.ts);
+ *   event_block.columns  codes of fields, each in the column of its number, and those below (number-columns.ts);
  *                        a block of an earlier schema lacks the last ones, which then read as 0
  *   event_body.ids       ids and sessions (names.ts)
- *   event_body.bodies    texts, and texts of members that have a hash for a code (bodies.ts)
- * A text is the event's JSON without its id and its session, whose places are in `idAt` and `sessionAt` (0: it was
- * not found and stays in the text). NUL cannot stand in valid JSON, so it divides. An event that was removed has type 0
- * and '' texts.
+ *   event_body.bodies    texts, and texts of fields whose code is a hash (bodies.ts)
+ * A text is the event's JSON without its id and session, whose positions are in `idAt` and `sessionAt` (0: not found,
+ * so it stays in the text). NUL cannot occur in valid JSON, so it separates texts. A deleted event has type 0 and ''
+ * texts.
  */
 export const extra = {
   at: 14, // the time of the event (db/rules/event-time.ts), ms
@@ -25,7 +25,7 @@ export const extra = {
 } as const
 export const columnCount = Math.max(agentField, ...members.map(({ number }) => number)) + 1
 
-/** What the terms of an organization can be of: fields, ingest keys, agents. */
+/** What the terms of an organization belong to: fields, ingest keys, agents. */
 export const termMembers = [...members.map(({ number }) => number), extra.key, agentField]
 
 export interface BlockContent {
@@ -37,7 +37,7 @@ export interface BlockContent {
   spilled: Spilled[]
 }
 
-/** A block being filled; `content.events` grows up to `blockEventsMax`. */
+/** A block being filled. `content.events` grows up to `blockEventsMax`. */
 export interface StagedBlock {
   firstSeq: number
   content: BlockContent
@@ -80,7 +80,7 @@ export function packBlock(block: BlockContent): PackedBlock {
   }
 }
 
-/** Damage that still inflates is damage: SQLite does not look into its pages, and these frames carry no checksum. */
+/** Checks damage that still inflates: SQLite does not checksum its pages, and these frames have no checksum. */
 export function blockChecksum({
   columns,
   ids,
@@ -97,7 +97,7 @@ export function openInflated(columns: Uint8Array): PackedColumns {
   return openColumns(columns, columnCount)
 }
 
-/** The whole content, to be packed anew together with others or without some events. */
+/** The whole content, for packing it again with other events or without some. */
 export function unpackBlock(packed: {
   columns: Uint8Array
   ids: Uint8Array

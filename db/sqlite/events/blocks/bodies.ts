@@ -1,14 +1,14 @@
-/** The texts of a block's events, compressed so that one can be read without inflating all. */
+/** Compresses the texts of a block's events so that one can be read without inflating all. */
 import { deflateFrame, frameCount, inflateFrame, joinFrames, nulTexts } from './frames.ts'
 
 /*
- * On disk: frames (frames.ts, u32) of up to 64 texts each, a NUL behind every text, and one more of the spilled texts,
- * a JSON list, empty when there are none. Up to schema 10 all of it was one piece of zstd: the texts and the list, each
- * with a NUL behind it.
+ * On disk: frames (frames.ts, u32) of up to 64 texts each, a NUL after every text, and a last frame of the spilled
+ * texts, a JSON list, empty when there are none. Up to schema 10 it was one piece of zstd: the texts and the list, each
+ * followed by a NUL.
  */
-const textsPerFrame = 64 // 256 in one frame take 16 bytes an event less, and four times as long to open
+const textsPerFrame = 64 // 256 per frame save 16 bytes per event and take four times as long to open
 
-/** The text of a member that has a hash for a code. */
+/** The text of a field whose code is a hash. */
 export type Spilled = [row: number, member: number, text: string]
 
 export function packBodies(texts: readonly string[], spilled: readonly Spilled[]): Buffer {
@@ -24,7 +24,7 @@ export interface Bodies {
   spilled(): Spilled[]
 }
 
-/** Of a block with so many events; a frame is inflated when one of its texts is asked for. */
+/** A frame is inflated when one of its texts is read. */
 export function openBodies(bodies: Uint8Array, events: number): Bodies {
   if (isOnePiece(bodies)) return openPiece(bodies, events)
   const frames: ((index: number) => string)[] = []
@@ -38,7 +38,7 @@ export function openBodies(bodies: Uint8Array, events: number): Bodies {
   }
 }
 
-/** The blob then begins with zstd's magic number, which is no count of frames. */
+/** An old blob begins with zstd's magic number, which is no count of frames. */
 function isOnePiece(bodies: Uint8Array): boolean {
   const magic = [0x28, 0xb5, 0x2f, 0xfd]
   return magic.every((byte, index) => bodies[index] === byte)
@@ -53,19 +53,19 @@ function spilledOf(list: string): Spilled[] {
   return list === '' ? [] : (JSON.parse(list) as Spilled[])
 }
 
-/** Takes the id and the session out of an event's JSON text and puts them back, so that each is stored once. */
+/** Cuts the id and the session out of an event's JSON text and inserts them again, so that each is stored once. */
 const idName = '"id":'
 const sessionName = '"sessionId":'
 
 interface SplitText {
   text: string
-  idAt: number // where the id belongs, after the session has been put back; 0 when it was left in place
-  sessionAt: number // where in `text` the session belongs
+  idAt: number // where the id belongs after the session was inserted; 0 when it stayed in the text
+  sessionAt: number // where the session belongs in `text`
 }
 
 /**
- * `id` and `session` are JSON texts. Only the first member of each name is looked at, and it may be another object's:
- * that does no harm, because what is taken out goes back to the same place.
+ * `id` and `session` are JSON texts. Only the first field of each name is examined. It may belong to a nested object,
+ * which is harmless because it is inserted at the same position.
  */
 export function splitText(json: string, id: string, session: string): SplitText {
   const idAt = valueAt(json, idName, id)
@@ -83,7 +83,7 @@ function valueAt(json: string, name: string, value: string): number {
   return at >= name.length && json.startsWith(value, at) ? at : 0
 }
 
-/** Takes the session alone out of a text in which it stands before the id, or whose id stays. */
+/** Cuts only the session out of a text where it precedes the id, or whose id stays. */
 function cut(text: string, idAt: number, sessionAt: number, session: string): SplitText {
   if (sessionAt === 0) return { text, idAt, sessionAt }
   return { text: text.slice(0, sessionAt) + text.slice(sessionAt + session.length), idAt, sessionAt }

@@ -1,8 +1,8 @@
-/** Frames: zstd-compressed pieces in one blob, of which a reader inflates one; and the texts inside a piece. */
+/** Frames: zstd-compressed pieces in one blob, each readable alone, and the texts inside a piece. */
 
 /*
- * On disk: the count of frames, the length of each, then the frames. These numbers are little-endian, of the width
- * that their caller names; an empty frame has the length 0 and no bytes.
+ * On disk: the number of frames, the length of each, then the frames. Numbers are little-endian, in the width that the
+ * caller names. An empty frame has length 0 and no bytes.
  */
 type Numbers = typeof Uint16Array | typeof Uint32Array
 
@@ -19,7 +19,7 @@ export function frameCount(blob: Uint8Array, numbers: Numbers): number {
   return head(blob, numbers)(0)
 }
 
-/** Inflates frame `index`; it throws when the blob has no such frame, or a damaged one. */
+/** Inflates frame `index`. Throws when it is missing or damaged. */
 export function inflateFrame(blob: Uint8Array, index: number, numbers: Numbers): Buffer {
   const number = head(blob, numbers)
   const frames = number(0)
@@ -32,16 +32,16 @@ export function inflateFrame(blob: Uint8Array, index: number, numbers: Numbers):
   return Bun.zstdDecompressSync(blob.subarray(start, end) as Uint8Array<ArrayBuffer>)
 }
 
-/** The numbers before the frames; the blob may begin at any byte of its buffer. */
+/** The numbers before the frames. The blob may begin at any byte of its buffer. */
 function head(blob: Uint8Array, { BYTES_PER_ELEMENT: width }: Numbers): (index: number) => number {
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
   return (index) => (width === 2 ? view.getUint16(index * 2, true) : view.getUint32(index * 4, true))
 }
 
-/** Texts asked for one by one, before it pays to divide them all. */
+/** Texts read singly before splitting them all is quicker. */
 const singlesMax = 8
 
-/** Gives the text of an index, '' beyond the last. `bytes` are UTF-8; no text holds a NUL. */
+/** Returns the text at an index, '' beyond the last. `bytes` are UTF-8; no text contains NUL. */
 export function nulTexts(bytes: Buffer): (index: number) => string {
   let asked = 0
   let all: string[] | null = null

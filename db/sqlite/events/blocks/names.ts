@@ -1,4 +1,4 @@
-/** The ids and sessions of a block, compressed so that one id can be confirmed without opening all of them. */
+/** Compresses the ids and sessions of a block so that one id can be confirmed without opening all of them. */
 import { deflateFrame, frameCount, inflateFrame, joinFrames, nulTexts } from './frames.ts'
 
 /*
@@ -35,7 +35,7 @@ export function openSessions(names: Uint8Array, events: number): string[] {
   return frame.toString('utf8').split('\0').slice(1, -1)
 }
 
-/** The names of single rows: a frame is opened when one of its rows is asked for. */
+/** The names of single rows. A frame is opened when one of its rows is read. */
 export interface Names {
   id(row: number): string
   session(row: number): string
@@ -53,7 +53,7 @@ export function openNames(names: Uint8Array, events: number): Names {
   }
 }
 
-/** The ids beside that of a row, for `hasId`. */
+/** The frame of ids that contains a row, for `hasId`. */
 export interface IdFrame {
   firstRow: number
   rows: number
@@ -63,7 +63,7 @@ export interface IdFrame {
 /** Null when the block has no such row. */
 export function openIdFrame(names: Uint8Array, row: number): IdFrame | null {
   const frame = Math.floor(row / idsPerFrame)
-  const lastFrame = frameCount(names, Uint16Array) - 2 // before that of the sessions
+  const lastFrame = frameCount(names, Uint16Array) - 2 // the one before the sessions
   if (frame > lastFrame) return null
   const bytes = openFrame(names, frame)
   const firstRow = frame * idsPerFrame
@@ -77,12 +77,12 @@ function idsIn(frame: Buffer): number {
   return nuls - 1
 }
 
-/** Whether an id, as JSON text, or the mark of an erased one is in the frame; exact. */
+/** Whether the frame contains an id, as JSON text, or the mark of an erased one; exact. */
 export function hasId({ bytes }: IdFrame, id: string): boolean {
   return bytes.includes(`\0${id}\0`)
 }
 
-/** Whether an id is in any frame: cheaper than opening them all, which it mostly spares. */
+/** Whether any frame has the id: cheaper than opening them all, and usually enough. */
 export function holdsId(names: Uint8Array, events: number, id: string): boolean {
   for (let row = 0; row < events; row += idsPerFrame) {
     const frame = openIdFrame(names, row)

@@ -4,8 +4,8 @@
  * On disk, then compressed by zstd:
  *   u16 rows
  *   for each column: u8 width, f64 base, then rows * width bytes
- * width 0: every value is the base. 1, 2, 4: unsigned little-endian integers to be added to the base. 8: the doubles
- * themselves. Typed arrays are little-endian on every machine Bun runs on.
+ * width 0: every value is the base. 1, 2, 4: unsigned little-endian integers, added to the base. 8: the doubles
+ * themselves. Typed arrays are little-endian on every machine that Bun supports.
  */
 const headBytes = 9
 const fourGib = 2 ** 32
@@ -70,11 +70,11 @@ function packValues(
 
 export interface PackedColumns {
   rows: number
-  /** The values of one column; the array may be shared, so it is not to be written. */
+  /** The values of one column. Read only, because the array may be shared. */
   column(index: number): Float64Array
-  /** One value, read where it lies: a filter asks for too few of most columns to unpack them. */
+  /** One value, read in place: a filter reads too few values of most columns to unpack them. */
   value(index: number, row: number): number
-  /** Whether any row has the value: mostly answered without looking at the rows. */
+  /** Whether any row has the value, usually answered without reading the rows. */
   holds(index: number, value: number): boolean
 }
 
@@ -82,10 +82,10 @@ export function inflateColumns(blob: Uint8Array): Uint8Array {
   return Bun.zstdDecompressSync(blob as Uint8Array<ArrayBuffer>)
 }
 
-/** Where a column begins that was added after the blob was written: all its values are 0. */
+/** The offset of a column that was added after the blob was written: all its values are 0. */
 const absent = -1
 
-/** Of an inflated blob, which is kept and not changed. */
+/** Of an inflated blob, which must not change afterwards. */
 export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
   const rows = view.getUint16(0, true)

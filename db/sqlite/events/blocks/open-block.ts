@@ -22,23 +22,23 @@ export interface OpenBlock {
   key(row: number): number
   /** When a row arrived, ms. */
   received(row: number): number
-  /** The code of a field; 0 when it is missing, and for the type of a removed event. */
+  /** The code of a field; 0 when it is missing, and for the type of a deleted event. */
   code(member: number, row: number): number
-  /** Whether a row is an event (not a removed one) that all clauses take. */
+  /** Whether a row is an event, not a deleted one, that matches all clauses. */
   matches(row: number, clauses: readonly Clause[]): boolean
   event(row: number): StoredEvent
-  /** The codes of a field, row by row. */
+  /** The codes of a field, one per row. */
   codes(member: number): Float64Array
   /** The session as JSON text. */
   session(row: number): string
-  /** The text of a member that has a hash for a code. */
+  /** The text of a field whose code is a hash. */
   hashedText(member: number, row: number): string | null
 }
 
-/** Of one clause: with more, such as a prefix of types, looking at the rows is as cheap. */
+/** Codes of one clause. With more, such as a prefix of types, reading the rows costs the same. */
 const codesAskedMax = 8
 
-/** Null when the block is gone, or when a glance at its columns shows that the clauses take none of its rows. */
+/** Null when the block is deleted, or when its columns show that none of its rows match. */
 export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
   const columns = columnsOf(db, zone)
   if (columns === null || !clauses.every((clause) => mayTake(columns, clause))) return null

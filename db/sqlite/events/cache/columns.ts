@@ -5,8 +5,8 @@ import { openInflated } from '../blocks/block.ts'
 import { inflateColumns, type PackedColumns } from '../blocks/number-columns.ts'
 
 /*
- * A block that was merged or emptied has another checksum, so what is kept of it is never taken for it. 5 KiB each:
- * 4 MiB are 200,000 events, three times what waits for an index.
+ * A merged or emptied block has another checksum, so an entry is never stale. Entries are 5 KiB: 4 MiB are 200,000
+ * events, three times the events without an index.
  */
 const blocksMax = 768
 
@@ -17,12 +17,12 @@ interface Kept {
 
 const caches = new WeakMap<Database, Map<number, Kept>>()
 
-/** From now on this connection keeps columns; a reader's, which is asked again and again. Others may share them. */
+/** Enables the cache on a reader's connection. Other connections may share it. */
 export function cacheColumns(db: Database, sharedWith = db): void {
   caches.set(db, caches.get(sharedWith) ?? new Map())
 }
 
-/** Null when the block is gone. */
+/** Null when the block is deleted. */
 export function columnsOf(db: Database, { place, checksum }: Zone): PackedColumns | null {
   const cache = caches.get(db)
   if (cache === undefined || checksum === undefined) return readColumns(db, place)

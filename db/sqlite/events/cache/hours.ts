@@ -7,22 +7,22 @@ import { hourMs } from '../rollups/counts.ts'
 import { inChunks, ofMetrics, type HourRange } from '../rollups/range.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
-/** Numbers only, as SQLite gives them: an object for each row takes three times as long. */
+/** Numbers only, as SQLite returns them: an object per row takes three times as long. */
 export type Count = [hour: number, site: number, type: number, outcome: number, events: number]
 
 export interface HourCounts {
   hour: number
   counts: Count[]
-  /** The counts as the metrics write them, once somebody has asked. */
+  /** The counts as text, from the first metrics query on. */
   json?: string
 }
 
-/** Puts the counts of one hour in order. */
+/** Sorts the counts of one hour. */
 export type Order = (counts: Count[]) => Count[]
 
 /*
- * A fold changes the hours of the arrivals that it moves the watermark over, and these are asked of the blocks;
- * everything else that changes counts raises event_org.rewrites (`noteRewrite`).
+ * A fold changes the hours of the arrivals that it moves the watermark over; their blocks tell which. Every other
+ * change of counts raises event_org.rewrites (`noteRewrite`).
  */
 export interface FoldState {
   rewrites: number
@@ -34,19 +34,19 @@ interface Kept extends FoldState {
   hours: Map<number, HourCounts>
 }
 
-/** Rows that are kept of all organizations together: 30 days of 20 in an hour, 3 MiB with their text. */
+/** Rows of all organizations together: 30 days of 20 per hour, 3 MiB with their text. */
 const rowsMax = 16_384
-/** Arrivals whose blocks are asked for their hours; reading everything anew is cheaper than asking more. */
+/** Most arrivals whose blocks are read for their hours. Beyond it, reading everything again is cheaper. */
 const arrivalsMax = 65_536
 
 const caches = new WeakMap<Database, Map<number, Kept>>()
 
-/** From now on this connection keeps hours; a reader's, which is asked again and again. */
+/** Enables the cache on a reader's connection. */
 export function cacheHours(db: Database): void {
   caches.set(db, new Map())
 }
 
-/** Inside the transaction that changes counts otherwise than by a fold. */
+/** Call inside a transaction that changes counts other than by a fold. */
 export function noteRewrite(db: Database, org: number): void {
   db.query('UPDATE event_org SET rewrites = rewrites + 1 WHERE num = ?').run(org)
 }
@@ -111,7 +111,7 @@ function* addHours(
   }
 }
 
-/** Hours that a block touches which holds any of these arrivals. */
+/** Hours of the blocks that hold any of these arrivals. */
 export function changedHours(db: Database, org: number, afterSeq: number, lastSeq: number): Set<number> {
   const hours = new Set<number>()
   for (const zone of zonesBetween(db, org, afterSeq + 1, lastSeq + 1)) {
@@ -124,7 +124,7 @@ export function changedHours(db: Database, org: number, afterSeq: number, lastSe
   return hours
 }
 
-/** The organization asked last stands last; those asked longest ago make room. */
+/** Moves the organization to the end, and evicts those queried longest ago. */
 function remember(all: Map<number, Kept>, org: number, cache: Kept): void {
   all.delete(org)
   all.set(org, cache)

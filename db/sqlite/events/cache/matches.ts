@@ -4,9 +4,9 @@ import type { Clause } from '../index/filter-codes.ts'
 import { newBitmap, setBit, type Bitmap } from '../index/positions.ts'
 
 /*
- * Whoever pages through a filter, or asks the same again while events come in, would otherwise read and intersect the
- * index of every segment each time: of ten million events that is 10 ms. Erasure leaves an index as it is, retention
- * takes a segment whole, and no number is given twice. A set with many positions is as soon read again.
+ * Paging through a filter, or repeating it while events arrive, would otherwise read and intersect the index of every
+ * segment each time: 10 ms with ten million events. Erasure does not change an index, retention deletes a segment
+ * whole, and no number is used twice. A large set is not cached, because reading it again is as quick.
  */
 const positionsMax = 256
 const codesMax = 64
@@ -14,12 +14,12 @@ const bytesMax = 2 * 1024 * 1024
 const entryBytes = 64
 
 interface Answers {
-  isKept: boolean // no longer when others took its room while a read in slices still adds to it
+  isKept: boolean // false when it was evicted while a read in slices still adds to it
   bytes: number
   bySegment: Map<number, Uint16Array | null>
 }
 
-/** Positions of a segment that all clauses take, null for none; `work` finds them out. */
+/** Positions of a segment that match all clauses, null for none. `work` computes them. */
 export type Recall = (segment: number, work: () => Bitmap | null) => Bitmap | null
 
 interface Kept {
@@ -29,7 +29,7 @@ interface Kept {
 
 const caches = new WeakMap<Database, Kept>()
 
-/** From now on this connection remembers; a reader's, which is asked again and again. Another one may share it. */
+/** Enables the cache on a reader's connection. Other connections may share it. */
 export function cacheMatches(db: Database, sharedWith = db): void {
   caches.set(db, caches.get(sharedWith) ?? { bytes: 0, byQuestion: new Map() })
 }
@@ -55,7 +55,7 @@ function questionOf(org: number, clauses: readonly Clause[]): string {
   return `${org} ${asked.join(' ')}`
 }
 
-/** The one asked last stands last. */
+/** Moves the entry to the end, because the first is evicted next. */
 function answersTo(cache: Kept, question: string): Answers {
   const known = cache.byQuestion.get(question)
   const answers = known ?? { isKept: true, bytes: 0, bySegment: new Map() }
@@ -65,7 +65,7 @@ function answersTo(cache: Kept, question: string): Answers {
   return answers
 }
 
-/** Forgets what was asked longest ago; false when only these answers are left and there is no room for more. */
+/** Evicts the entry used longest ago; false when only this one's positions are left and the cache is full. */
 function makeRoom(cache: Kept, answers: Answers, bytes: number): boolean {
   if (!answers.isKept) return false
   while (cache.bytes + bytes > bytesMax) {

@@ -10,26 +10,28 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 export interface Sketch {
   hour: number // the first of the day
   site: number
-  ranks: Uint8Array // the highest of each register, 0 where it met nothing
+  ranks: Uint8Array // the highest rank per register, 0 without a value
 }
 
 interface Kept extends FoldState {
-  days: Map<string, Sketch[]> // by member and day
+  days: Map<string, Sketch[]> // by field and day
 }
 
-/** Of all organizations together: 2 MiB. */
+/** Bytes of all organizations together: 2 MiB. */
 const sketchesMax = 512
-/** Arrivals whose blocks are asked for their hours, 10 ms a million; a busy day is as long to read. */
+/**
+ * Most arrivals whose blocks are read for their hours, 10 ms per million. Beyond it, reading a day again is as quick.
+ */
 const arrivalsMax = 2_000_000
 
 const caches = new WeakMap<Database, Map<number, Kept>>()
 
-/** From now on this connection keeps sketches; a reader's, which is asked again and again. */
+/** Enables the cache on a reader's connection. */
 export function cacheSketches(db: Database): void {
   caches.set(db, new Map())
 }
 
-/** Visits those of a member, up to the watermark, by day. */
+/** Visits the sketches of a field, up to the watermark, by day. */
 export function* foldedSketches(
   db: Database,
   org: number,
@@ -51,7 +53,7 @@ export function* foldedSketches(
   }
 }
 
-/** What is still true of the days that were kept; without a keeper, nothing is kept beyond the question. */
+/** The cached days that are still valid. Without a cache nothing outlives the query. */
 function keptDays(db: Database, org: number): Map<string, Sketch[]> {
   const all = caches.get(db)
   const state = foldState(db, org)
@@ -66,7 +68,7 @@ function keptDays(db: Database, org: number): Map<string, Sketch[]> {
       changed.add(Math.floor(hour / dayHours) * dayHours)
     for (const key of days.keys()) if (changed.has(Number(key.split(' ')[1]))) days.delete(key)
   }
-  all.delete(org) // the organization asked last stands last
+  all.delete(org) // moves the organization to the end
   all.set(org, { ...state, days })
   return days
 }
@@ -93,7 +95,7 @@ function* readDay(db: Database, org: number, member: number, hour: number): Slic
   return Array.from(bySite, ([site, ranks]) => ({ hour, site, ranks }))
 }
 
-/** Lets go of the organizations asked longest ago, and of this one's days when it alone has too many. */
+/** Evicts the organizations queried longest ago, and this one's days when it alone exceeds the limit. */
 function makeRoom(db: Database, org: number, more: number): boolean {
   const all = caches.get(db)
   if (all === undefined || more > sketchesMax) return false

@@ -6,18 +6,18 @@ import { placeOf, seqOf } from '../blocks/row-key.ts'
 import type { Database } from 'bun:sqlite'
 
 export interface Dedupe {
-  /** Whether the organization has an event of this fingerprint whose seq `confirm` takes. */
+  /** Whether the organization has an event of this fingerprint whose seq `confirm` accepts. */
   isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean): boolean
   add(org: number, seq: number, fingerprint: number): void
   /** Inside the transaction that stores `events` new ones: writes its share of a run. */
   step(events: number): void
-  /** Runs were taken from the tables, in a transaction that is committed. */
+  /** Runs were deleted in a committed transaction. */
   drop(runs: readonly number[]): void
-  /** Reads the state of the tables anew; `unflushed` gives the ids past an organization's last run. */
+  /** Reads the state of the tables again. `unflushed` returns the ids after an organization's last run. */
   load(unflushed: (flushedSeq: ReadonlyMap<number, number>, add: Dedupe['add']) => void): void
 }
 
-/** A run is written while this part of the next one arrives. */
+/** A run is written while this share of the next one arrives. */
 const freezePart = 0.25
 
 export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Dedupe {
@@ -27,7 +27,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let nextRun = 0
   let table = idTable(idsPerRun)
-  let spare: IdTable | null = null // takes the table's place while that is written
+  let spare: IdTable | null = null // replaces the table while that is written
   let freezing: Freezing | null = null
 
   const add: Dedupe['add'] = (org, seq, fingerprint) => table.add(org, seq, fingerprint)
@@ -104,7 +104,7 @@ function readSpans(db: Database): (RunSpan & { run: number })[] {
     .all()
 }
 
-/** A full memory table on its way to disk as an id run, some chunks with each commit. */
+/** A full memory table that is being written as an id run, some chunks per commit. */
 interface Freezing {
   run: number
   table: IdTable
@@ -138,7 +138,7 @@ function writeChunk(db: Database, frozen: Freezing, filter: IdFilter): void {
   frozen.nextChunk++
 }
 
-/** Writes what makes the run count: its spans and its filter. */
+/** Writes the spans and the filter, which make the run valid. */
 function finishRun(db: Database, { run, table, bits }: Freezing): void {
   const insert = db.query('INSERT INTO event_id_run (run, org, first_seq, last_seq) VALUES (?, ?, ?, ?)')
   for (const { org, firstSeq, lastSeq } of table.spans().values()) insert.run(run, org, firstSeq, lastSeq)

@@ -17,8 +17,8 @@ export function readSeed(db: Database): Seed {
 }
 
 /**
- * Seeded with a secret of the store, so that nobody outside can make ids that clash. A clash costs one look at the disk
- * and nothing else: every hit is confirmed against the id itself. `bits` is smaller only in tests that want clashes.
+ * Seeded with a secret of the store, so that nobody outside can create ids that collide. A collision costs one read,
+ * because every hit is confirmed against the id. `bits` is smaller only in tests that need collisions.
  */
 export function fingerprints(seed: bigint, bits = 53): (org: number, id: string) => number {
   const seeds: bigint[] = []
@@ -30,8 +30,8 @@ export function fingerprints(seed: bigint, bits = 53): (org: number, id: string)
 }
 
 /*
- * `#fingerprint hash`: the fingerprint finds the place again after a restart, and the hash, an HMAC-SHA256 under a
- * secret of the store, decides. No other id looks like this, because ids stand as JSON texts and begin with a quote.
+ * `#fingerprint hash`: the fingerprint finds the position after a restart, and the hash, an HMAC-SHA256 with a secret
+ * of the store, decides. No id looks like this, because ids are JSON texts and begin with a quote.
  */
 const hashBytes = 16
 
@@ -44,11 +44,11 @@ export function eraseMarks(key: Uint8Array, fingerprint: (org: number, id: strin
   }
 }
 
-/** The fingerprint of an id, also of an erased one; null of a removed one. */
+/** The fingerprint of an id, also of an erased one; null for a deleted one. */
 export function fingerprintOf(text: string, fingerprint: (id: string) => number): number | null {
   if (text.startsWith('#')) return Number(text.slice(1, text.indexOf(' ')))
   return text === removedId ? null : fingerprint(text)
 }
 
-/** Stands for the id of an event that was removed and may come again. */
+/** Replaces the id of a deleted event that may be sent again. */
 export const removedId = '""'

@@ -1,13 +1,13 @@
 /** The Bloom filter of dedupe: which id runs may hold a fingerprint, for all runs in one lookup. */
 
 /*
- * A run of 2^18 ids has 2^22 bits, 6 of them set for each id (16 bits an id, one false hit in a thousand). The filters
- * of 32 runs lie crosswise: lane i has bit i of each of them, so AND-ing six lanes answers for 32 runs at the price of
- * one. A lane of a group with up to 8 runs has 8 bits, then 16, then 32, and words have one to four lanes: ten million
- * events take 20 MiB where groups of full width took 32. On disk a run's bits lie in one blob of 512 KiB, a row of
- * event_id_filter. Each run costs every new event one false hit in a thousand, so fewer and larger ones keep the rate.
+ * A run of 2^18 ids has 2^22 bits, 6 of them set per id (16 bits per id, one false hit in a thousand). The filters of
+ * 32 runs are interleaved: lane i has bit i of each, so AND-ing six lanes answers for 32 runs at the cost of one. A
+ * lane of a group with up to 8 runs has 8 bits, then 16, then 32, and words have one to four lanes: ten million events
+ * use 20 MiB instead of 32. On disk a run's bits are one blob of 512 KiB, a row of event_id_filter. Each run costs
+ * every new event one false hit in a thousand, so fewer and larger runs are quicker.
  *
- * Runs of earlier versions have 2^17 ids and 2^21 bits: bit i of theirs stands for the bits 2i and 2i + 1.
+ * Runs of earlier versions have 2^17 ids and 2^21 bits: their bit i stands for the bits 2i and 2i + 1.
  */
 const filterBits = 2 ** 22
 const bitShift = 32 - Math.log2(filterBits)
@@ -15,13 +15,13 @@ const bitsPerId = 6
 const runsPerGroup = 32
 
 export interface IdFilter {
-  /** Adds to the run in memory, and to `bits`, its own filter, on the way to disk. */
+  /** Adds to the run in memory, and to `bits`, its own filter, which is then written. */
   add(run: number, bits: Uint32Array, fingerprint: number): void
-  /** `bits` as they came from disk, of a run of this version or of an earlier one. */
+  /** `bits` as stored, of this version or an earlier one. */
   load(run: number, bits: Uint32Array): void
-  /** Calls `visit` with each run that may hold the fingerprint, until it returns true; says whether it did. */
+  /** Calls `visit` with each run that may hold the fingerprint until it returns true. Returns whether it did. */
   some(fingerprint: number, visit: (run: number) => boolean): boolean
-  /** Forgets a run; the memory of 32 goes when the last of them does. */
+  /** Forgets a run. The memory of 32 runs is freed with the last of them. */
   drop(run: number): void
 }
 
@@ -30,7 +30,7 @@ export function newRunBits(): Uint32Array<ArrayBuffer> {
 }
 
 interface Group {
-  runs: number // a bit for each run that it knows
+  runs: number // one bit per run in the group
   width: number // bits of a lane: 8, 16, 32
   split: number // log2 of the lanes in a word
   words: Uint32Array
@@ -43,12 +43,12 @@ function newGroup(width: number): Group {
   return { runs: 0, width, split, words: new Uint32Array(filterBits >>> split) }
 }
 
-/** How far up in its word the lane of a bit begins. */
+/** The offset of a bit's lane in its word. */
 function shiftOf({ width, split }: Group, bit: number): number {
   return (bit & ((1 << split) - 1)) * width
 }
 
-/** The same with lanes twice as wide. */
+/** The same with lanes of double width. */
 function widened(group: Group): Group {
   const wide = newGroup(group.width * 2)
   wide.runs = group.runs
@@ -60,7 +60,7 @@ function widened(group: Group): Group {
   return wide
 }
 
-/** Sets the lanes of all bits of a run, a word at a time: a start does so with each of them. */
+/** Sets the lanes of all bits of a run, one word at a time, because a start does so with each run. */
 function addRun({ words, width, split }: Group, mark: number, bits: Uint32Array): void {
   const lanes = 1 << split
   const mask = (1 << lanes) - 1
@@ -76,7 +76,7 @@ function addRun({ words, width, split }: Group, mark: number, bits: Uint32Array)
   }
 }
 
-/** Each bit twice. */
+/** Doubles each bit. */
 function doubled(bits: Uint32Array): Uint32Array {
   const twice = new Uint32Array(bits.length * 2)
   for (let at = 0; at < twice.length; at++) {
@@ -149,7 +149,7 @@ export function idFilter(): IdFilter {
   }
 }
 
-/** The distance between a fingerprint's bits, from its upper half, which does not say where they start. */
+/** The distance between a fingerprint's bits, from its upper half, which does not decide where they start. */
 function stepOf(fingerprint: number): number {
   const high = Math.floor(fingerprint / 2 ** 32)
   return Math.imul(high ^ (fingerprint >>> 7), 0x9e3779b1) | 1

@@ -5,10 +5,10 @@ import type { Database } from 'bun:sqlite'
  * The upper 10 of a fingerprint's 53 bits choose one of 1,024 chunks (event_id_chunk, about 256 entries, 2 KiB). Each
  * entry of a chunk is two u32, little-endian:
  *   its lower 32 bits
- *   its middle 11 bits, then in 21 bits how far its event's seq lies behind the run's first seq of that organization
- * event_id_run says which arrivals of which organization a run covers; a run without these rows does not exist.
+ *   its middle 11 bits, then in 21 bits the distance of its event's seq from the run's first seq of that organization
+ * event_id_run says which arrivals of which organization a run covers. A run without these rows does not exist.
  */
-export const runIds = 2 ** 18 // 2^17 in earlier versions; nothing on disk depends on it but the size of a filter
+export const runIds = 2 ** 18 // 2^17 in earlier versions; on disk only the size of a filter depends on it
 export const chunksPerRun = 1_024
 const seqSpanMax = 2 ** 21
 const chunkShift = 2 ** 43
@@ -66,7 +66,7 @@ export function* entriesOf(
   }
 }
 
-/** Looks a fingerprint up in one run: the seqs that may be its event's. */
+/** Looks a fingerprint up in one run: the seqs of events that may have it. */
 export function runLookup(
   db: Database,
 ): (run: number, firstSeq: number, fingerprint: number, confirm: (seq: number) => boolean) => boolean {
@@ -85,7 +85,7 @@ export interface Span {
   lastSeq: number
 }
 
-/** Which runs cover arrivals of an organization, newest first. */
+/** The runs that cover arrivals of an organization, newest first. */
 export function spansOf(db: Database, org: number): Span[] {
   return db
     .query<Span, [number]>(

@@ -1,4 +1,4 @@
-/** The memory table of dedupe: the position of every event that is in no id run yet, by fingerprint. */
+/** The memory table of dedupe: the position of every event that is not in an id run yet, by fingerprint. */
 import { chunkOf, chunksPerRun, type RunSpan } from './id-run.ts'
 import { placeOf } from '../blocks/row-key.ts'
 
@@ -8,20 +8,20 @@ const fingerprintSpan = 2 ** 53
 export interface IdTable {
   size(): number
   add(org: number, seq: number, fingerprint: number): void
-  /** Whether any entry of the fingerprint has a place that `confirm` takes. */
+  /** Whether `confirm` accepts the position of any entry with the fingerprint. */
   find(fingerprint: number, confirm: (place: number) => boolean): boolean
-  /** The arrivals of each organization that has any here; they follow each other without a gap. */
+  /** The arrivals per organization in the table, each a range without a gap. */
   spans(): ReadonlyMap<number, RunSpan>
-  /** Every entry that belongs to a chunk of the run that the table will be. */
+  /** Every entry for one chunk of the later run. */
   chunk(chunk: number, visit: (fingerprint: number, place: number) => void): void
-  /** Empties the table; one that has grown is as small as at first. */
+  /** Empties the table and shrinks it to its first size. */
   clear(): void
 }
 
 /**
- * Open addressing over typed arrays: much faster and smaller than a Map. Equal keys may repeat. Slots go by the upper
- * bits of a fingerprint, as chunks do, so that a table is written as a run without being sorted: that took 90 ms, for
- * which every append had to wait.
+ * Open addressing over typed arrays: much faster and smaller than a Map. Equal keys may repeat. Slots follow the upper
+ * bits of a fingerprint, as chunks do, so that a table is written as a run without sorting, which blocked every append
+ * for 90 ms.
  */
 export function idTable(entriesExpected: number): IdTable {
   let slots = chunksPerRun
@@ -30,7 +30,7 @@ export function idTable(entriesExpected: number): IdTable {
   let keys = new Float64Array(slots).fill(empty)
   let places = new Float64Array(slots)
   let size = 0
-  let width = fingerprintSpan / slots // of the fingerprints that begin at one slot
+  let width = fingerprintSpan / slots // fingerprints per slot
   const spans = spansByOrg()
 
   function put(fingerprint: number, place: number): void {
@@ -77,7 +77,7 @@ export function idTable(entriesExpected: number): IdTable {
       const mask = slots - 1
       const perChunk = slots / chunksPerRun
       const first = chunk * perChunk
-      // What found its slot taken stands further on, but never beyond an empty one.
+      // An entry whose slot was taken is in a later slot, but never after an empty one.
       for (let at = first; at < first + perChunk || keys[at & mask] !== empty; at++) {
         const key = keys[at & mask]!
         if (key !== empty && chunkOf(key) === chunk) visit(key, places[at & mask]!)
@@ -94,7 +94,7 @@ export function idTable(entriesExpected: number): IdTable {
 
 function spansByOrg() {
   let all = new Map<number, RunSpan>()
-  let last: RunSpan | undefined // mostly that of the next one too
+  let last: RunSpan | undefined // usually also the span of the next one
   return {
     all: () => all,
     note(org: number, seq: number): void {

@@ -4,26 +4,26 @@ import type { EraseMark } from './fingerprints.ts'
 import { hasId, openIdFrame, type IdFrame } from '../blocks/names.ts'
 import { placeOf } from '../blocks/row-key.ts'
 
-/** Frames of ids that stay open, about 3 KB each: a resent batch asks for the same few again and again. */
+/** Open frames of ids, about 3 KB each: a resent batch reads the same few repeatedly. */
 const cachedMax = 64
 
 interface CachedIds {
-  first: number // places
+  first: number // block keys
   last: number
   ids: IdFrame
 }
 
 export interface StoredIds {
   has(org: number, seq: number, id: string): boolean
-  /** Blocks were merged, removed or undone. */
+  /** Blocks were merged, deleted or rolled back. */
   forget(): void
 }
 
-/** A resend of an erased event is known too, by what stands in its id's place. */
+/** A resend of an erased event is recognized by the mark that replaced its id. */
 export function storedIds(db: Database, mark: EraseMark): StoredIds {
   let cached: CachedIds[] = []
   let next = 0
-  // The ids themselves say how many events the block has, which spares a look into `event_block`.
+  // The ids tell how many events the block has, which saves a read of `event_block`.
   const read = db.query<{ place: number; ids: Uint8Array }, [number, number]>(
     'SELECT place, ids FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1',
   )

@@ -1,4 +1,4 @@
-/** The writer's deleting verbs, and what its memory forgets after each. */
+/** The writer's deleting verbs, and what each removes from its memory. */
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../../contract/errors.ts'
 import type { EventWriter } from '../engine.ts'
@@ -14,10 +14,10 @@ import { removeSiteEvents } from './remove.ts'
 import type { Sealer } from '../index/seal.ts'
 import type { StoredIds } from '../dedupe/stored-ids.ts'
 
-/** One step of retention takes 20 to 50 ms: a block 0.2 to 0.4 ms, a row of the rollups 5 to 10 µs. */
+/** One step of retention takes 20 to 50 ms: a block 0.2 to 0.4 ms, a rollup row 5 to 10 µs. */
 const stepBounds: StepBounds = { blocksMax: 64, rollupRowsMax: 4_096 }
 
-/** Emptying rows of a block packs it anew, which takes as long as taking away so many. */
+/** Erasing rows packs a block again, which takes as long as deleting this many. */
 const erasedBlockCosts = 4
 
 export interface TakeAway extends Pick<
@@ -36,15 +36,15 @@ interface Memory {
   hashSeed: number
 }
 
-/** These verbs have a transaction of their own, between groups: nothing is staged when they run. */
+/** These verbs run in their own transaction, between groups, so nothing is staged. */
 export function deletions(
   db: Database,
   { orgs, ids, seal, known, mark, hashSeed }: Memory,
   bounds = stepBounds,
 ): TakeAway {
-  let runs: number[] = [] // taken by the open transaction
+  let runs: number[] = [] // deleted by the open transaction
 
-  /** So that only rows of rollups change, and no count in memory. */
+  /** So that only rollup rows change, and no count in memory. */
   function folded(orgId: string): OrgState {
     const org = orgs.of(orgId)
     if (org.foldedSeq < org.storedSeq) fold(db, org)
@@ -70,7 +70,7 @@ export function deletions(
       if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
       const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
       const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, mark)
-      if (erased.events > 0) ids.forget() // blocks stay where they are, and so does what memory says of them
+      if (erased.events > 0) ids.forget() // blocks keep their keys, so memory stays valid
       return erased
     },
     removeOrg(orgId) {

@@ -5,10 +5,10 @@ import { noteRewrite } from '../cache/hours.ts'
 import { hourMs } from '../rollups/counts.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
-/** Rollup rows that one step takes, of hours and of values each: 20 to 90 ms. */
+/** Rollup rows per step, of hours and of values each: 20 to 90 ms. */
 const rowsMax = 4_096
 
-/** Inside a transaction. Rows that still count an event stay, so that `verify` finds each event counted. */
+/** Inside a transaction. Rows that count a live event stay, so that `verify` finds each event counted. */
 export function dropRollups(db: Database, org: number, beforeMs: number): { rows: number; done: boolean } {
   const asked = Math.floor(beforeMs / hourMs)
   const before = boundedHour(db, org, asked)
@@ -37,7 +37,7 @@ export function dropRollups(db: Database, org: number, beforeMs: number): { rows
   return { rows, done: before === asked }
 }
 
-/** The hour before which about as many rows of events by hour lie as a step takes; always one hour at least. */
+/** The hour before which about one step's rows of events by hour are stored; at least one hour. */
 function boundedHour(db: Database, org: number, asked: number): number {
   const hours = db.query<{ hour: number }, [number, number, number]>(
     'SELECT hour FROM rollup_metric WHERE org = ?1 AND hour < ?2 AND live = 0 ORDER BY hour LIMIT 1 OFFSET ?3',
@@ -46,7 +46,7 @@ function boundedHour(db: Database, org: number, asked: number): number {
   return beyond === null ? asked : Math.max(beyond.hour, hours.get(org, asked, 0)!.hour + 1)
 }
 
-/** Of the rollups and of the events that are not folded into them yet. */
+/** Of the rollups and of the events that are not folded yet. */
 export function* firstHour(db: Database, org: number): Sliced<number | null> {
   const row = db
     .query<{ hour: number | null }, [number]>('SELECT min(hour) AS hour FROM rollup_metric WHERE org = ?')

@@ -16,17 +16,17 @@ import type { StepBounds } from './expire.ts'
 import type { OrgState } from '../write/org-state.ts'
 
 /*
- * Gone are the texts, the values and the counts; of the id a keyed hash stays (erased-id.ts). Segment indexes keep the
- * hashes of sessions and subjects that they had. Freed pages are overwritten (secure_delete); the log keeps older pages
- * until it is truncated, and backups are out of reach.
+ * Deletes the texts, values and counts; of the id a keyed hash stays (dedupe/fingerprints.ts). Segment indexes keep
+ * their hashes of sessions and subjects. Freed pages are overwritten (secure_delete). The log keeps older pages until
+ * it is truncated, and backups are out of reach.
  */
 export interface Erased extends StepBounds, EraseRange {
   clauses: readonly Clause[]
 }
 
 /**
- * The organization's rollups must be folded. Looks at whole blocks, so at the end it may go a little beyond the range.
- * `next` is null when nothing is left.
+ * The organization's rollups must be folded. Works on whole blocks, so the last one may exceed the range. `next` is
+ * null when it is complete.
  */
 export function eraseEvents(
   db: Database,
@@ -53,16 +53,13 @@ export function eraseEvents(
   return { events, next }
 }
 
-/*
- * Segment indexes and zones are left as they are: they may name an event that is gone, and every reader looks at the
- * row itself before it believes them.
- */
+/* Segment indexes and zones stay unchanged. They may name an erased event, so every reader checks the row itself. */
 interface Rows {
   zone: Zone
   rows: number[]
 }
 
-/** The events that all clauses take, block by block in order of arrival, in blocks that reach past `afterSeq`. */
+/** The events that match all clauses, block by block in arrival order, in blocks that reach past `afterSeq`. */
 export function* matchingRows(
   db: Database,
   org: number,
@@ -82,8 +79,8 @@ export function* matchingRows(
 }
 
 /**
- * Adds these rows to `gone`: the rollups must have counted them. `idOf` says what stays of an id; with null nothing
- * does, and a block without events goes altogether.
+ * Adds these rows to `gone`: the rollups must have counted them. `idOf` returns what replaces an id. With null nothing
+ * does, and a block without events is deleted.
  */
 export function blankRows(
   db: Database,
@@ -108,7 +105,7 @@ export function blankRows(
 }
 
 function blank(content: BlockContent, row: number): void {
-  const kept: readonly number[] = [extra.at, extra.received] // a block's times, and retention, stand on them
+  const kept: readonly number[] = [extra.at, extra.received] // a block's times and retention depend on them
   content.columns.forEach((column, index) => {
     if (!kept.includes(index)) column[row] = 0
   })

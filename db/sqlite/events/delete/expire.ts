@@ -12,30 +12,30 @@ import type { PackedColumns } from '../blocks/number-columns.ts'
 import { rollupCounts } from '../rollups/counts.ts'
 
 /*
- * A block goes when each of its events arrived before the time given, so an event may outstay it by as much as a block
- * takes to fill. Blocks go in the order of arrival, so what came after something young stays, whatever its time says.
- * A time in the future is that of a wrong clock: such a block goes with the next one whose time can be believed.
- * With the blocks go the segment indexes and, when they are past for every organization, the id runs: an id older than
- * retention is new again, because the block that would confirm it is gone.
+ * A block expires when all its events arrived before the given time, so an event may outlast it by the time a block
+ * takes to fill. Blocks expire in arrival order: one that follows a younger block stays, whatever its time. A time in
+ * the future comes from a wrong clock; such a block expires with the next one whose time is plausible. Segment indexes
+ * expire with their blocks, and id runs when no organization needs them: an id older than retention is new again,
+ * because the block that would confirm it is deleted.
  */
 export interface Expired {
   events: number
-  /** Whether nothing that old is left. */
+  /** Whether nothing that old remains. */
   done: boolean
-  /** Id runs that no organization needs any more. */
+  /** Id runs that no organization needs. */
   runs: number[]
 }
 
 export type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
 
-/** What one step takes at most, and so how long an append may wait for it. */
+/** Limits of one step, and so of how long an append may wait for it. */
 export interface StepBounds {
   blocksMax: number
-  /** Rows of rollups that it changes; the last block may exceed it. */
+  /** Rollup rows changed; the last block may exceed it. */
   rollupRowsMax: number
 }
 
-/** Inside a transaction; the organization's rollups must be folded. Always takes a block when one is old. */
+/** Inside a transaction. The organization's rollups must be folded. Deletes at least one block when one is old. */
 export function expireBlocks(
   db: Database,
   org: OrgState,
@@ -66,7 +66,7 @@ export function expireBlocks(
   }
   if (taken === 0) return { events: 0, done, runs: [] }
   expireInRollups(db, org.num, counts)
-  noteRewrite(db, org.num) // no row says another sum, but the blocks are gone that say which hours folds changed
+  noteRewrite(db, org.num) // no row has another sum, but the blocks that tell which hours folds changed are deleted
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   dropSegments(db, org, firstKept)
   dropSpans(db, org.num, firstKept)
@@ -87,12 +87,12 @@ function ageOf(block: PackedColumns, seq: number, limit: ExpireLimit): Age {
   return age
 }
 
-/** Blocks looked at one by one behind one of a wrong clock; farther ones at growing distances. */
+/** Blocks read singly after one with a wrong clock; later ones at growing distances. */
 const lookedAtMax = 256
 
 /**
- * Of the next block whose time can be believed: what arrived before an old block is old. Remembers it for all blocks
- * before that one, since a clock that was wrong for hours leaves thousands behind.
+ * The next block with a plausible time: what arrived before an old block is old. Caches it for all blocks before it,
+ * because a clock that was wrong for hours leaves thousands.
  */
 function ageAfter(db: Database, org: OrgState, limit: ExpireLimit): (place: number) => Age {
   let known: { place: number; age: Age } | null = null
@@ -119,7 +119,7 @@ function oldestBlocks(db: Database, { num, foldedSeq }: OrgState, limit: number)
     .map(({ place }) => place)
 }
 
-/** The block this many blocks after one; null when there are fewer. */
+/** The block this many blocks later; null when there are fewer. */
 function blockAfter(
   db: Database,
   { num, foldedSeq }: OrgState,
@@ -146,14 +146,14 @@ function dropSegments(db: Database, org: OrgState, firstKept: number): void {
   db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, kept)
 }
 
-/** The newest run stays, so that no number is given twice while memory remembers the first. */
+/** The newest run stays, so that its number is not used again while memory refers to it. */
 function dropSpans(db: Database, org: number, firstKept: number): void {
   db.query(
     'DELETE FROM event_id_run WHERE org = ? AND last_seq < ? AND run < (SELECT max(run) FROM event_id_run)',
   ).run(org, firstKept)
 }
 
-/** Deletes the chunks and filters of runs that no organization needs, and returns these. */
+/** Deletes the chunks and filters of runs that no organization needs, and returns the runs. */
 export function dropUnusedRuns(db: Database): number[] {
   const gone = db
     .query<{ run: number }, []>(

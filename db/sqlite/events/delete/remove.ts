@@ -1,4 +1,4 @@
-/** Deletes every event of a site (demo data) or an organization. The same ids may be sent again. */
+/** Deletes every event of a site (demo data) or an organization. The same ids may arrive again. */
 import { blankRows, matchingRows } from './erase.ts'
 import { takeFromRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../cache/hours.ts'
@@ -35,7 +35,7 @@ export function removeSiteEvents(db: Database, org: OrgState, siteId: string): n
   return removed
 }
 
-/** Frees the site's place among those an organization may have, unless rollups of expired events still name it. */
+/** Frees the site's place within the organization's limit, unless rollups of expired events still name it. */
 function forgetTerm(db: Database, org: number, siteId: string, code: number): void {
   const named = db.query('SELECT 1 FROM rollup_metric WHERE org = ? AND site = ? LIMIT 1').get(org, code)
   if (named !== null) return
@@ -43,7 +43,7 @@ function forgetTerm(db: Database, org: number, siteId: string, code: number): vo
   db.query(sql).run(org, member.siteId, siteId)
 }
 
-/** Takes everything of an organization out of the event tables; only its number and how far it counted stay. */
+/** Deletes everything of an organization from the event tables except its number and its last seq. */
 const tables = [
   'event_term',
   'event_segment',
@@ -56,7 +56,7 @@ const tables = [
   'rollup_value',
 ] as const
 
-/** Inside a transaction. Returns the id runs that no organization needs any more. */
+/** Inside a transaction. Returns the id runs that no organization needs. */
 export function removeOrgEvents(db: Database, org: OrgState): number[] {
   for (const table of ['event_block', 'event_body']) {
     db.query(`DELETE FROM ${table} WHERE place >= ? AND place < ?`).run(
