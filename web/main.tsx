@@ -41,7 +41,7 @@ followLinks()
 listenForShortcuts()
 onSignedOut(() => leave('You were signed out. Sign in to continue where you left off.'))
 onFactorNeeded(() => {
-  // Many answers say so at once; the first one is enough.
+  // Several responses may report this; the first one is enough.
   if (session.peek()?.lacksSecondFactor === false)
     session.value = { ...session.peek()!, lacksSecondFactor: true }
 })

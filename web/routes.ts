@@ -1,4 +1,4 @@
-/** The table of pages. The navigation, the palette, the shortcuts and the server's list of addresses come from it. */
+/** The table of pages, used by the navigation, the palette, the shortcuts and the server's list of paths. */
 import type { ComponentType } from 'preact'
 
 export interface PageRoute {
@@ -7,7 +7,7 @@ export interface PageRoute {
   group: 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
   key: string // shortcut: g, then this key
   load: () => Promise<PageCode>
-  counted?: string // event type whose count stands beside the page in the navigation
+  counted?: string // event type whose count is shown beside the page in the navigation
   counts?: true // the page counts a range and shares its totals with the navigation (range/totals.ts)
 }
 
@@ -21,7 +21,7 @@ type Page = [path: string, name: string, group: PageRoute['group'], key: string,
 
 const page = (...[path, name, group, key, load]: Page): PageRoute => ({ path, name, group, key, load })
 
-/** A page that counts a range; `counted` null: no number stands beside it. */
+/** A page that counts a range. With `counted` null, the navigation shows no count. */
 const counting = (counted: string | null, ...of: Page): PageRoute => ({
   ...page(...of),
   ...(counted !== null && { counted }),
@@ -41,19 +41,19 @@ export const routes: PageRoute[] = [
   page('/settings', 'Settings', 'Own', ',', () => import('./pages/settings/page.tsx')),
 ]
 
-/** Where the dashboard opens. */
+/** The start page. */
 export const frontPage = '/logs'
 
-/** Addresses that work without a sign-in. */
+/** Paths that work without a sign-in. */
 export const entryPaths = ['/setup', '/sign-in', '/reset', '/invitation']
 
-/** Every address the server answers with the dashboard; a page also owns what lies below its path. */
+/** Every path for which the server returns the dashboard. A page also owns the paths below its own. */
 export const dashboardPaths = {
   pages: routes.map(({ path }) => path),
   exact: ['/', ...entryPaths],
 }
 
-/** The page of an address: `/settings/api-keys` belongs to Settings. */
+/** The page of a path: `/settings/api-keys` belongs to Settings. */
 export function routeOf(path: string): PageRoute | null {
   return routes.find((route) => path === route.path || path.startsWith(`${route.path}/`)) ?? null
 }

@@ -85,7 +85,7 @@ function CurrentPage() {
   const failed = useSignal<PageRoute | null>(null)
   const requested = useRef<PageRoute | null>(null)
   const shown = useRef<PageRoute | null>(null)
-  useEffect(getReadyWhenIdle, [session.value?.org.id])
+  useEffect(prefetchWhenIdle, [session.value?.org.id])
   useSignalEffect(() => {
     const here = path.value
     // Sign-out changes the URL while this frame is still rendered.
@@ -157,7 +157,7 @@ function NoticeBar() {
     let usedMs = now()
     const use = (): void => void (usedMs = now())
     const timer = setInterval(() => {
-      // A request keeps the sign-in alive, so an idle page must not send any.
+      // A request extends the sign-in, so an idle page must not send any.
       const isUsed = document.visibilityState === 'visible' && now() - usedMs < idleMsMax
       if (isUsed) void refreshNotices()
     }, refreshMs)
@@ -203,10 +203,10 @@ function ShortcutList() {
   )
 }
 
-/** The code of the pages: loaded when a page is opened, or prefetched with its first queries while idle. */
+/** Page code: loaded when a page opens, or prefetched with its first queries in idle time. */
 const codes = new Map<PageRoute, ComponentType>()
 
-/** Null until it is loaded. Loaded code is drawn in the task of the click. */
+/** Null until loaded. Loaded code is rendered in the task of the click. */
 function codeOf(route: PageRoute): ComponentType | null {
   return codes.get(route) ?? null
 }
@@ -217,26 +217,26 @@ async function loadCode(route: PageRoute): Promise<PageCode> {
   return code
 }
 
-/** The open page and its queries come first. */
+/** Delay, so that the code and the queries of the open page load first. */
 const waitMs = 150
 
-/** A first visit then waits for nothing. One at a time, so that a click in between waits for one at most. */
-function getReadyWhenIdle(): () => void {
+/** Prefetches the other pages one at a time, so that a click in between waits for one at most. */
+function prefetchWhenIdle(): () => void {
   let ended = false
-  const getReady = async (): Promise<void> => {
+  const prefetch = async (): Promise<void> => {
     for (const route of routes) {
       await whenIdle()
       if (ended) return
-      if (codeOf(route)) continue // it was opened already
+      if (codeOf(route)) continue // already opened
       try {
         const code = await loadCode(route)
         if (!ended) await code.prefetch?.()
       } catch {
-        // The page loads again when it is opened, and shows the error.
+        // Opening the page loads it again and shows the error.
       }
     }
   }
-  const timer = setTimeout(() => void getReady(), waitMs)
+  const timer = setTimeout(() => void prefetch(), waitMs)
   return () => {
     ended = true
     clearTimeout(timer)

@@ -1,4 +1,4 @@
-/** The one place of the dashboard that talks HTTP: typed calls, and one shape for everything that can go wrong. */
+/** The HTTP client of the dashboard: typed calls, and one error type for every failure. */
 import type {
   ActiveAgents,
   AnalyticsCounts,
@@ -31,7 +31,7 @@ export type * from '../../server/api/tools/call-shapes.ts'
 export type * from '../../server/api/traces/histogram-shapes.ts'
 export type * from './event-shapes.ts'
 
-/** The answers of pages of counts, by their address below /api/. */
+/** The responses of pages of counts, by their path below /api/. */
 export interface PageCounts {
   detect: DetectCounts
   'detect/matrix': DetectMatrix
@@ -78,9 +78,9 @@ export interface EventPage {
   live: string // position at which the live stream continues without a gap
 }
 
-/** What went wrong, in words a page can show. `requestId` is what a person quotes when asking for help. */
+/** A failed request, with a message that a page can show. Support asks for `requestId`. */
 export class ApiError extends Error {
-  readonly status: number // 0: no answer at all
+  readonly status: number // 0: no response
   readonly code: ErrorCode | 'unreachable' | 'not_ours'
   readonly hint: string | null
   readonly requestId: string | null
@@ -110,14 +110,14 @@ export class ApiError extends Error {
 
 let signedOut: () => void = () => {}
 
-/** Says what to do when the server no longer knows who is asking. */
+/** Called when the sign-in has ended. */
 export function onSignedOut(listener: () => void): void {
   signedOut = listener
 }
 
 let factorNeeded: () => void = () => {}
 
-/** Says what to do when the organization begins to require a second factor that its reader lacks. */
+/** Called when the organization requires a second factor that this account lacks. */
 export function onFactorNeeded(listener: () => void): void {
   factorNeeded = listener
 }
@@ -128,8 +128,8 @@ let cookie = { isChanging: false, idle: new AbortController() }
 export const idleSignal = (): AbortSignal => cookie.idle.signal
 
 /**
- * Runs a call after which the cookie is another one, or none. What was asked under the old one may be refused,
- * without anybody's sign-in having ended.
+ * Runs a call that replaces or removes the cookie. Aborts requests with the old cookie, whose rejection would look
+ * as if the sign-in had ended.
  */
 export async function changingCookie<T>(call: () => Promise<T>): Promise<T> {
   cookie.isChanging = true
@@ -180,7 +180,7 @@ async function errorOf(answer: Response): Promise<ApiError> {
 const ask = (url: string, init: RequestInit): Promise<Response> =>
   fetch(basePath + url, { credentials: 'same-origin', cache: 'no-store', ...init })
 
-/** Turns everything but a good answer into an `ApiError`, and a 401 into a visit to the sign-in page. */
+/** Throws an `ApiError` for every failed response. A 401 leads to the sign-in page. */
 async function checked(
   asking: Promise<Response>,
   signal?: AbortSignal | null,
@@ -197,12 +197,12 @@ async function checked(
   throw error
 }
 
-/** One exchange. Signing in answers 401 for a wrong password, so those calls keep their 401 to themselves. */
+/** One request. The sign-in calls handle their own 401, which means a wrong password. */
 export function exchange(url: string, init: RequestInit, signingIn = false): Promise<Response> {
   return checked(ask(url, init), init.signal, signingIn)
 }
 
-/** A 200 whose body is not ours (a proxy's page, a cut connection) is an error like any other. */
+/** A 200 with an unexpected body, such as a proxy's page or a cut connection, is an error. */
 export async function json<T>(answer: Response): Promise<T> {
   try {
     return (await answer.json()) as T
@@ -224,13 +224,13 @@ export function post(url: string, body: unknown, signingIn = false): Promise<Res
 }
 
 export const api = {
-  /** Asked first: whether anybody owns this appliance, and whether this browser is signed in to it. */
+  /** Whether the appliance has an owner, and whether this browser is signed in. */
   entryState: () => get<{ needsOwner: boolean; signedIn: boolean; provider: string | null }>('/api/setup'),
   createOwner: async (owner: { token: string; email: string; password: string }) =>
     json<Session>(await post('/api/setup', owner, true)),
   signIn: async (who: { email: string; password: string }) =>
     json<Session | HalfSignedIn>(await post('/api/sign-in', who, true)),
-  /** The second step, with a code of the app or a recovery code. */
+  /** The second step of sign-in, with a code from the authenticator app or a recovery code. */
   signInWithCode: async (proof: { token: string; code: string }) =>
     json<Session>(await post('/api/sign-in/code', proof, true)),
   signOut: async () => void (await post('/api/sign-out', {})),
@@ -249,7 +249,7 @@ export const api = {
     get<PageCounts[P]>(`/api/${page}?${params}`, signal),
   totals: (params: URLSearchParams) => get<Totals>(`/api/totals?${params}`),
   why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),
-  /** Events by any filter of the gateway, newest first. */
+  /** Events by any filter of GET /v1/traces, newest first. */
   eventsWhere: (params: URLSearchParams, signal?: AbortSignal) =>
     get<EventPage>(`/api/events?${params}`, signal),
 
@@ -258,7 +258,7 @@ export const api = {
     page: { limit: number; cursor?: string | null; until?: string | null },
     signal?: AbortSignal,
   ) => {
-    // A cursor carries its filters, so it goes alone.
+    // A cursor contains its filters, so it is sent alone.
     const params = page.cursor ? new URLSearchParams({ cursor: page.cursor }) : filterParams(filter)
     params.set('limit', `${page.limit}`)
     if (page.until && !page.cursor) params.set('until', page.until)
@@ -269,7 +269,7 @@ export const api = {
     params.set('zone', timeZone)
     return get<Histogram>(`/api/histogram?${params}`, signal)
   },
-  /** The answer as text, because JSON.parse would round numbers that the client sent exactly. */
+  /** The response as text, because JSON.parse would round numbers. */
   eventText: async (id: string, signal: AbortSignal) =>
     (await exchange(`/api/events/${encodeURIComponent(id)}`, { signal })).text(),
   live: (filter: EventFilter, after: string, signal: AbortSignal) => {

@@ -2,12 +2,12 @@
 import { isoTime } from '../app/clock.ts'
 import { escapeHidden } from '../text/text.ts'
 
-/** A text as one word of a POSIX shell: nothing in it is read as anything else. */
+/** Quotes a text as one word of a POSIX shell. */
 export function shellWord(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** The call that sends events; the line breaks are the shell's own. */
+/** The command that sends events, broken over several lines. */
 export function sendCurl(url: string, key: string, body: string, path = '/v1/sdk/events'): string {
   return [
     `curl ${url.replace(/\/$/, '')}${path} \\`,
@@ -54,7 +54,7 @@ const samples: { [prefix: string]: { type: string; fields: string } } = {
 
 export type SampleKind = 'agent' | 'auth' | 'authz' | 'tool' | 'memory'
 
-/** A first event of the kind a page shows. Its id carries the time: tomorrow's is another event. */
+/** A sample event of the page's type. Its id contains the time, so that it is a new event each day. */
 export function sampleBody(kind: SampleKind, occurredAtMs: number): string {
   const sample = samples[kind] ?? { type: 'agent.detected', fields: '' }
   const occurredAt = isoTime(occurredAtMs)
@@ -66,7 +66,7 @@ export function sampleBody(kind: SampleKind, occurredAtMs: number): string {
   )
 }
 
-/** The type of the sample, to say in a sentence what the page waits for. */
+/** The type of the sample event, for the sentence above it. */
 export function sampleType(kind: SampleKind): string {
   return samples[kind]?.type ?? 'agent.detected'
 }

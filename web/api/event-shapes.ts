@@ -1,6 +1,6 @@
-/** Events as the appliance returns them, and filters for them. */
+/** Events as the appliance returns them, and their filters. */
 
-/** A trace event as a client sent it; the server validated the fields listed here, others may be anything. */
+/** A trace event as the client sent it. The server validated these fields; others can be anything. */
 export interface TraceEvent {
   id: string
   siteId: string
@@ -15,7 +15,7 @@ export interface TraceEvent {
     class?: string | null
     trust?: string | null
     vendor?: string | null
-    name?: unknown // events that came before schema 13 were not checked for these
+    name?: unknown // not validated before schema 13
     purpose?: unknown
     userAgent?: string | null
   } | null
@@ -31,11 +31,11 @@ export interface ReceivedEvent {
 export interface EventFilter {
   types: string[]
   outcomes: string[]
-  /** Any other filter of the gateway, by its name there: `vendor`, `siteId`, `since` and so on. */
+  /** Any other filter of GET /v1/traces by its name: `vendor`, `siteId`, `since` and so on. */
   where?: { name: string; value: string }[]
 }
 
-/** A filter as the parameters of a request. */
+/** A filter as query parameters. */
 export function filterParams(filter: EventFilter): URLSearchParams {
   const params = new URLSearchParams()
   for (const type of filter.types) params.append('type', type)

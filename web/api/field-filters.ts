@@ -5,11 +5,11 @@ import type { TraceEvent } from './event-shapes.ts'
 export interface FieldFilter {
   parameter: string // of GET /v1/traces
   label: string
-  /** The value as it was sent. */
+  /** The value of the field in an event. */
   valueOf: (event: TraceEvent) => unknown
 }
 
-/** Types and outcomes have controls of their own. */
+/** Types and outcomes have their own controls. */
 export const fieldFilters: readonly FieldFilter[] = filterableFields
   .filter(({ name }) => name !== 'type' && name !== 'outcome')
   .map(({ name, path, label }) => ({

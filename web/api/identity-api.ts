@@ -1,4 +1,4 @@
-/** The calls of Settings about who may do what: people, organizations, sites, own account, keys, the audit trail. */
+/** The calls of Settings for people, organizations, sites, the own account, keys and the audit log. */
 import type { AuditEntryView } from '../../server/audit/export.ts'
 import type { OrgView } from '../../server/identity/organizations/routes.ts'
 import type { OwnSignInView } from '../../server/identity/people/account-routes.ts'
@@ -31,9 +31,9 @@ export interface OwnAccount {
 }
 
 export type AuditEntry = AuditEntryView & {
-  actorName: string | null // an email address, the label of a key, or a part of the appliance
+  actorName: string | null // an email address, the label of a key, or a component of the appliance
   targetName: string | null
-  address: string | null // of the sender; null for the command line and for jobs
+  address: string | null // of the client; null for the command line and for jobs
   position: number
 }
 export type Metadata = AuditEntry['metadata']

@@ -2,7 +2,7 @@
 import type { IngestHealthView } from '../../server/ingest/health-routes.ts'
 import { get } from './api.ts'
 
-/** A field that is unknown beside the one that was probably meant. */
+/** An unknown field and the field that was probably meant. */
 export interface NearMiss {
   keyId: string
   path: string

@@ -1,4 +1,4 @@
-/** The calls of Settings about the appliance itself: backups and what the doctor finds. For operators. */
+/** The calls of Settings for operators: backups and the checks of the doctor. */
 import type { BackupJson, BackupsJson } from '../../server/operations/backup/view.ts'
 import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import type { ClockView } from '../../server/operations/health/clock.ts'
@@ -7,7 +7,7 @@ import { exchange, get, json, post } from './api.ts'
 
 export type { BackupsJson as Backups, BackupJson as Backup, ClockView, Diagnosis, ErasuresJson as Erasures }
 
-/** Limits of an organization's events; null: as the appliance was started, or without the limit. */
+/** The retention limits of an organization; null: server default or no limit. */
 export interface Retention {
   days: number | null
   bytes: number | null

@@ -4,7 +4,7 @@ import type { Difference as DifferenceView } from '../../server/api/tools/differ
 import type { ToolFacts } from '../../server/api/tools/view.ts'
 import { exchange, get } from './api.ts'
 
-/** A value of JSON as JSON.parse gives it. */
+/** A JSON value as JSON.parse returns it. */
 export type Json = string | number | boolean | null | Json[] | { [member: string]: Json }
 export interface JsonObject {
   [member: string]: Json
@@ -48,7 +48,7 @@ const pageMax = 200
 const one = (path: string, ...parts: string[]): string =>
   `/api/${path}/${parts.map(encodeURIComponent).join('/')}`
 
-/** Pages of a list until its end or until `max` things are there. */
+/** Reads pages of a list until its end or until it has `max` items. */
 async function all<T>(
   siteIds: string[],
   max: number,
@@ -69,7 +69,7 @@ async function all<T>(
 }
 
 export const registryApi = {
-  /** All tools that are registered now, by site and name. */
+  /** All registered tools, by site and name. */
   tools: (siteIds: string[], max: number, signal: AbortSignal) =>
     all(siteIds, max, signal, async (params) => {
       const { tools, nextCursor } = await get<{ tools: Tool[]; nextCursor: string | null }>(
@@ -78,7 +78,7 @@ export const registryApi = {
       )
       return { list: tools, nextCursor }
     }),
-  /** The answer as text, because JSON.parse would round numbers that were pushed exactly. */
+  /** The response as text, because JSON.parse would round numbers. */
   toolText: async (siteId: string, name: string, signal: AbortSignal) =>
     (await exchange(one('tools', siteId, name), { signal })).text(),
   memories: (siteIds: string[], max: number, signal: AbortSignal) =>
@@ -89,7 +89,7 @@ export const registryApi = {
       )
       return { list: memory, nextCursor }
     }),
-  /** As text, like a tool. */
+  /** As text, because JSON.parse would round numbers. */
   memoryText: async (siteId: string, signal: AbortSignal) =>
     (await exchange(one('memory', siteId), { signal })).text(),
   memoryVersion: (siteId: string, version: number, signal: AbortSignal) =>

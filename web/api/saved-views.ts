@@ -7,7 +7,7 @@ import { session } from '../app/session.ts'
 export interface SavedView {
   id: string
   name: string
-  search: string // with its leading '?', or '' for everything
+  search: string // with its leading '?'; '' for all events
 }
 
 type Members = Pick<SavedView, 'name' | 'search'>
@@ -24,7 +24,7 @@ const held = signal<{ orgId: string; views: SavedView[] } | null>(null)
 
 const orgId = (): string => session.value?.org.id ?? ''
 
-/** Null until they are loaded; those of another organization are never shown. */
+/** Null until loaded. Views of another organization are never shown. */
 export function savedViews(): SavedView[] | null {
   return held.value?.orgId === orgId() ? held.value.views : null
 }
@@ -39,7 +39,7 @@ export async function loadViews(): Promise<void> {
   if (asked === orgId()) held.value = { orgId: asked, views }
 }
 
-/** Saves under a new name, or puts these filters under a name that is there. */
+/** Creates a view, or replaces the filters of an existing one. */
 export async function saveView({ name, search }: Members): Promise<void> {
   const same = savedViews()?.find((one) => one.name === name)
   if (same) await send('PATCH', same.id, { search })
@@ -57,7 +57,7 @@ export async function deleteView(id: string): Promise<void> {
   await loadViews()
 }
 
-/** Makes a deleted view again: its name and filters come back, under a new id. */
+/** Restores a deleted view: its name and filters, under a new id. */
 export async function restoreView({ name, search }: Members): Promise<void> {
   await json(await post('/api/views', { name, search }))
   await loadViews()
@@ -67,7 +67,7 @@ export async function restoreView({ name, search }: Members): Promise<void> {
 
 const localKey = 'logs.views'
 
-/** What another version wrote, or a hand, is left out where it does not fit. */
+/** Skips entries that are not valid, such as those of another version or edited by hand. */
 export function readLocalViews(text: string | null): Members[] {
   try {
     const found: unknown = JSON.parse(text ?? '[]')
@@ -85,12 +85,12 @@ function isView(value: unknown): value is Members {
   )
 }
 
-/** Views that an earlier version stored in this browser only and that are not imported or discarded yet. */
+/** Views stored only in this browser by an earlier version, until they are imported or discarded. */
 export const localViews = (): Members[] => readLocalViews(readPreference(localKey))
 
 export const discardLocalViews = (): void => removePreference(localKey)
 
-/** The local views that the organization lacks; a name that other filters have gets a number. */
+/** The local views that the organization lacks. A name in use with other filters gets a number. */
 export function importable(local: readonly Members[], shared: readonly Members[]): Members[] {
   const taken = new Map(shared.map(({ name, search }) => [name, search]))
   const found: Members[] = []
@@ -106,7 +106,7 @@ export function importable(local: readonly Members[], shared: readonly Members[]
   return found
 }
 
-/** Once: what was imported leaves the browser, view by view, so that a failure in between loses none. */
+/** Removes each imported view from the browser at once, so that a failure loses none. */
 export async function importLocalViews(normal: (search: string) => string): Promise<void> {
   let left = localViews().map(({ name, search }) => ({ name, search: normal(search) }))
   await loadViews()

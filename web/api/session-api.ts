@@ -1,4 +1,4 @@
-/** The calls that read sessions: what one agent did, from its first event to its last. */
+/** The calls that read sessions. */
 import type { SessionView } from '../../server/api/sessions/routes.ts'
 import { get, type TraceEvent } from './api.ts'
 
@@ -6,7 +6,7 @@ import { get, type TraceEvent } from './api.ts'
 export type AgentSession = SessionView
 
 export interface SessionPage {
-  sessions: AgentSession[] // the newest first
+  sessions: AgentSession[] // newest first
   nextCursor: string | null
 }
 
@@ -17,7 +17,7 @@ export interface SessionStory {
 }
 
 export const sessionApi = {
-  /** `params` are filters of the gateway, or a cursor alone. */
+  /** `params` are filters of GET /v1/sessions, or only a cursor. */
   list: (params: URLSearchParams, signal: AbortSignal) => get<SessionPage>(`/api/sessions?${params}`, signal),
   story: (id: string, cursor: string | null, signal: AbortSignal) => {
     const more = cursor === null ? '' : `?${new URLSearchParams({ cursor })}`

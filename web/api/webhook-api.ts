@@ -30,7 +30,7 @@ export interface EndpointMembers {
   outcomes: string[]
   classes: string[]
   sites: string[]
-  batchSize: number // events in a message at most
+  batchSize: number // maximum events per message
   retryWaits: string[] | null // like 60s or 5m
 }
 
@@ -79,7 +79,7 @@ export const webhookApi = {
     return get<{ deliveries: Delivery[]; nextCursor: string | null }>(`${base}?${params}`, signal)
   },
   delivery: (id: string, signal: AbortSignal) => get<Delivery & { attemptLog: Attempt[] }>(one(id), signal),
-  /** The request as it goes out, signed; for owners and admins. */
+  /** The signed request as it was sent; for owners and admins. */
   request: (id: string, signal: AbortSignal) => get<SentRequest>(one(id, 'request'), signal),
   sendTest: async (url: string, payload: unknown) =>
     (await json<{ deliveryId: string }>(await post(`${base}/test`, { url, payload }))).deliveryId,
@@ -108,7 +108,7 @@ export const webhookApi = {
   },
   rotateSecret: async (id: string) =>
     (await json<{ secret: string }>(await post(endpoint(id, 'rotate-secret'), {}))).secret,
-  /** Delivers again what arrived from then on and before `until`; null: up to where the endpoint is. */
+  /** Replays events received in the range; `until` null: up to the endpoint's position. */
   replayRange: async (id: string, from: string, until: string | null) =>
     void (await post(endpoint(id, 'replay'), { from, until })),
 
@@ -117,7 +117,7 @@ export const webhookApi = {
     void (await post(`${base}/rules`, { kind, endpointId, ...numbers })),
   changeRule: (id: string, numbers: Partial<RuleNumbers>) => send('PATCH', rule(id), numbers),
   deleteRule: (id: string) => send('DELETE', rule(id), {}),
-  /** The worst first, as many as the server gives. */
+  /** Worst first, as many as the server returns. */
   incidents: async (signal?: AbortSignal) =>
     (await get<{ incidents: Incident[] }>(`${base}/incidents`, signal)).incidents,
   acknowledge: async (id: string) =>

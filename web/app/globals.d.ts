@@ -1,2 +1,2 @@
-/** Style sheets are imported for their effect only; the bundler collects them into the page's one sheet. */
+/** Style sheets are imported for their effect. The bundler collects them into one sheet. */
 declare module '*.css' {}

@@ -12,7 +12,7 @@ export function readPreference(name: string): string | null {
   }
 }
 
-/** False when storage is disabled: the choice then lasts until the page is left. */
+/** False if storage is disabled. The choice then lasts until the page closes. */
 export function writePreference(name: string, value: string): boolean {
   try {
     localStorage.setItem(keyOf(name), value)
@@ -26,6 +26,6 @@ export function removePreference(name: string): void {
   try {
     localStorage.removeItem(keyOf(name))
   } catch {
-    // Nothing is stored when storage is disabled.
+    // Storage may be disabled.
   }
 }

@@ -1,27 +1,27 @@
-/** The address: its path below the base path, its query, and navigation without a page load. */
+/** The URL: path below the base path, query, and navigation without a page load. */
 import { computed, signal } from '@preact/signals'
 import { options, type VNode } from 'preact'
 
-/** Where the dashboard lives below its host: the server writes it into the page; links and calls begin with it. */
+/** The base path of the dashboard. The server writes it into the page; links and API calls begin with it. */
 const inBrowser = typeof window !== 'undefined'
 
-/** Such as /sightglass; nothing for the whole host. */
+/** Such as "/sightglass"; empty at the root of the host. */
 export const basePath = inBrowser
   ? (document.querySelector<HTMLMetaElement>('meta[name="base-path"]')?.content ?? '')
   : ''
 
-/** Where this appliance answers, as the reader of this page reaches it. */
+/** The address of this appliance as the browser reaches it. */
 export function ownAddress(): string {
   return `${window.location.origin}${basePath}`
 }
 
-/** The path that pages know, out of one of the browser. */
+/** Removes the base path from a path of the browser. */
 export function withoutBase(path: string, base = basePath): string {
   if (base === '' || path === base) return path === base && base !== '' ? '/' : path
   return path.startsWith(`${base}/`) ? path.slice(base.length) : path
 }
 
-/** Pages write links without the base path; it is added to every link when it is drawn. */
+/** Pages write links without the base path. It is added when a link is rendered. */
 export function linkBelowBase(base = basePath): void {
   if (base === '') return
   const before = options.vnode
@@ -51,7 +51,7 @@ export const place = signal<Place>(currentPlace())
 export const path = computed(() => place.value.path)
 export const query = computed(() => new URLSearchParams(place.value.search))
 
-/** Goes to an address of this dashboard; `replace` leaves no entry to come back to. */
+/** Navigates within the dashboard. `replace` adds no history entry. */
 export function navigate(to: string, how: { replace?: boolean } = {}): void {
   if (how.replace) window.history.replaceState(null, '', basePath + to)
   else window.history.pushState(null, '', basePath + to)
@@ -60,33 +60,33 @@ export function navigate(to: string, how: { replace?: boolean } = {}): void {
   if (before !== place.peek().path) window.scrollTo(0, 0)
 }
 
-/** Sets fields of the query; an empty list removes a field, all others stay. */
+/** Sets fields of the query. An empty list removes a field; other fields stay. */
 export function withQuery(search: string, changes: { [name: string]: string[] }): string {
   const params = new URLSearchParams(search)
   for (const [name, values] of Object.entries(changes)) {
     params.delete(name)
     for (const value of values) params.append(name, value)
   }
-  // The stars and dots of type filters stay readable; everything else is encoded.
+  // Asterisks and dots of type filters stay readable; everything else is encoded.
   const text = params.toString().replaceAll('%2A', '*')
   return text === '' ? '' : `?${text}`
 }
 
 /**
- * Where a sign-in may lead back to: only a path of this dashboard. `//host` and `/\host` would leave it, so any
- * address that does not resolve to our own origin falls back to the front page.
+ * Where sign-in may redirect: only a path of this dashboard. `//host` and `/\host` would leave it, so an address
+ * that does not resolve to this origin falls back to the front page.
  */
 export function safeReturn(to: string | null): string {
   if (to === null || !to.startsWith('/')) return '/'
   const ours = 'http://dashboard.invalid'
   if (!URL.canParse(to, ours)) return '/'
   const target = new URL(to, ours)
-  // Taken apart, `/.//host` is the path `//host`, which by itself names another host.
+  // `/.//host` resolves to the path `//host`, which names another host when used alone.
   if (target.origin !== ours || target.pathname === '/sign-in' || target.pathname.startsWith('//')) return '/'
   return target.pathname + target.search + target.hash
 }
 
-/** Turns clicks on plain links of this dashboard into navigation without a page load. */
+/** Turns clicks on links of this dashboard into navigation without a page load. */
 export function followLinks(): void {
   window.addEventListener('popstate', () => (place.value = currentPlace()))
   window.addEventListener('hashchange', () => (place.value = currentPlace()))

@@ -1,4 +1,4 @@
-/** Who is signed in, what the organization contains, and signing in and out. */
+/** The signed-in person, their organization, and signing in and out. */
 import { effect, signal } from '@preact/signals'
 import { ApiError, api, changingCookie, type Overview, type Session, type Totals } from '../api/api.ts'
 import { setLiveReader } from '../live/shared.ts'
@@ -11,14 +11,14 @@ export const session = signal<Session | null>(null)
 export const entryError = signal<ApiError | null>(null)
 export const needsOwner = signal(false)
 
-/** What the button names that signs in through the network's identity provider; null without one. */
+/** The name of the identity provider on the sign-in button; null without one. */
 export const providerName = signal<string | null>(null)
 export const overview = signal<Overview | null>(null)
 
 /** Events by type in the current range, for the navigation. */
 export const totals = signal<Totals | null>(null)
 
-/** Says on the sign-in page why the reader is there, e.g. after a password was changed. */
+/** The reason shown on the sign-in page, such as a changed password. */
 export const signInNotice = signal('')
 
 effect(() => {
@@ -42,14 +42,14 @@ export async function loadEntry(): Promise<void> {
 }
 
 /**
- * Counts by type, for the navigation and the empty states; refreshed on each page. An old answer is better than
- * none, so a failure changes nothing.
+ * Counts by type, for the navigation and the empty states, refreshed on each page. Ignores errors, because old counts
+ * are better than none.
  */
 export async function refreshOverview(): Promise<void> {
   try {
     overview.value = await api.overview()
   } catch {
-    // The open page fetches its own data and shows its own errors.
+    // The open page shows its own errors.
   }
 }
 
@@ -62,7 +62,7 @@ export function enter(found: Session): void {
   totals.value = null
 }
 
-/** Shows the sign-in page; signing in leads back to the current address. */
+/** Shows the sign-in page. Signing in returns to the current address. */
 export function leave(notice = ''): void {
   const { path, search } = place.peek()
   const from = safeReturn(path + search)
@@ -79,7 +79,7 @@ export async function signOut(): Promise<void> {
   try {
     await changingCookie(api.signOut)
   } catch (error) {
-    // Without an answer the cookie is still good: saying "signed out" would be false.
+    // Without a response the cookie is still valid, so the person is not signed out.
     if (!(error instanceof ApiError) || error.status !== 401) throw error
   }
   session.value = null
@@ -89,7 +89,7 @@ export async function signOut(): Promise<void> {
   navigate('/sign-in')
 }
 
-/** Every failure as something a page can show. A bug of ours is thrown on, so that it is not hidden as an outage. */
+/** Converts a failure to an ApiError that a page can show. Rethrows bugs, so that they do not look like an outage. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   throw error

@@ -3,20 +3,20 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 export interface Shortcut {
-  keys: string[] // as KeyboardEvent.key has them; 'Control+k' (the command key on a Mac); 'g l' for g and then l
-  shown: string // as the list shows them: "j or ↓"
+  keys: string[] // names of KeyboardEvent.key; 'Control+k' (Command on a Mac); 'g l' for g, then l
+  shown: string // in the list of shortcuts: "j or ↓"
   does: string
   run: () => void
 }
 
 export const shortcuts = signal<Shortcut[]>([])
 
-/** Keys typed into a field or an open dialog are not shortcuts of the page. */
+/** True for keys typed into a field or an open dialog, which are not shortcuts of the page. */
 function belongsElsewhere(event: KeyboardEvent): boolean {
   const target = event.target
   if (!(target instanceof Element)) return false
   if (target.closest('input, textarea, select, [contenteditable]')) return true
-  if (event.key.startsWith('Arrow') && target.closest('pre')) return true // arrows scroll it
+  if (event.key.startsWith('Arrow') && target.closest('pre')) return true // arrows scroll the block
   return document.querySelector('dialog:modal') !== null
 }
 
@@ -44,16 +44,16 @@ export function listenForShortcuts(): void {
   })
 }
 
-/** Adds shortcuts for as long as the component is shown. */
+/** Adds shortcuts while the component is mounted. */
 export function useShortcuts(mine: Shortcut[]): void {
   useEffect(() => {
     shortcuts.value = [...shortcuts.peek(), ...mine]
     return () => (shortcuts.value = shortcuts.peek().filter((shortcut) => !mine.includes(shortcut)))
-    // The first render's shortcuts stay: what they run reads signals, not the render's own values.
+    // The shortcuts of the first render stay, because their actions read signals instead of values of the render.
   }, [])
 }
 
-/** What is open over the page: the phone's menu, the palette, the list of shortcuts. */
+/** The overlay over the page: the phone's menu, the palette, or the list of shortcuts. */
 export const menuOpen = signal(false)
 export const paletteOpen = signal(false)
 export const shortcutsOpen = signal(false)

@@ -11,7 +11,7 @@ function stored(): Theme {
     const value = localStorage.getItem(storageKey)
     return themes.find((theme) => theme === value) ?? 'system'
   } catch {
-    return 'system' // storage may be forbidden; the system's choice is then good enough
+    return 'system' // Storage may be disabled.
   }
 }
 
@@ -19,13 +19,13 @@ export const theme = signal<Theme>('system')
 
 const systemDark = signal(false)
 
-/** What the reader sees: by the choice here or in the system; paper is light. */
+/** The visible theme: the choice here or in the system. Printed pages are light. */
 export const themeOnScreen = computed(() => {
   if (printing.value) return 'light'
   return theme.value === 'system' ? (systemDark.value ? 'dark' : 'light') : theme.value
 })
 
-/** Applies the stored theme and every later choice. */
+/** Applies the stored theme and every later change. */
 export function startTheme(): void {
   watchPrinting()
   const dark = window.matchMedia('(prefers-color-scheme: dark)')
@@ -40,15 +40,15 @@ export function startTheme(): void {
     try {
       localStorage.setItem(storageKey, chosen)
     } catch {
-      // The choice then holds until the page is left.
+      // The choice lasts until the page closes.
     }
   })
 }
 
-/** Whether the page goes to paper now: then tables show all their rows, in ink that suits white. */
+/** True while the page is printed. Tables then render all rows, in colours for white paper. */
 export const printing = signal(false)
 
-/** Browsers announce printing by events or by the media query. */
+/** Browsers announce printing with events or with the media query. */
 function watchPrinting(): void {
   const paper = window.matchMedia('print')
   paper.addEventListener('change', () => (printing.value = paper.matches))

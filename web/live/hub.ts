@@ -1,25 +1,25 @@
 /**
- * One stream for all tabs of a browser: it is read once, and each tab gets the events of its filter. Events
- * between a tab's position and the stream's is fetched first, so a tab that joins has neither gap nor duplicate.
+ * Shares one live stream between the tabs of a browser: reads it once and sends each tab the events of its filter. The
+ * events between a tab's position and the stream's are fetched first, so a new tab has no gaps and no duplicates.
  */
 import { messageReader, type StreamMessage } from './sse.ts'
 import { fieldFilters } from '../api/field-filters.ts'
 import { eventTimeMs } from '../text/event-time.ts'
 import type { EventFilter, ReceivedEvent, TraceEvent } from '../api/event-shapes.ts'
 
-/** Where a tab's part of the stream goes, as text of a stream of its own. */
+/** Receives the stream of one tab, as the text of a server-sent event stream. */
 export interface LiveSink {
   begin(): void
   text(text: string): void
   end(): void
-  refuse(answer: Response): void // the appliance would not
+  refuse(answer: Response): void // the appliance rejected the stream
   unreachable(): void
 }
 
 export interface HubSource {
-  /** The whole stream, from now on. */
+  /** Opens the unfiltered stream at the current position. */
   stream: (signal: AbortSignal) => Promise<Response>
-  /** What came of a filter from one position to another: `Missed`. */
+  /** Fetches the events of a filter between two positions. */
   missed: (filter: EventFilter, after: string, until: string, signal: AbortSignal) => Promise<Response>
   lingerMs?: number
   silenceMsMax?: number
@@ -28,9 +28,9 @@ export interface HubSource {
 interface Tab {
   filter: EventFilter
   sink: LiveSink
-  begun: boolean // its stream was announced
-  waiting: StreamMessage[] | null // while what it missed is fetched
-  known: Set<string> // events it had before the stream brought them
+  begun: boolean // the tab has its first message
+  waiting: StreamMessage[] | null // queued while missed events are fetched
+  known: Set<string> // ids of events that the tab had before the stream delivered them
 }
 
 interface Missed {
@@ -40,31 +40,31 @@ interface Missed {
   ahead: boolean // the requested start lies after the requested end
 }
 
-/** A tab comes again with every recount: the stream outlives the short times without one. */
+/** Tabs reconnect after each refresh, so the stream stays open during short pauses. */
 const lingerMsDefault = 5_000
 
 const eventsText = (id: string, events: ReceivedEvent[]): string =>
   `id: ${id}\nevent: events\ndata: ${JSON.stringify({ events })}\n\n`
 
-/** What a hub holds. */
+/** The state of a hub. */
 interface Hub {
   source: HubSource
   tabs: Set<Tab>
   stream: { ready: Promise<Response | null>; stop: AbortController } | null
-  streamAt: string // the position that the stream has come to
+  streamAt: string // current position of the stream
   linger: ReturnType<typeof setTimeout> | undefined
 }
 
 export function createHub(source: HubSource) {
   const hub: Hub = { source, tabs: new Set(), stream: null, streamAt: '', linger: undefined }
   return {
-    /** Follows from `after` until the returned function is called or the sink ends. */
+    /** Follows the stream from `after` until the returned function is called or the sink ends. */
     follow(filter: EventFilter, after: string, sink: LiveSink): () => void {
       const stop = new AbortController()
       const tab: Tab = { filter, sink, begun: false, waiting: [], known: new Set() }
       clearTimeout(hub.linger)
       join(hub, tab, after, stop.signal).catch(() => {
-        // A tab that began and was removed already knows of the break.
+        // A tab that was notified and removed already knows about the break.
         const told = !hub.tabs.delete(tab) && tab.begun
         if (!stop.signal.aborted && !told) notifyEnd(tab)
       })
@@ -81,7 +81,7 @@ function notifyEnd({ begun, sink }: Tab): void {
   else sink.unreachable()
 }
 
-/** Every tab is notified of a break and reconnects with its own position. */
+/** Notifies every tab of a break. Each reconnects with its own position. */
 function breakOff(hub: Hub, of: AbortController): void {
   if (hub.stream?.stop !== of) return
   of.abort()
@@ -90,7 +90,7 @@ function breakOff(hub: Hub, of: AbortController): void {
   hub.tabs.clear()
 }
 
-/** Null when the stream is there; otherwise the answer that refused it. Rejects when there was no answer. */
+/** Null when the stream is open; otherwise the response that rejected it. Rejects without a response. */
 function opened(hub: Hub): Promise<Response | null> {
   if (hub.stream !== null) return hub.stream.ready
   const stop = new AbortController()
@@ -105,7 +105,7 @@ function opened(hub: Hub): Promise<Response | null> {
   return ready
 }
 
-/** Resolves with the first message, which says where the stream begins. */
+/** Resolves with the first message, which contains the start position. */
 function begin(hub: Hub, answer: Response, stop: AbortController): Promise<null> {
   return new Promise((resolve, reject) => {
     void readAll(answer, hub.source.silenceMsMax ?? 25_000, stop.signal, (messages) => {
@@ -135,7 +135,7 @@ async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Pro
   const refused = await opened(hub)
   if (signal.aborted) return
   if (refused !== null) return tab.sink.refuse(refused.clone())
-  // From here on the stream's events are queued for it; the fetch below ends at the stream's position.
+  // From here on, events of the stream are queued. The fetch below ends at the stream's position.
   tabs.add(tab)
   const until = hub.streamAt
   const missed = await walk(source, tab.filter, [after, until], signal, ({ events, position }) => {
@@ -144,7 +144,7 @@ async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Pro
     tab.begun = true
     if (events.length > 0) tab.sink.text(eventsText(position, events))
   })
-  // A tab may know more than the stream has brought so far: that must not come to it again.
+  // The tab may be ahead of the stream. Its events must not be sent twice.
   const ahead =
     missed === 'ahead' &&
     (await walk(source, tab.filter, [until, after], signal, ({ events }) => {
@@ -161,7 +161,7 @@ async function join(hub: Hub, tab: Tab, after: string, signal: AbortSignal): Pro
   hand(new Set([tab]), waiting)
 }
 
-/** Page by page from one position to another; says whether the first is beyond the second, or what was refused. */
+/** Fetches all pages between two positions. Reports a start beyond the end, or the response that rejected it. */
 async function walk(
   source: HubSource,
   filter: EventFilter,
@@ -182,7 +182,7 @@ async function walk(
   }
 }
 
-/** Gives messages to tabs; an empty list says that the line lives. */
+/** Sends messages to tabs. An empty list is a heartbeat. */
 function hand(tabs: ReadonlySet<Tab>, messages: StreamMessage[]): void {
   for (const tab of tabs) {
     if (tab.waiting !== null) tab.waiting.push(...messages)
@@ -202,7 +202,7 @@ function hand(tabs: ReadonlySet<Tab>, messages: StreamMessage[]): void {
   }
 }
 
-/** Resolves at the end of the stream, and when it was silent for too long. */
+/** Resolves at the end of the stream, or after too long a silence. */
 async function readAll(
   answer: Response,
   silenceMsMax: number,
@@ -233,7 +233,7 @@ async function readAll(
 /** Whether an event matches a filter, as in GET /v1/traces (contract §6). */
 type Member = (event: TraceEvent) => unknown
 
-/** As the appliance derives it where the event names no decision. */
+/** Derives the decision like the appliance if the event has none. */
 function decisionOf({ type, outcome, policy }: TraceEvent): unknown {
   if (policy?.decision) return policy.decision
   if (type !== 'authz.evaluated') return null
@@ -244,7 +244,7 @@ const byParameter = Object.fromEntries(fieldFilters.map(({ parameter, valueOf })
 
 const members: { readonly [name: string]: Member } = {
   ...byParameter,
-  class: byParameter['agentClass']!, // the same function: values of both names are alternatives
+  class: byParameter['agentClass']!, // the same function, so that values of both names are alternatives
   decision: decisionOf,
 }
 
@@ -255,7 +255,7 @@ const isOfType = (wanted: readonly string[], type: string): boolean =>
   wanted.length === 0 ||
   wanted.some((one) => (one.endsWith('.*') ? type.startsWith(one.slice(0, -1)) : type === one))
 
-/** A filter that it does not know lets everything through: an event too many is better than one too few. */
+/** Unknown filters match every event, because an extra event is better than a missing one. */
 export function isWanted(
   { types, outcomes, where = [] }: EventFilter,
   { event, receivedAt }: ReceivedEvent,

@@ -1,11 +1,11 @@
-/** Follows the live stream of events and comes back after every break at the place where it stood. */
+/** Follows the live stream of events and reconnects at its last position after every break. */
 import { ApiError, type ReceivedEvent } from '../api/api.ts'
 import { messageReader } from './sse.ts'
 
 export type LiveState =
   { state: 'connecting' | 'live' } | { state: 'lost'; error: ApiError | null; retryInMs: number }
 
-/** The request itself was wrong, such as an unknown filter in the address: retrying would not help. */
+/** The request is invalid, such as an unknown filter in the URL. Retrying would not help. */
 export function isRefused(error: ApiError | null): boolean {
   return error !== null && error.status >= 400 && error.status < 500 && error.status !== 429
 }
@@ -15,16 +15,16 @@ export interface LiveOptions {
   open: (after: string, signal: AbortSignal) => Promise<Response>
   onEvents: (events: ReceivedEvent[]) => void
   onState: (state: LiveState) => void
-  /** The server does not know our position any more (another data folder): start over from the newest page. */
+  /** The server does not know the position, because its data folder changed. Start over with the newest page. */
   onForgotten: () => void
   signal: AbortSignal
   wait?: (ms: number, signal: AbortSignal) => Promise<void> // for tests
-  silenceMsMax?: number // the server sends a comment every 10 s; longer silence is a dead line
+  silenceMsMax?: number // the server sends a heartbeat every 10 s; a longer silence means a dead connection
 }
 
 const retryMs = [250, 500, 1_000, 2_000, 4_000] as const
 
-/** Runs until `signal` aborts. Ids move the position only after their events were handed over, so no gap can open. */
+/** Runs until `signal` aborts. The position advances only after events were handled, so no gap can occur. */
 export async function followLive(options: LiveOptions): Promise<void> {
   const { open, onState, signal, wait = sleep } = options
   let { after } = options
@@ -39,7 +39,7 @@ export async function followLive(options: LiveOptions): Promise<void> {
       openedAtMs = performance.now()
       onState({ state: 'live' })
       await readStream(answer, options, (position) => (after = position))
-      // The server ends every stream after half an hour; one that lived is simply opened again.
+      // The server ends every stream after 30 minutes. It is opened again at once.
       if (performance.now() - openedAtMs > 60_000) continue
     } catch (cause) {
       error = cause instanceof ApiError ? cause : null
@@ -47,7 +47,7 @@ export async function followLive(options: LiveOptions): Promise<void> {
     if (signal.aborted) return
     if (error?.status === 401) return
     if (error?.status === 400) {
-      await wait(1_000, signal) // never in a tight circle, whatever the server dislikes
+      await wait(1_000, signal) // limits the rate of retries, whatever the error is
       return signal.aborted ? undefined : options.onForgotten()
     }
     const pauseMs = Math.max(
@@ -100,7 +100,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
       resolve()
     }
     signal.addEventListener('abort', hurry, { once: true })
-    // A reader who opens the lid or plugs the cable in need not wait out a pause.
+    // Reconnects at once when the device wakes up or goes online.
     if (typeof window !== 'undefined') window.addEventListener('online', hurry, { once: true, signal })
   })
 }

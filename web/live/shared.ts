@@ -1,11 +1,11 @@
-/** A tab's side of the shared stream: looks like a response of /api/live, read from the worker all tabs share. */
+/** A tab's side of the shared stream: a response like that of /api/live, read from the worker that all tabs share. */
 import type { EventFilter } from '../api/event-shapes.ts'
 
-/** What tabs and the shared worker that holds the stream say to each other; `n` numbers the streams of a tab. */
+/** The messages between tabs and the shared worker. `n` numbers the streams of a tab. */
 export type ToWorker =
   | { kind: 'open'; n: number; base: string; reader: string; filter: EventFilter; after: string }
   | { kind: 'close'; n: number }
-  | { kind: 'here' } // the tab still is; a port that went says nothing
+  | { kind: 'here' } // heartbeat of the tab, because a closed port sends nothing
   | { kind: 'gone' }
 
 export type ToTab =
@@ -15,7 +15,7 @@ export type ToTab =
   | { kind: 'refused'; n: number; status: number; headers: [string, string][]; body: string }
   | { kind: 'unreachable'; n: number }
 
-/** How often a tab says that it is there; a tab in the background may come to it but once a minute. */
+/** Heartbeat interval of a tab. Browsers throttle timers of background tabs to one per minute. */
 const hereEveryMs = 20_000
 export const hereMsMax = 150_000
 
@@ -24,7 +24,7 @@ export interface SharedAsk {
   filter: EventFilter
   after: string
   signal: AbortSignal
-  /** A stream of this tab's own, where the browser shares no workers. */
+  /** Opens a stream of this tab alone, for browsers without shared workers. */
   direct: () => Promise<Response>
 }
 
@@ -36,13 +36,13 @@ interface Line {
   close(n: number): void
 }
 
-/** A worker that has not answered after this time does not work. */
+/** A worker without a response after this time is broken. */
 const answerMsMax = 10_000
 
 let reader = ''
 let line: Line | null | undefined
 
-/** Who is signed in, to whom nothing of another's stream may come. */
+/** Identifies the person and organization, so that their events reach nobody else. */
 export function setLiveReader(who: string): void {
   reader = who
 }
@@ -52,7 +52,7 @@ function connect(base: string): Line | null {
   const streams = new Map<number, Stream>()
   let last = 0
   const worker = new SharedWorker(`${base}/live-worker.js`, { type: 'module', name: 'sightglass-live' })
-  // A worker that cannot be loaded: from now on this tab has a stream of its own.
+  // The worker cannot be loaded, so this tab uses a stream of its own.
   worker.addEventListener('error', () => {
     line = null
     for (const [n, stream] of streams) stream({ kind: 'unreachable', n })
@@ -76,7 +76,7 @@ function connect(base: string): Line | null {
   }
 }
 
-/** Rejects with an AbortError when `signal` says so, and with a TypeError when the appliance does not answer. */
+/** Rejects with an AbortError when `signal` aborts, and with a TypeError when the appliance does not respond. */
 export function sharedLive(ask: SharedAsk): Promise<Response> {
   if (line === undefined) line = connect(ask.base)
   const shared = line

@@ -6,14 +6,14 @@ export interface StreamMessage {
   data: string
 }
 
-/** A reader with its own memory: feed it text as it comes, it answers with the messages that are whole. */
+/** A stateful parser: accepts text as it arrives and returns the complete messages. */
 export function messageReader(): (text: string) => StreamMessage[] {
   let rest = ''
   let lines: string[] = []
   return (text) => {
     const messages: StreamMessage[] = []
     rest += text
-    // A carriage return at the very end may be the first half of CRLF: it waits for the next text.
+    // A carriage return at the end may be the first half of CRLF, so it waits for more text.
     const whole = rest.split(/\r\n|\n|\r(?!$)/)
     rest = whole.pop() ?? ''
     for (const line of whole) {

@@ -1,10 +1,10 @@
-/** The shared worker: one stream of the appliance for all tabs of this browser (`hub.ts`). */
+/** The shared worker: one live stream for all tabs of this browser (`hub.ts`). */
 import type { EventFilter } from '../api/event-shapes.ts'
 import { filterParams } from '../api/event-shapes.ts'
 import { createHub } from './hub.ts'
 import { hereMsMax, type ToTab, type ToWorker } from './shared.ts'
 
-/** Another person or organization in the same browser has a stream of its own. */
+/** Each person and organization in this browser has its own stream. */
 const hubs = new Map<string, ReturnType<typeof createHub>>()
 
 function hubOf(base: string, reader: string) {

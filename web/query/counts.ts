@@ -1,4 +1,4 @@
-/** Counts of pages and panels: their queries, and the page of counts that follows the address and the live stream. */
+/** Counts of pages and panels: their queries, and the page of counts that follows the URL and the live stream. */
 import { type ReadonlySignal, useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { api, type PageCounts, type Totals } from '../api/api.ts'
@@ -15,14 +15,14 @@ import { useRestart } from './use-query.ts'
 
 type Page = keyof PageCounts
 
-/** The parameters of this page's address, filters included. */
+/** The parameters of the current URL, filters included. */
 export function pageParams(): URLSearchParams {
   const params = rangeParams(choiceOf(query.value))
   for (const filter of canFilter() ? query.value.getAll('filter') : []) params.append('filter', filter)
   return params
 }
 
-/** Counts of a page or panel, of this page's address by default. */
+/** Counts of a page or panel, by default of the current URL. */
 export function countsQuery<P extends Page>(
   page: P,
   params: URLSearchParams = pageParams(),
@@ -30,19 +30,19 @@ export function countsQuery<P extends Page>(
   return { key: `${page}?${params}`, fetch: (signal) => api.counts(page, params, signal) }
 }
 
-/** The counts with every row of their tables, for a CSV file. */
+/** The counts with all rows of their tables, for a CSV file. */
 export function fetchAllRows<P extends Page>(page: P, signal: AbortSignal): Promise<PageCounts[P]> {
   const params = pageParams()
   params.set('rows', 'all')
   return api.counts(page, params, signal)
 }
 
-/** The counts a page would fetch first if it were opened now. */
+/** Prefetches the counts that a page needs first. */
 export function prefetchCounts<P extends Page>(page: P): Promise<PageCounts[P]> {
   return prefetchQuery(countsQuery(page, nextPageParams()))
 }
 
-/** A page opened without a range takes over the range of the previous page. */
+/** A page opened without a range gets the range of the previous page. */
 function useSameRange(path: string): void {
   useMemo(() => {
     const here = place.peek()
@@ -51,19 +51,19 @@ function useSameRange(path: string): void {
     navigate(here.path + withQuery(here.search, addressOf(part)), { replace: true })
   }, [])
   useSignalEffect(() => {
-    // While another page loads, the address is that page's already and may have no range yet.
+    // While another page loads, the URL already belongs to it and may have no range yet.
     if (place.value.path === path) rememberRange(rangePart(place.value.search))
   })
 }
 
-/** Pages whose answers contain the totals of their range. */
+/** Pages whose responses contain the totals of their range. */
 type CountedPage = { [P in Page]: PageCounts[P] extends Totals ? P : never }[Page]
 
 export interface CountsModel<T> extends QueryModel<T> {
   connection: ReadonlySignal<LiveState>
 }
 
-/** A query that is fetched again when events arrive. `types` limits them; [] means every event. */
+/** A query that is fetched again when events arrive. `types` limits them; [] means all events. */
 export function createLiveQuery<T>(
   types: string[],
   where?: { name: string; value: string }[],
@@ -75,9 +75,9 @@ export function createLiveQuery<T>(
   return { ...createQuery<T>(policy, { keepPrevious: true }), connection: policy.connection }
 }
 
-/** The counts of a page. They follow its address and give the navigation their totals. */
+/** The counts of a page. They follow its URL and provide the totals of the navigation. */
 export function useCounts<P extends CountedPage>(page: P, types: string[]): CountsModel<PageCounts[P]> {
-  // The path at first: the page may be drawn again while the reader is on the way to another one.
+  // The initial path: the page may render again while the next one loads.
   const path = useMemo(() => place.peek().path, [])
   useSameRange(path)
   const model = useMemo(() => createLiveQuery<PageCounts[P]>(types), [])

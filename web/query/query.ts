@@ -12,7 +12,7 @@ const cache = new Map<string, unknown>() // least recently written first
 const cacheEntriesMax = 64
 const prefetchMsMax = 10_000
 
-/** Another person or organization in the same tab never sees these answers. */
+/** Clears the cache when the person or organization changes, so that neither sees the other's data. */
 function cacheKey(key: string): string {
   const who = session.peek()
   return JSON.stringify([who?.account.id, who?.org.id, key])
@@ -30,18 +30,18 @@ export function writeCache(key: string, data: unknown): void {
   for (const oldest of cache.keys()) if (cache.size > cacheEntriesMax) cache.delete(oldest)
 }
 
-/** Fetches into the cache unless the answer is cached. Rejects when fetching fails: the page then fetches itself. */
+/** Fetches into the cache unless the key is cached. Rejects when the request fails; the page then fetches itself. */
 export async function prefetchQuery<T>({ key, fetch }: Query<T>): Promise<T> {
   const cached = readCache<T>(key)
   if (cached !== null) return cached
   const entry = cacheKey(key)
   const data = await fetch(AbortSignal.any([idleSignal(), AbortSignal.timeout(prefetchMsMax)]))
-  // Somebody else may have signed in meanwhile.
+  // The person may have changed during the request.
   if (entry === cacheKey(key)) writeCache(key, data)
   return data
 }
 
-/** Equal apart from the server's clock, which may have moved by less than ten minutes. */
+/** True if the values are equal apart from the server's clock, which may differ by less than ten minutes. */
 function isSame(before: unknown, after: unknown): boolean {
   const minutes = 'YYYY-MM-DDTHH:M'.length
   const text = (data: unknown): string =>
@@ -52,22 +52,22 @@ function isSame(before: unknown, after: unknown): boolean {
 }
 
 export interface Outcome<T> {
-  data: T | null // null: it failed
+  data: T | null // null: the request failed
   error: ApiError | null
   tookMs: number
 }
 
-/** Resolves to true when the query should be fetched again, to false when it never should. */
+/** Resolves to true when the query should be fetched again, and to false when it should stop. */
 export type Wait<T> = (outcome: Outcome<T>) => Promise<boolean>
 
 export interface RefreshPolicy<T> {
   /** Runs before each fetch; the returned function runs after it. */
   begin: (stop: AbortSignal) => Wait<T> | Promise<Wait<T>>
-  /** Runs instead of the wait when the fetch or `begin` failed. */
+  /** Runs instead of the wait when the fetch or `begin` fails. */
   failed?: (error: ApiError, stop: AbortSignal) => Promise<boolean>
 }
 
-/** Fetches until `stop` aborts. An equal answer keeps the identity of the cached one, so nothing is drawn again. */
+/** Fetches until `stop` aborts. An equal result keeps the identity of the cached one, which avoids a render. */
 export async function runQuery<T>(
   { key, fetch }: Query<T>,
   policy: RefreshPolicy<T>,
@@ -109,7 +109,7 @@ export interface QueryModel<T> {
   stop(): void
 }
 
-/** A query of a page. With `keepPrevious`, old data stays, marked stale, until the data of the next query is there. */
+/** A query of a page. With `keepPrevious`, the previous data stays, marked stale, until the new data arrives. */
 export function createQuery<T>(
   policy: RefreshPolicy<T>,
   { keepPrevious }: { keepPrevious: boolean },

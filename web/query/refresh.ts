@@ -11,7 +11,7 @@ export interface LiveSource {
 
 /**
  * At most one fetch per second, and at most a sixth of the time spent fetching: an open page must not keep the
- * appliance busy. The stream is closed between fetches, because a page of counts does not need the events themselves.
+ * appliance busy. The stream is closed between fetches, because a page of counts does not need the events.
  */
 const restMs = 1_000
 const restFactor = 5
@@ -19,7 +19,7 @@ const soonMs = 100
 const retryMs = 4_000
 const quarterHourMs = 900_000
 
-/** Fetches again when an event of the filter arrives, and every 15 minutes because a running range moves on. */
+/** Fetches again when a matching event arrives, and every 15 minutes because a relative range moves. */
 export function refreshOnEvents<T>(
   source: LiveSource,
   filter: EventFilter,
@@ -28,7 +28,7 @@ export function refreshOnEvents<T>(
   return {
     connection,
     async begin(stop) {
-      // The position is read before counting: an event in between is counted twice rather than missed.
+      // Reads the position before counting: an event in between is counted twice rather than missed.
       const { live } = await source.newest(filter, stop)
       return async ({ tookMs }) => {
         const restedAtMs = performance.now() + Math.max(restMs, restFactor * tookMs)
@@ -39,7 +39,7 @@ export function refreshOnEvents<T>(
     },
     async failed(error, stop) {
       connection.value = { state: 'lost', error, retryInMs: retryMs }
-      // A rejected query stays rejected; an unreachable appliance comes back.
+      // A rejected query stays rejected. An unreachable appliance is retried.
       if (error.status !== 0 && error.status < 500) return false
       await sleep(Math.max(retryMs, (error.retryAfterS ?? 0) * 1_000), stop)
       return true
@@ -70,7 +70,7 @@ async function nextArrival(
 export interface Invalidation {
   count(): number
   invalidate(): void
-  /** Resolves when there were more invalidations than `count`, or when `stop` aborts. */
+  /** Resolves when there are more invalidations than `count`, or when `stop` aborts. */
   after(count: number, stop: AbortSignal): Promise<void>
 }
 
@@ -97,7 +97,7 @@ export function createInvalidation(): Invalidation {
   }
 }
 
-/** A panel that takes long to answer rests ten times as long before it is fetched again. */
+/** A panel waits ten times as long as its last fetch took before it is fetched again. */
 const panelRestFactor = 10
 
 export function refreshOnInvalidate<T>(invalidation: Invalidation, restMsMin: number): RefreshPolicy<T> {
@@ -113,7 +113,7 @@ export function refreshOnInvalidate<T>(invalidation: Invalidation, restMsMin: nu
   }
 }
 
-/** What a backend pushed, up to what a page can hold. */
+/** Pushed data, up to the maximum of a page. */
 export interface Pushed<T> {
   list: T[]
   hasMore: boolean
@@ -121,7 +121,7 @@ export interface Pushed<T> {
 
 const emptyPauseMs = 2_000
 
-/** A push is no event, so no stream reports it: an empty list is polled, any other waits until it is `freshMs` old. */
+/** No stream reports pushes. An empty list is polled; any other is fetched again when it is `freshMs` old. */
 export function refreshPushed<T>(invalidation: Invalidation, freshMs: number): RefreshPolicy<Pushed<T>> {
   return {
     begin(stop) {

@@ -1,4 +1,4 @@
-/** Queries in components: one of a panel or dialog, and one of pushed things that follows the chosen sites. */
+/** Queries in components: one for a panel or dialog, and one for pushed data of the selected sites. */
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ApiError } from '../api/api.ts'
@@ -14,11 +14,11 @@ export interface Answer<T> {
 }
 
 interface QueryOptions {
-  restMs?: number // at least this long between two fetches
-  keepPrevious?: boolean // show the data of the previous key until that of this key is there
+  restMs?: number // minimum time between two fetches
+  keepPrevious?: boolean // show the data of the previous key until the new data arrives
 }
 
-/** Fetches when the key changes, and again after a rest when `version` changes (events arrived). */
+/** Fetches when the key changes, and again after `restMs` when `version` changes because events arrived. */
 export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOptions = {}): Answer<T> {
   const { restMs = 0, keepPrevious = false } = options
   const answer = useSignal<{ key: string; data: T | null; error: ApiError | null }>({
@@ -28,7 +28,7 @@ export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOp
   const seen = useRef(version)
   const drawn = useRef<{ data: T | null; error: ApiError | null }>({ data: null, error: null })
   const { key } = query
-  // In an effect, so that a prerendered page fetches nothing.
+  // In an effect, because a prerendered page must not fetch.
   useEffect(() => {
     const stop = new AbortController()
     const policy = refreshOnInvalidate<T>(invalidation, restMs)
@@ -55,7 +55,7 @@ export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOp
   return { ...drawn.current, refetch: invalidation.invalidate }
 }
 
-/** Calls `start` now and whenever the key changes. Now means before the first drawing, which then shows cached data. */
+/** Calls `start` at once and when the key changes. At once is before the first render, which then has cached data. */
 export function useRestart(key: ReadonlySignal<string>, start: (key: string) => void): void {
   const started = useMemo(() => {
     start(key.peek())
@@ -68,7 +68,7 @@ export function useRestart(key: ReadonlySignal<string>, start: (key: string) => 
   })
 }
 
-/** Pushed things of the chosen sites; `moved` changes when related events arrived. */
+/** Pushed data of the selected sites. `moved` changes when related events arrive. */
 export function usePushed<T>(
   of: (siteIds: string[]) => Query<Pushed<T>>,
   moved: ReadonlySignal<unknown>,

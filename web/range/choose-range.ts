@@ -1,9 +1,9 @@
-/** Changing the range of a page, and carrying it from page to page. */
+/** Changes the range of a page and carries it to other pages. */
 import { isoTime } from '../app/clock.ts'
 import { navigate, place, withQuery } from '../app/router.ts'
 import { addressOf, choiceOf, type RangeChoice, rangeParams } from './range.ts'
 
-/** Changes the range, the site or the comparison; every change is an entry of the browser's history. */
+/** Changes the range, the site or the comparison. Each change adds a history entry. */
 export function chooseRange(change: Partial<RangeChoice>): void {
   const here = place.peek()
   const choice = { ...choiceOf(new URLSearchParams(here.search)), ...change }
@@ -17,14 +17,14 @@ export function chooseTimes(sinceMs: number, untilMs: number): void {
 
 let last = ''
 
-/** The range part of the address of the last page of counts. */
+/** The range fields of the last page of counts. */
 export const lastRange = (): string => last
 
 export function rememberRange(part: string): void {
   last = part
 }
 
-/** The parameters of a page that is opened by its plain link now. */
+/** The parameters of a page opened by its plain link. */
 export function nextPageParams(): URLSearchParams {
   return rangeParams(choiceOf(new URLSearchParams(last)))
 }

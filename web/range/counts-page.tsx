@@ -24,9 +24,9 @@ interface CountsPageProps<T extends { period: PeriodView }> {
   nouns: string // what the page counts: "detections"
   kind: SampleKind
   model: CountsModel<T>
-  /** Whether an event type belongs to the page. */
+  /** True if the page counts this event type. */
   isMine: (type: string) => boolean
-  isEmpty: (data: T) => boolean // nothing in this range
+  isEmpty: (data: T) => boolean // True if the range has no data
   children: (data: T) => ComponentChildren
 }
 
@@ -38,7 +38,7 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
     () => overview.value !== null && !Object.keys(overview.value.byType).some(props.isMine),
   )
   const never = noneOfMine.value && (data === null || props.isEmpty(data)) && error === null
-  // Drawn again when the counts change, not when the connection or the stale mark does.
+  // Renders when the counts change, but not when only the connection or the stale mark does.
   const drawn = useMemo(() => data && props.children(data), [data])
   return (
     <>
@@ -135,7 +135,7 @@ function NothingHere({ period, nouns }: { period: PeriodView; nouns: string }) {
   )
 }
 
-/** The filters of a page of counts as chips, what they leave uncounted, and the way to the events behind them. */
+/** The filters of a page of counts as chips, what they exclude, and a link to the events in Logs. */
 const without = (): string => place.value.path + withQuery(place.value.search, { filter: [] })
 
 function CountFilters({ period }: { period: PeriodView }) {
@@ -173,7 +173,7 @@ function CountFilters({ period }: { period: PeriodView }) {
   )
 }
 
-/** No numbers are drawn: a count of only some events would be wrong. */
+/** Shows no numbers, because a count of only some events would be wrong. */
 function TooMuch() {
   return (
     <section class="panel nothing-here">

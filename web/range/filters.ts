@@ -1,7 +1,7 @@
 /** Filters of a page of counts (`filter=vendor:GPTBot` in the address), and links to the same events in Logs. */
 import { place, query, withQuery } from '../app/router.ts'
 
-/** The fields of GET /v1/traces by which links filter Logs. */
+/** The parameters of GET /v1/traces in links to Logs. */
 export interface LogsFilter {
   type?: string
   outcome?: string
@@ -24,7 +24,7 @@ export interface ChosenFilter {
   value: string
 }
 
-/** How each filter is called, and the field of Logs that is filtered alike; null: Logs has none. */
+/** The label of each filter and the matching parameter of Logs; null: Logs has none. */
 export const filterable: { readonly [name: string]: { word: string; logs: keyof LogsFilter | null } } = {
   vendor: { word: 'vendor', logs: 'vendor' },
   name: { word: 'name', logs: 'name' },
@@ -41,12 +41,12 @@ export const filterable: { readonly [name: string]: { word: string; logs: keyof 
   reason: { word: 'reason', logs: null },
 }
 
-/** Pages whose numbers obey filters. */
+/** Pages that support filters. */
 const filteredPages = new Set(['/detect', '/auth', '/authz', '/analytics'])
 
 export const canFilter = (): boolean => filteredPages.has(place.value.path)
 
-/** As the server reads them: what has no colon is left to it to refuse. */
+/** Splits filters at the colon. The server rejects a filter without one. */
 export function filtersOf(params: URLSearchParams): ChosenFilter[] {
   return params.getAll('filter').map((text) => {
     const colon = text.indexOf(':')
@@ -56,7 +56,7 @@ export function filtersOf(params: URLSearchParams): ChosenFilter[] {
 
 const textOf = ({ name, value }: ChosenFilter): string => `${name}:${value}`
 
-/** The address with one more filter, or without it where it is there; `left` are fields of the address that go. */
+/** Adds a filter to the URL, or removes it if it is present. `left` names the fields to remove. */
 export function filterHref(filter: ChosenFilter, ...left: string[]): string {
   const { path, search } = place.value
   const chosen = query.value.getAll('filter')
@@ -65,7 +65,7 @@ export function filterHref(filter: ChosenFilter, ...left: string[]): string {
   return path + withQuery(search, { filter: filters, ...Object.fromEntries(left.map((name) => [name, []])) })
 }
 
-/** The filter of a part of a chart: the one field that the part has and the whole has not. */
+/** The filter of a segment of a chart: the field that the segment has and the whole chart has not. */
 export function filterOfPart(part: LogsFilter, whole: LogsFilter): ChosenFilter | null {
   for (const [name, { logs }] of Object.entries(filterable)) {
     const value = logs === null ? undefined : part[logs]
@@ -74,14 +74,13 @@ export function filterOfPart(part: LogsFilter, whole: LogsFilter): ChosenFilter 
   return null
 }
 
-/** Addresses of the Logs page that show the events behind a number. */
-/** The fields are named as in GET /v1/traces. The filters of the page go along, as far as Logs has them. */
+/** Links to Logs with the events behind a number, named as in GET /v1/traces, plus the page's own filters. */
 export function logsHref({ siteIds = [], ...fields }: LogsFilter): string {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) params.set(name, value)
   for (const { name, value } of canFilter() ? filtersOf(query.value) : []) {
     const field = filterable[name]?.logs
-    // Of a value that the link names itself, the page shows what passes the filter already.
+    // Omits the page's filter on a field that the link itself sets.
     if (field != null && !Object.hasOwn(fields, field)) params.append(field, value)
   }
   for (const siteId of siteIds) params.append('siteId', siteId)

@@ -123,7 +123,7 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
   )
 }
 
-/** What the dialog begins with: the chosen range, or the whole days of a running one. */
+/** The initial range of the dialog: the selected one, or the whole days of a relative one. */
 function shownDays(period: PeriodView | null): { sinceMs: number; untilMs: number } {
   const [sinceMs, untilMs] = [Date.parse(period?.since ?? isoTime(now())), Date.parse(period?.until ?? '')]
   if (period?.range === 'custom') return { sinceMs, untilMs }

@@ -7,7 +7,7 @@ import { clockTime } from '../text/format.ts'
 import { dayOf, dayStart, localMoment, zone } from '../app/zone.ts'
 
 interface RangeDialogProps {
-  /** The current range, with which the fields start. */
+  /** The current range, the initial value of the fields. */
   sinceMs: number
   untilMs: number
   onChoose: (sinceMs: number, untilMs: number) => void
@@ -21,7 +21,7 @@ interface Fields {
   toTime: string
 }
 
-/** The range of the fields; a day without a time is a whole day. A text is the error. */
+/** Parses the fields. A day without a time is a whole day. Returns the error as a string. */
 export function rangeOf({ fromDay, fromTime, toDay, toTime }: Fields, timeZone = zone.value) {
   const at = (day: string, time: string, later: number) =>
     time === '' ? dayStart(day, later, timeZone) : localMoment(`${day}T${time}`, timeZone)
@@ -32,7 +32,7 @@ export function rangeOf({ fromDay, fromTime, toDay, toTime }: Fields, timeZone =
   return { sinceMs, untilMs }
 }
 
-/** The fields of a range: the last day of one that ends at midnight is the day before. */
+/** The fields of a range. For a range that ends at midnight, the last day is the day before. */
 export function fieldsOf(sinceMs: number, untilMs: number, timeZone = zone.value): Fields {
   const time = (ms: number) =>
     dayStart(dayOf(ms, timeZone), 0, timeZone) === ms ? '' : clockTime(ms, timeZone)

@@ -1,4 +1,4 @@
-/** Range, site and comparison of the address, and how they are written in words. */
+/** Range, site and comparison in the URL, and their labels. */
 import { startOf, wallOf } from '../../server/text/time-zone.ts'
 import type { PeriodView } from '../api/api.ts'
 import { now } from '../app/clock.ts'
@@ -38,7 +38,7 @@ export function choiceOf(query: URLSearchParams): RangeChoice {
   }
 }
 
-/** The fields of the address for this choice, without defaults. */
+/** The query of the URL for this choice, without defaults. */
 export function addressOf(choice: RangeChoice): { [member: string]: string[] } {
   return {
     range: choice.range === null || choice.range === '7d' ? [] : [choice.range],
@@ -49,7 +49,7 @@ export function addressOf(choice: RangeChoice): { [member: string]: string[] } {
   }
 }
 
-/** Only the part of an address that says range, site and comparison. */
+/** The range, site and comparison fields of a URL. */
 export function rangePart(search: string): string {
   const all = new URLSearchParams(search)
   const part = new URLSearchParams()
@@ -57,7 +57,7 @@ export function rangePart(search: string): string {
   return part.toString()
 }
 
-/** The parameters of a request. The comparison is always counted, whether it is shown or not. */
+/** The parameters of a request. The comparison is always requested, even when hidden. */
 export function rangeParams(choice: RangeChoice, timeZone = zone.value): URLSearchParams {
   const params = new URLSearchParams()
   if (choice.range !== null) params.set('range', choice.range)
@@ -70,16 +70,16 @@ export function rangeParams(choice: RangeChoice, timeZone = zone.value): URLSear
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-/** The server counts by hour for so long. */
+/** The server has counts per hour for this period. */
 const countedDays = 400
 
 const isMidnight = (ms: number, timeZone: string): boolean => wallOf(ms, timeZone) % dayMs === 0
 
-/** "14:00 to 15:00", "Fri 14 Nov, 06:00 to 12:00", "Fri 14 Nov" or "November 2026": one step of a chart, or several. */
+/** One or more steps of a chart: "14:00 to 15:00", "Fri 14 Nov, 06:00 to 12:00", "Fri 14 Nov" or "November 2026". */
 export function stepName(startMs: number, endMs: number, timeZone = zone.value, nowMs = now()): string {
   const marked = zoneMark(startMs, timeZone) === zoneMark(endMs, timeZone) ? '' : zoneMark(endMs, timeZone)
   if (!isMidnight(startMs, timeZone) || !isMidnight(endMs, timeZone)) {
-    // Where clocks change inside it, both ends say by which clock.
+    // When clocks change within the range, both ends name their zone.
     const start = `${hourTime(startMs, timeZone, nowMs)}${marked && ` ${zoneMark(startMs, timeZone)}`}`
     const sameDay = dayName(startMs, timeZone, nowMs) === dayName(endMs - 1, timeZone, nowMs)
     const midnight = sameDay && isMidnight(endMs, timeZone)
@@ -101,11 +101,11 @@ const lengths = {
   all: 'all time',
 } as const
 
-/** "30 days" or "5 hours": how long a period is. */
+/** The length of a period: "30 days" or "5 hours". */
 export function lengthName(period: Pick<PeriodView, 'range' | 'since' | 'until'>): string {
   if (period.range !== 'custom') return lengths[period.range]
   const hours = Math.round((Date.parse(period.until) - Date.parse(period.since)) / hourMs)
-  // Clocks that change make days of 23 and 25 hours.
+  // Days have 23 or 25 hours when clocks change.
   const isDays = hours >= 47 && [0, 1, 23].includes(hours % 24)
   return isDays ? counted(Math.round(hours / 24), 'day') : counted(hours, 'hour')
 }
@@ -119,7 +119,7 @@ const rangeHours: { readonly [range in RunningRange]: number } = {
   all: Number.POSITIVE_INFINITY,
 }
 
-/** What to offer where a range holds nothing: the next longer one, and all time. */
+/** Suggestions for an empty range: the next longer one, and all time. */
 export function longerRanges({
   range,
   since,
@@ -130,12 +130,12 @@ export function longerRanges({
   return [...new Set([...longer.slice(0, 1), ...longer.slice(-1)])]
 }
 
-/** Whether there is a time before to compare with, and the reader wants to see it. */
+/** True if a previous period exists and the reader compares with it. */
 export function compares(period: Pick<PeriodView, 'before'>, choice: Pick<RangeChoice, 'compare'>): boolean {
   return choice.compare && period.before.since !== period.before.until
 }
 
-/** "in the last 7 days", to be put behind a number. */
+/** "in the last 7 days", to follow a number. */
 export function rangeWords(period: PeriodView): string {
   if (period.range === 'all') return 'across all time'
   if (period.range !== 'custom') return `in the ${runningRanges[period.range].toLowerCase()}`
@@ -143,7 +143,7 @@ export function rangeWords(period: PeriodView): string {
   return `from ${hourTime(Date.parse(since), period.zone)} to ${hourTime(Date.parse(until), period.zone)}`
 }
 
-/** The whole period in a sentence, for the line above the numbers. */
+/** The period as a sentence, for the line above the numbers. */
 export function periodSentence(period: PeriodView, compare: boolean): string {
   const since = Date.parse(period.since)
   const until = Date.parse(period.until)
@@ -158,7 +158,7 @@ export function periodSentence(period: PeriodView, compare: boolean): string {
   return `${hourTime(since, period.zone, nowMs)} to ${end}, ${period.zone}${compared}.${limitsOf(period, compare)}`
 }
 
-/** What the numbers of the period cannot say, if anything. */
+/** The limitations of the numbers of this period; '' without any. */
 function limitsOf(period: PeriodView, compare: boolean): string {
   const old = Date.parse(period.since) < Date.parse(period.now) - countedDays * dayMs
   const notes = [
@@ -173,7 +173,7 @@ function limitsOf(period: PeriodView, compare: boolean): string {
   return notes.flatMap((note) => (note === false ? [] : [` ${note}`])).join('')
 }
 
-/** Where the zone is not whole hours from UTC, its hours and days begin inside the hours that are counted. */
+/** In zones with an offset that is not whole hours, hours and days begin inside the counted hours. */
 function utcHours({ edges, zone: timeZone }: PeriodView): string {
   const minutes =
     edges.map((ms) => clockTime(ms, timeZone).slice(3)).find((minute) => minute !== '00') ?? '00'

@@ -6,7 +6,7 @@ import { canFilter, type ChosenFilter, filterable, filterHref } from './filters.
 
 interface ValueLinkProps {
   filter: ChosenFilter
-  logs?: string | undefined // where Logs has such a filter
+  logs?: string | undefined // where Logs has this filter
   children: ComponentChildren
 }
 

@@ -15,7 +15,7 @@ import { Text } from '../components/text.tsx'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
 
-/** Pages and actions, also shown before anything is typed. */
+/** Pages and actions, shown before anything is typed. */
 function ownCommands(): Command[] {
   return [
     ...routes.map((route) => action(route.name, () => navigate(route.path))),

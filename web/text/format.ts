@@ -1,4 +1,4 @@
-/** Formats numbers and times for the whole dashboard. Times are in the chosen zone; UTC is on hover. */
+/** Formats numbers and times for the whole dashboard. Times are in the chosen zone, tooltips in UTC. */
 import { offsetAt, wallOf } from '../../server/text/time-zone.ts'
 import { now } from '../app/clock.ts'
 import { zone } from '../app/zone.ts'
@@ -11,7 +11,7 @@ export function count(n: number): string {
   return integer.format(n)
 }
 
-/** 12418 → "12.4k", for places that only decorate. */
+/** 12418 → "12.4k", where space is short. */
 export function compactCount(n: number): string {
   return compact.format(n).toLowerCase()
 }
@@ -50,8 +50,8 @@ function parts(ms: number, timeZone = zone.value): { [part in Part]: string } {
 }
 
 /**
- * The time of an event in a list: "14:02:11.482" today, "23 Jun 14:02:11" this year, "23 Jun 2025 14:02" before.
- * Here and below `timeZone` is the chosen one by default.
+ * The time of an event in a list: "14:02:11.482" today, "23 Jun 14:02:11" this year, "23 Jun 2025 14:02" earlier.
+ * `timeZone` defaults to the chosen zone, here and below.
  */
 export function eventTime(ms: number, nowMs: number, timeZone?: string): string {
   const at = parts(ms, timeZone)
@@ -62,7 +62,7 @@ export function eventTime(ms: number, nowMs: number, timeZone?: string): string 
   return `${time}.${at.fractionalSecond}`
 }
 
-/** "23 Jun 14:02", for filters; seconds where they matter. */
+/** "23 Jun 14:02", for filters; with seconds unless they are zero. */
 export function shortTime(ms: number, timeZone?: string): string {
   const at = parts(ms, timeZone)
   const seconds = at.second === '00' && at.fractionalSecond === '000' ? '' : `:${at.second}`
@@ -76,7 +76,7 @@ export function fullTime(ms: number, timeZone?: string): string {
   return `${at.weekday} ${at.day} ${at.month} ${at.year}, ${time} ${at.timeZoneName}`
 }
 
-/** "2026-06-23 12:00:00.000 UTC", for hovers. */
+/** "2026-06-23 12:00:00.000 UTC", for tooltips. */
 export function utcTime(ms: number): string {
   const at = parts(ms, 'UTC')
   const month = `${'JanFebMarAprMayJunJulAugSepOctNovDec'.indexOf(at.month.slice(0, 3)) / 3 + 1}`.padStart(
@@ -101,7 +101,7 @@ export function minuteTime(ms: number, timeZone?: string): string {
   return `${text.slice(0, 10)} ${text.slice(11, 16)} ${parts(ms, timeZone).timeZoneName}`
 }
 
-/** "2026-06-23T14:00:00.000+02:00", for files: the zone's clock, and sure also where it goes back. */
+/** "2026-06-23T14:00:00.000+02:00", for files: local time with its offset, unambiguous when clocks change. */
 export function isoWithOffset(ms: number, timeZone = zone.value): string {
   const offset = Math.round(offsetAt(ms, timeZone) / minuteMs)
   const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
@@ -109,7 +109,7 @@ export function isoWithOffset(ms: number, timeZone = zone.value): string {
   return offset === 0 ? `${wall}Z` : `${wall}${offset < 0 ? '-' : '+'}${pad(hours)}:${pad(minutes)}`
 }
 
-/** "Fri 14 Nov", with the year where that is another. */
+/** "Fri 14 Nov", with the year unless it is the current one. */
 export function dayName(ms: number, timeZone?: string, nowMs = now()): string {
   const at = parts(ms, timeZone)
   const year = at.year === parts(nowMs, timeZone).year ? '' : ` ${at.year}`
@@ -137,7 +137,7 @@ export function monthName(ms: number, timeZone = zone.value): string {
   return formatter.format(ms)
 }
 
-/** "CET" or "GMT+5:30": what the zone is called at a moment. */
+/** "CET" or "GMT+5:30": the name of the zone at a moment. */
 export function zoneMark(ms: number, timeZone?: string): string {
   return parts(ms, timeZone).timeZoneName
 }
@@ -156,7 +156,7 @@ export function ago(ms: number, nowMs: number, timeZone?: string): string {
   return day(ms, timeZone)
 }
 
-/** A length of time in the unit that suits it: "0.4 ms", "84 ms", "1.2 s", "3 min", "2 h", "5 d". */
+/** A duration in a readable unit: "0.4 ms", "84 ms", "1.2 s", "3 min", "2 h", "5 d". */
 export function duration(ms: number): string {
   if (ms < 10 && !Number.isInteger(ms)) return `${ms.toFixed(1)} ms`
   if (ms < 999.5) return `${Math.round(ms)} ms`
@@ -168,11 +168,11 @@ export function duration(ms: number): string {
 
 const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const
 
-/** 1536 → "1.5 KB", by 1,024. */
+/** 1536 → "1.5 KB". 1 KB is 1,024 bytes. */
 export function bytesText(bytes: number): string {
   let amount = bytes
   let unit = 0
-  // 1023.5 KB would be written as 1024 KB.
+  // Otherwise 1023.5 KB would round to 1024 KB.
   while (amount >= 1_023.5 && unit < byteUnits.length - 1) {
     amount /= 1_024
     unit += 1

@@ -1,4 +1,4 @@
-/** JSON as text, never as values: numbers keep every digit that was sent, where JSON.parse would round them. */
+/** JSON as text: numbers keep every digit that was sent, where JSON.parse would round them. */
 import { escapeHidden } from './text.ts'
 
 export interface JsonToken {
@@ -8,7 +8,7 @@ export interface JsonToken {
 
 const token = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}[\],:]|\s+/gsy
 
-/** The tokens of a JSON text without its white space. Throws on text that is not JSON at all. */
+/** The tokens of a JSON text without white space. Throws if the text is not JSON. */
 function* scan(json: string): Generator<string> {
   token.lastIndex = 0
   let from = 0
@@ -21,7 +21,7 @@ function* scan(json: string): Generator<string> {
   }
 }
 
-/** The text of one field of a JSON object, unchanged, or null. The last one wins, as in JSON.parse. */
+/** The unchanged text of one field of a JSON object, or null. The last duplicate wins, as in JSON.parse. */
 export function memberText(json: string, name: string): string | null {
   let depth = 0
   let key: string | null = null
@@ -52,7 +52,7 @@ function kindOf(text: string): JsonToken['kind'] {
   return 'mark'
 }
 
-/** The tokens of a JSON text laid out on lines with two-space indents; hidden characters in strings become escapes. */
+/** The tokens of a JSON text with line breaks and two-space indents. Hidden characters in strings are escaped. */
 export function prettyTokens(json: string): JsonToken[] {
   const laid: JsonToken[] = []
   let depth = 0
@@ -74,7 +74,7 @@ export function prettyTokens(json: string): JsonToken[] {
   return laid
 }
 
-/** The laid-out text of a JSON text. */
+/** A JSON text, formatted. */
 export function prettyJson(json: string): string {
   return prettyTokens(json)
     .map((part) => part.text)

@@ -1,9 +1,9 @@
 /** The measures of the dashboard: one definition each, for every page and CSV file. */
 
 export interface Measure {
-  name: string // label of a headline, a chart and a column
+  name: string // label of headlines, charts and columns
   unit: string // "1,580 detections"
-  type: string | null // the event type that it counts; null: several, as its definition says
+  type: string | null // the counted event type; null: several, see its definition
   definition: string
 }
 
@@ -53,14 +53,14 @@ export const measures = {
   updates: of('Memory updates', 'memory.updated', '`memory.updated` events.'),
 } satisfies { [name: string]: Measure }
 
-/** An event's decision is `policy.decision`; without it an `authz.evaluated` blocked is a deny, a success an allow. */
+/** `policy.decision`, or for `authz.evaluated` without it: blocked is a deny, success is an allow. */
 export const decisionNames: { readonly [decision: string]: string } = {
   allow: measures.allowed.name,
   deny: measures.denied.name,
   review: measures.review.name,
 }
 
-/** Measures beside the pages in the navigation and in the headlines of Analytics, in the order of the pages. */
+/** The measures in the navigation and in the headlines of Analytics, in the order of the pages. */
 export const pageMeasures: readonly (Measure & { type: string })[] = [
   measures.detections,
   measures.identities,

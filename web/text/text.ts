@@ -2,12 +2,12 @@
 
 export interface TextSegment {
   text: string
-  hidden: boolean // one character that would not show, as its code point "U+202E"
+  hidden: boolean // an invisible character, as its code point "U+202E"
 }
 
 /**
- * Controls, direction marks, zero-width and filler characters, tag characters. The emoji joiner and the joiners that
- * Persian and Indic scripts need are left alone after a sign they can belong to.
+ * Matches controls, direction marks, zero-width and filler characters, and tag characters. The emoji joiner and the
+ * joiners of Persian and Indic scripts are not matched after a character they can join.
  */
 const hiddenCharacter = new RegExp(
   [
@@ -47,13 +47,13 @@ function codePointName(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-/** What a hidden character is called, for its hover: "Hidden character: right-to-left override". */
+/** The name of a hidden character for its tooltip: "Hidden character: right-to-left override". */
 export function hiddenName(codePoint: string): string {
   const name = names[codePoint]
   return name === undefined ? 'Hidden character' : `Hidden character: ${name}`
 }
 
-/** Splits a text into what shows by itself and what must be shown for it. */
+/** Splits a text into visible parts and hidden characters. */
 export function segments(text: string): TextSegment[] {
   const found: TextSegment[] = []
   let from = 0
@@ -66,14 +66,14 @@ export function segments(text: string): TextSegment[] {
   return found
 }
 
-/** The same as one plain text, for hovers and labels: "pay\u202Elap" → "pay[U+202E]lap". */
+/** The same as plain text, for tooltips and labels: "pay\u202Elap" → "pay[U+202E]lap". */
 export function visibleText(text: string): string {
   return segments(text)
     .map((segment) => (segment.hidden ? `[${segment.text}]` : segment.text))
     .join('')
 }
 
-/** The hidden characters of JSON text as \u escapes: the same JSON value, but nothing in it can hide. */
+/** Escapes the hidden characters of JSON text as \u sequences. The JSON value stays the same. */
 export function escapeHidden(jsonText: string): string {
   return jsonText.replace(hiddenCharacter, (character) => {
     if (character === '\n') return character
@@ -88,8 +88,8 @@ export function escapeHidden(jsonText: string): string {
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
 /**
- * At most `max` signs: a longer text keeps its head and its tail, where names differ. A sign that stacks more than
- * eight marks is itself cut, or one "letter" could cover the page.
+ * Truncates to `max` characters. Longer texts lose their middle, because names differ at the start and the end.
+ * Characters with more than eight combining marks are cut, because a single one could cover the page.
  */
 export function middleCut(text: string, max: number): string {
   if (text.length <= max && !/\p{M}{4}/u.test(text)) return text
