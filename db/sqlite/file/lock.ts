@@ -1,7 +1,7 @@
 /**
  * The data folder's lock, held for as long as the process lives. Two locks guard it:
  *
- * - flock on the folder itself (`inode-lock.ts`), because a lock file can be removed under a running server.
+ * - flock on the folder itself, because a lock file can be removed under a running server.
  * - a transaction held open on the tiny SQLite file `sightglass.lock`, which works everywhere and names the holder. Its
  *   user_version is the holder's process id; others can read it, because the transaction only reserves the right to
  *   write. Its application_id says whether the database's log is in use.

@@ -14,7 +14,7 @@ import { dataCommand } from '../data-command.ts'
 import { backupOptions } from '../options.ts'
 import { cell, columns, minute, printAnswer } from '../print.ts'
 
-const { 'backup-dir': backupDir, 'backup-passphrase': backupPassphrase } = backupOptions
+const { 'backup-dir': backupDir } = backupOptions
 
 export const backup: Noun = {
   group: 'Data',
@@ -80,7 +80,7 @@ export const backup: Noun = {
       examples: [
         'sightglass backup verify sightglass-data/backups/sightglass-2026-06-23T031700Z-scheduled.backup',
       ],
-      options: { 'backup-passphrase': backupPassphrase },
+      options: backupOptions,
       async run({ words: [given], values }) {
         if (given === undefined)
           throw new UsageError(
