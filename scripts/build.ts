@@ -35,7 +35,7 @@ export async function buildIfStale(): Promise<boolean> {
 }
 
 /** Throws an Error whose message a person can act on. Safe to run twice at once: each run works in its own folder. */
-export async function build(): Promise<void> {
+async function build(): Promise<void> {
   const startedAt = new Date()
   requireInputs()
   const work = join(root, 'dist', `.building-${process.pid}`)

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { command } from './command.ts'
 
-export const chromiumPath = process.env.CHROMIUM || '/usr/bin/chromium'
+const chromiumPath = process.env.CHROMIUM || '/usr/bin/chromium'
 
 /** Null when there is one, else a sentence that says what to do. */
 export async function ensureChromium(): Promise<string | null> {

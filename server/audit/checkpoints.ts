@@ -57,7 +57,7 @@ export async function writeCheckpoints(
  * Durable when it returns. Removes an incomplete last line first: the next line would be appended to it and both
  * would be lost.
  */
-export function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
+function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
   const path = join(dataDir, checkpointsFileName)
   const isNew = !existsSync(path)
   const { wholeBytes, torn, unended } = isNew ? noLines : readFile(path)

@@ -70,7 +70,7 @@ async function begin(
 }
 
 /** Pages of entries, newest first, before a position. */
-export async function* walkAudit(
+async function* walkAudit(
   store: Pick<Store, 'audit'>,
   from: { orgId: string; filter: AuditFilter; beforeSeq: number | null },
 ): AsyncGenerator<AuditEntry[]> {

@@ -59,11 +59,11 @@ export function readArguments(args: string[], commands: Commands): Arguments {
   return { command, words, flags, help }
 }
 
-export function helpHint(name: string): string {
+function helpHint(name: string): string {
   return name === 'serve' || name === 'help' ? 'sightglass help' : `sightglass help ${name}`
 }
 
-export function commandNamed(name: string, commands: Commands): KnownCommand | undefined {
+function commandNamed(name: string, commands: Commands): KnownCommand | undefined {
   return commands.find((each) => each.name === name)
 }
 

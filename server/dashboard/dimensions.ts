@@ -11,7 +11,7 @@ interface Dimension {
 }
 
 /** Fields with few values: not sites, which pages choose in another way, sessions or subjects. */
-export const dimensions: { readonly [name: string]: Dimension } = Object.fromEntries(
+const dimensions: { readonly [name: string]: Dimension } = Object.fromEntries(
   eventFields
     .filter(({ name, termsMax }) => termsMax > 0 && name !== 'siteId')
     .map(({ name, filter, charsMax }) => {

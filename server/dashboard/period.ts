@@ -34,7 +34,7 @@ export interface Period {
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 /** Retention of hourly counts. */
-export const countedDays = 400
+const countedDays = 400
 
 const running: { readonly [range: string]: { step: Step; back: [Step, number] } } = {
   '24h': { step: 'hour', back: ['day', 1] },

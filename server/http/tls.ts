@@ -14,7 +14,7 @@ export interface TlsPair {
 }
 
 /** Throws when a file cannot be read, is not PEM, or the key does not match the certificate. */
-export function readTlsPair({ certFile, keyFile }: TlsFiles): TlsPair {
+function readTlsPair({ certFile, keyFile }: TlsFiles): TlsPair {
   const pair = { cert: readPem(certFile), key: readPem(keyFile) }
   let certificate: X509Certificate
   try {

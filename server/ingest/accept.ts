@@ -36,7 +36,7 @@ const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
 const plainName = /^[A-Za-z0-9_.-]{1,64}$/
 
 /** Whether events parsed from this text need the check for characters that cannot be stored. */
-export function mayContainUnstorable(text: string): boolean {
+function mayContainUnstorable(text: string): boolean {
   return text.includes('\\u') && maybeUnstorable.test(text)
 }
 
@@ -44,7 +44,7 @@ export function mayContainUnstorable(text: string): boolean {
  * The record of a valid event, or null with the problems in `issues`. Its `json` is the output of JSON.stringify; the
  * caller compares it with the text that was sent.
  */
-export function validateEvent(
+function validateEvent(
   event: unknown,
   siteIds: readonly string[],
   checkCharacters: boolean,
@@ -92,7 +92,7 @@ const scannedLength = 8 * 1024
 const charsPerOpenerMin = 32
 
 /** Throws 400 when the body is not a list of events or the list is empty, 413 above 1,000 events. */
-export function parseEvents(text: string): ParsedEvents {
+function parseEvents(text: string): ParsedEvents {
   const isDense = text.length > scannedLength && hasMoreOpeners(text, text.length / charsPerOpenerMin)
   if (isDense && text[skipSpace(text, 0)] !== '{') throw notObject()
   const outline = isDense ? outlineBody(text) : null
@@ -121,7 +121,7 @@ function notEvents(code: string, message: string): AppError {
   return new AppError('invalid_body', `The field "events" ${message}.`, { hint, issues })
 }
 
-export function tooManyEvents(): AppError {
+function tooManyEvents(): AppError {
   const message = `A request can contain at most ${limits.eventsPerRequestMax} events.`
   return new AppError('payload_too_large', message, { hint: 'Split them into several requests.' })
 }

@@ -20,7 +20,7 @@ const fieldsIn = (object: string) =>
 
 const open = { additionalProperties: true }
 
-export const agentModel = t.Object(
+const agentModel = t.Object(
   {
     ...fieldsIn('agent'),
     confidence: t.Optional(t.Union([t.Number({ minimum: 0, maximum: 1 }), t.Null()])),
@@ -33,14 +33,14 @@ export const agentModel = t.Object(
   open,
 )
 
-export const policyModel = t.Object(
+const policyModel = t.Object(
   {
     ...fieldsIn('policy'),
   },
   open,
 )
 
-export const metadataModel = t.Object(
+const metadataModel = t.Object(
   {
     ...fieldsIn('metadata'),
   },
@@ -88,7 +88,7 @@ export const eventsBodyModel = t.Object(
   open,
 )
 
-export const issueModel = t.Object({
+const issueModel = t.Object({
   path: t.String({ description: "The path of the field in the event; '' is the event itself." }),
   message: t.String(),
   code: t.String({

@@ -51,13 +51,7 @@ function eventText(): string {
 const bodyOf = (count: number) => `{"events":[${Array.from({ length: count }, eventText).join(',')}]}`
 
 /** `seconds` for each load; `starts` for the time to the first answer. */
-export async function httpBench({
-  seconds,
-  starts,
-}: {
-  seconds: number
-  starts: number
-}): Promise<HttpBench> {
+async function httpBench({ seconds, starts }: { seconds: number; starts: number }): Promise<HttpBench> {
   const firstAnswerMs = await firstAnswer(starts)
   await using appliance = await startAppliance()
   await Bun.sleep(1_000)
@@ -121,7 +115,7 @@ async function firstAnswer(starts: number): Promise<number> {
   return times.sort((a, b) => a - b)[times.length >> 1]!
 }
 
-export function httpTable(result: HttpBench): string {
+function httpTable(result: HttpBench): string {
   const row = (
     name: string,
     { ours, stolenPercent, parseOnly, eventsEach, bareAppendsPerSecond }: Measured,

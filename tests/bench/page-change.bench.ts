@@ -13,7 +13,7 @@ export interface PageChanges {
 }
 
 /** `firsts` fresh profiles see every page for the first time; the last one then goes round `laters` times. */
-export async function measurePages(url: string, firsts: number, laters: number) {
+async function measurePages(url: string, firsts: number, laters: number) {
   const rests = await learnRests(url)
   const measured = new Map(pageNames.map((name) => [name, { first: [], later: [], floorMs: [] } as Measured]))
   const go = async (page: Page, name: string): Promise<Change> => {

@@ -24,7 +24,7 @@ function undosOf(notes: Buffer): Undo[] {
  * Undoes the newest of the unsafe writes of each file; `below` chooses how many of them, but never all, had reached the
  * disk all the same. Returns how many were undone.
  */
-export function cutPower(folder: string, notesFolder: string, below: (count: number) => number): number {
+function cutPower(folder: string, notesFolder: string, below: (count: number) => number): number {
   let undone = 0
   for (const name of ['sightglass.db', 'sightglass.db-wal']) {
     const notes = join(notesFolder, `${name}.undo`)

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 
 /** Numbers far beyond what a double holds, and every odd spelling of small ones. */
-export const numberText = fc.oneof(
+const numberText = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => String(value)),
   fc.integer().map(String),
   fc.stringMatching(/^-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?$/),

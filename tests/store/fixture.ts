@@ -12,7 +12,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { makeEndpoint } from './webhook-make.ts'
 
-export const fixturesFolder = join(import.meta.dir, 'fixtures')
+const fixturesFolder = join(import.meta.dir, 'fixtures')
 
 /** What people would miss if an upgrade lost it. Only ever gains members, for older fixtures lack the newer ones. */
 export interface Content {
@@ -185,7 +185,7 @@ export async function contentOf(store: Store): Promise<Content> {
 }
 
 /** The occurredAt with which a fixture's event was sent, which may be far ahead of its arrival. */
-export function sentAtMs(json: string): number {
+function sentAtMs(json: string): number {
   const event = JSON.parse(json) as { occurredAt?: string; number?: number }
   return event.occurredAt === undefined ? filledAtMs(event.number!) : Date.parse(event.occurredAt)
 }

@@ -26,7 +26,7 @@ const leaves = (edge: Import, inside: Test): boolean =>
   !inside(edge.to) &&
   !(isTest(edge.from) && edge.to.startsWith('tests/'))
 
-export const laws: Law[] = [
+const laws: Law[] = [
   { rule: 'db-alone', message: 'db/ imports nothing outside db/', breaks: (edge) => leaves(edge, inDb) },
   { rule: 'sdk-alone', message: 'sdk/ imports nothing outside sdk/', breaks: (edge) => leaves(edge, inSdk) },
   {

@@ -49,7 +49,7 @@ export function liveText(connection: LiveState): string {
 }
 
 /** A page that cannot count is not live, whatever the connection state. */
-export function LiveDot({ connection }: { connection: ReadonlySignal<LiveState> }) {
+function LiveDot({ connection }: { connection: ReadonlySignal<LiveState> }) {
   return (
     <span class={`live-dot ${connection.value.state}`} role="status">
       <i aria-hidden="true" />

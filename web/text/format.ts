@@ -88,7 +88,7 @@ export function utcTime(ms: number): string {
 }
 
 /** "23 Jun 2026" */
-export function day(ms: number, timeZone?: string): string {
+function day(ms: number, timeZone?: string): string {
   const at = parts(ms, timeZone)
   return `${at.day} ${at.month} ${at.year}`
 }

@@ -113,7 +113,7 @@ export function sqliteVersion(db: Database): string {
   return row.version
 }
 
-export function requireSqlite(version: string): void {
+function requireSqlite(version: string): void {
   const parts = version.split('.').map(Number)
   for (const [index, least] of sqliteVersionMin.entries()) {
     const part = parts[index] ?? 0

@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
 
-export const reserveBytes = 4 * 1024 * 1024
+const reserveBytes = 4 * 1024 * 1024
 const openBytesMin = 1024 * 1024 // below this much room, opening may fail
 const makeBytesMin = 4 * reserveBytes // make it only where it does not itself fill the disk
 
@@ -41,7 +41,7 @@ export function dropReserve(folder: string): boolean {
 }
 
 /** Gives a piece of the reserve up; false when nothing is left of it. */
-export function lendReserve(folder: string): boolean {
+function lendReserve(folder: string): boolean {
   const path = `${folder}/${fileName}`
   const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0
   if (bytes === 0) return false

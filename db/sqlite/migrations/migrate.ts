@@ -5,7 +5,7 @@ import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction } from '../file/transaction.ts'
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */
-export const applicationId = 0x53474c53
+const applicationId = 0x53474c53
 
 /** `fill` adds what SQL alone cannot, in the same transaction. */
 export interface SqliteMigration extends Migration {

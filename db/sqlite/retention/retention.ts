@@ -7,7 +7,7 @@ import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import type { Database } from 'bun:sqlite'
 import type { EraseCommand } from '../../contract/event-counts.ts'
 
-export function readSetting({ db }: ReadContext, orgId: string): RetentionSetting {
+function readSetting({ db }: ReadContext, orgId: string): RetentionSetting {
   const row = db
     .query<RetentionSetting, [string]>(
       'SELECT days, bytes, audit_days AS auditDays FROM retention WHERE org_id = ?',
@@ -16,7 +16,7 @@ export function readSetting({ db }: ReadContext, orgId: string): RetentionSettin
   return row ?? { days: null, bytes: null, auditDays: null }
 }
 
-export function writeSetting(
+function writeSetting(
   { db }: WriteContext,
   { orgId, setting, audit }: Parameters<RetentionStore['set']>[0],
 ): void {
@@ -28,7 +28,7 @@ export function writeSetting(
   appendAudit(db, audit)
 }
 
-export function readRecounted({ db }: ReadContext, orgId: string): RecountProgress | null {
+function readRecounted({ db }: ReadContext, orgId: string): RecountProgress | null {
   return db
     .query<RecountProgress, [string]>(
       'SELECT through_ms AS throughMs, repaired FROM rollup_recount WHERE org_id = ?',
@@ -36,7 +36,7 @@ export function readRecounted({ db }: ReadContext, orgId: string): RecountProgre
     .get(orgId)
 }
 
-export function noteRecount(
+function noteRecount(
   { db }: WriteContext,
   { orgId, throughMs, repaired }: Parameters<RetentionStore['noteRecount']>[0],
 ): void {
@@ -52,7 +52,7 @@ const stepPages = 256
 /** What is kept free: growing a file again costs more than reusing its pages. */
 const keptPages = 1_024
 
-export function releasePages({ db }: WriteContext): { bytes: number; done: boolean } {
+function releasePages({ db }: WriteContext): { bytes: number; done: boolean } {
   const free = () =>
     db.query<{ n: number }, []>('SELECT freelist_count AS n FROM pragma_freelist_count').get()?.n ?? 0
   const before = free()

@@ -40,7 +40,7 @@ export function scheduleDelivery({ db, orm }: WriteContext, command: Command<'sc
   appendAudit(db, command.audit)
 }
 
-export function deliveryOf(row: Row): Delivery {
+function deliveryOf(row: Row): Delivery {
   const { id, orgId, endpointId, url, body, status, attempts } = row
   const { nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs } = row
   const about = { id, orgId, endpointId, url, body, status, attempts }

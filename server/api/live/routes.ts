@@ -128,7 +128,7 @@ const streamHeaders = {
 }
 
 /** `{"events":[{"receivedAt":…,"event":…}]}` with each event's stored text unchanged. */
-export function eventsJson(events: StoredEvent[]): string {
+function eventsJson(events: StoredEvent[]): string {
   return `{"events":[${wrapEvents(events)}]}`
 }
 

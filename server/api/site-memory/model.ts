@@ -35,7 +35,7 @@ const versionMembers = {
   bytes: integer({ minimum: 0, description: 'Size of the snapshot as JSON.' }),
 }
 
-export const memoryViewModel = t.Object({
+const memoryViewModel = t.Object({
   siteId: t.String(),
   firstSeenAt: time(),
   ...versionMembers,

@@ -45,12 +45,7 @@ async function siteCalls(
   return callRows(siteId, now, before, durations)
 }
 
-export function callRows(
-  siteId: string,
-  now: Breakdown,
-  before: Breakdown,
-  durations: Durations,
-): ToolCallRow[] {
+function callRows(siteId: string, now: Breakdown, before: Breakdown, durations: Durations): ToolCallRow[] {
   const rows = new Map<string | null, ToolCallRow & { lastMs: number }>()
   const rowOf = (name: string | null) => {
     const row = rows.get(name) ?? {

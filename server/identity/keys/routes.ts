@@ -107,7 +107,7 @@ export function keyRoutes(services: KeyRoutesServices) {
 }
 
 /** A key without its hash. */
-export function keyView(key: ApiKey) {
+function keyView(key: ApiKey) {
   const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
   return {
     id: key.id,

@@ -131,7 +131,7 @@ function signInRuleRoutes(services: OrgRoutesServices) {
     )
 }
 
-export function operatorsOnly(): AppError {
+function operatorsOnly(): AppError {
   return new AppError('forbidden', 'Only operators of the appliance can do this.', { reason: 'wrong_role' })
 }
 

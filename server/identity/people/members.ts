@@ -6,7 +6,7 @@ import { isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { wrongField } from '../../http/body-fields.ts'
 
-export const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
+const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 
 interface Services {
   store: Pick<Store, 'accounts'>

@@ -111,7 +111,7 @@ async function accept(
 }
 
 /** A session, or for an account with a second factor a token that proves the password for five minutes. */
-export async function begin(services: SignInRoutesServices, request: Request, who: Who): Promise<Response> {
+async function begin(services: SignInRoutesServices, request: Request, who: Who): Promise<Response> {
   if ((await services.store.secondFactors.find(who.accountId)) !== null)
     return json({ secondFactor: true, token: services.halfSignIns.begin(who) })
   const begun = await services.signIns.begin(request, who)

@@ -9,7 +9,7 @@ import { open, type FileHandle } from 'node:fs/promises'
 import type { AuditHead } from '../../../db/contract/store.ts'
 import { AppError } from '../../errors.ts'
 
-export const reasons = ['manual', 'scheduled', 'upgrade'] as const
+const reasons = ['manual', 'scheduled', 'upgrade'] as const
 export type BackupReason = (typeof reasons)[number]
 
 export interface Encryption {

@@ -68,7 +68,7 @@ const stepBytes = 16 * 1024 * 1024
  * The smallest limit at which an idle server refuses nothing; null when the given limit is large enough. `usedBytes` is
  * the memory of the process with its store open.
  */
-export function smallestLimit(limitBytes: number, usedBytes: number): number | null {
+function smallestLimit(limitBytes: number, usedBytes: number): number | null {
   const least = Math.ceil((usedBytes + ownBytes) / readsShare / stepBytes) * stepBytes
   return limitBytes < least ? least : null
 }

@@ -7,7 +7,7 @@ export interface Message {
 }
 
 /** `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`; the time is that of the attempt, in whole seconds. */
-export function signature(secret: string, message: Message, timestampS: number): string {
+function signature(secret: string, message: Message, timestampS: number): string {
   const signed = `${message.id}.${timestampS}.${message.body}`
   return `v1,${createHmac('sha256', signingKey(secret)).update(signed, 'utf8').digest('base64')}`
 }

@@ -3,7 +3,7 @@ import type { Store } from '../../../db/contract/store.ts'
 import { nearest } from '../../text/text.ts'
 
 /** Types of our clients and of the appliance. Other types are accepted too. */
-export const commonTypes = [
+const commonTypes = [
   'agent.detected',
   'agent.missed',
   'agent.requested',

@@ -32,11 +32,7 @@ export async function testEndpoint(parts: EndpointServices, who: Actor, endpoint
 type Filters = Pick<Endpoint, 'types' | 'outcomes' | 'classes' | 'siteIds'>
 
 /** The event matches the endpoint's own filters, so the receiver handles it like real events. */
-export function testBatch(
-  { types, outcomes, classes, siteIds }: Filters,
-  deliveryId: string,
-  now: number,
-): string {
+function testBatch({ types, outcomes, classes, siteIds }: Filters, deliveryId: string, now: number): string {
   const type = (types[0] ?? 'authz.evaluated').replace(/\.\*$/, '.test')
   const at = isoTime(now)
   const event = {

@@ -9,7 +9,7 @@ export interface Pillar {
   colour: string
 }
 
-export const pillars: Pillar[] = [
+const pillars: Pillar[] = [
   { prefix: 'agent', name: 'Detect', path: '/detect', colour: 'series-5' },
   { prefix: 'auth', name: 'Auth', path: '/auth', colour: 'series-4' },
   { prefix: 'authz', name: 'Authz', path: '/authz', colour: 'series-2' },

@@ -18,10 +18,7 @@ const outcomeOrder = ['success', 'blocked', 'error']
 const outcomesMax = 8
 
 /** One row per decision that occurs and one for the rest, so that their sums are the page's numbers. */
-export function outcomeRows({
-  decisions,
-  evaluated,
-}: Pick<AuthzCounts, 'decisions' | 'evaluated'>): OutcomeRow[] {
+function outcomeRows({ decisions, evaluated }: Pick<AuthzCounts, 'decisions' | 'evaluated'>): OutcomeRow[] {
   const rows: OutcomeRow[] = order.flatMap((decision) => {
     const row = decisions.rows.find(({ value }) => value === decision)
     const name = decisionNames[decision] ?? decision

@@ -6,7 +6,7 @@ import type { Entry } from './entries.ts'
 import { fieldNames, seenValues } from './filter.ts'
 
 /** Adds a value of a field to the address and closes the open event, which may not match any more. */
-export function addFilter(name: string, value: string): void {
+function addFilter(name: string, value: string): void {
   const here = place.peek()
   const values = new URLSearchParams(here.search).getAll(name)
   navigate(here.path + withQuery(here.search, { [name]: [...new Set([...values, value])], event: [] }))

@@ -148,7 +148,7 @@ function Delay({ entry }: { entry: Entry }) {
   return <small> +{duration(delayMs)}</small>
 }
 
-export function AgentName({ agent }: { agent: Entry['event']['agent'] }) {
+function AgentName({ agent }: { agent: Entry['event']['agent'] }) {
   if (!agent) return null
   const bot = typeof agent.name === 'string' && agent.name !== '' ? agent.name : null
   const name = bot ?? agent.vendor ?? agent.class ?? null

@@ -7,20 +7,20 @@ import { writePreference, readPreference } from '../../app/preferences.ts'
 import { place, withQuery } from '../../app/router.ts'
 import type { PageCost } from './rows.ts'
 
-export const budgetDefault = 4_000
+const budgetDefault = 4_000
 const budgetMax = 10_000_000
 const shownMax = 8
 
 /** Of this browser; null: not read yet. */
 const chosen = signal<number | null>(null)
 
-export function readBudget(text: string | null): number | null {
+function readBudget(text: string | null): number | null {
   if (text === null || !/^[0-9]{1,8}$/.test(text.trim())) return null
   const tokens = Number(text)
   return tokens >= 1 && tokens <= budgetMax ? tokens : null
 }
 
-export function budget(): number {
+function budget(): number {
   return chosen.value ?? readBudget(readPreference('tools.budget')) ?? budgetDefault
 }
 

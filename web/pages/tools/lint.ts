@@ -86,7 +86,7 @@ function* texts(
 
 const layout = new Set(['U+0009', 'U+000A', 'U+000D'])
 
-export function hiddenCharacters(text: string): string[] {
+function hiddenCharacters(text: string): string[] {
   const hidden = segments(text).filter((segment) => segment.hidden && !layout.has(segment.text))
   return [...new Set(hidden.map((segment) => segment.text))]
 }

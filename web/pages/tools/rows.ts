@@ -130,7 +130,7 @@ export function pageCosts(rows: ToolRow[]): PageCost[] {
   return [...pages.values()].sort((a, b) => b.tokens - a.tokens || (a.page < b.page ? -1 : 1))
 }
 
-export const isNeverCalled = (row: ToolRow): boolean => row.registered && row.enabled && row.calls === 0
+const isNeverCalled = (row: ToolRow): boolean => row.registered && row.enabled && row.calls === 0
 
 export interface ToolSummary {
   tools: number

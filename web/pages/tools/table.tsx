@@ -14,7 +14,7 @@ import type { ToolRow } from './rows.ts'
 
 const hourMs = 3_600_000
 
-export function toolHref(siteId: string, name: string): string {
+function toolHref(siteId: string, name: string): string {
   return place.value.path + withQuery(place.value.search, { site: [siteId], tool: [name] })
 }
 

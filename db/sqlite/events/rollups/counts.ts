@@ -58,7 +58,7 @@ export interface RollupGroup {
 
 const codesSpan = 2 ** 44
 
-export function valueKey(index: number, code: number): number {
+function valueKey(index: number, code: number): number {
   return index * codesSpan + code
 }
 

@@ -16,7 +16,7 @@ export function bucketOf(durationMs: number): number {
   return Math.min(bucketsMax - 1, 1 + Math.ceil(Math.log(durationMs / leastMs) / perBucket))
 }
 
-export function middleOf(bucket: number): number {
+function middleOf(bucket: number): number {
   return bucket === 0 ? 0 : (leastMs * 2 * growth ** (bucket - 1)) / (growth + 1)
 }
 

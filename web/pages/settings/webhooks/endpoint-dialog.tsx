@@ -19,7 +19,7 @@ interface EndpointDialogProps {
 const batchSizeMax = 100
 
 /** "a, b" or "a b" → a, b */
-export function listOf(text: string): string[] {
+function listOf(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter((part) => part !== ''))]
 }
 

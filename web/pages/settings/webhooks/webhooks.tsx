@@ -132,7 +132,7 @@ function EndpointTable({ endpoints, allowed, onEdit, onDelete }: EndpointTablePr
 }
 
 /** "type authz.*, site shop" or "all events". */
-export function filterSentence({ types, outcomes, classes, sites }: Endpoint): string {
+function filterSentence({ types, outcomes, classes, sites }: Endpoint): string {
   const part = (name: string, values: string[]): string[] =>
     values.length === 0 ? [] : [`${name} ${values.join(' or ')}`]
   const parts = [
