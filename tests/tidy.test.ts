@@ -6,7 +6,10 @@ import { functionLength } from './tidy/function-length.ts'
 import { deadFiles, dependencyRules, type Manifest, missingDocuments } from './tidy/house-rules.ts'
 import { barrel, cycles, importRules } from './tidy/import-rules.ts'
 import { importsOf } from './tidy/imports.ts'
+import { deadExports } from './tidy/exports.ts'
 import { upwardImports } from './tidy/layers.ts'
+import { slivers } from './tidy/slivers.ts'
+import { words } from './tidy/words.ts'
 import { type Finding, isCode, readSources } from './tidy/source.ts'
 import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './tidy/text-rules.ts'
 
@@ -33,6 +36,9 @@ const findings: Finding[] = [
   ...sources.filter((source) => isCode(source.path)).flatMap((source) => barrel(source, edges)),
   ...importRules(edges),
   ...upwardImports(edges),
+  ...slivers(sources, edges),
+  ...sources.flatMap(words),
+  ...deadExports(sources, (path) => entries.includes(path) || path.startsWith('sdk/')),
   ...cycles(edges),
   ...deadFiles(sources, entries),
   ...dependencyRules(JSON.parse(textOf('package.json')) as Manifest, textOf('server/DESIGN.md'), edges),
@@ -69,7 +75,17 @@ describe('the house', () => {
       'stored-json',
     ],
     ...['db-alone', 'sdk-alone', 'web-types-only', 'server-alone', 'engine-behind-seam', 'elysia', 'driver'],
-    ...['extension', 'upward', 'cycle', 'dead-file', 'dependency', 'document'],
+    ...[
+      'extension',
+      'upward',
+      'sliver',
+      'words',
+      'dead-export',
+      'cycle',
+      'dead-file',
+      'dependency',
+      'document',
+    ],
   ]
   test.each(rules)('%s', (rule) => {
     const lines = broken

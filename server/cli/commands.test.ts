@@ -9,7 +9,7 @@ import { newId, sha256Hex } from '../ids.ts'
 import { demoTraffic } from '../demo/traffic.ts'
 import { openDataFolder } from '../runtime/open-data-folder.ts'
 import type { Params } from '../runtime/work.ts'
-import { commands } from './commands.ts'
+import { commands } from './run.ts'
 import { workTable } from './data-command.ts'
 
 type Answer = { [member: string]: Json }

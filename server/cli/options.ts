@@ -220,7 +220,7 @@ const identityOptions = {
   },
   'oidc-name': { ...text('NAME', 'name of the provider on the sign-in page'), default: 'single sign-on' },
   'admin-email': {
-    ...text('EMAIL', 'email of the first owner, created at start when there is none'),
+    ...text('EMAIL', 'email of the first owner, created at start if no owner exists'),
     environmentOnly: true,
   },
   'admin-password': {

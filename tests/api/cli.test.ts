@@ -1,7 +1,7 @@
 /** Every verb of the executable, alone on its folder and beside a running server: answers, JSON shapes, exit codes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
-import { commands } from '../../server/cli/commands.ts'
+import { commands } from '../../server/cli/run.ts'
 import { version } from '../../server/system/version.ts'
 import { binaryPath, cli, startAppliance, type Appliance, type Exit } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'

@@ -1,7 +1,7 @@
 /** Installing as a service, beside a stand-in for systemctl; completions for shells, the manual, the licences. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { commands } from '../../server/cli/commands.ts'
+import { commands } from '../../server/cli/run.ts'
 import { binaryPath, cli, type Exit } from '../support/binary.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 

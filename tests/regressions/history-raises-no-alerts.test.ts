@@ -1,6 +1,6 @@
 /** What `sightglass demo` and `sightglass import` store happened before: no alert rule speaks of it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { commands } from '../../server/cli/commands.ts'
+import { commands } from '../../server/cli/run.ts'
 import { workTable } from '../../server/cli/data-command.ts'
 import type { WorkContext } from '../../server/runtime/work.ts'
 import { demoTraffic } from '../../server/demo/traffic.ts'
