@@ -8,6 +8,7 @@ import { barrel, cycles, importRules } from './tidy/import-rules.ts'
 import { importsOf } from './tidy/imports.ts'
 import { deadExports } from './tidy/exports.ts'
 import { upwardImports } from './tidy/layers.ts'
+import { insideImports } from './tidy/modules.ts'
 import { slivers } from './tidy/slivers.ts'
 import { words } from './tidy/words.ts'
 import { type Finding, isCode, readSources } from './tidy/source.ts'
@@ -36,6 +37,7 @@ const findings: Finding[] = [
   ...sources.filter((source) => isCode(source.path)).flatMap((source) => barrel(source, edges)),
   ...importRules(edges),
   ...upwardImports(edges),
+  ...insideImports(edges),
   ...slivers(sources, edges),
   ...sources.flatMap(words),
   ...deadExports(sources, (path) => entries.includes(path) || path.startsWith('sdk/')),

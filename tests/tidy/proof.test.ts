@@ -6,6 +6,7 @@ import { barrel, cycles, importRules } from './import-rules.ts'
 import { importsOf } from './imports.ts'
 import { deadExports } from './exports.ts'
 import { upwardImports } from './layers.ts'
+import { insideImports } from './modules.ts'
 import { slivers } from './slivers.ts'
 import { userStrings } from './user-strings.ts'
 import { words } from './words.ts'
@@ -298,4 +299,14 @@ test('dead-export: functions and values that no other file imports', () => {
 test('words: what the glossary avoids, in texts that people read', () => {
   expect(rulesOf(words(source('web/a.ts', "const a = 'Rules that speak of it'")))).toEqual(['words'])
   expect(words(source('web/a.ts', "const a = 'Alert rules of this organization' // told"))).toEqual([])
+})
+
+test('module: other folders import the entries of a folder, and every entry is used', () => {
+  const found = (specifier: string) =>
+    insideImports(imports('server/b/x.ts', `import { a } from '${specifier}'`), { 'server/a': ['open.ts'] })
+  expect(found('../a/open.ts')).toEqual([])
+  expect(found('../a/inside.ts').map(({ path }) => path)).toEqual(['server/b/x.ts', 'server/a/open.ts'])
+  expect(
+    insideImports(imports('server/a/x.ts', "import { a } from './inside.ts'"), { 'server/a': [] }),
+  ).toEqual([])
 })

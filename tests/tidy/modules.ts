@@ -1,0 +1,220 @@
+/**
+ * Folders as modules: the files of each that other folders may import. The rest is its inside. A new entry is a
+ * decision, so it is a line here. Folders that are not listed are libraries: every file of them is an entry.
+ */
+import type { Import } from './imports.ts'
+import { type Finding, isTest } from './source.ts'
+
+/** Entries of every folder: its routes for `server/app.ts`, its page for `web/routes.ts`. */
+const everywhere = ['routes.ts', 'page.tsx']
+
+/** What belongs to a folder inside another one counts for the inner folder when that one is listed. */
+const modules: Record<string, string[]> = {
+  'db/sqlite/audit': ['append.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
+  'db/sqlite/backup': ['file-verbs.ts'],
+  'db/sqlite/events': ['engine.ts', 'reader.ts', 'writer.ts'],
+  'db/sqlite/events/blocks': [
+    'agents.ts',
+    'block-table.ts',
+    'block.ts',
+    'bodies.ts',
+    'fields.ts',
+    'names.ts',
+    'number-columns.ts',
+    'open-block.ts',
+    'row-key.ts',
+  ],
+  'db/sqlite/events/cache': ['columns.ts', 'hours.ts', 'matches.ts', 'sketches.ts'],
+  'db/sqlite/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-filter.ts', 'id-run.ts', 'stored-ids.ts'],
+  'db/sqlite/events/delete': ['delete.ts', 'drop-rollups.ts', 'expire.ts'],
+  'db/sqlite/events/index': ['filter-codes.ts', 'positions.ts', 'posting.ts', 'seal.ts'],
+  'db/sqlite/events/read': [
+    'arrivals.ts',
+    'breakdown.ts',
+    'by-id.ts',
+    'histogram.ts',
+    'metrics.ts',
+    'new-values.ts',
+    'page.ts',
+    'search.ts',
+    'sessions/page.ts',
+    'sessions/trust-reached.ts',
+    'sketches.ts',
+    'tally.ts',
+    'top.ts',
+    'totals.ts',
+    'walk.ts',
+  ],
+  'db/sqlite/events/rollups': ['counts.ts', 'fold.ts', 'range.ts', 'recount.ts', 'rows.ts', 'sketches.ts'],
+  'db/sqlite/events/verify': ['verify.ts'],
+  'db/sqlite/events/write': ['append.ts', 'merge.ts', 'org-state.ts'],
+  'db/sqlite/file': [
+    'connection.ts',
+    'failure.ts',
+    'files.ts',
+    'folder-watch.ts',
+    'lock.ts',
+    'missing-data.ts',
+    'reserve.ts',
+    'transaction.ts',
+    'wal.ts',
+  ],
+  'db/sqlite/identity': ['key-cache.ts', 'schema.ts', 'verbs.ts'],
+  'db/sqlite/migrations': ['migrate.ts', 'migrations.ts'],
+  'db/sqlite/registry': ['ingest-counts.ts', 'pushed.ts', 'verbs.ts'],
+  'db/sqlite/retention': ['retention.ts'],
+  'db/sqlite/threads': [
+    'answer-cache.ts',
+    'append-queue.ts',
+    'contexts.ts',
+    'port.ts',
+    'remote-verbs.ts',
+    'slices.ts',
+    'threads.ts',
+  ],
+  'db/sqlite/webhooks': ['deliveries.ts', 'verbs.ts'],
+  'server/api/live': [],
+  'server/api/metrics': ['answer.ts', 'model.ts'],
+  'server/api/sessions': ['model.ts'],
+  'server/api/site-memory': ['model.ts', 'record.ts', 'use-shapes.ts'],
+  'server/api/tools': ['call-shapes.ts', 'differences.ts', 'model.ts', 'records.ts', 'view.ts'],
+  'server/api/traces': [
+    'csv-columns.ts',
+    'dashboard-routes.ts',
+    'export.ts',
+    'filter.ts',
+    'histogram-shapes.ts',
+  ],
+  'server/audit': [
+    'PROOF.md',
+    'checkpoints.ts',
+    'entry.ts',
+    'export.ts',
+    'signing.ts',
+    'verify-proof.ts',
+    'verify.ts',
+  ],
+  'server/cli': ['run.ts'],
+  'server/dashboard': ['period.ts', 'saved-view-routes.ts', 'shapes.ts', 'type-counts.ts'],
+  'server/demo': ['event.ts', 'post.ts', 'push.ts', 'traffic.ts'],
+  'server/docs': ['client-package-routes.ts', 'openapi.ts'],
+  'server/guide': ['page.ts'],
+  'server/identity': ['permissions.ts'],
+  'server/identity/keys': ['keys.ts', 'last-use.ts'],
+  'server/identity/organizations': ['organizations.ts', 'sites.ts'],
+  'server/identity/people': [
+    'account-routes.ts',
+    'email.ts',
+    'first-owner.ts',
+    'invitations.ts',
+    'members.ts',
+    'people-routes.ts',
+  ],
+  'server/identity/sign-in': [
+    'half-sign-ins.ts',
+    'password.ts',
+    'provider-routes.ts',
+    'provider.ts',
+    'second-factor.ts',
+    'session-view.ts',
+    'sign-in-routes.ts',
+    'sign-in.ts',
+    'sign-ins.ts',
+    'throttle.ts',
+  ],
+  'server/ingest': [
+    'accept.ts',
+    'admission.ts',
+    'check-event.ts',
+    'counts.ts',
+    'health-routes.ts',
+    'model.ts',
+    'push.ts',
+    'rejected.ts',
+    'sender-ids.ts',
+  ],
+  'server/operations/backup': [
+    'backup-folder.ts',
+    'backups.ts',
+    'before-upgrade.ts',
+    'check.ts',
+    'config.ts',
+    'create.ts',
+    'restore.ts',
+    'stage.ts',
+    'view.ts',
+  ],
+  'server/operations/doctor': ['check.ts', 'diagnose.ts', 'options.ts', 'server-checks.ts'],
+  'server/operations/health': ['clock.ts', 'disk.ts', 'memory.ts'],
+  'server/operations/metrics-endpoint': ['counters.ts'],
+  'server/operations/retention': ['erase-all.ts', 'erasures.ts', 'expire-all.ts', 'recount.ts', 'steps.ts'],
+  'server/operations/service': ['install.ts', 'unit.ts'],
+  'server/operations/setup': ['apply.ts', 'file.ts', 'form.ts'],
+  'server/runtime': [
+    'open-data-folder.ts',
+    'problem.ts',
+    'serve-config.ts',
+    'serve.ts',
+    'store-access.ts',
+    'work.ts',
+  ],
+  'server/webhooks': ['start.ts', 'view.ts'],
+  'server/webhooks/alerts': ['alerts.ts', 'evaluate.ts', 'rule-routes.ts'],
+  'server/webhooks/delivery': [
+    'address-guard.ts',
+    'deliveries.ts',
+    'delivery-routes.ts',
+    'destination.ts',
+    'dispatcher.ts',
+    'failure.ts',
+    'fan-out.ts',
+    'resolve.ts',
+    'retry-policy.ts',
+    'signing.ts',
+    'wake.ts',
+  ],
+  'server/webhooks/endpoints': [
+    'endpoint-fields.ts',
+    'endpoint-routes.ts',
+    'endpoints.ts',
+    'known-types.ts',
+    'org-secret.ts',
+    'position.ts',
+    'replay-range.ts',
+    'test-batch.ts',
+  ],
+  'server/webhooks/sinks': ['http.ts', 'sink.ts', 'table.ts'],
+  'web/pages/analytics': [],
+  'web/pages/auth': [],
+  'web/pages/authz': [],
+  'web/pages/detect': [],
+  'web/pages/knaph': [],
+  'web/pages/logs': ['entries.ts', 'filter-bar.tsx', 'filter.ts'],
+  'web/pages/sessions': [],
+  'web/pages/settings': ['account/second-factor.tsx', 'sections.ts'],
+  'web/pages/sign-in': ['one-time-links.tsx'],
+  'web/pages/tools': [],
+  'web/pages/webhooks': ['labels.ts'],
+}
+
+/** Imports of a folder's inside from another folder, and entries that no other folder uses. */
+export function insideImports(edges: Import[], entriesOf = modules): Finding[] {
+  const moduleOf = (path: string): string | undefined =>
+    Object.keys(entriesOf)
+      .filter((folder) => path.startsWith(`${folder}/`))
+      .toSorted((a, b) => b.length - a.length)[0]
+  const used = new Set<string>()
+  const found = edges.flatMap(({ from, to, line }) => {
+    const folder = to === null || isTest(from) ? undefined : moduleOf(to)
+    if (to === null || folder === undefined || from.startsWith(`${folder}/`)) return []
+    const name = to.slice(folder.length + 1)
+    used.add(`${folder}/${name}`)
+    if ([...everywhere, ...entriesOf[folder]!].includes(name)) return []
+    return [{ rule: 'module', path: from, line, message: `imports the inside of ${folder}: ${name}` }]
+  })
+  const unused = Object.entries(entriesOf)
+    .flatMap(([folder, names]) => names.map((name) => `${folder}/${name}`))
+    .filter((path) => !used.has(path))
+    .map((path) => ({ rule: 'module', path, line: 1, message: 'is an entry that no other folder imports' }))
+  return [...found, ...unused]
+}
