@@ -99,7 +99,7 @@ test('with 0 bytes free people sign in, look and export, and the command line sa
   expect(refused.code).toBe(1)
   expect(JSON.parse(refused.stderr)).toMatchObject({
     error: 'storage_full',
-    hint: expect.stringContaining('free some space'),
+    hint: expect.stringContaining('free disk space'),
   })
   await appliance.stop()
   appliance = await startAppliance({ dataDir })

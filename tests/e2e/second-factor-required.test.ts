@@ -73,7 +73,7 @@ test('the owner turns it on; a member without one sets it up and then sees the d
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
   })
   const off = await appliance.cli('org', 'sign-in-rule', '--second-factor', 'optional')
-  expect([off.code, off.stdout]).toEqual([0, 'In the organization default a second factor is optional.\n'])
+  expect([off.code, off.stdout]).toEqual([0, 'The second factor is optional in the organization default.\n'])
 }, 120_000)
 
 test('a member who is at work when it is turned on is led to it too', async () => {
