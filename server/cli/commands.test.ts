@@ -160,8 +160,8 @@ describe('accounts', () => {
 
   test.each([
     ['account create', { email: 'ann@example.com', role: 'viewer', org: 'default' }, 'already exists'],
-    ['account create', { email: 'nobody', role: 'viewer', org: 'default' }, 'not an e-mail'],
-    ['account create', { email: 'a b@c', role: 'viewer', org: 'default' }, 'not an e-mail'],
+    ['account create', { email: 'nobody', role: 'viewer', org: 'default' }, 'email must be an address'],
+    ['account create', { email: 'a b@c', role: 'viewer', org: 'default' }, 'email must be an address'],
     ['account create', { email: 'd@e.f', role: 'viewer', org: 'nowhere' }, 'No organization'],
     ['account create', { email: 'd@e.f', role: 'viewer', org: 'default', password: 'short' }, 'at least 8'],
     ['account create', { email: 'd@e.f', role: 'viewer', org: 'default', password: 'password1' }, 'lists'],
@@ -216,8 +216,8 @@ describe('keys', () => {
   })
 
   test.each([
-    [{ kind: 'ingest', label: '' }, 'label of 1 to 80'],
-    [{ kind: 'ingest', label: 'x'.repeat(81) }, 'label of 1 to 80'],
+    [{ kind: 'ingest', label: '' }, 'label must have 1 to 80'],
+    [{ kind: 'ingest', label: 'x'.repeat(81) }, 'label must have 1 to 80'],
     [{ kind: 'ingest', label: 'x', scope: ['traces:read'] }, 'secret keys only'],
     [{ kind: 'secret', label: 'x', site: ['a'] }, 'ingest keys only'],
     [{ kind: 'secret', label: 'x', scope: ['all'] }, 'not a scope'],

@@ -39,7 +39,7 @@ test('an operator is told of the jump on every page, and confirms the clock', as
     await page.getByRole('button', { name: 'Confirm clock' }).click()
     await dialog.getByRole('button', { name: 'Confirm clock' }).click()
     await page.getByRole('heading', { name: 'The clock jumped' }).waitFor({ state: 'detached' })
-    await page.getByText('The clock agrees with elapsed time.').waitFor()
+    await page.getByText('No unconfirmed clock jump.').waitFor()
     await page.goto(appliance.url)
     await page.getByRole('navigation').first().waitFor()
     expect(await page.locator('.notice-bar').count()).toBe(0)

@@ -117,7 +117,7 @@ test('what an owner erases is in no byte of the folder, and everything else is a
       erased: { events: 300, deliveries: 1, samples: 1, logEmptied: true },
       problem: null,
     },
-    beyond: [/after it had begun/, /backups/, /carried out/, /counts of hours/].map((each) =>
+    beyond: [/arrived after the start/, /backups/, /sent elsewhere/, /counts of hours/].map((each) =>
       expect.stringMatching(each),
     ),
   })

@@ -35,7 +35,7 @@ export function stateChecks({
 
 /** Whether retention waits because the clock jumped. */
 export function checkHold(hold: ClockHold | null): Check {
-  if (hold === null) return ok('clock-jump', 'The clock did not jump.')
+  if (hold === null) return ok('clock-jump', 'No unconfirmed clock jump.')
   return warning(
     'clock-jump',
     holdSentence(hold),
