@@ -3,7 +3,7 @@ import { isoTime } from '../app/clock.ts'
 import { escapeHidden } from '../text/text.ts'
 
 /** Quotes a text as one word of a POSIX shell. */
-export function shellWord(text: string): string {
+function shellWord(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 

@@ -14,12 +14,12 @@ import type { Database } from 'bun:sqlite'
 const fileName = 'audit-heads'
 const format = 'sightglass-audit-heads-1'
 
-export function auditHeadsPath(folder: string): string {
+function auditHeadsPath(folder: string): string {
   return `${folder}/${fileName}`
 }
 
 /** Replaces the file atomically: after a power cut it has either the old heads or the new ones. */
-export function writeAuditHeads(folder: string, heads: { [orgId: string]: AuditHead }): void {
+function writeAuditHeads(folder: string, heads: { [orgId: string]: AuditHead }): void {
   writeWhole(auditHeadsPath(folder), `${JSON.stringify({ format, heads }, null, 1)}\n`)
 }
 
