@@ -15,10 +15,15 @@ export const checkpointPages = 2_000
 const sqliteVersionMin = [3, 51, 3] as const
 
 /**
- * The one connection that writes; creates the file when absent. `inspect` sees the database before any setting is
- * made, because some of them write: what it refuses by throwing stays as it was.
+ * Opens a database for its only writer. `inspect` refuses a foreign file before anything is written.
+ * `autocheckpointPages`: how long the log grows before SQLite copies it. The writer's thread passes 0 and copies it
+ * itself, because SQLite's own checkpoint after a commit hides a failed fsync.
  */
-export function openWriterConnection(path: string, inspect: (db: Database) => void): Database {
+export function openWriterConnection(
+  path: string,
+  inspect: (db: Database) => void,
+  autocheckpointPages = checkpointPages,
+): Database {
   const hadLog = existsSync(`${path}-wal`)
   const db = new Database(path, { create: true, readwrite: true, strict: true })
   try {
@@ -37,7 +42,7 @@ export function openWriterConnection(path: string, inspect: (db: Database) => vo
     db.run('PRAGMA temp_store = MEMORY')
     db.run(`PRAGMA cache_size = -${writerCacheKib}`)
     db.run(`PRAGMA journal_size_limit = ${walBytesKept}`)
-    db.run(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
+    db.run(`PRAGMA wal_autocheckpoint = ${autocheckpointPages}`)
     return db
   } catch (error) {
     // Refused: a log that was there stays.

@@ -30,8 +30,6 @@ export function housekeeping(db: Database, chores: Chores): Housekeeping {
   let writtenSinceTick = false
   let unsettled = false // the log may hold pages that the database does not
   let ticks = 0
-  // SQLite's own copy after a commit keeps a failed fsync to itself, and the next commit would be acknowledged.
-  db.run('PRAGMA wal_autocheckpoint = 0')
 
   /** A full disk cannot be copied to; the log holds everything and a later try succeeds. */
   function unlessFull(work: () => void): void {

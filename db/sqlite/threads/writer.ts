@@ -85,10 +85,14 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
     dropReserveWhenFull(folder)
     require(missingFiles(folder, lock))
     rmSync(settingAsidePath(folder), { recursive: true, force: true })
-    db = openWriterConnection(databasePath(folder), (found) => {
-      requireKnownSchema(found, migrations, mayMigrate)
-      require(missingEntries(found, folder))
-    })
+    db = openWriterConnection(
+      databasePath(folder),
+      (found) => {
+        requireKnownSchema(found, migrations, mayMigrate)
+        require(missingEntries(found, folder))
+      },
+      0,
+    )
     lock.markLog(true)
     migrate(db, migrations, now)
     makeReserveWhenRoom(folder)
