@@ -15,17 +15,17 @@ export interface Bar {
   colour: string // token
   count: number
   href?: string // of its events in Logs
-  filter?: ChosenFilter // by which the page is filtered in place
+  filter?: ChosenFilter // the filter that a click adds to the page
 }
 
 interface BarsProps {
   title: string
   unit: string
   bars: Bar[] // most first
-  rest: { names: number; count: number } // what the bars do not show
+  rest: { names: number; count: number } // values without a bar
   restName?: string
   empty?: string
-  /** Names are sentences and stand above their bars. */
+  /** Names are sentences, shown above their bars. */
   wide?: boolean
 }
 
@@ -91,7 +91,7 @@ function Track({ share, colour }: { share: number; colour: string }) {
 export function breakdownBars(
   cut: Cut,
   of: {
-    by: string // the filter of its values
+    by: string // the filter for its values
     href: (value: string) => string | undefined // undefined: Logs has no such filter
     colour?: (value: string, index: number) => string
   },
@@ -107,7 +107,7 @@ export function breakdownBars(
     })
 }
 
-/** The part of the whole that is in no bar: values beyond the limits, and events without the field. */
+/** Events without a bar: values beyond the limits, and events without the field. */
 export function breakdownRest(cut: Cut, whole: Pick<Tally, 'count'>): { names: number; count: number } {
   const barred = cut.rows.reduce((sum, row) => sum + (row.value === null ? 0 : row.count), 0)
   return { names: cut.more?.values ?? 0, count: Math.max(0, whole.count - barred) }
@@ -121,7 +121,7 @@ export function countOf(cut: Cut, ...values: string[]): { count: number; before:
   }
 }
 
-/** Values that occur now, and in the time before. */
+/** Values of this period with their previous counts. */
 export function distinct(cut: Cut): { now: number; before: number; fresh: number } {
   const named = cut.rows.filter((row) => row.value !== null)
   const more = cut.more?.values ?? 0

@@ -6,7 +6,7 @@ import { changeCell, percentCell } from './csv.ts'
 import type { Column } from './data-table.tsx'
 import { ChangeMark } from './headlines.tsx'
 
-/** The number before, and how it changed since: as an amount for sorting, in percent on the page and in CSV. */
+/** The previous count and the change since: sorted by amount, shown in percent on the page and in CSV. */
 export function changeColumns<Row extends { count: number; before: number }>(): Column<Row>[] {
   return [
     { name: 'Before', number: true, value: (row) => row.before },
@@ -39,7 +39,7 @@ export function shareColumn<Row>(name: string, share: (row: Row) => number | nul
 const outcomeOf = ({ outcomes }: CutRow, outcome: string): number =>
   Object.hasOwn(outcomes, outcome) ? (outcomes[outcome] ?? 0) : 0
 
-/** How many ended in success, how many did not, and what share that is. */
+/** Successful and failed events, and the share of successes. */
 export function acceptedColumns(): Column<CutRow>[] {
   const failed = (row: CutRow): number => row.count - outcomeOf(row, 'success')
   return [
@@ -49,7 +49,7 @@ export function acceptedColumns(): Column<CutRow>[] {
   ]
 }
 
-/** How many ended blocked, whatever was decided. */
+/** Events with the outcome blocked, whatever the decision was. */
 export const blockedColumns: Column<CutRow>[] = [
   { name: measures.blocked.name, number: true, value: (row) => outcomeOf(row, 'blocked') },
   shareColumn(`Share ${measures.blocked.name.toLowerCase()}`, (row) =>
@@ -57,12 +57,12 @@ export const blockedColumns: Column<CutRow>[] = [
   ),
 ]
 
-/** A row of a table of values: a value, the values beyond 1,000 per hour, or the events without the field. */
+/** A row of a table of values: a value, the rest beyond 1,000 values per hour, or the events without the field. */
 export interface ValueRow extends CutRow {
   kind: 'value' | 'others' | 'missing'
 }
 
-/** All rows of a breakdown and one for the rest, so that a column of counts sums up to the page's number. */
+/** All rows of a breakdown and one for the rest, so that the column adds up to the page's total. */
 export function valueRows(cut: Cut, whole: Tally): ValueRow[] {
   const rows: ValueRow[] = cut.rows
     .filter((row) => row.count > 0 || row.before > 0)
@@ -71,7 +71,7 @@ export function valueRows(cut: Cut, whole: Tally): ValueRow[] {
   const left = Math.max(0, whole.count - sum('count'))
   if (left === 0) return rows
   const outcomes: CutRow['outcomes'] = {}
-  // What the values without a row ended in is not known one by one.
+  // The outcomes of values without a row are not known per value.
   if (cut.more === null) {
     for (const [outcome, tally] of Object.entries(whole.outcomes)) {
       const rest = rows.reduce((all, row) => all - outcomeOf(row, outcome), tally.count)
@@ -82,7 +82,7 @@ export function valueRows(cut: Cut, whole: Tally): ValueRow[] {
   return [...rows, { kind: 'missing', value: null, count: left, before, outcomes, steps: null }]
 }
 
-/** How a row of `valueRows` is called, also in CSV: "(no vendor)". */
+/** The name of a row of `valueRows`, also in CSV: "(no vendor)". */
 export function valueName({ kind, value }: Pick<ValueRow, 'kind' | 'value'>, noun: string): string {
   return kind === 'value' ? (value ?? '') : kind === 'others' ? '(others)' : `(no ${noun})`
 }

@@ -6,7 +6,7 @@ export interface Change {
   text: string
 }
 
-/** "▲ 18 %"; "new" where there was nothing; "12×" where a percentage would say little. */
+/** "▲ 18 %"; "new" without a previous value; "12×" for large factors. */
 export function changeOf(now: number, before: number): Change {
   if (now === before) return { arrow: '', text: now === 0 ? '' : 'no change' }
   if (before === 0) return { arrow: '', text: 'new' }

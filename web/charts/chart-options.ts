@@ -1,4 +1,4 @@
-/** The options of a chart, computed from what it shows; nothing here touches the page. */
+/** Computes the options of a chart. Nothing here touches the page. */
 import type uPlot from 'uplot'
 import type { Options } from 'uplot'
 import { momentOf, wallOf } from '../../server/text/time-zone.ts'
@@ -9,7 +9,7 @@ export interface ChartInk {
   line: string
   text: string
   font: string
-  colours: string[] // of the series, in their order
+  colours: string[] // of the series, in order
   select: string
 }
 
@@ -23,13 +23,13 @@ const dayMs = 24 * hourMs
 const axisSteps = [1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 672, 1344, 2688, 5376].map((hours) => hours * hourMs)
 const labelWidthPx = 64
 
-/** Round times of the zone with space for a label between them: hours that divide a day, or whole days. */
+/** Round times in the zone, spaced for their labels: divisors of a day, or whole days. */
 export function timeSplits(fromMs: number, toMs: number, widthPx: number, timeZone: string): number[] {
   const room = Math.max(2, Math.floor(widthPx / labelWidthPx))
   const wanted = (toMs - fromMs) / room
   const stepMs = axisSteps.find((step) => step >= wanted) ?? Math.ceil(wanted / dayMs) * dayMs
   const splits: number[] = []
-  // A label at the very end would be cut in half.
+  // A label at the end would be cut off.
   const lastMs = toMs - ((toMs - fromMs) * (labelWidthPx / 3)) / Math.max(1, widthPx)
   for (let wall = Math.ceil(wallOf(fromMs, timeZone) / stepMs) * stepMs; ; wall += stepMs) {
     const at = momentOf(wall, timeZone)
@@ -38,7 +38,7 @@ export function timeSplits(fromMs: number, toMs: number, widthPx: number, timeZo
   }
 }
 
-/** "14:00" inside a day, "Fri 14" at its beginning; "14 Nov" between days, "Nov 2025" for years. */
+/** "14:00" within a day, "Fri 14" at its start; "14 Nov" between days, "Nov 2025" for years. */
 export function timeLabels(splits: readonly number[], timeZone: string): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0)
   return splits.map((at) => {
@@ -49,19 +49,19 @@ export function timeLabels(splits: readonly number[], timeZone: string): string[
   })
 }
 
-/** No time of an event is of this year, so that days are named with theirs. */
+/** No event has a time in this year, so labels of days always include the year. */
 const yearAgoMs = 0
 
 const roundParts = [1, 2, 2.5, 5, 10]
 
 const splitHeightPx = 26
 
-/** Into how many parts the height may be divided without labels lying on one another. */
+/** The number of divisions of the height whose labels do not overlap. */
 export function partsIn(heightPx: number): number {
   return Math.max(1, Math.min(4, Math.floor(heightPx / splitHeightPx)))
 }
 
-/** A few round numbers from zero to beyond the highest; counts are whole, so steps are too. */
+/** Round numbers from zero to above the maximum. Counts are whole, so the steps are, too. */
 export function countSplits(highest: number, parts = 4): number[] {
   const wanted = Math.max(1, highest) / parts
   const magnitude = 10 ** Math.floor(Math.log10(wanted))
@@ -78,7 +78,7 @@ export function chartOptions(
   ink: ChartInk,
   stepped: Options['series'][number]['paths'],
   timeZone: string,
-  showValue?: (value: number) => string, // lines instead of a stack, and how their measures are written
+  showValue?: (value: number) => string, // draws lines instead of a stack, and formats their values
 ): Options {
   const axis = { stroke: ink.text, font: ink.font, ticks: { show: false } }
   const grid = { stroke: ink.line, width: 1 }
@@ -116,7 +116,7 @@ export function chartOptions(
     ],
     series: [
       {},
-      // Drawn from the highest down, as the columns stand.
+      // Drawn from the highest down, in the order of the columns.
       ...series
         .map((one, index) => ({
           label: one.name,
@@ -131,7 +131,7 @@ export function chartOptions(
   }
 }
 
-/** Without the time axis and the padding above. */
+/** Height without the time axis and the padding above. */
 function partsOf({ height }: Pick<uPlot, 'height'>): number {
   return partsIn(height - 40)
 }

@@ -1,4 +1,4 @@
-/** A chart with its title, grouping, legend, and the same numbers as a table. */
+/** A chart with its title, grouping and legend, and the same numbers as a table. */
 import './chart.css'
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -17,7 +17,7 @@ import { StackChart } from './stack-chart.tsx'
 
 export interface Division {
   name: string // "class"
-  series: Series[] // the lowest first
+  series: Series[] // lowest first
   /** The events of a series, for Logs. */
   filterOf: (value: string) => LogsFilter
 }
@@ -25,11 +25,11 @@ export interface Division {
 interface ChartPanelProps {
   what: string // "Detections"
   period: PeriodView
-  divisions: Division[] // the first is shown at first
+  divisions: Division[] // the first is the default
   filter: LogsFilter // the events of the whole chart, for Logs
-  /** Draws lines instead of a stack, their measures written so. */
+  /** Draws lines instead of a stack, and formats their values. */
   showValue?: (value: number) => string
-  note?: string // beside the title, e.g. how exact it is
+  note?: string // beside the title, such as the accuracy
 }
 
 const stepWords: { [hours: number]: string } = {
@@ -165,7 +165,7 @@ interface AsTableProps {
   showValue?: (value: number) => string
 }
 
-/** The cells are created only when the table is opened, or for print. */
+/** Renders the cells only when the table is opened, or for print. */
 function AsTable({ title, series, edges, zone, showValue }: AsTableProps) {
   const shown = (value: number): string => (Number.isNaN(value) ? '' : (showValue ?? count)(value))
   const open = useSignal(false)

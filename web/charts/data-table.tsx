@@ -1,4 +1,4 @@
-/** A table that sorts by its column heads, supports the keyboard, opens rows and exports CSV. */
+/** A table that sorts by column, supports the keyboard, opens rows and exports CSV. */
 import './data-table.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -18,12 +18,12 @@ export interface Column<Row> {
   name: string
   /** The value for sorting and CSV; null sorts last and is an empty cell. */
   value: (row: Row) => Cell
-  show?: (row: Row) => ComponentChildren // the value itself by default
+  show?: (row: Row) => ComponentChildren // default: the value
   number?: boolean
-  time?: boolean // `value` is an ISO time: a file has it in the chosen zone, and its head says which
-  about?: string // what it says, on hover over its head
-  unit?: string // of its cells in CSV, whose head then says it
-  /** Its cell in CSV, where the page writes something else than the value. */
+  time?: boolean // `value` is an ISO time; CSV has it in the chosen zone, named in the header
+  about?: string // tooltip of the header
+  unit?: string // unit of the cells in CSV, added to its header
+  /** The cell in CSV, if it differs from the value. */
   csv?: (row: Row) => Cell
 }
 
@@ -33,19 +33,19 @@ interface DataTableProps<Row> {
   csv: CsvFile<Row>
   columns: Column<Row>[]
   rows: Row[]
-  /** Rows that follow theirs, whatever the order; sorted among each other. */
+  /** Child rows, which follow their row in every sort order and are sorted among each other. */
   childrenOf?: (row: Row) => Row[]
   keyOf: (row: Row) => string
-  sortBy?: string // the column by which it is sorted at first; the first number by default
+  sortBy?: string // initial sort column; default: the first number
   ascending?: boolean
   onOpen?: (row: Row) => void
   empty?: string
-  firstRows?: number // what the first view shows of it, where that is not the usual
+  firstRows?: number // rows in the first paint, if not the default
 }
 
 const rowsMax = 50
 
-/** As many as a table below a chart shows on a laptop; those below come after the page was painted. */
+/** The rows that fit below a chart on a laptop. The others render after the first paint. */
 const firstRowsMax = 10
 
 function compare(a: Cell, b: Cell): number {
@@ -53,7 +53,7 @@ function compare(a: Cell, b: Cell): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Each row with its children behind it, in the same order among each other. */
+/** Each row followed by its children, both sorted. */
 function nested<Row>(
   rows: readonly Row[],
   childrenOf: ((row: Row) => Row[]) | undefined,
@@ -64,7 +64,7 @@ function nested<Row>(
   return childrenOf === undefined ? top : top.flatMap((row) => [row, ...sorted(childrenOf(row), column, up)])
 }
 
-/** Rows without the value come last, whichever way it is sorted. */
+/** Rows without a value come last in both directions. */
 export function sorted<Row>(rows: readonly Row[], column: Column<Row> | undefined, up: boolean): Row[] {
   if (!column) return [...rows]
   return rows.toSorted((a, b) => {
@@ -126,7 +126,7 @@ interface SaveCsvProps<Row> {
   leaves: (rows: readonly Row[]) => Row[]
 }
 
-/** The whole table in the order that is shown, also rows that the page lacks; children instead of their row. */
+/** The whole table in the visible order, including rows that are not rendered. Children replace their row. */
 function SaveCsv<Row>({ file, columns, rows, leaves }: SaveCsvProps<Row>) {
   const { busy, problem, run } = useTask()
   const left = useRef(new AbortController())
@@ -152,7 +152,7 @@ function SaveCsv<Row>({ file, columns, rows, leaves }: SaveCsvProps<Row>) {
   )
 }
 
-/** Times are written as the zone's clocks show them, with their offset. */
+/** Times are in the chosen zone, with their offset. */
 function fileCell<Row>({ time, csv, value }: Column<Row>, row: Row): string | number {
   const cell = (csv ?? value)(row) ?? ''
   const ms = time ? Date.parse(`${cell}`) : Number.NaN

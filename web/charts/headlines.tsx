@@ -8,11 +8,11 @@ import { choiceOf, compares, lengthName, rangeWords } from '../range/range.ts'
 import { type Change, changeOf, percent, pointsOf } from './change.ts'
 
 export type Headline = { name: string; note?: string; href?: string } & (
-  | { kind: 'count'; now: number | null; before: number | null } // null: there is none
+  | { kind: 'count'; now: number | null; before: number | null } // null: no value
   | { kind: 'share'; now: number | null; before: number | null }
 )
 
-/** A measure's number, beside that of the time before. */
+/** The value of a measure and of the previous period. */
 export function countLine(
   { name }: Pick<Measure, 'name'>,
   { count: now, before }: { count: number; before: number | null },
@@ -64,7 +64,7 @@ function Compared({ line, period }: { line: Headline; period: PeriodView }) {
 
 const arrowWords = { '▲': 'up', '▼': 'down', '': '' } as const
 
-/** The arrow is drawn; its word is read. */
+/** The arrow is visual; screen readers get the word. */
 export function ChangeMark({ change }: { change: Change }) {
   if (change.arrow === '') return change.text === 'new' ? null : <>{change.text}</>
   return (

@@ -1,11 +1,11 @@
-/** Series of a chart: named counts per step, made from the server's answers and stacked for drawing. */
+/** Series of a chart: named counts per step, built from the server's responses and stacked for drawing. */
 import type { CutRow, Tally } from '../api/api.ts'
 
 export interface Series {
   name: string
-  colour: string // a token without its dashes, e.g. "class-dom"
-  counts: number[] // of a line: measures, NaN where there is none
-  value: string | null // what Logs is filtered by; null: several together
+  colour: string // a token without its dashes, such as "class-dom"
+  counts: number[] // for lines: measures, NaN for gaps
+  value: string | null // the value to filter Logs by; null: several values
 }
 
 export type ColourOf = (value: string, index: number) => string
@@ -27,7 +27,7 @@ const byName: { [value: string]: string } = {
   review: 'review',
 }
 
-/** Rising trust, as the contract has it. */
+/** Rising trust, as in the contract. */
 export const trustOrder = ['detected', 'declared', 'verified', 'linked']
 
 /** An unknown trust ranks lowest. */
@@ -42,8 +42,8 @@ export const colourOf: ColourOf = (value, index) =>
   Object.hasOwn(byName, value) ? (byName[value] ?? '') : `series-${(index % ownColours) + 1}`
 
 /**
- * The stepped rows of a breakdown as series, in the given order, and the rest as one
- * more: events without the field, and values that are not among the largest.
+ * The rows of a breakdown as series in the given order, and one more for the rest:
+ * events without the field, and values that are not among the largest.
  */
 export function breakdownSeries(
   rows: readonly CutRow[],
@@ -87,8 +87,8 @@ export function outcomeSeries(tally: Tally): Series[] {
 }
 
 /**
- * Columns for the chart: the times, then each series on top of those before it, the highest first, so that a lower one
- * is drawn over it. Each step is closed by its end, where the next begins.
+ * Columns for the chart: times, then each series added to those before it. The highest comes first, so that lower ones
+ * are drawn over it. Each step ends where the next one begins.
  */
 export function stacked(series: readonly Series[], edges: readonly number[]): number[][] {
   const steps = Math.max(0, ...series.map((one) => one.counts.length))
@@ -101,7 +101,7 @@ export function stacked(series: readonly Series[], edges: readonly number[]): nu
   return [times, ...columns.reverse()]
 }
 
-/** Columns for a chart of lines: the times, then each series by itself, with gaps. */
+/** Columns for a line chart: times, then each series with its gaps. */
 export function apart(series: readonly Series[], edges: readonly number[]): (number | null)[][] {
   const steps = Math.max(0, ...series.map((one) => one.counts.length))
   const times = edges.slice(0, steps + 1)
@@ -111,13 +111,13 @@ export function apart(series: readonly Series[], edges: readonly number[]): (num
   return [times, ...columns.reverse()]
 }
 
-/** The step that contains a moment; null outside. */
+/** The index of the step that contains a moment; null if none does. */
 export function stepAt(edges: readonly number[], ms: number): number | null {
   const next = edges.findIndex((edge) => edge > ms)
   return next > 0 ? next - 1 : null
 }
 
-/** The series whose area holds `value` at a step, or null above all of them. */
+/** The series whose area contains `value` at a step; null above all of them. */
 export function seriesAt(series: readonly Series[], step: number, value: number): Series | null {
   let top = 0
   for (const one of series) {

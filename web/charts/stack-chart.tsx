@@ -1,4 +1,4 @@
-/** A chart over time, stacked or of lines, with a tooltip; pointer and keys read steps and select ranges. */
+/** A stacked or line chart over time with a tooltip. Pointer and keyboard read steps and select ranges. */
 import './chart.css'
 import uPlot from 'uplot'
 import { chooseTimes } from '../range/choose-range.ts'
@@ -14,22 +14,22 @@ import type { RefObject } from 'preact'
 
 export interface StackChartProps {
   label: string
-  series: Series[] // the lowest first
-  edges: number[] // the starts of the steps, and the end of the last
-  endMs: number // where counting ends; inside the last step while that one runs
-  zone: string // whose days and hours the axis shows
-  /** Draws lines instead of a stack, their measures written so. */
+  series: Series[] // lowest first
+  edges: number[] // start of each step, and the end of the last one
+  endMs: number // the end of counting, inside the last step while that one runs
+  zone: string // time zone of the axis
+  /** Draws lines instead of a stack, and formats their values. */
   showValue?: (value: number) => string
-  /** A step was clicked, on a series or (null) beside them all. */
+  /** A step was clicked, on a series or (null) outside all of them. */
   onPick: (step: number, series: Series | null) => void
 }
 
 interface Drawn {
   chart: RefObject<uPlot | null>
   props: RefObject<StackChartProps>
-  fed: RefObject<Series[] | null> // what the chart holds
+  fed: RefObject<Series[] | null> // the series that the chart holds
   pointed: Signal<number | null>
-  anchor: Signal<number | null> // where a choice by keys began
+  anchor: Signal<number | null> // start of a keyboard selection
 }
 
 const keyHelp =
@@ -65,7 +65,7 @@ export function StackChart(props: StackChartProps) {
 
 function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: string): void {
   const scheme = themeOnScreen.value
-  // Before the paint, so that the chart stands in the same frame as the numbers beside it.
+  // Before paint, so that the chart appears in the same frame as the numbers beside it.
   const { series, edges } = drawn.props.current
   useLayoutEffect(() => {
     const element = host.current
@@ -75,7 +75,7 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
     drawn.fed.current = drawn.props.current.series
     const sized = new ResizeObserver(() => {
       const { width, height } = sizeOf(element)
-      // The first call reports the initial size; setting a size draws again.
+      // The first call reports the initial size. Setting a size draws again.
       if (width !== made.width || height !== made.height) made.setSize({ width, height })
     })
     sized.observe(element)
@@ -86,7 +86,7 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
     }
   }, [scheme, look])
   useLayoutEffect(() => {
-    // A chart just made holds its data already.
+    // A new chart has its data already.
     if (drawn.fed.current === series) return
     drawn.fed.current = series
     drawn.chart.current?.setData(dataOf(drawn.props.current))
@@ -134,7 +134,7 @@ function takeSelection(chart: uPlot, drawn: Drawn): void {
   chooseSteps(edges, first, last === -1 ? edges.length - 1 : last)
 }
 
-/** From the beginning of a step to that of another, or to the end. */
+/** From the start of one step to the start of another, or to the end. */
 function chooseSteps(edges: readonly number[], first: number | null, until: number): void {
   const [fromMs, toMs] = [edges[first ?? edges.length], edges[until]]
   if (fromMs !== undefined && toMs !== undefined && toMs > fromMs) chooseTimes(fromMs, toMs)
@@ -149,7 +149,7 @@ function pick(chart: uPlot, drawn: Drawn): void {
   onPick(step, seriesAt(series, step, value))
 }
 
-/** Moves the cursor to a step, or away, and shows the selection so far. */
+/** Moves the cursor to a step or hides it, and shows the selection so far. */
 function point(drawn: Drawn, step: number | null): void {
   const chart = drawn.chart.current
   const { edges } = drawn.props.current
@@ -195,10 +195,10 @@ function onKey(event: KeyboardEvent, drawn: Drawn): void {
   event.stopPropagation()
 }
 
-/** Of one theme: every reading has the browser work out the styles of the whole page. */
+/** Cached per theme, because reading a style makes the browser compute the styles of the whole page. */
 let known = { theme: '', values: new Map<string, string>() }
 
-/** `theme` is the one on the screen. */
+/** `theme` is the visible theme. */
 function readInk(host: HTMLElement, theme: string, tokens: readonly string[]): ChartInk {
   if (known.theme !== theme) known = { theme, values: new Map() }
   const { values } = known
@@ -218,7 +218,7 @@ function readInk(host: HTMLElement, theme: string, tokens: readonly string[]): C
   }
 }
 
-/** A token's value is a function of the theme, which only the use as a colour resolves. */
+/** A token's value depends on the theme and resolves only when it is used as a colour. */
 function resolved(host: HTMLElement, token: string): string {
   const probe = document.createElement('span')
   probe.style.color = `var(--${token})`
@@ -228,7 +228,7 @@ function resolved(host: HTMLElement, token: string): string {
   return color
 }
 
-/** What a step of a chart holds, beside the pointer; the same words are announced when keys point at it. */
+/** The values of a step beside the pointer, and the same text for screen readers when the keyboard moves the cursor. */
 interface StepTipProps {
   series: Series[]
   edges: number[]
@@ -246,12 +246,12 @@ function StepTip(props: StepTipProps) {
   const { series, step, edges, zone, anchor, showValue } = props
   const chart = props.chart.current
   if (step === null || !chart) return null
-  // Counts of several steps are added up; measures are not.
+  // Counts of several steps are added. Measures are not.
   const [from, to] =
     anchor === null || showValue ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
   const sumOf = (one: Series): number =>
     one.counts.slice(from, to + 1).reduce((sum, events) => sum + events, 0)
-  // Shown in the order of the stack, top first.
+  // In the order of the stack, top first.
   const rows = series
     .map((one) => ({ ...one, sum: sumOf(one) }))
     .filter((one) => one.sum > 0 || (showValue !== undefined && one.sum === 0))

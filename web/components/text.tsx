@@ -6,7 +6,7 @@ export interface TextProps {
   value: string
   max?: number // in characters; default: the whole text
   mono?: boolean
-  multiline?: boolean // line feeds break the line, as in a stack trace
+  multiline?: boolean // render line feeds as line breaks, as in a stack trace
 }
 
 /** The tooltip has up to 1,000 characters. */

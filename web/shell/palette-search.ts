@@ -13,7 +13,7 @@ export interface Command {
   events?: number // more events rank first among equal matches
 }
 
-/** Per character: lowercasing a whole word changes a final capital sigma, and a part of the word would not match. */
+/** Per character, because lowercasing a whole word changes a final capital sigma and a part of it would not match. */
 const folded = (text: string): string => Array.from(text, (character) => character.toLowerCase()).join('')
 
 /** 3: prefix of the name; 2: prefix of a word; 1: anywhere; 0: no match. */

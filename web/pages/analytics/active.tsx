@@ -13,8 +13,8 @@ import type { ActiveAgents, PeriodView } from '../../api/api.ts'
 import type { Series } from '../../charts/series.ts'
 
 interface ActiveProps {
-  period: PeriodView // of the page; only its sites matter
-  events: number // changes when events arrived, which fetches again
+  period: PeriodView // of the page; only its sites are used
+  events: number // a change fetches again
 }
 
 const dayMs = 86_400_000
@@ -49,7 +49,7 @@ function Days({ active: { days, now }, period }: { active: ActiveAgents; period:
     until: isoTime(first + days.length * dayMs),
     now,
     stepHours: 24,
-    // Who came on several hours of a day counts once, so these are counted by day: UTC's, for everybody.
+    // An agent active in several hours of a day counts once, so agents are counted per UTC day.
     zone: 'UTC',
     edges: Array.from({ length: days.length + 1 }, (_, day) => first + day * dayMs),
     onTheHour: true,
@@ -132,7 +132,7 @@ const quantiles = [
 
 /** A change of `calls` fetches again. */
 export function Durations({ calls }: { calls: number }) {
-  // Durations know no filters: while those of the address are on their way, this is still drawn.
+  // Durations ignore filters. While filtered counts load, this panel is still shown.
   const params = rangeParams(choiceOf(query.value))
   const { data: found, error: problem } = useQuery(countsQuery('analytics/durations', params), calls)
   if (problem) return <Problem error={problem} />

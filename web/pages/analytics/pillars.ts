@@ -1,4 +1,4 @@
-/** Pillars: groups of event types by their first word, one per page. */
+/** Pillars: groups of event types by their first segment, one per page. */
 import type { Tally } from '../../api/api.ts'
 import type { Series } from '../../charts/series.ts'
 
@@ -24,7 +24,7 @@ export interface PillarCounts {
   steps: number[]
 }
 
-/** Types of no pillar come last, together. */
+/** Types outside all pillars are grouped last. */
 export function pillarCounts(types: { [type: string]: Tally }, steps: number): PillarCounts[] {
   const of = (pillar: Pillar | null): PillarCounts => ({
     pillar,

@@ -53,7 +53,7 @@ function Seen({ at }: { at: string }) {
 
 interface IdentitiesProps {
   period: PeriodView
-  presented: number // changes when there is something new to look at
+  presented: number // a change fetches the newest events again
 }
 
 export function Identities({ period, presented }: IdentitiesProps) {

@@ -13,7 +13,7 @@ import { choiceOf, compares } from '../../range/range.ts'
 interface DecisionTableProps {
   title: string
   head: string
-  member?: 'tool' | 'vendor' // where Logs can be filtered by it
+  member?: 'tool' | 'vendor' // the filter in Logs, if there is one
   of: 'tools' | 'rules' | 'reasons' | 'vendors'
   data: AuthzCounts
 }

@@ -29,7 +29,7 @@ function filterOf({ since, until, siteIds, filters }: PeriodView): URLSearchPara
   return params
 }
 
-/** What a denial is; a page filtered by another type or decision has none. */
+/** The filter for denials; null if the page is filtered by another type or decision. */
 const fixed: string[] = ['type', 'decision']
 
 function denialsQuery(period: PeriodView) {
@@ -41,7 +41,7 @@ function denialsQuery(period: PeriodView) {
 export const prefetchDenials = (period: PeriodView) => prefetchQuery(denialsQuery(period))
 
 export function Denials({ period, denied, onOpen }: DenialsProps) {
-  // A new count of denials means that there are new ones to show.
+  // A changed count means new denials.
   const { data: found, error: problem } = useQuery(denialsQuery(period), denied)
   if (problem) return <Problem error={problem} />
   if (!found) return null

@@ -1,4 +1,4 @@
-/** Decisions by outcome: every sum of the page is in this table. */
+/** Decisions by outcome. All totals of the page come from this table. */
 import type { AuthzCounts } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
@@ -7,7 +7,7 @@ import { decisionNames, measures } from '../../text/measures.ts'
 import { logsHref } from '../../range/filters.ts'
 
 export interface OutcomeRow {
-  decision: string | null // null: another one, or none
+  decision: string | null // null: another decision, or none
   name: string
   count: number
   outcomes: { [outcome: string]: number }
@@ -17,7 +17,7 @@ const order = ['allow', 'deny', 'review']
 const outcomeOrder = ['success', 'blocked', 'error']
 const outcomesMax = 8
 
-/** One row per decision that occurs and one for the rest, so that their sums are the page's numbers. */
+/** One row per decision and one for the rest, so that they add up to the totals of the page. */
 function outcomeRows({ decisions, evaluated }: Pick<AuthzCounts, 'decisions' | 'evaluated'>): OutcomeRow[] {
   const rows: OutcomeRow[] = order.flatMap((decision) => {
     const row = decisions.rows.find(({ value }) => value === decision)
@@ -40,7 +40,7 @@ function outcomeRows({ decisions, evaluated }: Pick<AuthzCounts, 'decisions' | '
   return left.count > 0 ? [...rows, left] : rows
 }
 
-/** Own properties only: an outcome may have the name of a property that every object has. */
+/** Own properties only, because an outcome can have the name of an inherited property. */
 function outcomeOf({ outcomes }: OutcomeRow, outcome: string): number {
   return Object.hasOwn(outcomes, outcome) ? (outcomes[outcome] ?? 0) : 0
 }

@@ -22,7 +22,7 @@ const type = 'authz.evaluated'
 const decisionOrder = ['allow', 'deny', 'review']
 const stackOrder = ['allow', 'review', 'deny']
 
-/** The explained event is in the address, so that a link can show it. */
+/** The explained event is in the URL, so that it can be linked. */
 function explain(id: string | null): void {
   const here = place.peek()
   navigate(here.path + withQuery(here.search, { why: id === null ? [] : [id] }), { replace: id === null })

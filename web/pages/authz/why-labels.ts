@@ -2,7 +2,7 @@
 import type { TraceEvent } from '../../api/api.ts'
 
 export function isRefusal(event: TraceEvent): boolean {
-  if (event.type !== 'authz.evaluated') return false // a blocked call repeats the refusal, it is not another
+  if (event.type !== 'authz.evaluated') return false // a blocked call repeats the denial of its evaluation
   const decision = event.policy?.decision ?? null
   return decision === null ? event.outcome === 'blocked' : decision === 'deny'
 }
@@ -13,7 +13,7 @@ export function verdictOf(event: TraceEvent): string {
   return event.policy?.decision === 'allow' || event.outcome === 'success' ? 'Allowed' : 'Decided'
 }
 
-/** Refusals earlier in the session, and those of them for the same tool. */
+/** Denials earlier in the session, and those for the same tool. */
 export function attempts(event: TraceEvent, earlier: TraceEvent[]): { refusals: number; sameTool: number } {
   const refused = earlier.filter(isRefusal)
   const sameTool = refused.filter((one) => event.tool != null && one.tool === event.tool)

@@ -25,11 +25,11 @@ interface AgentRow extends ValueRow {
   purpose: string
   blocked: number
   share: number | null
-  fresh: boolean // not detected in the time before, though others were
+  fresh: boolean // not detected in the previous period, while other agents were
   period: PeriodView
 }
 
-/** What "new" means here: it is about the time before, not about all time. */
+/** "New" refers to the previous period, not to all time. */
 function newWords(period: PeriodView): string {
   const [since, until] = [period.before.since, period.before.until].map((time) =>
     hourTime(Date.parse(time), period.zone),
@@ -37,7 +37,7 @@ function newWords(period: PeriodView): string {
   return `detected in this range but not in the ${lengthName(period)} before (${since} to ${until})`
 }
 
-/** Blocked are decisions of the vendor that ended so, counted once each. */
+/** Counts each blocked decision of the vendor once. */
 function agentRows({ vendors, decided, detected, period, agents }: DetectCounts): AgentRow[] {
   const byVendor = agentsByVendor(agents)
   const blockedOf = new Map(
@@ -53,14 +53,14 @@ function agentRows({ vendors, decided, detected, period, agents }: DetectCounts)
   }))
 }
 
-/** Names without a vendor are children of the row without one. */
+/** Agents without a vendor are children of the row without one. */
 function ofVendor(byVendor: Map<string, NamedAgent[]>, { kind, value }: ValueRow) {
   const key = kind === 'value' ? vendorKey({ name: value ?? '' }) : kind === 'missing' ? 'missing' : 'other'
   const agents = byVendor.get(key) ?? []
   return { agent: null, agents, purpose: purposeText(agents, count) }
 }
 
-/** A row for each name of a vendor, and one for what came without a name, so that they sum up to the vendor's. */
+/** One row per name of a vendor and one for detections without a name, so that they add up to the vendor's total. */
 function childRows(vendor: AgentRow): AgentRow[] {
   const { agents, period, count: whole, before, share } = vendor
   const named = agents.filter(({ name, isOthers }) => name !== null || isOthers)
@@ -83,7 +83,7 @@ function childRows(vendor: AgentRow): AgentRow[] {
     }))
 }
 
-/** Decisions without a vendor have no row here: those of the range are on Authz. */
+/** Decisions without a vendor have no row here. Authz shows them. */
 const noTally = { count: 0, before: 0, steps: [], outcomes: {} }
 
 const operatorText = (vendor: string | null): string => knownAgent(vendor ?? '')?.operator ?? ''
@@ -192,7 +192,7 @@ export function AgentTable({ data, onOpen }: { data: DetectCounts; onOpen: (vend
   )
 }
 
-/** Detections of one name of a vendor, with the purposes that came with it; null: those without a name. */
+/** Detections of one name of a vendor with their purposes; null: detections without a name. */
 interface NamedAgent {
   name: string | null
   isOthers: boolean // names beyond the limit
@@ -202,12 +202,12 @@ interface NamedAgent {
   blocked: number
 }
 
-/** Stands for a vendor in the map: its name, or why it has none. */
+/** The key of a vendor: its name, or the reason for its absence. */
 function vendorKey(vendor: CountedName): string {
   return typeof vendor === 'string' ? vendor : `name ${vendor.name}`
 }
 
-/** By `vendorKey`; names are the most frequent first, whatever the purposes were. */
+/** Grouped by `vendorKey`. Names are sorted by count over all purposes. */
 function agentsByVendor(agents: DetectCounts['agents']): Map<string, NamedAgent[]> {
   const vendors = new Map<string, Map<string, NamedAgent>>()
   for (const { vendor, name, purpose, count, before, blocked } of agents) {

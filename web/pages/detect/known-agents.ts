@@ -9,8 +9,8 @@ export type Purpose = 'training' | 'search' | 'assistant'
 export interface KnownAgent {
   operator: string
   purposes: Purpose[]
-  source: string // where the operator, or failing that somebody else, documents it
-  agents: { name: string; purpose: Purpose }[] // empty where the name is the agent's own
+  source: string // documentation of the operator, or of a third party
+  agents: { name: string; purpose: Purpose }[] // empty if the name is the agent's own
 }
 
 interface Operator {
@@ -19,7 +19,7 @@ interface Operator {
   agents: { [name: string]: Purpose | undefined }
 }
 
-/** Agents that people send: all of them work on somebody's behalf. */
+/** Operators of agents that act for a person. */
 const assistants: { name: string; operator: string; source: string }[] = [
   { name: 'Operator', operator: 'OpenAI', source: 'https://openai.com/index/introducing-operator/' },
   { name: 'ChatGPT', operator: 'OpenAI', source: 'https://platform.openai.com/docs/bots' },
@@ -59,7 +59,7 @@ function ofOperator({ vendor, source, agents }: Operator): KnownAgent {
   return { operator: vendor, source, agents: named, purposes: [...new Set(named.map((one) => one.purpose))] }
 }
 
-/** Operators by their own name, agents by theirs; case does not matter. */
+/** Finds operators and agents by name, ignoring case. */
 const known = new Map<string, KnownAgent>()
 for (const operator of crawlers as Operator[]) {
   const all = ofOperator(operator)

@@ -23,7 +23,7 @@ export interface MatrixColumn {
   of: CountedName
 }
 
-/** Vendors as rows; classes as columns: the known ones first, the largest others, the rest as one, then none. */
+/** Vendors as rows, classes as columns: known classes, the largest others, the rest as one column, then no class. */
 export function matrixOf(cells: DetectMatrix['cells']): { rows: MatrixRow[]; columns: MatrixColumn[] } {
   const totals = new Map<string, { of: CountedName; events: number }>()
   for (const cell of cells) {
@@ -62,7 +62,7 @@ function place(of: CountedName): number {
 
 interface MatrixProps {
   period: PeriodView
-  detected: number // changes when agents were detected, which fetches again
+  detected: number // a change fetches again
   of: LogsFilter // the detections of the range, for Logs
 }
 
@@ -90,7 +90,7 @@ export function Matrix({ period, detected, of }: MatrixProps) {
   )
 }
 
-/** While events arrive, the two numbers are fetched a moment apart, so only a lower one is reported. */
+/** While events arrive, the two numbers are fetched at slightly different times, so only a lower one is reported. */
 function aboutOf(inPairs: number, detected: number): string {
   if (inPairs >= detected) return `all ${counted(inPairs, 'detection')} in this range`
   const missing = counted(detected - inPairs, 'detection')
@@ -120,7 +120,7 @@ function classTitle(of: CountedName): string {
   return of === 'missing' ? 'no class' : 'other classes'
 }
 
-/** The fuller a cell, the deeper its ground; the number says it in any case. */
+/** Higher counts have a darker background. The number is shown in any case. */
 function classColumn({ key, of: name }: MatrixColumn, largest: number, of: LogsFilter): Column<MatrixRow> {
   const countIn = (row: MatrixRow): number => row.byClass.get(key) ?? 0
   return {

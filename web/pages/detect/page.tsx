@@ -25,7 +25,7 @@ import type { DetectCounts, DetectTrust } from '../../api/api.ts'
 const classOrder = ['crawler', 'webmcp', 'dom', 'screenshot']
 const type = 'agent.detected'
 
-/** The open vendor is in the address, so that a link can show it. */
+/** The open vendor is in the URL, so that it can be linked. */
 function openVendor(vendor: string | null): void {
   const here = place.peek()
   navigate(here.path + withQuery(here.search, { vendor: vendor === null ? [] : [vendor] }), {

@@ -41,7 +41,7 @@ export function VendorDialog({ vendor, onClose }: { vendor: string; onClose: () 
   )
 }
 
-/** The link is ours, from the list of known agents; nothing of the event goes into it. */
+/** The link comes from the list of known agents and contains nothing from the event. */
 function Known({ known }: { known: KnownAgent }) {
   return (
     <section class="known-agent">
@@ -102,7 +102,7 @@ function Doings({ detail }: { detail: VendorDetail }) {
   )
 }
 
-/** Counts know the hour; of the newest events the very moment is known. */
+/** Counts have the hour; the newest events have the exact time. */
 function Seen({ at, isHour }: { at: string; isHour: boolean }) {
   const ms = Date.parse(at)
   return (

@@ -29,7 +29,7 @@ import { siteMapOf } from './snapshot.ts'
 
 const sitesShownMax = 200
 
-/** What was pushed of sites, none for all. */
+/** The pushed memory of the selected sites; no selection means all sites. */
 const memoriesQuery = (siteIds: string[]): Query<Pushed<Memory>> => ({
   key: `memories?${JSON.stringify(siteIds)}`,
   fetch: (signal) => registryApi.memories(siteIds, sitesShownMax, signal),

@@ -18,10 +18,10 @@ import { SiteTree } from './site-tree.tsx'
 import { otherMembers, policiesOf, siteMapOf } from './snapshot.ts'
 
 interface Opened extends MemoryHistory {
-  text: string // the whole answer, digits untouched
+  text: string // the whole response, digits unchanged
 }
 
-/** The whole answer as text: digits stay as they were pushed. */
+/** Fetches the whole response as text, because JSON.parse would round numbers. */
 export const memoryQuery = (siteId: string, version: number): Query<string> => ({
   key: `memory/${JSON.stringify([siteId, version])}`,
   fetch: (signal) => registryApi.memoryText(siteId, signal),
@@ -105,7 +105,7 @@ function Policies({ memory }: Pick<Opened, 'memory'>) {
   )
 }
 
-/** Laying out a long text costs the browser seconds, so it is saved as a file instead. */
+/** Formatting a long text takes the browser seconds, so the text is offered as a file. */
 const laidOutBytesMax = 200_000
 
 function Snapshot({ memory, text }: Pick<Opened, 'memory' | 'text'>) {

@@ -3,8 +3,8 @@ import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 export interface MapNode {
   key: string // whole path, unique in the tree
-  part: string // last part of the path, as it is written
-  page: SitePage | null // null: only pages below it are named
+  part: string // last part of the path, as written
+  page: SitePage | null // null: only pages below it are listed
   children: MapNode[]
 }
 
@@ -41,7 +41,7 @@ const textOf = (value: Json | undefined): string => (typeof value === 'string' ?
 
 const pagesMax = 1_000
 
-/** Pages below their parent paths; `/products/17` is below `/products` whether that is a page or not. */
+/** Builds the tree: `/products/17` is below `/products`, whether or not that is a page. */
 export function siteMapOf(snapshot: JsonObject): SiteMap {
   const map = snapshot['siteMap']
   const list = isObject(map) && Array.isArray(map['pages']) ? map['pages'] : []
@@ -92,12 +92,12 @@ function place(nodes: Map<string, MapNode>, page: SitePage): void {
     }
     node = next
   }
-  // The same path twice: both are shown, the second as a sibling of its own.
+  // A duplicate path is shown twice, as a sibling.
   if (node.page === null) node.page = page
   else node.children.push({ key: `${key}\n${node.children.length}`, part: page.path, page, children: [] })
 }
 
-/** Policies with their texts; what is neither text nor a list of texts is shown as JSON. */
+/** Policies with their texts. A policy that is neither text nor a list of texts is shown as JSON. */
 export function policiesOf(snapshot: JsonObject): Policy[] {
   const { policies } = snapshot
   if (!isObject(policies)) return []
@@ -108,7 +108,7 @@ export function policiesOf(snapshot: JsonObject): Policy[] {
   }))
 }
 
-/** The six parts of contract §5, of which a computed score is the share that is filled. */
+/** The six parts of contract §5. A computed score is the share of them that is filled. */
 const parts: { path: [string] | [string, string]; says: string }[] = [
   { path: ['siteMap', 'pages'], says: 'pages and what each is for' },
   { path: ['siteMap', 'navigation'], says: 'how to move between pages' },
@@ -132,12 +132,12 @@ export function scoreParts(snapshot: JsonObject): ScorePart[] {
   })
 }
 
-/** What a computed score would be with `filled` of the six parts. */
+/** The computed score with `filled` of the six parts. */
 export function scoreWith(filled: number): number {
   return Math.round((100 * filled) / parts.length)
 }
 
-/** Members of a snapshot that have no view of their own. */
+/** Fields of a snapshot without a view of their own. */
 export function otherMembers(snapshot: JsonObject): string[] {
   return Object.keys(snapshot).filter((name) => !['siteMap', 'policies'].includes(name))
 }

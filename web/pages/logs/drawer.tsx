@@ -16,7 +16,7 @@ import { Facts } from './facts.tsx'
 interface Opened {
   event: TraceEvent
   receivedAtMs: number
-  json: string // the event's own text, digits untouched
+  json: string // the event's own text, digits unchanged
 }
 
 function openedOf(text: string): Opened {
@@ -86,7 +86,7 @@ function OpenedEvent({ event, receivedAtMs, json }: Opened) {
   )
 }
 
-/** What the refusal is called, or null when nothing was refused and nothing failed. */
+/** The title of a denial or error; null if the event has neither. */
 function verdict(event: TraceEvent): 'refused' | 'review' | 'failed' | null {
   if (event.outcome === 'blocked' || event.policy?.decision === 'deny') return 'refused'
   if (event.policy?.decision === 'review') return 'review'
@@ -96,7 +96,7 @@ function verdict(event: TraceEvent): 'refused' | 'review' | 'failed' | null {
 
 const deed = { refused: 'denied this event', review: 'requires a review', failed: 'applied' } as const
 
-/** The rule and what it did, the reason given, how far the agent's trust reached: each when the event says it. */
+/** The rule and its effect, the reason, and the agent's trust, if the event has them. */
 function Why({ event }: { event: TraceEvent }) {
   const found = verdict(event)
   if (found === null) return null

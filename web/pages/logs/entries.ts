@@ -1,4 +1,4 @@
-/** The rows of Logs: arrivals on top, history below, no event twice. */
+/** The rows of Logs: new events on top, history below, no duplicates. */
 import { eventTimeMs } from '../../text/event-time.ts'
 import type { ReceivedEvent, TraceEvent } from '../../api/api.ts'
 
@@ -6,13 +6,13 @@ export interface Entry {
   id: string
   occurredAtMs: number
   receivedAtMs: number
-  atMs: number // by which it is listed
-  alone: boolean // arrived by the stream with few others, so its animation is visible
+  atMs: number // the time that orders the list
+  alone: boolean // arrived with few others, so that its animation is visible
   event: TraceEvent
 }
 
 export interface EntryList {
-  entries: Entry[] // what the table shows, top first
+  entries: Entry[] // the rows of the table, top first
   ids: Set<string>
 }
 
@@ -25,7 +25,7 @@ function entryOf({ receivedAt, event }: ReceivedEvent, alone: boolean): Entry {
   return { id: event.id, occurredAtMs, receivedAtMs, atMs, alone, event }
 }
 
-/** Those of `received` that the list does not hold yet, each once, in the order given. */
+/** Events of `received` that are not in the list, each once, in the given order. */
 function newOnes(ids: Set<string>, received: ReceivedEvent[], alone: boolean): Entry[] {
   const fresh: Entry[] = []
   for (const item of received) {
@@ -43,10 +43,10 @@ export function addOlder(list: EntryList, received: ReceivedEvent[]): EntryList 
   return older.length === 0 ? list : { entries: [...list.entries, ...older], ids }
 }
 
-/** Many rows that slide at once are a flicker, and cost frames. */
+/** More rows that slide in at once would flicker and drop frames. */
 const aloneMax = 4
 
-/** Arrivals, oldest first as in the stream, go on top, so that the last one is the first row. */
+/** Adds new events on top. They are oldest first, as in the stream, so the last one becomes the first row. */
 export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryList {
   const ids = new Set(list.ids)
   const arrived = newOnes(ids, received, received.length <= aloneMax).reverse()
@@ -55,11 +55,11 @@ export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryLi
 
 export interface Trimmed {
   list: EntryList
-  /** The latest time of the removed rows, from which history must be fetched again; null when none were removed. */
+  /** The latest time of the removed rows, from which history must be fetched again; null if none were removed. */
   latestGoneMs: number | null
 }
 
-/** Keeps the first `max` rows, so that a page left open for days does not fill the reader's memory. */
+/** Limits the list to `max` rows, so that a page left open for days does not fill the memory. */
 export function trim(list: EntryList, max: number): Trimmed {
   if (list.entries.length <= max) return { list, latestGoneMs: null }
   const kept = list.entries.slice(0, max)

@@ -21,7 +21,7 @@ function toggled(values: string[], value: string): string[] {
 
 const chipNames: { readonly [name: string]: string } = { ...fieldNames, q: 'text' }
 
-/** Times are shown in the reader's zone, everything else as it is. */
+/** Times are shown in the chosen zone, other values unchanged. */
 function chipValue(member: string, value: string): string {
   const ms = member === 'since' || member === 'until' ? Date.parse(value) : Number.NaN
   return Number.isNaN(ms) ? value : shortTime(ms)

@@ -1,4 +1,4 @@
-/** The filters of Logs in the address, and the choices offered for them. */
+/** The filters of Logs in the URL, and the choices in their menus. */
 import type { EventFilter, TraceEvent } from '../../api/api.ts'
 import { fieldFilters } from '../../api/field-filters.ts'
 import { filterParams } from '../../api/event-shapes.ts'
@@ -10,7 +10,7 @@ export const fieldNames: { readonly [name: string]: string } = Object.fromEntrie
 
 const times = ['since', 'until'] as const
 
-/** A search without a beginning is none: the server would have to look at everything there is. */
+/** A search without a start is ignored, because the server would have to scan all events. */
 export function filterOf(query: URLSearchParams): EventFilter {
   const all = (name: string): string[] => [...new Set(query.getAll(name).filter((value) => value !== ''))]
   const one = (name: string): string[] => all(name).slice(0, 1)
@@ -26,7 +26,7 @@ export function isOpen(filter: EventFilter): boolean {
   return filter.types.length === 0 && filter.outcomes.length === 0 && filter.where === undefined
 }
 
-/** Text is searched page by page and cannot be followed live. */
+/** A text search reads page by page and cannot be followed live. */
 export function isSearch(filter: EventFilter): boolean {
   return filter.where?.some(({ name }) => name === 'q') ?? false
 }
@@ -37,19 +37,19 @@ export function hasText(query: URLSearchParams): boolean {
 
 const hourMs = 3_600_000
 
-/** Where a search begins when no time was chosen. */
+/** The start of a search if no time is selected. */
 export function textSinceMs(nowMs: number): number {
   return Math.floor(nowMs / hourMs) * hourMs - 24 * hourMs
 }
 
-/** The address of a file with all events of the filter. */
+/** The URL of a file with all events of the filter. */
 export function exportHref(query: URLSearchParams, format: 'csv' | 'ndjson'): string {
   const params = filterParams(filterOf(query))
   params.set('format', format)
   return `/api/export/events?${params}`
 }
 
-/** The part of an address that a saved view contains: its filters, not the open event. */
+/** The part of a URL that a saved view contains: its filters, not the open event. */
 export function viewSearch(search: string): string {
   const params = filterParams(filterOf(new URLSearchParams(search)))
   const text = params.toString().replaceAll('%2A', '*')
@@ -74,7 +74,7 @@ export interface Choice {
   count: number | null
 }
 
-/** Every stored type, and every prefix of more than one of them, with their number of events. */
+/** Every stored type, and every prefix shared by several types, with their number of events. */
 export function typeChoices(byType: { [type: string]: number }, chosen: string[]): Choice[] {
   const byPrefix = new Map<string, { types: number; count: number }>()
   for (const [type, count] of Object.entries(byType)) {
@@ -89,7 +89,7 @@ export function typeChoices(byType: { [type: string]: number }, chosen: string[]
   for (const value of chosen) {
     if (!choices.some((choice) => choice.value === value)) choices.push({ value, count: null })
   }
-  // A prefix sorts before what it covers: "*" comes before every letter.
+  // A prefix sorts before its types, because "*" comes before every letter.
   return choices.sort((a, b) => (a.value < b.value ? -1 : 1))
 }
 

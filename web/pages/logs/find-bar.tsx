@@ -31,7 +31,7 @@ export function FindBar() {
 
 const settleMs = 350
 
-/** A search needs a beginning, so typing one sets the last day when no time is chosen. */
+/** A search requires a start time. Typing one selects the last 24 hours if no time is selected. */
 function Search() {
   const typed = useSignal(query.peek().get('q') ?? '')
   const timer = useSignal(0)
@@ -88,7 +88,7 @@ function TimeChoice() {
             return
           }
           const hours = timeRanges.find(({ name }) => name === event.currentTarget.value)?.hours ?? null
-          // Without a beginning there can be no search.
+          // A search requires a start time.
           go({ since: hours === null ? [] : [sinceOf(hours)], until: [], ...(hours === null && { q: [] }) })
         }}
       >

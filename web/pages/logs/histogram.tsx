@@ -1,4 +1,4 @@
-/** The bars above Logs: events over time by outcome; dragging selects a time range. */
+/** The histogram above Logs: events over time by outcome. Dragging selects a time range. */
 import { useQuery } from '../../query/use-query.ts'
 import { useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
@@ -21,11 +21,11 @@ export const histogramQuery = (filter: EventFilter): Query<Counts> => ({
   fetch: (signal) => api.histogram(filter, zone.peek(), signal),
 })
 
-/** Only ever the bars of this very filter: until its own are there, none are drawn. */
+/** The bars of exactly this filter. None are drawn until they have loaded. */
 export function Histogram({ model, filter }: { model: LogsModel; filter: EventFilter }) {
   const moved = useComputed(() => [model.entries.value, model.waiting.value])
   const { data: found } = useQuery(histogramQuery(filter), moved.value, { restMs })
-  // Rows come ten times a second; the bars are drawn when they are others.
+  // Rows change ten times per second. The chart renders only when the bars change.
   return useMemo(() => (found ? <Drawn shown={found} /> : <NoBars />), [found])
 }
 
@@ -35,7 +35,7 @@ const unitsByMs: { readonly [ms: number]: string } = {
   86_400_000: 'day',
 }
 
-/** 3600000 → "hour", 600000 → "10 min": what follows "one bar per". */
+/** The label after "one bar per": 3600000 → "hour", 600000 → "10 min". */
 const stepText = (stepMs: number): string => unitsByMs[stepMs] ?? duration(stepMs)
 
 const NoBars = () => <div class="panel histogram" aria-busy="true" />
@@ -76,7 +76,7 @@ function Drawn({ shown }: { shown: Counts }) {
   )
 }
 
-/** Counts by outcome as series of the chart, the good ones lowest. */
+/** Counts by outcome as series of the chart, successes at the bottom. */
 const order = ['success', 'blocked', 'error']
 const ownMax = 6
 

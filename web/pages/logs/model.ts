@@ -21,21 +21,21 @@ export interface LogsSource {
 
 export interface LogsModel {
   entries: ReadonlySignal<Entry[]>
-  loaded: ReadonlySignal<boolean> // a first page is there
-  stale: ReadonlySignal<boolean> // the rows are still those of the filter before
+  loaded: ReadonlySignal<boolean> // the first page has loaded
+  stale: ReadonlySignal<boolean> // the rows still belong to the previous filter
   error: ReadonlySignal<ApiError | null>
   connection: ReadonlySignal<LiveState>
   paused: ReadonlySignal<boolean>
-  waiting: ReadonlySignal<number> // arrivals not shown yet, because paused or scrolled away
+  waiting: ReadonlySignal<number> // new events that are not shown yet, because the list is paused or scrolled away
   hasOlder: ReadonlySignal<boolean>
   loadingOlder: ReadonlySignal<boolean>
   outcomesSeen: ReadonlySignal<Set<string>>
-  still: ReadonlySignal<boolean> // a search for text: nothing is followed
+  still: ReadonlySignal<boolean> // a text search, which is not followed live
   start(filter: EventFilter): void
   stop(): void
   retry(): void
   pause(on: boolean): void
-  /** The reader scrolled away from the top (true) or came back: rows must not move under his eyes. */
+  /** Set when the reader scrolls away from the top: rows must not move while they are read. */
   hold(on: boolean): void
   loadOlder(): Promise<void>
 }
@@ -43,11 +43,11 @@ export interface LogsModel {
 export const pageSize = 100
 const rowsMax = 5_000
 const flushEveryMs = 100
-/** Nobody reads hundreds of rows per second: when that many arrive, smooth frames matter more than latency. */
+/** Nobody reads hundreds of rows per second. At such rates, smooth frames matter more than latency. */
 const flushManyEveryMs = 250
 const manyAtOnce = 20
 
-/** Everything the model holds. What the view shows is in signals; the rest changes without being shown. */
+/** The state of the model. Values that the view shows are signals. */
 interface State {
   source: LogsSource
   list: Signal<EntryList>
@@ -57,13 +57,13 @@ interface State {
   connection: Signal<LiveState>
   paused: Signal<boolean>
   held: Signal<boolean>
-  pending: Signal<number> // arrivals since the last flush
+  pending: Signal<number> // events since the last flush
   history: Signal<HistoryPlace>
   loadingOlder: Signal<boolean>
   outcomesSeen: Signal<Set<string>>
   still: Signal<boolean>
   buffer: ReceivedEvent[]
-  overflowed: boolean // more arrived than the table holds while it was paused
+  overflowed: boolean // more events arrived than the table holds while it was paused
   filter: EventFilter
   running: AbortController
   flushTimer: number
@@ -100,7 +100,7 @@ function noteOutcomes({ outcomesSeen }: State, events: ReceivedEvent[]): void {
   if (fresh.length > 0) outcomesSeen.value = new Set([...seen, ...fresh])
 }
 
-/** Shows what came: at most ten times a second, and four when much comes. */
+/** Shows new events at most ten times per second, and four times at high rates. */
 function flush(state: State): void {
   state.flushTimer = 0
   if (state.paused.peek() || state.held.peek()) return
@@ -114,7 +114,7 @@ function flush(state: State): void {
   const { list, latestGoneMs } = trim(addArrivals(state.list.peek(), arrived), rowsMax)
   state.list.value = list
   if (latestGoneMs === null) return
-  // The cursor is below removed rows: history is fetched again from the latest of them.
+  // The cursor is below the removed rows, so history is fetched again from the latest of them.
   const untilMs = Math.max(latestGoneMs, state.history.peek().untilMs ?? 0)
   state.history.value = { cursor: null, untilMs }
 }
@@ -122,7 +122,7 @@ function flush(state: State): void {
 function arrive(state: State, events: ReceivedEvent[]): void {
   state.buffer.push(...events)
   if (state.buffer.length > rowsMax) {
-    // The newest page is fetched afresh when the reader looks again.
+    // The newest page is fetched again when the list resumes.
     state.buffer = state.buffer.slice(-rowsMax)
     state.overflowed = true
   }
@@ -159,12 +159,12 @@ async function open(state: State, running: AbortSignal): Promise<void> {
   }
 }
 
-/** A search may find nothing in many pages; it continues until there is something to show. */
+/** A search may find nothing in many pages. It continues until it has a row to show. */
 async function searchOn(state: State, running: AbortSignal): Promise<void> {
   while (!running.aborted && state.list.peek().entries.length === 0 && state.history.peek() !== noHistory) {
     const from = state.history.peek()
     await loadOlder(state)
-    if (state.history.peek() === from) return // a break in the search; the next scroll tries again
+    if (state.history.peek() === from) return // the search was interrupted; the next scroll continues it
   }
 }
 
@@ -215,7 +215,7 @@ function start(state: State, filter: EventFilter): void {
     state.loaded.value = true
     noteOutcomes(state, known)
   }
-  // The old rows stay, dimmed, until the new ones are there: an empty flash says nothing. Their history ends.
+  // The previous rows stay, dimmed, until the new ones arrive, because an empty table would flash.
   state.stale.value = state.loaded.peek()
   state.history.value = noHistory
   state.held.value = false
@@ -261,7 +261,7 @@ interface HistoryPlace {
 /** The end of history. */
 const noHistory: HistoryPlace = { cursor: null, untilMs: null }
 
-/** A page may hold only events that are shown already; at most as many such pages come as the table holds. */
+/** A page may contain only events that are shown already. The limit is the number of rows in the table. */
 const knownPagesMax = 60
 
 type Ask = (page: { cursor: string | null; until: string | null }) => Promise<EventPage>
@@ -275,7 +275,7 @@ async function olderPage(
   let history = from
   for (let pages = 0; pages < knownPagesMax; pages++) {
     const { cursor, untilMs } = history
-    // `until` is exclusive, and there may be more events at that very millisecond.
+    // `until` is exclusive, and there may be more events in that millisecond.
     const page = await ask({ cursor, until: untilMs === null ? null : isoTime(untilMs + 1) })
     history = page.nextCursor === null ? noHistory : { cursor: page.nextCursor, untilMs: null }
     const list = page.events.filter((item) => !shown.ids.has(item.event.id))

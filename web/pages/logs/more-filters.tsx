@@ -5,7 +5,7 @@ import { navigate, place, withQuery } from '../../app/router.ts'
 import type { Entry } from './entries.ts'
 import { fieldNames, seenValues } from './filter.ts'
 
-/** Adds a value of a field to the address and closes the open event, which may not match any more. */
+/** Adds a value of a field to the URL and closes the open event, which may no longer match. */
 function addFilter(name: string, value: string): void {
   const here = place.peek()
   const values = new URLSearchParams(here.search).getAll(name)
@@ -16,7 +16,7 @@ export function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
   const member = useSignal('vendor')
   const typed = useSignal('')
   const list = useId()
-  // The rows when the field is chosen: suggestions must not change while they are read.
+  // The rows when the field is selected, because suggestions must not change while they are read.
   const seen = seenValues(
     entries.peek().map((entry) => entry.event),
     member.value,

@@ -1,4 +1,4 @@
-/** Logs: the newest events, live, filtered by the address; each opens in a drawer. */
+/** Logs: the newest events, live and filtered by the URL. Each opens in a drawer. */
 import './page.css'
 import { prefetchQuery, readCache, writeCache } from '../../query/query.ts'
 import { useRestart } from '../../query/use-query.ts'
@@ -37,7 +37,7 @@ export const prefetch = async () => {
   const fetch = async (stop: AbortSignal) => (await api.events(anyEvent, { limit: pageSize }, stop)).events
   await prefetchQuery({ key: 'logs?', fetch })
   await prefetchQuery(histogramQuery(anyEvent))
-  // Draws what is cached and fetches nothing.
+  // Renders cached data and fetches nothing.
   const model = createLogsModel({ ...source, events: never, live: never })
   model.start(anyEvent)
   await prerender(<Shown model={model} filter={anyEvent} active={{ value: null }} opened={null} />)
@@ -46,7 +46,7 @@ export const prefetch = async () => {
 
 const never = () => new Promise<never>(() => {})
 
-/** Opens an event beside the table, or closes it (null). Moving from one to the next leaves no trail of entries. */
+/** Opens an event beside the table, or closes it (null). Moving between events adds no history entries. */
 function showEvent(id: string | null): void {
   const here = place.peek()
   const open = new URLSearchParams(here.search).has('event')
@@ -56,7 +56,7 @@ function showEvent(id: string | null): void {
 
 export default function LogsPage() {
   const model = useMemo(() => createLogsModel(source), [])
-  // Only a change of the filter restarts; opening an event changes the address too.
+  // Only a changed filter restarts the model. Opening an event changes the URL, too.
   const filterText = useComputed(() => JSON.stringify(filterOf(query.value)))
   useRestart(filterText, (filter) => model.start(JSON.parse(filter) as EventFilter))
   useEffect(() => () => model.stop(), [])
@@ -166,7 +166,7 @@ function NothingMatches({ searching }: { searching: boolean }) {
   )
 }
 
-/** The same filters over more time, each a button. */
+/** Buttons that apply the same filters to a longer time range. */
 function LongerTimes() {
   const [since, until] = [query.value.get('since'), query.value.get('until')]
   return (
@@ -188,7 +188,7 @@ function LongerTimes() {
   )
 }
 
-/** The navigation's counts and the other pages' empty states change with the first event. */
+/** The first event changes the counts of the navigation and the empty states of the other pages. */
 function useFirstArrival(model: LogsModel): void {
   useSignalEffect(() => {
     if (model.entries.value.length > 0 && (overview.peek()?.total ?? 0) === 0) void refreshOverview()
@@ -240,12 +240,12 @@ function useLogsShortcuts(model: LogsModel, active: { value: string | null }): v
   useShortcuts(mine)
 }
 
-/** Whether the stream runs, is paused or lost, in a word beside a dot, and the button that pauses it. */
+/** The state of the stream (live, paused, disconnected) as a dot with a label, and the button that pauses it. */
 function statusOf(model: LogsModel): { tone: string; text: string } {
   const connection = model.connection.value
   if (model.still.value && connection.state !== 'lost')
     return { tone: 'search', text: model.loadingOlder.value ? 'Searching' : 'Search (not live)' }
-  // Told below by name; trying again would not help.
+  // The error below names it. Retrying would not help.
   if (isRefused(model.error.value)) return { tone: 'lost', text: 'Not live' }
   if (connection.state === 'lost') return { tone: 'lost', text: 'Connection lost, retrying' }
   if (model.paused.value) {
@@ -265,7 +265,7 @@ function StreamStatus(props: { model: LogsModel }) {
   }
   return (
     <>
-      {/* Only the kind of state is announced: a count that changes ten times a second would never fall silent. */}
+      {/* Announces only the state: a count that changes ten times per second would never be silent. */}
       <span class="visually-hidden" role="status">
         {tone}
       </span>

@@ -10,7 +10,7 @@ import type { LogsModel } from './model.ts'
 
 const tableSelector = '.event-table .virtual-rows'
 
-/** Movement by keyboard belongs to the table, unless the reader is inside the opened event. */
+/** Keyboard navigation belongs to the table, unless the focus is inside the opened event. */
 export function focusTable(): void {
   if (document.activeElement?.closest('.drawer')) return
   document.querySelector<HTMLElement>(tableSelector)?.focus({ preventScroll: true })
@@ -125,7 +125,7 @@ function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
   )
 }
 
-/** What the mark of a sender's wrong clock means. */
+/** The explanation of the mark for a wrong client clock. */
 function aheadTitle({ occurredAtMs, receivedAtMs }: Entry): string {
   return `The sender's clock said ${utcTime(occurredAtMs)}. Listed by its arrival time, ${utcTime(receivedAtMs)}.`
 }

@@ -5,7 +5,7 @@ const hourMs = 3_600_000
 
 export interface TimeRange {
   name: string
-  hours: number | null // null: every time
+  hours: number | null // null: all time
 }
 
 export const timeRanges: readonly TimeRange[] = [
@@ -17,17 +17,17 @@ export const timeRanges: readonly TimeRange[] = [
   { name: 'Last 90 days', hours: 24 * 90 },
 ]
 
-/** On the hour, because events are counted by hour. */
+/** On the hour, because counts are stored per hour. */
 export function sinceOf(hours: number): string {
   return isoTime(Math.floor((now() - hours * hourMs) / hourMs) * hourMs)
 }
 
-/** Before any stored event: a search needs a start. */
+/** Earlier than any stored event, because a search requires a start. */
 export const sinceEver = '2000-01-01'
 
 /**
- * What to offer where nothing was found: the next times that reach further back, and every time. `since` is null when
- * there was no bound; then nothing is longer.
+ * Suggestions for an empty result: the next longer ranges, and all time. `since` is null without a start; then
+ * no range is longer.
  */
 export function longerTimes(
   since: string | null,

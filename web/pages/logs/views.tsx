@@ -33,7 +33,7 @@ export function Views() {
   )
 }
 
-/** The view that was deleted last can come back, until another is deleted or the page is left. */
+/** The last deleted view can be restored until another is deleted or the page closes. */
 const deleted = signal<SavedView | null>(null)
 
 function ViewPanel() {
@@ -85,7 +85,7 @@ function ViewPanel() {
 type Run = (work: () => Promise<void>) => Promise<boolean>
 
 function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }) {
-  const name = useSignal<string | null>(null) // a new name while it is typed
+  const name = useSignal<string | null>(null) // the new name while it is typed
   const search = viewSearch(view.search)
   const rename = (): void => {
     const wanted = name.peek()?.trim() ?? ''

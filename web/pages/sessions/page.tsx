@@ -1,4 +1,4 @@
-/** Sessions: what each agent did from its first event to its last, as a list. */
+/** Sessions: a list of what each agent did, from its first event to its last. */
 import { type CountsModel, createLiveQuery } from '../../query/counts.ts'
 import { prefetchQuery, type Query } from '../../query/query.ts'
 import { useRestart } from '../../query/use-query.ts'
@@ -94,10 +94,10 @@ function SessionList() {
 
 const filledRows = 30
 
-/** Older pages stay below the newest one, which follows the stream. */
+/** Older pages stay below the newest one, which follows the live stream. */
 function List({ newest }: { newest: SessionPage }) {
   const older = useSignal<AgentSession[]>([])
-  const cursor = useSignal<string | null | undefined>(undefined) // undefined: nothing older was loaded yet
+  const cursor = useSignal<string | null | undefined>(undefined) // undefined: no older page was loaded yet
   const problem = useSignal<ApiError | null>(null)
   const next = cursor.value === undefined ? newest.nextCursor : cursor.value
   const more = async (): Promise<void> => {
@@ -113,7 +113,7 @@ function List({ newest }: { newest: SessionPage }) {
     }
   }
   const rows = joined(newest.sessions, older.value)
-  // The server answers in time rather than in full; a first view is filled up by asking on.
+  // The server may return a short page to answer in time. The first view requests more until it is full.
   const short = rows.length < filledRows && next !== null && problem.value === null
   useEffect(() => void (short && more()), [short, next])
   return (
@@ -163,7 +163,7 @@ function List({ newest }: { newest: SessionPage }) {
 
 const hasTime = (search: URLSearchParams): boolean => search.has('since') || search.has('until')
 
-/** Each session once; the first list knows it better. */
+/** Each session once. The first list is newer and wins. */
 function joined(first: AgentSession[], second: AgentSession[]): AgentSession[] {
   const ids = new Set(first.map((session) => session.id))
   return [...first, ...second.filter((session) => !ids.has(session.id))]

@@ -14,7 +14,7 @@ import { place, withQuery } from '../../app/router.ts'
 import { type AgentSession, sessionApi, type SessionStory } from '../../api/session-api.ts'
 import { type Step, steps } from './story.ts'
 
-/** The timeline from its beginning; further pages are loaded once and appended. */
+/** The timeline from its start. Further pages are loaded once and appended. */
 export function StoryView({ id }: { id: string }) {
   const model = useMemo(() => createLiveQuery<SessionStory>([], [{ name: 'sessionId', value: id }]), [])
   useEffect(() => {

@@ -8,9 +8,9 @@ export interface Step {
   id: string
   atMs: number
   sinceStart: string // "0.0 s", "+2.1 s"
-  what: string // the event's own name for what happened, in our words
-  subject: string | null // a name from the event: a stranger's text
-  how: string // continues after the subject, in our words
+  what: string // the action, as a fixed text
+  subject: string | null // a name from the event: untrusted text
+  how: string // follows the subject, as a fixed text
   by: string | null // a name from the event
   detail: string | null // a name from the event
   trust: string | null
@@ -99,7 +99,7 @@ function textOfEvent(event: TraceEvent, tone: Tone): StepText {
   }
 }
 
-/** `events` are in the order in which they happened. */
+/** `events` are in chronological order. */
 export function steps(events: TraceEvent[]): Step[] {
   const startMs = Date.parse(events[0]?.occurredAt ?? '')
   return events.map((event) => {

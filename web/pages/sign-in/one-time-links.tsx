@@ -17,7 +17,7 @@ export function Setup() {
   const token = place.value.hash.slice(1)
   // Read once, because the URL loses the token as soon as it is used.
   const [hadToken] = useState(token !== '')
-  if (entry.value === 'asking') return null // not known yet whether an owner exists
+  if (entry.value === 'asking') return null // whether an owner exists is not known yet
   if (!needsOwner.value && entry.value !== 'failed' && !busy.value) return <Used />
   const submit = async (form: FormData): Promise<void> => {
     await run(async () => {

@@ -11,7 +11,7 @@ const budgetDefault = 4_000
 const budgetMax = 10_000_000
 const shownMax = 8
 
-/** Of this browser; null: not read yet. */
+/** The budget stored in this browser; null: not read yet. */
 const chosen = signal<number | null>(null)
 
 function readBudget(text: string | null): number | null {
@@ -26,7 +26,7 @@ function budget(): number {
 
 const pageName = (page: string): string => (page === '' ? 'no page' : page)
 
-/** Pages over the budget in words first: colour alone would not say it. */
+/** Lists pages over the budget as text, too, because colour alone is not accessible. */
 export function Budget({ pages, showSite }: { pages: PageCost[]; showSite: boolean }) {
   const field = useId()
   const of = budget()

@@ -18,7 +18,7 @@ import { Moment } from '../../components/moment.tsx'
 import type { ToolRow } from './rows.ts'
 
 interface Opened extends ToolHistory {
-  json: string // the newest descriptor, digits untouched
+  json: string // the newest descriptor, digits unchanged
 }
 
 interface ToolDetailProps {
@@ -32,7 +32,7 @@ export function ToolDetail({ siteId, name, row, period }: ToolDetailProps) {
   const opened = useSignal<Opened | null>(null)
   const lastCall = useSignal<string | null>(null)
   const problem = useSignal<ApiError | null>(null)
-  const newest = `${row?.version ?? 0}` // a push that changes it is shown
+  const newest = `${row?.version ?? 0}` // a push that changes the tool fetches it again
   useEffect(() => {
     const stop = new AbortController()
     load(siteId, name, stop.signal).then(
@@ -79,7 +79,7 @@ async function load(siteId: string, name: string, signal: AbortSignal): Promise<
   return { ...(JSON.parse(text) as ToolHistory), json }
 }
 
-/** The counts know the hour; the newest event knows the moment. */
+/** Counts have the hour; the newest event has the exact time. */
 function useLastCall(siteId: string, name: string, calls: number, last: { value: string | null }): void {
   useEffect(() => {
     const stop = new AbortController()
@@ -87,7 +87,7 @@ function useLastCall(siteId: string, name: string, calls: number, last: { value:
     api.eventsWhere(params, stop.signal).then(
       (page) => (last.value = page.events[0]?.event.occurredAt ?? null),
       (error: unknown) => {
-        // The page is right without it; the counts say the hour.
+        // Optional: without the event, the counts provide the hour.
         if (!(error instanceof ApiError) && !stop.signal.aborted) throw error
       },
     )

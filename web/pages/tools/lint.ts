@@ -12,7 +12,7 @@ export interface Finding {
 
 const nameRule = /^[A-Za-z0-9_.-]{1,128}$/
 
-/** Phrases that instruct an agent beyond using the tool. They are signs, not proof: a person decides. */
+/** Phrases that instruct an agent beyond using the tool. They are indications, not proof. */
 const instructionSigns: { pattern: RegExp; says: string }[] = [
   {
     pattern:
@@ -46,7 +46,7 @@ const writingVerbs = words(
     'insert invite merge modify overwrite pay publish purchase put refund remove rename replace revoke send set submit ' +
     'subscribe trigger unassign unblock unlock unstar unsubscribe update upload upsert write',
 )
-/** Also names of things ("read the post"), so they count only where a name begins with them. */
+/** These verbs are also nouns ("read the post"), so they count only at the start of a name. */
 const verbsOrThings = words(
   'block book charge checkout commit fork lock move order post push reply request reset run star transfer',
 )
@@ -91,7 +91,7 @@ function hiddenCharacters(text: string): string[] {
   return [...new Set(hidden.map((segment) => segment.text))]
 }
 
-/** Findings in the order of their weight; the same thing in many places is named once, at the first. */
+/** Findings by severity. A finding that occurs in several places is reported once, at the first. */
 export function lint(name: string, tool: JsonObject): Finding[] {
   const found = new Map<string, Finding>()
   const add = (code: FindingCode, says: string, where: string): void => {

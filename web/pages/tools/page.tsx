@@ -31,7 +31,7 @@ import { ToolTable } from './table.tsx'
 
 const toolsShownMax = 2_000
 
-/** The registry of sites, none for all. */
+/** The tool registry of the selected sites; no selection means all sites. */
 const toolsQuery = (siteIds: string[]): Query<Pushed<Tool>> => ({
   key: `tools?${JSON.stringify(siteIds)}`,
   fetch: (signal) => registryApi.tools(siteIds, toolsShownMax, signal),
@@ -45,7 +45,7 @@ export const prefetch = async () => {
 
 export default function ToolsPage() {
   const calls = useCounts('tools/calls', ['tool.*'])
-  // Calls arrive all the time, pushes do not.
+  // Calls arrive continuously, pushes rarely.
   const registry = usePushed(toolsQuery, calls.data, 10_000)
   const period = calls.data.value?.period ?? null
   const error = registry.error.value ?? calls.error.value

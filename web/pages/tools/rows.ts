@@ -7,7 +7,7 @@ export interface ToolRow {
   siteId: string
   name: string
   title: string | null
-  page: string // '' when the tool names none
+  page: string // '' if the tool has no page
   group: string
   enabled: boolean
   tokens: number
@@ -21,16 +21,16 @@ export interface ToolRow {
   version: number
   changedAt: string
   findings: Finding[]
-  registered: boolean // false: it is called, but no registry has it
-  isRest?: true // calls that name no tool, or one that is not counted by itself
+  registered: boolean // false: called, but not in any registry
+  isRest?: true // calls without a tool name, or of a tool without counts of its own
 }
 
 export interface PageCost {
   siteId: string
   page: string
   tools: number
-  tokens: number // of the enabled ones: only they reach an agent
-  estimated: boolean // at least one of them
+  tokens: number // of enabled tools, because only they reach an agent
+  estimated: boolean // true if at least one value is estimated
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
@@ -39,7 +39,7 @@ const countOf = (outcomes: { [outcome: string]: number }, name: string): number 
 
 const key = (siteId: string, name: string): string => JSON.stringify([siteId, name])
 
-/** Tools of the registry, and below them names that were called without being in it. */
+/** Registered tools, then called names that are not registered. */
 export function toolRows(tools: Tool[], calls: ToolCalls | null): ToolRow[] {
   const called = new Map((calls?.rows ?? []).map((row) => [key(row.siteId, row.name ?? ''), row]))
   const rows = tools.map((tool) => {
@@ -54,7 +54,7 @@ export function toolRows(tools: Tool[], calls: ToolCalls | null): ToolRow[] {
   return calls === null ? rows : withRest(rows, calls)
 }
 
-/** The calls of all rows are then those of the whole range. */
+/** A row for all other calls, so that the rows add up to the calls of the range. */
 function withRest(rows: ToolRow[], { executed }: ToolCalls): ToolRow[] {
   const rest = rows.reduce((left, row) => left - row.calls, executed.count)
   if (rest <= 0) return rows
@@ -107,7 +107,7 @@ function unregistered(siteId: string, name: string): Tool {
   }
 }
 
-/** The tokens an agent must read on each page, most first. */
+/** The tokens that an agent reads on each page, most first. */
 export function pageCosts(rows: ToolRow[]): PageCost[] {
   const pages = new Map<string, PageCost>()
   for (const row of rows) {
@@ -139,7 +139,7 @@ export interface ToolSummary {
   estimated: boolean
   never: number
   neverTokens: number
-  findings: number // tools with at least one
+  findings: number // tools with at least one finding
 }
 
 export function summaryOf(rows: ToolRow[]): ToolSummary {
@@ -162,7 +162,7 @@ export type Show = 'all' | 'never' | 'findings' | 'unregistered'
 
 export interface ToolFilter {
   show: Show
-  page: string | null // null: every page
+  page: string | null // null: all pages
   text: string
 }
 

@@ -13,7 +13,7 @@ export interface SchemaRow {
 
 export interface SchemaTable {
   rows: SchemaRow[]
-  more: boolean // there are more than are shown
+  more: boolean // some fields are not shown
 }
 
 const rowsMax = 200
@@ -22,7 +22,7 @@ const depthMax = 6
 const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The words for a schema's type. */
+/** The label of a schema's type. */
 export function typeOf(schema: Json | undefined, depth = 0): string {
   if (schema === true || schema === undefined) return 'any'
   if (schema === false) return 'never'

@@ -101,7 +101,7 @@ function columnsOf(showSite: boolean, compare: boolean): Column<ToolRow>[] {
   ]
 }
 
-/** Within 2 %: written in milliseconds to CSV, with as many digits as are known. */
+/** Accurate to 2 %. CSV has milliseconds with the significant digits. */
 function took(name: string, says: string, of: (row: ToolRow) => number | null | undefined): Column<ToolRow> {
   return {
     name,

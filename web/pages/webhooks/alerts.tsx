@@ -6,7 +6,7 @@ import { eventTime, fullTime, utcTime } from '../../text/format.ts'
 import type { Incident } from '../../api/webhook-api.ts'
 
 interface AlertsProps {
-  incidents: Incident[] // the worst first
+  incidents: Incident[] // worst first
   may: boolean
   busy: boolean
   onAcknowledge: (incident: Incident) => void

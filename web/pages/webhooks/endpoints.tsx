@@ -1,4 +1,4 @@
-/** The endpoints with their health, and what can be done about each right here. */
+/** The endpoints with their health and actions. */
 import { now } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
 import { ago, count, counted } from '../../text/format.ts'
